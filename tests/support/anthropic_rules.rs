@@ -196,6 +196,7 @@ fn check_block(
     let place = format!("messages.{}.content.{index}", turn.at);
     match (block["type"].as_str().unwrap_or_default(), turn.role) {
         ("text", _) => check_text(block, "messages"),
+        ("image" | "document", "user") => check_image(block, &place),
         ("tool_use", "assistant") => {
             for field in ["id", "name"] {
                 if block[field].as_str().is_none_or(str::is_empty) {
@@ -218,7 +219,14 @@ fn check_block(
                 Some(true) if empty => invalid(format!(
                     "{place}.tool_result: content cannot be empty if `is_error` is true"
                 )),
-                _ => Ok(()),
+                _ => {
+                    block["content"].as_array().into_iter().flatten().try_for_each(
+                        |part| match part["type"].as_str() {
+                            Some("text") => check_text(part, &place),
+                            _ => check_image(part, &place),
+                        },
+                    )
+                }
             }
         }
         ("thinking", "assistant") => {
@@ -236,6 +244,21 @@ fn check_block(
         (kind, role) => {
             invalid(format!("{place}: `{kind}` blocks are not permitted in {role} messages"))
         }
+    }
+}
+
+fn check_image(block: &Value, place: &str) -> Result<(), Refusal> {
+    let (kind, source) = (block["type"].as_str().unwrap_or_default(), &block["source"]);
+    let media = source["media_type"].as_str().unwrap_or_default();
+    let fits = match kind {
+        "image" => ["image/jpeg", "image/png", "image/gif", "image/webp"].contains(&media),
+        "document" => media == "application/pdf",
+        _ => false,
+    };
+    let has_data = source["data"].as_str().is_some_and(|data| !data.is_empty());
+    match fits && source["type"] == "base64" && has_data {
+        true => Ok(()),
+        false => invalid(format!("{place}.{kind}.source: Input should be a valid base64 source")),
     }
 }
 

@@ -171,7 +171,16 @@ fn check_messages(messages: &[Value]) -> Result<(), Refusal> {
         if calls.is_some_and(Vec::is_empty) {
             return invalid(format!("Invalid 'messages[{at}].tool_calls': empty array."));
         }
-        if !message["content"].is_string() && (role != "assistant" || calls.is_none()) {
+        let parts = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let good = |part: &Value| match part["type"].as_str() {
+            Some("text") => part["text"].is_string(),
+            Some("image_url") => {
+                part["image_url"]["url"].as_str().is_some_and(|url| url.starts_with("data:image/"))
+            }
+            _ => false,
+        };
+        let shows = role == "user" && !parts.is_empty() && parts.iter().all(good);
+        if !shows && !message["content"].is_string() && (role != "assistant" || calls.is_none()) {
             return invalid(format!(
                 "Invalid value for 'content': expected a string, got null. messages[{at}]"
             ));

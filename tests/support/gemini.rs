@@ -139,7 +139,7 @@ pub fn check(body: &Value, issued: &[Issued]) -> Result<(), Refusal> {
 }
 
 fn check_part(part: &Value, at: usize) -> Result<(), Refusal> {
-    let kinds = ["text", "functionCall", "functionResponse"];
+    let kinds = ["text", "functionCall", "functionResponse", "inlineData"];
     if kinds.iter().filter(|kind| part.get(**kind).is_some()).count() != 1 {
         return invalid(format!(
             "contents[{at}].parts: required oneof field 'data' must have one initialized field"

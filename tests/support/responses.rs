@@ -184,7 +184,9 @@ fn check_input(input: &[Value], issued: &[Issued]) -> Result<(), Refusal> {
                 };
                 let parts = item["content"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let good = |part: &Value| {
-                    part["type"] == wanted && part["text"].as_str().is_some_and(|t| !t.is_empty())
+                    let is_text = part["type"] == wanted;
+                    (is_text && part["text"].as_str().is_some_and(|t| !t.is_empty()))
+                        || (item["role"] == "user" && shows(part))
                 };
                 if parts.is_empty() || !parts.iter().all(good) {
                     return invalid(format!(
@@ -214,7 +216,9 @@ fn check_input(input: &[Value], issued: &[Issued]) -> Result<(), Refusal> {
                         ));
                     }
                 }
-                if !item["output"].is_string() {
+                let parts = item["output"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let good = |part: &Value| part["type"] == "input_text" || shows(part);
+                if !item["output"].is_string() && (parts.is_empty() || !parts.iter().all(good)) {
                     return invalid(format!("Missing required parameter: 'input[{at}].output'."));
                 }
             }
@@ -264,5 +268,17 @@ fn check_reasoning_before(
         false => invalid(format!(
             "Item of type 'function_call' ({id}) was provided without its required 'reasoning' item."
         )),
+    }
+}
+
+/// An image or a file in the vendor's form.
+fn shows(part: &Value) -> bool {
+    let is_data = |field: &str, kind: &str| {
+        part[field].as_str().is_some_and(|url| url.starts_with(&format!("data:{kind}/")))
+    };
+    match part["type"].as_str() {
+        Some("input_image") => is_data("image_url", "image"),
+        Some("input_file") => is_data("file_data", "application") && part["filename"].is_string(),
+        _ => false,
     }
 }

@@ -7,6 +7,7 @@ mod cached_results;
 mod event_hooks;
 mod every_tool;
 mod format;
+mod images;
 mod inputs;
 mod session_network;
 mod stale_edits;

@@ -196,7 +196,10 @@ fn content(block: &ContentBlock) -> Value {
         ContentBlock::ToolUse { id, name, input } => {
             json!({"type": "tool_use", "id": id, "name": name, "input": arguments(input)})
         }
-        ContentBlock::ToolResult { id, text, is_error } => json!({
+        ContentBlock::Image { image } => {
+            json!({"type": "text", "text": format!("[image {image}]")})
+        }
+        ContentBlock::ToolResult { id, text, is_error, images: _ } => json!({
             "type": "tool_result", "tool_use_id": id, "content": text, "is_error": is_error,
         }),
     }

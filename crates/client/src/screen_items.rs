@@ -394,6 +394,7 @@ fn thinking_of(blocks: &[ContentBlock]) -> String {
         ContentBlock::Thinking { text, .. } if !text.trim().is_empty() => Some(text.trim()),
         ContentBlock::Thinking { .. }
         | ContentBlock::Text { .. }
+        | ContentBlock::Image { .. }
         | ContentBlock::ToolUse { .. }
         | ContentBlock::ToolResult { .. } => None,
     });

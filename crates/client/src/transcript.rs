@@ -221,11 +221,10 @@ impl Transcript {
     /// True if a recorded event is progress of the turn. The read of a pinned file is not: each new
     /// conversation process repeats it.
     pub(crate) fn is_progress(&self, event: &ClientEvent) -> bool {
-        let is_pinned_read = |call: &Call| call.use_id.is_empty() && call.tool == "read";
         match event {
-            ClientEvent::Proposed { call } => !is_pinned_read(call),
+            ClientEvent::Proposed { call } => !call.is_pinned_read(),
             ClientEvent::CallEnded { call, .. } => {
-                self.calls.get(call).is_none_or(|known| !is_pinned_read(&known.call))
+                self.calls.get(call).is_none_or(|known| !known.call.is_pinned_read())
             }
             ClientEvent::Prompt { .. }
             | ClientEvent::Answer { .. }
@@ -368,6 +367,7 @@ pub(crate) fn text_blocks(blocks: &[ContentBlock]) -> Vec<&str> {
     let texts = blocks.iter().filter_map(|block| match block {
         ContentBlock::Text { text } => Some(text.as_str()),
         ContentBlock::Thinking { .. }
+        | ContentBlock::Image { .. }
         | ContentBlock::ToolUse { .. }
         | ContentBlock::ToolResult { .. } => None,
     });

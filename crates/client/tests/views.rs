@@ -45,6 +45,7 @@ fn ended(code: Option<&str>) -> ClientEvent {
             summary: "exit code 1".into(),
             is_error: true,
             code: code.map(str::to_owned),
+            images: Vec::new(),
         },
         refused: vec!["openat /etc/x: EACCES".into()],
     }

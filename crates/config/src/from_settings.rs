@@ -134,6 +134,7 @@ fn provider(
         facts: ModelFacts {
             context: extras.facts.context.or(known.context),
             prices: extras.facts.prices.or(known.prices),
+            vision: extras.facts.vision.or(known.vision),
         },
         model,
         headers: extras.headers,

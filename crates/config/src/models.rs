@@ -96,6 +96,10 @@ fn model(
                         .ok_or_else(|| unfit("one of \"low\", \"medium\", \"high\""))?,
                 )
             }
+            "vision" => {
+                let vision = value.get_ref().as_bool();
+                extras.facts.vision = Some(vision.ok_or_else(|| unfit("true or false"))?);
+            }
             "price" => {
                 let table = source.table(&at, value)?;
                 let known = ["input", "output", "cache_read", "cache_write"];
@@ -121,7 +125,7 @@ fn model(
                     place: source.place(&field.span()),
                     key: at,
                     hint: ". A model has provider, model, base_url, key_file, key_command, \
-                           max_tokens, context, effort, headers and price"
+                           max_tokens, context, vision, effort, headers and price"
                         .into(),
                 });
             }

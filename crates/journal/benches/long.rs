@@ -121,6 +121,7 @@ fn records_of(call: u32, text: &str) -> [JournalRecord; 4] {
             summary,
             is_error,
             code,
+            images: Vec::new(),
             recalled,
             audit,
         },

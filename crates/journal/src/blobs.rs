@@ -60,33 +60,41 @@ impl Blobs {
 
     /// Keeps a text. When this returns, it is on disk under its name.
     pub fn put(&self, text: &str) -> Result<Digest, BlobError> {
-        let digest = Digest::of(text.as_bytes());
+        self.put_bytes(text.as_bytes())
+    }
+
+    /// The same for bytes.
+    pub fn put_bytes(&self, bytes: &[u8]) -> Result<Digest, BlobError> {
+        let digest = Digest::of(bytes);
         let path = self.path(digest);
         // Rewrites a damaged blob, since the right bytes are at hand. Touches an existing one, so
         // that retention does not remove it as unused.
-        if self.get(digest).is_err() || mark(&path).is_err() {
-            self.write(&path, text).map_err(|source| BlobError::Write { path, source })?;
+        if self.get_bytes(digest).is_err() || mark(&path).is_err() {
+            self.write(&path, bytes).map_err(|source| BlobError::Write { path, source })?;
         }
         Ok(digest)
     }
 
     /// The text of that digest.
     pub fn get(&self, digest: Digest) -> Result<String, BlobError> {
+        let bytes = self.get_bytes(digest)?;
+        String::from_utf8(bytes).map_err(|_| BlobError::Changed { path: self.path(digest) })
+    }
+
+    /// The bytes of that digest.
+    pub fn get_bytes(&self, digest: Digest) -> Result<Vec<u8>, BlobError> {
         // Opening a named pipe would block until another process opens its other end.
         self.check(digest, None)?;
         let path = self.path(digest);
-        let mut text = String::new();
-        let read = fs::File::open(&path).and_then(|mut file| file.read_to_string(&mut text));
+        let mut bytes = Vec::new();
+        let read = fs::File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes));
         if let Err(source) = read {
-            if source.kind() == io::ErrorKind::InvalidData {
-                return Err(BlobError::Changed { path });
-            }
             return Err(BlobError::Read { path, source });
         }
-        if Digest::of(text.as_bytes()) != digest {
+        if Digest::of(&bytes) != digest {
             return Err(BlobError::Changed { path });
         }
-        Ok(text)
+        Ok(bytes)
     }
 
     /// Removes a text, unless it was wanted within this time.
@@ -121,7 +129,7 @@ impl Blobs {
         self.dir.join(digest.to_string())
     }
 
-    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         if !self.dir.exists() {
             disk::ensure_dir(&self.dir)?;
@@ -135,7 +143,7 @@ impl Blobs {
         let _ = fs::remove_file(&unfinished);
         let written = (|| {
             let mut file = disk::create_file(&unfinished)?;
-            file.write_all(text.as_bytes())?;
+            file.write_all(bytes)?;
             // Renamed before the sync, so that one commit of the file system covers both. A crash
             // in between leaves a file whose digest does not match and to which no record refers.
             fs::rename(&unfinished, path)?;

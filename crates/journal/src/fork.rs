@@ -4,7 +4,7 @@ use crate::blobs::Blobs;
 use crate::reader::BLOBS;
 use crate::{
     AppendError, BlobError, CreateError, ForkParent, Journal, JournalRecord, ReadError,
-    SessionHeader, is_session_name, read, spill,
+    SessionHeader, image, is_session_name, read, spill,
 };
 use std::path::Path;
 
@@ -52,13 +52,15 @@ pub fn fork(sessions: &Path, from: &str, id: &str, up_to: u64) -> Result<Journal
     if let Some(JournalRecord::Session(header)) = good.first_mut() {
         *header = SessionHeader { id: id.to_owned(), parent: Some(parent), ..header.clone() };
     }
+    let mut journal = Journal::create_empty(sessions, id)?;
+    let copies = Blobs::at(sessions.join(id).join(BLOBS));
     for record in &mut good {
+        image::copy(record, &texts, &copies)?;
         // Long texts of known kinds came in when they were read.
         if let JournalRecord::Unknown { fields, .. } = record {
             spill::take_in(fields, |digest| texts.get(digest))?;
         }
     }
-    let mut journal = Journal::create_empty(sessions, id)?;
     journal.append_all(&good)?;
     Ok(journal)
 }

@@ -5,7 +5,7 @@ use crate::line::{self, LINE_CAP};
 use crate::reader::{self, BLOBS, FILE};
 use crate::{
     BlobError, JournalReader, JournalRecord, ReadError, ResumeState, SessionHeader, Tail, disk,
-    resume_state, spill,
+    image, resume_state, spill,
 };
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -246,7 +246,9 @@ impl Journal {
         let mut lines = String::new();
         for (seq, record) in (self.last_seq + 1..).zip(records) {
             let (kind, mut fields) = record.to_fields()?;
-            spill::put_out(&mut fields, &self.blobs).map_err(|error| self.close(error.into()))?;
+            let images = image::put_out(record, &self.blobs);
+            let put_out = images.and_then(|()| spill::put_out(&mut fields, &self.blobs));
+            put_out.map_err(|error| self.close(error.into()))?;
             let line = line::seal(seq, time, &kind, &fields);
             if line.len() > LINE_CAP {
                 return Err(AppendError::TooLong { bytes: line.len() });

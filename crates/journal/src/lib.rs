@@ -46,6 +46,7 @@ mod blobs;
 mod digest;
 mod disk;
 mod fork;
+mod image;
 mod journal;
 mod line;
 mod lines;
@@ -77,6 +78,7 @@ pub use audit::verify::{Verification, VerifyError, verify, verify_bounded};
 pub use blobs::BlobError;
 pub use digest::{Digest, DigestError};
 pub use fork::{ForkError, fork};
+pub use image::{ImageBytes, ImageRecord, image};
 pub use journal::{
     AppendError, CreateError, Journal, OpenError, OpenedJournal, TornRecord, is_held,
     is_session_name,

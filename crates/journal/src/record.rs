@@ -3,7 +3,7 @@
 
 use crate::{
     BasisRecord, BlockRecord, CallProgress, ChainHead, ExpandedRecord, FileVersionRecord,
-    OutcomeRecord, RuleRecord, StoredPath, ToolKindRecord, TurnEndRecord, UsageRecord,
+    ImageRecord, OutcomeRecord, RuleRecord, StoredPath, ToolKindRecord, TurnEndRecord, UsageRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -222,6 +222,9 @@ pub enum JournalRecord {
         /// A stable word for the kind of failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
+        /// The images that it shows. A build that does not know this field shows none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<ImageRecord>,
         /// For a cached result: the call that produced it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         recalled: Option<u32>,

@@ -153,6 +153,10 @@ pub struct ExpandedRecord {
     pub file: String,
     /// The text with the arguments of the prompt, in order.
     pub parts: Vec<PromptPartRecord>,
+    /// Files that the prompt shows behind them, as `read` is given them. A build that does not know this
+    /// field shows none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// Rules that allowed calls of the turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<RuleRecord>,

@@ -51,6 +51,7 @@ fn an_open_turn_of_a_slash_command_has_its_text_and_rules() {
             PromptPartRecord::Text("Now: ".to_owned()),
             PromptPartRecord::Command("date".to_owned()),
         ],
+        files: vec!["shot.png".to_owned()],
         allow: vec![rule],
     };
     let expanded = Some(Box::new(record));

@@ -1,6 +1,7 @@
 //! A tool call and its outcome.
 
 use crate::confinement::Refusal;
+use crate::content::{ImageFile, ImageRef};
 use crate::ids::CallId;
 use crate::{Decode, Encode};
 
@@ -16,6 +17,15 @@ pub struct Call {
     pub tool: String,
     /// JSON object, checked against the tool's schema.
     pub input: String,
+}
+
+impl Call {
+    /// True for the read of a pinned file, which the conversation makes for itself. The read of a file
+    /// that a prompt shows does not ask for the plain text.
+    #[must_use]
+    pub fn is_pinned_read(&self) -> bool {
+        self.use_id.is_empty() && self.tool == "read" && self.input.ends_with(r#","raw":true}"#)
+    }
 }
 
 /// How a call ended. Decided from process status and error codes, never from message text.
@@ -75,6 +85,8 @@ pub struct ToolResult {
     pub is_error: bool,
     /// A stable word for the kind of failure, for example `access_denied` or `stale`.
     pub code: Option<String>,
+    /// The images that it shows.
+    pub images: Vec<ImageRef>,
 }
 
 impl ToolResult {
@@ -88,7 +100,8 @@ impl ToolResult {
         }
         let first = message.lines().next().unwrap_or_default();
         let summary = format!("{tool}: {first}");
-        Self { outcome, text, summary, is_error: true, code: Some(code.to_owned()) }
+        let (code, images) = (Some(code.to_owned()), Vec::new());
+        Self { outcome, text, summary, is_error: true, code, images }
     }
 
     /// With a line before its text, or behind an error, which begins with its code.
@@ -257,6 +270,9 @@ pub struct RunReport {
     pub result: ToolResult,
     /// The whole text of the result, where the model receives only a part.
     pub full: Option<String>,
+    /// The images that the result shows. The tool's result names none: the supervisor does, by these
+    /// bytes.
+    pub images: Vec<ImageFile>,
     /// Effects on files.
     pub effects: Vec<FileEffect>,
     /// The files that it read or wrote, each as it was then.

@@ -177,6 +177,8 @@ pub enum PromptPart {
     Text(String),
     /// A command: the conversation has it run, and the model gets its output in this place.
     Command(String),
+    /// A file that the prompt shows, as `read` is given it: the model gets the image in this place.
+    File(String),
 }
 
 /// How a turn ended.

@@ -95,6 +95,8 @@ pub struct ModelFacts {
     pub context: Option<u64>,
     /// Its prices.
     pub prices: Option<Prices>,
+    /// True if it sees images.
+    pub vision: Option<bool>,
 }
 
 /// Prices of a million tokens, in millionths of a US dollar.

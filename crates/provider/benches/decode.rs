@@ -94,6 +94,7 @@ fn main() {
         max_tokens: 1,
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
+        images: Vec::new(),
     };
     let length = anthropic::encode(&request, None).unwrap().len();
     let time = best(50, || drop(black_box(anthropic::encode(&request, None).unwrap())));

@@ -39,6 +39,7 @@ mod emit;
 pub mod fault;
 pub mod gemini;
 mod http;
+mod images;
 mod key;
 mod pinned_updates;
 mod provider;

@@ -24,6 +24,7 @@ pub(crate) fn inside<'a>(request: &'a ModelRequest, mark: &str) -> Cow<'a, [Mess
         let results = last.blocks.iter_mut().rev().find_map(|block| match block {
             ContentBlock::ToolResult { text, .. } => Some(text),
             ContentBlock::Text { .. }
+            | ContentBlock::Image { .. }
             | ContentBlock::Thinking { .. }
             | ContentBlock::ToolUse { .. } => None,
         });

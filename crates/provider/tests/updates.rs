@@ -33,6 +33,7 @@ fn request(last: Vec<ContentBlock>, place: Option<UpdatePosition>) -> ModelReque
         max_tokens: 100,
         updated: place.map(|place| FilesUpdated { text: format!("{BLOCK}\n"), place }),
         calls: ToolChoice::Yes,
+        images: Vec::new(),
     }
 }
 
@@ -41,6 +42,7 @@ fn two_results() -> Vec<ContentBlock> {
         id: id.into(),
         text: format!("wrote {id}"),
         is_error: false,
+        images: Vec::new(),
     };
     vec![result("t1"), result("t2")]
 }

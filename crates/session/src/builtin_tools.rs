@@ -165,6 +165,7 @@ fn words_of(block: &ContentBlock) -> Option<&str> {
         ContentBlock::Text { text } => Some(text),
         ContentBlock::Thinking { .. }
         | ContentBlock::ToolUse { .. }
+        | ContentBlock::Image { .. }
         | ContentBlock::ToolResult { .. } => None,
     }
 }
@@ -192,7 +193,8 @@ fn nothing() -> ChecklistView {
 fn result(tool: &str, found: Result<ChecklistView, Refusal>) -> ToolResult {
     match found {
         Ok(ChecklistView { text, summary }) => {
-            ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code: None }
+            let (code, images) = (None, Vec::new());
+            ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code, images }
         }
         Err((code, message, hint)) => ToolResult {
             outcome: Outcome::Failed,
@@ -200,6 +202,7 @@ fn result(tool: &str, found: Result<ChecklistView, Refusal>) -> ToolResult {
             summary: format!("{tool}: {message}"),
             is_error: true,
             code: Some(code.to_owned()),
+            images: Vec::new(),
         },
     }
 }

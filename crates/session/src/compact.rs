@@ -4,8 +4,9 @@
 //! call keeps its result. A summary at the front replaces the removed messages. The journal keeps
 //! all of them.
 
+use crate::limits::BYTES_A_TOKEN;
 use crate::truncate::cut;
-use protocol::content::{ContentBlock, Message, MessageRole};
+use protocol::content::{ContentBlock, ImageRef, Message, MessageRole};
 
 /// Most characters of an earlier prompt in the head.
 const PROMPT_CHARS: usize = 400;
@@ -44,8 +45,16 @@ pub(crate) fn block_size(block: &ContentBlock) -> usize {
         ContentBlock::Text { text } => text.len(),
         ContentBlock::Thinking { text: _, raw } => raw.len(),
         ContentBlock::ToolUse { id, name, input } => id.len() + name.len() + input.len(),
-        ContentBlock::ToolResult { id, text, is_error: _ } => id.len() + text.len(),
+        ContentBlock::ToolResult { id, text, is_error: _, images } => {
+            id.len() + text.len() + images.iter().map(image_size).sum::<usize>()
+        }
+        ContentBlock::Image { image } => image_size(image),
     }
+}
+
+/// The bytes of text that cost as many tokens.
+fn image_size(image: &ImageRef) -> usize {
+    usize::try_from(image.tokens()).unwrap_or(usize::MAX).saturating_mul(BYTES_A_TOKEN)
 }
 
 /// How to bring the messages down to about `keep` bytes; none where nothing would be gained.
@@ -149,6 +158,7 @@ fn head(gone: &[Message], checklists: Option<String>) -> String {
         said.flat_map(|message| &message.blocks).filter_map(|block| match block {
             ContentBlock::Text { text } => Some(text.as_str()),
             ContentBlock::Thinking { .. }
+            | ContentBlock::Image { .. }
             | ContentBlock::ToolUse { .. }
             | ContentBlock::ToolResult { .. } => None,
         })

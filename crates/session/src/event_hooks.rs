@@ -406,6 +406,8 @@ fn whole_prompt(text: &str, expanded: Option<&ExpandedPrompt>) -> String {
     let parts = parts.map(|part| match part {
         PromptPart::Text(text) => text.clone(),
         PromptPart::Command(command) => format!("!`{command}`"),
+        // Its name is in the text.
+        PromptPart::File(_) => String::new(),
     });
     let behind: String = parts.collect();
     if behind.is_empty() { text.to_owned() } else { format!("{text}\n\n{behind}") }

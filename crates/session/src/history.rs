@@ -8,9 +8,10 @@
 mod prompt;
 
 use crate::background;
-use crate::budget::{BudgetLimits, TurnBudget};
+use crate::budget::TurnBudget;
 use crate::builtin_tools::BuiltinTools;
 use crate::compact::{self, Compaction, KeptPrompts, MovedIndex, block_size, size};
+use crate::limits::{BYTES_A_TOKEN, HistoryLimits};
 use crate::pending_prompt::PendingPrompt;
 use crate::synthetic_results;
 use crate::truncate::cut;
@@ -40,22 +41,6 @@ struct TurnMark {
     message: usize,
     block: usize,
 }
-
-/// Size limits of requests and results.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HistoryLimits {
-    /// Requests and calls.
-    pub most: BudgetLimits,
-    /// Most characters of one result.
-    pub result_chars: usize,
-    /// Tokens that the model's context holds, where that is known.
-    pub context: Option<usize>,
-    /// Most tokens of one answer, which need their room too.
-    pub answer_tokens: usize,
-}
-
-/// Bytes that one token stands for, on the safe side: prose has four and more, code about three.
-const BYTES_A_TOKEN: usize = 3;
 
 /// The conversation so far.
 #[derive(Debug)]
@@ -156,8 +141,8 @@ impl History {
                         cut(result.text.clone(), most)
                     };
                     let id = open.use_id.clone();
-                    open.result =
-                        Some(ContentBlock::ToolResult { id, text, is_error: result.is_error });
+                    let (is_error, images) = (result.is_error, result.images.clone());
+                    open.result = Some(ContentBlock::ToolResult { id, text, is_error, images });
                 }
                 self.close_if_answered();
             }
@@ -320,8 +305,11 @@ impl History {
         if text.trim().is_empty() {
             return;
         }
-        let block = ContentBlock::Text { text: text.to_owned() };
-        self.uncounted += text.len();
+        self.user_shows(ContentBlock::Text { text: text.to_owned() });
+    }
+
+    fn user_shows(&mut self, block: ContentBlock) {
+        self.uncounted += block_size(&block);
         match self.messages.last_mut() {
             Some(last) if last.role == MessageRole::User => last.blocks.push(block),
             Some(_) | None => {
@@ -356,7 +344,7 @@ impl History {
                         });
                     }
                 }
-                ContentBlock::ToolResult { .. } => {}
+                ContentBlock::ToolResult { .. } | ContentBlock::Image { .. } => {}
             }
         }
         // Vendors refuse a message that ends with reasoning.
@@ -424,6 +412,7 @@ impl History {
         let of_it = last.blocks.iter_mut().find_map(|block| match block {
             ContentBlock::ToolResult { id, text, .. } if id == use_id => Some(text),
             ContentBlock::ToolResult { .. }
+            | ContentBlock::Image { .. }
             | ContentBlock::Text { .. }
             | ContentBlock::Thinking { .. }
             | ContentBlock::ToolUse { .. } => None,
@@ -442,6 +431,7 @@ impl History {
                 id: open.use_id.clone(),
                 text: "interrupted: the result of this call is not known".to_owned(),
                 is_error: true,
+                images: Vec::new(),
             });
         }
         self.close_if_answered();

@@ -6,7 +6,8 @@
 //! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` makes room in the model's context, `pinned` shows pinned
 //! files and `refresh` has them read, `plan` ends a turn with a plan, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
 //! configured commands after edits and `event_hooks` at events, whose answers `hook_answer` reads,
-//! `background` reports commands that went on, `synthetic_results` holds results that no tool produced.
+//! `background` reports commands that went on, `images` decides which images a request shows,
+//! `limits` gives the sizes, `synthetic_results` holds results that no tool produced.
 //! Used by `agentd-session` only.
 //!
 //! Invariants, for any messages in any order: every request is valid for the vendors; a call runs
@@ -25,6 +26,8 @@ mod event_hooks;
 mod history;
 mod hook_answer;
 mod hooks;
+mod images;
+mod limits;
 mod pending_prompt;
 mod pinned;
 mod plan;
@@ -37,10 +40,11 @@ mod undo;
 
 use answer::{PartialAnswer, RequestedCall};
 use batch::Batch;
-use budget::{BudgetLimits, CostReached};
+use budget::CostReached;
 use event_hooks::{EventHooks, HookText};
-use history::{History, HistoryLimits};
+use history::History;
 use hooks::RoundEdits;
+use limits::limits;
 use pinned::PinnedFiles;
 use plan::ShownPlans;
 use protocol::content::{ContentBlock, MessageRole, ModelRequest, ToolChoice};
@@ -318,6 +322,7 @@ impl Session {
             self.make_room(out);
         }
         let mut messages = self.history.messages();
+        out.notice(images::prepare(&mut messages, &self.setup));
         if messages.last().is_some_and(|last| last.role == MessageRole::Assistant) {
             // Nothing of ours can stand at the end.
             self.pinned.lay_down();
@@ -338,6 +343,7 @@ impl Session {
             max_tokens: self.setup.max_tokens,
             updated: self.pinned.updated(),
             calls: if self.turn.last_words { ToolChoice::No } else { ToolChoice::Yes },
+            images: Vec::new(),
         }));
         self.pinned.asked();
         self.phase = SessionPhase::Asking(PartialAnswer::default());
@@ -442,25 +448,6 @@ impl Session {
     }
 }
 
-/// The producer of a result truncates it; this is the last limit for the others. A web page may
-/// have this many characters, whatever the limit for other results.
-const PAGE: usize = 41_000;
-
-/// Warning thresholds, and the size limits of a request.
-fn limits(setup: &SessionSetup) -> HistoryLimits {
-    HistoryLimits {
-        most: BudgetLimits {
-            rounds: setup.max_rounds.max(1),
-            calls: setup.max_calls,
-            session_calls: setup.max_session.calls,
-            cost: setup.max_session.cost,
-        },
-        result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX).max(PAGE),
-        context: setup.facts.context.and_then(|tokens| usize::try_from(tokens).ok()),
-        answer_tokens: usize::try_from(setup.max_tokens).unwrap_or(usize::MAX),
-    }
-}
-
 /// Calls of one answer, as they are counted.
 fn count(calls: usize) -> u32 {
     u32::try_from(calls).unwrap_or(u32::MAX)
@@ -482,6 +469,10 @@ struct Outputs {
 }
 
 impl Outputs {
+    fn notice(&mut self, text: Option<String>) {
+        self.words.extend(text.map(|text| FromSession::Notice { text }));
+    }
+
     fn warn(&mut self, text: &str) {
         let line = LogLine { level: LogLevel::Warn, text: text.to_owned() };
         self.words.push(FromSession::Log(line));

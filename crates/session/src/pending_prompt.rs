@@ -1,16 +1,20 @@
-//! A prompt with commands in its text: each is a call that no model requested, and its output stands
-//! in its place. The model gets the text once all of them have ended. Pure.
+//! A prompt with commands in its text, or with files that it shows: each is a call that no model
+//! requested, and its output stands in its place. The model gets the prompt once all of them have ended.
+//! Pure.
 
 use crate::batch::Batch;
 use crate::synthetic_results::NotRun;
 use crate::{Outputs, Session, SessionPhase};
 use protocol::call::{Call, Outcome, ToolResult};
+use protocol::content::{ContentBlock, ImageRef};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent};
 
 /// The tool that runs the commands.
 const SHELL: &str = "bash";
+/// The tool that reads the files.
+const READ: &str = "read";
 /// The end of the result of a command that succeeded, where there is nothing else to say.
 const SUCCESS: &str = "--- agentd ---\nexit code: 0";
 /// Stands for a text without a word.
@@ -21,6 +25,43 @@ const EMPTY: &str = "(The text of the command is empty: its commands printed not
 enum PendingPart {
     Text(String),
     Command { command: String, call: Option<Call>, output: Option<String> },
+    File { path: String, call: Option<Call>, shown: Option<Vec<ContentBlock>> },
+}
+
+/// A call that a part of the prompt needs.
+#[derive(Debug, PartialEq, Eq)]
+enum PartCall {
+    Command(String),
+    File(String),
+}
+
+impl PartCall {
+    fn tool(&self) -> (&'static str, ToolKind) {
+        match self {
+            Self::Command(_) => (SHELL, ToolKind::Mutation),
+            Self::File(_) => (READ, ToolKind::Query),
+        }
+    }
+
+    fn input(&self) -> String {
+        match self {
+            Self::Command(command) => serde_json::json!({ "command": command }),
+            Self::File(path) => serde_json::json!({ "path": path }),
+        }
+        .to_string()
+    }
+
+    /// The part that this call belongs to, if it is of a prompt.
+    fn of(call: &Call) -> Option<Self> {
+        let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
+        let field = |name: &str| input[name].as_str().unwrap_or_default().to_owned();
+        match call.tool.as_str() {
+            _ if !call.use_id.is_empty() || call.is_pinned_read() => None,
+            SHELL => Some(Self::Command(field("command"))),
+            READ => Some(Self::File(field("path"))),
+            _ => None,
+        }
+    }
 }
 
 /// The prompt of a turn, until its commands have ended.
@@ -34,21 +75,32 @@ impl PendingPrompt {
             PromptPart::Command(command) => {
                 PendingPart::Command { command: command.clone(), call: None, output: None }
             }
+            PromptPart::File(path) => {
+                PendingPart::File { path: path.clone(), call: None, shown: None }
+            }
         };
         Self(prompt.parts.iter().map(part).collect())
     }
 
-    /// Its first command without a call got this one.
+    /// Its first part without a call got this one.
     pub(crate) fn called(&mut self, named: &Call) {
-        let input = input(named);
+        let Some(wanted) = PartCall::of(named) else { return };
         for part in &mut self.0 {
-            if let PendingPart::Command { command, call: call @ None, .. } = part
-                && named.use_id.is_empty()
-                && named.tool == SHELL
-                && input == *command
-            {
-                *call = Some(named.clone());
-                return;
+            match (part, &wanted) {
+                (
+                    PendingPart::Command { command, call: call @ None, .. },
+                    PartCall::Command(it),
+                ) if command == it => {
+                    *call = Some(named.clone());
+                    return;
+                }
+                (PendingPart::File { path, call: call @ None, .. }, PartCall::File(it))
+                    if path == it =>
+                {
+                    *call = Some(named.clone());
+                    return;
+                }
+                (_, _) => {}
             }
         }
     }
@@ -56,26 +108,39 @@ impl PendingPrompt {
     /// A call ended.
     pub(crate) fn ended(&mut self, ended: &CallId, result: &ToolResult) {
         for part in &mut self.0 {
-            if let PendingPart::Command { call: Some(call), output: output @ None, .. } = part
-                && call.id == *ended
-            {
-                *output = Some(words(result));
+            match part {
+                PendingPart::Command { call: Some(call), output: output @ None, .. }
+                    if call.id == *ended =>
+                {
+                    *output = Some(words(result));
+                }
+                PendingPart::File { path, call: Some(call), shown: shown @ None }
+                    if call.id == *ended =>
+                {
+                    *shown = Some(blocks(path, result));
+                }
+                PendingPart::Text(_) | PendingPart::Command { .. } | PendingPart::File { .. } => {}
             }
         }
     }
 
-    /// True if every command has ended.
+    /// True if every command has ended, and every file was read.
     pub(crate) fn is_complete(&self) -> bool {
-        let is_open =
-            |part: &PendingPart| matches!(part, PendingPart::Command { output: None, .. });
-        !self.0.iter().any(is_open)
+        self.0.iter().all(|part| match part {
+            PendingPart::Text(_) => true,
+            PendingPart::Command { output, .. } => output.is_some(),
+            PendingPart::File { shown, .. } => shown.is_some(),
+        })
     }
 
-    /// The commands without a call, in order.
-    fn unnamed(&self) -> Vec<String> {
+    /// The parts without a call, in order.
+    fn unnamed(&self) -> Vec<PartCall> {
         let unnamed = |part: &PendingPart| match part {
-            PendingPart::Command { command, call: None, .. } => Some(command.clone()),
-            PendingPart::Command { .. } | PendingPart::Text(_) => None,
+            PendingPart::Command { command, call: None, .. } => {
+                Some(PartCall::Command(command.clone()))
+            }
+            PendingPart::File { path, call: None, .. } => Some(PartCall::File(path.clone())),
+            PendingPart::Command { .. } | PendingPart::File { .. } | PendingPart::Text(_) => None,
         };
         self.0.iter().filter_map(unnamed).collect()
     }
@@ -83,10 +148,24 @@ impl PendingPrompt {
     /// The calls without a result.
     fn unanswered(&self) -> Vec<Call> {
         let open = |part: &PendingPart| match part {
-            PendingPart::Command { call, output: None, .. } => call.clone(),
-            PendingPart::Command { .. } | PendingPart::Text(_) => None,
+            PendingPart::Command { call, output: None, .. }
+            | PendingPart::File { call, shown: None, .. } => call.clone(),
+            PendingPart::Command { .. } | PendingPart::File { .. } | PendingPart::Text(_) => None,
         };
         self.0.iter().filter_map(open).collect()
+    }
+
+    /// The files that it shows, for the model, behind its text.
+    pub(crate) fn files(&self) -> Vec<ContentBlock> {
+        let blocks = |part: &PendingPart| match part {
+            PendingPart::File { shown: Some(shown), .. } => shown.clone(),
+            PendingPart::File { path, shown: None, .. } => {
+                let text = format!("[{path} was not read: the turn ended before]");
+                vec![ContentBlock::Text { text }]
+            }
+            PendingPart::Command { .. } | PendingPart::Text(_) => Vec::new(),
+        };
+        self.0.iter().flat_map(blocks).collect()
     }
 
     /// The text for the model.
@@ -97,6 +176,7 @@ impl PendingPrompt {
             PendingPart::Command { command, output: None, .. } => {
                 format!("[`{command}` was not run: the turn ended before]")
             }
+            PendingPart::File { .. } => String::new(),
         };
         let text: String = self.0.iter().map(text).collect();
         // A vendor refuses blank text.
@@ -104,10 +184,17 @@ impl PendingPrompt {
     }
 }
 
-/// The command of a call.
-fn input(call: &Call) -> String {
-    let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
-    input["command"].as_str().unwrap_or_default().to_owned()
+/// What stands for a file: the image with its name, or the text of the result.
+fn blocks(path: &str, result: &ToolResult) -> Vec<ContentBlock> {
+    if result.images.is_empty() {
+        let text = format!("[{path} could not be shown: {}]", result.text.trim_end());
+        return vec![ContentBlock::Text { text }];
+    }
+    let named = |image: &ImageRef| {
+        let text = format!("[image {image}]");
+        [ContentBlock::Text { text }, ContentBlock::Image { image: image.clone() }]
+    };
+    result.images.iter().flat_map(named).collect()
 }
 
 /// What stands in the command's place.
@@ -148,20 +235,21 @@ impl Session {
     pub(crate) fn add_prompt_commands(&mut self, batch: &mut Batch, out: &mut Outputs) {
         let Some(pending) = self.history.pending_prompt() else { return };
         let mut open = pending.unanswered();
-        for command in pending.unnamed() {
+        for part in pending.unnamed() {
             let number = self.history.last_call().saturating_add(1);
             let id = CallId { session: self.setup.id.clone(), number };
-            let input = serde_json::json!({ "command": command }).to_string();
-            let call = Call { id, use_id: String::new(), tool: SHELL.to_owned(), input };
+            let (tool, _) = part.tool();
+            let call =
+                Call { id, use_id: String::new(), tool: tool.to_owned(), input: part.input() };
             self.commit(SessionEvent::Called { call: call.clone() }, out);
             open.push(call);
         }
-        let is_offered = self.setup.tools.iter().any(|tool| tool.spec.name == SHELL);
         for call in open {
-            match is_offered {
-                true => batch.push(call, ToolKind::Mutation),
-                false => {
-                    let why = NotRun::NotOffered { tool: SHELL.to_owned() };
+            let is_offered = self.setup.tools.iter().any(|tool| tool.spec.name == call.tool);
+            match (is_offered, PartCall::of(&call)) {
+                (true, Some(part)) => batch.push(call, part.tool().1),
+                (_, _) => {
+                    let why = NotRun::NotOffered { tool: call.tool.clone() };
                     self.answer_call(call, &why, out);
                 }
             }
@@ -200,7 +288,7 @@ mod tests {
 
     fn result(outcome: Outcome, text: &str) -> ToolResult {
         let (text, summary) = (text.to_owned(), String::new());
-        ToolResult { outcome, text, summary, is_error: false, code: None }
+        ToolResult { outcome, text, summary, is_error: false, code: None, images: Vec::new() }
     }
 
     #[test]
@@ -212,12 +300,13 @@ mod tests {
             command("date"),
             PromptPart::Text(".".to_owned()),
         ]);
-        assert_eq!(pending.unnamed(), ["date", "date"]);
+        let date = || PartCall::Command("date".to_owned());
+        assert_eq!(pending.unnamed(), [date(), date()]);
         let of_model = Call { use_id: "toolu_1".to_owned(), ..call(1, "date") };
         for named in [of_model, call(2, "other"), call(3, "date"), call(4, "date")] {
             pending.called(&named);
         }
-        assert_eq!(pending.unnamed(), [""; 0]);
+        assert_eq!(pending.unnamed(), []);
         assert_eq!(pending.unanswered(), [call(3, "date"), call(4, "date")]);
         let denied = Outcome::Refused { rule: "bash:date".to_owned() };
         pending.ended(&call(4, "date").id, &result(denied, "Error [denied] bash: no"));

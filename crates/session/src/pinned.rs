@@ -156,7 +156,7 @@ impl PinnedFiles {
     /// The digest from the journal, before the end of the replay.
     pub(crate) fn replay(&mut self, happened: &SessionEvent) {
         match happened {
-            SessionEvent::Called { call } if call.use_id.is_empty() && call.tool == "read" => {
+            SessionEvent::Called { call } if call.is_pinned_read() => {
                 self.replayed.insert(call.id.number, file_of(&call.input));
             }
             SessionEvent::Result { call, use_id, result } if use_id.is_empty() => {
@@ -249,6 +249,9 @@ pub(crate) fn file_of(input: &str) -> String {
 /// The version of a file that a read came to.
 fn version(result: &ToolResult) -> String {
     match result.is_error {
+        false if !result.images.is_empty() => {
+            "(it cannot be shown: only text is pinned. A prompt shows an image with @)".to_owned()
+        }
         false => result.text.clone(),
         true => format!("(it cannot be shown: {})", result.text.trim()),
     }

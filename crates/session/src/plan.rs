@@ -54,6 +54,7 @@ pub(crate) fn approved() -> ToolResult {
         summary: "the session left mode plan".to_owned(),
         is_error: false,
         code: None,
+        images: Vec::new(),
     }
 }
 

@@ -152,7 +152,12 @@ fn block() -> impl Strategy<Value = ContentBlock> {
         Just(ContentBlock::Thinking { text: String::new(), raw: "{}".into() }),
         (short(&["", "a", "b", "c", "d", "e"]), short(&["read", "bash", "nope"]))
             .prop_map(|(id, name)| ContentBlock::ToolUse { id, name, input: "{}".into() }),
-        Just(ContentBlock::ToolResult { id: "a".into(), text: "x".into(), is_error: false }),
+        Just(ContentBlock::ToolResult {
+            id: "a".into(),
+            text: "x".into(),
+            is_error: false,
+            images: vec![]
+        }),
     ]
 }
 
@@ -249,7 +254,7 @@ impl Watch {
             }
             FromSession::Run { call, .. } | FromSession::Answered { call, .. } => {
                 prop_assert_eq!(self.named.get(&call.id), Some(call), "named before it runs");
-                let pinned = call.use_id.is_empty() && call.tool == "read";
+                let pinned = call.is_pinned_read();
                 prop_assert!(
                     pinned || self.answer.contains(&call.use_id),
                     "from an answer that ended"

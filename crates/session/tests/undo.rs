@@ -23,6 +23,7 @@ fn failed(code: &str, summary: &str) -> ToolResult {
         summary: summary.into(),
         is_error: true,
         code: Some(code.into()),
+        images: Vec::new(),
     }
 }
 

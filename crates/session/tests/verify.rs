@@ -45,7 +45,8 @@ fn told(talk: &Talk) -> Vec<String> {
         ContentBlock::ToolResult { text, .. } => Some(text.clone()),
         ContentBlock::Text { .. }
         | ContentBlock::Thinking { .. }
-        | ContentBlock::ToolUse { .. } => None,
+        | ContentBlock::ToolUse { .. }
+        | ContentBlock::Image { .. } => None,
     };
     last.blocks.iter().filter_map(text).collect()
 }

@@ -276,12 +276,14 @@ impl CacheRow {
             summary: self.summary,
             is_error: false,
             code: None,
+            images: Vec::new(),
         };
         let seen = self.seen.into_iter().map(|(path, digest)| FileVersion { path, digest });
         CachedResult {
             probe: ProbeReport { paths: vec![path], diff: String::new() },
             by: self.by,
             report: RunReport {
+                images: Vec::new(),
                 result,
                 full: self.full,
                 effects: vec![FileEffect::Read(self.real)],

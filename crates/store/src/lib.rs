@@ -215,7 +215,14 @@ fn result(tool: &str, done: Result<StoreResult, StoreError>) -> ToolResult {
     match done {
         Ok(StoreResult { text, summary }) => {
             let (text, summary) = (search_terms::visible(&text), search_terms::visible(&summary));
-            ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code: None }
+            ToolResult {
+                outcome: Outcome::Done,
+                text,
+                summary,
+                is_error: false,
+                code: None,
+                images: Vec::new(),
+            }
         }
         Err(StoreError { code, message, hint }) => ToolResult {
             outcome: Outcome::Failed,
@@ -226,6 +233,7 @@ fn result(tool: &str, done: Result<StoreResult, StoreError>) -> ToolResult {
             summary: search_terms::visible(&format!("{tool}: {message}")),
             is_error: true,
             code: Some(code.name().to_owned()),
+            images: Vec::new(),
         },
     }
 }

@@ -73,6 +73,7 @@ fn closing_record(open: &OpenCall) -> JournalRecord {
         summary: text.lines().next().unwrap_or_default().to_owned(),
         is_error: true,
         code: Some(code.to_owned()),
+        images: Vec::new(),
         recalled: None,
         audit: None,
     };

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod decode;
 pub(crate) mod encode;
+pub(crate) mod images;
 
 /// The turn and round that a call belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

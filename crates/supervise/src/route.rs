@@ -467,7 +467,7 @@ impl Router {
 /// process repeats it. Nor does a turn's end, which no later death is part of.
 pub(crate) fn is_progress(happened: &SessionEvent) -> bool {
     match happened {
-        SessionEvent::Called { call } => !is_pinned_read(&call.tool, &call.use_id),
+        SessionEvent::Called { call } => !call.is_pinned_read(),
         SessionEvent::Result { use_id, .. } => !use_id.is_empty(),
         SessionEvent::Prompt { .. }
         | SessionEvent::Answer { .. }
@@ -475,11 +475,6 @@ pub(crate) fn is_progress(happened: &SessionEvent) -> bool {
         | SessionEvent::Compacted { .. } => true,
         SessionEvent::TurnEnded { .. } => false,
     }
-}
-
-/// A call that reads a pinned file; the conversation makes it, not the model.
-pub(crate) fn is_pinned_read(tool: &str, use_id: &str) -> bool {
-    use_id.is_empty() && tool == "read"
 }
 
 #[cfg(test)]

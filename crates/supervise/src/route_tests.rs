@@ -14,6 +14,7 @@ fn request(round: u32) -> ModelRequest {
         max_tokens: 1,
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
+        images: Vec::new(),
     }
 }
 

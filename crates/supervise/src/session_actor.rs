@@ -30,6 +30,7 @@ mod quiesce;
 mod records;
 mod remembered_rules;
 mod replay;
+mod request_images;
 mod reserve;
 mod rights;
 mod shutdown;
@@ -390,7 +391,7 @@ impl SessionActorState {
                 }
                 RouteStep::ToProvider(message) => {
                     let thinks = matches!(message, ToProvider::Ask(_));
-                    self.send_provider(message);
+                    self.send_provider(message).await;
                     if thinks {
                         self.prepare_reserve();
                     }

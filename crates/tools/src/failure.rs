@@ -28,6 +28,8 @@ pub enum FailureCode {
     NotUtf8,
     /// A binary file.
     Binary,
+    /// An image that cannot be decoded.
+    BadImage,
     /// Above a bound of the tool.
     TooLarge,
     /// A window that begins after the last line.
@@ -92,6 +94,7 @@ impl FailureCode {
             Self::Protected => "protected",
             Self::NotUtf8 => "not_utf8",
             Self::Binary => "binary",
+            Self::BadImage => "bad_image",
             Self::TooLarge => "too_large",
             Self::PastEnd => "past_end",
             Self::NoMatch => "no_match",

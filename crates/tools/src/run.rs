@@ -82,11 +82,13 @@ fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> RunReport {
     let extras = std::mem::take(&mut ctx.extras);
     ctx.extras.lost = extras.lost;
     let lasts = specs().iter().any(|spec| spec.name == order.tool && spec.cacheable);
-    // An error may have other causes than the files.
+    // An error may have other causes than the files. The cache keeps no images.
     let lasts = lasts && result.outcome == Outcome::Done && !result.is_error;
+    let lasts = lasts && extras.images.is_empty();
     RunReport {
         result,
         full,
+        images: extras.images,
         effects,
         seen: extras.seen,
         evidence: lasts.then(|| extras.read_set.evidence()).flatten(),

@@ -128,6 +128,7 @@ impl ToolAnswer {
             summary: self.summary,
             is_error,
             code: self.code.map(|code| code.name().to_owned()),
+            images: Vec::new(),
         };
         (result, full, self.effects)
     }

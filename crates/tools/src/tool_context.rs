@@ -16,6 +16,7 @@ use crate::refusal_hints::Restriction;
 use crate::text::control::visible;
 use protocol::call::{FileVersion, ProcessUsage, TamperedFile};
 use protocol::confinement::Refusal;
+use protocol::content::ImageFile;
 use protocol::tool::JudgedPath;
 use std::fs::{File, Metadata};
 use std::io;
@@ -44,6 +45,8 @@ pub(crate) struct ToolContext<'a> {
 pub(crate) struct ReportExtras {
     /// The file versions that the model knows after this call.
     pub seen: Vec<FileVersion>,
+    /// The images that the answer shows.
+    pub images: Vec<ImageFile>,
     /// The files that the answer depends on.
     pub read_set: ReadSet,
     /// The first refusals of the kernel, in order.

@@ -166,6 +166,7 @@ mod tests {
                 summary: String::new(),
                 is_error: true,
                 code: code.map(str::to_owned),
+                images: Vec::new(),
             },
             refused: Vec::new(),
         });

@@ -218,6 +218,7 @@ fn request(round: u32) -> ModelRequest {
         max_tokens: 100,
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
+        images: Vec::new(),
     }
 }
 

@@ -124,6 +124,7 @@ fn gist(blocks: &[ContentBlock]) -> String {
             ContentBlock::Text { text } if !text.trim().is_empty() => return text.clone(),
             ContentBlock::ToolUse { name, .. } => tools.push(name.as_str()),
             ContentBlock::Text { .. }
+            | ContentBlock::Image { .. }
             | ContentBlock::Thinking { .. }
             | ContentBlock::ToolResult { .. } => {}
         }

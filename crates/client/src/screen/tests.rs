@@ -583,6 +583,7 @@ fn a_call_is_a_live_block_until_it_ends() {
         summary: "exited 0".to_owned(),
         is_error: false,
         code: None,
+        images: Vec::new(),
     };
     let ended = ClientEvent::CallEnded { call: call_id(1), result, refused: vec!["x".to_owned()] };
     let effects = screen.update(event(2, ended));

@@ -47,6 +47,7 @@ pub fn result(call: u32, text: &str) -> JournalRecord {
         summary: "exit 3".to_owned(),
         is_error: true,
         code: Some("exit".to_owned()),
+        images: Vec::new(),
         recalled: Some(1),
         audit: Some(ChainHead { seq: 2, hash: Digest::of(b"x") }),
     }

@@ -7,7 +7,7 @@ use protocol::client::{DaemonStatus, ProcessRow, SessionRequest, SessionRow};
 use protocol::confinement::{
     Confinement, Enforced, FilePath, GitSettings, Limits, PrivateDir, ProxyConnection, Refusal,
 };
-use protocol::content::{Message, ModelRequest, ToolSpec, Usage};
+use protocol::content::{ImageFile, ImageRef, MediaType, Message, ModelRequest, ToolSpec, Usage};
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{JudgedCall, Question, Rule, RuleSet};
@@ -40,6 +40,7 @@ goldens! {
     session::PromptPart {
         Text => protocol::session::PromptPart::Text(text("part")),
         Command => protocol::session::PromptPart::Command(text("date")),
+        File => protocol::session::PromptPart::File(text("shot.png")),
     }
     session::TurnEnd {
         Done => TurnEnd::Done,
@@ -728,7 +729,13 @@ goldens! {
         Text => ContentBlock::Text { text: text("t") },
         Thinking => ContentBlock::Thinking { text: text("t"), raw: text("{}") },
         ToolUse => ContentBlock::ToolUse { id: text("use_1"), name: text("ls"), input: text("{}") },
-        ToolResult => ContentBlock::ToolResult { id: text("use_1"), text: text("t"), is_error: true },
+        ToolResult => ContentBlock::ToolResult { id: text("use_1"), text: text("t"), is_error: true, images: vec![image()] },
+        Image => ContentBlock::Image { image: image() },
+    }
+    content::MediaType {
+        Png => MediaType::Png,
+        Jpeg => MediaType::Jpeg,
+        Pdf => MediaType::Pdf,
     }
     content::UpdatePosition {
         BehindResults => UpdatePosition::BehindResults,
@@ -846,7 +853,23 @@ fn result() -> ToolResult {
         summary: text("exit 1"),
         is_error: true,
         code: Some(text("exit")),
+        images: vec![image()],
     }
+}
+
+fn image() -> ImageRef {
+    ImageRef {
+        digest: text("ab"),
+        name: text("shot.png"),
+        media: MediaType::Png,
+        width: 1200,
+        height: 800,
+        bytes: 3,
+    }
+}
+
+fn image_file() -> ImageFile {
+    ImageFile { image: image(), data: vec![1, 2, 3] }
 }
 
 fn tool_spec() -> ToolSpec {
@@ -908,6 +931,7 @@ fn request() -> ModelRequest {
             place: protocol::content::UpdatePosition::InsideLastResult,
         }),
         calls: protocol::content::ToolChoice::No,
+        images: vec![image_file()],
     }
 }
 
@@ -1062,6 +1086,7 @@ fn report() -> RunReport {
     RunReport {
         result: result(),
         full: Some(text("all of it")),
+        images: vec![image_file()],
         effects: vec![protocol::call::FileEffect::Ran(text("ls"))],
         seen: vec![protocol::call::FileVersion { path: text("/p/a"), digest: text("00ff") }],
         evidence: Some(protocol::call::ReadEvidence {
@@ -1174,6 +1199,7 @@ fn facts() -> protocol::client::ModelFacts {
             cache_read: Some(300_000),
             cache_write: None,
         }),
+        vision: Some(true),
     }
 }
 

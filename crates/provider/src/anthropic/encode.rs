@@ -6,9 +6,10 @@
 
 use super::wire::AnthropicEventKind;
 use crate::body::{EncodeError, calls_are_forbidden, effort_word, object};
+use crate::images::{RequestImages, is_document};
 use crate::pinned_updates;
 use protocol::content::{
-    ContentBlock, Message, MessageRole, ModelRequest, ToolSpec, UpdatePosition,
+    ContentBlock, ImageRef, Message, MessageRole, ModelRequest, ToolSpec, UpdatePosition,
 };
 use protocol::provider::Effort;
 use serde::Serialize;
@@ -64,7 +65,7 @@ fn body(
             }
         },
     };
-    let mut turns = turns(&said)?;
+    let mut turns = turns(&said, &RequestImages::of(request))?;
     if turns.is_empty() {
         return Err(EncodeError::Empty);
     }
@@ -211,13 +212,48 @@ enum AnthropicContent<'a> {
     Result {
         r#type: &'static str,
         tool_use_id: &'a str,
-        #[serde(skip_serializing_if = "str::is_empty")]
-        content: &'a str,
+        #[serde(skip_serializing_if = "AnthropicResultContent::is_empty")]
+        content: AnthropicResultContent<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
+    Image {
+        /// `image`, or `document`.
+        r#type: &'static str,
+        source: AnthropicSource,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Missing {
+        r#type: &'static str,
+        text: String,
+    },
+}
+
+/// The content of a result: text, or blocks where it shows images.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum AnthropicResultContent<'a> {
+    Text(&'a str),
+    Blocks(Vec<AnthropicContent<'a>>),
+}
+
+impl AnthropicResultContent<'_> {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::Blocks(blocks) => blocks.is_empty(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct AnthropicSource {
+    r#type: &'static str,
+    media_type: &'static str,
+    data: String,
 }
 
 /// The arguments of a call in the history. The vendor takes objects only.
@@ -237,6 +273,17 @@ impl<'a> AnthropicContent<'a> {
         Self::Text { r#type: "text", text, cache_control: None }
     }
 
+    fn image(image: &ImageRef, images: &RequestImages<'_>) -> Self {
+        match images.base64(image) {
+            Ok(data) => Self::Image {
+                r#type: if is_document(image) { "document" } else { "image" },
+                source: AnthropicSource { r#type: "base64", media_type: image.media.name(), data },
+                cache_control: None,
+            },
+            Err(text) => Self::Missing { r#type: "text", text },
+        }
+    }
+
     fn marked(mut self) -> Self {
         self.mark();
         self
@@ -244,11 +291,13 @@ impl<'a> AnthropicContent<'a> {
 
     fn mark(&mut self) {
         match self {
-            Self::Text { cache_control, .. } | Self::Result { cache_control, .. } => {
+            Self::Text { cache_control, .. }
+            | Self::Result { cache_control, .. }
+            | Self::Image { cache_control, .. } => {
                 *cache_control = Some(EPHEMERAL);
             }
             // Opaque blocks cannot carry a breakpoint, and a marked message never ends in a call.
-            Self::Raw(_) | Self::Use { .. } => {}
+            Self::Raw(_) | Self::Use { .. } | Self::Missing { .. } => {}
         }
     }
 
@@ -284,14 +333,17 @@ fn tools(specs: &[ToolSpec]) -> Result<Vec<AnthropicTool<'_>>, EncodeError> {
     Ok(tools)
 }
 
-fn turns(messages: &[Message]) -> Result<Vec<AnthropicTurn<'_>>, EncodeError> {
+fn turns<'a>(
+    messages: &'a [Message],
+    images: &RequestImages<'_>,
+) -> Result<Vec<AnthropicTurn<'a>>, EncodeError> {
     let mut turns: Vec<AnthropicTurn<'_>> = Vec::with_capacity(messages.len());
     for (at, message) in messages.iter().enumerate() {
         let role = match message.role {
             MessageRole::User => "user",
             MessageRole::Assistant => "assistant",
         };
-        let mut content = contents(message, at + 1)?;
+        let mut content = contents(message, at + 1, images)?;
         if content.is_empty() {
             continue;
         }
@@ -307,7 +359,11 @@ fn turns(messages: &[Message]) -> Result<Vec<AnthropicTurn<'_>>, EncodeError> {
     Ok(turns)
 }
 
-fn contents(message: &Message, number: usize) -> Result<Vec<AnthropicContent<'_>>, EncodeError> {
+fn contents<'a>(
+    message: &'a Message,
+    number: usize,
+    images: &RequestImages<'_>,
+) -> Result<Vec<AnthropicContent<'a>>, EncodeError> {
     let mut contents = Vec::with_capacity(message.blocks.len());
     for block in &message.blocks {
         contents.push(match block {
@@ -321,17 +377,26 @@ fn contents(message: &Message, number: usize) -> Result<Vec<AnthropicContent<'_>
             ContentBlock::ToolUse { id, name, input } => {
                 AnthropicContent::Use { r#type: "tool_use", id, name, input: arguments(input) }
             }
-            ContentBlock::ToolResult { id, text, is_error } => AnthropicContent::Result {
-                r#type: "tool_result",
-                tool_use_id: id,
-                // An error without words is refused.
-                content: match (is_error, text.is_empty()) {
-                    (true, true) => "(no output)",
-                    (_, _) => text,
-                },
-                is_error: *is_error,
-                cache_control: None,
-            },
+            ContentBlock::Image { image } => AnthropicContent::image(image, images),
+            ContentBlock::ToolResult { id, text, is_error, images: shown } => {
+                AnthropicContent::Result {
+                    r#type: "tool_result",
+                    tool_use_id: id,
+                    // An error without words is refused.
+                    content: match (is_error, text.is_empty(), shown.is_empty()) {
+                        (true, true, _) => AnthropicResultContent::Text("(no output)"),
+                        (_, _, true) => AnthropicResultContent::Text(text),
+                        (_, _, false) => {
+                            let words = Some(text.as_str()).filter(|text| !text.trim().is_empty());
+                            let words = words.map(AnthropicContent::text).into_iter();
+                            let shown = shown.iter().map(|it| AnthropicContent::image(it, images));
+                            AnthropicResultContent::Blocks(words.chain(shown).collect())
+                        }
+                    },
+                    is_error: *is_error,
+                    cache_control: None,
+                }
+            }
         });
     }
     Ok(contents)

@@ -13,6 +13,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         max_tokens: 9,
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
+        images: Vec::new(),
     }
 }
 
@@ -33,7 +34,7 @@ fn call(id: &str, input: &str) -> ContentBlock {
 }
 
 fn result(id: &str, text: &str, is_error: bool) -> ContentBlock {
-    ContentBlock::ToolResult { id: id.into(), text: text.into(), is_error }
+    ContentBlock::ToolResult { id: id.into(), text: text.into(), is_error, images: Vec::new() }
 }
 
 fn messages(body: &str) -> &str {

@@ -3,9 +3,10 @@
 use crate::body::{
     EncodeError, FunctionSpec, arguments, calls_are_forbidden, effort_word, object, tools,
 };
+use crate::images::{RequestImages, is_document};
 use crate::pinned_updates;
 use crate::vendor_metadata::{self, MetadataPlace};
-use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest};
+use protocol::content::{ContentBlock, ImageRef, Message, MessageRole, ModelRequest};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -28,14 +29,14 @@ pub fn encode(
     if !request.system.trim().is_empty() {
         let role = if openai { "developer" } else { "system" };
         messages.push(ChatMessage {
-            content: Some(request.system.as_str().into()),
+            content: Some(ChatContent::Text(request.system.as_str().into())),
             ..ChatMessage::of(role)
         });
     }
     let said = pinned_updates::inside(request, pinned_updates::UPDATED);
     for (at, message) in said.iter().enumerate() {
         match message.role {
-            MessageRole::User => user(message, &mut messages),
+            MessageRole::User => user(message, &RequestImages::of(request), &mut messages),
             MessageRole::Assistant => messages.extend(assistant(message, at + 1)?),
         }
     }
@@ -96,11 +97,47 @@ struct ChatMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
-    content: Option<Cow<'a, str>>,
+    content: Option<ChatContent<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ChatCall<'a>>,
     #[serde(flatten)]
     reasoning: ChatReasoning<'a>,
+}
+
+/// Text, or parts where there are images. Many servers take only text where there are none.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ChatContent<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<ChatPart<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ChatPart<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ChatImageUrl },
+}
+
+#[derive(Serialize)]
+struct ChatImageUrl {
+    url: String,
+}
+
+impl ChatPart<'_> {
+    fn image(image: &ImageRef, images: &RequestImages<'_>) -> Self {
+        if is_document(image) {
+            let text = format!(
+                "[{image} cannot be shown: this model's interface takes images, not documents. Read it \
+                 as text, with `pdftotext` for example]"
+            );
+            return Self::Text { text: text.into() };
+        }
+        match images.data_url(image) {
+            Ok(url) => Self::ImageUrl { image_url: ChatImageUrl { url } },
+            Err(text) => Self::Text { text: text.into() },
+        }
+    }
 }
 
 /// Reasoning as it came, for servers that ask for it.
@@ -141,27 +178,48 @@ impl ChatMessage<'_> {
     }
 }
 
-/// The results first, each a message of its own, then the words.
-fn user<'a>(message: &'a Message, messages: &mut Vec<ChatMessage<'a>>) {
+/// The results first, each a message of its own, then the words. These servers take only text in the
+/// message of a result, so that its images stand in the next message of the user.
+fn user<'a>(message: &'a Message, images: &RequestImages<'_>, messages: &mut Vec<ChatMessage<'a>>) {
+    let mut shown = Vec::new();
     for block in &message.blocks {
         match block {
-            ContentBlock::ToolResult { id, text, is_error: _ } => messages.push(ChatMessage {
-                tool_call_id: Some(id),
-                content: Some(text.as_str().into()),
-                ..ChatMessage::of("tool")
-            }),
+            ContentBlock::ToolResult { id, text, is_error: _, images: of_result } => {
+                messages.push(ChatMessage {
+                    tool_call_id: Some(id),
+                    content: Some(ChatContent::Text(text.as_str().into())),
+                    ..ChatMessage::of("tool")
+                });
+                for image in of_result {
+                    let text = format!("[{image}, from the result of call {id}]");
+                    shown.push(ChatPart::Text { text: text.into() });
+                    shown.push(ChatPart::image(image, images));
+                }
+            }
+            ContentBlock::Image { image } => shown.push(ChatPart::image(image, images)),
             ContentBlock::Text { .. }
             | ContentBlock::Thinking { .. }
             | ContentBlock::ToolUse { .. } => {}
         }
     }
-    if let Some(words) = words(message) {
-        messages.push(ChatMessage { content: Some(words), ..ChatMessage::of("user") });
+    let words = words(message);
+    let content = match shown.is_empty() {
+        true => words.map(ChatContent::Text),
+        false => {
+            let words = words.map(|text| ChatPart::Text { text });
+            Some(ChatContent::Parts(words.into_iter().chain(shown).collect()))
+        }
+    };
+    if let Some(content) = content {
+        messages.push(ChatMessage { content: Some(content), ..ChatMessage::of("user") });
     }
 }
 
 fn assistant(message: &Message, number: usize) -> Result<Option<ChatMessage<'_>>, EncodeError> {
-    let mut turn = ChatMessage { content: words(message), ..ChatMessage::of("assistant") };
+    let mut turn = ChatMessage {
+        content: words(message).map(ChatContent::Text),
+        ..ChatMessage::of("assistant")
+    };
     let mut extra = None;
     let mut thought = None;
     for block in &message.blocks {
@@ -183,7 +241,9 @@ fn assistant(message: &Message, number: usize) -> Result<Option<ChatMessage<'_>>
                 function: ChatFunctionCall { name, arguments: arguments(input) },
                 extra_content: extra.take(),
             }),
-            ContentBlock::Text { .. } | ContentBlock::ToolResult { .. } => {}
+            ContentBlock::Text { .. }
+            | ContentBlock::Image { .. }
+            | ContentBlock::ToolResult { .. } => {}
         }
     }
     if !turn.tool_calls.is_empty() {
@@ -204,6 +264,7 @@ fn words(message: &Message) -> Option<Cow<'_, str>> {
             ContentBlock::Text { .. }
             | ContentBlock::Thinking { .. }
             | ContentBlock::ToolUse { .. }
+            | ContentBlock::Image { .. }
             | ContentBlock::ToolResult { .. } => None,
         })
         .collect();

@@ -16,7 +16,12 @@ fn call(id: &str, input: &str) -> ContentBlock {
 }
 
 fn result(id: &str, text: &str) -> ContentBlock {
-    ContentBlock::ToolResult { id: id.into(), text: text.into(), is_error: false }
+    ContentBlock::ToolResult {
+        id: id.into(),
+        text: text.into(),
+        is_error: false,
+        images: Vec::new(),
+    }
 }
 
 fn raw(raw: &str) -> ContentBlock {
@@ -37,6 +42,7 @@ fn request(turns: Vec<(MessageRole, Vec<ContentBlock>)>) -> ModelRequest {
         max_tokens: 9,
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
+        images: Vec::new(),
     }
 }
 

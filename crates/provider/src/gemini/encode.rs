@@ -2,9 +2,10 @@
 
 use super::MADE_UP;
 use crate::body::{EncodeError, calls_are_forbidden, object, tools};
+use crate::images::RequestImages;
 use crate::pinned_updates;
 use crate::vendor_metadata::{self, MetadataPlace};
-use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest, ToolSpec};
+use protocol::content::{ContentBlock, ImageRef, Message, MessageRole, ModelRequest, ToolSpec};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -25,7 +26,9 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     let said = pinned_updates::inside(request, pinned_updates::SYSTEM_UPDATED);
     for (at, message) in said.iter().enumerate() {
         match message.role {
-            MessageRole::User => user(message, &names, &mut contents),
+            MessageRole::User => {
+                user(message, (&names, &RequestImages::of(request)), &mut contents)
+            }
             MessageRole::Assistant => {
                 let parts = model(message, at + 1, signs, &mut names)?;
                 if !parts.is_empty() {
@@ -170,7 +173,23 @@ enum GeminiPart<'a> {
         thought_signature: Option<Cow<'a, str>>,
     },
     #[serde(rename_all = "camelCase")]
-    Response { function_response: GeminiFunctionResponse<'a> },
+    Response {
+        function_response: GeminiFunctionResponse<'a>,
+    },
+    #[serde(rename_all = "camelCase")]
+    Image {
+        inline_data: GeminiInlineData,
+    },
+    Missing {
+        text: String,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GeminiInlineData {
+    mime_type: &'static str,
+    data: String,
 }
 
 #[derive(Serialize)]
@@ -212,6 +231,15 @@ impl<'a> GeminiPart<'a> {
     fn text(text: &'a str) -> Self {
         Self::Text { text, thought_signature: None }
     }
+
+    fn image(image: &ImageRef, images: &RequestImages<'_>) -> Self {
+        match images.base64(image) {
+            Ok(data) => Self::Image {
+                inline_data: GeminiInlineData { mime_type: image.media.name(), data },
+            },
+            Err(text) => Self::Missing { text },
+        }
+    }
 }
 
 fn declarations(specs: &[ToolSpec]) -> Result<Vec<GeminiTools<'_>>, EncodeError> {
@@ -229,26 +257,31 @@ fn declarations(specs: &[ToolSpec]) -> Result<Vec<GeminiTools<'_>>, EncodeError>
     Ok(vec![GeminiTools { function_declarations }])
 }
 
-/// The results in a content of their own, right behind the calls; the words in another.
+/// The results in a content of their own, right behind the calls; the words in another, with the images
+/// of results. Only models since the third generation take images inside a result.
 fn user<'a>(
     message: &'a Message,
-    names: &BTreeMap<&'a str, &'a str>,
+    (names, images): (&BTreeMap<&'a str, &'a str>, &RequestImages<'_>),
     contents: &mut Vec<GeminiContent<'a>>,
 ) {
     let mut results = Vec::new();
     let mut words = Vec::new();
     for block in &message.blocks {
         match block {
-            ContentBlock::ToolResult { id, text, is_error } => results.push(GeminiPart::Response {
-                function_response: GeminiFunctionResponse {
-                    id: sent_id(id),
-                    name: names.get(id.as_str()).copied().unwrap_or("unknown"),
-                    response: match is_error {
-                        true => GeminiOutcome::Error(text),
-                        false => GeminiOutcome::Output(text),
+            ContentBlock::ToolResult { id, text, is_error, images: shown } => {
+                results.push(GeminiPart::Response {
+                    function_response: GeminiFunctionResponse {
+                        id: sent_id(id),
+                        name: names.get(id.as_str()).copied().unwrap_or("unknown"),
+                        response: match is_error {
+                            true => GeminiOutcome::Error(text),
+                            false => GeminiOutcome::Output(text),
+                        },
                     },
-                },
-            }),
+                });
+                words.extend(shown.iter().map(|image| GeminiPart::image(image, images)));
+            }
+            ContentBlock::Image { image } => words.push(GeminiPart::image(image, images)),
             ContentBlock::Text { text } if !text.trim().is_empty() => {
                 words.push(GeminiPart::text(text))
             }
@@ -305,7 +338,7 @@ fn model<'a>(
                     thought_signature: signature.take().or(foreign),
                 });
             }
-            ContentBlock::ToolResult { .. } => {}
+            ContentBlock::ToolResult { .. } | ContentBlock::Image { .. } => {}
         }
     }
     Ok(parts)

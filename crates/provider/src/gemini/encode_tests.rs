@@ -34,6 +34,7 @@ fn request(model: &str, turns: Vec<(MessageRole, Vec<ContentBlock>)>) -> ModelRe
         max_tokens: 9,
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
+        images: Vec::new(),
     }
 }
 
@@ -63,8 +64,14 @@ fn signatures_go_back_to_where_they_were() {
                     id: "agentd_call_1".into(),
                     text: "A".into(),
                     is_error: false,
+                    images: Vec::new(),
                 },
-                ContentBlock::ToolResult { id: "x2".into(), text: "B".into(), is_error: true },
+                ContentBlock::ToolResult {
+                    id: "x2".into(),
+                    text: "B".into(),
+                    is_error: true,
+                    images: Vec::new(),
+                },
                 text("and?"),
             ],
         ),

@@ -235,6 +235,7 @@ mod tests {
             max_tokens: 1,
             updated: None,
             calls: protocol::content::ToolChoice::Yes,
+            images: Vec::new(),
         }
     }
 

@@ -28,6 +28,7 @@ fn line(message: &Message) -> String {
         .filter_map(|block| match block {
             ContentBlock::ToolResult { id, .. } => Some(id.as_str()),
             ContentBlock::Text { .. }
+            | ContentBlock::Image { .. }
             | ContentBlock::Thinking { .. }
             | ContentBlock::ToolUse { .. } => None,
         })
@@ -49,6 +50,7 @@ fn last_text(blocks: &[ContentBlock]) -> String {
         .find_map(|block| match block {
             ContentBlock::Text { text } => Some(quoted(text)),
             ContentBlock::Thinking { .. }
+            | ContentBlock::Image { .. }
             | ContentBlock::ToolUse { .. }
             | ContentBlock::ToolResult { .. } => None,
         })
@@ -63,6 +65,7 @@ fn kind(block: &ContentBlock) -> String {
             format!("call {id} of {name} with {}", quoted(input))
         }
         ContentBlock::ToolResult { id, .. } => format!("result of {id}"),
+        ContentBlock::Image { image } => format!("image {}", image.digest),
     }
 }
 
@@ -120,7 +123,12 @@ mod tests {
     }
 
     fn result(text: &str) -> ContentBlock {
-        ContentBlock::ToolResult { id: "t1".into(), text: text.into(), is_error: false }
+        ContentBlock::ToolResult {
+            id: "t1".into(),
+            text: text.into(),
+            is_error: false,
+            images: vec![],
+        }
     }
 
     fn conversation(day: &str, prompt: &str, path: &str) -> Vec<Message> {

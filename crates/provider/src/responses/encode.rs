@@ -4,9 +4,10 @@
 use crate::body::{
     EncodeError, FunctionSpec, arguments, calls_are_forbidden, effort_word, object, tools,
 };
+use crate::images::{RequestImages, is_document};
 use crate::pinned_updates;
 use crate::vendor_metadata::{self, MetadataPlace};
-use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest};
+use protocol::content::{ContentBlock, ImageRef, Message, MessageRole, ModelRequest};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -24,7 +25,7 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     let said = pinned_updates::inside(request, pinned_updates::UPDATED);
     for (at, message) in said.iter().enumerate() {
         match message.role {
-            MessageRole::User => user(message, &mut input),
+            MessageRole::User => user(message, &RequestImages::of(request), &mut input),
             MessageRole::Assistant => assistant(message, at + 1, &mut input)?,
         }
     }
@@ -111,30 +112,70 @@ enum ResponsesInputItem<'a> {
     Output {
         r#type: &'static str,
         call_id: &'a str,
-        output: &'a str,
+        output: ResponsesOutput<'a>,
     },
 }
 
+/// The output of a call: text, or parts where it shows images.
 #[derive(Serialize)]
-struct ResponsesInputPart<'a> {
-    r#type: &'static str,
-    text: &'a str,
+#[serde(untagged)]
+enum ResponsesOutput<'a> {
+    Text(&'a str),
+    Parts(Vec<ResponsesInputPart<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponsesInputPart<'a> {
+    InputText { text: Cow<'a, str> },
+    OutputText { text: Cow<'a, str> },
+    InputImage { image_url: String, detail: &'static str },
+    InputFile { filename: &'a str, file_data: String },
+}
+
+impl<'a> ResponsesInputPart<'a> {
+    fn text(text: &'a str) -> Self {
+        Self::InputText { text: text.into() }
+    }
+
+    fn image(image: &'a ImageRef, images: &RequestImages<'_>) -> Self {
+        match images.data_url(image) {
+            Ok(file_data) if is_document(image) => {
+                Self::InputFile { filename: &image.name, file_data }
+            }
+            Ok(image_url) => Self::InputImage { image_url, detail: "auto" },
+            Err(text) => Self::InputText { text: text.into() },
+        }
+    }
 }
 
 /// The results first, then the words.
-fn user<'a>(message: &'a Message, input: &mut Vec<ResponsesInputItem<'a>>) {
+fn user<'a>(
+    message: &'a Message,
+    images: &RequestImages<'_>,
+    input: &mut Vec<ResponsesInputItem<'a>>,
+) {
     let mut content = Vec::new();
     for block in &message.blocks {
         match block {
-            ContentBlock::ToolResult { id, text, is_error: _ } => {
+            ContentBlock::ToolResult { id, text, is_error: _, images: shown } => {
+                let output = match shown.is_empty() {
+                    true => ResponsesOutput::Text(text),
+                    false => {
+                        let words = [ResponsesInputPart::text(text)].into_iter();
+                        let shown = shown.iter().map(|it| ResponsesInputPart::image(it, images));
+                        ResponsesOutput::Parts(words.chain(shown).collect())
+                    }
+                };
                 input.push(ResponsesInputItem::Output {
                     r#type: "function_call_output",
                     call_id: id,
-                    output: text,
+                    output,
                 })
             }
+            ContentBlock::Image { image } => content.push(ResponsesInputPart::image(image, images)),
             ContentBlock::Text { text } if !text.trim().is_empty() => {
-                content.push(ResponsesInputPart { r#type: "input_text", text });
+                content.push(ResponsesInputPart::text(text));
             }
             ContentBlock::Text { .. }
             | ContentBlock::Thinking { .. }
@@ -175,7 +216,7 @@ fn assistant<'a>(
             ContentBlock::Text { text } => input.push(ResponsesInputItem::Words {
                 r#type: "message",
                 role: "assistant",
-                content: vec![ResponsesInputPart { r#type: "output_text", text }],
+                content: vec![ResponsesInputPart::OutputText { text: text.into() }],
                 phase: phase.take(),
             }),
             ContentBlock::ToolUse { id, name, input: said } => {
@@ -186,7 +227,7 @@ fn assistant<'a>(
                     arguments: arguments(said),
                 })
             }
-            ContentBlock::ToolResult { .. } => {}
+            ContentBlock::ToolResult { .. } | ContentBlock::Image { .. } => {}
         }
     }
     // Reasoning that nothing follows is refused.

@@ -31,6 +31,7 @@ fn request(model: &str, turns: Vec<(MessageRole, Vec<ContentBlock>)>) -> ModelRe
         max_tokens: 9,
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
+        images: Vec::new(),
     }
 }
 
@@ -54,8 +55,18 @@ fn a_conversation_whose_reasoning_goes_back_before_its_call() {
         (
             MessageRole::User,
             vec![
-                ContentBlock::ToolResult { id: "call_1".into(), text: "A".into(), is_error: false },
-                ContentBlock::ToolResult { id: "call_2".into(), text: "B".into(), is_error: true },
+                ContentBlock::ToolResult {
+                    id: "call_1".into(),
+                    text: "A".into(),
+                    is_error: false,
+                    images: Vec::new(),
+                },
+                ContentBlock::ToolResult {
+                    id: "call_2".into(),
+                    text: "B".into(),
+                    is_error: true,
+                    images: Vec::new(),
+                },
                 text("and?"),
             ],
         ),

@@ -50,6 +50,7 @@ pub fn results(all: &[(&str, &str, bool)]) -> Message {
         id: (*id).into(),
         text: (*text).into(),
         is_error: *is_error,
+        images: Vec::new(),
     };
     Message { role: MessageRole::User, blocks: all.iter().map(result).collect() }
 }
@@ -68,6 +69,7 @@ pub fn request(round: u32, messages: Vec<Message>) -> ModelRequest {
         max_tokens: 1000,
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
+        images: Vec::new(),
     }
 }
 

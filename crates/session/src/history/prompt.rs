@@ -47,5 +47,6 @@ impl History {
         // Messages may have been left out meanwhile.
         self.turn = self.turn.map(|_| self.mark());
         self.user_says(&pending.text());
+        pending.files().into_iter().for_each(|block| self.user_shows(block));
     }
 }

@@ -235,6 +235,7 @@ pub fn done(text: &str) -> ToolResult {
         summary: "done".into(),
         is_error: false,
         code: None,
+        images: Vec::new(),
     }
 }
 

@@ -236,7 +236,14 @@ fn answer(from: &ActorRef<CallMsg>, result: ToolResult) {
 
 fn done(line: String) -> ToolResult {
     let summary = line.trim_matches(['[', ']']).to_owned();
-    ToolResult { outcome: Outcome::Done, text: line, summary, is_error: false, code: None }
+    ToolResult {
+        outcome: Outcome::Done,
+        text: line,
+        summary,
+        is_error: false,
+        code: None,
+        images: Vec::new(),
+    }
 }
 
 /// A pattern for lines, bounded.

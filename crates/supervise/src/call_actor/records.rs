@@ -9,7 +9,7 @@ use crate::protected_restore;
 use crate::records::audit;
 use crate::records::encode;
 use crate::unix_time::now_ms;
-use protocol::call::{Call, TamperRemedy};
+use protocol::call::TamperRemedy;
 use protocol::confinement::{Refusal, RefusalKind};
 use protocol::judgement::{Basis, Verdict};
 use protocol::store::FileChanges;
@@ -103,14 +103,14 @@ impl CallState {
         let record = encode::call_end(call, &conclusion, head);
         let file_versions = file_versions::record(conclusion.report.as_ref());
         let effects = effects(&conclusion);
-        let Call { id, tool, .. } = call.clone();
+        let (pinned, id) = (call.is_pinned_read(), call.id.clone());
         let result = conclusion.result;
         let concluded = FinishedCall {
             record,
             file_versions,
             effects,
             call: id,
-            tool,
+            pinned,
             result,
             refusals,
             tampered,

@@ -9,6 +9,7 @@ use crate::messages::{CallMsg, RunnerLimit};
 use crate::orphans::NotRunnersChild;
 use crate::project_overlays::ProjectOverlays;
 use crate::protected_restore::{self, ProtectedRestorer};
+use crate::records::images;
 use crate::worker::heartbeat::{Heartbeat, PingAction};
 use crate::worker::log_lines;
 use crate::worker::process::{ExitCause, WorkerProcess};
@@ -102,7 +103,7 @@ impl CallState {
                 ipc::step!("supervisor: done in");
                 *phase = RunnerPhase::Reported;
                 self.start_limit(myself, RunnerLimit::Exit);
-                Some(CallInput::Done(report))
+                Some(CallInput::Done(images::named(report)))
             }
             (FromTool::Keeper(keeper), RunnerPhase::CagingCall) if runner.cage.is_empty() => {
                 self.note_cage(keeper)

@@ -232,7 +232,8 @@ pub(crate) struct FinishedCall {
     /// The changes to files that it reported.
     pub(crate) effects: Option<FileChanges>,
     pub(crate) call: CallId,
-    pub(crate) tool: String,
+    /// True if it read a pinned file.
+    pub(crate) pinned: bool,
     pub(crate) result: ToolResult,
     /// The refusals of its cage and its proxy, as clients show them.
     pub(crate) refusals: Vec<String>,

@@ -1,6 +1,7 @@
 //! Decodes journal records into wire messages: the replay for a conversation, and the backlog for a
 //! client that attaches. Used by the session actor; `encode` is the inverse.
 
+use super::images;
 use crate::call::{Cut, interruption};
 use crate::person_prompt::PersonPrompt;
 use journal::{JournalEntry, JournalRecord};
@@ -83,11 +84,13 @@ fn happened(
             summary,
             is_error,
             code,
+            images,
             full: _,
             recalled: _,
             audit: _,
         } => {
-            let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
+            let (outcome, images) = (outcome(how), images::refs(images));
+            let result = ToolResult { outcome, text, summary, is_error, code, images };
             Some(calls.end(id(session, call), use_id, result))
         }
         JournalRecord::Interrupted { call, progress, cause, tampered, audit: _ } => {
@@ -124,7 +127,8 @@ fn happened(
 /// What the model gets for a call that goes on in the background.
 pub(crate) fn in_background(text: String) -> ToolResult {
     let summary = "runs in the background".to_owned();
-    ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code: None }
+    let (code, images) = (None, Vec::new());
+    ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code, images }
 }
 
 /// The event that clients get for a record; `None` for records they do not see.
@@ -163,12 +167,14 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
             summary,
             is_error,
             code,
+            images,
             use_id: _,
             full: _,
             recalled: _,
             audit: _,
         } => {
-            let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
+            let (outcome, images) = (outcome(how), images::refs(images));
+            let result = ToolResult { outcome, text, summary, is_error, code, images };
             Some(ClientEvent::CallEnded { call: id(session, call), result, refused: Vec::new() })
         }
         JournalRecord::Interrupted { call, progress, cause, tampered, audit: _ } => {
@@ -290,14 +296,14 @@ pub(crate) fn queued_prompts(entries: &[JournalEntry]) -> VecDeque<PersonPrompt>
 
 /// The text of a slash command, as it was recorded.
 pub(crate) fn expanded_prompt(record: journal::ExpandedRecord) -> ExpandedPrompt {
-    let journal::ExpandedRecord { file, parts, allow } = record;
+    let journal::ExpandedRecord { file, parts, files, allow } = record;
     let part = |part| match part {
         journal::PromptPartRecord::Text(text) => PromptPart::Text(text),
         journal::PromptPartRecord::Command(command) => PromptPart::Command(command),
     };
     ExpandedPrompt {
         file,
-        parts: parts.into_iter().map(part).collect(),
+        parts: parts.into_iter().map(part).chain(files.into_iter().map(PromptPart::File)).collect(),
         allow: allow.into_iter().map(rule).collect(),
     }
 }
@@ -321,7 +327,7 @@ fn block(block: journal::BlockRecord) -> ContentBlock {
             ContentBlock::ToolUse { id, name, input }
         }
         journal::BlockRecord::ToolResult { id, text, is_error } => {
-            ContentBlock::ToolResult { id, text, is_error }
+            ContentBlock::ToolResult { id, text, is_error, images: Vec::new() }
         }
     }
 }

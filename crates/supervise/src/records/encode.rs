@@ -1,6 +1,7 @@
 //! Encodes wire messages as records of the journal. Used by the session and call actors; `decode` is
 //! the inverse.
 
+use super::images;
 use crate::call::{CallConclusion, CallRecord, Cut};
 use crate::person_prompt::PersonPrompt;
 use crate::protected_restore::in_words;
@@ -39,6 +40,8 @@ pub(crate) fn session_event(
             summary: result.summary,
             is_error: result.is_error,
             code: result.code,
+            // The conversation makes none.
+            images: Vec::new(),
             recalled: None,
             audit: None,
         },
@@ -67,15 +70,17 @@ pub(crate) fn queued(prompt: PersonPrompt) -> JournalRecord {
 
 fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
     let ExpandedPrompt { file, parts, allow } = prompt;
-    let part = |part| match part {
-        PromptPart::Text(text) => journal::PromptPartRecord::Text(text),
-        PromptPart::Command(command) => journal::PromptPartRecord::Command(command),
-    };
-    journal::ExpandedRecord {
-        file,
-        parts: parts.into_iter().map(part).collect(),
-        allow: allow.iter().map(rule).collect(),
+    let (mut records, mut files) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            PromptPart::Text(text) => records.push(journal::PromptPartRecord::Text(text)),
+            PromptPart::Command(command) => {
+                records.push(journal::PromptPartRecord::Command(command));
+            }
+            PromptPart::File(path) => files.push(path),
+        }
     }
+    journal::ExpandedRecord { file, parts: records, files, allow: allow.iter().map(rule).collect() }
 }
 
 /// A setting that a person changed.
@@ -162,6 +167,9 @@ pub(crate) fn call_end(
                 summary: result.summary,
                 is_error: result.is_error,
                 code: result.code,
+                images: images::records(
+                    conclusion.report.as_ref().map_or(&[], |report| report.images.as_slice()),
+                ),
                 recalled: conclusion.cached_from,
                 audit,
             }
@@ -176,7 +184,11 @@ fn block(block: ContentBlock) -> journal::BlockRecord {
         ContentBlock::ToolUse { id, name, input } => {
             journal::BlockRecord::ToolUse { id, name, input }
         }
-        ContentBlock::ToolResult { id, text, is_error } => {
+        // Answers hold no images.
+        ContentBlock::Image { image } => {
+            journal::BlockRecord::Text { text: format!("[image {image}]") }
+        }
+        ContentBlock::ToolResult { id, text, is_error, images: _ } => {
             journal::BlockRecord::ToolResult { id, text, is_error }
         }
     }

@@ -13,7 +13,6 @@ use crate::git_signing::AgentGrant;
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
 use crate::records::TurnRound;
-use crate::route::is_pinned_read;
 use crate::session_spec::read_chars;
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
@@ -56,7 +55,7 @@ impl SessionActorState {
             Ok(found) => found,
             Err(result) => {
                 let record = self.audited(&call, result.clone()).await;
-                let Call { id: call, tool, .. } = call;
+                let (pinned, Call { id: call, .. }) = (call.is_pinned_read(), call);
                 let (file_versions, effects, audit_failure) = (None, None, None);
                 let (refusals, tampered) = (Vec::new(), Vec::new());
                 let concluded = FinishedCall {
@@ -64,7 +63,7 @@ impl SessionActorState {
                     file_versions,
                     effects,
                     call,
-                    tool,
+                    pinned,
                     result,
                     refusals,
                     tampered,
@@ -326,7 +325,7 @@ impl SessionActorState {
             file_versions,
             effects,
             call,
-            tool,
+            pinned,
             result,
             refusals,
             tampered,
@@ -337,9 +336,10 @@ impl SessionActorState {
         self.name_untrusted_hooks(effects.as_ref());
         self.end_backup(&call, effects);
         self.clients.questions.remove(&call);
-        let pinned = matches!(&record, JournalRecord::Result { use_id, .. }
-            if is_pinned_read(&tool, use_id));
-        let shown = shown(&mut record, &tool, &result);
+        let shown = match pinned {
+            true => without_text(&mut record, &result),
+            false => result.clone(),
+        };
         let event = ClientEvent::CallEnded { call: call.clone(), result: shown, refused: refusals };
         if let Some(file_versions) = &file_versions {
             self.calls.file_versions.apply(file_versions);
@@ -431,17 +431,16 @@ impl SessionActorState {
     }
 }
 
-/// The result as it is recorded and shown. The text of a pinned file is replaced by its digest: the
-/// journal would soon hold little but copies of it.
-fn shown(record: &mut JournalRecord, tool: &str, result: &ToolResult) -> ToolResult {
+/// The result of a pinned file's read as it is recorded and shown. Its text is replaced by its digest:
+/// the journal would soon hold little but copies of it.
+fn without_text(record: &mut JournalRecord, result: &ToolResult) -> ToolResult {
     let mut shown = result.clone();
-    if let JournalRecord::Result { use_id, text, full, is_error: false, .. } = record
-        && is_pinned_read(tool, use_id)
-    {
+    if let JournalRecord::Result { text, full, images, is_error: false, .. } = record {
         let digest = journal::Digest::of(text.as_bytes());
         *text = format!("[pinned file: {} bytes, sha256 {digest}]", text.len());
-        *full = None;
+        (*full, *images) = (None, Vec::new());
         shown.text.clone_from(text);
+        shown.images = Vec::new();
     }
     shown
 }

@@ -42,7 +42,7 @@ impl SessionActorState {
     }
 
     /// Sends a message to the provider. A request starts a suspended provider.
-    pub(super) fn send_provider(&mut self, message: ToProvider) {
+    pub(super) async fn send_provider(&mut self, message: ToProvider) {
         if matches!(message, ToProvider::Ask(_)) {
             if let Some(resting) = self.timers.provider_idle.take() {
                 resting.abort();
@@ -53,7 +53,15 @@ impl SessionActorState {
             let _ = self.workers.provider.actor().send_message(WorkerMsg::Resume);
         }
         match self.workers.provider_state {
-            ProviderState::Ready | ProviderState::Stale => self.workers.provider.send(message),
+            ProviderState::Ready | ProviderState::Stale => {
+                let message = match message {
+                    ToProvider::Ask(request) => ToProvider::Ask(self.fill_in_images(request).await),
+                    ToProvider::Configure { .. } | ToProvider::Cancel | ToProvider::Ping(_) => {
+                        message
+                    }
+                };
+                self.workers.provider.send(message);
+            }
             // An open request is sent when the process is up; a request to cancel died with the old
             // one.
             ProviderState::Down => {}

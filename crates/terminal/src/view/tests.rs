@@ -172,6 +172,7 @@ fn ended(number: u32, text: &str) -> ClientEvent {
         summary: "exit code: 0, 0.1 s".to_owned(),
         is_error: false,
         code: None,
+        images: Vec::new(),
     };
     let id = CallId { session: session(), number };
     ClientEvent::CallEnded {

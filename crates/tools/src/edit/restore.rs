@@ -61,6 +61,7 @@ pub fn restore(
         Err(failure) => (failed(TOOL, failure, max), None, Vec::new()),
     };
     RunReport {
+        images: Vec::new(),
         result,
         full,
         effects,

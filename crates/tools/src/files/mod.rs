@@ -2,6 +2,7 @@
 
 pub(crate) mod call_scope;
 pub(crate) mod file_type;
+pub(crate) mod image;
 pub(crate) mod path_trace;
 pub(crate) mod precondition;
 pub(crate) mod protected;

@@ -1,4 +1,4 @@
-//! `read`: a file or a window of its lines, with their numbers.
+//! `read`: a file or a window of its lines, with their numbers; an image for models that see.
 
 use crate::arguments::dialect::{
     ArgMeaning::{EndLine, Field, Ignored, Range, Unmet},
@@ -8,6 +8,7 @@ use crate::arguments::facts::JudgedFacts;
 use crate::edit::replace::LOADED_MAX;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
+use crate::files::image;
 use crate::files::precondition;
 use crate::files::target_path::TargetPath;
 use crate::spec::{Alias, Tool};
@@ -17,11 +18,12 @@ use crate::tool_context::ToolContext;
 use encoding_rs_io::DecodeReaderBytesBuilder;
 use protocol::call::FileEffect;
 use protocol::confinement::Profile;
+use protocol::content::ImageRef;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, Metadata};
-use std::io::{self, BufRead, BufReader, Seek};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 
 /// Without a window, larger files are refused: a search finds the place in them faster.
 const WHOLE_MAX: u64 = 1_500_000;
@@ -35,6 +37,8 @@ const FOOTER_CHARS: usize = 400;
 const MARK_CHARS: usize = 100;
 /// Up to this size the lines after the window are counted, too.
 const COUNTED_MAX: u64 = 8_000_000;
+/// Bytes that tell the format of an image.
+const IMAGE_START: u64 = 64;
 /// Bytes read at once.
 const PIECE: usize = 256 * 1024;
 
@@ -68,9 +72,10 @@ impl Tool for ReadTool {
     const NAME: &'static str = "read";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Read a text file. Each line is shown as its number, a tab and its text; the number and \
-        the tab are not part of the file. If lines remain, the last line of the result names \
-        the offset to continue with.";
+    const DESCRIPTION: &'static str = "Read a text file or an image. Each line of a text is shown as its number, a tab and its text; the \
+        number and the tab are not part of the file. If lines remain, the last line of the result \
+        names the offset to continue with. A PNG, JPEG, GIF or WebP image is shown as such, if the \
+        model sees images.";
     const ALIASES: &'static [Alias] = &[
         Alias { name: "read_file", defaults: r#"{"raw":true}"# },
         Alias { name: "file-read", defaults: r#"{"raw":true}"# },
@@ -94,7 +99,7 @@ impl Tool for ReadTool {
         ("encoding", Ignored),
         ("mode", Ignored),
         ("indentation", Ignored),
-        ("pages", Unmet("pages was ignored: only text files are read.")),
+        ("pages", Unmet("pages was ignored: only text files and images are read.")),
     ];
 
     const CACHEABLE: bool = true;
@@ -106,6 +111,9 @@ impl Tool for ReadTool {
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
         let (file, meta) = ctx.open(&target)?;
+        if let Some(format) = image_format(&file, &target)? {
+            return show((&file, meta.len()), format, (&input, &target), ctx);
+        }
         if meta.len() > WHOLE_MAX && input.offset.is_none() && input.limit.is_none() {
             return Err(ToolFailure::new(
                 FailureCode::TooLarge,
@@ -135,6 +143,43 @@ impl Tool for ReadTool {
         }
         Ok(window.answer(ctx, &target))
     }
+}
+
+/// The format of an image; leaves the file at its beginning.
+fn image_format(
+    mut file: &File,
+    target: &TargetPath,
+) -> Result<Option<image::Format>, ToolFailure> {
+    let failed = |error| ToolFailure::io("read", &target.named, error);
+    let mut start = Vec::new();
+    file.take(IMAGE_START).read_to_end(&mut start).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    Ok(image::format(&start))
+}
+
+/// The answer that shows an image.
+fn show(
+    file: (&File, u64),
+    format: image::Format,
+    (input, target): (&Input, &TargetPath),
+    ctx: &mut ToolContext<'_>,
+) -> Result<ToolAnswer, ToolFailure> {
+    let image::ShownImage { file, original: (width, height) } =
+        image::read(file, format, target, ctx)?;
+    let ImageRef { name, width: shown_width, height: shown_height, .. } = &file.image;
+    let shrunk = match (*shown_width, *shown_height) == (width, height) {
+        true => String::new(),
+        false => format!(", shrunk to {shown_width}x{shown_height}"),
+    };
+    let line = format!("[image {name} {width}x{height}{shrunk}]");
+    let effects = vec![FileEffect::Read(target.recorded())];
+    let mut answer = ToolAnswer::done(line.clone(), line, effects);
+    if input.offset.is_some() || input.limit.is_some() || input.column.is_some() {
+        let note = "[offset, limit and column were ignored: an image has no lines]";
+        answer.footer.push(note.to_owned());
+    }
+    ctx.extras.images.push(file);
+    Ok(answer)
 }
 
 /// The digest of a file that could be edited; none where it was changed while it was read.
@@ -176,7 +221,7 @@ fn refuse_binary(start: &[u8], target: &TargetPath) -> Result<(), ToolFailure> {
         Some(kind) => Err(ToolFailure::new(
             FailureCode::Binary,
             format!("{:?} is a binary file ({kind})", target.named),
-            "Only text files can be read. Use bash with a program for this file type.",
+            "Only text files and PNG, JPEG, GIF and WebP images can be read. Use bash with a program for this file type.",
         )),
     }
 }

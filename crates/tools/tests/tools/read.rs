@@ -223,7 +223,7 @@ fn what_cannot_be_read_says_why() {
         ("fifo", "not_a_file", "a FIFO"),
         ("socket", "not_a_file", "a socket"),
         ("elf", "binary", "ELF"),
-        ("picture.png", "binary", "PNG image"),
+        ("picture.png", "bad_image", "PNG image"),
         ("nul", "binary", "binary file"),
         ("latin1", "not_utf8", "line 2"),
         ("", "invalid_arguments", "empty"),

@@ -201,6 +201,7 @@ mod tests {
                 summary: String::new(),
                 is_error: false,
                 code: None,
+                images: Vec::new(),
             };
             view.results.push((CallId { session: SessionId("s".into()), number }, result));
         }

@@ -50,6 +50,7 @@ impl DemoView {
                     ));
                 }
                 ContentBlock::Thinking { .. }
+                | ContentBlock::Image { .. }
                 | ContentBlock::ToolUse { .. }
                 | ContentBlock::ToolResult { .. } => {}
             }

@@ -49,6 +49,7 @@ fn called(desk: &mut Desk, number: u32, tool: &str, input: &str, text: &str, ref
         summary: format!("exit code: {}, 0.2 s", u8::from(!refused.is_empty())),
         is_error: !refused.is_empty(),
         code: None,
+        images: Vec::new(),
     };
     let call = CallId { session: session(), number };
     let refused = refused.iter().map(|it| (*it).to_owned()).collect();

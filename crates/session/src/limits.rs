@@ -1,0 +1,39 @@
+//! Size limits of requests and results, from the setup of a session. Used by `history`.
+
+use crate::budget::BudgetLimits;
+use protocol::session::SessionSetup;
+
+/// Size limits of requests and results.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HistoryLimits {
+    /// Requests and calls.
+    pub most: BudgetLimits,
+    /// Most characters of one result.
+    pub result_chars: usize,
+    /// Tokens that the model's context holds, where that is known.
+    pub context: Option<usize>,
+    /// Most tokens of one answer, which need their room too.
+    pub answer_tokens: usize,
+}
+
+/// Bytes that one token stands for, on the safe side: prose has four and more, code about three.
+pub(crate) const BYTES_A_TOKEN: usize = 3;
+
+/// The producer of a result truncates it; this is the last limit for the others. A web page may
+/// have this many characters, whatever the limit for other results.
+const PAGE: usize = 41_000;
+
+/// Warning thresholds, and the size limits of a request.
+pub(crate) fn limits(setup: &SessionSetup) -> HistoryLimits {
+    HistoryLimits {
+        most: BudgetLimits {
+            rounds: setup.max_rounds.max(1),
+            calls: setup.max_calls,
+            session_calls: setup.max_session.calls,
+            cost: setup.max_session.cost,
+        },
+        result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX).max(PAGE),
+        context: setup.facts.context.and_then(|tokens| usize::try_from(tokens).ok()),
+        answer_tokens: usize::try_from(setup.max_tokens).unwrap_or(usize::MAX),
+    }
+}

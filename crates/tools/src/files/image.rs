@@ -1,0 +1,185 @@
+//! Images for models: decoded here, inside the cage of the call, shrunk and written anew. Used by
+//! `read`.
+//!
+//! Nothing of the original bytes is passed on: a hostile file meets the decoder here and nowhere else,
+//! and the file's metadata, such as the place of a photo, stays in the file.
+
+use crate::failure::{FailureCode, ToolFailure};
+use crate::files::target_path::TargetPath;
+use crate::tool_context::ToolContext;
+use image::codecs::jpeg::JpegEncoder;
+use image::imageops::FilterType;
+use image::{
+    DynamicImage, ImageDecoder, ImageEncoder, ImageError, ImageFormat, ImageReader, Limits,
+};
+use protocol::content::{ImageFile, ImageRef, MediaType};
+use std::fs::File;
+use std::io::BufReader;
+
+/// Larger files are refused.
+const FILE_MAX: u64 = 20 << 20;
+/// Most pixels of an image: those of a large photo. Each takes up to eight bytes while it is decoded.
+const PIXELS_MAX: u64 = 50_000_000;
+/// Most pixels of one side.
+const SIDE_MAX: u32 = 20_000;
+/// Most bytes that a decoder reserves.
+const ALLOC_MAX: u64 = 512 << 20;
+/// The longer side that models get. Anthropic scales larger images down to this size itself:
+/// <https://platform.claude.com/docs/en/build-with-claude/vision>, "Evaluate image size".
+const SHOWN_SIDE: u32 = 1568;
+/// A larger PNG becomes a JPEG, as photos are.
+const PNG_MAX: usize = 1_500_000;
+/// Most bytes that models get: in base64 they stay below 5 MB, the most that Anthropic takes.
+const SHOWN_MAX: usize = 3_750_000;
+/// Qualities of a JPEG, tried in order until it fits.
+const QUALITIES: [u8; 4] = [85, 70, 50, 30];
+
+/// The formats that are read, each with its article.
+const NAMES: [(ImageFormat, &str); 4] = [
+    (ImageFormat::Png, "a PNG"),
+    (ImageFormat::Jpeg, "a JPEG"),
+    (ImageFormat::Gif, "a GIF"),
+    (ImageFormat::WebP, "a WebP"),
+];
+
+/// A format of this module.
+pub(crate) type Format = ImageFormat;
+
+/// An image that a model can get, and its size in the file.
+pub(crate) struct ShownImage {
+    pub file: ImageFile,
+    pub original: (u32, u32),
+}
+
+/// The format of an image by its first bytes; the file's name has no say.
+pub(crate) fn format(start: &[u8]) -> Option<ImageFormat> {
+    let known = image::guess_format(start).ok()?;
+    NAMES.iter().any(|(format, _)| *format == known).then_some(known)
+}
+
+/// Decodes an image and shrinks it; of a moving one, the first picture.
+pub(crate) fn read(
+    (file, bytes): (&File, u64),
+    format: ImageFormat,
+    target: &TargetPath,
+    ctx: &ToolContext<'_>,
+) -> Result<ShownImage, ToolFailure> {
+    let named = &target.named;
+    if bytes > FILE_MAX {
+        return Err(too_large(
+            named,
+            format!("has {} MB; at most {} are read", bytes / 1_000_000, FILE_MAX / 1_000_000),
+        ));
+    }
+    let bad = |error: ImageError| unreadable(named, format, &error);
+    let mut reader = ImageReader::with_format(BufReader::new(file), format);
+    reader.limits(limits());
+    let mut decoder = reader.into_decoder().map_err(bad)?;
+    let (width, height) = decoder.dimensions();
+    if u64::from(width) * u64::from(height) > PIXELS_MAX || width.max(height) > SIDE_MAX {
+        let most = PIXELS_MAX / 1_000_000;
+        return Err(too_large(
+            named,
+            format!(
+                "is an image of {width}x{height} pixels; at most {most} million are decoded, and \
+                 {SIDE_MAX} a side"
+            ),
+        ));
+    }
+    let orientation = decoder.orientation().map_err(bad)?;
+    let mut decoded = DynamicImage::from_decoder(decoder).map_err(bad)?;
+    ctx.check_cancelled()?;
+    if decoded.width().max(decoded.height()) > SHOWN_SIDE {
+        decoded = decoded.resize(SHOWN_SIDE, SHOWN_SIDE, FilterType::Triangle);
+    }
+    decoded.apply_orientation(orientation);
+    ctx.check_cancelled()?;
+    let (media, data) = encode(decoded.clone(), format).map_err(bad)?;
+    let turned = decoded.width() == height.min(SHOWN_SIDE) && width != height;
+    let image = ImageRef {
+        digest: String::new(),
+        name: ctx.shown(&target.real),
+        media,
+        width: decoded.width(),
+        height: decoded.height(),
+        bytes: data.len() as u64,
+    };
+    let original = if turned { (height, width) } else { (width, height) };
+    Ok(ShownImage { file: ImageFile { image, data }, original })
+}
+
+fn limits() -> Limits {
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(ALLOC_MAX);
+    limits
+}
+
+/// The bytes for models: those of a photo as JPEG, all others as PNG where that is small enough.
+fn encode(decoded: DynamicImage, format: ImageFormat) -> Result<(MediaType, Vec<u8>), ImageError> {
+    if format != ImageFormat::Jpeg {
+        let mut png = std::io::Cursor::new(Vec::new());
+        let plain = match decoded.color().has_alpha() {
+            true => DynamicImage::ImageRgba8(decoded.to_rgba8()),
+            false => DynamicImage::ImageRgb8(decoded.to_rgb8()),
+        };
+        plain.write_to(&mut png, ImageFormat::Png)?;
+        let png = png.into_inner();
+        if png.len() <= PNG_MAX {
+            return Ok((MediaType::Png, png));
+        }
+    }
+    let opaque = on_white(&decoded);
+    let (width, height) = opaque.dimensions();
+    let mut jpeg = Vec::new();
+    for quality in QUALITIES {
+        jpeg.clear();
+        let encoder = JpegEncoder::new_with_quality(&mut jpeg, quality);
+        encoder.write_image(opaque.as_raw(), width, height, image::ExtendedColorType::Rgb8)?;
+        if jpeg.len() <= SHOWN_MAX {
+            break;
+        }
+    }
+    Ok((MediaType::Jpeg, jpeg))
+}
+
+/// A JPEG has no transparency: its pixels lie on white.
+fn on_white(decoded: &DynamicImage) -> image::RgbImage {
+    if !decoded.color().has_alpha() {
+        return decoded.to_rgb8();
+    }
+    let source = decoded.to_rgba8();
+    image::RgbImage::from_fn(source.width(), source.height(), |x, y| {
+        let image::Rgba([r, g, b, alpha]) = *source.get_pixel(x, y);
+        let over = |colour: u8| {
+            let (colour, alpha) = (u32::from(colour), u32::from(alpha));
+            u8::try_from((colour * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX)
+        };
+        image::Rgb([over(r), over(g), over(b)])
+    })
+}
+
+fn too_large(named: &str, why: String) -> ToolFailure {
+    ToolFailure::new(
+        FailureCode::TooLarge,
+        format!("{named:?} {why}"),
+        "Make a smaller copy with a program that shrinks images, and read that.",
+    )
+}
+
+fn unreadable(named: &str, format: ImageFormat, error: &ImageError) -> ToolFailure {
+    let kind = NAMES.iter().find(|(known, _)| *known == format).map_or("an", |(_, name)| name);
+    match error {
+        ImageError::Limits(_) => {
+            too_large(named, format!("needs more than {} MiB to be decoded", ALLOC_MAX >> 20))
+        }
+        ImageError::Decoding(_)
+        | ImageError::Encoding(_)
+        | ImageError::Parameter(_)
+        | ImageError::Unsupported(_)
+        | ImageError::IoError(_) => ToolFailure::new(
+            FailureCode::BadImage,
+            format!("{named:?} begins as {kind} image and cannot be decoded: {error}"),
+            "The file is damaged or cut short; make it again.",
+        ),
+    }
+}
