@@ -10,6 +10,7 @@ mod export;
 mod full_screen;
 mod headless;
 mod plan;
+mod project_files;
 mod questions;
 mod rewind;
 mod slash_commands;

@@ -98,14 +98,7 @@ pub(crate) enum DisablesAll {
 
 /// Those of a file of Claude Code.
 pub(crate) fn of_claude(source: HookFile<'_>) -> Result<FileHooks, ConfigError> {
-    let value: Value = serde_json::from_str(source.text).map_err(|error| ConfigError::NotJson {
-        place: SourceLine {
-            file: source.file.into(),
-            line: u32::try_from(error.line()).unwrap_or(u32::MAX),
-            column: u32::try_from(error.column()).unwrap_or(u32::MAX),
-        },
-        message: error.to_string(),
-    })?;
+    let value = json_of(source.file, source.text)?;
     let mut found = match value.get(TABLE) {
         None | Some(Value::Null) => FileHooks::default(),
         Some(hooks) => read(source, hooks)?,
@@ -114,6 +107,23 @@ pub(crate) fn of_claude(source: HookFile<'_>) -> Result<FileHooks, ConfigError> 
         found.disables_all = DisablesAll::Yes;
     }
     Ok(found)
+}
+
+/// The settings of a file of Claude Code. A byte order mark counts for nothing, and an empty file has
+/// no settings.
+pub(crate) fn json_of(file: &str, text: &str) -> Result<Value, ConfigError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    serde_json::from_str(text).map_err(|error| ConfigError::NotJson {
+        place: SourceLine {
+            file: file.into(),
+            line: u32::try_from(error.line()).unwrap_or(u32::MAX),
+            column: u32::try_from(error.column()).unwrap_or(u32::MAX),
+        },
+        message: error.to_string(),
+    })
 }
 
 /// Those of one of our own files.

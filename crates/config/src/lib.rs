@@ -11,6 +11,7 @@
 
 mod address;
 mod append_rule;
+mod claude_file;
 mod config;
 mod credential_paths;
 mod credentials;
@@ -46,6 +47,7 @@ mod warning;
 
 pub use address::{is_sign_in, names_token};
 pub use append_rule::{AppendRuleError, append_allow_rule};
+pub use claude_file::ClaudeFile;
 pub use config::{
     BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions, ProviderConfig,
     SandboxConfig, ToolsConfig, UiConfig, UiNotify, UiView,

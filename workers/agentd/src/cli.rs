@@ -205,6 +205,16 @@ pub(crate) enum CliCommand {
         /// seconds.
         #[arg(long)]
         attempts: bool,
+        /// Report on the files for agents in DIR, or here: what agentd uses of them, what it ignores
+        /// and why. Runs nothing.
+        #[arg(
+            long,
+            value_name = "DIR",
+            num_args = 0..=1,
+            default_missing_value = ".",
+            conflicts_with = "attempts"
+        )]
+        project: Option<PathBuf>,
         /// The program that runs in such a sandbox: runs one attack.
         #[arg(long, hide = true, num_args = 1.., value_name = "ACT")]
         act: Option<Vec<String>>,

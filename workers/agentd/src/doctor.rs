@@ -2,6 +2,7 @@
 
 mod attempts;
 mod path;
+pub(crate) mod project;
 mod tiers;
 
 use crate::cli_error::{CliError, chain};

@@ -122,7 +122,10 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         (Some(CliCommand::Restart { session }), _) => restart::main(&session),
         (Some(CliCommand::Daemon { command }), _) => daemon::main(&command),
         (Some(CliCommand::Doctor { act: Some(act), .. }), _) => doctor::act(&act),
-        (Some(CliCommand::Doctor { json, attempts, act: None }), _) => {
+        (Some(CliCommand::Doctor { json, project: Some(project), .. }), _) => {
+            doctor::project::main(&project, json)
+        }
+        (Some(CliCommand::Doctor { json, attempts, project: None, act: None }), _) => {
             let depth =
                 if attempts { doctor::DoctorDepth::Attempts } else { doctor::DoctorDepth::Steps };
             doctor::main(json, depth)

@@ -44,13 +44,23 @@ fn load(project: &Path) -> Result<Config, CliError> {
 
 /// Loads and checks the configuration of a project, rules included.
 pub(crate) fn sound(project: &Path) -> Result<Config, CliError> {
-    let config = CliContext::of_process()?.load(project, &[], TrustFlag::NotGiven)?;
+    let config = sound_as(&CliContext::of_process()?, project, TrustFlag::NotGiven)?;
+    for warning in &config.warnings {
+        eprintln!("agentd: {warning}");
+    }
+    Ok(config)
+}
+
+/// The same without warnings, for this trust.
+pub(crate) fn sound_as(
+    context: &CliContext,
+    project: &Path,
+    trust: TrustFlag,
+) -> Result<Config, CliError> {
+    let config = context.load(project, &[], trust)?;
     approval::SessionRules::new(&config.rule_set(project, Audience::NonInteractive))
         .map_err(|error| CliError::config(chain(&error)))?;
     approval::try_examples(&config.permissions.examples)
         .map_err(|error| CliError::config(chain(&error)))?;
-    for warning in &config.warnings {
-        eprintln!("agentd: {warning}");
-    }
     Ok(config)
 }

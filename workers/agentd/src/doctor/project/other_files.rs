@@ -1,0 +1,99 @@
+//! Files of other agents that agentd does not read: sub-agents, plugins, MCP servers, and the rest of
+//! `.claude`.
+
+use super::ProjectReport;
+use prompts::line;
+use serde_json::Value;
+use std::path::Path;
+
+/// Entries of `.claude` that other parts of the report name.
+const REPORTED: [&str; 6] =
+    ["settings.json", "settings.local.json", "commands", "skills", "agents", "CLAUDE.md"];
+/// Other entries, with the reason.
+const REASONS: &[(&str, &str)] = &[
+    ("hooks", "not read by itself: hooks of the settings run the programs that they name"),
+    ("output-styles", "agentd has no output styles; --append-system-prompt adds text"),
+    ("rules", "instructions are read from AGENTS.md or CLAUDE.md alone"),
+    ("plugins", "agentd loads no plugins"),
+    ("worktrees", "agentd makes no worktrees"),
+];
+/// Largest file that is looked into, in bytes.
+const LARGEST: usize = 1 << 20;
+/// Names that are listed of one file.
+const NAMED: usize = 8;
+
+pub(super) fn look(report: &mut ProjectReport<'_>) {
+    let first = report.parts.len();
+    agents(report);
+    mcp(report);
+    plugin(report);
+    for name in names_in(&report.project.join(".claude")) {
+        if !REPORTED.contains(&name.as_str()) {
+            let why = REASONS.iter().find(|(known, _)| *known == name).map(|(_, why)| *why);
+            report.ignored(&format!(".claude/{name}"), why.unwrap_or("agentd does not read it"));
+        }
+    }
+    report.cap(first, "other files");
+}
+
+fn agents(report: &mut ProjectReport<'_>) {
+    for name in names_in(&report.project.join(".claude/agents")) {
+        report.ignored(&format!(".claude/agents/{name}"), "agentd has no sub-agents");
+    }
+}
+
+fn mcp(report: &mut ProjectReport<'_>) {
+    let name = ".mcp.json";
+    let Some(file) = json(report, name) else { return };
+    let servers = file.get("mcpServers").and_then(Value::as_object);
+    let names: Vec<&str> = servers.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    report.ignored(name, format!("agentd starts no MCP servers{}", listed(&names)));
+}
+
+fn plugin(report: &mut ProjectReport<'_>) {
+    let name = ".claude-plugin/plugin.json";
+    if let Some(file) = json(report, name) {
+        let plugin = file.get("name").and_then(Value::as_str).into_iter().collect::<Vec<_>>();
+        report.ignored(name, format!("agentd loads no plugins{}", listed(&plugin)));
+    }
+    let name = ".claude-plugin/marketplace.json";
+    if report.project.join(name).exists() {
+        report.ignored(name, "agentd loads no plugins");
+    }
+}
+
+/// A JSON file that agentd does not use; one that cannot be read is named as such.
+fn json(report: &mut ProjectReport<'_>, name: &str) -> Option<Value> {
+    match prompts::read_text(&report.project.join(name), LARGEST) {
+        Ok(None) => None,
+        Ok(Some(text)) => {
+            let read = serde_json::from_str(text.trim_start_matches('\u{feff}'));
+            if let Err(error) = &read {
+                report.ignored(name, format!("it is not JSON: {error}"));
+            }
+            read.ok()
+        }
+        Err(why) => {
+            report.ignored(name, why);
+            None
+        }
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown: Vec<String> = names.iter().take(NAMED).map(|name| line(name, 40)).collect();
+    match names.len() {
+        0 => String::new(),
+        count if count > NAMED => format!(": {} and {} more", shown.join(", "), count - NAMED),
+        _ => format!(": {}", shown.join(", ")),
+    }
+}
+
+/// The names in a directory, in their order; none where there is no such directory.
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

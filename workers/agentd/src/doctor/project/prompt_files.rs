@@ -1,0 +1,45 @@
+//! Slash commands and skills: each that can be used, and each file that cannot, with the reason.
+
+use super::{PartState, ProjectReport};
+use prompts::{PromptFile, PromptKind, PromptList, PromptPlaces};
+use protocol::judgement::RuleEffect;
+
+pub(super) fn look(report: &mut ProjectReport<'_>) {
+    let first = report.parts.len();
+    let places = PromptPlaces { project: report.project.to_owned(), home: None, config: None };
+    let list = PromptList::read(&places);
+    for file in &list.files {
+        one(report, file);
+    }
+    for trouble in &list.troubles {
+        // The path, then the reason.
+        let (place, why) = trouble.split_once(": ").unwrap_or(("", trouble));
+        report.ignored(place, why);
+    }
+    report.cap(first, "commands and skills");
+}
+
+fn one(report: &mut ProjectReport<'_>, file: &PromptFile) {
+    let place = file.file.display().to_string();
+    let what = match file.kind {
+        PromptKind::Command => "slash command",
+        PromptKind::Skill => "skill",
+    };
+    let hint = format!("/{} {}", file.name, file.argument_hint);
+    report.add(PartState::Used, &place, format!("{what} {}", hint.trim_end()));
+    for hidden in &file.hides {
+        let text = format!("/{} is {place}", file.name);
+        report.ignored(&hidden.display().to_string(), text);
+    }
+    if file.model.is_some() {
+        report
+            .ignored(&place, "`model` has no effect: a prompt does not change the session's model");
+    }
+    for tool in &file.allowed_tools {
+        if let Err(error) = approval::rules_of_flag(&tool.text, RuleEffect::Allow) {
+            let text =
+                format!("`{}` of `allowed-tools` is no rule of agentd: {}", tool.text, error.fault);
+            report.ignored(&format!("{place}:{}", tool.line), text);
+        }
+    }
+}

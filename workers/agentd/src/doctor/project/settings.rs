@@ -1,0 +1,152 @@
+//! `.claude/settings.json` and `.claude/settings.local.json`: their hooks run, once the file is
+//! trusted; their other settings are for Claude Code.
+
+use super::{PartState, ProjectReport};
+use crate::cli_error::chain;
+use config::{ClaudeFile, ConfiguredEventHook, TrustStore};
+use protocol::hook::HookSupport;
+use protocol::judgement::RuleEffect;
+use serde_json::{Map, Value};
+
+/// The files, relative to the project.
+const FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+/// Settings that hooks follow, and one that only names a schema.
+const USED: [&str; 3] = ["hooks", "disableAllHooks", "$schema"];
+/// Settings of Claude Code that people look for, with agentd's way.
+const WAYS: &[(&str, &str)] = &[
+    ("env", "commands get the variables of `sandbox.env` in your own configuration"),
+    ("model", "choose the model with --model, or `provider.model`"),
+    ("additionalDirectories", "give --add-dir, or `tools.add_dirs`"),
+    ("enabledPlugins", "agentd loads no plugins"),
+    ("extraKnownMarketplaces", "agentd loads no plugins"),
+    ("enableAllProjectMcpServers", "agentd starts no MCP servers"),
+    ("enabledMcpjsonServers", "agentd starts no MCP servers"),
+    ("apiKeyHelper", "`provider.key_command` names a program that prints the key"),
+];
+/// Most rules that are written out.
+const RULES: usize = 12;
+
+pub(super) fn look(report: &mut ProjectReport<'_>) {
+    let first = report.parts.len();
+    let mut read = Vec::new();
+    for name in FILES {
+        match ClaudeFile::read(&report.project.join(name)) {
+            Ok(None) if report.project.join(name).is_symlink() => {
+                report.ignored(name, "it is a link that leads nowhere");
+            }
+            Ok(None) => {}
+            Err(error) => report.wrong(&chain(&error)),
+            Ok(Some(file)) => read.push((name, file)),
+        }
+    }
+    // One file switches the hooks of all off.
+    let off = read.iter().find(|(_, file)| file.disables_hooks).map(|(name, _)| *name);
+    for (name, file) in &read {
+        one(report, name, file, off);
+    }
+    report.cap(first, ".claude");
+}
+
+fn one(report: &mut ProjectReport<'_>, name: &str, file: &ClaudeFile, off: Option<&str>) {
+    let Some(settings) = file.settings.as_object() else {
+        return report.ignored(name, "it is no JSON object, so it has no settings");
+    };
+    if settings.is_empty() {
+        report.ignored(name, "it has no settings");
+    }
+    let trust = TrustStore::at(report.context.dirs.trust_file());
+    let held = trust.holds(&report.project.join(name), file.text.as_bytes());
+    let (state, until) = match held {
+        Ok(true) => (PartState::Used, ""),
+        Ok(false) | Err(_) => {
+            (PartState::Untrusted, "; give --trust-project once you have read it")
+        }
+    };
+    for hook in &file.hooks {
+        let place = format!("{name}:{}", hook.by.line);
+        match (hook_reason(hook), off) {
+            (Some(why), _) => report.ignored(&place, format!("hook {}: {why}", hook.in_words())),
+            (None, Some(by)) => {
+                let text = format!("hook {}: {by} sets disableAllHooks", hook.in_words());
+                report.ignored(&place, text);
+            }
+            (None, None) => report.add(state, &place, format!("hook {}{until}", hook.in_words())),
+        }
+    }
+    for warning in &file.warnings {
+        // Such a hook was named with its event's reason.
+        if !warning.text.starts_with("has hooks that do not run") {
+            let place = format!("{name}:{}", warning.origin.line);
+            report.ignored(&place, format!("`{}` {}", warning.key, warning.text));
+        }
+    }
+    for (key, value) in settings.iter().filter(|(key, _)| !USED.contains(&key.as_str())) {
+        match value.as_object().filter(|_| key == "permissions") {
+            Some(lists) => permissions(report, name, lists),
+            None => {
+                let way = WAYS.iter().find(|(known, _)| known == key).map(|(_, way)| *way);
+                let way = way.map_or_else(String::new, |way| format!(": {way}"));
+                report.ignored(name, format!("`{key}` has no effect{way}"));
+            }
+        }
+    }
+}
+
+/// Why a hook never runs.
+fn hook_reason(hook: &ConfiguredEventHook) -> Option<&'static str> {
+    match hook.event.support() {
+        HookSupport::Runs => None,
+        HookSupport::Never(why) => Some(why),
+    }
+}
+
+/// The rules of Claude Code, and the same rules as agentd writes them.
+fn permissions(report: &mut ProjectReport<'_>, name: &str, lists: &Map<String, Value>) {
+    for (key, value) in lists {
+        let effect = match key.as_str() {
+            "allow" => RuleEffect::Allow,
+            "ask" => RuleEffect::Ask,
+            "deny" => RuleEffect::Deny,
+            _ => {
+                let way = match key.as_str() {
+                    "defaultMode" => ": choose the mode with --permission-mode",
+                    "additionalDirectories" => ": give --add-dir, or `tools.add_dirs`",
+                    _ => "",
+                };
+                report.ignored(name, format!("`permissions.{key}` has no effect{way}"));
+                continue;
+            }
+        };
+        let Some(rules) = value.as_array() else {
+            report.ignored(name, format!("`permissions.{key}` is no list"));
+            continue;
+        };
+        if rules.is_empty() {
+            continue;
+        }
+        let (mut own, mut unknown) = (Vec::new(), Vec::new());
+        for rule in rules {
+            let text = rule.as_str().unwrap_or_default();
+            match approval::rules_of_flag(text, effect) {
+                Ok(read) => own.extend(read),
+                Err(error) => unknown.push((rule.to_string(), error.fault.to_string())),
+            }
+        }
+        let more = own.len().saturating_sub(RULES);
+        let shown: Vec<String> = own.iter().take(RULES).map(|rule| format!("{rule:?}")).collect();
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let way = match own.is_empty() {
+            true => String::new(),
+            false => {
+                format!(": write {key} = [{}{more}] into .agentd/config.toml", shown.join(", "))
+            }
+        };
+        report.ignored(name, format!("`permissions.{key}` does not apply here{way}"));
+        for (rule, why) in unknown {
+            report.ignored(
+                name,
+                format!("{rule} of `permissions.{key}` is no rule of agentd: {why}"),
+            );
+        }
+    }
+}
