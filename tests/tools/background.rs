@@ -219,6 +219,27 @@ fn a_person_sends_a_running_command_to_the_background_beyond_its_time_limit() {
 }
 
 #[test]
+fn a_slow_command_goes_to_the_background_by_itself_where_the_person_says_so() {
+    let slow = json!({"command": "echo begun; sleep 3; echo over"}).to_string();
+    let ask = |desk: &Desk| {
+        let server = Server::scripted([
+            Answer::says([call("toolu_1", "bash", &slow)]),
+            Answer::text("I go on."),
+        ]);
+        desk.ask(&server, &["--permission-mode", "auto"]);
+        result(&server, "toolu_1")
+    };
+    let desk = Desk::new();
+    let waited = ask(&desk);
+    assert!(waited.starts_with("begun\nover\n"), "the control, without the setting: {waited}");
+    let config = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(config, "[tools]\nbackground_after_ms = 500\n").unwrap();
+    let told = ask(&desk);
+    assert!(told.starts_with("begun\n--- agentd ---\n[call 1 runs in the background"), "{told}");
+}
+
+#[test]
 fn what_is_typed_into_a_shell_in_the_background_is_judged_like_a_command() {
     let desk = Desk::new();
     let server = Server::scripted([

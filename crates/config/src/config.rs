@@ -135,6 +135,8 @@ pub struct ToolsConfig {
     pub max_read_chars: u32,
     /// Longest time for a command that names none, in milliseconds.
     pub timeout_ms: u64,
+    /// A command that runs this many milliseconds goes on in the background. Zero means never.
+    pub background_after_ms: u64,
     /// Directories granted beside the project, absolute; links not resolved yet.
     pub add_dirs: Vec<PathBuf>,
 }

@@ -51,6 +51,7 @@ impl Config {
                 max_result_chars: narrow(settings, "tools.max_result_chars")?,
                 max_read_chars: narrow(settings, "tools.max_read_chars")?,
                 timeout_ms: settings.number("tools.timeout_ms")?,
+                background_after_ms: settings.number("tools.background_after_ms")?,
                 add_dirs: directories(settings.list("tools.add_dirs")?, sources)?,
             },
             verify: edit_hooks::read_hooks(

@@ -128,6 +128,8 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("tools.max_read_chars", Count(1_000, 10_000_000), Tighten(Smaller)),
     // The largest is the contract of `bash`: ten minutes.
     key("tools.timeout_ms", Count(100, 600_000), Tighten(Smaller)),
+    // A command in the background may run longer than `tools.timeout_ms`.
+    key("tools.background_after_ms", Count(0, 600_000), Nothing),
     key("tools.add_dirs", Dirs, Nothing),
     // A project's hooks run only once the user trusts the project.
     key("verify.mode", Word(&["on", "off"]), Tighten(LaterWord)),

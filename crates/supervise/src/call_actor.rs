@@ -434,9 +434,24 @@ impl CallState {
             false => OVERDUE,
         };
         self.timers.overdue = Some(myself.send_after(time, overdue));
-        if self.args.facts.job == JobRequest::Background {
-            let detach = || CallMsg::Input(CallInput::Detach);
-            self.timers.others.push(myself.send_after(job::AT_ONCE, detach));
+        match (&self.args.facts.job, self.args.background_after_ms) {
+            (JobRequest::Background, _) => {
+                let detach = || CallMsg::Input(CallInput::Detach);
+                self.timers.others.push(myself.send_after(job::AT_ONCE, detach));
+            }
+            (JobRequest::Foreground, after @ 1..) => {
+                let call = self.args.facts.call.id.clone();
+                let slow = move || CallToSession::Slow(call).into();
+                let timer = self.args.session.send_after(Duration::from_millis(after), slow);
+                self.timers.slow = Some(timer);
+            }
+            (
+                JobRequest::Foreground
+                | JobRequest::Output { .. }
+                | JobRequest::Input { .. }
+                | JobRequest::Stop { .. },
+                _,
+            ) => {}
         }
         Ok(())
     }

@@ -36,6 +36,8 @@ pub(super) struct Job {
     pub(super) output: UnreadOutput,
     /// The network of the command, as its runner passes it on.
     pub(super) namespace: NetworkNamespace,
+    /// The session was told that the command goes on.
+    detached: bool,
     /// Calls that wait for output.
     reads: Vec<WaitingRead>,
     /// The number of the next wait.
@@ -81,6 +83,10 @@ impl ReadUntil {
 impl CallState {
     /// The runner lets the command go on without the conversation's wait.
     pub(super) fn on_in_background(&mut self, myself: &ActorRef<CallMsg>) {
+        if std::mem::replace(&mut self.job.detached, true) {
+            // Its runner lost the cage, and this is the next one.
+            return;
+        }
         let overdue = myself.send_after(OVERDUE, || CallMsg::Input(CallInput::Overdue));
         if let Some(earlier) = self.timers.overdue.replace(overdue) {
             earlier.abort();

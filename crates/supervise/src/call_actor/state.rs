@@ -45,6 +45,8 @@ pub(crate) struct ReserveRequest {
 pub(crate) struct CallArgs {
     pub(crate) facts: CallFacts,
     pub(crate) confinement: Confinement,
+    /// As in the configuration.
+    pub(crate) background_after_ms: u64,
     /// The network that its process joins.
     pub(crate) network: Option<Arc<SessionNetwork>>,
     /// Hosts that rules deny, even if the allow-list names them.
@@ -119,6 +121,7 @@ pub(super) struct RunningProxy {
 }
 
 pub(super) type Timer = JoinHandle<Result<(), MessagingErr<CallMsg>>>;
+type SlowTimer = JoinHandle<Result<(), MessagingErr<SessionMsg>>>;
 
 /// One call that has an actor.
 pub(crate) struct CallState {
@@ -153,12 +156,15 @@ pub(super) struct CallTimers {
     pub(super) ping: Option<Timer>,
     /// The time at which the call is killed.
     pub(super) overdue: Option<Timer>,
+    /// The time at which the session is told that the command is slow.
+    pub(super) slow: Option<SlowTimer>,
     pub(super) others: Vec<Timer>,
 }
 
 impl CallTimers {
     pub(super) fn abort(&self) {
         self.others.iter().chain(&self.ping).chain(&self.overdue).for_each(Timer::abort);
+        self.slow.iter().for_each(SlowTimer::abort);
     }
 }
 

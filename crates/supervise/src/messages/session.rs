@@ -59,6 +59,8 @@ pub(crate) enum CallToSession {
     Show(ClientEvent),
     /// Put this question to people.
     Asked(Question),
+    /// The command of a call runs longer than a conversation should wait.
+    Slow(CallId),
     /// The command of a call goes on in the background.
     Detached(DetachedCall),
     /// A request about a background command, from the call that makes it.

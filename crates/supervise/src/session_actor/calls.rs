@@ -92,6 +92,7 @@ impl SessionActorState {
             facts: CallFacts { pending_question, remarks, ..facts },
             confinement,
             network,
+            background_after_ms: self.spec.config.tools.background_after_ms,
             denied_hosts,
             sign_in,
             runner,

@@ -137,6 +137,14 @@ impl SessionActorState {
         self.foreground().for_each(|call| self.send_call(call, CallInput::Detach));
     }
 
+    /// A command runs longer than a conversation should wait. Where no room is left in the background, the
+    /// conversation waits.
+    pub(super) fn on_slow(&self, call: &CallId) {
+        if self.calls.background.len() < MOST {
+            self.send_call(call, CallInput::Detach);
+        }
+    }
+
     /// A command goes on in the background: its call has its result for the model, once that is on disk.
     pub(super) async fn on_detached(
         &mut self,
