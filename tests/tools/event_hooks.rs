@@ -151,6 +151,31 @@ fn an_answer_in_json_denies_asks_adds_and_changes_and_never_allows() {
 }
 
 #[test]
+fn what_follows_a_call_is_about_the_arguments_that_a_hook_gave_it() {
+    let desk = Desk::new();
+    let input = json!({"path": "b.txt", "old_string": "one", "new_string": "two"});
+    let changes = decision("allow", json!({ "updatedInput": input }));
+    let group = |command: &str| json!([{"matcher": "Edit", "hooks": [hook(command)]}]);
+    let hooks = json!({"hooks": {
+        "PreToolUse": group(&changes),
+        "PostToolUse": group("cat > after.json"),
+    }});
+    desk.write(".claude/settings.json", &hooks.to_string());
+    let check = "[verify]\ncommands = [\"b.txt: echo checked b; exit 3\", \"a.txt: echo checked a; exit 3\"]\n";
+    desk.write(".agentd/config.toml", check);
+    desk.write("a.txt", "one\n");
+    desk.write("b.txt", "one\n");
+    let input = json!({"path": "a.txt", "old_string": "one", "new_string": "two"});
+    let (ran, said) = round(&desk, &TRUSTED, call("toolu_1", "edit", &input.to_string()));
+    assert_eq!((desk.read("a.txt").as_str(), desk.read("b.txt").as_str()), ("one\n", "two\n"));
+    let told: Value = serde_json::from_str(&desk.read("after.json")).unwrap();
+    assert!(told["tool_input"].to_string().contains("b.txt"), "{told}");
+    assert!(!told["tool_input"].to_string().contains("a.txt"), "{told}");
+    assert!(text(&said).contains("checked b"), "{said} {}", ran.err);
+    assert!(!text(&said).contains("checked a"), "{said}");
+}
+
+#[test]
 fn a_hook_that_ends_the_turn_has_the_last_word() {
     let answer = json!({"continue": false, "stopReason": "enough for today"});
     let desk = desk("PreToolUse", "Bash", &says(&answer));

@@ -3,12 +3,13 @@
 //! run. The state follows from the events alone, so that a replayed session runs no hook twice. Pure.
 
 use crate::hook_answer::{self, HookAnswer, HookDecision};
+use crate::pending_prompt;
 use crate::tool_lookup::Reader;
 use crate::undo::UndoRequest;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::hook::{EventHook, HookEvent};
 use protocol::ids::CallId;
-use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent, SessionSetup};
+use protocol::session::{SessionEvent, SessionSetup};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -69,6 +70,8 @@ pub(crate) enum HookText {
     Result { use_id: String, text: String },
     /// With the prompt, or behind the answer.
     Note(String),
+    /// This call has other arguments than the model named: what follows it is about these.
+    Rewritten(Call),
 }
 
 /// What hooks let a call do.
@@ -116,7 +119,8 @@ impl EventHooks {
                 self.next_round();
                 // The conversation answers these itself.
                 let is_sent = UndoRequest::of(text).is_none() && !text.trim().is_empty();
-                self.prompt = is_sent.then(|| whole_prompt(text, expanded.as_deref()));
+                self.prompt =
+                    is_sent.then(|| pending_prompt::whole_prompt(text, expanded.as_deref()));
                 self.continued = 0;
                 Vec::new()
             }
@@ -150,8 +154,8 @@ impl EventHooks {
     fn next_round(&mut self) {
         let start = |(run, _): &(HookRun, _)| run.event() == Some(HookEvent::SessionStart);
         let started = self.started || self.ended.iter().any(start);
-        let (notices, continued) = (std::mem::take(&mut self.notices), self.continued);
-        *self = Self { notices, continued, started, ..Self::default() };
+        let notices = std::mem::take(&mut self.notices);
+        *self = Self { notices, continued: self.continued, started, ..Self::default() };
     }
 
     /// A hook has refused the prompt, or has not answered about it: the model must not get it.
@@ -210,6 +214,7 @@ impl EventHooks {
             let answer = hook_answer::read(result);
             self.notice(&run, &answer);
             self.stopped = self.stopped.take().or_else(|| Self::end_of_turn(&run, &answer));
+            let rewritten = self.rewritten(&run, &answer).map(HookText::Rewritten);
             self.ended.push((run, answer));
             if self.makes_go_on() && self.continued + 1 == CONTINUED {
                 self.notices.push(format!(
@@ -220,12 +225,12 @@ impl EventHooks {
             if run.about.call.is_none() {
                 return text_of(run, answer).map(HookText::Note).into_iter().collect();
             }
-            let Some(use_id) = self.answered(run.about.call) else { return Vec::new() };
-            let use_id = use_id.to_owned();
-            return text_of(run, answer)
-                .map(|text| HookText::Result { use_id, text })
-                .into_iter()
-                .collect();
+            let of_result = |use_id: &str| {
+                let use_id = use_id.to_owned();
+                text_of(run, answer).map(|text| HookText::Result { use_id, text })
+            };
+            let text = self.answered(run.about.call).and_then(of_result);
+            return rewritten.into_iter().chain(text).collect();
         }
         let Some(of) = self.calls.iter_mut().find(|of| of.call.id == *id) else {
             return Vec::new();
@@ -236,6 +241,14 @@ impl EventHooks {
         let before = self.ended.iter().filter(|(run, _)| run.about.call == number);
         let texts = before.filter_map(|(run, answer)| text_of(run, answer));
         texts.map(|text| HookText::Result { use_id: use_id.clone(), text }).collect()
+    }
+
+    /// The call with the arguments that a hook gave it.
+    fn rewritten(&mut self, run: &HookRun, answer: &Result<HookAnswer, String>) -> Option<Call> {
+        let input = answer.as_ref().ok()?.updated_input.as_ref()?;
+        let of = self.calls.iter_mut().find(|of| Some(of.call.id.number) == run.about.call)?;
+        of.call.input.clone_from(input);
+        of.result.is_none().then(|| of.call.clone())
     }
 
     /// The model's id of a call with a result.
@@ -398,19 +411,6 @@ impl EventHooks {
             })
         })
     }
-}
-
-/// The prompt as hooks see it: the words, and the text that they stand for, with its commands.
-fn whole_prompt(text: &str, expanded: Option<&ExpandedPrompt>) -> String {
-    let parts = expanded.into_iter().flat_map(|expanded| &expanded.parts);
-    let parts = parts.map(|part| match part {
-        PromptPart::Text(text) => text.clone(),
-        PromptPart::Command(command) => format!("!`{command}`"),
-        // Its name is in the text.
-        PromptPart::File(_) => String::new(),
-    });
-    let behind: String = parts.collect();
-    if behind.is_empty() { text.to_owned() } else { format!("{text}\n\n{behind}") }
 }
 
 /// The event behind a call that ran.

@@ -7,7 +7,7 @@ use crate::tool_lookup::{ReadCall, Reader};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::hook::EditHook;
 use protocol::ids::CallId;
-use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent};
+use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent, SessionSetup};
 
 /// The tool that runs verifiers.
 const VERIFY: &str = "verify";
@@ -94,6 +94,13 @@ impl RoundEdits {
         if !paths.is_empty() {
             self.open.push((id.clone(), HookedEdit { use_id: use_id.clone(), paths, removed }));
         }
+    }
+
+    /// A call has other arguments than the model named.
+    pub(crate) fn rewritten(&mut self, call: &Call, setup: &SessionSetup, reader: Reader) {
+        self.open.retain(|(open, _)| *open != call.id);
+        let Ok(read) = reader(&call.tool, &call.input, &setup.project) else { return };
+        self.called(&Call { input: read.input, ..call.clone() }, &setup.tools, reader);
     }
 
     fn ended(&mut self, call: &CallId, result: &ToolResult) -> Option<HookFinding> {

@@ -433,6 +433,7 @@ impl Session {
             match said {
                 HookText::Result { use_id, text } => self.history.add_to_result(&use_id, &text),
                 HookText::Note(text) => self.history.noted(&text),
+                HookText::Rewritten(call) => self.edits.rewritten(&call, &self.setup, self.reader),
             }
         }
         if let SessionEvent::TurnEnded { .. } = happened

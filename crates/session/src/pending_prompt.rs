@@ -184,6 +184,19 @@ impl PendingPrompt {
     }
 }
 
+/// The prompt as hooks see it: the words, and the text that they stand for, with its commands.
+pub(crate) fn whole_prompt(text: &str, expanded: Option<&ExpandedPrompt>) -> String {
+    let parts = expanded.into_iter().flat_map(|expanded| &expanded.parts);
+    let parts = parts.map(|part| match part {
+        PromptPart::Text(text) => text.clone(),
+        PromptPart::Command(command) => format!("!`{command}`"),
+        // Its name is in the text.
+        PromptPart::File(_) => String::new(),
+    });
+    let behind: String = parts.collect();
+    if behind.is_empty() { text.to_owned() } else { format!("{text}\n\n{behind}") }
+}
+
 /// What stands for a file: the image with its name, or the text of the result.
 fn blocks(path: &str, result: &ToolResult) -> Vec<ContentBlock> {
     if result.images.is_empty() {
