@@ -69,6 +69,7 @@ fn supervisor((what, turns, words, limit): (&str, usize, usize, f64)) {
         model: "m".to_owned(),
         agentd: "0".to_owned(),
         parent: None,
+        task: None,
     };
     let turn = |n: usize| {
         let text = format!("{n} {}", "word ".repeat(words));

@@ -117,6 +117,7 @@ fn long_session(desk: &Desk, records: usize) -> SessionId {
         model: "m".to_owned(),
         agentd: "0".to_owned(),
         parent: None,
+        task: None,
     };
     let turn = |text: String| {
         let blocks = vec![BlockRecord::Text { text: text.clone() }];

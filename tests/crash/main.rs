@@ -1,6 +1,7 @@
 //! Processes killed, stopped and broken in the middle of their work: nothing is lost, nothing runs twice.
 #![allow(clippy::unwrap_used)]
 
+mod agents;
 mod background;
 mod daemon_failures;
 mod deaths;

@@ -45,6 +45,7 @@ fn failure_06_one_corrupt_record_stops_the_recovery_of_all_sessions() {
         model: "m".to_owned(),
         agentd: "9.8.7".to_owned(),
         parent: None,
+        task: None,
     };
     drop(journal::Journal::create(&desk.state().join("sessions"), header).unwrap());
     let prompt = desk.write("long", &long);

@@ -127,6 +127,13 @@ fn script(port: u16) -> Vec<(&'static str, Value, &'static str, &'static str)> {
         ("bash_input", json!({"call": 35, "text": "hello\n"}), "was given the text", "done"),
         ("bash_output", json!({"call": 35, "wait_ms": 20_000}), "hello\n", "done"),
         ("bash_stop", json!({"call": 35}), "has ended", "done"),
+        // The last: its sub-agent makes a request of its own.
+        (
+            "task",
+            json!({"description": "a part", "prompt": "Answer."}),
+            "The part.\n[sub-agent general, session",
+            "done",
+        ),
     ]
 }
 
@@ -163,7 +170,8 @@ fn every_tool_goes_the_whole_way() {
     let answers = script(port).into_iter().zip(1..).map(|((tool, input, ..), number)| {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
     });
-    let server = Server::scripted(answers.chain([Answer::text("All used.")]));
+    let server =
+        Server::scripted(answers.chain([Answer::text("The part."), Answer::text("All used.")]));
     let ran = run(desk.with_server(&server, &[&["-p", "Use every tool."], &AUTO[..]].concat()));
     assert_eq!((ran.code, ran.out.as_str()), (0, "All used.\n"), "{}", ran.err);
 
@@ -171,7 +179,8 @@ fn every_tool_goes_the_whole_way() {
     let offered = requests[0].body["tools"].as_array().unwrap();
     let offered: Vec<&str> = offered.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     for (at, (tool, _, words, how)) in script(port).into_iter().enumerate() {
-        let messages = requests[at + 1].body["messages"].as_array().unwrap();
+        let messages =
+            requests[at + 1 + usize::from(tool == "task")].body["messages"].as_array().unwrap();
         let result = messages.last().unwrap()["content"][0].to_string();
         let wanted = serde_json::to_string(words).unwrap();
         assert!(result.contains(wanted.trim_matches('"')), "{tool}: {result}");
@@ -179,7 +188,7 @@ fn every_tool_goes_the_whole_way() {
         let ended = desk.ended(at as u64 + 1);
         assert_eq!(ended["outcome"]["how"], how, "{tool}: {ended:#}");
         // A call without a process has no cage, and its record does not claim one.
-        let own = ["checklist", "history", "memory", "skill", "undo_list", "bash_"]
+        let own = ["checklist", "history", "memory", "skill", "undo_list", "bash_", "task"]
             .iter()
             .any(|own| tool.starts_with(own));
         assert_eq!(ended["enforced"].is_null(), own, "{tool}: {ended:#}");

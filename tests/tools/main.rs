@@ -1,6 +1,7 @@
 //! Every tool, from the model through its runner and back.
 #![allow(clippy::unwrap_used)]
 
+mod agents;
 mod background;
 mod builds;
 mod cached_results;

@@ -157,6 +157,17 @@ pub struct BudgetConfig {
     pub calls: u32,
     /// Most calls of all turns of a session together.
     pub session_calls: Option<u32>,
+    /// Bounds of sub-agents.
+    pub agents: AgentLimits,
+}
+
+/// Bounds of sub-agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentLimits {
+    /// Levels below a person's session; 0 means that there are none.
+    pub depth: u32,
+    /// Most of one session that run at the same time.
+    pub at_once: u32,
 }
 
 /// Settings of the terminal.

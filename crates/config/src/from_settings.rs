@@ -1,8 +1,8 @@
 //! Builds the typed configuration from the merged settings.
 
 use crate::config::{
-    BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions, ProviderConfig,
-    SandboxConfig, ToolsConfig, UiConfig, UiNotify, UiView,
+    AgentLimits, BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions,
+    ProviderConfig, SandboxConfig, ToolsConfig, UiConfig, UiNotify, UiView,
 };
 use crate::edit_hooks;
 use crate::error::{ConfigError, SourceLine};
@@ -71,6 +71,10 @@ impl Config {
                 calls: narrow(settings, "budget.calls")?,
                 session_calls: Some(narrow(settings, "budget.session_calls")?)
                     .filter(|calls| *calls > 0),
+                agents: AgentLimits {
+                    depth: narrow(settings, "agents.depth")?,
+                    at_once: narrow(settings, "agents.at_once")?,
+                },
             },
             ui: UiConfig {
                 leader: settings.text("ui.leader")?.to_owned(),

@@ -49,8 +49,8 @@ pub use address::{is_sign_in, names_token};
 pub use append_rule::{AppendRuleError, append_allow_rule};
 pub use claude_file::ClaudeFile;
 pub use config::{
-    BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions, ProviderConfig,
-    SandboxConfig, ToolsConfig, UiConfig, UiNotify, UiView,
+    AgentLimits, BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions,
+    ProviderConfig, SandboxConfig, ToolsConfig, UiConfig, UiNotify, UiView,
 };
 pub use credential_paths::{CredentialPaths, every_path};
 pub use credentials::{CredentialConfig, CredentialKey};

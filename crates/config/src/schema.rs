@@ -145,6 +145,9 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("budget.rounds", Count(1, 100_000), Tighten(Smaller)),
     key("budget.calls", Count(1, 1_000_000), Tighten(Smaller)),
     key("budget.session_calls", Count(0, 1_000_000_000), Tighten(SmallerButZero)),
+    // Each sub-agent sends requests of its own.
+    key("agents.depth", Count(0, 8), Tighten(Smaller)),
+    key("agents.at_once", Count(1, 32), Tighten(Smaller)),
     // The leader key is the user's choice in every project.
     key("ui.leader", Name, Nothing),
     key("ui.accessible", Word(&["on", "off"]), Nothing),

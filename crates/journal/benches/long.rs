@@ -87,6 +87,7 @@ fn write(sessions: &Path, id: &str, calls: usize, text: &str) -> Result<(), Box<
         model: "model".to_owned(),
         agentd: env!("CARGO_PKG_VERSION").to_owned(),
         parent: None,
+        task: None,
     };
     let mut journal = Journal::create(sessions, header)?;
     journal.append(&JournalRecord::Prompt {

@@ -17,6 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         model: "model".to_owned(),
         agentd: env!("CARGO_PKG_VERSION").to_owned(),
         parent: None,
+        task: None,
     };
     let mut journal = Journal::create(&dir.join("sessions"), header)?;
     let start = |tool_kind| JournalRecord::Start { call: 1, tool_kind };

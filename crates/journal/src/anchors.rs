@@ -65,6 +65,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<ChainAnchor>) -> Result<()
             | JournalRecord::Tampered { .. }
             | JournalRecord::TurnEnded { .. }
             | JournalRecord::Background { .. }
+            | JournalRecord::Spent { .. }
             | JournalRecord::Closed
             | JournalRecord::Unknown { .. } => None,
         };

@@ -65,6 +65,7 @@ impl JournalRecord {
             | Self::TurnEnded { .. }
             | Self::Closed
             | Self::Compacted { .. }
+            | Self::Spent { .. }
             | Self::Unknown { .. } => &[],
         }
     }

@@ -88,7 +88,7 @@ pub use open_calls::{OpenCall, RefusedCall, open_calls};
 pub use page::{newest, page};
 pub use path::StoredPath;
 pub use reader::{JournalReader, ReadError, Tail, header, read};
-pub use record::{FORMAT, ForkParent, JournalEntry, JournalRecord, SessionHeader};
+pub use record::{FORMAT, ForkParent, JournalEntry, JournalRecord, SessionHeader, TaskHeader};
 pub use resume_state::{LastTurn, ResumeState, past_of};
 pub use session_dirs::sessions;
 pub use summary::{SessionSummary, glance};

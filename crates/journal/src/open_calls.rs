@@ -89,6 +89,7 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> V
             | JournalRecord::Answer { .. }
             | JournalRecord::Asked { .. }
             | JournalRecord::Background { .. }
+            | JournalRecord::Spent { .. }
             | JournalRecord::Tampered { .. }
             | JournalRecord::TurnEnded { .. }
             | JournalRecord::Closed

@@ -39,6 +39,46 @@ pub struct SessionHeader {
     /// Where it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ForkParent>,
+    /// The call of another session that it works for, where it is a sub-agent's. A build that does not
+    /// know this field opens it as a session of its own, without these bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Box<TaskHeader>>,
+}
+
+/// The call that a sub-agent's session works for, and the bounds that it never exceeds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskHeader {
+    /// The parent session.
+    pub session: String,
+    /// The call of the parent.
+    pub call: u32,
+    /// The agent's name.
+    pub agent: String,
+    /// Its task.
+    pub prompt: String,
+    /// The end of its system prompt.
+    pub instructions: String,
+    /// Levels of sub-agents that it may have below itself.
+    pub depth: u32,
+    /// The tools that it may call; all where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Rules that deny calls.
+    pub deny: Vec<String>,
+    /// The loosest permission mode.
+    pub mode: String,
+    /// The loosest network of commands.
+    pub network: String,
+    /// The hosts of an allow-list.
+    pub hosts: Vec<String>,
+    /// Directories that may be granted beside the project.
+    pub added: Vec<StoredPath>,
+    /// Most requests to the model in one turn.
+    pub rounds: u32,
+    /// Most calls.
+    pub calls: Option<u32>,
+    /// True if its parent has no cage.
+    pub uncaged: bool,
 }
 
 /// Where a fork came from.
@@ -202,6 +242,22 @@ pub enum JournalRecord {
         /// For the model, in place of a result.
         text: String,
     },
+    /// Its sub-agent used this. A build that does not know this kind does not count it.
+    Spent {
+        /// Which.
+        call: u32,
+        /// The sub-agent's session.
+        session: String,
+        /// Requests to the model.
+        rounds: u32,
+        /// Calls.
+        calls: u32,
+        /// Tokens.
+        usage: UsageRecord,
+        /// What it cost, in millionths of a US dollar; absent where that is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<u64>,
+    },
     /// It ended.
     Result {
         /// Which.
@@ -281,7 +337,7 @@ pub enum JournalRecord {
 
 impl JournalRecord {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 21] = [
+    pub(crate) const KINDS: [&str; 22] = [
         "SESSION",
         "PROMPT",
         "QUEUED",
@@ -297,6 +353,7 @@ impl JournalRecord {
         "EXPIRED",
         "START",
         "BACKGROUND",
+        "SPENT",
         "RESULT",
         "INTERRUPTED",
         "TAMPERED",
@@ -335,6 +392,7 @@ impl JournalRecord {
             Self::Answer { .. }
             | Self::Proposed { .. }
             | Self::Seen { .. }
+            | Self::Spent { .. }
             | Self::Compacted { .. } => false,
         }
     }

@@ -112,6 +112,12 @@ impl FrontMatter<'_> {
         items.filter_map(|(item, at)| list_item(item, at)).collect()
     }
 
+    /// The keys at the left edge, in order.
+    pub(crate) fn keys(&self) -> Vec<&str> {
+        let keys = self.lines.iter().filter(|line| !line.starts_with([' ', '\t', '#', '-']));
+        keys.filter_map(|line| line.split_once(':')).map(|(key, _)| key.trim()).collect()
+    }
+
     fn place(&self, key: &str) -> Option<usize> {
         self.lines.iter().position(|line| {
             line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'))

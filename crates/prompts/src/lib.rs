@@ -1,19 +1,22 @@
-//! Prompts that people keep in files: slash commands and skills, found, listed and expanded.
+//! Prompts that people keep in files: slash commands, skills and sub-agents, found, listed and expanded.
 //!
-//! `slash_commands` and `skills` find the files, with `read_text` and `front_matter` for one file;
+//! `slash_commands`, `skills` and `agents` read the files, with `markdown_files`, `read_text` and `front_matter`;
 //! `prompt_list` joins them to the one list behind `/`; `expand` turns a file and the typed
 //! arguments into the text for the model. The only IO is reading those files: nothing here runs a
 //! command. Used by the supervisor, which expands a prompt, by the store, which hands skills to the
 //! model, and by the terminal, which shows the list.
 
+mod agents;
 mod expand;
 mod front_matter;
+mod markdown_files;
 mod prompt_list;
 mod read_text;
 mod shown;
 mod skills;
 mod slash_commands;
 
+pub use agents::{AGENT_KEYS, AgentFile, AgentList, check_agent_name};
 pub use expand::{ExpandError, PromptPiece, expand};
 pub use prompt_list::{
     AllowedTool, NameNotFound, PromptFile, PromptKind, PromptList, PromptOwner, PromptPlaces,

@@ -98,6 +98,26 @@ pub struct SessionBounds {
     pub calls: Option<u32>,
     /// Cost in millionths of a US dollar at which no further request is sent.
     pub cost: Option<u64>,
+    /// Most sub-agents at the same time.
+    pub tasks: u32,
+    /// Used by sub-agents, and counted to the session.
+    pub used: TaskUse,
+}
+
+/// What sub-agents of a session have used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct TaskUse {
+    /// Their calls.
+    pub calls: u32,
+    /// Their cost in millionths of a US dollar; absent if an answer has no known cost.
+    pub cost: Option<u64>,
+}
+
+impl Default for TaskUse {
+    /// None has run.
+    fn default() -> Self {
+        Self { calls: 0, cost: Some(0) }
+    }
 }
 
 /// A persisted event of a session: recorded in the journal and replayed from it.
@@ -332,6 +352,8 @@ pub enum ToSession {
         /// The result.
         result: ToolResult,
     },
+    /// The bounds of the session, and the use of its sub-agents, are these now.
+    Bounds(SessionBounds),
     /// A person wants the turn to stop.
     Interrupt,
     /// A person wants room in the model's context; it holds from the next request on. Answered by a

@@ -21,6 +21,12 @@ struct BatchCall {
     stage: BatchStage,
 }
 
+impl BatchCall {
+    fn is_task(&self) -> bool {
+        self.call.tool == "task"
+    }
+}
+
 /// The runnable calls of one answer, in the order asked.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
@@ -33,11 +39,13 @@ impl Batch {
         self.slots.push(BatchCall { call, kind, stage: BatchStage::Waiting });
     }
 
-    /// The calls to start now, at most `parallel` running at once.
-    pub fn start(&mut self, parallel: u32) -> Vec<Call> {
-        let most = usize::try_from(parallel.max(1)).unwrap_or(usize::MAX);
-        let mut running =
-            self.slots.iter().filter(|slot| slot.stage == BatchStage::Running).count();
+    /// The calls to start now, at most `parallel` running at once. Sub-agents, which wait for a model most
+    /// of their time, have a limit of their own.
+    pub fn start(&mut self, parallel: u32, tasks: u32) -> Vec<Call> {
+        let most = |limit: u32| usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
+        let run = |slot: &&BatchCall| slot.stage == BatchStage::Running;
+        let mut running = self.slots.iter().filter(run).count();
+        let mut running_tasks = self.slots.iter().filter(run).filter(|slot| slot.is_task()).count();
         let mut started = Vec::new();
         for slot in self.slots.iter_mut().filter(|slot| slot.stage != BatchStage::Ended) {
             match (slot.kind, slot.stage) {
@@ -52,11 +60,16 @@ impl Batch {
                     BatchStage::Waiting | BatchStage::Running | BatchStage::Ended,
                 ) => break,
                 (ToolKind::Query, BatchStage::Waiting) => {
-                    if running >= most {
+                    let is_full = match slot.is_task() {
+                        true => running_tasks >= most(tasks),
+                        false => running - running_tasks >= most(parallel),
+                    };
+                    if is_full {
                         break;
                     }
                     slot.stage = BatchStage::Running;
                     running += 1;
+                    running_tasks += usize::from(slot.is_task());
                     started.push(slot.call.clone());
                 }
                 (ToolKind::Query, BatchStage::Running | BatchStage::Ended) => {}
@@ -102,9 +115,11 @@ impl Batch {
         running.map(|slot| slot.call.id.clone()).collect()
     }
 
-    /// True if one of the counted calls is a mutation.
+    /// True if one of the counted calls is a mutation, or the work of a sub-agent.
     pub fn may_have_changed(&self, counts: impl Fn(&Call) -> bool) -> bool {
-        self.slots.iter().any(|slot| slot.kind == ToolKind::Mutation && counts(&slot.call))
+        self.slots
+            .iter()
+            .any(|slot| (slot.kind == ToolKind::Mutation || slot.is_task()) && counts(&slot.call))
     }
 
     /// True if every call has ended.
@@ -126,13 +141,14 @@ mod tests {
     fn batch(kinds: &str) -> Batch {
         let mut batch = Batch::default();
         for (number, kind) in (1..).zip(kinds.chars()) {
+            let tool = if kind == 'a' { "task" } else { "t" };
             let call = Call {
                 id: id(number),
                 use_id: number.to_string(),
-                tool: "t".into(),
+                tool: tool.into(),
                 input: "{}".into(),
             };
-            let kind = if kind == 'q' { ToolKind::Query } else { ToolKind::Mutation };
+            let kind = if kind == 'm' { ToolKind::Mutation } else { ToolKind::Query };
             batch.push(call, kind);
         }
         batch
@@ -143,7 +159,8 @@ mod tests {
         let mut batch = batch(kinds);
         let mut waves = Vec::new();
         while !batch.is_over() {
-            let wave: Vec<u32> = batch.start(parallel).iter().map(|call| call.id.number).collect();
+            let wave: Vec<u32> =
+                batch.start(parallel, 3).iter().map(|call| call.id.number).collect();
             waves.push(wave);
             let first = batch.running().remove(0);
             assert!(batch.ended(&first).is_some());
@@ -160,12 +177,14 @@ mod tests {
         assert_eq!(waves("mqq", 4), [vec![1], vec![2, 3], vec![]]);
         assert_eq!(waves("qqq", 2), [vec![1, 2], vec![3], vec![]]);
         assert_eq!(waves("qq", 0), [vec![1], vec![2]]);
+        assert_eq!(waves("aaaa", 1), [vec![1, 2, 3], vec![4], vec![], vec![]], "sub-agents");
+        assert_eq!(waves("aqaq", 1), [vec![1, 2, 3], vec![], vec![4], vec![]]);
     }
 
     #[test]
     fn what_has_not_begun_can_be_given_up() {
         let mut batch = batch("qmq");
-        assert_eq!(batch.start(2).len(), 1);
+        assert_eq!(batch.start(2, 3).len(), 1);
         assert_eq!(batch.drop_waiting().len(), 2);
         assert!(!batch.is_over());
         assert_eq!(batch.ended(&id(1)).map(|call| call.use_id), Some("1".into()));

@@ -1,7 +1,7 @@
 //! Budgets of a turn and of a session: counting, and the warnings to the model before a limit is
 //! reached. `history` counts recorded calls; the conversation asks for the remainder.
 
-use protocol::session::CallSpan;
+use protocol::session::{CallSpan, TaskUse};
 
 /// The most there is.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +14,8 @@ pub(crate) struct BudgetLimits {
     pub session_calls: Option<u32>,
     /// Cost of the session in millionths of a dollar, where it is bounded.
     pub cost: Option<u64>,
+    /// The use of sub-agents, which counts to the session.
+    pub used: TaskUse,
 }
 
 /// The limit of the session's cost holds no longer.
@@ -94,8 +96,10 @@ impl TurnBudget {
     /// unknown cost the limit cannot be compared, so it forbids every request.
     pub(crate) fn cost_reached(&self) -> Option<CostReached> {
         let most = self.most.cost?;
-        let holds = self.spent.is_some_and(|spent| spent < most);
-        (!holds).then_some(CostReached { spent: self.spent, most })
+        let spent = self.spent.zip(self.most.used.cost);
+        let spent = spent.map(|(own, of_tasks)| own.saturating_add(of_tasks));
+        let holds = spent.is_some_and(|spent| spent < most);
+        (!holds).then_some(CostReached { spent, most })
     }
 
     /// The model asked for a call.
@@ -130,7 +134,8 @@ impl TurnBudget {
         let turn = self.most.calls.saturating_sub(self.calls.saturating_sub(named));
         let none = NoCalls { most: self.most.calls, of: CallSpan::Turn };
         let Some(most) = self.most.session_calls else { return (turn, none) };
-        let session = most.saturating_sub(self.session_calls.saturating_sub(named));
+        let used = self.session_calls.saturating_sub(named).saturating_add(self.most.used.calls);
+        let session = most.saturating_sub(used);
         match session < turn {
             true => (session, NoCalls { most, of: CallSpan::Session }),
             false => (turn, none),
@@ -160,7 +165,7 @@ impl TurnBudget {
         };
         near_calls(self.calls, self.most.calls, "turn");
         if let Some(most) = self.most.session_calls {
-            near_calls(self.session_calls, most, "session");
+            near_calls(self.session_calls.saturating_add(self.most.used.calls), most, "session");
         }
         let rounds = self.most.rounds;
         let rounds_left = rounds.saturating_sub(self.rounds);
@@ -190,7 +195,8 @@ mod tests {
     use super::*;
 
     fn of(calls: u32, session_calls: Option<u32>) -> TurnBudget {
-        TurnBudget::new(BudgetLimits { rounds: 25, calls, session_calls, cost: None })
+        let used = TaskUse::default();
+        TurnBudget::new(BudgetLimits { rounds: 25, calls, session_calls, cost: None, used })
     }
 
     #[test]
@@ -249,6 +255,22 @@ mod tests {
         budget.cost(None);
         budget.cost(Some(1));
         assert_eq!(budget.cost_reached(), Some(CostReached { spent: None, most }));
+    }
+
+    #[test]
+    fn sub_agents_use_up_the_sessions_calls_and_cost() {
+        let mut budget = of(30, Some(6));
+        budget.called();
+        assert_eq!(budget.within(1).0, 6);
+        let used = TaskUse { calls: 4, cost: Some(70) };
+        budget.set(BudgetLimits { used, cost: Some(100), ..budget.most });
+        assert_eq!(budget.within(1).0, 2);
+        assert_eq!(budget.cost_reached(), None);
+        budget.cost(Some(30));
+        assert_eq!(budget.cost_reached(), Some(CostReached { spent: Some(100), most: 100 }));
+        let used = TaskUse { calls: 4, cost: None };
+        budget.set(BudgetLimits { used, cost: Some(1000), ..budget.most });
+        assert_eq!(budget.cost_reached(), Some(CostReached { spent: None, most: 1000 }));
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Session {
     pub(super) fn go_on_calling(&mut self, out: &mut Outputs) {
         let SessionPhase::Calling { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
-            let started = batch.start(self.setup.parallel);
+            let started = batch.start(self.setup.parallel, self.setup.max_session.tasks);
             return self.start_guarded(started, out);
         }
         let counts = |call: &Call| {

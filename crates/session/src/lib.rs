@@ -182,6 +182,10 @@ impl Session {
                 self.history.set_limits(limits(&self.setup));
             }
             ToSession::Mode(mode) => self.setup.mode = mode,
+            ToSession::Bounds(bounds) => {
+                self.setup.max_session = bounds;
+                self.history.set_limits(limits(&self.setup));
+            }
             ToSession::Pinned { files } => self.pinned.set(files),
             ToSession::PinnedStamps { check, began, stamps } => {
                 self.stamped(check, began, stamps, &mut out);

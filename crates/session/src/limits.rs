@@ -31,6 +31,7 @@ pub(crate) fn limits(setup: &SessionSetup) -> HistoryLimits {
             calls: setup.max_calls,
             session_calls: setup.max_session.calls,
             cost: setup.max_session.cost,
+            used: setup.max_session.used,
         },
         result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX).max(PAGE),
         context: setup.facts.context.and_then(|tokens| usize::try_from(tokens).ok()),

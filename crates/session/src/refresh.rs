@@ -57,7 +57,7 @@ impl Session {
     pub(crate) fn go_on_reading(&mut self, out: &mut Outputs) {
         let SessionPhase::Reading { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
-            let started = batch.start(self.setup.parallel);
+            let started = batch.start(self.setup.parallel, self.setup.max_session.tasks);
             let run = |call| FromSession::Run { call, note: None, asked: None };
             return out.words.extend(started.into_iter().map(run));
         }

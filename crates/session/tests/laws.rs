@@ -48,6 +48,7 @@ fn round() -> impl Strategy<Value = Option<u32>> {
 }
 
 /// A word whose request number is still to be filled in.
+#[expect(clippy::large_enum_variant, reason = "most are messages of the supervisor")]
 #[derive(Debug, Clone)]
 enum Word {
     Fixed(ToSession),

@@ -20,7 +20,7 @@ fn ended(words: &[FromSession]) -> Option<&TurnEnd> {
 }
 
 fn session_calls(most: u32) -> SessionBounds {
-    SessionBounds { calls: Some(most), cost: None }
+    SessionBounds { calls: Some(most), tasks: 4, ..SessionBounds::default() }
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a_session_that_reached_its_cost_sends_no_request() {
     let facts = |prices| ModelFacts { context: None, prices, vision: None };
     let limited = |most| SessionSetup {
         facts: facts(Some(dear)),
-        max_session: SessionBounds { calls: None, cost: Some(most) },
+        max_session: SessionBounds { cost: Some(most), ..SessionBounds::default() },
         ..setup()
     };
     let mut talk = Talk::ready(limited(45));
@@ -374,7 +374,7 @@ fn a_session_that_reached_its_cost_sends_no_request() {
 /// An answer without a known cost could cost anything.
 #[test]
 fn a_limit_of_the_cost_ends_the_turn_behind_an_answer_of_unknown_cost() {
-    let max_session = SessionBounds { calls: None, cost: Some(1000) };
+    let max_session = SessionBounds { cost: Some(1000), ..SessionBounds::default() };
     let mut talk = Talk::ready(SessionSetup { max_session, ..setup() });
     talk.prompt("go");
     talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);

@@ -17,7 +17,7 @@ pub(crate) use state::{CallArgs, CallState};
 use crate::cage_cleanup::CageCleanup;
 use crate::call::{CallEffect, CallInput, CallMachine};
 use crate::grant::{Grant, NotAllowed};
-use crate::messages::{BackupOf, CallMsg, CallToSession, RunnerLimit};
+use crate::messages::{BackupOf, CallMsg, CallToSession, RunnerLimit, TaskToSession};
 use crate::proxy_machine::{ProxyAttempt, ProxyInput};
 use crate::records::audit::RunFacts;
 use crate::unix_time::now_ms;
@@ -218,6 +218,7 @@ impl CallState {
             | CallInput::Output(_)
             | CallInput::Detach
             | CallInput::OtherAnswered(_)
+            | CallInput::TaskEnded(_)
             | CallInput::Cancel
             | CallInput::Overdue
             | CallInput::Stored(_)
@@ -331,6 +332,17 @@ impl CallState {
                 let _ = self.args.session.send_message(message.into());
                 Ok(())
             }
+            CallEffect::StartTask(request) => {
+                decision_durable(self.before_go.decision_written.take()).await?;
+                self.ran.started = Some(now_ms());
+                let call = self.args.facts.call.id.number;
+                self.send_task(TaskToSession::Start { call, request });
+                Ok(())
+            }
+            CallEffect::StopTask => {
+                self.send_task(TaskToSession::Stop(self.args.facts.call.id.number));
+                Ok(())
+            }
             CallEffect::CancelRunner => {
                 self.send_runner(&ToTool::Cancel);
                 if let Some(runner) = &mut self.runner {
@@ -359,6 +371,10 @@ impl CallState {
                 Ok(())
             }
         }
+    }
+
+    fn send_task(&self, message: TaskToSession) {
+        let _ = self.args.session.send_message(message.into());
     }
 
     /// Starts a runner for the call.

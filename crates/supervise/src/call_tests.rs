@@ -610,6 +610,8 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::KillRunner
             | CallEffect::Detach
             | CallEffect::AskOtherCall(_)
+            | CallEffect::StartTask(_)
+            | CallEffect::StopTask
             | CallEffect::Repair
             | CallEffect::Show(_)
             | CallEffect::CacheGet(_)

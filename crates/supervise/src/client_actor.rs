@@ -266,7 +266,7 @@ impl ClientState {
     async fn open(&mut self, opening: SessionRequest, passed_fds: Vec<(PassedFd, OwnedFd)>) {
         let (reply, opened) = oneshot::channel();
         let client = self.own.get_id();
-        let request = Box::new(OpenRequest { opening, passed_fds, client, reply });
+        let request = Box::new(OpenRequest { opening, passed_fds, client, reply, task: None });
         let _ = self.root.send_message(RootMsg::Open(request));
         match opened.await {
             Ok(Ok((actor, message))) => {

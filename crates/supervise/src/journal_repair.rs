@@ -2,6 +2,7 @@
 //! get an end. Pure; used by the root when it opens a session.
 
 use crate::call::EXPIRED;
+use crate::session_spec::TASK;
 use journal::{
     CallProgress, DeathsRecord, JournalRecord, OpenCall, OutcomeRecord, RefusedCall, ResumeState,
     TurnEndRecord,
@@ -36,7 +37,11 @@ pub(crate) fn repair_journal(past: &ResumeState, wanted: OpenTurn) -> JournalRep
     if last == OpenTurn::GoesOn {
         // The conversation proposes calls that never started again, under the same number: their
         // questions are still pending. It does not propose refused calls again.
-        lost.retain(|open| open.progress == CallProgress::MayHaveRun || open.refused.is_some());
+        // The call of a sub-agent is repeated, too: it finds the session that works for it.
+        lost.retain(|open| {
+            let began = open.progress == CallProgress::MayHaveRun && open.tool != TASK;
+            began || open.refused.is_some()
+        });
     }
     let mut records: Vec<_> = lost.iter().map(closing_record).collect();
     let cut_short = match last {
@@ -143,6 +148,18 @@ mod tests {
         let mended = repair_journal(&past(vec![], 1, LastTurn::Left), OpenTurn::Waits);
         assert_eq!(mended.records, [JournalRecord::TurnEnded { end: TurnEndRecord::Interrupted }]);
         assert_eq!(mended.cut_short, None);
+    }
+
+    #[test]
+    fn the_call_of_a_sub_agent_is_repeated_if_the_turn_goes_on() {
+        let JournalRecord::Proposed { call, use_id, tool_kind, input, .. } = proposed(1) else {
+            panic!("it is none")
+        };
+        let task = JournalRecord::Proposed { call, use_id, tool: TASK.into(), tool_kind, input };
+        let start = JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Query };
+        let past = past(vec![task, start], 1, LastTurn::Open);
+        assert_eq!(repair_journal(&past, OpenTurn::GoesOn).lost, []);
+        assert_eq!(repair_journal(&past, OpenTurn::Waits).lost.len(), 1);
     }
 
     #[test]

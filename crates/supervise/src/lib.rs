@@ -38,6 +38,7 @@
 //! default ractor stops the parent of a child that fails; every parent here overrides that in
 //! `handle_supervisor_evt`.
 
+mod agents;
 mod audit_actor;
 mod cage_cleanup;
 mod call;
@@ -79,6 +80,7 @@ mod session_spec;
 mod sign_in;
 mod slash_command;
 mod store_dirs;
+mod task_outcome;
 mod tool_homes;
 mod unix_time;
 mod unread_output;

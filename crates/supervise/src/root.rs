@@ -3,6 +3,7 @@
 
 mod idle_daemon;
 mod idle_session;
+mod lost_tasks;
 mod open_journal;
 mod opening;
 mod recovery;
@@ -115,7 +116,7 @@ impl Actor for RootActor {
             RootMsg::EndSession { session, ending, reply } => {
                 state.end_session(&session, ending, reply);
             }
-            RootMsg::Retire(session) => state.retire_session(session),
+            RootMsg::Retire(session, lifetime) => state.retire_session(session, lifetime),
             RootMsg::RetireRefused(session) => state.on_retire_refused(&myself, session),
             RootMsg::Remove(session, reply) => state.remove(session, reply),
             RootMsg::Describe(reply) => state.describe(reply),

@@ -11,6 +11,7 @@
 //! | `calls`, `rights`, `unjudged`, `answers` | calls, their rights, calls without a verdict, questions |
 //! | `reserve` | the next command's runner, started while the model thinks |
 //! | `store`, `provider` | two workers that may be away |
+//! | `tasks` | sub-agents, and the work of a sub-agent's session |
 //! | `clients`, `wishes` | attached clients; prompts and changed settings |
 //! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
 //! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
@@ -37,6 +38,7 @@ mod shutdown;
 mod state;
 mod store;
 mod tampered_files;
+mod tasks;
 mod unjudged;
 mod wishes;
 
@@ -63,8 +65,8 @@ use protocol::store::{StoreLink, ToStore};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use state::{
     PendingAnswers, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls,
-    SessionClients, SessionJournal, SessionResources, SessionTimers, SessionTurn, SessionWorkers,
-    StoreState, Unjudged,
+    SessionClients, SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn,
+    SessionWorkers, StoreState, Unjudged,
 };
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -194,6 +196,7 @@ impl Actor for SessionActor {
                 next_audience: None,
             },
             timers: SessionTimers::default(),
+            tasks: SessionTasks::default(),
             problems: Problems::default(),
             closing: Vec::new(),
             spec: plan,
@@ -218,6 +221,7 @@ impl Actor for SessionActor {
             SessionMsg::Client(message) => state.on_client_msg(&myself, message).await,
             SessionMsg::Root(message) => state.on_root_msg(&myself, message).await,
             SessionMsg::Timer(timer) => state.on_timer(&myself, timer).await,
+            SessionMsg::Task(message) => state.on_task_msg(message).await,
             SessionMsg::ReplayFailed(why) => state.enter_read_only(why),
         }
         Ok(())
@@ -249,6 +253,7 @@ impl Actor for SessionActor {
             let written = state.record(vec![JournalRecord::Closed]);
             let _ = tokio::time::timeout(CLOSING, written).await;
         }
+        state.end_task().await;
         let SessionTimers { ping, provider_idle } = std::mem::take(&mut state.timers);
         for timer in [ping, provider_idle].into_iter().flatten() {
             timer.abort();
@@ -299,7 +304,10 @@ impl SessionActorState {
 
     async fn on_root_msg(&mut self, myself: &ActorRef<SessionMsg>, message: RootToSession) {
         match message {
-            RootToSession::Join(request) => self.join(*request),
+            RootToSession::Join(mut request) => match request.task.take() {
+                Some(task) => self.join_task(myself, *request, task).await,
+                None => self.join(*request),
+            },
             RootToSession::Retire => self.retire(myself),
             RootToSession::Restart(reply) => {
                 let _ = reply.send(self.restart());
@@ -381,6 +389,7 @@ impl SessionActorState {
                             self.workers.provider.actor().send_message(WorkerMsg::ResetFailures);
                     }
                     if ended {
+                        self.answer_task().await;
                         self.show_failed_workers();
                     }
                 }

@@ -8,12 +8,14 @@ mod event_hooks;
 mod join_conflicts;
 mod model;
 mod setup;
+mod task;
 mod unsandboxed;
 
 pub(crate) use change::check_allow_list;
 pub(crate) use cost_limit::{check_earlier_costs, check_price};
 pub(crate) use describe::describe_confinement;
 pub(crate) use setup::{read_chars, tool_kind};
+pub(crate) use task::{TASK, TaskShare, session_of};
 
 use crate::command_env::{CommandShell, command_env};
 use crate::error_chain::chain;
@@ -27,6 +29,7 @@ use crate::tool_homes;
 use config::{
     Config, CredentialPaths, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
+use journal::TaskHeader;
 use model::SpecOrigin;
 use protocol::client::{
     ProjectTrust, RequestFailure, SessionRequest, SessionStart, SettingChange, Unsandboxed,
@@ -46,6 +49,7 @@ use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// All decisions about a session that are made before any of its processes starts.
 #[derive(Debug, Clone)]
@@ -85,6 +89,8 @@ pub(crate) struct SystemTexts {
     pub(crate) instructions: String,
     /// The text of `--append-system-prompt`.
     pub(crate) appended: String,
+    /// The instructions of a sub-agent.
+    pub(crate) agent: String,
 }
 
 /// Properties of the host and the supervisor that a specification depends on.
@@ -97,6 +103,8 @@ pub(crate) struct HostContext<'a> {
     pub(crate) cgroup: Option<&'a Path>,
     /// Where sessions' temporary directories are made.
     pub(crate) temp_root: &'a Path,
+    /// The call that it works for, if it is a sub-agent's session.
+    pub(crate) task: Option<&'a TaskHeader>,
 }
 
 /// Builds the specification. Reads configuration files and resolves paths; changes nothing.
@@ -105,6 +113,7 @@ pub(crate) fn build_session_spec(
     opening: &SessionRequest,
     ground: HostContext<'_>,
 ) -> Result<SessionSpec, OpenFailure> {
+    let opening = &task::narrowed(opening, ground.task);
     let project = real_dir(&opening.project.to_path(), "the project directory")?;
     let environment = client_environment(opening);
     let dirs = &client_dirs(ground.dirs, &environment);
@@ -181,7 +190,14 @@ pub(crate) fn build_session_spec(
     check_allow_list(&SettingChange::Network(network), &confinement)?;
     let shell = CommandShell::find(&opening.env, &confinement);
     let env = command_env((&opening.env, &config.sandbox.env), &confinement, &shell);
-    let setup = session_setup(&id, &config, &confinement, (&env, &shell))?;
+    let depth = task::depth(&config, ground.task);
+    let agents = task::catalog(&task::places(&confinement, dirs.config.clone()), &config, depth);
+    let mut setup = session_setup((&id, &agents), &config, &confinement, (&env, &shell))?;
+    let mut texts = SystemTexts::default();
+    if let Some(task) = ground.task {
+        task::narrow(task, (&mut rules, &mut confinement), &mut setup, &mut texts);
+    }
+    setup.system = setup::system_prompt((&confinement, &[]), &texts, &setup.tools);
     if opening.start == SessionStart::New {
         check_price(opening.conversation.cost_limit, &setup.model, setup.facts)?;
     }
@@ -189,7 +205,10 @@ pub(crate) fn build_session_spec(
     let source = source(&config);
     let notes = keys_note(&confinement.keys).into_iter();
     let notes = notes.chain(kept.own_dirs_note(&project));
-    let notes = notes.chain(event_hooks::notes(&confinement, &config.hooks)).collect();
+    let notes = notes.chain(event_hooks::notes(&confinement, &config.hooks));
+    // The person has seen those of the agents in the parent's session.
+    let of_agents = agents.notes.iter().filter(|_| ground.task.is_none()).cloned();
+    let notes = notes.chain(of_agents).collect();
     let worker_env = worker_env(opening);
     Ok(SessionSpec {
         id,
@@ -201,10 +220,15 @@ pub(crate) fn build_session_spec(
         env,
         signing: GitSigningSetup::default(),
         worker_env,
-        texts: SystemTexts::default(),
+        texts,
         store,
         forbidden: kept,
-        origin: SpecOrigin { opening: opening.clone(), dirs: dirs.clone() },
+        origin: SpecOrigin {
+            opening: opening.clone(),
+            dirs: dirs.clone(),
+            task: ground.task.cloned().map(Box::new),
+            agents: Arc::new(agents),
+        },
         sign_in_hosts: Vec::new(),
         notes,
     })

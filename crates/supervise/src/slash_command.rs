@@ -278,7 +278,8 @@ mod tests {
     #[test]
     fn a_rule_that_is_none_is_named_and_a_right_is_not_given() {
         let place = Place::new();
-        let tools = "allowed-tools: [network:curl *, Task, 'WebFetch(domain:docs.rs)', 'Bash(']";
+        let tools =
+            "allowed-tools: [network:curl *, Notebook, 'WebFetch(domain:docs.rs)', 'Bash(']";
         place.write("home/.claude/commands/r.md", &format!("---\n{tools}\n---\nGo.\n"));
         let found = place.expand("/r");
         assert_eq!(found.prompt.allow.len(), 1, "{:?}", found.prompt.allow);

@@ -204,6 +204,11 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
             time(entry.time),
             header.parent.as_ref().map_or(String::new(), |parent| {
                 format!("copied from {} up to record {}\n", parent.session, parent.seq)
+            }) + &header.task.as_ref().map_or(String::new(), |task| {
+                format!(
+                    "sub-agent {} of session {}, call {}\n",
+                    task.agent, task.session, task.call
+                )
             }),
         ),
         JournalRecord::Prompt { text, .. } => {
@@ -225,6 +230,8 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
         JournalRecord::Background { call, .. } => {
             format!("   {call} goes on in the background\n")
         }
+        // The result names the session.
+        JournalRecord::Spent { .. } => String::new(),
         JournalRecord::Result { call, summary, text, full, recalled, .. } => {
             let again = recalled.map_or(String::new(), |by| {
                 format!(" (cached from call {by}; its files are unchanged)")
@@ -330,6 +337,7 @@ fn as_markdown(entry: &JournalEntry, waited: String) -> String {
         JournalRecord::Background { call, .. } => {
             format!("\nCall {call} goes on in the background.\n")
         }
+        JournalRecord::Spent { .. } => String::new(),
         JournalRecord::Result { call, outcome: how, text, .. } => {
             format!("\nCall {call} ended ({}):\n\n{}", outcome(how), fenced("", text))
         }

@@ -45,6 +45,7 @@ fn run() -> anyhow::Result<()> {
             // `Begin` will carry the newest values.
             Ok(
                 ToSession::System { .. }
+                | ToSession::Bounds(_)
                 | ToSession::Model { .. }
                 | ToSession::Mode(_)
                 | ToSession::Pinned { .. }

@@ -153,7 +153,7 @@ mod tests {
     fn a_word_that_is_no_rule_is_named_with_the_reason() {
         for (text, word, why) in [
             ("Read,mcp__github__*", "`mcp__github__*`", "no MCP servers"),
-            ("Read Task", "`Task`", "there is no tool `Task`"),
+            ("Read NotebookEdit", "`NotebookEdit`", "there is no tool `NotebookEdit`"),
             ("Bsh(ls)", "`Bsh(ls)`", "did you mean `bash`?"),
             ("Read,Bash(git log", "`Bash(git log`", "the closing `)` is missing"),
             ("Bash(a && b)", "`Bash(a && b)`", "joins or redirects"),

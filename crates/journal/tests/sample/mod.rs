@@ -20,6 +20,7 @@ pub fn header(id: &str) -> SessionHeader {
         model: "model-1".to_owned(),
         agentd: "0.1.0".to_owned(),
         parent: None,
+        task: None,
     }
 }
 
@@ -99,6 +100,14 @@ pub fn each_kind() -> Vec<JournalRecord> {
         },
         JournalRecord::Seen {
             files: vec![FileVersionRecord { path: "/p/a".to_owned(), digest: Digest::of(b"x") }],
+        },
+        JournalRecord::Spent {
+            call: 1,
+            session: "s1-1".to_owned(),
+            rounds: 2,
+            calls: 3,
+            usage: UsageRecord::default(),
+            cost: Some(7),
         },
         JournalRecord::Learned {
             rule: rule.clone(),

@@ -96,6 +96,11 @@ goldens! {
             tool: text("bash"),
             result: result(),
         },
+        Bounds => ToSession::Bounds(protocol::session::SessionBounds {
+            tasks: 4,
+            used: protocol::session::TaskUse { calls: 7, cost: None },
+            ..protocol::session::SessionBounds::default()
+        }),
         Interrupt => ToSession::Interrupt,
         Compact => ToSession::Compact,
         Mode => ToSession::Mode(protocol::judgement::PermissionMode::Plan),
@@ -889,7 +894,12 @@ fn setup() -> SessionSetup {
         }],
         max_rounds: 25,
         max_calls: 100,
-        max_session: protocol::session::SessionBounds { calls: Some(1000), cost: Some(2_000_000) },
+        max_session: protocol::session::SessionBounds {
+            calls: Some(1000),
+            cost: Some(2_000_000),
+            tasks: 4,
+            used: protocol::session::TaskUse { calls: 7, cost: Some(9) },
+        },
         max_tokens: 32_000,
         parallel: 8,
         max_result_chars: 30_000,

@@ -6,7 +6,7 @@ use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, JudgedCall, Question, Verdict};
 use protocol::store::MayHaveChanged;
 use protocol::tool::RunnerJob;
-use tools::JobRequest;
+use tools::{JobRequest, TaskRequest};
 
 /// An effect for the call actor to carry out; the order counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +48,10 @@ pub(crate) enum CallEffect {
     Go(RunnerJob),
     /// Let the conversation go on while the command runs.
     Detach,
+    /// Have a sub-agent do this, or wait for the one that does it already.
+    StartTask(TaskRequest),
+    /// Interrupt the sub-agent; its answer follows.
+    StopTask,
     /// Have the call that this request names answer it.
     AskOtherCall(JobRequest),
     CancelRunner,

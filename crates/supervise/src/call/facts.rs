@@ -5,7 +5,7 @@ use crate::git_signing::AgentGrant;
 use protocol::call::{Call, ToolResult};
 use protocol::judgement::{ExtraRight, Rule, RuleSet, ToolKind};
 use protocol::web::{WebAddress, WebSettings};
-use tools::JobRequest;
+use tools::{JobRequest, TaskRequest};
 
 /// The properties of a call, from its arguments and its session, before it is judged.
 #[derive(Debug, Clone)]
@@ -111,6 +111,8 @@ pub(crate) enum Executor {
     Store,
     /// Another call, whose command runs in the background.
     OtherCall,
+    /// A sub-agent, in a session of its own.
+    SubAgent(TaskRequest),
 }
 
 /// A question to a person that is not answered.

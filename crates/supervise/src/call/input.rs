@@ -61,6 +61,8 @@ pub(crate) enum CallInput {
     Detach,
     /// The result of a call that another call answers.
     OtherAnswered(ToolResult),
+    /// The result of a sub-agent's work, or why it could not begin.
+    TaskEnded(ToolResult),
     /// A person or the session cancels the call.
     Cancel,
     /// The runner did not end the call at its time limit; a margin has passed, too.

@@ -154,6 +154,10 @@ impl CallMachine {
                 self.phase = CallPhase::AtOtherCall;
                 vec![decided, started, CallEffect::AskOtherCall(self.facts.job.clone())]
             }
+            (Executor::SubAgent(request), _) => {
+                self.phase = CallPhase::AtSubAgent;
+                vec![decided, started, CallEffect::StartTask(request)]
+            }
             (Executor::Store, Some(cause)) => {
                 let mut effects = vec![decided, approved];
                 effects.extend(self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No));

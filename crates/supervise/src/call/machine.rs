@@ -46,6 +46,9 @@
 //! | Running | Cancel | CancelRunner | Running |
 //! | Running, a command of the model's | Detach, the first | Invalidate, Detach | unchanged |
 //! | AtOtherCall | OtherAnswered, Cancel | Conclude | Over |
+//! | Judging | Verdict Allow; sub-agent | AuditDecision, Record, StartTask | AtSubAgent |
+//! | AtSubAgent | Cancel | StopTask; TaskEnded follows | unchanged |
+//! | AtSubAgent | TaskEnded, Overdue | Conclude | Over |
 //! | AtStore | Cancel, after StoreLost | as StoreLost, the last | Over |
 //! | Probing, Starting, Running, Reported | Overdue | KillRunner | unchanged |
 //! | any | Output | Show | unchanged |
@@ -172,6 +175,10 @@ impl CallMachine {
                 self.conclude(result, Cut::No)
             }
             CallInput::OtherAnswered(_) => Vec::new(),
+            CallInput::TaskEnded(result) if self.phase.is_at_sub_agent() => {
+                self.conclude(result, Cut::No)
+            }
+            CallInput::TaskEnded(_) => Vec::new(),
             CallInput::Detach => self.on_detach(),
             CallInput::Repaired(names) => self.on_repaired(names),
             CallInput::StoreLost { cause, will_restart } => self.on_store_lost(cause, will_restart),
@@ -179,6 +186,11 @@ impl CallMachine {
             CallInput::WrongGrant(why) => self.on_wrong_grant(&why),
             CallInput::Cancel => self.cancel(),
             CallInput::Overdue if self.phase.has_runner() => vec![CallEffect::KillRunner],
+            // The session ends and the sub-agent has not answered.
+            CallInput::Overdue if self.phase.is_at_sub_agent() => {
+                let cause = "was stopped with its session".to_owned();
+                self.conclude_cut_short(Cut::AfterGo { cause })
+            }
             CallInput::Overdue => Vec::new(),
             CallInput::DiskFailed(reason) => self.on_disk_failed(&reason),
         }
@@ -231,6 +243,9 @@ impl CallMachine {
         }
         if self.phase.is_at_store() {
             return self.cancel_at_store();
+        }
+        if self.phase.is_at_sub_agent() {
+            return vec![CallEffect::StopTask];
         }
         if self.phase.is_at_other_call() {
             return self.conclude(not_awaited(&self.facts.call.tool), Cut::No);

@@ -25,6 +25,8 @@ pub(super) enum CallPhase {
     AtStore,
     /// Another call, whose command runs in the background, executes it.
     AtOtherCall,
+    /// A sub-agent does the work.
+    AtSubAgent,
     /// The runner has reported; its process has not ended.
     Reported(Box<RunReport>),
     /// The runner ended by this cause before it could report, and another process restores the
@@ -77,6 +79,10 @@ impl CallPhase {
 
     pub(super) fn is_at_other_call(&self) -> bool {
         matches!(self, Self::AtOtherCall)
+    }
+
+    pub(super) fn is_at_sub_agent(&self) -> bool {
+        matches!(self, Self::AtSubAgent)
     }
 
     pub(super) fn is_at_store(&self) -> bool {

@@ -153,6 +153,7 @@ impl CallMachine {
             | CallPhase::Judging
             | CallPhase::AtStore
             | CallPhase::AtOtherCall
+            | CallPhase::AtSubAgent
             | CallPhase::Repairing { .. }
             | CallPhase::Over) => {
                 self.phase = phase;

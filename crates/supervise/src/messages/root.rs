@@ -12,6 +12,15 @@ use ractor::{ActorId, ActorRef};
 use std::collections::HashSet;
 use tokio::sync::oneshot;
 
+/// How long a session without work stays open in a supervisor of a single run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// It ends with the run.
+    Run,
+    /// A sub-agent's, which ends with its work.
+    Task,
+}
+
 /// Messages to the supervisor actor.
 pub(crate) enum RootMsg {
     BrokerEvent(WorkerEvent<BrokerLink>),
@@ -32,7 +41,7 @@ pub(crate) enum RootMsg {
         reply: oneshot::Sender<Result<(), OpenFailure>>,
     },
     /// From a session: it is idle and may end.
-    Retire(SessionId),
+    Retire(SessionId, Lifetime),
     /// From a session that was asked to end because it was idle: it is in use again.
     RetireRefused(SessionId),
     Remove(SessionId, oneshot::Sender<Result<(), OpenFailure>>),

@@ -5,8 +5,9 @@ use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
 use crate::open_failure::OpenFailure;
 use crate::session_network::SessionNetwork;
+use crate::task_outcome::TaskOutcome;
 use crate::worker::actor::WorkerEvent;
-use journal::JournalRecord;
+use journal::{JournalRecord, TaskHeader};
 use protocol::call::{Call, ToolResult};
 use protocol::client::{
     BacklogFrom, ClientEvent, OtherClients, ProcessRow, SessionEnding, SessionRequest,
@@ -21,7 +22,7 @@ use ractor::{ActorId, ActorRef};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tools::JobRequest;
+use tools::{JobRequest, TaskRequest};
 
 /// Messages to a session actor, by sender.
 pub(crate) enum SessionMsg {
@@ -33,6 +34,7 @@ pub(crate) enum SessionMsg {
     Client(ClientToSession),
     Root(RootToSession),
     Timer(SessionTimer),
+    Task(TaskToSession),
     /// The journal could not be read for the conversation, and why.
     ReplayFailed(String),
 }
@@ -133,6 +135,25 @@ pub(crate) enum SessionTimer {
     InstructionsTimeout,
 }
 
+/// About sub-agents: from a call of this session, from the task that waits for the sub-agent, and from the
+/// sub-agent's session.
+pub(crate) enum TaskToSession {
+    /// Have a sub-agent do this for a call.
+    Start { call: u32, request: TaskRequest },
+    /// The sub-agent's session is open.
+    Opened { call: u32, session: ActorRef<SessionMsg> },
+    /// The sub-agent has done its work, or it could not begin.
+    Ended { call: u32, result: ToolResult },
+    /// Interrupt the sub-agent of this call.
+    Stop(u32),
+}
+
+impl From<TaskToSession> for SessionMsg {
+    fn from(message: TaskToSession) -> Self {
+        Self::Task(message)
+    }
+}
+
 impl From<BrokerToSession> for SessionMsg {
     fn from(message: BrokerToSession) -> Self {
         Self::Broker(message)
@@ -173,6 +194,16 @@ pub(crate) struct OpenRequest {
     /// The client that will attach to the session.
     pub(crate) client: ActorId,
     pub(crate) reply: oneshot::Sender<Result<OpenedSession, OpenFailure>>,
+    /// The work, where a parent session asks for the session of a sub-agent.
+    pub(crate) task: Option<TaskOrder>,
+}
+
+/// The work of a sub-agent.
+pub(crate) struct TaskOrder {
+    /// The first record of its session, if that is new.
+    pub(crate) header: Box<TaskHeader>,
+    /// Answered once the work has ended; dropped if its session fails.
+    pub(crate) done: oneshot::Sender<TaskOutcome>,
 }
 
 /// A client's request to see a session.

@@ -4,6 +4,7 @@
 use super::images;
 use crate::call::{Cut, interruption};
 use crate::person_prompt::PersonPrompt;
+use crate::task_outcome::TaskOutcome;
 use journal::{JournalEntry, JournalRecord};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{ClientEvent, SettingChange};
@@ -13,7 +14,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::provider::ProviderFailure;
 use protocol::session::{
-    CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TurnEnd, WorkerDeaths,
+    CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TaskUse, TurnEnd, WorkerDeaths,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -108,6 +109,7 @@ fn happened(
             Some(SessionEvent::Compacted { dropped, result_chars })
         }
         JournalRecord::Session(_)
+        | JournalRecord::Spent { .. }
         | JournalRecord::Queued { .. }
         | JournalRecord::TakenBack
         | JournalRecord::Closed
@@ -198,6 +200,7 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
         JournalRecord::Queued { .. } | JournalRecord::TakenBack => None,
         // An open question is shown by the call that waits for its answer.
         JournalRecord::Asked { .. }
+        | JournalRecord::Spent { .. }
         | JournalRecord::Seen { .. }
         | JournalRecord::Tampered { .. }
         | JournalRecord::Session(_)
@@ -247,6 +250,12 @@ fn changed(record: &JournalRecord) -> Option<SettingChange> {
 /// The changes that the session recorded, in order.
 pub(crate) fn changes(entries: &[JournalEntry]) -> Vec<SettingChange> {
     entries.iter().filter_map(|entry| changed(&entry.record)).collect()
+}
+
+/// Everything that sub-agents have used.
+pub(crate) fn task_use<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> TaskUse {
+    let of_tasks = |record: &&JournalRecord| matches!(record, JournalRecord::Spent { .. });
+    TaskOutcome::of(records.into_iter().filter(of_tasks)).used
 }
 
 /// Protected files that calls changed, that were not restored, and that no person has accepted.

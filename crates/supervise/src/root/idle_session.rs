@@ -2,14 +2,15 @@
 //! so that no client gets a session that is ending.
 
 use super::state::{RetiringSession, RootState, ShutdownPhase};
-use crate::messages::{OpenRequest, RootMsg, RootToSession};
+use crate::messages::{Lifetime, OpenRequest, RootMsg, RootToSession};
 use protocol::ids::SessionId;
 use ractor::{ActorId, ActorRef};
 
 impl RootState {
-    pub(super) fn retire_session(&mut self, session: SessionId) {
+    pub(super) fn retire_session(&mut self, session: SessionId, lifetime: Lifetime) {
         // The supervisor of a single run ends with it, and its sessions end then.
-        if self.shutdown_phase != ShutdownPhase::NotStarted || self.settings.idle_exit.is_none() {
+        let ends_with_run = self.settings.idle_exit.is_none() && lifetime == Lifetime::Run;
+        if self.shutdown_phase != ShutdownPhase::NotStarted || ends_with_run {
             return;
         }
         if let Some(actor) = self.sessions.remove(&session) {

@@ -1,6 +1,7 @@
 //! Creates, forks or reopens a session's journal, and repairs records that an earlier run left
 //! incomplete.
 
+use super::lost_tasks;
 use super::opening::OpenMode;
 use super::session_opener::{SessionOpener, blocking};
 use crate::audit_actor::AuditMsg;
@@ -23,7 +24,7 @@ use journal::{CallProgress, Journal, JournalRecord, OpenCall, SessionHeader};
 use protocol::call::TamperedFile;
 use protocol::client::RequestFailure;
 use protocol::ids::{CallId, SessionId};
-use protocol::session::OpenTurn;
+use protocol::session::{OpenTurn, TaskUse};
 use std::collections::VecDeque;
 use std::path::Path;
 use tokio::sync::oneshot;
@@ -37,7 +38,10 @@ impl SessionOpener {
         let sessions = self.settings.dirs.state.join("sessions");
         let directory = sessions.join(&spec.id.0);
         match begin {
-            OpenMode::New => {
+            OpenMode::Task(_) if directory.is_dir() => {
+                Box::pin(self.open_journal(spec, OpenMode::Resume(OpenTurn::GoesOn))).await
+            }
+            OpenMode::New | OpenMode::Task(_) => {
                 let header = new_header(spec);
                 let journal = blocking(move || {
                     Journal::create(&sessions, header)
@@ -60,6 +64,7 @@ impl SessionOpener {
                     remembered_rules: Vec::new(),
                     file_versions: FileVersions::default(),
                     tampered: Vec::new(),
+                    task_use: TaskUse::default(),
                     repaired: Vec::new(),
                 })
             }
@@ -89,6 +94,12 @@ impl SessionOpener {
                 let saved = ProtectedCopies::of(&directory);
                 let known = decode::tampered_names(&opened.past.entries);
                 let (mut tampered, mut put_right) = (known.clone(), Vec::new());
+                let (id, max_chars) = (spec.id.clone(), spec.config.tools.max_result_chars);
+                let tasks = blocking(move || {
+                    let spent = lost_tasks::answer(&sessions, &id, &lost, &mut records, max_chars);
+                    Ok((lost, records, spent))
+                });
+                let (lost, mut records, spent) = tasks.await?;
                 for (call, record) in lost.iter().zip(&mut records) {
                     let names = self.restore_protected(spec, (&hold, &saved), call).await?;
                     let left = protected_restore::unrestored(&names).into_iter();
@@ -105,6 +116,10 @@ impl SessionOpener {
                         *audit = Some(self.audit_lost(spec, place, call, &names).await?);
                     }
                 }
+                let entries = &opened.past.entries;
+                let used = entries.iter().map(|entry| &entry.record).chain(&spent);
+                let task_use = decode::task_use(used);
+                records.splice(0..0, spent);
                 if tampered != known {
                     records.insert(0, JournalRecord::Tampered { names: tampered.clone() });
                 }
@@ -140,6 +155,7 @@ impl SessionOpener {
                     remembered_rules: learned,
                     file_versions: FileVersions::of(entries),
                     tampered,
+                    task_use,
                     repaired: put_right,
                 })
             }
@@ -288,5 +304,6 @@ fn new_header(spec: &SessionSpec) -> SessionHeader {
         model: spec.setup.model.clone(),
         agentd: env!("CARGO_PKG_VERSION").to_owned(),
         parent: None,
+        task: spec.task().cloned().map(Box::new),
     }
 }

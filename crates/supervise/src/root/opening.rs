@@ -5,6 +5,8 @@ use super::session_opener::SessionOpener;
 use super::state::{RootState, ShutdownPhase};
 use crate::messages::{BrokerToSession, OpenRequest, RootMsg, RootToSession, SessionMsg};
 use crate::open_failure::OpenFailure;
+use crate::session_spec::session_of;
+use journal::TaskHeader;
 use protocol::client::{RequestFailure, SessionStart};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
@@ -16,7 +18,15 @@ impl RootState {
         if self.shutdown_phase != ShutdownPhase::NotStarted {
             return refuse(*order, shutting_down());
         }
-        let (id, begin) = match open_mode(&order.opening.start) {
+        let found = match &order.task {
+            Some(task) => {
+                let TaskHeader { session, call, .. } = &*task.header;
+                let id = session_of(&SessionId(session.clone()), *call);
+                Ok((id, OpenMode::Task(task.header.clone())))
+            }
+            None => open_mode(&order.opening.start),
+        };
+        let (id, begin) = match found {
             Ok(found) => found,
             Err(failure) => return refuse(*order, failure),
         };
@@ -115,7 +125,12 @@ fn new_id() -> Result<SessionId, OpenFailure> {
 pub(super) enum OpenMode {
     New,
     Resume(OpenTurn),
-    Fork { of: SessionId, at: Option<u64> },
+    Fork {
+        of: SessionId,
+        at: Option<u64>,
+    },
+    /// The session of a sub-agent, which is new or goes on.
+    Task(Box<TaskHeader>),
 }
 
 fn open_mode(start: &SessionStart) -> Result<(SessionId, OpenMode), OpenFailure> {

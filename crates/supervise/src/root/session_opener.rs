@@ -25,7 +25,7 @@ use crate::sign_in;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
-use journal::Journal;
+use journal::{Journal, TaskHeader};
 use protocol::broker::BrokerLink;
 use protocol::client::{RequestFailure, SessionRequest, SettingChange};
 use protocol::confinement::FilePath;
@@ -59,12 +59,15 @@ impl SessionOpener {
         begin: OpenMode,
     ) -> Result<ActorRef<SessionMsg>, OpenFailure> {
         let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
+        let from = begin.clone();
         let spec = blocking(move || {
+            let task = task_header(&settings.dirs.state.join("sessions"), &id, from)?;
             let ground = HostContext {
                 dirs: &settings.dirs,
                 host_tier: settings.host.current(),
                 cgroup: settings.cgroup.as_deref(),
                 temp_root: &settings.temp_root,
+                task: task.as_deref(),
             };
             build_session_spec(id, &wanted, ground)
         });
@@ -73,6 +76,7 @@ impl SessionOpener {
         let mut opened = self.open_journal(&spec, begin).await?;
         spec.notes.extend(protected_restore::restored_note(&opened.repaired));
         spec.rules.rules.extend(opened.remembered_rules.iter().cloned());
+        spec.setup.max_session.used = opened.task_use;
         let (kept, changes) = (spec.forbidden.clone(), opened.changes.clone());
         let still = blocking(move || Ok(filter_changes(changes, &kept)));
         let (changes, refused) = still.await?;
@@ -210,11 +214,35 @@ impl SessionOpener {
     }
 }
 
+/// The call that a session works for, if it is a sub-agent's: as its first record says, whoever opens it. A
+/// copy of such a session has the same bounds.
+fn task_header(
+    sessions: &Path,
+    id: &SessionId,
+    begin: OpenMode,
+) -> Result<Option<Box<TaskHeader>>, OpenFailure> {
+    let of = match begin {
+        OpenMode::New => return Ok(None),
+        OpenMode::Task(header) if !sessions.join(&id.0).is_dir() => return Ok(Some(header)),
+        OpenMode::Task(_) | OpenMode::Resume(_) => id.clone(),
+        OpenMode::Fork { of, .. } => of,
+    };
+    let directory = sessions.join(&of.0);
+    if !journal::is_session_name(&of.0) || !directory.is_dir() {
+        // The journal's opening names it.
+        return Ok(None);
+    }
+    match journal::header(&directory) {
+        Ok(header) => Ok(header.task),
+        Err(error) => Err(OpenFailure::new(RequestFailure::Disk, chain(&error))),
+    }
+}
+
 /// Restores the model that a person chose in an earlier run of the session. If it cannot be used
 /// any more, a note tells the person.
 fn restore_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
     match spec.with_model(name) {
-        Ok(config) => spec.set_model(config),
+        Ok(config) => spec.set_model(config, name),
         Err(OpenFailure { message, .. }) => {
             let now = &spec.setup.model;
             spec.notes.push(format!(

@@ -15,7 +15,7 @@ use protocol::broker::BrokerLink;
 use protocol::client::SettingChange;
 use protocol::judgement::Rule;
 use protocol::provider::PassedFd;
-use protocol::session::{OpenTurn, WorkerDeaths};
+use protocol::session::{OpenTurn, TaskUse, WorkerDeaths};
 use protocol::tool::TlsIdentity;
 use ractor::ActorRef;
 use std::collections::VecDeque;
@@ -67,6 +67,8 @@ pub(crate) struct OpenedJournal {
     pub(crate) file_versions: FileVersions,
     /// Protected files that calls changed and that no person has accepted.
     pub(crate) tampered: Vec<String>,
+    /// Everything that sub-agents have used.
+    pub(crate) task_use: TaskUse,
     /// Protected files that were restored while the session was opened, and how.
     pub(crate) repaired: Vec<String>,
 }

@@ -141,20 +141,38 @@ impl SessionActorState {
             (Executor::Runner, Profile::Session) if asks_other_call(&found.job) => {
                 Executor::OtherCall
             }
+            (Executor::Runner, Profile::Session) if found.task.is_some() => {
+                Executor::SubAgent(found.task.as_deref().cloned().unwrap_or_default())
+            }
             (executor, _) => executor,
         };
         match (&executor, found.spec.profile) {
-            (Executor::Conversation(_) | Executor::OtherCall, Profile::Session)
+            (
+                Executor::Conversation(_) | Executor::OtherCall | Executor::SubAgent(_),
+                Profile::Session,
+            )
             | (Executor::Store, Profile::Store) => {}
-            (Executor::Conversation(_) | Executor::Store | Executor::OtherCall, _)
+            (
+                Executor::Conversation(_)
+                | Executor::Store
+                | Executor::OtherCall
+                | Executor::SubAgent(_),
+                _,
+            )
             | (Executor::Runner, Profile::Session | Profile::Store) => {
                 return Err(not_its_own(found.spec.name));
             }
             (Executor::Runner, _) => {}
         }
         self.check_job(&call.tool, &found.job)?;
+        self.check_task(&found)?;
         let configured = match found.spec.caller {
-            Caller::Model => None,
+            Caller::Model => {
+                self.spec
+                    .check_given(found.spec.name)
+                    .map_err(|why| not_given(&call.tool, &why))?;
+                None
+            }
             Caller::Conversation => {
                 let by = self.configured(&call, &found);
                 Some(by.ok_or_else(|| not_its_own(found.spec.name))?)
@@ -205,6 +223,7 @@ impl SessionActorState {
             command: found.command,
             confinement: match executor {
                 Executor::OtherCall => self.describe_other_cage(&found.job),
+                Executor::SubAgent(_) => "that of the session, or less".to_owned(),
                 Executor::Runner | Executor::Conversation(_) | Executor::Store => {
                     self.spec.describe_call(&confinement, page.as_ref())
                 }
@@ -213,6 +232,7 @@ impl SessionActorState {
             needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
             extra_rights: match executor {
                 Executor::OtherCall => self.rights_of_input(&found.job),
+                Executor::SubAgent(_) => Vec::new(),
                 Executor::Runner | Executor::Conversation(_) | Executor::Store => widens,
             },
             env: self.env(found.spec.profile, signing.as_ref()),
@@ -348,6 +368,9 @@ impl SessionActorState {
         // File versions and tampered files go first: no result is on disk without them.
         let mut records: Vec<_> =
             file_versions.into_iter().chain(self.add_tampered(tampered)).collect();
+        let spent = self.task_spent(call.number).await;
+        let has_spent = spent.is_some();
+        records.extend(spent);
         let mut events = vec![None; records.len()];
         events.push(Some(event));
         records.push(record);
@@ -366,6 +389,9 @@ impl SessionActorState {
             let _ = self.workers.conversation.actor().send_message(WorkerMsg::ResetFailures);
         }
         if written.is_ok() {
+            if has_spent {
+                self.send_bounds();
+            }
             // A conversation that was not replayed yet finds the result among the records.
             let message = self.message_of_end(call, result, unread);
             self.send_conversation(message);
@@ -450,6 +476,12 @@ fn without_text(record: &mut JournalRecord, result: &ToolResult) -> ToolResult {
 fn not_its_own(tool: &str) -> ToolResult {
     let text = "the call was sent to the wrong process; nothing was run";
     ToolResult::error(Outcome::Invalid, "not_run", tool, text, "")
+}
+
+/// A sub-agent calls a tool that it was not given.
+fn not_given(tool: &str, why: &str) -> ToolResult {
+    let outcome = Outcome::Refused { rule: "tools of the sub-agent".to_owned() };
+    ToolResult::error(outcome, "denied", tool, why, "")
 }
 
 fn too_long(tool: &str, bytes: usize) -> ToolResult {

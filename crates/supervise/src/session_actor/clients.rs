@@ -16,7 +16,7 @@ use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
 use protocol::client::{
     BacklogFrom, ClientEvent, DetachReason, NumberedEvent, OtherClients, ProcessRow,
-    RequestFailure, SessionStatus, SessionWish, ToClient,
+    RequestFailure, SessionRequest, SessionStatus, SessionWish, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -160,7 +160,16 @@ impl SessionActorState {
                 self.on_new_keys();
             }
         }
-        let message = ToClient::Opened {
+        let message = self.opened_message(&request.opening);
+        // A client that has disconnected gets no answer.
+        if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
+            self.clients.expected.insert(request.client);
+        }
+    }
+
+    /// Describes the session to the client that opened it.
+    pub(super) fn opened_message(&self, opening: &SessionRequest) -> ToClient {
+        ToClient::Opened {
             session: self.spec.id.clone(),
             model: self.spec.setup.model.clone(),
             facts: self.spec.config.provider.facts,
@@ -181,12 +190,8 @@ impl SessionActorState {
                 .iter()
                 .map(ToString::to_string)
                 .chain(self.spec.notes.iter().cloned())
-                .chain(self.spec.ignored_flags(&request.opening))
+                .chain(self.spec.ignored_flags(opening))
                 .collect(),
-        };
-        // A client that has disconnected gets no answer.
-        if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
-            self.clients.expected.insert(request.client);
         }
     }
 

@@ -4,7 +4,7 @@
 //! next client opens it again.
 
 use super::state::SessionActorState;
-use crate::messages::{RootMsg, SessionMsg};
+use crate::messages::{Lifetime, RootMsg, SessionMsg};
 use protocol::client::SessionEnding;
 use protocol::judgement::Audience;
 use ractor::ActorRef;
@@ -14,7 +14,13 @@ impl SessionActorState {
     /// Asks the supervisor actor to let no client join for a moment, if the session looks idle.
     pub(super) fn retire_if_unused(&self) {
         if !self.is_needed() {
-            let _ = self.root.send_message(RootMsg::Retire(self.spec.id.clone()));
+            let _ = self.root.send_message(RootMsg::Retire(
+                self.spec.id.clone(),
+                match self.spec.task() {
+                    Some(_) => Lifetime::Task,
+                    None => Lifetime::Run,
+                },
+            ));
         }
     }
 
@@ -38,7 +44,9 @@ impl SessionActorState {
         }
         has_work
             || self.is_used()
-            || self.spec.rules.audience == Audience::Person
+            || !self.tasks.waiting.is_empty()
+            // The session of a sub-agent ends with its work.
+            || (self.spec.rules.audience == Audience::Person && self.spec.task().is_none())
             || self.turn.next_audience == Some(Audience::Person)
             // It can be read, and `agentd restart` finds it.
             || self.degraded().is_some()

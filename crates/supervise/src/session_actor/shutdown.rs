@@ -30,6 +30,7 @@ impl SessionActorState {
             return;
         }
         self.detach_all(DetachReason::Ended, "the session was ended; it is on disk");
+        self.close_tasks(ending);
         for call in self.calls.running.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::Cancel));
         }

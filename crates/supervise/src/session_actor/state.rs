@@ -12,6 +12,7 @@ use crate::route::Router;
 use crate::session_lock::SessionLock;
 use crate::session_network::SessionNetwork;
 use crate::session_spec::SessionSpec;
+use crate::task_outcome::TaskOutcome;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
@@ -49,6 +50,8 @@ pub(crate) struct SessionActorState {
     pub(super) clients: SessionClients,
     pub(super) turn: SessionTurn,
     pub(super) timers: SessionTimers,
+    /// Sub-agents, and who waits for this session if it is one.
+    pub(super) tasks: SessionTasks,
     /// Failures that keep it from accepting input.
     pub(super) problems: Problems,
     /// Answered when the session has ended; not empty once it is ending.
@@ -202,6 +205,24 @@ pub(super) struct EndedJob {
     pub(super) unread: String,
     /// Its end in a line.
     pub(super) summary: String,
+}
+
+/// Sub-agents of a session, and the work of its own if it is one.
+#[derive(Default)]
+pub(super) struct SessionTasks {
+    /// By the calls that wait for them.
+    pub(super) running: BTreeMap<u32, RunningTask>,
+    /// Parents that wait for the end of this session's work.
+    pub(super) waiting: Vec<oneshot::Sender<TaskOutcome>>,
+}
+
+/// A sub-agent that works for a call.
+pub(super) struct RunningTask {
+    pub(super) agent: String,
+    /// Once it is open.
+    pub(super) session: Option<ActorRef<SessionMsg>>,
+    /// The call was cancelled.
+    pub(super) stopping: bool,
 }
 
 /// Calls that were proposed and have no actor.

@@ -146,7 +146,8 @@ impl SessionActorState {
         change: SettingChange,
         by: String,
     ) {
-        if let Err(failure) = self.spec.check_managed(&change) {
+        let bounds = self.spec.check_managed(&change);
+        if let Err(failure) = bounds.and_then(|()| self.spec.check_task_bounds(&change)) {
             return fail(client, failure.kind, failure.message);
         }
         let change = match change {
@@ -259,11 +260,14 @@ impl SessionActorState {
             let why = "the session uses a recording, and this model is on another server";
             return fail(client, RequestFailure::Usage, why.to_owned());
         }
-        if self.record(vec![encode::setting_change(&SettingChange::Model(name), by)]).await.is_err()
+        if self
+            .record(vec![encode::setting_change(&SettingChange::Model(name.clone()), by)])
+            .await
+            .is_err()
         {
             return;
         }
-        self.spec.set_model(config);
+        self.spec.set_model(config, &name);
         if elsewhere {
             self.replace_provider();
         }

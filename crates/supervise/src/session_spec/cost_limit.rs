@@ -43,7 +43,7 @@ pub(crate) fn check_earlier_costs(session_dir: &Path) -> Result<(), OpenFailure>
     let entries = journal::read(session_dir).map_err(|error| failed(&error))?.without_texts();
     let mut unknown = 0_u32;
     for entry in entries {
-        if let JournalRecord::Answer { cost: None, .. } =
+        if let JournalRecord::Answer { cost: None, .. } | JournalRecord::Spent { cost: None, .. } =
             entry.map_err(|error| failed(&error))?.record
         {
             unknown += 1;

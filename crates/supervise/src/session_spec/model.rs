@@ -4,22 +4,29 @@
 //! given for.
 
 use super::{SessionSpec, load, source};
+use crate::agents::AgentCatalog;
 use crate::open_failure::OpenFailure;
 use config::{Config, Dirs, ProviderName};
+use journal::TaskHeader;
 use protocol::client::{RequestFailure, SessionRequest};
 use protocol::session::ToSession;
+use std::sync::Arc;
 
 /// The source of a session's configuration, to resolve another model.
 #[derive(Debug, Clone)]
 pub(crate) struct SpecOrigin {
     pub(super) opening: SessionRequest,
     pub(super) dirs: Dirs,
+    /// The call that it works for, if it is a sub-agent's session.
+    pub(super) task: Option<Box<TaskHeader>>,
+    /// The sub-agents that it may start.
+    pub(super) agents: Arc<AgentCatalog>,
 }
 
 impl SessionSpec {
     /// The configuration with this model. Reads the configuration's files.
     pub(crate) fn with_model(&self, name: &str) -> Result<Config, OpenFailure> {
-        let SpecOrigin { mut opening, dirs } = self.origin.clone();
+        let SpecOrigin { mut opening, dirs, .. } = self.origin.clone();
         opening.settings.push(("provider.model".to_owned(), name.to_owned()));
         let project = self.confinement.project.to_path();
         let environment = super::client_environment(&opening);
@@ -46,8 +53,10 @@ impl SessionSpec {
         source(config) != self.source
     }
 
-    /// Sets the model for later requests.
-    pub(crate) fn set_model(&mut self, config: Config) {
+    /// Sets the model of this name for later requests.
+    pub(crate) fn set_model(&mut self, config: Config, name: &str) {
+        // Sub-agents are asked for as this session would be now.
+        self.origin.opening.settings.push(("provider.model".to_owned(), name.to_owned()));
         self.source = source(&config);
         if let Some(model) = &config.provider.model {
             self.setup.model.clone_from(model);

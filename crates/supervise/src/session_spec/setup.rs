@@ -3,6 +3,8 @@
 use super::SystemTexts;
 use super::describe::describe_network;
 use super::event_hooks::event_hooks;
+use super::task::TASK;
+use crate::agents::AgentCatalog;
 use crate::command_env::CommandShell;
 use crate::open_failure::OpenFailure;
 use crate::sign_in;
@@ -14,10 +16,10 @@ use protocol::hook::{EditHook, SessionHooks};
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
 use protocol::judgement::ToolKind;
-use protocol::session::{CopyBeforeChange, OfferedTool, SessionBounds, SessionSetup};
+use protocol::session::{CopyBeforeChange, OfferedTool, SessionBounds, SessionSetup, TaskUse};
 
 pub(super) fn session_setup(
-    id: &SessionId,
+    (id, agents): (&SessionId, &AgentCatalog),
     config: &Config,
     confinement: &Confinement,
     (env, shell): (&[(String, String)], &CommandShell),
@@ -28,17 +30,25 @@ pub(super) fn session_setup(
     let tools: Vec<OfferedTool> = tools::specs()
         .iter()
         .filter(|spec| spec.caller == tools::Caller::Model && is_available(spec, env, confinement))
+        .filter(|spec| spec.name != TASK || !agents.agents.is_empty())
         .map(|spec| offered_tool(spec, shell, confinement))
+        .map(|tool| with_agents(tool, agents))
         .collect();
     Ok(SessionSetup {
         id: id.clone(),
         project: confinement.project.to_path().display().to_string(),
         model,
-        system: system_prompt((confinement, &[]), &SystemTexts::default(), &tools),
+        // It follows when all of its parts are known.
+        system: String::new(),
         tools,
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
-        max_session: SessionBounds { calls: config.budget.session_calls, cost: None },
+        max_session: SessionBounds {
+            calls: config.budget.session_calls,
+            cost: None,
+            tasks: config.budget.agents.at_once,
+            used: TaskUse::default(),
+        },
         max_tokens: config.provider.max_tokens,
         parallel: std::thread::available_parallelism()
             .map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
@@ -94,6 +104,9 @@ pub(super) fn system_prompt(
     if !texts.instructions.is_empty() {
         prompt.push_str(&format!("\n{}", texts.instructions));
     }
+    if !texts.agent.is_empty() {
+        prompt.push_str(&format!("\n{}\n", texts.agent.trim_end()));
+    }
     if !texts.appended.is_empty() {
         prompt.push_str(&format!("\n{}\n", texts.appended.trim_end()));
     }
@@ -140,6 +153,14 @@ fn offered_tool(
             (_, _) => CopyBeforeChange::None,
         },
     }
+}
+
+/// The tool that starts sub-agents names them.
+fn with_agents(mut tool: OfferedTool, agents: &AgentCatalog) -> OfferedTool {
+    if tool.spec.name == TASK {
+        tool.spec.description.push_str(&format!(" {}", agents.describe()));
+    }
+    tool
 }
 
 /// The kind of the tool with this name; an unknown name counts as a mutation.

@@ -137,6 +137,25 @@ pub(crate) const JOB_FIELDS: FieldAliases = &[
     ("session_id", Field("call")),
 ];
 
+/// Fields that other agents give a task.
+pub(crate) const TASK_FIELDS: FieldAliases = &[
+    ("agent", Field("subagent_type")),
+    ("agent_type", Field("subagent_type")),
+    ("agent_name", Field("subagent_type")),
+    ("task", Field("prompt")),
+    (
+        "run_in_background",
+        Unmet("The sub-agent ran to its end before this result: task has no background."),
+    ),
+    (
+        "background",
+        Unmet("The sub-agent ran to its end before this result: task has no background."),
+    ),
+    ("model", Unmet("model was ignored: an agent's own file names its model.")),
+    ("isolation", Unmet("isolation was ignored: an agent's own file asks for it.")),
+    ("resume", Unmet("resume was ignored: each task starts a new sub-agent.")),
+];
+
 /// The meaning of a field name in the object at `path` inside a tool's arguments; `None` for unknown
 /// names.
 pub(crate) fn meaning(aliases: FieldAliases, path: &str, said: &str) -> Option<ArgMeaning> {

@@ -29,6 +29,19 @@ pub(crate) struct JudgedFacts {
     pub page: Option<WebAddress>,
     /// Its relation to background commands.
     pub job: JobRequest,
+    /// The work that it gives to a sub-agent.
+    pub task: Option<Box<TaskRequest>>,
+}
+
+/// Work for a sub-agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskRequest {
+    /// The work in a few words.
+    pub description: String,
+    /// The whole work.
+    pub prompt: String,
+    /// The name of the agent; none for the built-in one.
+    pub agent: Option<String>,
 }
 
 /// The relation of a call to background commands.

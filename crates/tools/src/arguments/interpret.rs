@@ -4,7 +4,7 @@
 use crate::arguments::coerce::{self, CoercionNotes};
 use crate::arguments::command_rights::GitSigning;
 use crate::arguments::dialect;
-use crate::arguments::facts::{JobRequest, JudgedFacts};
+use crate::arguments::facts::{JobRequest, JudgedFacts, TaskRequest};
 use crate::arguments::invalid::InvalidCall;
 use crate::arguments::reshape::reshape;
 use crate::edit::patch;
@@ -50,6 +50,8 @@ pub struct InterpretedCall {
     pub page: Option<WebAddress>,
     /// Its relation to background commands.
     pub job: JobRequest,
+    /// The work that it gives to a sub-agent.
+    pub task: Option<Box<TaskRequest>>,
 }
 
 /// Reads a call: resolves aliases, checks and normalises the arguments. Its output, read again,
@@ -88,8 +90,19 @@ pub fn interpret_at(
         .map_err(|error| InvalidCall::NotJson { tool: spec.name, reason: error.to_string() })?;
     let input = coerce::coerce(spec.name, spec.field_aliases, &schema, input, &mut notes)?;
     let (input, facts) = (spec.check)(Value::Object(input))?;
-    let JudgedFacts { paths, removed, command, network, hosts, git, signing, directory, page, job } =
-        facts;
+    let JudgedFacts {
+        paths,
+        removed,
+        command,
+        network,
+        hosts,
+        git,
+        signing,
+        directory,
+        page,
+        job,
+        task,
+    } = facts;
     let (git, note) = (git.unwrap_or(GitSettings::Kept), notes_line(&notes));
     Ok(InterpretedCall {
         spec,
@@ -105,6 +118,7 @@ pub fn interpret_at(
         directory,
         page,
         job,
+        task,
     })
 }
 

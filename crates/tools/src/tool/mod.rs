@@ -51,6 +51,7 @@ tools! {
     bash_output::BashOutputTool,
     bash_input::BashInputTool,
     bash_stop::BashStopTool,
+    task::TaskTool,
     run::RunTool,
     powershell::PowershellTool,
     format::FormatTool,

@@ -196,6 +196,11 @@ impl SessionReport {
                 turn.spend(SpanKind::Call, from, time);
                 turn.items.push(ReportItem::Note(note));
             }
+            JournalRecord::Spent { call, session, .. } => {
+                self.turn(time)
+                    .items
+                    .push(ReportItem::Note(format!("call {call} was done in session {session}")));
+            }
             JournalRecord::Result { call, outcome: how, text, full, is_error, .. } => {
                 let text = plain(full.as_ref().unwrap_or(text));
                 let is_good = !is_error

@@ -1,0 +1,261 @@
+//! The outcome of a sub-agent's work, from the records of its session: its last answer, how its turn ended,
+//! and what it used. Pure. Used by the session actors of the sub-agent and of its parent.
+
+use journal::{BlockRecord, JournalRecord, SpanRecord, TurnEndRecord, UsageRecord};
+use protocol::call::{Outcome, ToolResult};
+use protocol::session::TaskUse;
+
+/// The state of a sub-agent's work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TaskOutcome {
+    /// How the turn of its task ended, if it has.
+    pub(crate) end: Option<TurnEndRecord>,
+    /// The text of its last answer.
+    pub(crate) answer: String,
+    /// Requests to the model.
+    pub(crate) rounds: u32,
+    /// Everything that it used, with its own sub-agents.
+    pub(crate) used: TaskUse,
+    /// Its tokens.
+    pub(crate) usage: UsageRecord,
+}
+
+impl TaskOutcome {
+    /// Reads the records of the sub-agent's session, in order. Later turns are a person's own and change
+    /// nothing but the use.
+    pub(crate) fn of<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> Self {
+        let mut outcome = Self::default();
+        for record in records {
+            outcome.take(record);
+        }
+        outcome
+    }
+
+    /// Takes the next record in.
+    pub(crate) fn take(&mut self, record: &JournalRecord) {
+        if let JournalRecord::Answer { blocks, usage, cost, .. } = record {
+            self.rounds += 1;
+            self.count(*usage, *cost);
+            let texts = blocks.iter().filter_map(|block| match block {
+                BlockRecord::Text { text } => Some(text.as_str()),
+                BlockRecord::Thinking { .. }
+                | BlockRecord::ToolUse { .. }
+                | BlockRecord::ToolResult { .. } => None,
+            });
+            let text = texts.collect::<Vec<_>>().join("\n");
+            if self.end.is_none() && !text.trim().is_empty() {
+                self.answer = text;
+            }
+        } else if let JournalRecord::Proposed { use_id, .. } = record {
+            self.used.calls += u32::from(!use_id.is_empty());
+        } else if let JournalRecord::Spent { rounds, calls, usage, cost, .. } = record {
+            self.rounds = self.rounds.saturating_add(*rounds);
+            self.used.calls = self.used.calls.saturating_add(*calls);
+            self.count(*usage, *cost);
+        } else if let JournalRecord::TurnEnded { end } = record
+            && self.end.is_none()
+        {
+            self.end = Some(end.clone());
+        }
+    }
+
+    fn count(&mut self, usage: UsageRecord, cost: Option<u64>) {
+        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (None, None) => None,
+            (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
+        };
+        let UsageRecord { input, output, cache_read, cache_write } = self.usage;
+        self.usage = UsageRecord {
+            input: sum(input, usage.input),
+            output: sum(output, usage.output),
+            cache_read: sum(cache_read, usage.cache_read),
+            cache_write: sum(cache_write, usage.cache_write),
+        };
+        self.used.cost = self.used.cost.zip(cost).map(|(all, new)| all.saturating_add(new));
+    }
+
+    /// The record of its use, for the parent's call.
+    pub(crate) fn spent(&self, call: u32, session: String) -> JournalRecord {
+        let Self { rounds, usage, used: TaskUse { calls, cost }, .. } = self.clone();
+        JournalRecord::Spent { call, session, rounds, calls, usage, cost }
+    }
+
+    /// The result of the parent's call.
+    pub(crate) fn result(&self, agent: &str, session: &str, max_chars: u32) -> ToolResult {
+        let what = format!(
+            "sub-agent {agent}, session {session}: {}, {}",
+            counted(self.rounds, "request"),
+            counted(self.used.calls, "call")
+        );
+        let Some(why) = self.unfinished() else {
+            let said = match self.answer.trim() {
+                "" => "(the sub-agent gave no answer)",
+                said => said,
+            };
+            let text = format!("{}\n[{what}]", shortened(said, max_chars));
+            return ToolResult {
+                outcome: Outcome::Done,
+                text,
+                summary: what,
+                is_error: false,
+                code: None,
+                images: Vec::new(),
+            };
+        };
+        let said = match self.answer.trim() {
+            "" => "It gave no answer.".to_owned(),
+            said => format!("Its last answer so far:\n{}", shortened(said, max_chars)),
+        };
+        let text = format!("The sub-agent did not finish: {why}. {said}\n[{what}]");
+        let stopped = matches!(self.end, Some(TurnEndRecord::Interrupted) | None);
+        let (outcome, code) = match stopped {
+            true => (Outcome::Interrupted, "interrupted"),
+            false => (Outcome::Failed, "unfinished"),
+        };
+        ToolResult {
+            outcome,
+            text,
+            summary: format!("{what}; {why}"),
+            is_error: true,
+            code: Some(code.to_owned()),
+            images: Vec::new(),
+        }
+    }
+
+    /// Why the work is not done, if it is not.
+    fn unfinished(&self) -> Option<String> {
+        let why = match self.end.as_ref() {
+            Some(TurnEndRecord::Done) => return None,
+            Some(TurnEndRecord::RoundsUsedUp { rounds }) => {
+                format!("its {rounds} requests to the model are used up")
+            }
+            Some(TurnEndRecord::CallsUsedUp {
+                calls,
+                of: SpanRecord::Turn | SpanRecord::Session,
+            }) => {
+                format!("its {calls} tool calls are used up")
+            }
+            Some(TurnEndRecord::CostReached { .. }) => {
+                "its share of the session's cost is used up".to_owned()
+            }
+            Some(TurnEndRecord::Declined { explanation }) => {
+                format!("the model declined ({explanation})")
+            }
+            Some(TurnEndRecord::Truncated) => {
+                "its answer was cut at the limit of tokens".to_owned()
+            }
+            Some(TurnEndRecord::StoppedByHook { reason }) => format!("a hook ended it ({reason})"),
+            Some(TurnEndRecord::Interrupted) => "a person stopped it".to_owned(),
+            Some(TurnEndRecord::ProviderFailed { message, .. }) => {
+                format!("the model could not be asked ({message})")
+            }
+            Some(TurnEndRecord::ProcessDied(died)) => {
+                format!("{} {} {}", died.process, died.cause, died.place)
+            }
+            None => "its session was ended".to_owned(),
+        };
+        Some(why)
+    }
+}
+
+/// The end of a long answer is what its reader waits for, so the middle is left out.
+fn shortened(text: &str, max_chars: u32) -> String {
+    let most = usize::try_from(max_chars).unwrap_or(usize::MAX);
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let half = most / 2;
+    let head: String = text.chars().take(half).collect();
+    let tail: String = text.chars().skip(count - half).collect();
+    let left_out = count - 2 * half;
+    format!("{head}\n[{left_out} characters are left out]\n{tail}")
+}
+
+fn counted(number: u32, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use journal::ToolKindRecord;
+
+    fn answer(text: &str, cost: Option<u64>) -> JournalRecord {
+        let usage = UsageRecord { input: Some(10), output: Some(2), ..UsageRecord::default() };
+        let blocks = vec![BlockRecord::Text { text: text.to_owned() }];
+        JournalRecord::Answer { round: 1, blocks, usage, cost }
+    }
+
+    fn proposed(use_id: &str) -> JournalRecord {
+        JournalRecord::Proposed {
+            call: 1,
+            use_id: use_id.to_owned(),
+            tool: "read".to_owned(),
+            tool_kind: ToolKindRecord::Query,
+            input: "{}".to_owned(),
+        }
+    }
+
+    fn ended(end: TurnEndRecord) -> JournalRecord {
+        JournalRecord::TurnEnded { end }
+    }
+
+    #[test]
+    fn the_last_answer_of_the_first_turn_is_the_result() {
+        let records = [
+            answer("I look.", Some(3)),
+            proposed("toolu_1"),
+            proposed(""),
+            answer("Found it.", Some(4)),
+            ended(TurnEndRecord::Done),
+            answer("A person asked more.", Some(5)),
+            ended(TurnEndRecord::Interrupted),
+        ];
+        let outcome = TaskOutcome::of(&records);
+        let result = outcome.result("look", "s-1", 1000);
+        assert_eq!(result.text, "Found it.\n[sub-agent look, session s-1: 3 requests, 1 call]");
+        assert!(!result.is_error);
+        assert_eq!(outcome.used, TaskUse { calls: 1, cost: Some(12) });
+        assert_eq!(outcome.usage.input, Some(30));
+    }
+
+    #[test]
+    fn work_that_is_not_done_says_why_and_what_was_answered() {
+        let cut = |end: Option<TurnEndRecord>| {
+            let records: Vec<_> =
+                std::iter::once(answer("Half.", None)).chain(end.map(ended)).collect();
+            TaskOutcome::of(&records).result("look", "s-1", 1000)
+        };
+        for (end, why) in [
+            (Some(TurnEndRecord::RoundsUsedUp { rounds: 3 }), "its 3 requests"),
+            (Some(TurnEndRecord::Interrupted), "a person stopped it"),
+            (None, "its session was ended"),
+        ] {
+            let result = cut(end);
+            assert!(result.is_error && result.text.contains(why), "{}", result.text);
+            assert!(result.text.contains("Half."), "{}", result.text);
+        }
+        let unknown = TaskOutcome::of(&[answer("x", None)]);
+        assert_eq!(unknown.used.cost, None, "an unknown cost is not zero");
+    }
+
+    #[test]
+    fn the_use_of_its_own_sub_agents_counts() {
+        let outer = TaskOutcome::of(&[answer("x", Some(1)), ended(TurnEndRecord::Done)]);
+        let records = [answer("y", Some(2)), outer.spent(1, "s-1-1".to_owned())];
+        assert_eq!(TaskOutcome::of(&records).used.cost, Some(3));
+        assert_eq!(TaskOutcome::of(&records).rounds, 2);
+    }
+
+    #[test]
+    fn a_long_answer_keeps_its_beginning_and_its_end() {
+        let long = format!("begin{}end", "x".repeat(100));
+        let short = shortened(&long, 20);
+        assert!(short.starts_with("begin") && short.ends_with("end"), "{short}");
+        assert!(short.contains("[88 characters are left out]"), "{short}");
+    }
+}

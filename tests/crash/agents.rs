@@ -1,0 +1,180 @@
+//! Deaths around a sub-agent: of its conversation, of its parent's, of the supervisor, by a person.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+use crate::support::anthropic::{Answer, Server, call};
+use crate::support::daemon::Wire;
+use crate::support::{Desk, runs, send, until};
+use nix::sys::signal::Signal;
+use protocol::client::{FromClient, SessionEnding, SessionStart, ToClient};
+use protocol::ids::SessionId;
+use protocol::judgement::PermissionMode;
+use protocol::session::OpenTurn;
+use serde_json::{Value, json};
+
+fn journal(desk: &Desk, session: &SessionId) -> Vec<Value> {
+    let place = desk.state().join("sessions").join(&session.0).join("journal.jsonl");
+    let text = std::fs::read_to_string(place).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn count(desk: &Desk, session: &SessionId, kind: &str) -> usize {
+    journal(desk, session).iter().filter(|record| record["kind"] == kind).count()
+}
+
+fn child(session: &SessionId) -> SessionId {
+    SessionId(format!("{session}-1"))
+}
+
+/// A parent whose only call is a sub-agent, which runs this command and then answers.
+fn server(command: &str) -> Server {
+    let task = json!({"description": "a part", "prompt": "THE PART"}).to_string();
+    let command = json!({ "command": command }).to_string();
+    Server::answering(move |_, body| {
+        let of_child = body["messages"][0]["content"].to_string().contains("THE PART");
+        let messages = body["messages"].as_array().unwrap();
+        let place = messages.iter().filter(|message| message["role"] == "assistant").count();
+        match (of_child, place) {
+            (false, 0) => Answer::says([call("toolu_1", "task", &task)]),
+            (true, 0) => Answer::says([call("toolu_2", "bash", &command)]),
+            (true, 1) => Answer::text("The part is done."),
+            (false, _) | (true, _) => Answer::text("All is done."),
+        }
+    })
+}
+
+fn opened(desk: &Desk, server: &Server) -> (Wire, SessionId) {
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(server);
+    opening.mode = Some(PermissionMode::Auto);
+    let session = wire.open(&opening);
+    wire.prompt(&session, "begin");
+    (wire, session)
+}
+
+/// The result of the parent's call, as its model was given it.
+fn told(server: &Server) -> String {
+    let requests = server.requests();
+    let last = requests.iter().rev().find(|seen| {
+        let text = seen.body["messages"].to_string();
+        text.contains("begin") && text.contains("tool_result")
+    });
+    last.unwrap().body["messages"].to_string()
+}
+
+/// The process of a worker of this session.
+fn worker(desk: &Desk, session: &SessionId, name: &str) -> Option<u32> {
+    let mut wire = Wire::to(&desk.door());
+    wire.say(FromClient::Ps);
+    let rows = wire.until("the processes", |word| match word {
+        ToClient::Processes(rows) => Some(rows.clone()),
+        _ => None,
+    });
+    let own = rows.iter().find(|row| row.session.as_ref() == Some(session) && row.worker == name);
+    own.map(|row| row.pid).filter(|pid| *pid > 0)
+}
+
+#[test]
+fn the_death_of_either_conversation_loses_nothing() {
+    let desk = Desk::new();
+    let server = server("until [ -e go ]; do sleep 0.1; done; echo 7301");
+    let _daemon = desk.daemon();
+    let (mut wire, session) = opened(&desk, &server);
+    let child = child(&session);
+    until("the command of the sub-agent", || count(&desk, &child, "START") == 1);
+    for of in [&session, &child] {
+        let conversation = worker(&desk, of, "agentd-session").unwrap();
+        send(conversation, Signal::SIGKILL);
+        until("another conversation", || {
+            worker(&desk, of, "agentd-session").is_some_and(|pid| pid != conversation)
+        });
+    }
+    desk.write("go", "");
+    wire.turn_ends();
+    assert!(told(&server).contains("The part is done."), "{}", told(&server));
+    let counts = ["RESULT", "SPENT"].map(|kind| count(&desk, &session, kind));
+    assert_eq!(counts, [1, 1]);
+    let counts = ["PROMPT", "START", "RESULT"].map(|kind| count(&desk, &child, kind));
+    assert_eq!(counts, [1, 1, 1], "its command ran once");
+}
+
+#[test]
+fn after_the_death_of_the_supervisor_the_call_finds_its_sub_agent() {
+    let desk = Desk::new();
+    let server = server("echo x >> ran; sleep 7302");
+    let daemon = desk.daemon();
+    let (wire, session) = opened(&desk, &server);
+    let child = child(&session);
+    until("the command of the sub-agent", || desk.project().join("ran").exists());
+    send(daemon.pid, Signal::SIGKILL);
+    until("it ends with the supervisor", || !runs("sleep 7302"));
+    drop((wire, daemon));
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&server);
+    opening.mode = Some(PermissionMode::Auto);
+    opening.start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::GoesOn };
+    let session = wire.open(&opening);
+    wire.turn_ends();
+    let told = told(&server);
+    assert!(told.contains("The part is done."), "{told}");
+    assert_eq!(told.matches("The part is done.").count(), 1, "{told}");
+    assert_eq!(desk.read("ran"), "x\n", "a command that may have run is not run again");
+    let of_child = journal(&desk, &child);
+    let interrupted = of_child.iter().filter(|record| record["kind"] == "INTERRUPTED").count();
+    assert_eq!((interrupted, count(&desk, &child, "PROMPT")), (1, 1), "its own call says it");
+    assert_eq!((count(&desk, &session, "RESULT"), count(&desk, &session, "SPENT")), (1, 1));
+    let sessions = std::fs::read_dir(desk.state().join("sessions")).unwrap().count();
+    assert_eq!(sessions, 2, "no sub-agent is started twice");
+}
+
+#[test]
+fn a_turn_that_does_not_go_on_has_the_work_so_far() {
+    let desk = Desk::new();
+    let server = server("sleep 7303");
+    let daemon = desk.daemon();
+    let (wire, session) = opened(&desk, &server);
+    until("the command of the sub-agent", || runs("sleep 7303"));
+    send(daemon.pid, Signal::SIGKILL);
+    until("it ends with the supervisor", || !runs("sleep 7303"));
+    drop((wire, daemon));
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&server);
+    opening.start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    let session = wire.open(&opening);
+    wire.prompt(&session, "and now?");
+    wire.turn_ends();
+    assert!(told(&server).contains("The sub-agent did not finish"), "{}", told(&server));
+    assert!(told(&server).contains(&child(&session).0));
+    assert_eq!((count(&desk, &session, "RESULT"), count(&desk, &session, "SPENT")), (1, 1));
+}
+
+#[test]
+fn a_person_stops_the_sub_agent_alone_or_with_its_parents_turn() {
+    let desk = Desk::new();
+    let server = server("sleep 7304");
+    let _daemon = desk.daemon();
+    let (mut wire, session) = opened(&desk, &server);
+    until("the command of the sub-agent", || runs("sleep 7304"));
+    let end = FromClient::End { session: child(&session), ending: SessionEnding::Stop };
+    Wire::to(&desk.door()).say(end);
+    wire.turn_ends();
+    let first = told(&server);
+    assert!(first.contains("The sub-agent did not finish: its session was ended"), "{first}");
+    assert!(!runs("sleep 7304"));
+    // With the parent's turn.
+    let desk = Desk::new();
+    let server = self::server("sleep 7305");
+    let _daemon = desk.daemon();
+    let (mut wire, session) = opened(&desk, &server);
+    until("the command of the sub-agent", || runs("sleep 7305"));
+    wire.say(FromClient::Interrupt { session: session.clone() });
+    wire.turn_ends();
+    assert!(!runs("sleep 7305"));
+    let records = journal(&desk, &session);
+    let result = records.iter().find(|record| record["kind"] == "RESULT").unwrap();
+    assert!(result["text"].as_str().unwrap().contains("a person stopped it"), "{result}");
+    let ends = journal(&desk, &child(&session));
+    let end = ends.iter().find(|record| record["kind"] == "TURN_ENDED").unwrap();
+    assert!(end["end"].to_string().contains("interrupted"), "{end}");
+}

@@ -1,0 +1,330 @@
+//! Sub-agents: started, answered, narrower than their parent, several at once, and bounded.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+use crate::support::anthropic::{Answer, Say, Server, call};
+use crate::support::daemon::Wire;
+use crate::support::{Desk, until};
+use protocol::client::{ClientEvent, FromClient, SessionRow, ToClient};
+use protocol::ids::SessionId;
+use protocol::judgement::PermissionMode;
+use serde_json::{Value, json};
+
+fn task(id: &str, prompt: &str, agent: &str) -> Say {
+    let input = json!({"description": "a part", "prompt": prompt, "subagent_type": agent});
+    call(id, "Task", &input.to_string())
+}
+
+fn tool(id: &str, name: &str, input: Value) -> Answer {
+    Answer::says([call(id, name, &input.to_string())])
+}
+
+/// The text of the first message of a request: the prompt of its session.
+fn prompt(body: &Value) -> String {
+    body["messages"][0]["content"].to_string()
+}
+
+/// How many answers the model has given in the conversation of this request.
+fn answers(body: &Value) -> usize {
+    let messages = body["messages"].as_array().unwrap();
+    messages.iter().filter(|message| message["role"] == "assistant").count()
+}
+
+/// A model for several sessions: each is told apart by the first words of its prompt.
+fn server(scripts: impl IntoIterator<Item = (&'static str, Vec<Answer>)>) -> Server {
+    let scripts: Vec<_> = scripts.into_iter().collect();
+    Server::answering(move |_, body| {
+        let (prompt, place) = (prompt(body), answers(body));
+        let script = scripts.iter().find(|(words, _)| prompt.contains(words));
+        let answer = script.and_then(|(_, answers)| answers.get(place)).cloned();
+        answer.unwrap_or_else(|| {
+            Answer::status(400, "invalid_request_error", &format!("no answer {place} to {prompt}"))
+        })
+    })
+}
+
+/// The text of the result with this id.
+fn result(server: &Server, id: &str) -> String {
+    let requests = server.requests();
+    let messages = requests.iter().rev().filter_map(|seen| seen.body["messages"].as_array());
+    let mut blocks =
+        messages.flatten().filter_map(|message| message["content"].as_array()).flatten();
+    let found = blocks.find(|block| block["tool_use_id"] == id).unwrap();
+    match &found["content"] {
+        Value::String(text) => text.clone(),
+        blocks => blocks[0]["text"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+fn journal(desk: &Desk, session: &str) -> Vec<Value> {
+    let place = desk.state().join("sessions").join(session).join("journal.jsonl");
+    let text = std::fs::read_to_string(place).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_kind(records: &[Value], kind: &str) -> Vec<Value> {
+    records.iter().filter(|record| record["kind"] == kind).cloned().collect()
+}
+
+fn sessions(desk: &Desk) -> Vec<String> {
+    let names = std::fs::read_dir(desk.state().join("sessions")).unwrap();
+    let mut names: Vec<String> =
+        names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn rows(wire: &mut Wire) -> Vec<SessionRow> {
+    wire.say(FromClient::List);
+    wire.until("the list", |word| match word {
+        ToClient::Sessions(rows) => Some(rows.clone()),
+        _ => None,
+    })
+}
+
+/// A session of a person, whose mode lets commands run.
+fn session(desk: &Desk, server: &Server) -> (Wire, SessionId) {
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(server);
+    opening.mode = Some(PermissionMode::Auto);
+    let session = wire.open(&opening);
+    (wire, session)
+}
+
+const AUTO: [&str; 2] = ["--permission-mode", "auto"];
+
+#[test]
+fn a_sub_agent_works_in_a_session_of_its_own_and_its_answer_is_the_result() {
+    let desk = Desk::new();
+    desk.write("notes", "the answer is 42\n");
+    let server = server([
+        ("do it", vec![Answer::says([task("toolu_1", "LOOK", "")]), Answer::text("It is 42.")]),
+        (
+            "LOOK",
+            vec![tool("toolu_2", "read", json!({"path": "notes"})), Answer::text("Found 42.")],
+        ),
+    ]);
+    let ran = desk.ask(&server, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let names = sessions(&desk);
+    let [parent, child] = &names[..] else { panic!("{names:?}") };
+    assert_eq!(*child, format!("{parent}-1"));
+    let told = result(&server, "toolu_1");
+    let wanted = format!("Found 42.\n[sub-agent general, session {child}: 2 requests, 1 call]");
+    assert_eq!(told, wanted);
+    let of_child = journal(&desk, child);
+    let header = &of_child[0]["task"];
+    assert_eq!((header["session"].as_str(), header["call"].as_u64()), (Some(&**parent), Some(1)));
+    assert_eq!(of_kind(&of_child, "PROMPT").len(), 1);
+    let of_parent = journal(&desk, parent);
+    let spent = of_kind(&of_parent, "SPENT");
+    assert_eq!(
+        (spent.len(), spent[0]["rounds"].as_u64(), spent[0]["calls"].as_u64()),
+        (1, Some(2), Some(1))
+    );
+    // Its calls are on record as any.
+    let read = desk.audit().into_iter().find(|it| it["event"] == "ended" && it["tool"] == "read");
+    assert_eq!(read.unwrap()["session"], **child);
+    // The child's prompt says what it is, and the parent's does not.
+    let systems: Vec<_> =
+        server.requests().iter().map(|seen| seen.body["system"].to_string()).collect();
+    assert!(
+        !systems[0].contains("You are a sub-agent") && systems[1].contains("You are a sub-agent")
+    );
+}
+
+#[test]
+fn several_of_one_answer_run_at_the_same_time_and_end_with_their_work() {
+    let desk = Desk::new();
+    // Each waits for the file of the other.
+    let waits = |own: &str, other: &str| json!({"command": format!("touch {own}; until [ -e {other} ]; do sleep 0.1; done; echo met")});
+    let server = server([
+        (
+            "begin",
+            vec![
+                Answer::says([task("toolu_1", "FIRST", ""), task("toolu_2", "SECOND", "general")]),
+                Answer::text("Both."),
+            ],
+        ),
+        ("FIRST", vec![tool("toolu_3", "bash", waits("a", "b")), Answer::text("One.")]),
+        ("SECOND", vec![tool("toolu_4", "bash", waits("b", "a")), Answer::text("Two.")]),
+    ]);
+    let _daemon = desk.daemon();
+    let (mut wire, session) = session(&desk, &server);
+    wire.prompt(&session, "begin");
+    // A terminal of the parent learns which session works for a call.
+    wire.event("the name of a session", |event| match event {
+        ClientEvent::Output { text, .. } => {
+            text.contains(&format!("works in session {session}-")).then_some(())
+        }
+        _ => None,
+    });
+    wire.turn_ends();
+    assert!(result(&server, "toolu_1").starts_with("One."), "{}", result(&server, "toolu_1"));
+    assert!(result(&server, "toolu_2").starts_with("Two."));
+    // Nothing of them stays open, though a person's session does.
+    until("the sessions of the sub-agents end", || {
+        let rows = rows(&mut Wire::to(&desk.door()));
+        rows.iter().filter(|row| !row.state.is_of_disk()).count() == 1
+    });
+}
+
+#[test]
+fn an_agents_file_takes_tools_and_modes_away_and_gives_none() {
+    let desk = Desk::new();
+    desk.write(
+        ".claude/agents/look.md",
+        "---\nname: look\ndescription: Only looks.\ntools: Read, Grep\ncolor: blue\nmemory: user\n---\n\
+         You only look.\n",
+    );
+    desk.write(
+        ".claude/agents/plan.md",
+        "---\ndescription: Plans.\npermissionMode: plan\ndisallowedTools: Bash\n---\nYou plan.\n",
+    );
+    let write = |id: &str, path: &str| tool(id, "write", json!({"path": path, "content": "x"}));
+    let server = server([
+        (
+            "do it",
+            vec![
+                Answer::says([
+                    task("toolu_1", "LOOKER", "look"),
+                    task("toolu_2", "PLANNER", "Plan"),
+                    task("toolu_3", "WRITER", "general-purpose"),
+                    task("toolu_4", "NOBODY", "nobody"),
+                ]),
+                Answer::text("Done."),
+            ],
+        ),
+        ("LOOKER", vec![write("toolu_5", "looked"), Answer::text("No.")]),
+        (
+            "PLANNER",
+            vec![
+                Answer::says([
+                    call(
+                        "toolu_6",
+                        "write",
+                        &json!({"path": "planned", "content": "x"}).to_string(),
+                    ),
+                    call("toolu_7", "run", &json!({"argv": ["touch", "ran"]}).to_string()),
+                ]),
+                Answer::text("No."),
+            ],
+        ),
+        ("WRITER", vec![write("toolu_8", "written"), Answer::text("Yes.")]),
+    ]);
+    let ran = desk.ask(&server, &AUTO);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("look.md: `memory` of this sub-agent has no effect"), "{}", ran.err);
+    assert!(!desk.project().join("looked").exists() && !desk.project().join("planned").exists());
+    assert!(!desk.project().join("ran").exists());
+    assert_eq!(desk.read("written"), "x", "the control: an agent with all tools writes");
+    let refused = result(&server, "toolu_5");
+    assert!(refused.contains("this session has no tool \"write\""), "{refused}");
+    assert!(result(&server, "toolu_6").contains("plan"), "{}", result(&server, "toolu_6"));
+    assert!(result(&server, "toolu_7").contains("has no tool"), "{}", result(&server, "toolu_7"));
+    let unknown = result(&server, "toolu_4");
+    assert!(
+        unknown.contains("there is no agent \"nobody\"; there are: general, look, plan"),
+        "{unknown}"
+    );
+    // Only the tools that it has are offered, and the parent's model knows the agents.
+    let offered = |words: &str| -> Vec<String> {
+        let requests = server.requests();
+        let body = &requests.iter().find(|seen| prompt(&seen.body).contains(words)).unwrap().body;
+        let tools = body["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(offered("LOOKER"), ["read", "grep"]);
+    let planner = offered("PLANNER");
+    assert!(planner.contains(&"write".to_owned()) && !planner.contains(&"run".to_owned()));
+    let requests = server.requests();
+    let tools = requests[0].body["tools"].to_string();
+    assert!(tools.contains("- look: Only looks."), "{tools}");
+    // The refusal is on record.
+    let refused =
+        desk.audit().into_iter().find(|it| it["event"] == "ended" && it["tool"] == "write");
+    assert_ne!(refused.unwrap()["outcome"]["how"], "done");
+}
+
+#[test]
+fn its_cage_is_the_parents() {
+    let desk = Desk::new();
+    let secret = desk.home().join(".ssh");
+    std::fs::create_dir(&secret).unwrap();
+    std::fs::write(secret.join("id"), "SECRET").unwrap();
+    let hostile = json!({"command": "cat ~/.ssh/id; echo > /dev/tcp/127.0.0.1/9; echo tried; echo in > mine"});
+    let server = server([
+        ("do it", vec![Answer::says([task("toolu_1", "STEAL", "")]), Answer::text("Done.")]),
+        (
+            "STEAL",
+            vec![
+                Answer::says([
+                    call("toolu_2", "bash", &hostile.to_string()),
+                    call("toolu_3", "read", &json!({"path": "~/.ssh/id"}).to_string()),
+                ]),
+                Answer::text("Nothing."),
+            ],
+        ),
+    ]);
+    let ran = desk.ask(&server, &AUTO);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let (command, read) = (result(&server, "toolu_2"), result(&server, "toolu_3"));
+    assert!(command.contains("tried") && !command.contains("SECRET"), "{command}");
+    assert!(!read.contains("SECRET"), "{read}");
+    assert_eq!(desk.read("mine"), "in\n", "the control: it works in the project");
+    let ended: Vec<_> = desk.audit().into_iter().filter(|it| it["event"] == "ended").collect();
+    let command = ended.iter().find(|it| it["tool"] == "bash").unwrap();
+    assert!(command["session"].as_str().unwrap().ends_with("-1"), "{command}");
+    assert_eq!(command["enforced"]["network"], "off (own namespace)", "{command}");
+    let read = ended.iter().find(|it| it["tool"] == "read").unwrap();
+    assert_ne!(read["outcome"]["how"], "done", "{read}");
+}
+
+#[test]
+fn sub_agents_of_sub_agents_are_bounded() {
+    let desk = Desk::new();
+    let scripts = || {
+        [
+            ("do it", vec![Answer::says([task("toolu_1", "OUTER", "")]), Answer::text("Done.")]),
+            ("OUTER", vec![Answer::says([task("toolu_2", "INNER", "")]), Answer::text("Outer.")]),
+            ("INNER", vec![Answer::text("Inner.")]),
+        ]
+    };
+    let one = server(scripts());
+    let ran = desk.ask(&one, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let refused = result(&one, "toolu_2");
+    assert!(refused.contains("this session has no tool \"task\""), "{refused}");
+    let names = sessions(&desk);
+    assert_eq!(names.len(), 2, "{names:?}");
+    let child = one.requests()[1].body["tools"].to_string();
+    assert!(!child.contains(r#""name":"task""#), "it is not offered");
+    // The control: two levels are possible where the configuration says so.
+    desk.write(".agentd/config.toml", "[agents]\ndepth = 2\n");
+    let two = server(scripts());
+    let ran = desk.ask(&two, &["--trust-project"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(result(&two, "toolu_2").starts_with("Inner.\n[sub-agent general, session "));
+    assert!(result(&two, "toolu_1").contains("3 requests, 1 call]"), "{}", result(&two, "toolu_1"));
+}
+
+#[test]
+fn one_that_does_not_finish_says_so_with_what_it_answered() {
+    let desk = Desk::new();
+    desk.write(
+        ".claude/agents/short.md",
+        "---\ndescription: Works briefly.\nmaxTurns: 1\n---\nBe brief.\n",
+    );
+    let look = |id: &str| {
+        let read = call(id, "ls", "{}");
+        Answer::says([crate::support::anthropic::text("I have begun."), read])
+    };
+    let server = server([
+        ("do it", vec![Answer::says([task("toolu_1", "BRIEF", "short")]), Answer::text("Done.")]),
+        ("BRIEF", vec![look("toolu_2"), look("toolu_3")]),
+    ]);
+    let ran = desk.ask(&server, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let told = result(&server, "toolu_1");
+    assert!(told.contains("did not finish: its 1 requests to the model are used up"), "{told}");
+    assert!(told.contains("Its last answer so far:\nI have begun."), "{told}");
+}
