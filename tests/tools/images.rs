@@ -163,3 +163,128 @@ fn a_resumed_and_a_forked_session_send_the_same_bytes() {
         assert_eq!(images(now).len(), 1);
     }
 }
+
+#[test]
+fn a_prompt_shows_the_image_that_it_names() {
+    let desk = Desk::new();
+    let whole = write(&desk, "my shot.png", &picture(120, 80, ImageFormat::Png));
+    write(&desk, "b.jpg", &picture(60, 40, ImageFormat::Jpeg));
+    let pasted = whole.to_str().unwrap().replace(' ', "\\ ");
+    let server = Server::scripted([Answer::text("Seen.")]);
+    let prompt = format!("compare @b.jpg with {pasted}");
+    let ran = run(desk.with_server(&server, &["-p", &prompt]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let body = &server.requests()[0].body;
+    assert_eq!(images(body).iter().map(|it| size(it)).collect::<Vec<_>>(), [(60, 40), (120, 80)]);
+    let content = body["messages"][0]["content"].as_array().unwrap();
+    let kinds: Vec<&str> = content.iter().map(|block| block["type"].as_str().unwrap()).collect();
+    assert!(kinds.ends_with(&["text", "text", "image", "text", "image"]), "{kinds:?}");
+    assert_eq!(content[kinds.len() - 5]["text"], prompt.as_str());
+    assert_eq!(content[kinds.len() - 4]["text"], "[image b.jpg 60x40]");
+    // A caged call decoded it, as the audit log says.
+    let ended = desk.ended(1);
+    let (tool, enforced) = (&ended["tool"], &ended["enforced"]);
+    assert_eq!((tool, &enforced["profile"]), (&json!("read"), &json!("query")), "{ended}");
+    assert!(enforced["network"].as_str().unwrap().starts_with("off"), "{ended}");
+}
+
+#[test]
+fn a_prompt_with_a_wrong_name_is_given_back_and_a_false_image_is_named() {
+    let desk = Desk::new();
+    desk.write("text.png", "only words");
+    let server = Server::scripted([Answer::text("No.")]);
+    let ran = run(desk.with_server(&server, &["-p", "see @missing.png"]));
+    assert_ne!(ran.code, 0);
+    assert!(ran.err.contains("@missing.png cannot be shown"), "{}", ran.err);
+    assert_eq!(server.requests().len(), 0);
+    let ran = run(desk.with_server(&server, &["-p", "see @text.png"]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.err.contains("text.png is not shown to the model: it is not an image"),
+        "{}",
+        ran.err
+    );
+    let request = &server.requests()[0];
+    assert!(request.raw.contains("[text.png could not be shown: it is not an image]"));
+    assert!(!request.raw.contains("only words"));
+}
+
+/// A chunk of a PNG.
+fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let content = [kind, data].concat();
+    let crc = content.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 }
+        })
+    });
+    let length = u32::try_from(data.len()).unwrap().to_be_bytes();
+    [&length[..], &content, &(!crc).to_be_bytes()].concat()
+}
+
+/// The beginning of a PNG that claims this size.
+fn png_of(side: u32) -> Vec<u8> {
+    let (side, colours) = (side.to_be_bytes(), [8, 2, 0, 0, 0]);
+    let header = chunk(b"IHDR", &[&side[..], &side, &colours].concat());
+    [b"\x89PNG\r\n\x1a\n".to_vec(), header, chunk(b"IDAT", &[0x78, 0x9c]), chunk(b"IEND", &[])]
+        .concat()
+}
+
+#[test]
+fn a_hostile_image_is_refused_within_bounds_and_the_session_goes_on() {
+    let desk = Desk::new();
+    let jpeg = picture(400, 300, ImageFormat::Jpeg);
+    write(&desk, "bomb.png", &png_of(30_000));
+    write(&desk, "empty.png", &png_of(300));
+    write(&desk, "cut.jpg", &jpeg[..300]);
+    write(&desk, "half.jpg", &jpeg[..jpeg.len() / 2]);
+    // A GIF's size is two numbers of two bytes.
+    let side = 30_000_u16.to_le_bytes();
+    write(
+        &desk,
+        "bomb.gif",
+        &[
+            &b"GIF89a"[..],
+            &side,
+            &side,
+            &[0x80, 0, 0, 0, 0, 0, 0, 0, 0, b',', 0, 0, 0, 0],
+            &side,
+            &side,
+            &[0, 2, 1, 0, 0, b';'],
+        ]
+        .concat(),
+    );
+    write(
+        &desk,
+        "riff.webp",
+        b"RIFF\xff\xff\xff\xffWEBPVP8X\x0a\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff",
+    );
+    // The bytes count, not the name.
+    write(&desk, "other.png", &jpeg);
+    let cases = [
+        ("bomb.png", "Error [too_large] read: \"bomb.png\" is an image of 30000x30000 pixels"),
+        ("empty.png", "Error [bad_image] read: \"empty.png\" begins as a PNG image"),
+        ("cut.jpg", "Error [bad_image] read: \"cut.jpg\" is a JPEG image that is cut short"),
+        ("half.jpg", "Error [bad_image] read: \"half.jpg\" is a JPEG image that is cut short"),
+        ("bomb.gif", "Error [too_large] read: \"bomb.gif\" is an image of 30000x30000 pixels"),
+        ("riff.webp", "Error ["),
+        ("other.png", "[image other.png 400x300]"),
+    ];
+    let answers = cases.iter().zip(1..).map(|((path, _), number)| {
+        let input = json!({ "path": path }).to_string();
+        Answer::says([call(&format!("call_{number}"), "read", &input)])
+    });
+    let server = Server::scripted(answers.chain([Answer::text("Done.")]));
+    let ran = run(desk.with_server(&server, &["-p", "Look."]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let requests = server.requests();
+    for ((path, expected), at) in cases.iter().zip(1..) {
+        let messages = requests[at].body["messages"].as_array().unwrap();
+        let content = &messages.last().unwrap()["content"][0]["content"];
+        let text = content.as_str().or(content[0]["text"].as_str()).unwrap();
+        assert!(text.starts_with(expected), "{path}: {text}");
+        let ended = desk.ended(at as u64);
+        let peak = ended["usage"]["peak_kib"].as_u64().unwrap();
+        assert!(peak < 200 * 1024, "{path}: {peak} KiB");
+    }
+    assert_eq!(images(&requests[7].body).len(), 1);
+}

@@ -2,7 +2,7 @@
 //!
 //! `slash_commands`, `skills` and `agents` read the files, with `markdown_files`, `read_text` and `front_matter`;
 //! `prompt_list` joins them to the one list behind `/`; `expand` turns a file and the typed
-//! arguments into the text for the model. The only IO is reading those files: nothing here runs a
+//! arguments into the text for the model; `shown_files` finds the images that a prompt names. The only IO is reading those files: nothing here runs a
 //! command. Used by the supervisor, which expands a prompt, by the store, which hands skills to the
 //! model, and by the terminal, which shows the list.
 
@@ -13,6 +13,7 @@ mod markdown_files;
 mod prompt_list;
 mod read_text;
 mod shown;
+mod shown_files;
 mod skills;
 mod slash_commands;
 
@@ -24,4 +25,5 @@ pub use prompt_list::{
 };
 pub use read_text::read as read_text;
 pub use shown::line;
+pub use shown_files::{NamedBy, ShownFile, shown_files};
 pub use skills::{FoundSkills, Skill, find as find_skills};

@@ -4,6 +4,7 @@ use super::{CallsMayRun, Outputs, Session, SessionPhase, count};
 use crate::answer::RequestedCall;
 use crate::batch::Batch;
 use crate::event_hooks::Guarded;
+use crate::pending_prompt;
 use crate::synthetic_results::NotRun;
 use crate::tool_lookup::{ReadAttempt, read};
 use protocol::call::{Call, ToolResult};
@@ -134,7 +135,9 @@ impl Session {
             return;
         };
         // A call that does not run here is late: it has its result already.
-        let Some(Call { use_id, input, .. }) = batch.ended(&call) else { return };
+        let Some(ended) = batch.ended(&call) else { return };
+        out.notice(pending_prompt::notice(&ended, &result));
+        let Call { use_id, input, .. } = ended;
         if let SessionPhase::Reading { .. } = self.phase {
             return self.pinned_read(&input, &result, out);
         }

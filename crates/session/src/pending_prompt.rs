@@ -186,6 +186,8 @@ impl PendingPrompt {
 
 /// The prompt as hooks see it: the words, and the text that they stand for, with its commands.
 pub(crate) fn whole_prompt(text: &str, expanded: Option<&ExpandedPrompt>) -> String {
+    // A prompt without a slash command only shows files.
+    let expanded = expanded.filter(|expanded| !expanded.file.is_empty());
     let parts = expanded.into_iter().flat_map(|expanded| &expanded.parts);
     let parts = parts.map(|part| match part {
         PromptPart::Text(text) => text.clone(),
@@ -197,10 +199,26 @@ pub(crate) fn whole_prompt(text: &str, expanded: Option<&ExpandedPrompt>) -> Str
     if behind.is_empty() { text.to_owned() } else { format!("{text}\n\n{behind}") }
 }
 
+/// Why the result of a file's read shows nothing.
+fn not_shown(result: &ToolResult) -> Option<&str> {
+    match (result.images.is_empty(), result.is_error) {
+        (false, _) => None,
+        (true, true) => Some(result.text.trim_end()),
+        (true, false) => Some("it is not an image"),
+    }
+}
+
+/// The sentence for the person where a file of the prompt could not be shown.
+pub(crate) fn notice(call: &Call, result: &ToolResult) -> Option<String> {
+    let Some(PartCall::File(path)) = PartCall::of(call) else { return None };
+    let why = not_shown(result)?.lines().next().unwrap_or_default();
+    Some(format!("{path} is not shown to the model: {why}"))
+}
+
 /// What stands for a file: the image with its name, or the text of the result.
 fn blocks(path: &str, result: &ToolResult) -> Vec<ContentBlock> {
-    if result.images.is_empty() {
-        let text = format!("[{path} could not be shown: {}]", result.text.trim_end());
+    if let Some(why) = not_shown(result) {
+        let text = format!("[{path} could not be shown: {why}]");
         return vec![ContentBlock::Text { text }];
     }
     let named = |image: &ImageRef| {

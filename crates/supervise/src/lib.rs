@@ -64,6 +64,7 @@ mod private_dirs;
 mod progress;
 mod project_caches;
 mod project_overlays;
+mod prompt_images;
 mod protected_restore;
 mod proxy_machine;
 mod records;

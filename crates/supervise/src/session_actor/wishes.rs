@@ -7,19 +7,20 @@ use crate::error_chain::chain;
 use crate::messages::{ClientMsg, SessionMsg};
 use crate::open_failure::OpenFailure;
 use crate::person_prompt::PersonPrompt;
+use crate::prompt_images::{self, ImageContext};
 use crate::records::encode;
 use crate::session_spec::check_price;
 use crate::slash_command::{self, Expansion};
 use journal::JournalRecord;
 use protocol::client::{ClientEvent, RequestFailure, SettingChange, ToClient};
-use protocol::session::ToSession;
+use protocol::session::{ExpandedPrompt, PromptPart, ToSession};
 use ractor::ActorRef;
 use std::time::Duration;
 
 /// Most pinned files: each costs a read after every round of calls that change, and its tokens in every
 /// request.
 const MOST_PINNED: usize = 50;
-/// Longest wait for the files of slash commands.
+/// Longest wait for the files that a prompt names.
 const SLASH_COMMANDS: Duration = Duration::from_secs(5);
 
 impl SessionActorState {
@@ -58,29 +59,47 @@ impl SessionActorState {
         self.ping_later(myself);
     }
 
-    /// The prompt with the text that a slash command stands for; the error is for the person.
+    /// The prompt with the text that a slash command stands for, and the images that it shows; the error
+    /// is for the person.
     async fn expand(&self, text: &str) -> Result<PersonPrompt, String> {
-        if prompts::parse_slash(text).is_none() {
+        let files = prompts::shown_files(text);
+        if prompts::parse_slash(text).is_none() && files.is_empty() {
             return Ok(text.into());
         }
         let (context, typed) = (self.spec.slash_context(), text.to_owned());
-        let reading = tokio::task::spawn_blocking(move || slash_command::expand(&context, &typed));
+        let images = ImageContext::of(&self.spec.confinement, context.places.home.clone());
+        let reading = tokio::task::spawn_blocking(move || {
+            let expanded = slash_command::expand(&context, &typed)?;
+            Ok((expanded, prompt_images::check(&images, files)?))
+        });
         // A file may lie on a disk that does not answer.
         let read = tokio::time::timeout(SLASH_COMMANDS, reading).await;
-        let expanded = match read {
-            Ok(Ok(expanded)) => expanded?,
+        let read: Result<_, String> = match read {
+            Ok(Ok(read)) => read,
             Ok(Err(error)) => return Err(error.to_string()),
             Err(_) => {
                 let seconds = SLASH_COMMANDS.as_secs();
                 return Err(format!(
-                    "the files of slash commands were not read within {seconds} s; is their disk \
-                     reachable?"
+                    "the files that the prompt names were not found within {seconds} s; is their \
+                     disk reachable?"
                 ));
             }
         };
-        let Some(Expansion { prompt, notes }) = expanded else { return Ok(text.into()) };
+        let (expanded, images) = read?;
+        let Expansion { mut prompt, mut notes } = expanded.unwrap_or_else(|| Expansion {
+            prompt: ExpandedPrompt {
+                file: String::new(),
+                parts: vec![PromptPart::Text(text.to_owned())],
+                allow: Vec::new(),
+            },
+            notes: Vec::new(),
+        });
+        let is_plain = prompt.file.is_empty() && images.parts.is_empty();
+        prompt.parts.extend(images.parts);
+        notes.extend(images.notes);
         notes.into_iter().for_each(|text| self.show(&ClientEvent::Notice { text }));
-        Ok(PersonPrompt { text: text.to_owned(), expanded: Some(Box::new(prompt)) })
+        let expanded = (!is_plain).then(|| Box::new(prompt));
+        Ok(PersonPrompt { text: text.to_owned(), expanded })
     }
 
     /// Begins the turn of the prompt that waited longest, if it is its turn.

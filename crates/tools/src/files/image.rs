@@ -14,7 +14,7 @@ use image::{
 };
 use protocol::content::{ImageFile, ImageRef, MediaType};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 /// Larger files are refused.
 const FILE_MAX: u64 = 20 << 20;
@@ -33,6 +33,11 @@ const PNG_MAX: usize = 1_500_000;
 const SHOWN_MAX: usize = 3_750_000;
 /// Qualities of a JPEG, tried in order until it fits.
 const QUALITIES: [u8; 4] = [85, 70, 50, 30];
+
+/// The last bytes of a JPEG in which its end mark is looked for.
+const JPEG_TAIL: u64 = 4096;
+/// The way on from an image that cannot be decoded.
+const DAMAGED: &str = "The file is damaged or cut short; make it again.";
 
 /// The formats that are read, each with its article.
 const NAMES: [(ImageFormat, &str); 4] = [
@@ -65,10 +70,18 @@ pub(crate) fn read(
     ctx: &ToolContext<'_>,
 ) -> Result<ShownImage, ToolFailure> {
     let named = &target.named;
+    let failed = |error| ToolFailure::io("read", named, error);
     if bytes > FILE_MAX {
         return Err(too_large(
             named,
             format!("has {} MB; at most {} are read", bytes / 1_000_000, FILE_MAX / 1_000_000),
+        ));
+    }
+    if format == ImageFormat::Jpeg && !has_jpeg_end(file, bytes).map_err(failed)? {
+        return Err(ToolFailure::new(
+            FailureCode::BadImage,
+            format!("{named:?} is a JPEG image that is cut short: its end is missing"),
+            DAMAGED,
         ));
     }
     let bad = |error: ImageError| unreadable(named, format, &error);
@@ -106,6 +119,15 @@ pub(crate) fn read(
     };
     let original = if turned { (height, width) } else { (width, height) };
     Ok(ShownImage { file: ImageFile { image, data }, original })
+}
+
+/// The decoder would fill a missing end with grey. Some cameras write data behind the mark.
+fn has_jpeg_end(mut file: &File, bytes: u64) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(bytes.saturating_sub(JPEG_TAIL)))?;
+    let mut tail = Vec::new();
+    file.take(JPEG_TAIL).read_to_end(&mut tail)?;
+    file.rewind()?;
+    Ok(tail.windows(2).any(|pair| pair == [0xff, 0xd9]))
 }
 
 fn limits() -> Limits {
@@ -179,7 +201,7 @@ fn unreadable(named: &str, format: ImageFormat, error: &ImageError) -> ToolFailu
         | ImageError::IoError(_) => ToolFailure::new(
             FailureCode::BadImage,
             format!("{named:?} begins as {kind} image and cannot be decoded: {error}"),
-            "The file is damaged or cut short; make it again.",
+            DAMAGED,
         ),
     }
 }
