@@ -123,6 +123,26 @@ fn the_conversation_goes_back_alone_and_so_do_the_files() {
     assert!(told.contains("Taken back: bash (call 2)") && told.contains("Two."), "{told}");
 }
 
+#[test]
+fn a_copy_goes_back_further_with_the_changes_that_it_shares() {
+    let (desk, server) = (Desk::new(), server());
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let (one, _) = two_turns(&tmux, &typed(&desk, &server, "auto"), &desk);
+    rewinds(&one, "conversation");
+    one.shows("> second");
+    // The command that changed the file afterwards is not in the copy, so nothing is overwritten.
+    one.press(&["C-c"]);
+    one.shows_no_more("> second");
+    one.enters(":undo");
+    one.shows("Not undone: write (call 1)");
+    assert_eq!(desk.read("a"), "two\n");
+    desk.write("a", "one\n");
+    one.enters(":undo");
+    one.shows("Taken back: write (call 1).");
+    assert!(!desk.project().join("a").exists());
+}
+
 /// In mode `ask` each step of the files is a question, in whose midst the daemon is killed.
 #[test]
 fn a_kill_between_the_files_and_the_copy_loses_nothing_and_is_said() {

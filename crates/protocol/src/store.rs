@@ -40,6 +40,17 @@ pub struct StoreSetup {
     pub project_store: FilePath,
     /// Directory of the user's own data, the same for all projects.
     pub user_store: FilePath,
+    /// The session that this one is a copy of, if it is one.
+    pub forked_from: Option<ForkedFrom>,
+}
+
+/// The session that another is a copy of.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ForkedFrom {
+    /// Which.
+    pub session: SessionId,
+    /// The last call that both have; 0 where there is none.
+    pub last_call: u32,
 }
 
 /// From the supervisor.

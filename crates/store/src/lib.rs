@@ -80,6 +80,7 @@ impl Store {
 
     /// Takes a word and answers it.
     pub fn step(&mut self, word: ToStore) -> Vec<FromStore> {
+        self.undo.inherit();
         match word {
             ToStore::Begin(_) => vec![warn("a second Begin was ignored".to_owned())],
             ToStore::Do(call) => self.answer(&call),

@@ -9,6 +9,7 @@
 mod backups;
 mod change_set;
 mod command_rows;
+mod inherit;
 mod list;
 
 use crate::commands::UndoCoverage;
@@ -16,6 +17,7 @@ use crate::database::{Database, Durable, now};
 use crate::failure::{StoreError, StoreErrorCode};
 use crate::file_copy::{FileCopy, NOT_KEPT, UNKNOWN, digest_now, look, not_kept};
 use crate::snapshot::ChangedFile;
+use inherit::SharedChanges;
 use protocol::call::FileEffect;
 use protocol::ids::CallId;
 use protocol::store::{FileChanges, StoreSetup};
@@ -57,8 +59,16 @@ CREATE TABLE IF NOT EXISTS unchanged (call INTEGER PRIMARY KEY);";
 #[derive(Debug)]
 pub(crate) struct UndoStore {
     file: Database,
+    path: PathBuf,
+    /// Changes that are still to be taken over from the session that this one is a copy of.
+    shared: Option<SharedChanges>,
+    /// Why they could not be.
+    notes: Vec<String>,
     project: PathBuf,
 }
+
+/// The file's name in the directory of a session.
+const NAME: &str = "undo.db";
 
 /// Whether the end of a command is known; later changes are not attributed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,13 +90,29 @@ pub(crate) struct RanCommand<'a> {
 impl UndoStore {
     pub(crate) fn of(setup: &StoreSetup) -> Self {
         let session = setup.project_store.to_path().join("sessions").join(&setup.session.0);
-        let file = Database::at(session.join("undo.db"), SCHEMA, "the undo data", Durable::Always);
-        Self { file, project: setup.confinement.project.to_path() }
+        let path = session.join(NAME);
+        let file = Database::at(path.clone(), SCHEMA, "the undo data", Durable::Always);
+        let (shared, notes) = (SharedChanges::of(setup, NAME), Vec::new());
+        Self { file, path, shared, notes, project: setup.confinement.project.to_path() }
+    }
+
+    /// Takes over the changes that this session shares with the one that it is a copy of. Once,
+    /// before anything else is asked of this store.
+    pub(crate) fn inherit(&mut self) {
+        let Some(shared) = self.shared.take() else { return };
+        if let Err(why) = shared.copy(&self.path) {
+            self.notes.push(format!(
+                "changes before this copy of the session cannot be undone in it: {}",
+                why.message
+            ));
+        }
     }
 
     /// Notes about damaged files that were moved aside, for people; returned once.
     pub(crate) fn damages(&mut self) -> Vec<String> {
-        self.file.damages()
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(self.file.damages());
+        notes
     }
 
     /// Backs up the content of these paths; once per call.

@@ -304,3 +304,44 @@ fn one_file_comes_back_over_calls_whose_ends_are_known() {
     let same = restored(&mut store, &json!({"id": 7, "path": "made", "since": 6})).unwrap_err();
     assert!(same.text.contains("is as it was before call 6"), "{same:?}");
 }
+
+#[test]
+fn a_copy_of_a_session_can_undo_the_calls_that_it_shares_and_no_later_ones() {
+    let shelf = Shelf::new();
+    let (project, mut first) = (shelf.project("a"), shelf.store("a", "s"));
+    let [one, two] = ["one", "two"].map(|name| project.join(name));
+    undo(&mut first, 1, &one, || fs::write(&one, "1").unwrap()).unwrap();
+    undo(&mut first, 2, &two, || fs::write(&two, "2").unwrap()).unwrap();
+    // The rest of an attempt that was killed.
+    let place = shelf.project_store("a").join("sessions/t");
+    fs::create_dir_all(&place).unwrap();
+    fs::write(place.join("undo.part"), "half").unwrap();
+    // The first session is still open.
+    let mut copy = shelf.copy("a", "t", "s", 1);
+    assert_eq!(restored(&mut copy, &json!({"id": 1})).unwrap().len(), 1);
+    let unknown = restored(&mut copy, &json!({"id": 2})).unwrap_err();
+    assert!(unknown.text.contains("the changes of that call are unknown"), "{unknown:?}");
+    assert_eq!(restored(&mut first, &json!({"id": 2})).unwrap().len(), 1, "the first has it");
+    // Its own calls go on from there, and another store of it takes nothing over again.
+    undo(&mut copy, 2, &two, || fs::write(&two, "other").unwrap()).unwrap();
+    let mut again = shelf.copy("a", "t", "s", 1);
+    assert_eq!(restored(&mut again, &json!({"id": 2})).unwrap().len(), 1);
+    let mut stranger = shelf.store("a", "u");
+    restored(&mut stranger, &json!({"id": 1})).unwrap_err();
+    let mut of_nothing = shelf.copy("a", "v", "gone", 1);
+    restored(&mut of_nothing, &json!({"id": 1})).unwrap_err();
+}
+
+#[test]
+fn a_copy_of_a_session_whose_changes_cannot_be_read_says_so() {
+    let shelf = Shelf::new();
+    let place = shelf.project_store("a").join("sessions/s");
+    fs::create_dir_all(&place).unwrap();
+    fs::write(place.join("undo.db"), "no database").unwrap();
+    let mut copy = shelf.copy("a", "t", "s", 1);
+    copy.call("undo_list", json!({}));
+    let said = copy.logged.join(" ");
+    assert!(said.contains("cannot be undone in it"), "{said}");
+    let file = shelf.project("a").join("file");
+    undo(&mut copy, 2, &file, || fs::write(&file, "x").unwrap()).unwrap();
+}

@@ -48,6 +48,7 @@ pub(crate) fn store_setup(session: &SessionId, state: &Path, of: &Confinement) -
         session: session.clone(),
         project_store: FilePath::from(&project_store),
         user_store: FilePath::from(&user_store),
+        forked_from: None,
     }
 }
 

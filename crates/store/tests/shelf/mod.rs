@@ -6,7 +6,7 @@ use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
 use protocol::ids::{CallId, SessionId};
-use protocol::store::{FromStore, StoreSetup, ToStore};
+use protocol::store::{ForkedFrom, FromStore, StoreSetup, ToStore};
 use serde_json::Value;
 use std::path::PathBuf;
 use store::Store;
@@ -72,11 +72,22 @@ impl Shelf {
             session: SessionId(session.to_owned()),
             project_store: FilePath::from(self.project_store(project)),
             user_store: FilePath::from(self.root.path().join("store/user")),
+            forked_from: None,
         }
     }
 
     pub fn store(&self, project: &str, session: &str) -> Kept {
-        let setup = self.setup(project, session);
+        self.store_of(self.setup(project, session))
+    }
+
+    /// That of a copy of `of`, which shares the calls up to the last one with it.
+    pub fn copy(&self, project: &str, session: &str, of: &str, last_call: u32) -> Kept {
+        let session_of = SessionId(of.to_owned());
+        let forked_from = Some(ForkedFrom { session: session_of, last_call });
+        self.store_of(StoreSetup { forked_from, ..self.setup(project, session) })
+    }
+
+    fn store_of(&self, setup: StoreSetup) -> Kept {
         let session = setup.session.clone();
         Kept { store: Store::new(&setup), session, next: 100_000, logged: Vec::new() }
     }

@@ -25,6 +25,7 @@ use protocol::call::TamperedFile;
 use protocol::client::RequestFailure;
 use protocol::ids::{CallId, SessionId};
 use protocol::session::{OpenTurn, TaskUse};
+use protocol::store::ForkedFrom;
 use std::collections::VecDeque;
 use std::path::Path;
 use tokio::sync::oneshot;
@@ -246,6 +247,19 @@ fn fork(
     let mut fork = journal::fork(sessions, &of.0, &id.0, at).map_err(|error| failed(&error))?;
     // Queued prompts stay with the session in which they were sent.
     fork.append(&JournalRecord::TakenBack).map(drop).map_err(|error| failed(&error))
+}
+
+/// The session that the one in this directory is a copy of, and the last call that both have.
+pub(super) fn forked_from(directory: &Path) -> Option<ForkedFrom> {
+    let parent = journal::header(directory).ok()?.parent?;
+    let entries = journal::read(directory).ok()?.without_texts().map_while(Result::ok);
+    let shared = entries.take_while(|entry| entry.seq <= parent.seq);
+    let calls = shared.filter_map(|entry| {
+        let JournalRecord::Proposed { call, .. } = entry.record else { return None };
+        Some(call)
+    });
+    let last_call = calls.max().unwrap_or(0);
+    Some(ForkedFrom { session: SessionId(parent.session), last_call })
 }
 
 /// The last record without an open turn: the end of a turn, or a setting changed after it.

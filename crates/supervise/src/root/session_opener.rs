@@ -1,6 +1,7 @@
 //! Opens one session, off the root's event loop: builds its specification, opens its journal, makes its
 //! directories and starts its actor.
 
+use super::open_journal::forked_from;
 use super::opening::OpenMode;
 use crate::SupervisorSettings;
 use crate::audit_actor::AuditMsg;
@@ -74,6 +75,8 @@ impl SessionOpener {
         let mut spec = spec.await?;
         make_withheld_dirs(&spec.confinement);
         let mut opened = self.open_journal(&spec, begin).await?;
+        let directory = opened.directory.clone();
+        spec.store.forked_from = blocking(move || Ok(forked_from(&directory))).await?;
         spec.notes.extend(protected_restore::restored_note(&opened.repaired));
         spec.rules.rules.extend(opened.remembered_rules.iter().cloned());
         spec.setup.max_session.used = opened.task_use;
