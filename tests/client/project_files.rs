@@ -237,6 +237,10 @@ const PROJECTS: &[(&str, &[(&str, Entry)])] = &[
                 ".claude/agents/reviewer.md",
                 Text("---\nname: reviewer\ndescription: Reviews code. Use proactively.\ntools: Read, Grep, Glob, Bash\ndisallowedTools: Write\nmodel: inherit\npermissionMode: plan\nmaxTurns: 12\nskills: pdf\nmcpServers: github\nhooks:\n  Stop:\n    - hooks:\n        - type: command\n          command: ./x.sh\nmemory: project\nbackground: true\neffort: high\nisolation: worktree\ncolor: blue\ninitialPrompt: Begin.\n---\nYou review code.\n"),
             ),
+            (".claude/agents/quiet.md", Text("---\nname: quiet\ndescription: Reads.\ntools: Read\nskills: pdf\ncolor: blue\n---\nRead.\n")),
+            (".claude/agents/pattern.md", Text("---\ndescription: Lists.\ntools: Bash(ls:*)\n---\nList.\n")),
+            (".claude/agents/mute.md", Text("---\nname: mute\n---\nX.\n")),
+            (".agents/agents/quiet.md", Text("---\nname: quiet\ndescription: Another.\n---\nX.\n")),
             (".claude/agents/plain.md", Text("No front matter.\n")),
             (".claude/agents/empty.md", Text("")),
         ],
@@ -340,7 +344,9 @@ fn each_project_loads_or_says_why_not_and_every_part_is_named() {
         assert_eq!(found.err, "", "{name}");
         let inside = format!("{}/", desk.project().display());
         assert!(!found.out.contains(&inside) && !found.out.contains('\u{1b}'), "{name}: {found:?}");
-        all.push_str(&format!("== {name}\n{}", found.out));
+        // The ends of long lines list tools, of which there are more from time to time.
+        let cut = |line: &str| line.chars().take(150).collect::<String>() + "\n";
+        all.push_str(&format!("== {name}\n{}", found.out.lines().map(cut).collect::<String>()));
         // A session agrees with the report. Its hooks may fail, since their programs are missing.
         let server = Server::scripted([Answer::text("Done.")]);
         let ran = run(desk.with_server(&server, &["-p", "x", "--trust-project"]));

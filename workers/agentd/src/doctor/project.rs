@@ -1,6 +1,7 @@
 //! `agentd doctor --project`: the files for agents in a project, what agentd uses of them, and what it
 //! ignores with the reason. It reads, and runs nothing.
 
+mod agent_files;
 mod instructions;
 mod other_files;
 mod own_files;
@@ -99,6 +100,7 @@ pub(crate) fn main(named: &Path, json: bool) -> Result<CliExit, CliError> {
     settings::look(&mut report);
     own_files::look(&mut report);
     prompt_files::look(&mut report);
+    agent_files::look(&mut report);
     other_files::look(&mut report);
     let parts = report.parts;
     let is_wrong = parts.iter().any(|part| part.state == PartState::Wrong);

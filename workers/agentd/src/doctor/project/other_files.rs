@@ -1,4 +1,4 @@
-//! Files of other agents that agentd does not read: sub-agents, plugins, MCP servers, and the rest of
+//! Files of other agents that agentd does not read: plugins, MCP servers, and the rest of
 //! `.claude`.
 
 use super::ProjectReport;
@@ -24,7 +24,6 @@ const NAMED: usize = 8;
 
 pub(super) fn look(report: &mut ProjectReport<'_>) {
     let first = report.parts.len();
-    agents(report);
     mcp(report);
     plugin(report);
     for name in names_in(&report.project.join(".claude")) {
@@ -34,12 +33,6 @@ pub(super) fn look(report: &mut ProjectReport<'_>) {
         }
     }
     report.cap(first, "other files");
-}
-
-fn agents(report: &mut ProjectReport<'_>) {
-    for name in names_in(&report.project.join(".claude/agents")) {
-        report.ignored(&format!(".claude/agents/{name}"), "agentd has no sub-agents");
-    }
 }
 
 fn mcp(report: &mut ProjectReport<'_>) {
