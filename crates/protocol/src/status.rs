@@ -1,7 +1,7 @@
 //! The rows of `ls`, `ps` and `daemon status`. For the wire of [`crate::client`].
 
 use crate::confinement::{FilePath, Tier};
-use crate::ids::SessionId;
+use crate::ids::{CallId, SessionId};
 use crate::{Decode, Encode};
 
 /// Where a session is.
@@ -64,6 +64,8 @@ pub struct SessionRow {
     pub turns: Option<u32>,
     /// Attached clients.
     pub clients: u32,
+    /// The call that it works for, if it is a sub-agent's.
+    pub parent: Option<CallId>,
 }
 
 /// A supervisor, as `daemon status` shows it.

@@ -20,11 +20,36 @@ pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
         }
         false => {
             let head = ["SESSION", "STATE", "TURNS", "LAST", "PROJECT", "TITLE"].map(str::to_owned);
-            let all: Vec<_> = std::iter::once(head).chain(rows.iter().map(cells)).collect();
+            let all: Vec<_> = std::iter::once(head).chain(tree(&rows)).collect();
             print(&table(&all));
         }
     }
     Ok(CliExit::Done)
+}
+
+/// The lines of a table, each sub-agent below the session that it works for.
+fn tree(rows: &[SessionRow]) -> Vec<[String; 6]> {
+    let is_known = |row: &SessionRow| {
+        let parent = row.parent.as_ref();
+        parent.is_some_and(|call| rows.iter().any(|other| other.session == call.session))
+    };
+    let mut lines = Vec::new();
+    rows.iter().filter(|row| !is_known(row)).for_each(|row| add(row, rows, 0, &mut lines));
+    lines
+}
+
+fn add(row: &SessionRow, rows: &[SessionRow], depth: usize, lines: &mut Vec<[String; 6]>) {
+    let mut line = cells(row);
+    line[0].insert_str(0, &"  ".repeat(depth));
+    lines.push(line);
+    let of_row = |other: &&SessionRow| {
+        other.parent.as_ref().is_some_and(|call| call.session == row.session)
+            && other.session != row.session
+    };
+    // The depth of sub-agents is bounded; a file that says otherwise ends no list.
+    if depth < 10 {
+        rows.iter().filter(of_row).for_each(|child| add(child, rows, depth + 1, lines));
+    }
 }
 
 fn cells(row: &SessionRow) -> [String; 6] {
@@ -90,6 +115,44 @@ fn line(row: &SessionRow) -> String {
         "last": row.last,
         "turns": row.turns,
         "clients": row.clients,
+        "parent": row.parent.as_ref().map(|call| &call.session.0),
+        "parent_call": row.parent.as_ref().map(|call| call.number),
     });
     format!("{line}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::confinement::FilePath;
+    use protocol::ids::{CallId, SessionId};
+
+    fn row(name: &str, parent: Option<&str>) -> SessionRow {
+        let parent = parent.map(|it| CallId { session: SessionId(it.to_owned()), number: 1 });
+        SessionRow {
+            session: SessionId(name.to_owned()),
+            title: "t".to_owned(),
+            project: FilePath::from(std::path::Path::new("/p")),
+            model: "m".to_owned(),
+            state: SessionStatus::Idle,
+            began: 0,
+            last: 0,
+            turns: Some(1),
+            clients: 0,
+            parent,
+        }
+    }
+
+    #[test]
+    fn sub_agents_stand_below_their_parents() {
+        let rows = [
+            row("a-1-2", Some("a-1")),
+            row("b", None),
+            row("a-1", Some("a")),
+            row("a", None),
+            row("gone-1", Some("gone")),
+        ];
+        let names: Vec<String> = tree(&rows).into_iter().map(|[name, ..]| name).collect();
+        assert_eq!(names, ["b", "a", "  a-1", "    a-1-2", "gone-1"]);
+    }
 }

@@ -9,7 +9,7 @@ use client::{SupervisorConnection, one_line};
 use journal::{DeathsRecord, JournalEntry, JournalRecord};
 use protocol::client::{SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
-use protocol::ids::SessionId;
+use protocol::ids::{CallId, SessionId};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -76,13 +76,19 @@ fn holds(connection: &mut SupervisorConnection, session: &SessionId) -> Result<b
 
 /// The newest session of this project.
 pub(crate) fn newest_of(context: &CliContext, project: &Path) -> Option<SessionRow> {
-    rows(context).into_iter().find(|row| row.project.to_path() == project)
+    // A sub-agent's session is not one that a person would go on with.
+    let own = |row: &SessionRow| row.project.to_path() == project && row.parent.is_none();
+    rows(context).into_iter().find(own)
 }
 
 /// The one session whose name begins so.
 pub(crate) fn named(context: &CliContext, beginning: &str) -> Result<SessionId, CliError> {
     let mut found = on_disk(context);
-    found.retain(|name| name.starts_with(beginning));
+    // The name of a sub-agent's session begins with its parent's.
+    match found.iter().any(|name| name == beginning) {
+        true => found.retain(|name| name == beginning),
+        false => found.retain(|name| name.starts_with(beginning)),
+    }
     match found.as_slice() {
         [one] if !beginning.is_empty() => Ok(SessionId(one.clone())),
         [] => Err(CliError::user(format!("there is no session {beginning:?}"))
@@ -118,6 +124,9 @@ fn from_disk(dir: &Path, id: String) -> SessionRow {
         (None, Some(died)) => SessionStatus::CutShort(describe_deaths(&died)),
         (None, None) => SessionStatus::Ended,
     };
+    let task = seen.header.as_ref().and_then(|header| header.task.as_ref());
+    let parent =
+        task.map(|task| CallId { session: SessionId(task.session.clone()), number: task.call });
     let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
     SessionRow {
         session: SessionId(id),
@@ -129,6 +138,7 @@ fn from_disk(dir: &Path, id: String) -> SessionRow {
         last: seen.last,
         turns: seen.turns,
         clients: 0,
+        parent,
     }
 }
 

@@ -1184,6 +1184,7 @@ fn session_row() -> SessionRow {
         last: 1 << 40,
         turns: Some(3),
         clients: 2,
+        parent: Some(call_id()),
     }
 }
 

@@ -13,7 +13,7 @@ use protocol::client::{
     BacklogFrom, ClientEvent, OtherClients, ProcessRow, SessionEnding, SessionRequest,
     SessionStatus, SessionWish, SettingChange, ToClient,
 };
-use protocol::ids::{CallId, Generation};
+use protocol::ids::{CallId, Generation, SessionId};
 use protocol::judgement::{ExtraRight, PersonAnswer, Question, Verdict};
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
@@ -146,6 +146,8 @@ pub(crate) enum TaskToSession {
     Ended { call: u32, result: ToolResult },
     /// Interrupt the sub-agent of this call.
     Stop(u32),
+    /// A sub-agent asks a person, in this session and about this tool.
+    Asks { session: SessionId, tool: String },
 }
 
 impl From<TaskToSession> for SessionMsg {
@@ -202,6 +204,8 @@ pub(crate) struct OpenRequest {
 pub(crate) struct TaskOrder {
     /// The first record of its session, if that is new.
     pub(crate) header: Box<TaskHeader>,
+    /// The session that waits. Its clients are told about questions.
+    pub(crate) parent: ActorRef<SessionMsg>,
     /// Answered once the work has ended; dropped if its session fails.
     pub(crate) done: oneshot::Sender<TaskOutcome>,
 }

@@ -12,7 +12,7 @@ use crate::store_dirs;
 use journal::{Journal, OpenError};
 use protocol::client::{RequestFailure, SessionEnding, SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
-use protocol::ids::SessionId;
+use protocol::ids::{CallId, SessionId};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
@@ -158,6 +158,9 @@ fn session_row(sessions: &Path, name: String) -> SessionRow {
         (None, Some(died)) => SessionStatus::CutShort(decode::deaths(died).to_string()),
         (None, None) => SessionStatus::Ended,
     };
+    let task = seen.header.as_ref().and_then(|header| header.task.as_ref());
+    let parent =
+        task.map(|task| CallId { session: SessionId(task.session.clone()), number: task.call });
     let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
     SessionRow {
         session: SessionId(name),
@@ -169,6 +172,7 @@ fn session_row(sessions: &Path, name: String) -> SessionRow {
         last: seen.last,
         turns: seen.turns,
         clients: 0,
+        parent,
     }
 }
 

@@ -22,6 +22,7 @@ impl PendingAnswers {
 impl SessionActorState {
     pub(super) fn on_question(&mut self, question: Question) {
         self.clients.questions.insert(question.call.clone(), question.clone());
+        self.pass_question_on(self.spec.id.clone(), question.tool.clone());
         self.show(&ClientEvent::Asked { question });
     }
 

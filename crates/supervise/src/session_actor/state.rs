@@ -212,6 +212,8 @@ pub(super) struct EndedJob {
 pub(super) struct SessionTasks {
     /// By the calls that wait for them.
     pub(super) running: BTreeMap<u32, RunningTask>,
+    /// The session that gave the work, while that runs.
+    pub(super) parent: Option<ActorRef<SessionMsg>>,
     /// Parents that wait for the end of this session's work.
     pub(super) waiting: Vec<oneshot::Sender<TaskOutcome>>,
 }

@@ -16,7 +16,7 @@ use protocol::client::{ClientEvent, RequestFailure, SessionEnding, SessionReques
 use protocol::ids::{CallId, SessionId};
 use protocol::provider::PassedFd;
 use protocol::session::ToSession;
-use ractor::{ActorId, ActorRef};
+use ractor::ActorRef;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,7 +35,7 @@ struct NewTask {
     header: TaskHeader,
     opening: SessionRequest,
     passed_fds: Vec<(PassedFd, OwnedFd)>,
-    by: ActorId,
+    parent: ActorRef<SessionMsg>,
     max_chars: u32,
 }
 
@@ -64,6 +64,7 @@ impl SessionActorState {
             TaskToSession::Opened { call, session } => self.on_task_opened(call, session),
             TaskToSession::Ended { call, result } => self.send_task_end(call, result),
             TaskToSession::Stop(call) => self.stop_task(call),
+            TaskToSession::Asks { session, tool } => self.show_question_of(session, tool),
         }
     }
 
@@ -97,7 +98,7 @@ impl SessionActorState {
             header,
             opening,
             passed_fds,
-            by: self.own.get_id(),
+            parent: self.own.clone(),
             max_chars: self.spec.config.tools.max_result_chars,
         };
         let running = RunningTask { agent: agent.name, session: None, stopping: false };
@@ -155,6 +156,22 @@ impl SessionActorState {
         self.show(&ClientEvent::Output { call, text });
     }
 
+    /// A sub-agent waits for a person, who sees this session and not that one.
+    fn show_question_of(&self, child: SessionId, tool: String) {
+        let text = format!(
+            "a sub-agent asks about a call of {tool}: `agentd attach {child}` shows the question"
+        );
+        self.show(&ClientEvent::Notice { text });
+        self.pass_question_on(child, tool);
+    }
+
+    /// Tells the parent about a question, if the session is a sub-agent's.
+    pub(super) fn pass_question_on(&self, session: SessionId, tool: String) {
+        if let Some(parent) = &self.tasks.parent {
+            let _ = parent.send_message(TaskToSession::Asks { session, tool }.into());
+        }
+    }
+
     fn stop_task(&mut self, call: u32) {
         let Some(task) = self.tasks.running.get_mut(&call) else { return };
         task.stopping = true;
@@ -202,6 +219,7 @@ impl SessionActorState {
     ) {
         let message = self.opened_message(&request.opening);
         if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
+            self.tasks.parent = Some(task.parent);
             self.begin_task(myself, task.done).await;
         }
     }
@@ -310,9 +328,13 @@ async fn open_once(task: &NewTask, root: &ActorRef<RootMsg>) -> Result<OpenTask,
     let order = OpenRequest {
         opening: task.opening.clone(),
         passed_fds: passed_fds.map_err(|error| internal(error.to_string()))?,
-        client: task.by,
+        client: task.parent.get_id(),
         reply,
-        task: Some(TaskOrder { header: Box::new(task.header.clone()), done }),
+        task: Some(TaskOrder {
+            header: Box::new(task.header.clone()),
+            parent: task.parent.clone(),
+            done,
+        }),
     };
     let _ = root.send_message(RootMsg::Open(Box::new(order)));
     let opened = opened.await.map_err(|_| internal("the supervisor is ending".to_owned()))?;
