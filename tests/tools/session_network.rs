@@ -173,3 +173,44 @@ fn a_call_with_another_network_does_not_join_and_one_with_the_same_list_does() {
         assert!(!hosts(1).contains("allowed.test"), "{}", hosts(1));
     });
 }
+
+/// Where an ordinary user runs it, a process needs the rights of the network's owner for a web port.
+#[test]
+fn each_call_has_addresses_of_its_own_for_the_hosts_of_its_list() {
+    let desk = Desk::new();
+    let connect = "grep allowed.test /etc/hosts; python3 -c 'import socket; \
+                   socket.create_connection((\"allowed.test\", 443)); print(\"connected\")'";
+    let told = told(
+        &desk,
+        &["--allow-host", "allowed.test"],
+        vec![background("toolu_1", "sleep 60"), bash("toolu_2", connect), bash("toolu_3", connect)],
+    );
+    for text in &told[1..] {
+        assert!(text.contains("127.80.1.1\tallowed.test\nconnected"), "{text}");
+    }
+    let joined = "allow-list (namespace of call 1, shared in this session, through our proxy)";
+    assert_eq!(network(&desk, 2), joined);
+}
+
+#[test]
+fn a_command_with_rights_beyond_the_session_shares_its_network_with_none() {
+    let desk = Desk::new();
+    desk.write("page.txt", "from the server\n");
+    let config = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(config, "[permissions]\nallow = [\"git-admin:*\", \"bash:*\"]\n").unwrap();
+    let input = json!({ "command": SERVE, "background": true, "git_settings": "write" });
+    let told = told(
+        &desk,
+        &[],
+        vec![
+            call("toolu_1", "bash", &input.to_string()),
+            bash("toolu_2", GET),
+            fetch("toolu_3", "http://localhost:8123/page.txt"),
+        ],
+    );
+    assert!(told[0].contains("runs in the background"), "{}", told[0]);
+    assert!(told[1].contains("exit code: 7"), "{}", told[1]);
+    assert!(told[2].contains("it requests rights"), "{}", told[2]);
+    assert_eq!(network(&desk, 2), "off (own namespace)");
+}

@@ -1,8 +1,7 @@
 //! Leaving the host's namespaces. For `launch` only, while the process has one thread.
 
 use crate::error::{CageError, CageStep};
-use crate::network_namespace::NetworkNamespace;
-use crate::privileges;
+use crate::network_namespace::{NetworkNamespace, Ownership};
 use crate::sys;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
@@ -25,21 +24,15 @@ pub(crate) enum UserNs {
 }
 
 /// Gets the right to make namespaces, by a user namespace of our own where this process was not
-/// started as root. If `joined` is set, it enters that network first. The user namespace is made inside
-/// its owner: a bound on processes counts per user namespace.
+/// started as root. A process that joined a network makes one too, inside the network's owner.
 ///
 /// The PID namespace itself is not left here but made for the first process in it: a process that
 /// left its own by `unshare` can make no thread any more (EINVAL), and the runner needs some.
 ///
 /// # Errors
-/// `CageStep::Maps` where the user namespace was made but not set up, `CageStep::Namespaces` where the
-/// network could not be joined: this process must end.
-pub(crate) fn enter_user_ns(joined: Option<&NetworkNamespace>) -> Result<UserNs, CageError> {
-    let privileged = privileges::may_administer();
-    if let Some(joined) = joined {
-        joined.join()?;
-    }
-    if privileged {
+/// `CageStep::Maps` where the user namespace was made but not set up: this process must end.
+pub(crate) fn enter_user_ns(ownership: Ownership) -> Result<UserNs, CageError> {
+    if ownership == Ownership::Host {
         return Ok(UserNs::NotNeeded);
     }
     let (user, group) = (getuid(), getgid());
@@ -82,45 +75,63 @@ pub(crate) fn leave_network_and_ipc(wanted: &Confinement) -> Result<Vec<String>,
     }
 }
 
-/// Addresses of loopback that commands of one network share: each has a block of its own, the one that
-/// made the network the first. A block is free if all of its addresses can be bound.
-pub(crate) fn free_block(wanted: &Confinement) -> u8 {
-    let is_free = |block: &u8| {
-        redirects(&wanted.hosts, *block).iter().all(|redirect| {
-            redirect.ports.iter().all(|port| TcpListener::bind((redirect.address, *port)).is_ok())
-        })
-    };
-    match (wanted.network, wanted.joins) {
-        (Network::Listed, Some(_)) => (0..=u8::MAX).find(is_free).unwrap_or(u8::MAX),
-        (Network::Listed, None) | (Network::Off | Network::On, _) => 0,
+/// The sockets at which a command with an allow-list reaches the proxy, and the names that lead there.
+#[derive(Default)]
+pub(crate) struct ProxyDoors {
+    /// First the one that the command's environment names, then those of `redirects`.
+    pub listeners: Vec<TcpListener>,
+    pub redirects: Vec<LoopbackRedirect>,
+    /// Why there are no redirect sockets.
+    pub refused: Option<io::Error>,
+}
+
+impl ProxyDoors {
+    /// Binds them. They belong to the command's network, so call this inside it and before this process
+    /// locks itself.
+    ///
+    /// # Errors
+    /// `CageStep::Namespaces`: without the first socket nothing could be reached.
+    pub(crate) fn bind(
+        network: Network,
+        redirects: Vec<LoopbackRedirect>,
+    ) -> Result<Self, CageError> {
+        match network {
+            Network::Off | Network::On => return Ok(Self::default()),
+            Network::Listed => {}
+        }
+        let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| {
+            CageError::os(CageStep::Namespaces, "the socket of the allow-list", error)
+        })?;
+        let places =
+            redirects.iter().flat_map(|one| one.ports.iter().map(|port| (one.address, *port)));
+        let more = places.map(TcpListener::bind).collect::<io::Result<Vec<_>>>();
+        let (more, refused) = match more {
+            Ok(more) => (more, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        Ok(Self { listeners: std::iter::once(first).chain(more).collect(), redirects, refused })
     }
 }
 
-/// Binds the sockets at which a command with an allow-list reaches the proxy: first the one that
-/// its environment names, then those of `redirects`. They belong to the command's network, so call
-/// this after `leave_network_and_ipc` and before this process locks itself. A returned error says
-/// why there are no redirect sockets.
+/// Joins the network of an earlier call. Binds the sockets of the proxy while this process has the rights
+/// of the network's owner: web ports need them. Commands in one network have a block of addresses each.
 ///
 /// # Errors
-/// `CageStep::Namespaces`: without the first nothing could be reached.
-pub(crate) fn bind_proxy_listeners(
-    network: Network,
-    redirects: &[LoopbackRedirect],
-) -> Result<(Vec<TcpListener>, Option<io::Error>), CageError> {
-    match network {
-        Network::Off | Network::On => Ok((Vec::new(), None)),
-        Network::Listed => {
-            let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| {
-                CageError::os(CageStep::Namespaces, "the socket of the allow-list", error)
-            })?;
-            let places =
-                redirects.iter().flat_map(|one| one.ports.iter().map(|port| (one.address, *port)));
-            match places.map(TcpListener::bind).collect::<io::Result<Vec<_>>>() {
-                Ok(more) => Ok(([first].into_iter().chain(more).collect(), None)),
-                Err(error) => Ok((vec![first], Some(error))),
-            }
+/// As [`NetworkNamespace::join`] and [`ProxyDoors::bind`].
+pub(crate) fn join(
+    network: &NetworkNamespace,
+    wanted: &Confinement,
+) -> Result<ProxyDoors, CageError> {
+    network.join()?;
+    for block in 0..=u8::MAX {
+        let doors = ProxyDoors::bind(wanted.network, redirects(&wanted.hosts, block))?;
+        match &doors.refused {
+            Some(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Some(_) | None => return Ok(doors),
         }
     }
+    let doors = ProxyDoors::bind(wanted.network, Vec::new())?;
+    Ok(ProxyDoors { refused: Some(io::ErrorKind::AddrInUse.into()), ..doors })
 }
 
 /// The names for the record.

@@ -2,6 +2,7 @@
 //! the process that reads a page of the command's server. Used by `launch` and by those processes.
 
 use crate::error::{CageError, CageStep};
+use crate::privileges;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::prctl;
 use protocol::tool::NamespaceKind;
@@ -68,13 +69,20 @@ impl NetworkNamespace {
     }
 }
 
-/// Which user namespace owns a network namespace.
+/// Which user namespace owns the network namespaces that this process makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ownership {
     /// One that the command's runner made.
     Own,
     /// The host's, by root's rights.
     Host,
+}
+
+impl Ownership {
+    /// That of this process, before it joins or makes any.
+    pub(crate) fn present() -> Self {
+        if privileges::may_administer() { Self::Host } else { Self::Own }
+    }
 }
 
 /// What an earlier cage of the session passes on to the next.

@@ -246,9 +246,13 @@ impl EventHooks {
     /// The call with the arguments that a hook gave it.
     fn rewritten(&mut self, run: &HookRun, answer: &Result<HookAnswer, String>) -> Option<Call> {
         let input = answer.as_ref().ok()?.updated_input.as_ref()?;
-        let of = self.calls.iter_mut().find(|of| Some(of.call.id.number) == run.about.call)?;
+        let number = run.about.call.filter(|_| run.event() == Some(HookEvent::PreToolUse));
+        let of = self.calls.iter_mut().find(|of| Some(of.call.id.number) == number)?;
+        if of.result.is_some() || run.about.file.is_some() {
+            return None;
+        }
         of.call.input.clone_from(input);
-        of.result.is_none().then(|| of.call.clone())
+        Some(of.call.clone())
     }
 
     /// The model's id of a call with a result.

@@ -459,7 +459,9 @@ impl CallState {
                 let call = self.args.facts.call.id.clone();
                 let slow = move || CallToSession::Slow(call).into();
                 let timer = self.args.session.send_after(Duration::from_millis(after), slow);
-                self.timers.slow = Some(timer);
+                if let Some(earlier) = self.timers.slow.replace(timer) {
+                    earlier.abort();
+                }
             }
             (
                 JobRequest::Foreground

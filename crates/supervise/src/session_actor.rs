@@ -297,6 +297,7 @@ impl SessionActorState {
             CallToSession::Asked(question) => self.on_question(question),
             CallToSession::Slow(call) => self.on_slow(&call),
             CallToSession::Detached(detached) => self.on_detached(myself, detached).await,
+            CallToSession::NetworkMoved { call, network } => self.on_network_moved(call, network),
             CallToSession::AskOtherCall { request, from } => self.on_job_request(request, from),
             CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
         }

@@ -2,6 +2,7 @@
 //! that they reach its servers. Made by the call that goes on in the background, kept by the session, and
 //! joined by later calls. It lives as long as any of them.
 
+use crate::call::CallFacts;
 use crate::worker::process::WorkerProcess;
 use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use protocol::hosts::HostRule;
@@ -22,13 +23,18 @@ pub(crate) struct SessionNetwork {
 }
 
 impl SessionNetwork {
-    /// The network of this call, unless it has the host's or joined another.
+    /// The network of this call, unless it has the host's or joined another, or the call has rights that
+    /// the session does not have: its servers could act with them for calls that nobody judged so.
     pub(crate) fn of(
-        call: u32,
+        facts: &CallFacts,
         confinement: &Confinement,
         namespace: NetworkNamespace,
     ) -> Option<Self> {
         namespace.descriptors().next()?;
+        if confinement.profile != Profile::Command || !facts.extra_rights.is_empty() {
+            return None;
+        }
+        let call = facts.call.id.number;
         let (network, hosts) = (confinement.network, confinement.hosts.clone());
         Some(Self { call, network, hosts, namespace })
     }

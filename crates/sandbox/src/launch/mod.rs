@@ -21,7 +21,7 @@ use crate::guarantees::TreeEndedBy;
 use crate::landlock::ruleset;
 use crate::lock::effective_network;
 use crate::namespaces::{self, UserNs};
-use crate::network_namespace::Inherited;
+use crate::network_namespace::{Inherited, Ownership};
 use crate::policy::{self, ConfinementPolicy, ExecRule};
 use crate::privileges::NprocScope;
 use crate::process_tree::Containment;
@@ -43,19 +43,26 @@ fn prepare(
 ) -> Result<(Cage, Enforced), CageError> {
     grants::check_private_dirs(wanted)?;
     let Inherited { overlays, network } = inherited;
+    let ownership = Ownership::present();
+    let joined = wanted.joins.map(|_| namespaces::join(&network, wanted)).transpose()?;
     match wanted.highest_tier {
-        Tier::A => match namespaces::enter_user_ns(wanted.joins.map(|_| &network))? {
+        Tier::A => match namespaces::enter_user_ns(ownership)? {
+            UserNs::Refused(errno) if joined.is_some() => Err(CageError::os(
+                CageStep::Namespaces,
+                "a user namespace in another call's",
+                errno,
+            )
+            .hint("end the commands that run in the background, and try again")),
             UserNs::Refused(errno) => {
                 refuse_allow_list(wanted, &format!("this host refuses them ({errno})"))?;
                 refuse_lower_tier(wanted, errno)?;
-                let wanted = &Confinement { joins: None, ..wanted.clone() };
                 let (cage, mut enforced) = tier_b(wanted, policy, abi)?;
                 let limit = format!("Namespaces were refused ({errno}), so tier B holds.");
                 enforced.limits.insert(0, limit);
                 Ok((cage, enforced))
             }
             left @ (UserNs::NotNeeded | UserNs::Entered) => {
-                tier_a(wanted, (policy, overlays), abi, left)
+                tier_a(wanted, (policy, overlays, joined), abi, left)
             }
         },
         Tier::B | Tier::C => {

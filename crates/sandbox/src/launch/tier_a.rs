@@ -16,7 +16,7 @@ use crate::landlock::nested_rules::NestedRules;
 use crate::lock::tcp;
 use crate::mounts::MountPlan as RootPlan;
 use crate::mounts::hosts_file;
-use crate::namespaces::{self, UserNs};
+use crate::namespaces::{self, ProxyDoors, UserNs};
 use crate::network_namespace::{NetworkNamespace, Ownership};
 use crate::notify::{LockedGitConfigs, ProtectedWatch};
 use crate::policy::{ConfinementPolicy, FreshMount};
@@ -34,7 +34,7 @@ use std::os::fd::OwnedFd;
 /// Namespaces around Landlock and seccomp, in a root built by allow.
 pub(super) fn tier_a(
     wanted: &Confinement,
-    (policy, mounted): (&ConfinementPolicy, Option<OwnedFd>),
+    (policy, mounted, joined): (&ConfinementPolicy, Option<OwnedFd>, Option<ProxyDoors>),
     abi: u32,
     left: UserNs,
 ) -> Result<(Cage, Enforced), CageError> {
@@ -46,7 +46,11 @@ pub(super) fn tier_a(
     let held = LockedGitConfigs::lock(&grants.protection.git_configs)?;
     let watched = ProtectedWatch::of(&grants.protection.paths);
     let protects = !grants.protection.paths.is_empty();
-    let mut redirects = redirects(&wanted.hosts, namespaces::free_block(wanted));
+    let of_joined = joined.as_ref().map(|doors| match doors.refused {
+        Some(_) => Vec::new(),
+        None => doors.redirects.clone(),
+    });
+    let mut redirects = of_joined.unwrap_or_else(|| redirects(&wanted.hosts, 0));
     let hosts = hosts_file::text_with(&redirects);
     if hosts.is_none() {
         redirects.clear();
@@ -60,8 +64,8 @@ pub(super) fn tier_a(
     // Meanwhile, on another processor, the root is built.
     let mut losses = namespaces::leave_network_and_ipc(wanted)?;
     let network = own_network(wanted, left)?;
-    let (doors, refused) = namespaces::bind_proxy_listeners(wanted.network, &redirects)?;
-    beside.extend(refused.map(|error| guarantees::no_redirects(&error)));
+    let doors = joined.map_or_else(|| ProxyDoors::bind(wanted.network, redirects), Ok)?;
+    beside.extend(doors.refused.as_ref().map(guarantees::no_redirects));
     // Their fresh namesakes are granted instead. The host's /proc stays in the rules, for the
     // listener: the command cannot reach it.
     let is_own =
@@ -119,7 +123,7 @@ pub(super) fn tier_a(
     // The listener is who watches.
     let unseen = unseen.or_else(|| cage.listener.is_none().then_some(Errno::ENOSYS));
     beside.extend(protects.then(|| guarantees::replaced_names(unseen)));
-    cage.proxy_listeners = doors;
+    cage.proxy_listeners = doors.listeners;
     (cage.readable, cage.own_network) = (readable, network);
     cage.overlays = CageOverlays { paths: overlays, mounts: mounted };
     cage.renewal = CageRenewal::new(opened, grants.search, grants.protection, held);

@@ -83,8 +83,14 @@ impl ReadUntil {
 impl CallState {
     /// The runner lets the command go on without the conversation's wait.
     pub(super) fn on_in_background(&mut self, myself: &ActorRef<CallMsg>) {
+        let made = std::mem::take(&mut self.job.namespace);
+        let made = SessionNetwork::of(&self.args.facts, &self.args.confinement, made).map(Arc::new);
+        let network = self.args.network.clone().or(made);
         if std::mem::replace(&mut self.job.detached, true) {
-            // Its runner lost the cage, and this is the next one.
+            // Its runner lost the cage, and this is the next one, with a network of its own.
+            let call = self.args.facts.call.id.number;
+            let moved = CallToSession::NetworkMoved { call, network };
+            let _ = self.args.session.send_message(moved.into());
             return;
         }
         let overdue = myself.send_after(OVERDUE, || CallMsg::Input(CallInput::Overdue));
@@ -101,9 +107,6 @@ impl CallState {
         let text = tools::command_output(self.job.output.take(), line, max).text;
         let (rights, cage) =
             (self.args.facts.extra_rights.clone(), self.args.facts.confinement.clone());
-        let made = std::mem::take(&mut self.job.namespace);
-        let made = SessionNetwork::of(number, &self.args.confinement, made).map(Arc::new);
-        let network = self.args.network.clone().or(made);
         let detached = DetachedCall { call, text, rights, cage, network };
         let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
     }

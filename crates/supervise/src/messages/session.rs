@@ -65,6 +65,8 @@ pub(crate) enum CallToSession {
     Slow(CallId),
     /// The command of a call goes on in the background.
     Detached(DetachedCall),
+    /// A command in the background is in this network now: its runner was started again.
+    NetworkMoved { call: u32, network: Option<Arc<SessionNetwork>> },
     /// A request about a background command, from the call that makes it.
     AskOtherCall { request: JobRequest, from: ActorRef<CallMsg> },
     /// The call has ended.

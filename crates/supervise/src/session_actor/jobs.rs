@@ -11,11 +11,11 @@ use crate::worker::actor::WorkerMsg;
 use journal::JournalRecord;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::ClientEvent;
-use protocol::confinement::Confinement;
+use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
 use protocol::judgement::ExtraRight;
 use protocol::session::ToSession;
-use protocol::web::WebAddress;
+use protocol::web::{PrivateNetworks, WebAddress};
 use ractor::{ActorRef, ActorStatus};
 use std::sync::Arc;
 use tools::JobRequest;
@@ -116,9 +116,23 @@ impl SessionActorState {
         self.networks().find(|network| network.takes(wanted)).cloned()
     }
 
-    /// The network of the commands in the background, if this page is one of their servers'.
+    /// The network of the commands in the background, if this page is one of their servers'. A network
+    /// with a proxy leads further, and so is none. A page of this machine that the person named stays one.
     pub(super) fn network_of_page(&self, page: &WebAddress) -> Option<Arc<SessionNetwork>> {
-        self.networks().next().filter(|_| page.is_loopback()).cloned()
+        let session = &self.spec.confinement;
+        let is_persons = self.spec.config.web.private == PrivateNetworks::Reached
+            && approval::is_host_named(&self.spec.rules.rules, page);
+        if !page.is_loopback() || is_persons || session.network != Network::Off {
+            return None;
+        }
+        self.network_for(&Confinement { profile: Profile::Command, ..session.clone() })
+    }
+
+    /// The runner of a command in the background was started again.
+    pub(super) fn on_network_moved(&mut self, call: u32, network: Option<Arc<SessionNetwork>>) {
+        if let Some(job) = self.calls.background.get_mut(&call) {
+            job.network = network;
+        }
     }
 
     /// The network that a confinement joins.

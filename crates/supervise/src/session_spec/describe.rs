@@ -29,6 +29,12 @@ impl SessionSpec {
     ) -> String {
         let described = describe_confinement(confinement);
         match (page, self.ineffective_denials(confinement)) {
+            (Some(page), _) if confinement.joins.is_some() => {
+                let site = page.site();
+                format!(
+                    "writes nothing; network: off, to request pages of {site}, a server of this session"
+                )
+            }
             (Some(page), _) if confinement.level != Level::Uncaged => {
                 format!("writes nothing; network: on, to request pages of {} only", page.site())
             }
