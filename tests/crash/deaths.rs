@@ -745,3 +745,36 @@ fn the_conversation_dies_before_the_one_who_opened_the_session_attaches() {
     assert!(!ends().contains("interrupted"), "{}", ends());
     assert_eq!(desk.read("effects"), "ran\n");
 }
+
+#[test]
+fn an_image_is_sent_again_the_same_after_a_death() {
+    for victim in ["agentd-session", "agentd-supervisor"] {
+        let desk = Desk::new();
+        let picture = image::RgbImage::from_fn(64, 48, |x, y| image::Rgb([x as u8, y as u8, 7]));
+        picture.save(desk.project().join("shot.png")).unwrap();
+        let file = desk.project().join("shot.png");
+        let (ended, server) = run_with(
+            &desk,
+            move |request, agentd| {
+                if request == 2 {
+                    // Only the journal has it from here on.
+                    let _ = std::fs::remove_file(&file);
+                    match victim {
+                        "agentd-supervisor" => kill_now(child_of(agentd, victim).unwrap()),
+                        _ => kill_now(worker(agentd, victim)),
+                    }
+                }
+            },
+            |request| match request {
+                1 => Answer::says([call("toolu_1", "read", r#"{"path":"shot.png"}"#)]),
+                _ => Answer::text("Done."),
+            },
+        );
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+        let requests = server.requests();
+        assert!(requests.len() > 2, "{victim}: asked again");
+        let last = &requests.last().unwrap().body["messages"];
+        assert_eq!(requests[1].body["messages"], *last, "{victim}");
+        assert_eq!(last[2]["content"][0]["content"][1]["type"], "image", "{victim}");
+    }
+}
