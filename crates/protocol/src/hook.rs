@@ -113,10 +113,11 @@ impl HookEvent {
             | Self::UserPromptSubmit
             | Self::SessionStart
             | Self::Stop => HookSupport::Runs,
-            Self::SubagentStop => HookSupport::Never("agentd has no sub-agents"),
-            Self::PermissionRequest | Self::SessionEnd | Self::PreCompact | Self::Notification => {
-                HookSupport::Never("agentd does not run hooks of this event")
-            }
+            Self::PermissionRequest
+            | Self::SessionEnd
+            | Self::SubagentStop
+            | Self::PreCompact
+            | Self::Notification => HookSupport::Never("agentd does not run hooks of this event"),
         }
     }
 

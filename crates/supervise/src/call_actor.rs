@@ -35,7 +35,6 @@ use state::{Audited, BeforeGo, CallTimers, ExpectedFd, RunnerPhase};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tools::JobRequest;
 
 /// A runner ends a command at the command's time limit, at most ten minutes. A call that has not
 /// ended after this time is killed.
@@ -450,27 +449,7 @@ impl CallState {
             false => OVERDUE,
         };
         self.timers.overdue = Some(myself.send_after(time, overdue));
-        match (&self.args.facts.job, self.args.background_after_ms) {
-            (JobRequest::Background, _) => {
-                let detach = || CallMsg::Input(CallInput::Detach);
-                self.timers.others.push(myself.send_after(job::AT_ONCE, detach));
-            }
-            (JobRequest::Foreground, after @ 1..) => {
-                let call = self.args.facts.call.id.clone();
-                let slow = move || CallToSession::Slow(call).into();
-                let timer = self.args.session.send_after(Duration::from_millis(after), slow);
-                if let Some(earlier) = self.timers.slow.replace(timer) {
-                    earlier.abort();
-                }
-            }
-            (
-                JobRequest::Foreground
-                | JobRequest::Output { .. }
-                | JobRequest::Input { .. }
-                | JobRequest::Stop { .. },
-                _,
-            ) => {}
-        }
+        self.start_background_timer(myself);
         Ok(())
     }
 

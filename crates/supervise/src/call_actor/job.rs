@@ -23,7 +23,7 @@ const PATTERN_BYTES: usize = 256 * 1024;
 
 /// A command that ends within this time gives its result at once, although it was to run in the
 /// background: most of those are servers that could not start.
-pub(super) const AT_ONCE: Duration = Duration::from_secs(1);
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long a call waits for the command to read its input.
 const INPUT: Duration = Duration::from_secs(5);
 /// A runner ends a command in the background after [`BACKGROUND_MS`]. A call that has not ended then is
@@ -81,6 +81,31 @@ impl ReadUntil {
 }
 
 impl CallState {
+    /// Starts the time after which the conversation goes on while the command runs, if there is one.
+    pub(super) fn start_background_timer(&mut self, myself: &ActorRef<CallMsg>) {
+        match (&self.args.facts.job, self.args.background_after_ms) {
+            (JobRequest::Background, _) => {
+                let detach = || CallMsg::Input(CallInput::Detach);
+                self.timers.others.push(myself.send_after(AT_ONCE, detach));
+            }
+            (JobRequest::Foreground, after @ 1..) => {
+                let call = self.args.facts.call.id.clone();
+                let slow = move || CallToSession::Slow(call).into();
+                let timer = self.args.session.send_after(Duration::from_millis(after), slow);
+                if let Some(earlier) = self.timers.slow.replace(timer) {
+                    earlier.abort();
+                }
+            }
+            (
+                JobRequest::Foreground
+                | JobRequest::Output { .. }
+                | JobRequest::Input { .. }
+                | JobRequest::Stop { .. },
+                _,
+            ) => {}
+        }
+    }
+
     /// The runner lets the command go on without the conversation's wait.
     pub(super) fn on_in_background(&mut self, myself: &ActorRef<CallMsg>) {
         let made = std::mem::take(&mut self.job.namespace);
