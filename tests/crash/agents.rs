@@ -27,7 +27,13 @@ fn child(session: &SessionId) -> SessionId {
 
 /// A parent whose only call is a sub-agent, which runs this command and then answers.
 fn server(command: &str) -> Server {
-    let task = json!({"description": "a part", "prompt": "THE PART"}).to_string();
+    server_of("general", command)
+}
+
+/// The same with a sub-agent of this kind.
+fn server_of(agent: &str, command: &str) -> Server {
+    let task = json!({"description": "a part", "prompt": "THE PART", "subagent_type": agent});
+    let task = task.to_string();
     let command = json!({ "command": command }).to_string();
     Server::answering(move |_, body| {
         let of_child = body["messages"][0]["content"].to_string().contains("THE PART");
@@ -146,6 +152,37 @@ fn a_turn_that_does_not_go_on_has_the_work_so_far() {
     wire.turn_ends();
     assert!(told(&server).contains("The sub-agent did not finish"), "{}", told(&server));
     assert!(told(&server).contains(&child(&session).0));
+    assert_eq!((count(&desk, &session, "RESULT"), count(&desk, &session, "SPENT")), (1, 1));
+}
+
+#[test]
+fn work_that_ended_while_its_parent_was_away_is_the_result_though_its_file_is_gone() {
+    let desk = Desk::new();
+    let file = desk.write(".claude/agents/helper.md", "---\ndescription: Helps.\n---\nHelp.\n");
+    let server = server_of("helper", "echo x >> ran; sleep 7303");
+    let daemon = desk.daemon();
+    let (wire, session) = opened(&desk, &server);
+    let child = child(&session);
+    until("the command of the sub-agent", || desk.project().join("ran").exists());
+    send(daemon.pid, Signal::SIGKILL);
+    until("it ends with the supervisor", || !runs("sleep 7303"));
+    drop((wire, daemon));
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&server);
+    opening.mode = Some(PermissionMode::Auto);
+    opening.start = SessionStart::Resume { session: child.clone(), open_turn: OpenTurn::GoesOn };
+    let alone = wire.open(&opening);
+    wire.turn_ends();
+    wire.say(FromClient::End { session: alone, ending: SessionEnding::Stop });
+    wire.until("its end", |word| matches!(word, ToClient::Done).then_some(()));
+    std::fs::remove_file(file).unwrap();
+    opening.start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::GoesOn };
+    let session = wire.open(&opening);
+    wire.turn_ends();
+    let told = told(&server);
+    assert_eq!(told.matches("The part is done.").count(), 1, "{told}");
+    assert_eq!(desk.read("ran"), "x\n", "its work is not done again");
     assert_eq!((count(&desk, &session, "RESULT"), count(&desk, &session, "SPENT")), (1, 1));
 }
 

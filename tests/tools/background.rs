@@ -266,6 +266,36 @@ fn what_is_typed_into_a_shell_in_the_background_is_judged_like_a_command() {
 }
 
 #[test]
+fn files_are_not_put_back_while_a_command_in_the_background_may_write_them() {
+    let desk = Desk::new();
+    let write = json!({"path": "a.txt", "content": "two\n"}).to_string();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "write", &write)]),
+        Answer::says([bash("toolu_2", "echo up; sleep 7155")]),
+        Answer::text("It runs."),
+        Answer::says([about("toolu_3", "bash_stop", json!({"call": 2}))]),
+        Answer::text("Ended."),
+    ]);
+    let _daemon = desk.daemon();
+    let (mut wire, session) = session(&desk, &server);
+    wire.prompt(&session, "work");
+    wire.turn_ends();
+    wire.prompt(&session, ":undo");
+    let refused = wire.event("the refusal", |event| match event {
+        ClientEvent::CallEnded { call, result, .. } if call.number == 3 => Some(result.clone()),
+        _ => None,
+    });
+    assert!(refused.text.contains("commands run in the background: call 2"), "{}", refused.text);
+    wire.turn_ends();
+    assert_eq!(desk.read("a.txt"), "two\n");
+    wire.prompt(&session, "end it");
+    wire.turn_ends();
+    wire.prompt(&session, ":undo");
+    wire.turn_ends();
+    assert!(!desk.project().join("a.txt").exists(), "the control: it is put back afterwards");
+}
+
+#[test]
 fn eight_run_at_once_and_no_more() {
     let desk = Desk::new();
     let mut answers: Vec<_> =

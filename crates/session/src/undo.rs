@@ -95,6 +95,8 @@ struct UndoableChange {
     copies: CopyBeforeChange,
     /// An undoing could not take it back: the next one goes past it.
     tried: bool,
+    /// The store cannot put it back, now or later: only a rewind, which needs it, names it again.
+    lost: bool,
     /// Files that were taken back one by one, as the person named them.
     restored: Vec<String>,
 }
@@ -128,7 +130,8 @@ impl UndoableChanges {
                 self.undoing = request.is_some().then(UnreportedUndo::default);
                 // Position in the list; after the oldest change it starts again, since the obstacle
                 // may be gone.
-                if request == Some(UndoRequest::Turn) && self.done.iter().all(|change| change.tried)
+                if request == Some(UndoRequest::Turn)
+                    && self.done.iter().all(|change| change.tried || change.lost)
                 {
                     self.done.iter_mut().for_each(|change| change.tried = false);
                 }
@@ -205,16 +208,19 @@ impl UndoableChanges {
         if changed {
             let turn = self.turn;
             let (call, restored) = (id.number, Vec::new());
-            self.done.push(UndoableChange { turn, call, tool, copies, tried: false, restored });
+            let (tried, lost) = (false, false);
+            self.done.push(UndoableChange { turn, call, tool, copies, tried, lost, restored });
         }
     }
 
     /// An undoing's call for this change has ended.
     fn tried(&mut self, back: u32, result: &ToolResult) {
-        if !result.is_error || has_nothing(result) {
+        let of_it = self.done.iter_mut().filter(|change| change.call == back);
+        if !result.is_error || result.code.as_deref() == Some(NO_CHANGE) {
             self.done.retain(|change| change.call != back);
+        } else if has_nothing(result) {
+            of_it.for_each(|change| change.lost = true);
         } else if will_not(result) {
-            let of_it = self.done.iter_mut().filter(|change| change.call == back);
             of_it.for_each(|change| change.tried = true);
         }
     }

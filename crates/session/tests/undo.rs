@@ -381,3 +381,20 @@ fn a_rewind_takes_back_every_change_since_a_call_and_is_done_only_as_a_whole() {
     }
     assert_eq!(restores(&talk.prompt(":undo")), Some((10, "{\"id\":1}".into())), "the control");
 }
+
+#[test]
+fn a_rewind_that_cannot_be_whole_says_so_each_time_and_undo_goes_past_it() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write"]);
+    turn(&mut talk, 2, &["edit", "bash"]);
+    for number in [4, 5] {
+        let words = talk.prompt(":rewind files 2");
+        assert_eq!(restores(&words), Some((number, "{\"id\":3}".into())));
+        let words = ends(&mut talk, number, failed("not_covered", "its copies are gone"));
+        let said = told(&words);
+        assert!(said.contains("Not undone: bash (call 3): its copies are gone."), "{said}");
+        assert!(said.contains("Left as it is, since it came before: edit (call 2)."), "{said}");
+        assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted), "also the second time");
+    }
+    assert_eq!(restores(&talk.prompt(":undo")), Some((6, "{\"id\":2}".into())));
+}

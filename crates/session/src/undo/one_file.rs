@@ -68,7 +68,7 @@ impl UndoableChanges {
     /// all.
     fn range(&self, path: &str, changes: FileChanges, below: u32) -> Option<FileRange> {
         let is_left = |change: &&UndoableChange| {
-            change.turn < below && change.restored.iter().all(|it| it != path)
+            !change.lost && change.turn < below && change.restored.iter().all(|it| it != path)
         };
         let left = || self.done.iter().filter(is_left);
         let newest = left().next_back()?;

@@ -1,7 +1,7 @@
 //! `:undo`: the changes of the newest turn that changed files, newest first, each by one call of
 //! `undo_restore`. For `undo` only. Pure.
 
-use super::{UndoableChange, UndoableChanges, Undoing, has_nothing, name};
+use super::{NO_CHANGE, UndoableChange, UndoableChanges, Undoing, has_nothing, name};
 use crate::{Outputs, Session, SessionPhase};
 use protocol::call::ToolResult;
 use protocol::ids::CallId;
@@ -106,7 +106,7 @@ impl TurnUndo {
 impl UndoableChanges {
     /// Those of the newest turn that has any still to be tried, the oldest first.
     fn newest(&self) -> Vec<UndoableChange> {
-        let untried = || self.done.iter().filter(|change| !change.tried);
+        let untried = || self.done.iter().filter(|change| !change.tried && !change.lost);
         let turn = untried().next_back().map(|change| change.turn);
         untried().filter(|change| Some(change.turn) == turn).cloned().collect()
     }
@@ -179,7 +179,12 @@ impl Session {
             true if change.was_none(&result) => undoing.passed.push(change),
             true => undoing.failed.push((change, result.summary.clone())),
         }
-        if result.is_error && !has_nothing(&result) && undoing.course == UndoProgress::On {
+        // A rewind needs each change; `:undo` goes past one of which nothing is kept.
+        let goes_past = match undoing.reach {
+            UndoReach::OneTurn => has_nothing(&result),
+            UndoReach::Since => result.code.as_deref() == Some(NO_CHANGE),
+        };
+        if result.is_error && !goes_past && undoing.course == UndoProgress::On {
             undoing.course = UndoProgress::Stuck;
         }
         self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });

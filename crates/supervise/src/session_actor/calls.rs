@@ -165,7 +165,8 @@ impl SessionActorState {
             (Executor::Runner, _) => {}
         }
         self.check_job(&call.tool, &found.job)?;
-        self.check_task(&found)?;
+        self.check_restore(found.spec.name)?;
+        self.check_task(call.id.number, &found)?;
         let configured = match found.spec.caller {
             Caller::Model => {
                 self.spec

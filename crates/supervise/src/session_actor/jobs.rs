@@ -57,6 +57,18 @@ impl SessionActorState {
         self.calls.running.keys().filter(|call| !background.contains_key(&call.number))
     }
 
+    /// Files are not put back while a command in the background may write them, or while its own changes are
+    /// not on the list yet.
+    pub(super) fn check_restore(&self, tool: &str) -> Result<(), ToolResult> {
+        let running: Vec<_> = self.calls.background.keys().map(u32::to_string).collect();
+        if tool != "undo_restore" || running.is_empty() {
+            return Ok(());
+        }
+        let text = format!("commands run in the background: call {}", running.join(", "));
+        let hint = "End them with bash_stop, or wait, and undo then.";
+        Err(ToolResult::error(Outcome::Invalid, "command_runs", tool, &text, hint))
+    }
+
     /// Checks a call's relation to background commands before it is judged.
     pub(super) fn check_job(&self, tool: &str, job: &JobRequest) -> Result<(), ToolResult> {
         let invalid = |text: String| {

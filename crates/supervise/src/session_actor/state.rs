@@ -11,7 +11,7 @@ use crate::project_caches::CacheLease;
 use crate::route::Router;
 use crate::session_lock::SessionLock;
 use crate::session_network::SessionNetwork;
-use crate::session_spec::SessionSpec;
+use crate::session_spec::{SessionSpec, TaskShare};
 use crate::task_outcome::TaskOutcome;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
@@ -221,6 +221,8 @@ pub(super) struct SessionTasks {
 /// A sub-agent that works for a call.
 pub(super) struct RunningTask {
     pub(super) agent: String,
+    /// Its part of the budget, until its use is counted.
+    pub(super) share: TaskShare,
     /// Once it is open.
     pub(super) session: Option<ActorRef<SessionMsg>>,
     /// The call was cancelled.

@@ -41,8 +41,12 @@ struct NewTask {
 
 impl SessionActorState {
     /// Checks the work of a sub-agent before the call is judged.
-    pub(super) fn check_task(&self, found: &InterpretedCall) -> Result<(), ToolResult> {
+    pub(super) fn check_task(&self, call: u32, found: &InterpretedCall) -> Result<(), ToolResult> {
         let Some(request) = &found.task else { return Ok(()) };
+        if self.child_directory(call).is_some_and(|directory| directory.is_dir()) {
+            // It was begun before a crash.
+            return Ok(());
+        }
         let agents = self.spec.agents();
         if agents.agents.is_empty() {
             let text = "this session starts no sub-agents: the limit agents.depth is reached";
@@ -68,10 +72,14 @@ impl SessionActorState {
         }
     }
 
+    /// Starts it; the other answer is the result of a call that needs no start, or cannot.
     async fn start_task(&mut self, call: u32, request: &TaskRequest) -> Result<(), ToolResult> {
         let refused = |code: &str, text: String| {
             ToolResult::error(Outcome::Failed, code, "task", &text, "Do the work yourself.")
         };
+        if let Some(result) = self.finished(call, request).await {
+            return Err(result);
+        }
         let most = self.spec.config.budget.agents.at_once;
         let running = u32::try_from(self.tasks.running.len()).unwrap_or(u32::MAX);
         if running >= most {
@@ -101,7 +109,7 @@ impl SessionActorState {
             parent: self.own.clone(),
             max_chars: self.spec.config.tools.max_result_chars,
         };
-        let running = RunningTask { agent: agent.name, session: None, stopping: false };
+        let running = RunningTask { agent: agent.name, share, session: None, stopping: false };
         self.tasks.running.insert(call, running);
         tokio::spawn(run(task, self.root.clone(), self.own.clone()));
         Ok(())
@@ -128,20 +136,27 @@ impl SessionActorState {
             return Ok(TaskShare { calls: None, cost: None });
         }
         let used = outcome_of(self.journal.directory.clone()).await?.used;
-        let part = u64::from(possible.max(1));
-        let calls = bounds.calls.map(|most| most.saturating_sub(used.calls) / possible.max(1));
-        if calls == Some(0) {
-            return Err("the tool calls of this session are used up".to_owned());
-        }
-        let cost = match (bounds.cost, used.cost) {
-            (None, _) => None,
-            (Some(_), None) => return Err("the cost of this session is not known".to_owned()),
-            (Some(most), Some(spent)) => Some(most.saturating_sub(spent) / part),
-        };
-        match cost {
-            Some(0) => Err("the session has reached the limit of its cost".to_owned()),
-            cost => Ok(TaskShare { calls, cost }),
-        }
+        let given: Vec<_> = self.tasks.running.values().map(|task| task.share).collect();
+        TaskShare::of(bounds, used, &given, possible).map_err(str::to_owned)
+    }
+
+    fn child_directory(&self, call: u32) -> Option<PathBuf> {
+        let child = session_of(&self.spec.id, call);
+        self.journal.directory.parent().map(|sessions| sessions.join(child.0))
+    }
+
+    /// The result of a sub-agent that has finished its work for this call before, in another run of this
+    /// session. What changed since, as its file, does not matter any more.
+    async fn finished(&mut self, call: u32, request: &TaskRequest) -> Option<ToolResult> {
+        let child = session_of(&self.spec.id, call);
+        let place = self.child_directory(call)?;
+        let outcome = outcome_of(place).await.ok().filter(|outcome| outcome.end.is_some())?;
+        let agent = request.agent.clone().unwrap_or_else(|| "general".to_owned());
+        let result = outcome.result(&agent, &child.0, self.spec.config.tools.max_result_chars);
+        let share = TaskShare { calls: None, cost: None };
+        let task = RunningTask { agent, share, session: None, stopping: false };
+        self.tasks.running.insert(call, task);
+        Some(result)
     }
 
     fn on_task_opened(&mut self, call: u32, session: ActorRef<SessionMsg>) {

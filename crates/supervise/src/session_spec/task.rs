@@ -14,7 +14,7 @@ use protocol::client::{RequestFailure, SessionRequest, SettingChange, Unsandboxe
 use protocol::confinement::{Confinement, FilePath, Network};
 use protocol::ids::SessionId;
 use protocol::judgement::{EXIT_PLAN, PermissionMode, Rule, RuleEffect, RuleSet};
-use protocol::session::{OfferedTool, SessionSetup};
+use protocol::session::{OfferedTool, SessionBounds, SessionSetup, TaskUse};
 use std::path::PathBuf;
 use tools::TaskRequest;
 
@@ -30,12 +30,41 @@ pub(crate) fn session_of(parent: &SessionId, call: u32) -> SessionId {
 }
 
 /// The bounds of a sub-agent that come from its parent's budget.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TaskShare {
     /// Most calls.
     pub(crate) calls: Option<u32>,
     /// Most cost, in millionths of a US dollar.
     pub(crate) cost: Option<u64>,
+}
+
+impl TaskShare {
+    /// The part that one of so many possible sub-agents gets of what is neither used nor given to one that
+    /// works.
+    pub(crate) fn of(
+        bounds: SessionBounds,
+        used: TaskUse,
+        given: &[Self],
+        possible: u32,
+    ) -> Result<Self, &'static str> {
+        let calls_given: u32 = given.iter().filter_map(|share| share.calls).sum();
+        let cost_given: u64 = given.iter().filter_map(|share| share.cost).sum();
+        let left = |most: u32| most.saturating_sub(used.calls).saturating_sub(calls_given);
+        let calls = bounds.calls.map(|most| left(most) / possible.max(1));
+        if calls == Some(0) {
+            return Err("the tool calls of this session are used up");
+        }
+        let left = |most: u64, spent| most.saturating_sub(spent).saturating_sub(cost_given);
+        let cost = match (bounds.cost, used.cost) {
+            (None, _) => None,
+            (Some(_), None) => return Err("the cost of this session is not known"),
+            (Some(most), Some(spent)) => Some(left(most, spent) / u64::from(possible.max(1))),
+        };
+        match cost {
+            Some(0) => Err("the session has reached the limit of its cost"),
+            cost => Ok(Self { calls, cost }),
+        }
+    }
 }
 
 /// Reads the sub-agents of a session.
@@ -187,8 +216,8 @@ impl SessionSpec {
                 RequestFailure::Usage,
                 format!(
                     "this is the session of a sub-agent, whose rights only become fewer than those of its \
-                     parent. Work on in session {}, or in a copy: `agentd fork {}`",
-                    task.session, self.id
+                     parent. Work on in session {}",
+                    task.session
                 ),
             )),
         }
@@ -255,4 +284,39 @@ impl SessionSpec {
 pub(super) fn places(confinement: &Confinement, config: Option<PathBuf>) -> PromptPlaces {
     let Confinement { project, home, .. } = confinement;
     PromptPlaces { project: project.to_path(), home: home.as_ref().map(FilePath::to_path), config }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_parts_of_several_sub_agents_are_never_more_than_what_is_left() {
+        let used = TaskUse { calls: 3, cost: Some(2_000_000) };
+        let bounds = SessionBounds {
+            calls: Some(43),
+            cost: Some(12_000_000),
+            tasks: 4,
+            used: TaskUse { calls: 0, cost: Some(0) },
+        };
+        let mut given = Vec::new();
+        for possible in [4, 3, 2, 1] {
+            given.push(TaskShare::of(bounds, used, &given, possible).unwrap());
+        }
+        let each = TaskShare { calls: Some(10), cost: Some(2_500_000) };
+        assert_eq!(given, [each; 4]);
+        assert_eq!(
+            TaskShare::of(bounds, used, &given, 1),
+            Err("the tool calls of this session are used up")
+        );
+        let unknown = TaskUse { cost: None, ..used };
+        assert_eq!(
+            TaskShare::of(bounds, unknown, &[], 4),
+            Err("the cost of this session is not known")
+        );
+        let unbounded = SessionBounds { calls: None, cost: None, ..bounds };
+        let all = TaskShare { calls: None, cost: None };
+        assert_eq!(TaskShare::of(unbounded, unknown, &[], 4), Ok(all));
+    }
 }

@@ -9,6 +9,7 @@ use crate::files::target_path::TargetPath;
 use crate::tool_context::ToolContext;
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
+use image::metadata::Orientation;
 use image::{
     DynamicImage, ImageDecoder, ImageEncoder, ImageError, ImageFormat, ImageReader, Limits,
 };
@@ -108,7 +109,13 @@ pub(crate) fn read(
     decoded.apply_orientation(orientation);
     ctx.check_cancelled()?;
     let (media, data) = encode(decoded.clone(), format).map_err(bad)?;
-    let turned = decoded.width() == height.min(SHOWN_SIDE) && width != height;
+    let turned = matches!(
+        orientation,
+        Orientation::Rotate90
+            | Orientation::Rotate270
+            | Orientation::Rotate90FlipH
+            | Orientation::Rotate270FlipH
+    );
     let image = ImageRef {
         digest: String::new(),
         name: ctx.shown(&target.real),
