@@ -170,7 +170,7 @@ fn a_word_that_names_no_tool_is_an_error_before_the_run() {
     let server = Server::scripted([]);
     for (flag, list, word) in [
         ("--allowedTools", "Read,mcp__github__*", "`mcp__github__*`"),
-        ("--disallowed-tools", "Task", "there is no tool `Task`"),
+        ("--disallowed-tools", "NotebookEdit", "there is no tool `NotebookEdit`"),
     ] {
         let ran = run(desk.with_server(&server, &["-p", "x", flag, list]));
         assert_eq!(ran.code, 2, "{ran:?}");
