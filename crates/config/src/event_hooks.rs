@@ -353,7 +353,7 @@ mod tests {
     fn parts_without_effect_are_named() {
         let command = "{\"hooks\": [{\"type\": \"command\", \"command\": \"x\"}]}";
         for (event, group, said) in [
-            ("SubagentStop", command, "no sub-agents"),
+            ("SubagentStop", command, "does not run hooks of this event"),
             ("WorktreeCreate", command, "no event of agentd"),
             ("Stop", "{\"hooks\": [{\"type\": \"prompt\", \"prompt\": \"x\"}]}", "\"prompt\""),
             ("Stop", "{\"hooks\": [{\"command\": \"x\", \"async\": true}]}", "`async`"),

@@ -28,10 +28,15 @@ fn a_session_at_rest_has_its_header_and_nothing_open() {
     let past = written(sessions.path(), &records);
     let records: Vec<_> = past.entries.iter().map(|entry| &entry.record).collect();
     assert_eq!(records[0], &JournalRecord::Session(header("s1")));
-    // What a person allowed for longer than a call holds on, and what they are to be asked about.
+    // What sub-agents used counts, what a person allowed for longer than a call holds on, and what they are to be asked about.
     let kept = matches!(
         records[1..],
-        [JournalRecord::Seen { .. }, JournalRecord::Learned { .. }, JournalRecord::Tampered { .. }]
+        [
+            JournalRecord::Seen { .. },
+            JournalRecord::Spent { .. },
+            JournalRecord::Learned { .. },
+            JournalRecord::Tampered { .. }
+        ]
     );
     assert!(kept, "{records:?}");
     assert_eq!((past.turns, past.turn), (1, LastTurn::Ended));
