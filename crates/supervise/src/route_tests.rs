@@ -211,9 +211,9 @@ fn prompted() -> Router {
 fn called(use_id: &str, tool: &str) -> FromSession {
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
     let (use_id, tool) = (use_id.into(), tool.into());
-    FromSession::Commit(SessionEvent::Called {
-        call: Call { id, use_id, tool, input: "{}".into() },
-    })
+    // As the conversation reads a pinned file.
+    let input = r#"{"path":"a.md","raw":true}"#.into();
+    FromSession::Commit(SessionEvent::Called { call: Call { id, use_id, tool, input } })
 }
 
 #[test]
