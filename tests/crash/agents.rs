@@ -3,13 +3,14 @@
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
-use crate::support::{Desk, runs, send, until};
+use crate::support::{Daemon, Desk, runs, send, until};
 use nix::sys::signal::Signal;
-use protocol::client::{FromClient, SessionEnding, SessionStart, ToClient};
+use protocol::client::{ClientEvent, FromClient, SessionEnding, SessionStart, ToClient};
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
+use std::fs::File;
 
 fn journal(desk: &Desk, session: &SessionId) -> Vec<Value> {
     let place = desk.state().join("sessions").join(&session.0).join("journal.jsonl");
@@ -214,4 +215,66 @@ fn a_person_stops_the_sub_agent_alone_or_with_its_parents_turn() {
     let ends = journal(&desk, &child(&session));
     let end = ends.iter().find(|record| record["kind"] == "TURN_ENDED").unwrap();
     assert!(end["end"].to_string().contains("interrupted"), "{end}");
+}
+
+/// A parent that was opened again after a death, while this process uses the session of its sub-agent.
+fn waits_for_a_held_sub_agent<'a>(
+    desk: &'a Desk,
+    command: &str,
+) -> (Server, Daemon<'a>, Wire, SessionId, File) {
+    let server = server(command);
+    let daemon = desk.daemon();
+    let (wire, session) = opened(desk, &server);
+    let child = child(&session);
+    until("the command of the sub-agent", || count(desk, &child, "START") == 1);
+    send(daemon.pid, Signal::SIGKILL);
+    until("it ends with the supervisor", || !runs(command));
+    drop((wire, daemon));
+    let place = desk.state().join("sessions").join(&child.0).join("journal.jsonl");
+    let held = File::options().append(true).open(place).unwrap();
+    held.lock().unwrap();
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&server);
+    opening.mode = Some(PermissionMode::Auto);
+    opening.start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::GoesOn };
+    let session = wire.open(&opening);
+    wire.event("that it waits", |event| match event {
+        ClientEvent::Output { text, .. } => {
+            text.contains(&format!("another process uses session {child}")).then_some(())
+        }
+        _ => None,
+    });
+    (server, daemon, wire, session, held)
+}
+
+#[test]
+fn a_sub_agent_that_another_process_uses_is_waited_for() {
+    let desk = Desk::new();
+    let (server, _daemon, mut wire, session, held) =
+        waits_for_a_held_sub_agent(&desk, "sleep 7306");
+    drop(held);
+    wire.turn_ends();
+    assert!(told(&server).contains("The part is done."), "{}", told(&server));
+    assert_eq!((count(&desk, &session, "RESULT"), count(&desk, &session, "SPENT")), (1, 1));
+}
+
+#[test]
+fn a_call_that_is_stopped_while_it_waits_begins_no_sub_agent() {
+    let desk = Desk::new();
+    let (server, _daemon, mut wire, session, held) =
+        waits_for_a_held_sub_agent(&desk, "sleep 7307");
+    let child = child(&session);
+    let before = journal(&desk, &child).len();
+    wire.say(FromClient::Interrupt { session: session.clone() });
+    wire.turn_ends();
+    let result = journal(&desk, &session);
+    let result = result.iter().find(|record| record["kind"] == "RESULT").unwrap();
+    let text = result["text"].as_str().unwrap();
+    assert!(text.contains("was stopped before it began"), "{result}");
+    drop(held);
+    // Longer than the time between two attempts to open it.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(journal(&desk, &child).len(), before, "it does not go on alone");
+    drop(server);
 }

@@ -59,6 +59,7 @@ mod resume_state;
 mod session_dirs;
 mod spill;
 mod summary;
+mod task;
 mod values;
 
 pub use anchors::{ChainAnchor, ChainAnchors, anchors};
@@ -88,10 +89,11 @@ pub use open_calls::{OpenCall, RefusedCall, open_calls};
 pub use page::{newest, page};
 pub use path::StoredPath;
 pub use reader::{JournalReader, ReadError, Tail, header, read};
-pub use record::{FORMAT, ForkParent, JournalEntry, JournalRecord, SessionHeader, TaskHeader};
+pub use record::{FORMAT, ForkParent, JournalEntry, JournalRecord, SessionHeader};
 pub use resume_state::{LastTurn, ResumeState, past_of};
-pub use session_dirs::sessions;
+pub use session_dirs::{sessions, was_begun};
 pub use summary::{SessionSummary, glance};
+pub use task::{TaskHeader, TaskLimits, TaskRights};
 pub use values::{
     BasisRecord, BlockRecord, CallProgress, ChainHead, DeathsRecord, ExpandedRecord, FailureRecord,
     FileVersionRecord, OutcomeRecord, PromptPartRecord, RuleEffectRecord, RuleRecord, SpanRecord,

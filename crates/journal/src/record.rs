@@ -3,7 +3,8 @@
 
 use crate::{
     BasisRecord, BlockRecord, CallProgress, ChainHead, ExpandedRecord, FileVersionRecord,
-    ImageRecord, OutcomeRecord, RuleRecord, StoredPath, ToolKindRecord, TurnEndRecord, UsageRecord,
+    ImageRecord, OutcomeRecord, RuleRecord, StoredPath, TaskHeader, ToolKindRecord, TurnEndRecord,
+    UsageRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -43,42 +44,6 @@ pub struct SessionHeader {
     /// know this field opens it as a session of its own, without these bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<TaskHeader>>,
-}
-
-/// The call that a sub-agent's session works for, and the bounds that it never exceeds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskHeader {
-    /// The parent session.
-    pub session: String,
-    /// The call of the parent.
-    pub call: u32,
-    /// The agent's name.
-    pub agent: String,
-    /// Its task.
-    pub prompt: String,
-    /// The end of its system prompt.
-    pub instructions: String,
-    /// Levels of sub-agents that it may have below itself.
-    pub depth: u32,
-    /// The tools that it may call; all where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<String>>,
-    /// Rules that deny calls.
-    pub deny: Vec<String>,
-    /// The loosest permission mode.
-    pub mode: String,
-    /// The loosest network of commands.
-    pub network: String,
-    /// The hosts of an allow-list.
-    pub hosts: Vec<String>,
-    /// Directories that may be granted beside the project.
-    pub added: Vec<StoredPath>,
-    /// Most requests to the model in one turn.
-    pub rounds: u32,
-    /// Most calls.
-    pub calls: Option<u32>,
-    /// True if its parent has no cage.
-    pub uncaged: bool,
 }
 
 /// Where a fork came from.

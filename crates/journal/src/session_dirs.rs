@@ -35,8 +35,10 @@ pub(crate) fn directories(sessions: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// True if its header exists, or if its damage is of another kind.
-fn was_begun(session_dir: &Path) -> bool {
+/// True if the header of the session in this directory exists, or if its damage is of another kind.
+/// A directory without one is what a death left of a session's creation: nothing is lost with it.
+#[must_use]
+pub fn was_begun(session_dir: &Path) -> bool {
     match header(session_dir) {
         Err(ReadError::NoHeader { .. }) => false,
         // A directory without a journal has lost it, unless it is empty.

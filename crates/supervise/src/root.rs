@@ -16,11 +16,14 @@ use crate::SupervisorSettings;
 use crate::audit_actor::{AuditActor, AuditFailure};
 use crate::client_actor::connection::ClientStream;
 use crate::client_actor::{ClientActor, ClientArgs};
-use crate::messages::{BrokerToSession, RootMsg, RootToSession, SessionMsg, SessionSummary};
+use crate::messages::{
+    BrokerToSession, RootMsg, RootToSession, SessionMsg, SessionSummary, TaskToSession,
+};
 use crate::private_dirs;
 use crate::project_caches;
 use crate::project_overlays::OverlayRegistry;
 use crate::remover::Remover;
+use crate::session_spec::TaskBounds;
 use crate::unix_time::now_ms;
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
 use crate::worker::log_lines;
@@ -111,6 +114,12 @@ impl Actor for RootActor {
             }
             RootMsg::Find(session, reply) => {
                 let _ = reply.send(state.sessions.get(&session).cloned());
+            }
+            RootMsg::NarrowTasks { parent, bounds } => state.narrow_tasks(&parent, &bounds),
+            RootMsg::BoundsOf { parent, child } => {
+                if let Some(parent) = state.sessions.get(&parent) {
+                    let _ = parent.send_message(TaskToSession::BoundsFor(child).into());
+                }
             }
             RootMsg::List(reply) => state.list(reply),
             RootMsg::EndSession { session, ending, reply } => {
@@ -224,8 +233,16 @@ impl RootState {
         }
     }
 
+    /// Sends the rights of a session to all others: those of its sub-agents apply them.
+    fn narrow_tasks(&self, parent: &SessionId, bounds: &TaskBounds) {
+        self.send_to_sessions(|| TaskToSession::ParentBounds {
+            parent: parent.clone(),
+            bounds: Box::new(bounds.clone()),
+        });
+    }
+
     /// Sends to retiring sessions too: a client may still need them.
-    fn send_to_sessions(&self, message: impl Fn() -> BrokerToSession) {
+    fn send_to_sessions<M: Into<SessionMsg>>(&self, message: impl Fn() -> M) {
         let retiring = self.retiring.values().map(|retiring| &retiring.actor);
         for session in self.sessions.values().chain(retiring) {
             let _ = session.send_message(message().into());
@@ -385,3 +402,6 @@ fn supervisor_row() -> ProcessRow {
 #[cfg(test)]
 #[path = "root/rig_tests.rs"]
 mod rig;
+#[cfg(test)]
+#[path = "root/task_tests.rs"]
+mod task_tests;

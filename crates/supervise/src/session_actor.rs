@@ -11,7 +11,7 @@
 //! | `calls`, `rights`, `unjudged`, `answers` | calls, their rights, calls without a verdict, questions |
 //! | `reserve` | the next command's runner, started while the model thinks |
 //! | `store`, `provider` | two workers that may be away |
-//! | `tasks` | sub-agents, and the work of a sub-agent's session |
+//! | `tasks`, `task_run`, `task_work` | sub-agents, and the work of a sub-agent's session |
 //! | `clients`, `wishes` | attached clients; prompts and changed settings |
 //! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
 //! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
@@ -38,6 +38,8 @@ mod shutdown;
 mod state;
 mod store;
 mod tampered_files;
+mod task_run;
+mod task_work;
 mod tasks;
 mod unjudged;
 mod wishes;
@@ -222,7 +224,7 @@ impl Actor for SessionActor {
             SessionMsg::Root(message) => state.on_root_msg(&myself, message).await,
             SessionMsg::Timer(timer) => state.on_timer(&myself, timer).await,
             SessionMsg::Task(message) => state.on_task_msg(message).await,
-            SessionMsg::ReplayFailed(why) => state.enter_read_only(why),
+            SessionMsg::ReplayFailed(why) => state.enter_read_only(why).await,
         }
         Ok(())
     }
@@ -237,7 +239,7 @@ impl Actor for SessionActor {
         if let SupervisionEvent::ActorFailed(_, error) = event {
             tracing::error!(session = %state.spec.id, %error, "an actor of the session failed");
             // Senders wait in vain for its answers. Opening the session again closes its open calls.
-            state.enter_read_only(format!("a part of it failed: {error}"));
+            state.enter_read_only(format!("a part of it failed: {error}")).await;
         }
         Ok(())
     }
@@ -305,10 +307,13 @@ impl SessionActorState {
 
     async fn on_root_msg(&mut self, myself: &ActorRef<SessionMsg>, message: RootToSession) {
         match message {
-            RootToSession::Join(mut request) => match request.task.take() {
-                Some(task) => self.join_task(myself, *request, task).await,
-                None => self.join(*request),
-            },
+            RootToSession::Join(mut request) => {
+                self.exchange_bounds();
+                match request.task.take() {
+                    Some(task) => self.join_task(myself, *request, task).await,
+                    None => self.join(*request),
+                }
+            }
             RootToSession::Retire => self.retire(myself),
             RootToSession::Restart(reply) => {
                 let _ = reply.send(self.restart());

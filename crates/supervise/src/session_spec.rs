@@ -9,6 +9,7 @@ mod join_conflicts;
 mod model;
 mod setup;
 mod task;
+mod task_bounds;
 mod unsandboxed;
 
 pub(crate) use change::check_allow_list;
@@ -16,6 +17,7 @@ pub(crate) use cost_limit::{check_earlier_costs, check_price};
 pub(crate) use describe::describe_confinement;
 pub(crate) use setup::{read_chars, tool_kind};
 pub(crate) use task::{TASK, TaskShare, session_of};
+pub(crate) use task_bounds::TaskBounds;
 
 use crate::command_env::{CommandShell, command_env};
 use crate::error_chain::chain;
@@ -227,6 +229,7 @@ pub(crate) fn build_session_spec(
             opening: opening.clone(),
             dirs: dirs.clone(),
             task: ground.task.cloned().map(Box::new),
+            bounds: None,
             agents: Arc::new(agents),
         },
         sign_in_hosts: Vec::new(),

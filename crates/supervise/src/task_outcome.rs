@@ -4,20 +4,61 @@
 use journal::{BlockRecord, JournalRecord, SpanRecord, TurnEndRecord, UsageRecord};
 use protocol::call::{Outcome, ToolResult};
 use protocol::session::TaskUse;
+use std::collections::BTreeMap;
 
 /// The state of a sub-agent's work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TaskOutcome {
     /// How the turn of its task ended, if it has.
     pub(crate) end: Option<TurnEndRecord>,
+    /// Why its turn does not end, where its session cannot go on.
+    pub(crate) failure: Option<String>,
     /// The text of its last answer.
-    pub(crate) answer: String,
+    answer: String,
+    own: TaskTotals,
+    /// Of its own sub-agents, by call. A call has several records after a death: the last one counts.
+    spent: BTreeMap<u32, TaskTotals>,
+}
+
+/// Everything that a session used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TaskTotals {
     /// Requests to the model.
     pub(crate) rounds: u32,
-    /// Everything that it used, with its own sub-agents.
     pub(crate) used: TaskUse,
     /// Its tokens.
     pub(crate) usage: UsageRecord,
+}
+
+impl TaskTotals {
+    fn add(&mut self, other: Self) {
+        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (None, None) => None,
+            (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
+        };
+        let (one, two) = (self.usage, other.usage);
+        let both = self.used.cost.zip(other.used.cost);
+        *self = Self {
+            rounds: self.rounds.saturating_add(other.rounds),
+            used: TaskUse {
+                calls: self.used.calls.saturating_add(other.used.calls),
+                // An unknown cost is not zero.
+                cost: both.map(|(one, other)| one.saturating_add(other)),
+            },
+            usage: UsageRecord {
+                input: sum(one.input, two.input),
+                output: sum(one.output, two.output),
+                cache_read: sum(one.cache_read, two.cache_read),
+                cache_write: sum(one.cache_write, two.cache_write),
+            },
+        };
+    }
+
+    /// The record of this use, for the parent's call.
+    pub(crate) fn spent(self, call: u32, session: String) -> JournalRecord {
+        let Self { rounds, usage, used: TaskUse { calls, cost } } = self;
+        JournalRecord::Spent { call, session, rounds, calls, usage, cost }
+    }
 }
 
 impl TaskOutcome {
@@ -34,8 +75,8 @@ impl TaskOutcome {
     /// Takes the next record in.
     pub(crate) fn take(&mut self, record: &JournalRecord) {
         if let JournalRecord::Answer { blocks, usage, cost, .. } = record {
-            self.rounds += 1;
-            self.count(*usage, *cost);
+            let used = TaskUse { calls: 0, cost: *cost };
+            self.own.add(TaskTotals { rounds: 1, used, usage: *usage });
             let texts = blocks.iter().filter_map(|block| match block {
                 BlockRecord::Text { text } => Some(text.as_str()),
                 BlockRecord::Thinking { .. }
@@ -47,11 +88,10 @@ impl TaskOutcome {
                 self.answer = text;
             }
         } else if let JournalRecord::Proposed { use_id, .. } = record {
-            self.used.calls += u32::from(!use_id.is_empty());
-        } else if let JournalRecord::Spent { rounds, calls, usage, cost, .. } = record {
-            self.rounds = self.rounds.saturating_add(*rounds);
-            self.used.calls = self.used.calls.saturating_add(*calls);
-            self.count(*usage, *cost);
+            self.own.used.calls += u32::from(!use_id.is_empty());
+        } else if let JournalRecord::Spent { call, rounds, calls, usage, cost, .. } = record {
+            let used = TaskUse { calls: *calls, cost: *cost };
+            self.spent.insert(*call, TaskTotals { rounds: *rounds, used, usage: *usage });
         } else if let JournalRecord::TurnEnded { end } = record
             && self.end.is_none()
         {
@@ -59,33 +99,20 @@ impl TaskOutcome {
         }
     }
 
-    fn count(&mut self, usage: UsageRecord, cost: Option<u64>) {
-        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
-            (None, None) => None,
-            (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
-        };
-        let UsageRecord { input, output, cache_read, cache_write } = self.usage;
-        self.usage = UsageRecord {
-            input: sum(input, usage.input),
-            output: sum(output, usage.output),
-            cache_read: sum(cache_read, usage.cache_read),
-            cache_write: sum(cache_write, usage.cache_write),
-        };
-        self.used.cost = self.used.cost.zip(cost).map(|(all, new)| all.saturating_add(new));
-    }
-
-    /// The record of its use, for the parent's call.
-    pub(crate) fn spent(&self, call: u32, session: String) -> JournalRecord {
-        let Self { rounds, usage, used: TaskUse { calls, cost }, .. } = self.clone();
-        JournalRecord::Spent { call, session, rounds, calls, usage, cost }
+    /// Everything that it used, with its own sub-agents.
+    pub(crate) fn totals(&self) -> TaskTotals {
+        let mut all = self.own;
+        self.spent.values().for_each(|spent| all.add(*spent));
+        all
     }
 
     /// The result of the parent's call.
     pub(crate) fn result(&self, agent: &str, session: &str, max_chars: u32) -> ToolResult {
+        let totals = self.totals();
         let what = format!(
             "sub-agent {agent}, session {session}: {}, {}",
-            counted(self.rounds, "request"),
-            counted(self.used.calls, "call")
+            counted(totals.rounds, "request"),
+            counted(totals.used.calls, "call")
         );
         let Some(why) = self.unfinished() else {
             let said = match self.answer.trim() {
@@ -107,7 +134,11 @@ impl TaskOutcome {
             said => format!("Its last answer so far:\n{}", shortened(said, max_chars)),
         };
         let text = format!("The sub-agent did not finish: {why}. {said}\n[{what}]");
-        let stopped = matches!(self.end, Some(TurnEndRecord::Interrupted) | None);
+        let stopped = match self.end {
+            Some(TurnEndRecord::Interrupted) => true,
+            None => self.failure.is_none(),
+            Some(_) => false,
+        };
         let (outcome, code) = match stopped {
             true => (Outcome::Interrupted, "interrupted"),
             false => (Outcome::Failed, "unfinished"),
@@ -152,7 +183,7 @@ impl TaskOutcome {
             Some(TurnEndRecord::ProcessDied(died)) => {
                 format!("{} {} {}", died.process, died.cause, died.place)
             }
-            None => "its session was ended".to_owned(),
+            None => self.failure.clone().unwrap_or_else(|| "its session was ended".to_owned()),
         };
         Some(why)
     }
@@ -219,8 +250,8 @@ mod tests {
         let result = outcome.result("look", "s-1", 1000);
         assert_eq!(result.text, "Found it.\n[sub-agent look, session s-1: 3 requests, 1 call]");
         assert!(!result.is_error);
-        assert_eq!(outcome.used, TaskUse { calls: 1, cost: Some(12) });
-        assert_eq!(outcome.usage.input, Some(30));
+        assert_eq!(outcome.totals().used, TaskUse { calls: 1, cost: Some(12) });
+        assert_eq!(outcome.totals().usage.input, Some(30));
     }
 
     #[test]
@@ -240,15 +271,35 @@ mod tests {
             assert!(result.text.contains("Half."), "{}", result.text);
         }
         let unknown = TaskOutcome::of(&[answer("x", None)]);
-        assert_eq!(unknown.used.cost, None, "an unknown cost is not zero");
+        assert_eq!(unknown.totals().used.cost, None, "an unknown cost is not zero");
     }
 
     #[test]
     fn the_use_of_its_own_sub_agents_counts() {
         let outer = TaskOutcome::of(&[answer("x", Some(1)), ended(TurnEndRecord::Done)]);
-        let records = [answer("y", Some(2)), outer.spent(1, "s-1-1".to_owned())];
-        assert_eq!(TaskOutcome::of(&records).used.cost, Some(3));
-        assert_eq!(TaskOutcome::of(&records).rounds, 2);
+        let spent = |call| outer.totals().spent(call, format!("s-1-{call}"));
+        let records = [answer("y", Some(2)), spent(1)];
+        let totals = TaskOutcome::of(&records).totals();
+        assert_eq!((totals.used.cost, totals.rounds), (Some(3), 2));
+        // A record that a death cut from its call's end is written again.
+        let again = [answer("y", Some(2)), spent(1), spent(1), spent(2)];
+        let totals = TaskOutcome::of(&again).totals();
+        assert_eq!((totals.used.cost, totals.rounds), (Some(4), 3));
+    }
+
+    #[test]
+    fn a_session_that_cannot_go_on_is_a_failure_and_says_why() {
+        let failed = TaskOutcome {
+            failure: Some("its conversation has failed".to_owned()),
+            ..TaskOutcome::default()
+        };
+        let result = failed.result("look", "s-1", 1000);
+        assert_eq!(result.outcome, Outcome::Failed);
+        assert!(
+            result.text.contains("did not finish: its conversation has failed"),
+            "{}",
+            result.text
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::client::ClientMsg;
 use super::session::{OpenRequest, SessionMsg};
 use crate::client_actor::connection::ClientStream;
 use crate::open_failure::OpenFailure;
+use crate::session_spec::TaskBounds;
 use crate::worker::actor::WorkerEvent;
 use protocol::broker::BrokerLink;
 use protocol::client::{DaemonStatus, OnUnfinished, ProcessRow, SessionEnding, SessionRow};
@@ -46,6 +47,16 @@ pub(crate) enum RootMsg {
     RetireRefused(SessionId),
     Remove(SessionId, oneshot::Sender<Result<(), OpenFailure>>),
     Find(SessionId, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
+    /// From a session: it has these rights now, which bound its sub-agents.
+    NarrowTasks {
+        parent: SessionId,
+        bounds: Box<TaskBounds>,
+    },
+    /// From the session of a sub-agent: it is bound by the present rights of this session.
+    BoundsOf {
+        parent: SessionId,
+        child: ActorRef<SessionMsg>,
+    },
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// Start the failed workers of a session again.
     Restart(SessionId, oneshot::Sender<Result<(), OpenFailure>>),

@@ -5,6 +5,7 @@ use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
 use crate::open_failure::OpenFailure;
 use crate::session_network::SessionNetwork;
+use crate::session_spec::TaskBounds;
 use crate::task_outcome::TaskOutcome;
 use crate::worker::actor::WorkerEvent;
 use journal::{JournalRecord, TaskHeader};
@@ -137,19 +138,25 @@ pub(crate) enum SessionTimer {
     InstructionsTimeout,
 }
 
-/// About sub-agents: from a call of this session, from the task that waits for the sub-agent, and from the
-/// sub-agent's session.
+/// About sub-agents: from a call of this session, from the task that waits for the sub-agent, from the
+/// sub-agent's session, and from the parent of this one.
 pub(crate) enum TaskToSession {
     /// Have a sub-agent do this for a call.
     Start { call: u32, request: TaskRequest },
     /// The sub-agent's session is open.
     Opened { call: u32, session: ActorRef<SessionMsg> },
+    /// The sub-agent's session is in use by another process, which is waited for.
+    Waits(u32),
     /// The sub-agent has done its work, or it could not begin.
     Ended { call: u32, result: ToolResult },
     /// Interrupt the sub-agent of this call.
     Stop(u32),
     /// A sub-agent asks a person, in this session and about this tool.
     Asks { session: SessionId, tool: String },
+    /// The rights that this session has now bound those of its sub-agents: send them to this one.
+    BoundsFor(ActorRef<SessionMsg>),
+    /// This session has these rights now. It may be the parent.
+    ParentBounds { parent: SessionId, bounds: Box<TaskBounds> },
 }
 
 impl From<TaskToSession> for SessionMsg {
@@ -206,6 +213,8 @@ pub(crate) struct OpenRequest {
 pub(crate) struct TaskOrder {
     /// The first record of its session, if that is new.
     pub(crate) header: Box<TaskHeader>,
+    /// The rights that the parent has now.
+    pub(crate) bounds: TaskBounds,
     /// The session that waits. Its clients are told about questions.
     pub(crate) parent: ActorRef<SessionMsg>,
     /// Answered once the work has ended; dropped if its session fails.

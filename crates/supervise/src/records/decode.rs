@@ -255,7 +255,7 @@ pub(crate) fn changes(entries: &[JournalEntry]) -> Vec<SettingChange> {
 /// Everything that sub-agents have used.
 pub(crate) fn task_use<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> TaskUse {
     let of_tasks = |record: &&JournalRecord| matches!(record, JournalRecord::Spent { .. });
-    TaskOutcome::of(records.into_iter().filter(of_tasks)).used
+    TaskOutcome::of(records.into_iter().filter(of_tasks)).totals().used
 }
 
 /// Protected files that calls changed, that were not restored, and that no person has accepted.

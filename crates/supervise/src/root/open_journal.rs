@@ -20,7 +20,7 @@ use crate::session_lock::SessionLock;
 use crate::session_spec::SessionSpec;
 use crate::unix_time::now_ms;
 use crate::worker::timeouts::WorkerTimeouts;
-use journal::{CallProgress, Journal, JournalRecord, OpenCall, SessionHeader};
+use journal::{CallProgress, Journal, JournalEntry, JournalRecord, OpenCall, SessionHeader};
 use protocol::call::TamperedFile;
 use protocol::client::RequestFailure;
 use protocol::ids::{CallId, SessionId};
@@ -96,8 +96,19 @@ impl SessionOpener {
                 let known = decode::tampered_names(&opened.past.entries);
                 let (mut tampered, mut put_right) = (known.clone(), Vec::new());
                 let (id, max_chars) = (spec.id.clone(), spec.config.tools.max_result_chars);
+                let is_spent =
+                    |entry: &&JournalEntry| matches!(entry.record, JournalRecord::Spent { .. });
+                let counted: Vec<_> =
+                    opened.past.entries.iter().filter(is_spent).cloned().collect();
                 let tasks = blocking(move || {
-                    let spent = lost_tasks::answer(&sessions, &id, &lost, &mut records, max_chars);
+                    let mut spent = lost_tasks::recount(&sessions, &id, &counted);
+                    spent.extend(lost_tasks::answer(
+                        &sessions,
+                        &id,
+                        &lost,
+                        &mut records,
+                        max_chars,
+                    ));
                     Ok((lost, records, spent))
                 });
                 let (lost, mut records, spent) = tasks.await?;

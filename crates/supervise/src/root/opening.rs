@@ -5,7 +5,7 @@ use super::session_opener::SessionOpener;
 use super::state::{RootState, ShutdownPhase};
 use crate::messages::{BrokerToSession, OpenRequest, RootMsg, RootToSession, SessionMsg};
 use crate::open_failure::OpenFailure;
-use crate::session_spec::session_of;
+use crate::session_spec::{TaskBounds, session_of};
 use journal::TaskHeader;
 use protocol::client::{RequestFailure, SessionStart};
 use protocol::ids::SessionId;
@@ -22,7 +22,8 @@ impl RootState {
             Some(task) => {
                 let TaskHeader { session, call, .. } = &*task.header;
                 let id = session_of(&SessionId(session.clone()), *call);
-                Ok((id, OpenMode::Task(task.header.clone())))
+                let start = TaskStart { header: task.header.clone(), bounds: task.bounds.clone() };
+                Ok((id, OpenMode::Task(Box::new(start))))
             }
             None => open_mode(&order.opening.start),
         };
@@ -130,7 +131,16 @@ pub(super) enum OpenMode {
         at: Option<u64>,
     },
     /// The session of a sub-agent, which is new or goes on.
-    Task(Box<TaskHeader>),
+    Task(Box<TaskStart>),
+}
+
+/// How a parent opens the session of a sub-agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TaskStart {
+    /// The first record, if the session is new.
+    pub(super) header: Box<TaskHeader>,
+    /// The rights that the parent has now.
+    pub(super) bounds: TaskBounds,
 }
 
 fn open_mode(start: &SessionStart) -> Result<(SessionId, OpenMode), OpenFailure> {

@@ -96,25 +96,29 @@ impl Peer {
 
     /// Opens a session of a script.
     pub(super) async fn open_only(&mut self, project: &Path, start: SessionStart) -> SessionId {
-        let env = [("HOME".to_owned(), project.display().to_string())];
-        self.say(&FromClient::Open(SessionRequest {
-            project: FilePath::from(project),
-            added: Vec::new(),
-            start,
-            env: env.into(),
-            settings: Vec::new(),
-            mode: Some(PermissionMode::Auto),
-            network: None,
-            trust: ProjectTrust::AsRecorded,
-            audience: Audience::NonInteractive,
-            papers: Vec::new(),
-            uncaged: Unsandboxed::Refused,
-            conversation: protocol::client::ConversationFlags::default(),
-        }))
-        .await;
+        self.say(&FromClient::Open(request(project, start))).await;
         let word = self.hear().await;
         let ToClient::Opened { session, .. } = word else { panic!("{word:?}") };
         session
+    }
+}
+
+/// A script's request for a session.
+pub(super) fn request(project: &Path, start: SessionStart) -> SessionRequest {
+    let env = [("HOME".to_owned(), project.display().to_string())];
+    SessionRequest {
+        project: FilePath::from(project),
+        added: Vec::new(),
+        start,
+        env: env.into(),
+        settings: Vec::new(),
+        mode: Some(PermissionMode::Auto),
+        network: None,
+        trust: ProjectTrust::AsRecorded,
+        audience: Audience::NonInteractive,
+        papers: Vec::new(),
+        uncaged: Unsandboxed::Refused,
+        conversation: protocol::client::ConversationFlags::default(),
     }
 }
 

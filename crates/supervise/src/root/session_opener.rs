@@ -15,11 +15,11 @@ use crate::private_dirs;
 use crate::project_caches::{self, CacheLease};
 use crate::project_overlays::OverlayRegistry;
 use crate::protected_restore::{self};
-use crate::records::encode;
+use crate::records::{decode, encode};
 use crate::remover::Remover;
 use crate::session_actor::{SessionActor, SessionArgs};
 use crate::session_spec::{
-    HostContext, SessionSpec, build_session_spec, check_earlier_costs, check_price,
+    HostContext, SessionSpec, TaskBounds, build_session_spec, check_earlier_costs, check_price,
     make_withheld_dirs,
 };
 use crate::sign_in;
@@ -62,7 +62,9 @@ impl SessionOpener {
         let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
         let from = begin.clone();
         let spec = blocking(move || {
-            let task = task_header(&settings.dirs.state.join("sessions"), &id, from)?;
+            let sessions = settings.dirs.state.join("sessions");
+            clear_unbegun(&sessions, &id, &from)?;
+            let task = task_header(&sessions, &id, from.clone())?;
             let ground = HostContext {
                 dirs: &settings.dirs,
                 host_tier: settings.host.current(),
@@ -70,7 +72,17 @@ impl SessionOpener {
                 temp_root: &settings.temp_root,
                 task: task.as_deref(),
             };
-            build_session_spec(id, &wanted, ground)
+            let mut spec = build_session_spec(id, &wanted, ground)?;
+            if let Some(task) = task {
+                let parent = match from {
+                    OpenMode::Task(start) => start.bounds,
+                    OpenMode::New | OpenMode::Resume(_) | OpenMode::Fork { .. } => {
+                        parent_on_disk(&sessions, &task)
+                    }
+                };
+                spec.set_parent_bounds(parent);
+            }
+            Ok(spec)
         });
         let mut spec = spec.await?;
         make_withheld_dirs(&spec.confinement);
@@ -217,6 +229,40 @@ impl SessionOpener {
     }
 }
 
+/// Removes the directory of a sub-agent's session that has no record: a death cut its creation short. Its
+/// parent, whose lock this supervisor has, begins it again.
+fn clear_unbegun(sessions: &Path, id: &SessionId, begin: &OpenMode) -> Result<(), OpenFailure> {
+    let directory = sessions.join(&id.0);
+    let OpenMode::Task(_) = begin else { return Ok(()) };
+    if !directory.is_dir() || journal::was_begun(&directory) {
+        return Ok(());
+    }
+    std::fs::remove_dir_all(&directory).map_err(|error| {
+        let message = format!(
+            "the directory {} of a session that was never begun cannot be removed: {error}",
+            directory.display()
+        );
+        OpenFailure::new(RequestFailure::Disk, message)
+    })
+}
+
+/// The last rights of a sub-agent's parent, as far as the journals of the sessions above it have them.
+fn parent_on_disk(sessions: &Path, task: &TaskHeader) -> TaskBounds {
+    let began = TaskBounds::recorded(&task.rights);
+    let directory = sessions.join(&task.session);
+    let known = journal::is_session_name(&task.session);
+    let Some(entries) = known.then(|| journal::read(&directory).ok()).flatten() else {
+        // It was removed, and binds no more.
+        return began;
+    };
+    let entries: Vec<_> = entries.without_texts().map_while(Result::ok).collect();
+    let now = began.after(&decode::changes(&entries));
+    match journal::header(&directory).ok().and_then(|header| header.task) {
+        Some(above) => now.within(&parent_on_disk(sessions, &above)),
+        None => now,
+    }
+}
+
 /// The call that a session works for, if it is a sub-agent's: as its first record says, whoever opens it. A
 /// copy of such a session has the same bounds.
 fn task_header(
@@ -226,7 +272,7 @@ fn task_header(
 ) -> Result<Option<Box<TaskHeader>>, OpenFailure> {
     let of = match begin {
         OpenMode::New => return Ok(None),
-        OpenMode::Task(header) if !sessions.join(&id.0).is_dir() => return Ok(Some(header)),
+        OpenMode::Task(start) if !sessions.join(&id.0).is_dir() => return Ok(Some(start.header)),
         OpenMode::Task(_) | OpenMode::Resume(_) => id.clone(),
         OpenMode::Fork { of, .. } => of,
     };

@@ -118,7 +118,9 @@ impl SessionActorState {
                 self.send_store_failure(&actor);
                 self.calls.running.insert(id, actor);
             }
-            Err(error) => self.enter_read_only(format!("call {id} could not be started: {error}")),
+            Err(error) => {
+                self.enter_read_only(format!("call {id} could not be started: {error}")).await;
+            }
         }
     }
 
@@ -378,7 +380,8 @@ impl SessionActorState {
         let written = self.record_as(records, events).await;
         ipc::step!("supervisor: result durable");
         if let Some(why) = audit_failure {
-            return self.enter_read_only(format!("the audit log cannot be written: {why}"));
+            let why = format!("the audit log cannot be written: {why}");
+            return self.enter_read_only(why).await;
         }
         if written.is_ok() {
             ProtectedCopies::of(&self.journal.directory).remove(call.number);

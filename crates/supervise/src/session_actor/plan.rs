@@ -12,7 +12,11 @@ impl SessionActorState {
     /// Checks that a plan may be approved with this mode; the error is for the person.
     pub(super) fn may_have_mode(&self, mode: PermissionMode) -> Result<(), String> {
         let change = SettingChange::Mode(mode);
-        let checked = self.spec.check_managed(&change).and_then(|()| self.spec.check_mode(mode));
+        let checked = self
+            .spec
+            .check_managed(&change)
+            .and_then(|()| self.spec.check_task_bounds(&change))
+            .and_then(|()| self.spec.check_mode(mode));
         checked.map_err(|failure| failure.message)
     }
 
@@ -30,5 +34,6 @@ impl SessionActorState {
     pub(super) fn send_mode(&mut self) {
         self.workers.broker.send(rules(&self.spec, &self.turn.allow));
         self.send_conversation(ToSession::Mode(self.spec.rules.mode));
+        self.pass_bounds_on();
     }
 }

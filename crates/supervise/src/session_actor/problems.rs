@@ -46,7 +46,10 @@ impl SessionActorState {
         }
         let steps = self.turn.router.close_turn();
         match steps.is_empty() {
-            true => self.show_failed_workers(),
+            true => {
+                self.show_failed_workers();
+                self.fail_task().await;
+            }
             false => self.carry_out(myself, steps).await,
         }
     }

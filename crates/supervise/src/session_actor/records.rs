@@ -33,15 +33,16 @@ impl SessionActorState {
                 Ok(())
             }
             Err(why) => {
-                self.enter_read_only(format!("it could not be written to disk: {why}"));
+                self.enter_read_only(format!("it could not be written to disk: {why}")).await;
                 Err(why)
             }
         }
     }
 
-    /// Makes the session read-only and reports it.
-    pub(super) fn enter_read_only(&mut self, why: String) {
+    /// Makes the session read-only and reports it, also to a parent that waits for its work.
+    pub(super) async fn enter_read_only(&mut self, why: String) {
         self.problems.disk = Some(why);
         self.show_degraded(self.degraded());
+        self.fail_task().await;
     }
 }

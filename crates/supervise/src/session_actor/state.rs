@@ -225,8 +225,8 @@ pub(super) struct RunningTask {
     pub(super) share: TaskShare,
     /// Once it is open.
     pub(super) session: Option<ActorRef<SessionMsg>>,
-    /// The call was cancelled.
-    pub(super) stopping: bool,
+    /// Dropped to stop it, also by the end of this session.
+    pub(super) stop: Option<oneshot::Sender<()>>,
 }
 
 /// Calls that were proposed and have no actor.

@@ -1,49 +1,32 @@
-//! Sub-agents: sessions that work for calls of this one, and the work of this session if it is one.
+//! Sub-agents: sessions that work for calls of this one. `task_run` opens such a session and waits for it;
+//! `task_work` is the side of the sub-agent.
 //!
 //! The name of a sub-agent's session follows from its parent and the call. So a call that is repeated after a
 //! crash finds the session that works for it already, and waits for the same answer.
 
 use super::state::{RunningTask, SessionActorState};
+use super::task_run::{NewTask, run};
+use super::task_work::outcome_of;
 use crate::call::CallInput;
-use crate::error_chain::chain;
-use crate::messages::{OpenRequest, RootMsg, RootToSession, SessionMsg, TaskOrder, TaskToSession};
-use crate::open_failure::OpenFailure;
+use crate::messages::{RootMsg, RootToSession, SessionMsg, TaskToSession};
 use crate::session_spec::{TaskShare, session_of};
-use crate::task_outcome::TaskOutcome;
 use journal::{JournalRecord, TaskHeader};
 use protocol::call::{Outcome, ToolResult};
-use protocol::client::{ClientEvent, RequestFailure, SessionEnding, SessionRequest, ToClient};
+use protocol::client::{ClientEvent, SessionEnding};
 use protocol::ids::{CallId, SessionId};
 use protocol::provider::PassedFd;
 use protocol::session::ToSession;
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 use tokio::sync::oneshot;
 use tools::{InterpretedCall, TaskRequest};
-
-/// How often a session is opened whose last process has not ended yet, and how long between.
-const TRIES: u32 = 20;
-const BETWEEN: Duration = Duration::from_millis(500);
-
-/// A sub-agent's session to open.
-struct NewTask {
-    call: u32,
-    agent: String,
-    child: SessionId,
-    header: TaskHeader,
-    opening: SessionRequest,
-    passed_fds: Vec<(PassedFd, OwnedFd)>,
-    parent: ActorRef<SessionMsg>,
-    max_chars: u32,
-}
 
 impl SessionActorState {
     /// Checks the work of a sub-agent before the call is judged.
     pub(super) fn check_task(&self, call: u32, found: &InterpretedCall) -> Result<(), ToolResult> {
         let Some(request) = &found.task else { return Ok(()) };
-        if self.child_directory(call).is_some_and(|directory| directory.is_dir()) {
+        if self.child_directory(call).is_some_and(|it| it.is_dir() && journal::was_begun(&it)) {
             // It was begun before a crash.
             return Ok(());
         }
@@ -66,17 +49,21 @@ impl SessionActorState {
                 }
             }
             TaskToSession::Opened { call, session } => self.on_task_opened(call, session),
+            TaskToSession::Waits(call) => self.show_wait(call),
             TaskToSession::Ended { call, result } => self.send_task_end(call, result),
             TaskToSession::Stop(call) => self.stop_task(call),
             TaskToSession::Asks { session, tool } => self.show_question_of(session, tool),
+            TaskToSession::BoundsFor(child) => {
+                let _ = child.send_message(self.parent_bounds().into());
+            }
+            TaskToSession::ParentBounds { parent, bounds } => {
+                self.on_parent_bounds(&parent, *bounds);
+            }
         }
     }
 
     /// Starts it; the other answer is the result of a call that needs no start, or cannot.
     async fn start_task(&mut self, call: u32, request: &TaskRequest) -> Result<(), ToolResult> {
-        let refused = |code: &str, text: String| {
-            ToolResult::error(Outcome::Failed, code, "task", &text, "Do the work yourself.")
-        };
         if let Some(result) = self.finished(call, request).await {
             return Err(result);
         }
@@ -86,33 +73,56 @@ impl SessionActorState {
             let text = format!("{most} sub-agents run already, which is the limit agents.at_once");
             return Err(refused("too_many", text));
         }
-        let agent = self.spec.agents().find(request.agent.as_deref());
-        let agent = agent.map_err(|why| refused("no_agent", why))?.clone();
-        if let Some(name) = agent.model.clone() {
-            let (spec, named) = (self.spec.clone(), name.clone());
-            let checked = tokio::task::spawn_blocking(move || spec.with_model(&named).map(drop));
+        let header = match self.begun(call).await {
+            Some(header) => *header,
+            None => self.new_task(call, request, most - running).await?,
+        };
+        if let Some(name) = header.model.clone() {
+            let spec = self.spec.clone();
+            let checked = tokio::task::spawn_blocking(move || spec.with_model(&name).map(drop));
             let checked = checked.await.map_err(|error| error.to_string());
             if let Err(why) = checked.and_then(|checked| checked.map_err(|it| it.message)) {
-                return Err(refused("model", format!("the model of {}: {why}", agent.name)));
+                return Err(refused("model", format!("the model of {}: {why}", header.agent)));
             }
         }
-        let share = self.share(most - running).await.map_err(|why| refused("budget", why))?;
-        let (header, opening) = self.spec.task_session(&agent, call, request, share);
         let passed_fds = self.passed_fds_again().map_err(|why| refused("keys", why))?;
+        let (agent, share) = (header.agent.clone(), TaskShare::recorded(header.limits));
+        let (stop, stopped) = oneshot::channel();
         let task = NewTask {
             call,
-            agent: agent.name.clone(),
             child: session_of(&self.spec.id, call),
+            opening: self.spec.task_opening(&header),
             header,
-            opening,
+            bounds: self.spec.task_bounds(),
             passed_fds,
             parent: self.own.clone(),
             max_chars: self.spec.config.tools.max_result_chars,
         };
-        let running = RunningTask { agent: agent.name, share, session: None, stopping: false };
+        let running = RunningTask { agent, share, session: None, stop: Some(stop) };
         self.tasks.running.insert(call, running);
-        tokio::spawn(run(task, self.root.clone(), self.own.clone()));
+        tokio::spawn(run(task, self.root.clone(), stopped));
         Ok(())
+    }
+
+    /// The first record of a sub-agent that was begun before a crash. Its bounds and its part of the budget
+    /// stay as they are; its file does not matter any more.
+    async fn begun(&self, call: u32) -> Option<Box<TaskHeader>> {
+        let directory = self.child_directory(call)?;
+        let read = tokio::task::spawn_blocking(move || journal::header(&directory).ok()?.task);
+        read.await.ok().flatten()
+    }
+
+    /// The first record of a new sub-agent.
+    async fn new_task(
+        &self,
+        call: u32,
+        request: &TaskRequest,
+        possible: u32,
+    ) -> Result<TaskHeader, ToolResult> {
+        let agent = self.spec.agents().find(request.agent.as_deref());
+        let agent = agent.map_err(|why| refused("no_agent", why))?;
+        let share = self.share(possible).await.map_err(|why| refused("budget", why))?;
+        Ok(self.spec.task_header(agent, call, request, share))
     }
 
     /// The descriptors that clients passed, for another session.
@@ -135,7 +145,7 @@ impl SessionActorState {
         if bounds.calls.is_none() && bounds.cost.is_none() {
             return Ok(TaskShare { calls: None, cost: None });
         }
-        let used = outcome_of(self.journal.directory.clone()).await?.used;
+        let used = outcome_of(self.journal.directory.clone()).await?.totals().used;
         let given: Vec<_> = self.tasks.running.values().map(|task| task.share).collect();
         TaskShare::of(bounds, used, &given, possible).map_err(str::to_owned)
     }
@@ -154,7 +164,7 @@ impl SessionActorState {
         let agent = request.agent.clone().unwrap_or_else(|| "general".to_owned());
         let result = outcome.result(&agent, &child.0, self.spec.config.tools.max_result_chars);
         let share = TaskShare { calls: None, cost: None };
-        let task = RunningTask { agent, share, session: None, stopping: false };
+        let task = RunningTask { agent, share, session: None, stop: None };
         self.tasks.running.insert(call, task);
         Some(result)
     }
@@ -163,11 +173,8 @@ impl SessionActorState {
         let Some(task) = self.tasks.running.get_mut(&call) else { return };
         let child = session_of(&self.spec.id, call);
         let text = format!("sub-agent {} works in session {child}\n", task.agent);
-        task.session = Some(session.clone());
+        task.session = Some(session);
         let call = CallId { session: self.spec.id.clone(), number: call };
-        if task.stopping {
-            interrupt(&session);
-        }
         self.show(&ClientEvent::Output { call, text });
     }
 
@@ -187,12 +194,18 @@ impl SessionActorState {
         }
     }
 
+    /// The task that waits for it ends it, or never begins it.
     fn stop_task(&mut self, call: u32) {
-        let Some(task) = self.tasks.running.get_mut(&call) else { return };
-        task.stopping = true;
-        if let Some(session) = &task.session {
-            interrupt(session);
+        if let Some(task) = self.tasks.running.get_mut(&call) {
+            task.stop = None;
         }
+    }
+
+    fn show_wait(&self, call: u32) {
+        let child = session_of(&self.spec.id, call);
+        let text = format!("waits: another process uses session {child} of the sub-agent\n");
+        let call = CallId { session: self.spec.id.clone(), number: call };
+        self.show(&ClientEvent::Output { call, text });
     }
 
     fn send_task_end(&self, call: u32, result: ToolResult) {
@@ -206,11 +219,11 @@ impl SessionActorState {
         let child = session_of(&self.spec.id, call);
         let sessions = self.journal.directory.parent()?;
         let outcome = outcome_of(sessions.join(&child.0)).await.ok()?;
-        let used = &mut self.spec.setup.max_session.used;
-        used.calls = used.calls.saturating_add(outcome.used.calls);
-        let both = used.cost.zip(outcome.used.cost);
+        let (totals, used) = (outcome.totals(), &mut self.spec.setup.max_session.used);
+        used.calls = used.calls.saturating_add(totals.used.calls);
+        let both = used.cost.zip(totals.used.cost);
         used.cost = both.map(|(all, new)| all.saturating_add(new));
-        Some(outcome.spent(call, child.0))
+        Some(totals.spent(call, child.0))
     }
 
     /// The conversation counts the use of sub-agents.
@@ -225,148 +238,31 @@ impl SessionActorState {
         }
     }
 
-    /// The session of a sub-agent is open for its parent.
-    pub(super) async fn join_task(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        request: OpenRequest,
-        task: TaskOrder,
-    ) {
-        let message = self.opened_message(&request.opening);
-        if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
-            self.tasks.parent = Some(task.parent);
-            self.begin_task(myself, task.done).await;
+    /// The present rights of this session, for its sub-agents.
+    fn parent_bounds(&self) -> TaskToSession {
+        TaskToSession::ParentBounds {
+            parent: self.spec.id.clone(),
+            bounds: Box::new(self.spec.task_bounds()),
         }
     }
 
-    /// A parent waits for this session's work: it begins, goes on, or is done.
-    async fn begin_task(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        done: oneshot::Sender<TaskOutcome>,
-    ) {
-        self.tasks.waiting.push(done);
-        self.answer_task().await;
-        let Some(task) = self.spec.task() else { return };
-        if !self.tasks.waiting.is_empty()
-            && self.turn.router.turns() == 0
-            && !self.turn.router.must_queue()
-        {
-            let steps = self.turn.router.prompt(task.prompt.clone());
-            self.carry_out(myself, steps).await;
-            self.ping_later(myself);
-        }
+    /// Binds the sub-agents by the rights that this session has now.
+    pub(super) fn pass_bounds_on(&self) {
+        let (parent, bounds) = (self.spec.id.clone(), Box::new(self.spec.task_bounds()));
+        let _ = self.root.send_message(RootMsg::NarrowTasks { parent, bounds });
     }
 
-    /// Answers the parents that wait, if the work has ended.
-    pub(super) async fn answer_task(&mut self) {
-        if self.tasks.waiting.is_empty() {
-            return;
-        }
-        match outcome_of(self.journal.directory.clone()).await {
-            Ok(outcome) if outcome.end.is_some() => self.send_outcome(&outcome),
-            Ok(_) => {}
-            Err(why) => {
-                tracing::error!(session = %self.spec.id, why, "its work cannot be read");
-                self.tasks.waiting.clear();
-            }
-        }
-    }
-
-    /// The session ends: parents that wait get the work so far.
-    pub(super) async fn end_task(&mut self) {
-        if self.tasks.waiting.is_empty() {
-            return;
-        }
-        if let Ok(outcome) = outcome_of(self.journal.directory.clone()).await {
-            self.send_outcome(&outcome);
-        }
-    }
-
-    fn send_outcome(&mut self, outcome: &TaskOutcome) {
-        for waiting in self.tasks.waiting.drain(..) {
-            let _ = waiting.send(outcome.clone());
+    /// The supervisor actor knows this session from now on, so changes of its parent reach it, and its
+    /// changes reach its sub-agents. They exchange what changed before.
+    pub(super) fn exchange_bounds(&self) {
+        self.pass_bounds_on();
+        if let Some(task) = self.spec.task() {
+            let (parent, child) = (SessionId(task.session.clone()), self.own.clone());
+            let _ = self.root.send_message(RootMsg::BoundsOf { parent, child });
         }
     }
 }
 
-fn interrupt(session: &ActorRef<SessionMsg>) {
-    let _ = session.send_message(crate::messages::ClientToSession::Interrupt.into());
-}
-
-/// Opens the session of a sub-agent and waits for its work.
-async fn run(task: NewTask, root: ActorRef<RootMsg>, parent: ActorRef<SessionMsg>) {
-    let call = task.call;
-    let result = match open(&task, &root).await {
-        Err(failure) => {
-            let text = format!("the sub-agent could not begin: {}", failure.message);
-            ToolResult::error(Outcome::Failed, "not_begun", "task", &text, "")
-        }
-        Ok((session, outcome)) => {
-            let _ = parent.send_message(TaskToSession::Opened { call, session }.into());
-            match outcome.await {
-                Ok(outcome) => outcome.result(&task.agent, &task.child.0, task.max_chars),
-                Err(_) => {
-                    let child = &task.child;
-                    let text = format!(
-                        "the sub-agent did not finish: session {child} failed; its records are on disk"
-                    );
-                    ToolResult::error(Outcome::Crashed, "unfinished", "task", &text, "")
-                }
-            }
-        }
-    };
-    let _ = parent.send_message(TaskToSession::Ended { call, result }.into());
-}
-
-type OpenTask = (ActorRef<SessionMsg>, oneshot::Receiver<TaskOutcome>);
-
-async fn open(task: &NewTask, root: &ActorRef<RootMsg>) -> Result<OpenTask, OpenFailure> {
-    let mut left = TRIES;
-    loop {
-        left -= 1;
-        match open_once(task, root).await {
-            Err(OpenFailure { kind: RequestFailure::Held, .. }) if left > 0 => {
-                tokio::time::sleep(BETWEEN).await;
-            }
-            opened => return opened,
-        }
-    }
-}
-
-async fn open_once(task: &NewTask, root: &ActorRef<RootMsg>) -> Result<OpenTask, OpenFailure> {
-    let internal = |why: String| OpenFailure::new(RequestFailure::Internal, why);
-    let fds = task.passed_fds.iter().map(|(kind, file)| Ok((kind.clone(), file.try_clone()?)));
-    let passed_fds = fds.collect::<std::io::Result<_>>();
-    let (done, outcome) = oneshot::channel();
-    let (reply, opened) = oneshot::channel();
-    let order = OpenRequest {
-        opening: task.opening.clone(),
-        passed_fds: passed_fds.map_err(|error| internal(error.to_string()))?,
-        client: task.parent.get_id(),
-        reply,
-        task: Some(TaskOrder {
-            header: Box::new(task.header.clone()),
-            parent: task.parent.clone(),
-            done,
-        }),
-    };
-    let _ = root.send_message(RootMsg::Open(Box::new(order)));
-    let opened = opened.await.map_err(|_| internal("the supervisor is ending".to_owned()))?;
-    let (session, _): (_, ToClient) = opened?;
-    Ok((session, outcome))
-}
-
-/// Reads the work of the session in this directory.
-async fn outcome_of(directory: PathBuf) -> Result<TaskOutcome, String> {
-    let read = tokio::task::spawn_blocking(move || read_outcome(&directory));
-    read.await.unwrap_or_else(|error| Err(error.to_string()))
-}
-
-fn read_outcome(directory: &Path) -> Result<TaskOutcome, String> {
-    let mut outcome = TaskOutcome::default();
-    for entry in journal::read(directory).map_err(|error| chain(&error))? {
-        outcome.take(&entry.map_err(|error| chain(&error))?.record);
-    }
-    Ok(outcome)
+fn refused(code: &str, text: String) -> ToolResult {
+    ToolResult::error(Outcome::Failed, code, "task", &text, "Do the work yourself.")
 }

@@ -66,7 +66,7 @@ impl SessionActorState {
             None => Err("its decision cannot be recorded".to_owned()),
         };
         if let Err(why) = &head {
-            self.enter_read_only(format!("the audit log cannot be written: {why}"));
+            self.enter_read_only(format!("the audit log cannot be written: {why}")).await;
         }
         encode::call_end(call, &conclusion, head.ok())
     }

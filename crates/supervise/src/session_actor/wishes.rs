@@ -239,6 +239,7 @@ impl SessionActorState {
                 let text = self.spec.setup.system.clone();
                 let message = ToSession::System { text };
                 self.send_conversation(message);
+                self.pass_bounds_on();
                 if let (SettingChange::Network(_), Some(text)) =
                     (&change, self.spec.ineffective_denials(&self.spec.confinement))
                 {

@@ -1,6 +1,7 @@
 //! Changes to a session's specification after it was built.
 
 use super::setup::system_prompt;
+use super::task::lower;
 use super::{SessionSpec, cage_level, writable_paths};
 use crate::clean_settings::{CopiedSettings, SettingsOwner};
 use crate::error_chain::chain;
@@ -106,7 +107,7 @@ impl SessionSpec {
         self.rebuild_system_prompt();
     }
 
-    fn rebuild_system_prompt(&mut self) {
+    pub(super) fn rebuild_system_prompt(&mut self) {
         let network = (&self.confinement, self.sign_in_hosts.as_slice());
         self.setup.system = system_prompt(network, &self.texts, &self.setup.tools);
     }
@@ -147,6 +148,12 @@ impl SessionSpec {
 
     /// Applies a setting that a person changed, for calls that start later.
     pub(crate) fn apply_change(&mut self, change: &SettingChange) {
+        let parent = self.lift_parent_bounds();
+        self.apply_own_change(change);
+        self.apply_parent_bounds(parent);
+    }
+
+    fn apply_own_change(&mut self, change: &SettingChange) {
         match change {
             SettingChange::Network(network) => {
                 self.confinement.network = *network;
@@ -156,7 +163,7 @@ impl SessionSpec {
                 if !self.confinement.hosts.contains(host) {
                     self.confinement.hosts.push(host.clone());
                 }
-                self.apply_change(&SettingChange::Network(Network::Listed));
+                self.apply_own_change(&SettingChange::Network(Network::Listed));
             }
             SettingChange::Mode(mode) => match self.check_mode(*mode) {
                 Ok(()) => {
@@ -173,7 +180,10 @@ impl SessionSpec {
                 }
             }
             SettingChange::Unpin(file) => self.setup.pinned.retain(|pinned| pinned != file),
-            SettingChange::CostLimit(most) => self.setup.max_session.cost = Some(*most),
+            SettingChange::CostLimit(most) => {
+                let share = self.task().and_then(|task| task.limits.cost);
+                self.setup.max_session.cost = lower(Some(*most), share);
+            }
             SettingChange::AppendedSystem(text) => {
                 self.texts.appended.clone_from(text);
                 self.rebuild_system_prompt();

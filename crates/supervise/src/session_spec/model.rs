@@ -3,6 +3,7 @@
 //! that needs another key is refused with a remedy, and no key is sent to a server that it was not
 //! given for.
 
+use super::task_bounds::ParentBounds;
 use super::{SessionSpec, load, source};
 use crate::agents::AgentCatalog;
 use crate::open_failure::OpenFailure;
@@ -19,6 +20,8 @@ pub(crate) struct SpecOrigin {
     pub(super) dirs: Dirs,
     /// The call that it works for, if it is a sub-agent's session.
     pub(super) task: Option<Box<TaskHeader>>,
+    /// The bounds of its parent's present rights, if it is a sub-agent's session.
+    pub(super) bounds: Option<Box<ParentBounds>>,
     /// The sub-agents that it may start.
     pub(super) agents: Arc<AgentCatalog>,
 }

@@ -4,16 +4,17 @@
 //! The first record of its journal holds the bounds. They are applied whenever the session is opened, also by
 //! a person's terminal with other flags, and no later change of a setting exceeds them.
 
+use super::task_bounds::TaskBounds;
 use super::{SessionSpec, SystemTexts};
 use crate::agents::{Agent, AgentCatalog, FileTrust, stricter};
 use crate::open_failure::OpenFailure;
 use config::Config;
-use journal::{StoredPath, TaskHeader};
+use journal::{TaskHeader, TaskLimits};
 use prompts::{AgentList, PromptPlaces};
 use protocol::client::{RequestFailure, SessionRequest, SettingChange, Unsandboxed};
-use protocol::confinement::{Confinement, FilePath, Network};
+use protocol::confinement::{Confinement, FilePath};
 use protocol::ids::SessionId;
-use protocol::judgement::{EXIT_PLAN, PermissionMode, Rule, RuleEffect, RuleSet};
+use protocol::judgement::{EXIT_PLAN, Rule, RuleEffect, RuleSet};
 use protocol::session::{OfferedTool, SessionBounds, SessionSetup, TaskUse};
 use std::path::PathBuf;
 use tools::TaskRequest;
@@ -39,6 +40,11 @@ pub(crate) struct TaskShare {
 }
 
 impl TaskShare {
+    /// The share in a sub-agent's first record.
+    pub(crate) fn recorded(limits: TaskLimits) -> Self {
+        Self { calls: limits.calls, cost: limits.cost }
+    }
+
     /// The part that one of so many possible sub-agents gets of what is neither used nor given to one that
     /// works.
     pub(crate) fn of(
@@ -82,13 +88,13 @@ pub(super) fn catalog(places: &PromptPlaces, config: &Config, depth: u32) -> Age
 /// Levels of sub-agents that a session may have.
 pub(super) fn depth(config: &Config, task: Option<&TaskHeader>) -> u32 {
     let most = config.budget.agents.depth;
-    task.map_or(most, |task| task.depth.min(most))
+    task.map_or(most, |task| task.limits.depth.min(most))
 }
 
 /// The request with the flags that a sub-agent's session may have.
 pub(super) fn narrowed(opening: &SessionRequest, task: Option<&TaskHeader>) -> SessionRequest {
     let mut opening = opening.clone();
-    if task.is_some_and(|task| !task.uncaged) {
+    if task.is_some_and(|task| !task.rights.uncaged) {
         opening.uncaged = Unsandboxed::Refused;
     }
     opening
@@ -101,24 +107,27 @@ pub(super) fn narrow(
     setup: &mut SessionSetup,
     texts: &mut SystemTexts,
 ) {
-    rules.mode = stricter(rules.mode, loosest_mode(task));
-    setup.mode = rules.mode;
+    let own = TaskBounds {
+        mode: rules.mode,
+        network: confinement.network,
+        hosts: std::mem::take(&mut confinement.hosts),
+        added: std::mem::take(&mut confinement.added),
+        rules: Vec::new(),
+    };
+    let bounds = own.within(&TaskBounds::recorded(&task.rights));
+    (rules.mode, setup.mode) = (bounds.mode, bounds.mode);
+    (confinement.network, confinement.hosts) = (bounds.network, bounds.hosts);
+    confinement.added = bounds.added;
     rules.rules.extend(task.deny.iter().map(|text| Rule {
         effect: RuleEffect::Deny,
         text: text.clone(),
         file: format!("sub-agent {}", task.agent),
         line: 0,
     }));
-    confinement.network = narrower(confinement.network, loosest_network(task));
-    confinement
-        .hosts
-        .retain(|host| task.network == Network::On.name() || lists(task, &host.to_string()));
-    confinement.added.retain(|dir| adds(task, dir));
-    setup.max_rounds = setup.max_rounds.min(task.rounds).max(1);
-    setup.max_session.calls = match (setup.max_session.calls, task.calls) {
-        (Some(own), Some(share)) => Some(own.min(share)),
-        (own, share) => own.or(share),
-    };
+    setup.max_rounds = setup.max_rounds.min(task.limits.rounds).max(1);
+    let most = &mut setup.max_session;
+    most.calls = lower(most.calls, task.limits.calls);
+    most.cost = lower(most.cost, task.limits.cost);
     setup.tools.retain(|tool| is_offered(task, tool));
     texts.agent = format!("{PREAMBLE}\n\n{}", task.instructions);
 }
@@ -137,28 +146,11 @@ fn gives(task: &TaskHeader, tool: &str) -> bool {
         && task.tools.as_ref().is_none_or(|tools| tools.iter().any(|given| given == tool))
 }
 
-/// A word that this build does not know allows nothing.
-fn loosest_mode(task: &TaskHeader) -> PermissionMode {
-    PermissionMode::parse(&task.mode).unwrap_or(PermissionMode::Plan)
-}
-
-fn loosest_network(task: &TaskHeader) -> Network {
-    Network::parse(&task.network).unwrap_or(Network::Off)
-}
-
-fn lists(task: &TaskHeader, host: &str) -> bool {
-    task.hosts.iter().any(|listed| listed == host)
-}
-
-fn adds(task: &TaskHeader, dir: &FilePath) -> bool {
-    task.added.iter().any(|added| added.0 == dir.to_path())
-}
-
-fn narrower(one: Network, other: Network) -> Network {
+/// The lower of two limits.
+pub(super) fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
-        (Network::Off, _) | (_, Network::Off) => Network::Off,
-        (Network::Listed, _) | (_, Network::Listed) => Network::Listed,
-        (Network::On, Network::On) => Network::On,
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 
@@ -192,25 +184,8 @@ impl SessionSpec {
     /// # Errors
     /// The bound, with a way on.
     pub(crate) fn check_task_bounds(&self, change: &SettingChange) -> Result<(), OpenFailure> {
-        let Some(task) = self.task() else { return Ok(()) };
-        let fits = match change {
-            SettingChange::Mode(mode) => stricter(*mode, loosest_mode(task)) == *mode,
-            SettingChange::Network(network) => {
-                narrower(*network, loosest_network(task)) == *network
-            }
-            SettingChange::Host(host) => match loosest_network(task) {
-                Network::On => true,
-                Network::Listed => lists(task, &host.to_string()),
-                Network::Off => false,
-            },
-            SettingChange::AddDirectory(dir) => adds(task, dir),
-            SettingChange::Model(_)
-            | SettingChange::Pin(_)
-            | SettingChange::Unpin(_)
-            | SettingChange::AppendedSystem(_)
-            | SettingChange::CostLimit(_) => true,
-        };
-        match fits {
+        let (Some(task), Some(most)) = (self.task(), self.task_ceiling()) else { return Ok(()) };
+        match most.admit(change) {
             true => Ok(()),
             false => Err(OpenFailure::new(
                 RequestFailure::Usage,
@@ -223,15 +198,14 @@ impl SessionSpec {
         }
     }
 
-    /// The first record of a sub-agent's session, and the request that opens it.
-    pub(crate) fn task_session(
+    /// The first record of a sub-agent's session.
+    pub(crate) fn task_header(
         &self,
         agent: &Agent,
         call: u32,
         request: &TaskRequest,
         share: TaskShare,
-    ) -> (TaskHeader, SessionRequest) {
-        let Confinement { network, hosts, added, .. } = &self.confinement;
+    ) -> TaskHeader {
         let own = self.task();
         let from_flag = |rule: &&Rule| rule.effect == RuleEffect::Deny && rule.file == "flag";
         let flags = self.rules.rules.iter().filter(from_flag).map(|rule| rule.text.clone());
@@ -244,39 +218,47 @@ impl SessionSpec {
             Some(list) => Some(both(list)),
             None => own.and_then(|own| own.tools.clone()),
         };
-        let header = TaskHeader {
+        let uncaged = self.origin.opening.uncaged == Unsandboxed::Accepted;
+        TaskHeader {
             session: self.id.0.clone(),
             call,
             agent: agent.name.clone(),
             prompt: request.prompt.clone(),
             instructions: agent.instructions.clone(),
-            depth: depth(&self.config, own).saturating_sub(1),
+            model: agent.model.clone(),
             tools,
             deny: flags
                 .chain(own.iter().flat_map(|own| own.deny.clone()))
                 .chain(agent.deny.clone())
                 .collect(),
-            mode: mode.name().to_owned(),
-            network: network.name().to_owned(),
-            hosts: hosts.iter().map(ToString::to_string).collect(),
-            added: added.iter().map(|dir| StoredPath(dir.to_path())).collect(),
-            rounds: agent.rounds.unwrap_or(self.config.budget.rounds).min(self.setup.max_rounds),
-            calls: share.calls,
-            uncaged: self.origin.opening.uncaged == Unsandboxed::Accepted,
-        };
+            rights: self.task_bounds().to_record(mode, uncaged),
+            limits: TaskLimits {
+                depth: depth(&self.config, own).saturating_sub(1),
+                rounds: agent
+                    .rounds
+                    .unwrap_or(self.config.budget.rounds)
+                    .min(self.setup.max_rounds),
+                calls: share.calls,
+                cost: share.cost,
+            },
+        }
+    }
+
+    /// The request that opens a sub-agent's session. Its first record bounds it.
+    pub(crate) fn task_opening(&self, header: &TaskHeader) -> SessionRequest {
         let mut opening = self.origin.opening.clone();
         opening.start = protocol::client::SessionStart::New;
-        opening.added = added.clone();
+        opening.added = self.confinement.added.clone();
         opening.audience = self.rules.audience;
-        opening.mode = Some(mode);
-        opening.network = Some(*network);
-        opening.conversation.cost_limit = share.cost;
+        opening.mode = Some(self.rules.mode);
+        opening.network = Some(self.confinement.network);
+        opening.conversation.cost_limit = None;
         opening.conversation.appended_system =
             Some(self.texts.appended.clone()).filter(|text| !text.is_empty());
-        if let Some(model) = &agent.model {
+        if let Some(model) = &header.model {
             opening.settings.push(("provider.model".to_owned(), model.clone()));
         }
-        (header, opening)
+        opening
     }
 }
 
