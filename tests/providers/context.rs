@@ -8,9 +8,10 @@ use crate::support::daemon::Wire;
 use crate::support::{Desk, child_of, run, send};
 use nix::sys::signal::Signal;
 use protocol::client::{
-    BacklogFrom, ClientEvent, ClientRights, FromClient, SessionStart, SessionWish, SettingChange,
-    ToClient,
+    BacklogFrom, ClientEvent, ClientRights, FromClient, SessionQuery, SessionStart, SessionWish,
+    SettingChange, ToClient,
 };
+use protocol::context::{ContextKind, ContextReport};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
@@ -97,6 +98,55 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     let results = kept.iter().filter(|record| record["kind"] == "RESULT");
     assert_eq!(results.filter(|result| result["text"].to_string().contains("1999")).count(), 4);
     assert_eq!(kept.iter().filter(|record| record["kind"] == "COMPACTED").count(), 2);
+}
+
+#[test]
+fn the_parts_of_the_context_are_shown_by_the_providers_count_and_by_estimates() {
+    let desk = Desk::new();
+    let list = call("toolu_1", "bash", &json!({ "command": "seq 1 4000" }).to_string());
+    let server = Server::scripted([Answer::says([list]), Answer::text("a long list")]);
+    let _daemon = desk.daemon();
+    let (mut wire, mut other) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
+    let mut opening = desk.opening(&server);
+    opening.mode = Some(protocol::judgement::PermissionMode::Auto);
+    let session = wire.open(&opening);
+    // A client that only watches may ask.
+    other.attach(&session, BacklogFrom::Seq(1), ClientRights::ReadOnly);
+    let mut ask = || {
+        let query = SessionQuery::Context;
+        other.say(FromClient::Query { session: session.clone(), query });
+        other.until("a report", |word| match word {
+            ToClient::Context { report, .. } => Some(report.clone().unwrap()),
+            _ => None,
+        })
+    };
+    let before = ask();
+    assert!(before.counted.is_none() && !before.model.is_empty(), "{before:?}");
+    wire.prompt(&session, "list them");
+    wire.turn_ends();
+    let after = ask();
+    let tokens = |report: &ContextReport, kind: ContextKind| {
+        report.parts.iter().find(|part| part.kind == kind).unwrap().tokens
+    };
+    let grew = |kind| tokens(&after, kind) > tokens(&before, kind);
+    for kind in [ContextKind::Prompts, ContextKind::Answers, ContextKind::Results] {
+        assert!(grew(kind) && tokens(&before, kind) == 0, "{kind:?}: {before:?} {after:?}");
+    }
+    assert!(after.counted.is_some(), "the provider counted: {after:?}");
+    let parts: u64 = after.parts.iter().map(|part| part.tokens).sum();
+    assert!(after.used() - parts < 8, "the parts come to the whole: {after:?}");
+
+    let shown = run(desk.agentd(&["context", &session.0]));
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    for words in ["R results of calls", "T tool schemas", ". free", "The provider counted"] {
+        assert!(shown.out.contains(words), "{words}: {}", shown.out);
+    }
+    let object = run(desk.agentd(&["context", &session.0, "--json"])).out;
+    let object: Value = serde_json::from_str(&object).unwrap();
+    assert_eq!(object["used"], after.used());
+    assert_eq!(object["parts"].as_array().unwrap().len(), ContextKind::ALL.len());
+    let unknown = run(desk.agentd(&["context", "none"]));
+    assert!(unknown.code != 0 && unknown.err.contains("agentd attach"), "{}", unknown.err);
 }
 
 /// A read-only client may not compact the context.

@@ -12,6 +12,7 @@ mod attach;
 mod call_time;
 mod client_error;
 mod colour;
+mod context_text;
 mod cost;
 mod daemon_source;
 mod event_reader;
@@ -43,6 +44,7 @@ pub use screen_view::ScreenView;
 
 pub use answer_check::{AnswerCheck, AnswerFault};
 pub use client_error::{ClientError, RunStop};
+pub use context_text::context_text;
 pub use cost::{Spent, context_left, in_dollars};
 pub use daemon_source::{DaemonError, DaemonSource};
 pub use json_view::{JsonView, StreamJsonView, failure_line};

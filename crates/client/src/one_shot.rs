@@ -345,6 +345,7 @@ impl OneShot<'_> {
                 }
                 RunInput::Message(
                     ToClient::Changes { .. }
+                    | ToClient::Context { .. }
                     | ToClient::Welcome { .. }
                     | ToClient::Refused { .. }
                     | ToClient::Opened { .. }

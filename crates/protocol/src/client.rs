@@ -6,13 +6,14 @@
 use crate::call::{Call, ToolResult};
 use crate::confinement::{Enforced, Network};
 use crate::content::{ContentBlock, Usage};
+use crate::context::ContextReport;
 use crate::hosts::HostRule;
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
 use crate::session::TurnEnd;
 pub use crate::session_request::{
-    ConversationFlags, ModelFacts, Prices, ProjectTrust, SessionRequest, SessionStart, SessionWish,
-    SettingChange, Unsandboxed,
+    ConversationFlags, ModelFacts, OnUnfinished, Prices, ProjectTrust, SessionEnding, SessionQuery,
+    SessionRequest, SessionStart, SessionWish, SettingChange, Unsandboxed,
 };
 pub use crate::status::{DaemonStatus, ProcessRow, SessionRow, SessionStatus};
 use crate::store::ChangeSet;
@@ -57,15 +58,6 @@ pub enum OtherClients {
     Detach,
 }
 
-/// How a session is ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum SessionEnding {
-    /// The running turn is interrupted, its calls get their end on disk.
-    Stop,
-    /// At once: running calls are killed and reported as cut short.
-    Kill,
-}
-
 /// The reason for which the supervisor detaches a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum DetachReason {
@@ -75,15 +67,6 @@ pub enum DetachReason {
     Ended,
     /// A part of the supervisor failed. All records so far are on disk.
     Failed,
-}
-
-/// Policy of a shutdown for unfinished turns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum OnUnfinished {
-    /// It refuses, and names them.
-    Refuse,
-    /// It interrupts them.
-    Interrupt,
 }
 
 /// From a client.
@@ -125,12 +108,12 @@ pub enum FromClient {
         /// Maximum number of records; the newest are sent.
         most: u32,
     },
-    /// Files of an attached session that calls changed, as diffs; answered by `Changes`.
-    Changes {
+    /// A question about an attached session.
+    Query {
         /// Which session.
         session: SessionId,
-        /// The number of the first call; 0 for all.
-        since: u32,
+        /// The question.
+        query: SessionQuery,
     },
     /// Words for the model; only with full rights.
     Prompt {
@@ -459,6 +442,13 @@ pub enum ToClient {
         session: SessionId,
         /// The changes, or one sentence why they are not known.
         changes: Result<ChangeSet, String>,
+    },
+    /// The answer to a query of the context.
+    Context {
+        /// Which session.
+        session: SessionId,
+        /// The parts, or one sentence why they are not known.
+        report: Result<ContextReport, String>,
     },
     /// The prompts that waited and wait no more.
     TakenBack {

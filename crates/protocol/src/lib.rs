@@ -3,7 +3,7 @@
 //!
 //! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
 //! [`provider`], [`broker`], [`store`], [`tool`], [`client`]. Words: [`ids`], [`content`], [`call`],
-//! [`confinement`], [`connection`], [`hidden`], [`hosts`], [`judgement`], [`log`].
+//! [`confinement`], [`connection`], [`context`], [`hidden`], [`hosts`], [`judgement`], [`log`].
 //!
 //! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Types here are
 //! not written to disk, where the journal has record types of its own: but for the cage of a call
@@ -15,6 +15,7 @@ pub mod client;
 pub mod confinement;
 pub mod connection;
 pub mod content;
+pub mod context;
 pub mod hidden;
 pub mod hook;
 pub mod hosts;

@@ -5,6 +5,7 @@
 
 use crate::call::{Call, ReadStamp, ToolResult};
 use crate::content::{ContentBlock, ModelRequest, ToolSpec, Usage};
+use crate::context::ContextReport;
 use crate::hook::SessionHooks;
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{EXIT_PLAN, PermissionMode, Rule};
@@ -356,6 +357,8 @@ pub enum ToSession {
     Bounds(SessionBounds),
     /// A person wants the turn to stop.
     Interrupt,
+    /// A person asks what fills the model's context. Answered by `Context`.
+    Describe,
     /// A person wants room in the model's context; it holds from the next request on. Answered by a
     /// `Commit` of `Compacted`, or by `NotCompacted`.
     Compact,
@@ -435,6 +438,8 @@ pub enum FromSession {
     },
     /// A person wanted room, and there is nothing to leave out.
     NotCompacted,
+    /// The answer to `Describe`.
+    Context(ContextReport),
     /// Drop the open request.
     CancelAsk,
     /// End this running call.

@@ -1,5 +1,5 @@
-//! The request that opens a session, and the settings that a person may change later, and wishes. For the wire of
-//! [`crate::client`].
+//! The request that opens a session, and what a person may do to it later: questions, settings, wishes, its
+//! end. For the wire of [`crate::client`].
 
 use crate::confinement::{FilePath, Network};
 use crate::content::Usage;
@@ -160,6 +160,18 @@ pub enum SettingChange {
     CostLimit(u64),
 }
 
+/// A question about a session that changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum SessionQuery {
+    /// Files that calls changed, as diffs; answered by `Changes`.
+    Changes {
+        /// The number of the first call; 0 for all.
+        since: u32,
+    },
+    /// What fills the model's context; answered by `Context`.
+    Context,
+}
+
 /// A person's wish for a session that gives no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum SessionWish {
@@ -169,4 +181,22 @@ pub enum SessionWish {
     /// Let the commands that run now go on in the background. Every client receives `InBackground`
     /// for each.
     Background,
+}
+
+/// How a session is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum SessionEnding {
+    /// The running turn is interrupted, its calls get their end on disk.
+    Stop,
+    /// At once: running calls are killed and reported as cut short.
+    Kill,
+}
+
+/// Policy of a shutdown for unfinished turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum OnUnfinished {
+    /// It refuses, and names them.
+    Refuse,
+    /// It interrupts them.
+    Interrupt,
 }

@@ -53,7 +53,7 @@ pub(crate) fn block_size(block: &ContentBlock) -> usize {
 }
 
 /// The bytes of text that cost as many tokens.
-fn image_size(image: &ImageRef) -> usize {
+pub(crate) fn image_size(image: &ImageRef) -> usize {
     usize::try_from(image.tokens()).unwrap_or(usize::MAX).saturating_mul(BYTES_A_TOKEN)
 }
 
@@ -193,6 +193,11 @@ fn head(gone: &[Message], checklists: Option<String>) -> String {
         head.push_str(&format!("\n\n{CHECKLISTS}\n{checklists}"));
     }
     head
+}
+
+/// True for the text in place of removed messages.
+pub(crate) fn is_head(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::Text { text } if text.starts_with(LEFT_OUT))
 }
 
 fn one_line(text: &str) -> String {

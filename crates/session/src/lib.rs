@@ -3,7 +3,7 @@
 //! [`Session::step`] takes one message of the supervisor and returns the messages that follow from
 //! it. The files: `answer` joins a stream to blocks, `stream` handles the model's answer and `calls` its calls, `history` holds the messages for the model,
 //! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
-//! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` makes room in the model's context, `pinned` shows pinned
+//! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` makes room in the model's context, which `room` watches and `context_report` describes, `pinned` shows pinned
 //! files and `refresh` has them read, `plan` ends a turn with a plan, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
 //! configured commands after edits and `event_hooks` at events, whose answers `hook_answer` reads,
 //! `background` reports commands that went on, `images` decides which images a request shows,
@@ -22,6 +22,7 @@ mod builtin_tools;
 mod calls;
 mod checklist;
 mod compact;
+mod context_report;
 mod event_hooks;
 mod history;
 mod hook_answer;
@@ -32,6 +33,7 @@ mod pending_prompt;
 mod pinned;
 mod plan;
 mod refresh;
+mod room;
 mod stream;
 mod synthetic_results;
 mod tool_lookup;
@@ -192,6 +194,7 @@ impl Session {
             }
             ToSession::Interrupt => self.interrupt(&mut out),
             ToSession::Compact => self.compact(&mut out),
+            ToSession::Describe => out.words.push(FromSession::Context(self.context_report())),
             ToSession::Ping(number) => out.words.push(FromSession::Pong(number)),
         }
         out.words
@@ -384,39 +387,6 @@ impl Session {
                 }
             }
         }
-    }
-
-    /// A person compacts the context. It takes effect with the next request, whatever runs now.
-    fn compact(&mut self, out: &mut Outputs) {
-        match self.phase {
-            SessionPhase::Idle
-            | SessionPhase::Asking(_)
-            | SessionPhase::Calling { .. }
-            | SessionPhase::Checking
-            | SessionPhase::Reading { .. }
-            | SessionPhase::Undoing(_) => {
-                if !self.make_room(out) {
-                    out.words.push(FromSession::NotCompacted);
-                }
-            }
-            SessionPhase::Replaying => out.warn("a Compact before ReplayDone was ignored"),
-        }
-    }
-
-    /// Drops the oldest messages from now on; true if there were any to drop.
-    fn make_room(&mut self, out: &mut Outputs) -> bool {
-        let Some(compacted) = self.history.compacted(self.beside_messages()) else { return false };
-        self.commit(compacted, out);
-        self.pinned.lay_down();
-        true
-    }
-
-    /// Bytes of a request beside the conversation's messages.
-    fn beside_messages(&self) -> usize {
-        let tools = self.setup.offered().map(|tool| {
-            tool.spec.name.len() + tool.spec.description.len() + tool.spec.input_schema.len()
-        });
-        self.setup.system.len() + tools.sum::<usize>() + self.pinned.size()
     }
 
     fn end_turn(&mut self, end: TurnEnd, out: &mut Outputs) {

@@ -228,6 +228,11 @@ impl PinnedFiles {
         (!text.is_empty()).then_some(FilesUpdated { text, place: self.end })
     }
 
+    /// The number of them.
+    pub(crate) fn count(&self) -> usize {
+        self.files.len()
+    }
+
     /// Bytes of a request that are about them.
     pub(crate) fn size(&self) -> usize {
         let updated = self.updated().map_or(0, |updated| updated.text.len());

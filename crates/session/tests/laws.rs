@@ -291,6 +291,7 @@ impl Watch {
             | FromSession::NotCompacted
             | FromSession::Notice { .. }
             | FromSession::Pong(_)
+            | FromSession::Context(_)
             | FromSession::Log(_) => {}
         }
         Ok(())

@@ -168,10 +168,10 @@ impl ClientState {
                     }
                 }
             }
-            FromClient::Changes { session, since } => {
+            FromClient::Query { session, query } => {
                 let client = myself.clone();
                 self.attached_to(&session, |actor| {
-                    let _ = actor.send_message(ClientToSession::Changes { client, since }.into());
+                    let _ = actor.send_message(ClientToSession::Query { client, query }.into());
                 });
             }
             FromClient::Prompt { session, text } => {

@@ -238,7 +238,7 @@ async fn handshake(
         | FromClient::Ps
         | FromClient::Detach { .. }
         | FromClient::Page { .. }
-        | FromClient::Changes { .. }
+        | FromClient::Query { .. }
         | FromClient::TakeBack { .. }
         | FromClient::Change { .. }
         | FromClient::List

@@ -24,6 +24,7 @@ impl MessageProgress for FromSession {
             | Self::Answered { .. }
             | Self::CancelAsk
             | Self::NotCompacted
+            | Self::Context(_)
             | Self::Notice { .. }
             | Self::CancelCall(_) => WorkerProgress::Progressed,
         }

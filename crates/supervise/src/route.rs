@@ -2,6 +2,7 @@
 //! has a wildcard arm, so a new message does not compile until it has a route. The session actor
 //! carries the steps out.
 
+mod context;
 mod stream;
 
 use crate::call::{CallRemarks, Executor};
@@ -9,6 +10,7 @@ use crate::person_prompt::PersonPrompt;
 use protocol::call::Call;
 use protocol::client::ClientEvent;
 use protocol::content::ModelRequest;
+use protocol::context::ContextReport;
 use protocol::ids::CallId;
 use protocol::log::{LogLevel, LogLine};
 use protocol::provider::{FromProvider, ToProvider};
@@ -16,6 +18,7 @@ use protocol::session::{FromSession, OpenTurn, SessionEvent, ToSession, TurnEnd,
 use std::collections::VecDeque;
 
 use crate::records::TurnRound;
+use context::ContextWishes;
 use stream::{shown, strike};
 
 /// A step of the session actor; carried out in order.
@@ -37,6 +40,8 @@ pub(crate) enum RouteStep {
     CancelCalls,
     /// Show clients this; it is not recorded.
     Show(ClientEvent),
+    /// Send this to the clients that asked for it.
+    ReportContext(ContextReport),
     /// For the log.
     Log(&'static str, LogLine),
 }
@@ -63,9 +68,8 @@ pub(crate) struct Router {
     /// A person stopped the turn, and its end is not on disk: sent again to a new process of the
     /// conversation.
     stopping: bool,
-    /// A person asked to shrink the context and the conversation has not answered yet: sent again
-    /// to a new process.
-    compacting: bool,
+    /// What people want of the context, until the conversation has answered.
+    context: ContextWishes,
     /// Notices of the provider that people were shown.
     shown_notices: Vec<String>,
     /// A prompt is on disk and the end of its turn is not.
@@ -206,26 +210,16 @@ impl Router {
         }
     }
 
-    /// A person shrinks the model's context. A conversation that is being replayed gets the message
-    /// when it is ready, before queued prompts.
-    pub(crate) fn compact(&mut self) -> Vec<RouteStep> {
-        self.compacting = true;
-        match self.ready {
-            true => vec![RouteStep::ToSession(ToSession::Compact)],
-            false => Vec::new(),
-        }
-    }
-
     pub(crate) fn on_session_msg(&mut self, message: FromSession) -> Vec<RouteStep> {
         match message {
             FromSession::Ready => {
                 self.ready = true;
-                let room = self.compacting.then_some(ToSession::Compact);
+                let of_context = self.context.messages();
                 let prompts = self.unconfirmed.iter().cloned();
                 let prompts = prompts
                     .map(|PersonPrompt { text, expanded }| ToSession::Prompt { text, expanded });
                 let stop = self.stopping.then_some(ToSession::Interrupt);
-                room.into_iter().chain(prompts).chain(stop).map(RouteStep::ToSession).collect()
+                of_context.chain(prompts).chain(stop).map(RouteStep::ToSession).collect()
             }
             FromSession::Commit(mut happened) => {
                 if is_progress(&happened) {
@@ -247,7 +241,7 @@ impl Router {
                             self.cut_short = Some(deaths.clone());
                         }
                     }
-                    SessionEvent::Compacted { .. } => self.compacting = false,
+                    SessionEvent::Compacted { .. } => self.context.compacting = false,
                     SessionEvent::Answer { .. }
                     | SessionEvent::Called { .. }
                     | SessionEvent::BackgroundEnded { .. }
@@ -279,10 +273,14 @@ impl Router {
                 vec![RouteStep::Log("session", line), RouteStep::Show(event)]
             }
             FromSession::NotCompacted => {
-                self.compacting = false;
+                self.context.compacting = false;
                 let why = "the conversation is short: nothing can be left out";
                 let text = format!("the context was not shrunk: {why}");
                 vec![RouteStep::Show(ClientEvent::Notice { text })]
+            }
+            FromSession::Context(report) => {
+                self.context.describing = false;
+                vec![RouteStep::ReportContext(report)]
             }
             FromSession::CancelAsk => self.cancel_request(),
             FromSession::CancelCall(call) => vec![RouteStep::CancelCall(call)],

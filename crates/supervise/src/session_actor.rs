@@ -21,6 +21,7 @@ mod args;
 mod backlog;
 mod calls;
 mod clients;
+mod context;
 mod idle_session;
 mod jobs;
 mod pinning;
@@ -186,6 +187,7 @@ impl Actor for SessionActor {
             clients: SessionClients {
                 attached: Vec::new(),
                 expected: HashSet::new(),
+                of_context: Vec::new(),
                 questions: BTreeMap::new(),
                 answers: PendingAnswers::default(),
                 untrusted_hook_shown: false,
@@ -424,6 +426,7 @@ impl SessionActorState {
                     self.foreground().for_each(|call| self.send_call(call, CallInput::Cancel));
                 }
                 RouteStep::Show(event) => self.show(&event),
+                RouteStep::ReportContext(report) => self.report_context(&Ok(report)),
                 RouteStep::Log(worker, line) => log_lines::write(worker, &self.spec.id, &line),
             }
         }

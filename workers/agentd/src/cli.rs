@@ -189,6 +189,15 @@ pub(crate) enum CliCommand {
         #[arg(value_name = "ID")]
         session: String,
     },
+    /// Show what fills the model's context in a session that runs.
+    Context {
+        /// Session ID or unique prefix.
+        #[arg(value_name = "ID")]
+        session: String,
+        /// Print a JSON object.
+        #[arg(long)]
+        json: bool,
+    },
     /// Start, stop or inspect the daemon.
     ///
     /// One daemon serves all your sessions. It starts by itself.

@@ -19,6 +19,7 @@ mod last_message;
 mod logs;
 mod ls;
 mod man_page;
+mod model_context;
 mod no_key;
 mod open_request;
 mod output;
@@ -120,6 +121,7 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         }
         (Some(CliCommand::Ps { json }), _) => ps::main(json),
         (Some(CliCommand::Restart { session }), _) => restart::main(&session),
+        (Some(CliCommand::Context { session, json }), _) => model_context::main(&session, json),
         (Some(CliCommand::Daemon { command }), _) => daemon::main(&command),
         (Some(CliCommand::Doctor { act: Some(act), .. }), _) => doctor::act(&act),
         (Some(CliCommand::Doctor { json, project: Some(project), .. }), _) => {

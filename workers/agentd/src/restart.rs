@@ -11,6 +11,17 @@ use protocol::ids::SessionId;
 use std::collections::BTreeMap;
 
 pub(crate) fn main(beginning: &str) -> Result<CliExit, CliError> {
+    let hint = "a session that is only on disk needs no restart: opening it starts its workers";
+    let (connection, session) = find_running(beginning, hint)?;
+    restart(connection, session)
+}
+
+/// The one running session with this prefix, and its supervisor. The hint is for a session that does
+/// not run.
+pub(crate) fn find_running(
+    beginning: &str,
+    hint: &str,
+) -> Result<(SupervisorConnection, SessionId), CliError> {
     let context = CliContext::of_process()?;
     let mut found = BTreeMap::new();
     let mut running = query::connect_all(&context);
@@ -25,12 +36,11 @@ pub(crate) fn main(beginning: &str) -> Result<CliExit, CliError> {
     let mut found = found.into_iter();
     match (found.next(), found.next()) {
         (Some((id, at)), None) if !beginning.is_empty() => {
-            restart(running.swap_remove(at), SessionId(id))
+            Ok((running.swap_remove(at), SessionId(id)))
         }
-        (None, _) => Err(CliError::user(format!("no supervisor runs a session {beginning:?}"))
-            .hint(
-                "a session that is only on disk needs no restart: opening it starts its workers",
-            )),
+        (None, _) => {
+            Err(CliError::user(format!("no supervisor runs a session {beginning:?}")).hint(hint))
+        }
         (Some((one, _)), other) => {
             let other = other.map_or(String::new(), |(id, _)| format!(" and {id}"));
             Err(CliError::user(format!("{beginning:?} matches more than one session"))
@@ -62,6 +72,7 @@ fn restart(mut connection: SupervisorConnection, session: SessionId) -> Result<C
         | ToClient::Page { .. }
         | ToClient::TakenBack { .. }
         | ToClient::Changes { .. }
+        | ToClient::Context { .. }
         | ToClient::Sessions(_)
         | ToClient::Status(_)
         | ToClient::Event { .. }

@@ -60,6 +60,7 @@ fn run() -> anyhow::Result<()> {
                 | ToSession::CallEnded { .. }
                 | ToSession::BackgroundEnded { .. }
                 | ToSession::Interrupt
+                | ToSession::Describe
                 | ToSession::Compact,
             ) => bail!("a message came before Begin"),
             Err(ChannelError::Closed) => return Ok(()),
@@ -96,6 +97,7 @@ fn note(said: &FromSession) {
         FromSession::CancelCall(call) => tracing::info!(%call, "cancels"),
         FromSession::Commit(_)
         | FromSession::NotCompacted
+        | FromSession::Context(_)
         | FromSession::Notice { .. }
         | FromSession::StatPinned { .. }
         | FromSession::Pong(_)

@@ -17,6 +17,7 @@ pub(crate) enum ColonCommand {
     Pin(String),
     Unpin(String),
     Compact,
+    Context,
     /// What to take back, as the conversation parses it; empty for the last turn.
     Undo(String),
     Changes(ChangesOf),
@@ -48,6 +49,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ),
     (":model MODEL", "use this model, starting with the next request"),
     (":add-dir DIR", "grant tools one more directory"),
+    (":context", "show what fills the model's context"),
     (":compact", "shrink the model's context: stop sending the oldest\nmessages (kept on disk)"),
     (":add FILE", "pin a file: each request contains its current text"),
     (":drop FILE", "unpin a file"),
@@ -94,6 +96,7 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
     match name {
         "q" | "quit" => none(ColonCommand::Quit),
         "compact" => none(ColonCommand::Compact),
+        "context" => none(ColonCommand::Context),
         // A file's name keeps its spaces.
         "undo" => {
             let typed = text.trim_start_matches(':').trim_start();
@@ -222,6 +225,7 @@ mod tests {
             "add x",
             "drop x",
             "compact",
+            "context",
             "undo",
             "changes",
             "rewind",

@@ -7,7 +7,7 @@ use super::{
     TurnState,
 };
 use crate::screen_items::{CallBlock, CallPlace, ScreenItem};
-use protocol::client::{FromClient, SessionStart, SessionWish, SettingChange};
+use protocol::client::{FromClient, SessionQuery, SessionStart, SessionWish, SettingChange};
 use protocol::judgement::{PermissionMode, PersonAnswer};
 
 /// Events of one page of earlier ones.
@@ -280,6 +280,7 @@ impl Screen {
             | ColonCommand::Fork
             | ColonCommand::Audit
             | ColonCommand::Changes(_)
+            | ColonCommand::Context
             | ColonCommand::Earlier
             | ColonCommand::Help => false,
         };
@@ -326,7 +327,14 @@ impl Screen {
                     ChangesOf::Turn => self.items.first_call_of_turn(),
                     ChangesOf::Session => 0,
                 };
-                self.to_session(|session| FromClient::Changes { session, since })
+                self.to_session(|session| FromClient::Query {
+                    session,
+                    query: SessionQuery::Changes { since },
+                })
+            }
+            ColonCommand::Context => {
+                let query = SessionQuery::Context;
+                self.to_session(|session| FromClient::Query { session, query })
             }
             ColonCommand::Earlier => {
                 let before = self.seqs.first.unwrap_or(1);

@@ -5,6 +5,7 @@ use super::{
     AFTER_LEADER, AnswerUsage, ConnectionState, Focus, LeaveReason, LongText, Pending, Screen,
     ScreenEffect, SeqRange, SwitchTo, TextPart, TurnState, UnstartedPrompts,
 };
+use crate::context_text::context_text;
 use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::transcript::sum;
@@ -88,6 +89,12 @@ impl Screen {
             ToClient::Changes { session, changes } if self.is_here(&session) => {
                 self.changes(changes)
             }
+            ToClient::Context { session, report } if self.is_here(&session) => {
+                vec![ScreenEffect::Show(match report {
+                    Ok(report) => ScreenItem::Note(context_text(&report)),
+                    Err(why) => ScreenItem::Error(why),
+                })]
+            }
             ToClient::Failed { kind, message } => self.failed(kind, message),
             ToClient::Sessions(rows) => {
                 self.last_words.sessions = rows;
@@ -100,6 +107,7 @@ impl Screen {
             | ToClient::Page { .. }
             | ToClient::TakenBack { .. }
             | ToClient::Changes { .. }
+            | ToClient::Context { .. }
             | ToClient::Welcome { .. }
             | ToClient::Refused { .. }
             | ToClient::Status(_)

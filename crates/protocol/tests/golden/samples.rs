@@ -8,6 +8,7 @@ use protocol::confinement::{
     Confinement, Enforced, FilePath, GitSettings, Limits, PrivateDir, ProxyConnection, Refusal,
 };
 use protocol::content::{ImageFile, ImageRef, MediaType, Message, ModelRequest, ToolSpec, Usage};
+use protocol::context::{ContextKind, ContextPart, ContextReport};
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{JudgedCall, Question, Rule, RuleSet};
@@ -36,6 +37,16 @@ goldens! {
         },
         TurnEnded => SessionEvent::TurnEnded { end: protocol::session::TurnEnd::Done },
         Compacted => SessionEvent::Compacted { dropped: 4, result_chars: 900 },
+    }
+    context::ContextKind {
+        System => ContextKind::System,
+        Tools => ContextKind::Tools,
+        Pinned => ContextKind::Pinned,
+        Summary => ContextKind::Summary,
+        Prompts => ContextKind::Prompts,
+        Answers => ContextKind::Answers,
+        Results => ContextKind::Results,
+        Images => ContextKind::Images,
     }
     session::PromptPart {
         Text => protocol::session::PromptPart::Text(text("part")),
@@ -102,6 +113,7 @@ goldens! {
             ..protocol::session::SessionBounds::default()
         }),
         Interrupt => ToSession::Interrupt,
+        Describe => ToSession::Describe,
         Compact => ToSession::Compact,
         Mode => ToSession::Mode(protocol::judgement::PermissionMode::Plan),
         System => ToSession::System { text: "You are at work.".into() },
@@ -130,6 +142,7 @@ goldens! {
         Answered => FromSession::Answered { call: call(), result: result(), asked: None },
         Notice => FromSession::Notice { text: text("n") },
         NotCompacted => FromSession::NotCompacted,
+        Context => FromSession::Context(context_report()),
         CancelAsk => FromSession::CancelAsk,
         CancelCall => FromSession::CancelCall(call_id()),
         Pong => FromSession::Pong(7),
@@ -492,6 +505,10 @@ goldens! {
         CutShort => SessionStatus::CutShort(text("signal 9")),
         IdleCutShort => SessionStatus::IdleCutShort(text("signal 9")),
     }
+    client::SessionQuery {
+        Changes => protocol::client::SessionQuery::Changes { since: 7 },
+        Context => protocol::client::SessionQuery::Context,
+    }
     client::SessionWish {
         Compact => protocol::client::SessionWish::Compact,
         Background => protocol::client::SessionWish::Background,
@@ -507,7 +524,10 @@ goldens! {
         },
         Detach => FromClient::Detach { session: session_id() },
         Page => FromClient::Page { session: session_id(), before: 300, most: 7 },
-        Changes => FromClient::Changes { session: session_id(), since: 7 },
+        Query => FromClient::Query {
+            session: session_id(),
+            query: protocol::client::SessionQuery::Context,
+        },
         Prompt => FromClient::Prompt { session: session_id(), text: text("p") },
         Answer => FromClient::Answer {
             call: call_id(),
@@ -619,6 +639,7 @@ goldens! {
             }],
         },
         Changes => ToClient::Changes { session: session_id(), changes: Ok(change_set()) },
+        Context => ToClient::Context { session: session_id(), report: Ok(context_report()) },
         TakenBack => ToClient::TakenBack { session: session_id(), texts: vec![text("t")] },
         Sessions => ToClient::Sessions(vec![session_row()]),
         Status => ToClient::Status(status()),
@@ -875,6 +896,18 @@ fn image() -> ImageRef {
 
 fn image_file() -> ImageFile {
     ImageFile { image: image(), data: vec![1, 2, 3] }
+}
+
+fn context_report() -> ContextReport {
+    let part = |kind| ContextPart { kind, count: 3, tokens: 300 };
+    ContextReport {
+        model: text("m"),
+        window: Some(200_000),
+        parts: ContextKind::ALL.map(part).to_vec(),
+        counted: Some(2_000),
+        estimated: 400,
+        answer: 32_000,
+    }
 }
 
 fn tool_spec() -> ToolSpec {

@@ -11,8 +11,8 @@ use crate::worker::actor::WorkerEvent;
 use journal::{JournalRecord, TaskHeader};
 use protocol::call::{Call, ToolResult};
 use protocol::client::{
-    BacklogFrom, ClientEvent, OtherClients, ProcessRow, SessionEnding, SessionRequest,
-    SessionStatus, SessionWish, SettingChange, ToClient,
+    BacklogFrom, ClientEvent, OtherClients, ProcessRow, SessionEnding, SessionQuery,
+    SessionRequest, SessionStatus, SessionWish, SettingChange, ToClient,
 };
 use protocol::ids::{CallId, Generation, SessionId};
 use protocol::judgement::{ExtraRight, PersonAnswer, Question, Verdict};
@@ -84,9 +84,9 @@ pub(crate) enum ClientToSession {
         before: u64,
         most: u32,
     },
-    Changes {
+    Query {
         client: ActorRef<ClientMsg>,
-        since: u32,
+        query: SessionQuery,
     },
     Prompt {
         client: ActorRef<ClientMsg>,

@@ -16,7 +16,7 @@ use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
 use protocol::client::{
     BacklogFrom, ClientEvent, DetachReason, NumberedEvent, OtherClients, ProcessRow,
-    RequestFailure, SessionRequest, SessionStatus, SessionWish, ToClient,
+    RequestFailure, SessionQuery, SessionRequest, SessionStatus, SessionWish, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -60,7 +60,12 @@ impl SessionActorState {
                 self.retire_if_unused();
             }
             ClientToSession::Page { client, before, most } => self.page(client, before, most),
-            ClientToSession::Changes { client, since } => self.fetch_changes(client, since),
+            ClientToSession::Query { client, query: SessionQuery::Changes { since } } => {
+                self.fetch_changes(client, since);
+            }
+            ClientToSession::Query { client, query: SessionQuery::Context } => {
+                self.describe_context(myself, client).await;
+            }
             ClientToSession::Prompt { client, text } => {
                 self.prompt(myself, &client, text).await;
             }
@@ -311,6 +316,7 @@ impl SessionActorState {
     /// A client sees nothing more, or has gone before it saw anything.
     pub(super) fn remove_client(&mut self, client: &ActorRef<ClientMsg>) {
         self.store.changes.retain(|(waiting, _)| waiting.get_id() != client.get_id());
+        self.clients.of_context.retain(|waiting| waiting.get_id() != client.get_id());
         self.clients.attached.retain(|attached| !attached.is(client));
         self.clients.expected.remove(&client.get_id());
     }

@@ -36,6 +36,7 @@ impl SessionActorState {
 
     pub(super) async fn conversation_failed(&mut self, myself: &ActorRef<SessionMsg>, why: String) {
         self.problems.conversation = Some(why);
+        self.report_context_unknown();
         self.close_failed_turn(myself).await;
     }
 

@@ -238,6 +238,8 @@ pub(super) struct SessionClients {
     pub(super) attached: Vec<AttachedClient>,
     /// Clients that opened the session and have yet to attach.
     pub(super) expected: HashSet<ActorId>,
+    /// Clients that wait for a report of the model's context.
+    pub(super) of_context: Vec<ActorRef<ClientMsg>>,
     /// Questions that wait for a person.
     pub(super) questions: BTreeMap<CallId, Question>,
     pub(super) answers: PendingAnswers,

@@ -1,0 +1,170 @@
+//! What fills a model's context, as a bar and a table. Pure. Used by the screen and `agentd context`.
+
+use protocol::context::{ContextKind, ContextReport};
+
+/// Characters of the bar.
+const BAR: usize = 60;
+
+/// The letter of a kind in the bar, and its name in the table.
+fn label(kind: ContextKind) -> (char, &'static str) {
+    match kind {
+        ContextKind::System => ('S', "system prompt, with instructions"),
+        ContextKind::Tools => ('T', "tool schemas"),
+        ContextKind::Pinned => ('P', "pinned files"),
+        ContextKind::Summary => ('C', "summary of what is left out"),
+        ContextKind::Prompts => ('U', "prompts and notes"),
+        ContextKind::Answers => ('A', "answers and calls"),
+        ContextKind::Results => ('R', "results of calls"),
+        ContextKind::Images => ('I', "images"),
+    }
+}
+
+/// The report as text, without colour.
+#[must_use]
+pub fn context_text(report: &ContextReport) -> String {
+    let used = report.used();
+    // Without a known size, the request itself is the whole.
+    let whole = report.window.unwrap_or(used).max(used).max(1);
+    let free = whole - used;
+    let mut text = match report.window {
+        Some(window) => format!(
+            "The next request to {} takes {} of {} tokens ({}).\n",
+            report.model,
+            grouped(used),
+            grouped(window),
+            percent(used, window)
+        ),
+        None => format!(
+            "The next request to {} takes {} tokens. The size of its context is not known; \
+             `context` under [models.\"{}\"] in the configuration gives it.\n",
+            report.model,
+            grouped(used),
+            report.model
+        ),
+    };
+    text.push_str(&format!("[{}]\n", bar(report, whole)));
+    let row = |letter: char, name: &str, tokens: u64, count: String| {
+        format!(
+            "{letter} {name:<32} {:>11} {:>7} {count}\n",
+            grouped(tokens),
+            percent(tokens, whole)
+        )
+        .replace(" \n", "\n")
+    };
+    for part in report.parts.iter().filter(|part| part.tokens > 0) {
+        let (letter, name) = label(part.kind);
+        let count = match part.kind {
+            // One, or a text without a number.
+            ContextKind::System | ContextKind::Summary => String::new(),
+            ContextKind::Tools
+            | ContextKind::Pinned
+            | ContextKind::Prompts
+            | ContextKind::Answers
+            | ContextKind::Results
+            | ContextKind::Images => format!(" {:>6}", part.count),
+        };
+        text.push_str(&row(letter, name, part.tokens, count));
+    }
+    if report.window.is_some() {
+        text.push_str(&row('.', "free", free, String::new()));
+    }
+    text.push_str(&match report.counted {
+        Some(counted) => format!(
+            "The provider counted {} tokens with its last answer. The {} tokens since then and the \
+             share of each part are estimates by length.",
+            grouped(counted),
+            grouped(report.estimated)
+        ),
+        None => {
+            "All numbers are estimates by length: the provider has not counted a request since \
+                 the session or its newest compaction began."
+                .to_owned()
+        }
+    });
+    text
+}
+
+/// A letter for each part, in proportion; a part that is not empty has one letter at least.
+fn bar(report: &ContextReport, whole: u64) -> String {
+    let mut bar = String::new();
+    for part in report.parts.iter().filter(|part| part.tokens > 0) {
+        let cells = u128::from(part.tokens) * BAR as u128 / u128::from(whole);
+        let cells = usize::try_from(cells).unwrap_or(BAR).max(1);
+        bar.extend(std::iter::repeat_n(label(part.kind).0, cells));
+    }
+    let filled: String = bar.chars().take(BAR).collect();
+    let free = BAR - filled.len();
+    filled + &".".repeat(free)
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::context::ContextPart;
+
+    fn report() -> ContextReport {
+        let part = |kind| ContextPart {
+            kind,
+            count: 2,
+            tokens: match kind {
+                ContextKind::System => 100,
+                ContextKind::Tools => 20_000,
+                ContextKind::Results => 30_000,
+                ContextKind::Pinned
+                | ContextKind::Summary
+                | ContextKind::Prompts
+                | ContextKind::Answers
+                | ContextKind::Images => 0,
+            },
+        };
+        ContextReport {
+            model: "m-1".to_owned(),
+            window: Some(100_000),
+            parts: ContextKind::ALL.map(part).to_vec(),
+            counted: Some(50_000),
+            estimated: 100,
+            answer: 8_000,
+        }
+    }
+
+    #[test]
+    fn a_bar_and_a_table_show_each_part_and_the_room_that_is_free() {
+        let text = context_text(&report());
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "The next request to m-1 takes 50,100 of 100,000 tokens (50.1 %).");
+        // A small part has a letter, too.
+        let bar = format!("[S{}{}{}]", "T".repeat(12), "R".repeat(18), ".".repeat(29));
+        assert_eq!(lines[1], bar);
+        assert!(lines[3].starts_with("T tool schemas "), "{text}");
+        assert!(lines[3].ends_with("20,000  20.0 %       2"), "{text}");
+        assert!(lines[5].starts_with(". free ") && lines[5].ends_with("49,900  49.9 %"), "{text}");
+        assert!(!text.contains("pinned files"), "an empty part has no row: {text}");
+        assert!(text.contains("counted 50,000") && text.contains("estimates"), "{text}");
+        assert!(text.lines().take(6).all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn numbers_that_are_not_known_are_named() {
+        let text = context_text(&ContextReport { window: None, counted: None, ..report() });
+        assert!(text.contains("size of its context is not known"), "{text}");
+        assert!(text.contains("All numbers are estimates"), "{text}");
+        assert!(!text.contains(". free"), "{text}");
+    }
+}

@@ -1,0 +1,36 @@
+//! What fills the model's context, for clients that ask: the conversation knows it.
+
+use super::state::SessionActorState;
+use crate::messages::{ClientMsg, SessionMsg};
+use protocol::client::ToClient;
+use protocol::context::ContextReport;
+use ractor::ActorRef;
+
+impl SessionActorState {
+    pub(super) async fn describe_context(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        client: ActorRef<ClientMsg>,
+    ) {
+        self.clients.of_context.push(client);
+        let steps = self.turn.router.describe_context();
+        self.carry_out(myself, steps).await;
+        self.report_context_unknown();
+    }
+
+    /// Answers the clients that wait, if the conversation has failed.
+    pub(super) fn report_context_unknown(&mut self) {
+        if let Some(why) = &self.problems.conversation {
+            let why = format!("the context is not known: the conversation has failed: {why}");
+            self.report_context(&Err(why));
+        }
+    }
+
+    /// Answers the clients that wait.
+    pub(super) fn report_context(&mut self, report: &Result<ContextReport, String>) {
+        for client in self.clients.of_context.drain(..) {
+            let (session, report) = (self.spec.id.clone(), report.clone());
+            let _ = client.send_message(ClientMsg::Send(ToClient::Context { session, report }));
+        }
+    }
+}
