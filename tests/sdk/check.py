@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Whether the vendors' own libraries take what the tests' server sends, so that the server is true.
+"""Whether the vendors' own libraries take what the tests' server sends, so that the server is true, and
+whether they read agentd's requests with images.
 
-Installs openai, anthropic and google-genai from the package index into a directory of its own, and
-asks the server of the tests with each. Needs cargo and, the first time, the package index:
+Installs openai, anthropic and google-genai from the package index into a directory of its own, asks
+the server of the tests with each, and checks a request with images of each interface against the
+library's own types. Needs cargo and, the first time, the package index:
 
     python3 tests/sdk/check.py            # libraries are kept in target/sdk
     python3 tests/sdk/check.py DIRECTORY  # or there
@@ -180,24 +182,79 @@ def gemini_check(url):
     return genai.__version__
 
 
+def reads(params, body):
+    """Every part of the body is a parameter that the library's types know."""
+    import pydantic
+
+    adapter = pydantic.TypeAdapter(params)
+    same("request", whole(adapter.validate_python(body)), body)
+
+
+def whole(value):
+    """The value with its lists, which are validated while they are read."""
+    if isinstance(value, dict):
+        return {name: whole(part) for name, part in value.items()}
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        return value
+    return [whole(part) for part in value]
+
+
+def anthropic_reads(body):
+    from anthropic.types import message_create_params as params
+
+    reads(params.MessageCreateParamsStreaming, body)
+
+
+def responses_reads(body):
+    from openai.types.responses import response_create_params as params
+
+    reads(params.ResponseCreateParamsStreaming, body)
+
+
+def chat_reads(body):
+    from openai.types.chat import completion_create_params as params
+
+    reads(params.CompletionCreateParamsStreaming, body)
+
+
+def gemini_reads(body):
+    from google.genai import types
+
+    # These types refuse unknown fields themselves.
+    for content in body.pop("contents"):
+        types.Content.model_validate(content)
+    for tool in body.pop("tools", []):
+        types.Tool.model_validate(tool)
+    types.GenerationConfig.model_validate(body.pop("generationConfig"))
+    same("request", body, {})
+
+
+# The answers of an interface, and a request of agentd.
 CHECKS = {
-    "anthropic": anthropic_check,
-    "openai": responses_check,
-    "openai-chat": chat_check,
-    "gemini": gemini_check,
+    "anthropic": (anthropic_check, anthropic_reads),
+    "openai": (responses_check, responses_reads),
+    "openai-chat": (chat_check, chat_reads),
+    "gemini": (gemini_check, gemini_reads),
 }
+
+
+def example(name):
+    return ["cargo", "run", "--quiet", "--locked", "-p", "provider", "--example", name]
 
 
 def check():
     """Inside the environment: each interface by its vendor's library."""
-    command = ["cargo", "run", "--quiet", "-p", "provider", "--example", "fault_server"]
-    server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    requests = subprocess.run(example("image_requests"), cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    requests = json.loads(requests.stdout)
+    server = subprocess.Popen(example("fault_server"), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     failed = 0
     try:
         urls = json.loads(server.stdout.readline())
-        for name, asks in CHECKS.items():
+        for name, (asks, reads) in CHECKS.items():
             try:
-                print(f"{name}: taken by its vendor's library, version {asks(urls[name])}")
+                version = asks(urls[name])
+                reads(requests[name])
+                print(f"{name}: taken by its vendor's library, version {version}, which reads images of agentd")
             except Exception as error:
                 failed += 1
                 print(f"{name}: NOT taken: {type(error).__name__}: {error}")

@@ -15,7 +15,7 @@ use image::{
 };
 use protocol::content::{ImageFile, ImageRef, MediaType};
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek};
 
 /// Larger files are refused.
 const FILE_MAX: u64 = 20 << 20;
@@ -35,8 +35,6 @@ const SHOWN_MAX: usize = 3_750_000;
 /// Qualities of a JPEG, tried in order until it fits.
 const QUALITIES: [u8; 4] = [85, 70, 50, 30];
 
-/// The last bytes of a JPEG in which its end mark is looked for.
-const JPEG_TAIL: u64 = 4096;
 /// The way on from an image that cannot be decoded.
 const DAMAGED: &str = "The file is damaged or cut short; make it again.";
 
@@ -72,13 +70,17 @@ pub(crate) fn read(
 ) -> Result<ShownImage, ToolFailure> {
     let named = &target.named;
     let failed = |error| ToolFailure::io("read", named, error);
+    #[cfg(agentd_hooks)]
+    if let Some(outcome) = super::taken_over::attempts(file) {
+        return Err(ToolFailure::new(FailureCode::BadImage, outcome, ""));
+    }
     if bytes > FILE_MAX {
         return Err(too_large(
             named,
             format!("has {} MB; at most {} are read", bytes / 1_000_000, FILE_MAX / 1_000_000),
         ));
     }
-    if format == ImageFormat::Jpeg && !has_jpeg_end(file, bytes).map_err(failed)? {
+    if format == ImageFormat::Jpeg && !has_jpeg_end(&whole(file).map_err(failed)?) {
         return Err(ToolFailure::new(
             FailureCode::BadImage,
             format!("{named:?} is a JPEG image that is cut short: its end is missing"),
@@ -128,13 +130,34 @@ pub(crate) fn read(
     Ok(ShownImage { file: ImageFile { image, data }, original })
 }
 
-/// The decoder would fill a missing end with grey. Some cameras write data behind the mark.
-fn has_jpeg_end(mut file: &File, bytes: u64) -> io::Result<bool> {
-    file.seek(SeekFrom::Start(bytes.saturating_sub(JPEG_TAIL)))?;
-    let mut tail = Vec::new();
-    file.take(JPEG_TAIL).read_to_end(&mut tail)?;
+fn whole(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(FILE_MAX).read_to_end(&mut bytes)?;
     file.rewind()?;
-    Ok(tail.windows(2).any(|pair| pair == [0xff, 0xd9]))
+    Ok(bytes)
+}
+
+/// Walks the segments of a JPEG to its end mark: the decoder would fill a missing end with grey. The
+/// preview in a segment has an end mark of its own, which does not count. A phone's motion photo has a
+/// film behind the end.
+fn has_jpeg_end(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    loop {
+        // In compressed data a mark follows the next 0xff; zeros and restart marks belong to the data.
+        let Some(at) = memchr::memchr(0xff, rest) else { return false };
+        rest = &rest[at + 1..];
+        match rest {
+            [0xd9, ..] => return true,
+            [0x00 | 0x01 | 0xd0..=0xd8, ..] => rest = &rest[1..],
+            [0xff, ..] => {}
+            [_, high, low, ..] => {
+                let length = usize::from(u16::from_be_bytes([*high, *low]));
+                let Some(behind) = rest.get(1 + length..) else { return false };
+                rest = behind;
+            }
+            [] | [_] | [_, _] => return false,
+        }
+    }
 }
 
 fn limits() -> Limits {
@@ -210,5 +233,26 @@ fn unreadable(named: &str, format: ImageFormat, error: &ImageError) -> ToolFailu
             format!("{named:?} begins as {kind} image and cannot be decoded: {error}"),
             DAMAGED,
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A JPEG in outline: a preview with an end of its own, one scan, and a film behind the end.
+    #[test]
+    fn the_end_of_a_jpeg_is_found_by_its_segments() {
+        let preview = [0xff, 0xe1, 0, 6, 0xff, 0xd8, 0xff, 0xd9];
+        let scan = [0xff, 0xda, 0, 2, 7, 0xff, 0, 7, 0xff, 0xd0, 7];
+        let cut = [&[0xff, 0xd8][..], &preview, &scan].concat();
+        assert!(!has_jpeg_end(&cut));
+        let whole = [&cut[..], &[0xff, 0xff, 0xd9]].concat();
+        assert!(has_jpeg_end(&whole));
+        let film = [&whole[..], &[0; 100_000]].concat();
+        assert!(has_jpeg_end(&film));
+        for end in 0..whole.len() {
+            assert!(!has_jpeg_end(&whole[..end]), "{end}");
+        }
     }
 }

@@ -9,4 +9,6 @@ pub(crate) mod protected;
 pub(crate) mod read_set;
 pub(crate) mod safe_open;
 pub(crate) mod source_text;
+#[cfg(agentd_hooks)]
+mod taken_over;
 pub(crate) mod target_path;

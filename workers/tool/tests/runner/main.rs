@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod commands;
+mod decoder;
 mod endings;
 mod files;
 mod git;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let tests: Vec<Test> = [
         files::TESTS,
         scope::TESTS,
+        decoder::TESTS,
         commands::TESTS,
         git::TESTS,
         git_looks::TESTS,
