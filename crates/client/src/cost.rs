@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn room_is_what_the_newest_answer_and_its_request_leave() {
-        let facts = ModelFacts { context: Some(1000), prices: None, vision: None };
+        let facts = ModelFacts { context: Some(1000), ..ModelFacts::default() };
         let usage =
             Usage { input: Some(100), output: Some(50), cache_read: Some(200), cache_write: None };
         assert_eq!(context_left(usage, facts), Some(650));

@@ -140,6 +140,7 @@ fn provider(
             context: extras.facts.context.or(known.context),
             prices: extras.facts.prices.or(known.prices),
             vision: extras.facts.vision.or(known.vision),
+            images: name.vendor().images,
         },
         model,
         headers: extras.headers,

@@ -1,6 +1,6 @@
 //! Built-in facts about models: the table in `config/models.toml`.
 
-use protocol::client::{ModelFacts, Prices};
+use protocol::client::{ImageLimits, ModelFacts, Prices};
 use toml::de::{DeTable, DeValue};
 
 /// The table's text.
@@ -18,6 +18,7 @@ pub fn facts(model: &str) -> ModelFacts {
         context: row.get("context").and_then(|value| whole(value.get_ref())),
         prices: prices(row),
         vision: row.get("vision").and_then(|value| value.get_ref().as_bool()),
+        images: ImageLimits::default(),
     })
 }
 

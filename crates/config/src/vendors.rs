@@ -2,6 +2,7 @@
 //! `--provider`, the variables that hold keys, and the variables that a client passes to the
 //! supervisor.
 
+use protocol::client::ImageLimits;
 use protocol::provider::{Api, Auth};
 use std::path::PathBuf;
 
@@ -76,7 +77,20 @@ pub struct Vendor {
     pub keys: &'static [KeyVariable],
     /// Which of its servers need a key.
     pub needs_key: NeedsKey,
+    /// The images that it takes in one request.
+    pub images: ImageLimits,
 }
+
+/// For vendors whose limits are not known: those of Anthropic.
+const IMAGES: ImageLimits = ImageLimits { bytes: 18 << 20, count: 100 };
+
+/// Up to 50 MB and 500 images, of which a request of agentd to its provider holds 32 MiB with its text:
+/// <https://platform.openai.com/docs/guides/images-vision>, "Image input requirements".
+const OPENAI_IMAGES: ImageLimits = ImageLimits { bytes: 24 << 20, count: 500 };
+
+/// Requests of 20 MB with their text, up to 3,000 images:
+/// <https://ai.google.dev/gemini-api/docs/image-understanding>, "Passing inline image data".
+const GEMINI_IMAGES: ImageLimits = ImageLimits { bytes: 13 << 20, count: 3000 };
 
 /// Which servers of a vendor need a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +131,7 @@ const fn chat(name: &'static str, title: &'static str, base_url: &'static str) -
         model_variable: "OPENAI_MODEL",
         keys: OPENAI_KEYS,
         needs_key: NeedsKey::Remote,
+        images: IMAGES,
     }
 }
 
@@ -132,9 +147,11 @@ pub const VENDORS: &[Vendor] = &[
         model_variable: "ANTHROPIC_MODEL",
         keys: &[key("ANTHROPIC_API_KEY", Auth::ApiKey), key("ANTHROPIC_AUTH_TOKEN", Auth::Bearer)],
         needs_key: NeedsKey::Always,
+        images: IMAGES,
     },
     Vendor {
         dialect: Api::Responses,
+        images: OPENAI_IMAGES,
         ..chat("openai", "OpenAI Responses", "https://api.openai.com/v1")
     },
     chat(
@@ -152,6 +169,7 @@ pub const VENDORS: &[Vendor] = &[
         model_variable: "GEMINI_MODEL",
         keys: &[key("GEMINI_API_KEY", Auth::ApiKey), key("GOOGLE_API_KEY", Auth::ApiKey)],
         needs_key: NeedsKey::Always,
+        images: GEMINI_IMAGES,
     },
     Vendor {
         base_url_variable: "MISTRAL_BASE_URL",

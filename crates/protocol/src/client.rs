@@ -12,8 +12,8 @@ use crate::ids::{CallId, SessionId};
 use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
 use crate::session::TurnEnd;
 pub use crate::session_request::{
-    ConversationFlags, ModelFacts, OnUnfinished, Prices, ProjectTrust, SessionEnding, SessionQuery,
-    SessionRequest, SessionStart, SessionWish, SettingChange, Unsandboxed,
+    ConversationFlags, ImageLimits, ModelFacts, OnUnfinished, Prices, ProjectTrust, SessionEnding,
+    SessionQuery, SessionRequest, SessionStart, SessionWish, SettingChange, Unsandboxed,
 };
 pub use crate::status::{DaemonStatus, ProcessRow, SessionRow, SessionStatus};
 use crate::store::ChangeSet;

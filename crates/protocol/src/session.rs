@@ -92,6 +92,13 @@ impl SessionSetup {
     }
 }
 
+/// The prompt that takes changes back; it is for agentd, and not for the model.
+pub const UNDO_PROMPT: &str = ":undo";
+/// The prompt that rewinds the files to the moment before a call.
+pub const REWIND_PROMPT: &str = ":rewind files";
+/// The tool that gives work to a sub-agent.
+pub const TASK: &str = "task";
+
 /// Bounds of a whole session; none is no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
 pub struct SessionBounds {

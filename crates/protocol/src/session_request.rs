@@ -97,6 +97,25 @@ pub struct ModelFacts {
     pub prices: Option<Prices>,
     /// True if it sees images.
     pub vision: Option<bool>,
+    /// The images that its vendor takes.
+    pub images: ImageLimits,
+}
+
+/// Bounds of the images of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct ImageLimits {
+    /// Their bytes together, as files. In base64 they and the text must fit into a request.
+    pub bytes: u64,
+    /// Their number.
+    pub count: u32,
+}
+
+impl Default for ImageLimits {
+    /// Anthropic's for its models with 200,000 tokens of context: requests of 32 MB, 100 images.
+    /// <https://platform.claude.com/docs/en/build-with-claude/vision>
+    fn default() -> Self {
+        Self { bytes: 18 << 20, count: 100 }
+    }
 }
 
 /// Prices of a million tokens, in millionths of a US dollar.

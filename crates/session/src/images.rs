@@ -1,14 +1,9 @@
 //! The images of a request: all of them for a model that sees, within the size that vendors take, and a
 //! sentence in the place of each other. Pure.
 
+use protocol::client::ImageLimits;
 use protocol::content::{ContentBlock, ImageRef, Message};
 use protocol::session::SessionSetup;
-
-/// Most bytes of the images of one request. In base64 they and the text must fit into 32 MB, the most
-/// that a vendor takes.
-const MOST_BYTES: u64 = 18 << 20;
-/// Most images of one request, the most that Anthropic takes for models with 200,000 tokens of context.
-const MOST_IMAGES: usize = 100;
 
 /// Leaves the images that the model can get. The notice is for the person, where the newest message
 /// loses one.
@@ -16,7 +11,7 @@ pub(crate) fn prepare(messages: &mut [Message], setup: &SessionSetup) -> Option<
     let model = &setup.model;
     let why = match setup.facts.vision {
         Some(true) => {
-            leave_out_old(messages);
+            leave_out_old(messages, setup.facts.images);
             return None;
         }
         Some(false) => format!("the model {model} does not see images"),
@@ -43,15 +38,15 @@ pub(crate) fn prepare(messages: &mut [Message], setup: &SessionSetup) -> Option<
 
 /// Leaves out the oldest images where there are too many. Half of the room stays free then, so that the
 /// next images leave the beginning of the request as it is.
-fn leave_out_old(messages: &mut [Message]) {
+fn leave_out_old(messages: &mut [Message], most: ImageLimits) {
     let sizes = messages.iter().flat_map(|message| &message.blocks).flat_map(shown);
     let sizes: Vec<u64> = sizes.map(|image| image.bytes).collect();
     let mut first = 0;
     for end in 1..=sizes.len() {
         let fits = |first: usize, part: u64| {
             let kept = &sizes[first..end];
-            kept.iter().sum::<u64>() <= MOST_BYTES / part
-                && kept.len() as u64 <= MOST_IMAGES as u64 / part
+            kept.iter().sum::<u64>() <= most.bytes / part
+                && kept.len() as u64 <= u64::from(most.count) / part
         };
         if !fits(first, 1) {
             while first + 1 < end && !fits(first, 2) {
@@ -114,9 +109,13 @@ mod tests {
     }
 
     fn kept(sizes: &[u64]) -> Vec<bool> {
+        kept_of(sizes, ImageLimits::default())
+    }
+
+    fn kept_of(sizes: &[u64], most: ImageLimits) -> Vec<bool> {
         let blocks = sizes.iter().map(|bytes| image(*bytes)).collect();
         let mut messages = [Message { role: MessageRole::User, blocks }];
-        leave_out_old(&mut messages);
+        leave_out_old(&mut messages, most);
         messages[0].blocks.iter().map(|block| count(block) == 1).collect()
     }
 
@@ -134,5 +133,10 @@ mod tests {
         assert_eq!(kept(&[mib(1), mib(40)]), [false, true]);
         let many = kept(&[1; 101]);
         assert_eq!(many.iter().filter(|kept| **kept).count(), 50);
+        // Another vendor takes fewer bytes, or more images.
+        let less = ImageLimits { bytes: mib(12), count: 100 };
+        assert_eq!(kept_of(&[mib(6), mib(6), mib(6)], less), [false, false, true]);
+        let more = ImageLimits { bytes: mib(18), count: 500 };
+        assert_eq!(kept_of(&[1; 101], more), [true; 101]);
     }
 }

@@ -337,7 +337,7 @@ fn the_calls_of_a_session_are_bounded_too() {
 #[test]
 fn a_session_that_reached_its_cost_sends_no_request() {
     let dear = Prices { input: 0, output: 10_000_000, cache_read: None, cache_write: None };
-    let facts = |prices| ModelFacts { context: None, prices, vision: None };
+    let facts = |prices| ModelFacts { prices, ..ModelFacts::default() };
     let limited = |most| SessionSetup {
         facts: facts(Some(dear)),
         max_session: SessionBounds { cost: Some(most), ..SessionBounds::default() },
@@ -566,7 +566,7 @@ fn compactions(talk: &Talk) -> usize {
 #[test]
 fn near_its_limit_a_conversation_leaves_its_beginning_out_and_keeps_the_prompt_and_the_latest() {
     let mut talk = Talk::ready(SessionSetup {
-        facts: ModelFacts { context: Some(10_000), prices: None, vision: None },
+        facts: ModelFacts { context: Some(10_000), ..ModelFacts::default() },
         ..setup()
     });
     talk.prompt("an earlier question");

@@ -1245,6 +1245,7 @@ fn facts() -> protocol::client::ModelFacts {
             cache_write: None,
         }),
         vision: Some(true),
+        images: protocol::client::ImageLimits { bytes: 1 << 20, count: 20 },
     }
 }
 
