@@ -376,6 +376,11 @@ fn a_report_follows_trust_and_comes_as_json_for_another_directory() {
     desk.write(SETTINGS, "{");
     let json = run(desk.agentd(&["doctor", "--json", "--project"]));
     assert_eq!((json.code, &json.json()["ok"]), (16, &false.into()));
+    // A name of a project is printed without the characters that a terminal obeys.
+    desk.write(".claude/odd\u{9b}31m\u{7f}name", "x");
+    let json = run(desk.agentd(&["doctor", "--json", "--project"])).out;
+    assert!(json.contains("31m") && json.contains("name"), "{json}");
+    assert!(!json.trim_end().contains(char::is_control), "{json:?}");
     let gone = run(desk.agentd(&["doctor", "--project", "gone"]));
     assert_eq!(gone.code, 2, "{gone:?}");
     assert!(gone.err.contains("does not exist"), "{gone:?}");

@@ -66,8 +66,9 @@ impl ProjectReport<'_> {
     fn add(&mut self, state: PartState, place: &str, text: impl Into<String>) {
         // Messages name files by their whole path, which the reader knows.
         let inside = format!("{}/", self.project.display());
-        let text = text.into().replace(&inside, "");
-        let place = place.replace(&inside, "");
+        // Names of a project may contain control characters, and JSON goes to terminals too.
+        let text = sanitize(&text.into().replace(&inside, ""));
+        let place = sanitize(&place.replace(&inside, ""));
         self.parts.push(ProjectPart { state, place, text });
     }
 
@@ -124,7 +125,7 @@ fn page(parts: &[ProjectPart]) -> String {
     }
     let line = |part: &ProjectPart| {
         let ProjectPart { state, place, text } = part;
-        let (place, text) = (sanitize(place), sanitize(text).replace('\n', " "));
+        let text = text.replace('\n', " ");
         format!("{:<9} {place:<30} {text}\n", state.name())
     };
     parts.iter().map(line).collect()
