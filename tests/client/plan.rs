@@ -269,3 +269,29 @@ fn a_terminal_shows_the_plan_with_its_keys_and_the_status_the_mode() {
     assert_eq!(desk.read("made"), "x\n");
     assert!(result(&server, 1).contains("shorter"), "{}", result(&server, 1));
 }
+
+#[test]
+fn another_terminal_that_changes_the_mode_settles_the_plan() {
+    let (desk, server) = (Desk::new(), server());
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&planning(&desk, &server));
+    wire.prompt(&session, "go");
+    let question = asked(&desk, &mut wire, &server);
+    let mut other = Wire::to(&desk.door());
+    other.attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
+    let mode = SettingChange::Mode(PermissionMode::AcceptEdits);
+    other.say(FromClient::Change { session: session.clone(), change: mode });
+    wire.event("the end of the question", |event| match event {
+        ClientEvent::Decided { call, allowed: true, .. } if *call == question.call => Some(()),
+        _ => None,
+    });
+    wire.turn_ends();
+    assert_eq!(desk.read("made"), "x\n", "the turn went on in the new mode");
+    answer(&wire, &question, Said::Deny("too late".into()));
+    let reason = wire.event("a refusal", |event| match event {
+        ClientEvent::AnswerRejected { reason, .. } => Some(reason.clone()),
+        _ => None,
+    });
+    assert!(reason.contains("new rules settled it"), "{reason}");
+}

@@ -1,12 +1,15 @@
 //! Rewinding: the conversation as a copy, the files by recorded calls, and both; what a kill between
 //! the two leaves.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::terminal::{Terminal, Tmux};
-use crate::support::{Desk, run, send};
+use crate::support::{Desk, run, send, until};
 use nix::sys::signal::Signal;
+use protocol::client::{ClientEvent, SessionRequest, ToClient};
+use protocol::ids::SessionId;
+use protocol::judgement::PermissionMode;
 use serde_json::json;
 use std::process::Command;
 
@@ -239,4 +242,145 @@ fn lines_list_the_places_by_number() {
     one.shows("rewound: this is session");
     assert_eq!(desk.read("a"), "one\n");
     one.shows("> second");
+}
+
+/// A session in mode `auto`.
+fn automatic(desk: &Desk, server: &Server) -> (Wire, SessionId) {
+    let mut wire = Wire::to(&desk.door());
+    let mode = Some(PermissionMode::Auto);
+    let session = wire.open(&SessionRequest { mode, ..desk.opening(server) });
+    (wire, session)
+}
+
+/// Makes a copy by a command, and returns what it shows.
+fn copied(desk: &Desk, server: &Server, session: &SessionId, at: &[&str]) -> (String, String) {
+    let ran = run(desk.with_server(server, &[&["fork", &session.0], at].concat()));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let copy = ran.out.trim().to_owned();
+    (run(desk.agentd(&["show", &copy])).out, copy)
+}
+
+#[test]
+fn a_copy_made_while_a_command_runs_leaves_it_to_its_session() {
+    let desk = Desk::new();
+    let running = json!({"command": "echo up; sleep 7156", "background": true}).to_string();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "bash", &running)]),
+        Answer::text("It runs."),
+        Answer::text("In the copy."),
+    ]);
+    let _daemon = desk.daemon();
+    let (mut wire, session) = automatic(&desk, &server);
+    wire.prompt(&session, "start it");
+    wire.turn_ends();
+    let (shown, copy) = copied(&desk, &server, &session, &[]);
+    assert!(shown.contains(&format!("belongs to session {session}")), "{shown}");
+    let resumed = run(desk.with_server(&server, &["--resume", &copy, "-p", "and now?"]));
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    let shown = run(desk.agentd(&["show", &copy])).out;
+    for wrong in ["agentd ended", "protected", "supervisor"] {
+        assert!(!format!("{shown}{}", resumed.err).contains(wrong), "{wrong}: {shown} {resumed:?}");
+    }
+    let told = server.requests()[2].body["messages"].to_string();
+    assert!(told.contains("made while this call ran"), "{told}");
+    assert!(!told.contains("agentd ended"), "{told}");
+    // The control: it runs on in its session.
+    let rows = run(desk.agentd(&["ps"])).out;
+    let runs = |row: &str| row.starts_with("agentd-tool ") && row.contains(&session.0[..12]);
+    assert!(rows.lines().any(|row| runs(row) && !row.contains("reserve")), "{rows}");
+    run(desk.agentd(&["daemon", "stop", "--force"]));
+}
+
+#[test]
+fn a_copy_up_to_a_round_has_a_turn_that_a_person_ended() {
+    let (desk, server) = (Desk::new(), server());
+    let _daemon = desk.daemon();
+    let (mut wire, session) = automatic(&desk, &server);
+    wire.prompt(&session, "first");
+    wire.turn_ends();
+    // Behind the result of the first call, in the midst of its turn.
+    let text = std::fs::read_to_string(
+        desk.state().join("sessions").join(&session.0).join("journal.jsonl"),
+    );
+    let text = text.unwrap();
+    let result = text.lines().find(|line| line.contains(r#""kind":"RESULT""#)).unwrap();
+    let seq = serde_json::from_str::<serde_json::Value>(result).unwrap()["seq"].to_string();
+    let (shown, _) = copied(&desk, &server, &session, &["--at", &seq]);
+    assert!(!shown.contains("supervisor"), "{shown}");
+    assert!(shown.contains("first") && !shown.contains("One."), "{shown}");
+}
+
+#[test]
+fn a_rewind_does_not_wait_behind_the_turn_of_another_terminal() {
+    let desk = Desk::new();
+    let slow = json!({"command": "touch begun; sleep 3; echo new > b"}).to_string();
+    let write = json!({"path": "a", "content": "one\n"}).to_string();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "write", &write)]),
+        Answer::text("One."),
+        Answer::says([call("toolu_2", "bash", &slow)]),
+        Answer::text("Two."),
+    ]);
+    let _daemon = desk.daemon();
+    let (mut wire, session) = automatic(&desk, &server);
+    wire.prompt(&session, "first");
+    wire.turn_ends();
+    wire.prompt(&session, "second");
+    until("the turn of one terminal runs", || desk.project().join("begun").exists());
+    let mut other = Wire::to(&desk.door());
+    other.attach(
+        &session,
+        protocol::client::BacklogFrom::Seq(u64::MAX),
+        protocol::client::ClientRights::Full,
+    );
+    other.prompt(&session, ":rewind files 1");
+    let why = other.until("a refusal", |word| match word {
+        ToClient::Failed { message, .. } => Some(message.clone()),
+        _ => None,
+    });
+    assert!(why.contains("does not wait behind a turn"), "{why}");
+    wire.turn_ends();
+    assert_eq!((desk.read("a"), desk.read("b")), ("one\n".to_owned(), "new\n".to_owned()));
+    // The control: at rest it is done.
+    other.prompt(&session, ":rewind files 2");
+    wire.turn_ends();
+    assert!(!desk.project().join("b").exists() && desk.project().join("a").exists());
+}
+
+#[test]
+fn a_rewind_to_the_moment_before_an_undo_brings_its_files_back() {
+    let (desk, server) = (Desk::new(), server());
+    let _daemon = desk.daemon();
+    let (mut wire, session) = automatic(&desk, &server);
+    let mut prompts = |text: &str| {
+        wire.prompt(&session, text);
+        let mut said = String::new();
+        wire.event("the end", |event| match event {
+            ClientEvent::Answer { blocks, .. } => {
+                said = format!("{blocks:?}");
+                None
+            }
+            ClientEvent::TurnEnded { .. } => Some(()),
+            _ => None,
+        });
+        said
+    };
+    prompts("first");
+    prompts("second");
+    assert_eq!((desk.read("a").as_str(), desk.project().join("b").exists()), ("two\n", true));
+    // An image's name in it is a file to take back, and shows the model nothing.
+    desk.write("x.png", "no image");
+    let said = prompts(":undo x.png");
+    assert!(said.contains("Not undone: x.png"), "{said}");
+    prompts(":undo");
+    assert_eq!((desk.read("a").as_str(), desk.project().join("b").exists()), ("one\n", false));
+    let calls = desk.audit().iter().filter_map(|row| row["call"].as_u64()).max().unwrap();
+    // The newest call is the undo: the moment before it.
+    let said = prompts(&format!(":rewind files {calls}"));
+    assert!(said.contains("Taken back: undo_restore"), "{said}");
+    assert_eq!((desk.read("a").as_str(), desk.project().join("b").exists()), ("two\n", true));
+    let said = prompts(":rewind files 2");
+    assert!(said.contains("Taken back: bash (call 2)"), "{said}");
+    assert_eq!((desk.read("a").as_str(), desk.project().join("b").exists()), ("one\n", false));
+    assert_eq!(server.requests().len(), 4, "no undo asked the model");
 }

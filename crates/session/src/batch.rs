@@ -4,6 +4,7 @@
 use protocol::call::Call;
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
+use protocol::session::TASK;
 
 /// How far a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +24,7 @@ struct BatchCall {
 
 impl BatchCall {
     fn is_task(&self) -> bool {
-        self.call.tool == "task"
+        self.call.tool == TASK
     }
 }
 

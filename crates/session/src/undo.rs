@@ -1,11 +1,14 @@
 //! `:undo` reverts the changes of the newest turn that changed files, one call of `undo_restore`
-//! after another, newest change first. `:rewind files CALL` reverts all changes since a call. The conversation does not know if a command changed files;
-//! the store reports it when asked. A command that changed nothing is skipped, and before going
+//! after another, newest change first. `:rewind files CALL` reverts all changes since a call, a person's
+//! undos included. The conversation does not know if a command changed files; the store reports it when
+//! asked. A command that changed nothing is skipped, and before going
 //! back to an older turn the person is informed. These calls take the usual path; no model
 //! requested them, and the model receives a report of their results. `:undo FILE` reverts one file.
 //! The list of changes is here, the two ways of going through it in `turn` and `one_file`. Pure.
 
 mod one_file;
+mod other_changes;
+mod person_undo;
 mod turn;
 mod unreported;
 
@@ -13,20 +16,19 @@ use crate::event_hooks::is_hook;
 use crate::hooks::FORMAT;
 use crate::{Outputs, Session, SessionPhase};
 use one_file::FileUndo;
+use other_changes::OtherChanges;
+use person_undo::PersonUndo;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::content::{ContentBlock, Usage};
 use protocol::hook::HookEvent;
 use protocol::ids::CallId;
-use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent, TurnEnd};
+use protocol::session::{
+    CopyBeforeChange, OfferedTool, REWIND_PROMPT, SessionEvent, TurnEnd, UNDO_PROMPT,
+};
 use serde::Deserialize;
-use std::ops::RangeInclusive;
 use turn::TurnUndo;
 use unreported::UnreportedUndo;
 
-/// The prompt that asks for it.
-const UNDO: &str = ":undo";
-/// The prompt that rewinds the files.
-const REWIND: &str = ":rewind files";
 /// The tool that takes a change back.
 const RESTORE: &str = "undo_restore";
 /// Error codes of the store when nothing can be restored, now or later.
@@ -58,11 +60,11 @@ pub(crate) enum FileChanges {
 impl UndoRequest {
     /// The request of a prompt: `:undo`, `:undo FILE`, `:undo all FILE` or `:rewind files CALL`.
     pub(crate) fn of(prompt: &str) -> Option<Self> {
-        if let Some(call) = prompt.trim().strip_prefix(REWIND) {
+        if let Some(call) = prompt.trim().strip_prefix(REWIND_PROMPT) {
             let is_word = call.is_empty() || call.starts_with(char::is_whitespace);
             return is_word.then(|| Self::Since(call.trim().parse().ok()));
         }
-        let rest = prompt.trim().strip_prefix(UNDO)?;
+        let rest = prompt.trim().strip_prefix(UNDO_PROMPT)?;
         if rest.is_empty() {
             return Some(Self::Turn);
         }
@@ -118,11 +120,16 @@ pub(crate) struct UndoableChanges {
     /// Calls that have no result yet.
     open: Vec<(Call, CopyBeforeChange)>,
     done: Vec<UndoableChange>,
+    /// A person's undos, for a rewind to the moment before one of them.
+    undos: Vec<PersonUndo>,
+    /// Changes that have no call to take back.
+    others: OtherChanges,
 }
 
 impl UndoableChanges {
     /// Takes in one thing that happened.
     pub(crate) fn apply(&mut self, happened: &SessionEvent, tools: &[OfferedTool]) {
+        self.others.apply(happened);
         match happened {
             SessionEvent::Prompt { text, .. } => {
                 self.turn = self.turn.saturating_add(1);
@@ -165,10 +172,13 @@ impl UndoableChanges {
     }
 
     /// What an undo call reverts.
-    fn target(&self, call: &Call) -> Option<UndoTarget<'_>> {
+    fn target(&self, call: &Call) -> Option<UndoTarget> {
         let of_undoing = call.tool == RESTORE && call.use_id.is_empty();
         let input = restored(&call.input).filter(|_| of_undoing)?;
-        let change = self.done.iter().find(|change| change.call == input.id)?;
+        let undone =
+            || self.undos.iter().find(|undo| undo.call == input.id).map(PersonUndo::change);
+        let change = self.done.iter().find(|change| change.call == input.id).cloned();
+        let change = change.or_else(undone)?;
         Some(match input.path {
             Some(path) => UndoTarget::File(path),
             None => UndoTarget::Change(change),
@@ -192,10 +202,13 @@ impl UndoableChanges {
         if tool == RESTORE && use_id.is_empty() {
             // The next `:undo` does not revert a person's undo.
             return match restored(&input) {
-                Some(RestoreInput { id, path: Some(path), since }) if !result.is_error => {
-                    self.restored_file(&path, since.unwrap_or(id)..=id);
+                Some(RestoreInput { id: last, path: Some(path), since }) if !result.is_error => {
+                    self.restored_file(id.number, path, since.unwrap_or(last)..=last);
                 }
-                Some(RestoreInput { id, path: None, .. }) => self.tried(id, result),
+                Some(RestoreInput { id: back, path: None, .. }) if !result.is_error => {
+                    self.taken_back(id.number, back);
+                }
+                Some(RestoreInput { id: back, path: None, .. }) => self.tried(back, result),
                 Some(RestoreInput { path: Some(_), .. }) | None => {}
             };
         }
@@ -213,10 +226,10 @@ impl UndoableChanges {
         }
     }
 
-    /// An undoing's call for this change has ended.
+    /// An undoing's call for this change has failed.
     fn tried(&mut self, back: u32, result: &ToolResult) {
         let of_it = self.done.iter_mut().filter(|change| change.call == back);
-        if !result.is_error || result.code.as_deref() == Some(NO_CHANGE) {
+        if result.code.as_deref() == Some(NO_CHANGE) {
             self.done.retain(|change| change.call != back);
         } else if has_nothing(result) {
             of_it.for_each(|change| change.lost = true);
@@ -224,22 +237,16 @@ impl UndoableChanges {
             of_it.for_each(|change| change.tried = true);
         }
     }
-
-    /// One file is as it was before these calls: taking them back leaves it alone.
-    fn restored_file(&mut self, path: &str, calls: RangeInclusive<u32>) {
-        let of_them = self.done.iter_mut().filter(|change| calls.contains(&change.call));
-        of_them.for_each(|change| change.restored.push(path.to_owned()));
-    }
 }
 
 /// What one call of an undoing takes back.
-enum UndoTarget<'a> {
-    Change(&'a UndoableChange),
+enum UndoTarget {
+    Change(UndoableChange),
     /// One file, by the name that the person gave.
     File(String),
 }
 
-impl UndoTarget<'_> {
+impl UndoTarget {
     /// For the person and the model.
     fn name(&self) -> String {
         match self {

@@ -398,3 +398,77 @@ fn a_rewind_that_cannot_be_whole_says_so_each_time_and_undo_goes_past_it() {
     }
     assert_eq!(restores(&talk.prompt(":undo")), Some((6, "{\"id\":2}".into())));
 }
+
+#[test]
+fn a_rewind_to_the_moment_before_an_undo_of_a_person_takes_that_undo_back() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write"]);
+    turn(&mut talk, 2, &["edit"]);
+    talk.prompt(":undo");
+    ends(&mut talk, 3, done("put back"));
+    let words = talk.prompt(":rewind files 3");
+    assert_eq!(restores(&words), Some((4, "{\"id\":3}".into())));
+    let words = ends(&mut talk, 4, done("put back"));
+    assert_eq!(told(&words), "Taken back: undo_restore (call 3).");
+    // The edit holds again: it alone is taken back, since the two undos cancel each other out.
+    let words = talk.prompt(":rewind files 2");
+    assert_eq!(restores(&words), Some((5, "{\"id\":2}".into())));
+    let words = ends(&mut talk, 5, done("put back"));
+    assert_eq!(told(&words), "Taken back: edit (call 2).");
+    // Before the first way back: the edit is undone, by call 5, which is taken back.
+    let words = talk.prompt(":rewind files 4");
+    assert_eq!(restores(&words), Some((6, "{\"id\":5}".into())));
+    let words = ends(&mut talk, 6, done("put back"));
+    assert_eq!(restores(&words), Some((7, "{\"id\":4}".into())));
+    let words = ends(&mut talk, 7, done("put back"));
+    assert_eq!(told(&words), "Taken back: undo_restore (call 5), undo_restore (call 4).");
+    // Now the edit is undone as after call 3, so the turn before it is the next.
+    assert_eq!(restores(&talk.prompt(":undo")), Some((8, "{\"id\":1}".into())));
+}
+
+#[test]
+fn a_rewind_takes_back_the_undo_of_a_file_that_reaches_across_its_moment() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write"]);
+    turn(&mut talk, 2, &["edit"]);
+    talk.prompt(":undo all x");
+    ends(&mut talk, 3, done("put back"));
+    let words = talk.prompt(":rewind files 2");
+    assert_eq!(restores(&words), Some((4, "{\"id\":3}".into())));
+    let words = ends(&mut talk, 4, done("put back"));
+    assert_eq!(restores(&words), Some((5, "{\"id\":2}".into())), "without an exception");
+    let words = ends(&mut talk, 5, done("put back"));
+    assert_eq!(told(&words), "Taken back: undo_restore (call 3), edit (call 2).");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+}
+
+#[test]
+fn a_rewind_names_the_changes_of_sub_agents_and_the_late_ones_of_the_background() {
+    let mut setup = with_undo();
+    setup.tools.push(tool("task", ToolKind::Mutation));
+    let mut talk = Talk::ready(setup);
+    turn(&mut talk, 1, &["bash"]);
+    turn(&mut talk, 2, &["bash"]);
+    let ended = |call| ToSession::BackgroundEnded {
+        call: call_id(call),
+        tool: "bash".into(),
+        result: done("exit code: 0"),
+    };
+    talk.tell(ended(1));
+    turn(&mut talk, 3, &["write", "task"]);
+    talk.tell(ended(2));
+    let words = talk.prompt(":rewind files 3");
+    assert_eq!(restores(&words), Some((5, "{\"id\":3}".into())));
+    let said = told(&ends(&mut talk, 5, done("put back")));
+    for named in ["Taken back: write (call 3).", "sub-agent of task (call 4)", "bash (call 2)"] {
+        assert!(said.contains(named), "{named}: {said}");
+    }
+    assert!(!said.contains("(call 1)"), "it ended before that moment: {said}");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted), "not whole");
+    // The control: nothing of it lies behind a later moment.
+    turn(&mut talk, 6, &["write"]);
+    talk.prompt(":rewind files 6");
+    let said = told(&ends(&mut talk, 7, done("put back")));
+    assert_eq!(said, "Taken back: write (call 6).");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+}

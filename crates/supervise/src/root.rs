@@ -1,6 +1,7 @@
 //! The supervisor actor, root of the process tree. Owns the broker and the sessions, and shuts
 //! everything down in order.
 
+mod fork_end;
 mod idle_daemon;
 mod idle_session;
 mod lost_tasks;

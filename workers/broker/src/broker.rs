@@ -74,8 +74,8 @@ impl Broker {
         }
     }
 
-    /// Takes a session's rules. Open questions that they deny are settled at once; others stay
-    /// open, since only the person asked may say yes.
+    /// Takes a session's rules. Open questions that they deny are settled at once, and so is a plan once a
+    /// person has left mode `plan`; others stay open, since only the person asked may say yes.
     fn set_rules(&mut self, session: SessionId, set: &RuleSet) -> Vec<FromBroker> {
         let mut out = Vec::new();
         let mut known = self.sessions.values();
@@ -97,10 +97,15 @@ impl Broker {
         let open: Vec<CallId> =
             self.open.keys().filter(|call| call.session == session).cloned().collect();
         for call in open {
-            let Some(verdict) = self.open.get(&call).map(|open| self.verdict(&open.case)) else {
-                continue;
+            let Some(OpenQuestion { case, .. }) = self.open.get(&call) else { continue };
+            let verdict = self.verdict(case);
+            let is_settled = match verdict {
+                Verdict::Deny(..) => true,
+                // The change of the mode is a person's yes.
+                Verdict::Allow(_) => case.call.tool == EXIT_PLAN,
+                Verdict::Ask(_) => false,
             };
-            if matches!(verdict, Verdict::Deny(..)) {
+            if is_settled {
                 self.open.remove(&call);
                 self.settle(call.clone(), "new rules settled it".into());
                 out.push(FromBroker::Verdict { call, verdict });

@@ -78,6 +78,7 @@ impl Screen {
             }
             ToClient::Page { session, events } if self.is_here(&session) => self.page(&events),
             ToClient::TakenBack { session, texts } if self.is_here(&session) => {
+                self.seqs.rewind.given_back(&texts);
                 for text in &texts {
                     self.confirm(text);
                     let place = self.prompts.queued.iter().rposition(|queued| queued == text);

@@ -91,6 +91,11 @@ impl RewindState {
         add(&mut self.points, seq, event);
     }
 
+    /// These prompts were not taken: no copy follows the restoring of files that did not begin.
+    pub(crate) fn given_back(&mut self, texts: &[String]) {
+        self.awaited.take_if(|awaited| !awaited.begun && texts.contains(&awaited.words));
+    }
+
     /// Takes in events that are older than all before.
     pub(crate) fn take_earlier(&mut self, events: &[NumberedEvent]) {
         let mut earlier = Vec::new();

@@ -13,7 +13,7 @@ pub(crate) struct TurnUndo {
     /// Still to be taken back, the newest last.
     left: Vec<UndoableChange>,
     /// The running call, and the change that it reverts.
-    running: Option<(CallId, UndoableChange)>,
+    running: Option<Box<(CallId, UndoableChange)>>,
     back: Vec<UndoableChange>,
     /// Changes that could not be reverted, each with the reason.
     failed: Vec<(UndoableChange, String)>,
@@ -21,6 +21,8 @@ pub(crate) struct TurnUndo {
     passed: Vec<UndoableChange>,
     /// Those for which an older turn is taken back.
     before: Vec<UndoableChange>,
+    /// Sentences about changes that cannot be taken back here.
+    others: Vec<String>,
     course: UndoProgress,
     reach: UndoReach,
 }
@@ -71,6 +73,7 @@ impl TurnUndo {
             };
             said.push(format!("Left as it is, {why}: {}.", left.join(", ")));
         }
+        said.extend(self.others.iter().cloned());
         match said.is_empty() {
             true if self.reach == UndoReach::Since => "There is nothing to take back: no call since \
                                                        then is known to have changed a file here that \
@@ -86,14 +89,14 @@ impl TurnUndo {
     /// A person stops it; returns the running call.
     pub(super) fn stop(&mut self) -> Option<CallId> {
         self.course = UndoProgress::Stopped;
-        self.running.as_ref().map(|(id, _)| id.clone())
+        self.running.as_ref().map(|running| running.0.clone())
     }
 
     /// How its turn ends: for a script it is no success where nothing was taken back that there was.
     fn end(&self) -> TurnEnd {
         let nothing_done = match self.reach {
             UndoReach::OneTurn => self.back.is_empty() && !self.failed.is_empty(),
-            UndoReach::Since => !self.failed.is_empty(),
+            UndoReach::Since => !self.failed.is_empty() || !self.others.is_empty(),
         };
         match self.course {
             UndoProgress::Stopped => TurnEnd::Interrupted,
@@ -110,26 +113,29 @@ impl UndoableChanges {
         let turn = untried().next_back().map(|change| change.turn);
         untried().filter(|change| Some(change.turn) == turn).cloned().collect()
     }
-
-    /// Those since this call, the oldest first. What could not be taken back before is tried again.
-    fn since(&self, call: u32) -> Vec<UndoableChange> {
-        self.done.iter().filter(|change| change.call >= call).cloned().collect()
-    }
 }
 
 impl Session {
     pub(super) fn undo_turn(&mut self, out: &mut Outputs) {
-        self.undo_all(self.changes.newest(), UndoReach::OneTurn, out);
+        self.undo_all(self.changes.newest(), Vec::new(), UndoReach::OneTurn, out);
     }
 
     /// Takes back all changes since this call.
     pub(super) fn undo_since(&mut self, call: u32, out: &mut Outputs) {
-        self.undo_all(self.changes.since(call), UndoReach::Since, out);
+        let others = self.changes.others.since(call);
+        self.undo_all(self.changes.since(call), others, UndoReach::Since, out);
     }
 
-    fn undo_all(&mut self, left: Vec<UndoableChange>, reach: UndoReach, out: &mut Outputs) {
+    fn undo_all(
+        &mut self,
+        left: Vec<UndoableChange>,
+        others: Vec<String>,
+        reach: UndoReach,
+        out: &mut Outputs,
+    ) {
         self.phase = SessionPhase::Undoing(Undoing::Turn(TurnUndo {
             left,
+            others,
             reach,
             running: None,
             back: Vec::new(),
@@ -162,10 +168,13 @@ impl Session {
             return self.end_undoing(text, end, out);
         };
         let mut input = serde_json::json!({ "id": change.call });
-        if !change.restored.is_empty() {
-            input["except"] = change.restored.clone().into();
+        // The undo of a file may have been taken back meanwhile.
+        let now = self.changes.done.iter().find(|done| done.call == change.call);
+        let restored = now.map_or(&change.restored, |now| &now.restored);
+        if !restored.is_empty() {
+            input["except"] = restored.clone().into();
         }
-        undoing.running = Some((id.clone(), change));
+        undoing.running = Some(Box::new((id.clone(), change)));
         self.run_restore(id, &input, out);
     }
 
@@ -173,7 +182,8 @@ impl Session {
     pub(super) fn change_undone(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
         let SessionPhase::Undoing(Undoing::Turn(undoing)) = &mut self.phase else { return };
         // Any other is late: it has its result already.
-        let Some((_, change)) = undoing.running.take_if(|(id, _)| *id == call) else { return };
+        let Some(running) = undoing.running.take_if(|running| running.0 == call) else { return };
+        let change = running.1;
         match result.is_error {
             false => undoing.back.push(change),
             true if change.was_none(&result) => undoing.passed.push(change),

@@ -1,6 +1,7 @@
 //! Creates, forks or reopens a session's journal, and repairs records that an earlier run left
 //! incomplete.
 
+use super::fork_end;
 use super::lost_tasks;
 use super::opening::OpenMode;
 use super::session_opener::{SessionOpener, blocking};
@@ -256,8 +257,11 @@ fn fork(
         }
     };
     let mut fork = journal::fork(sessions, &of.0, &id.0, at).map_err(|error| failed(&error))?;
+    let copy = journal::past_of(&sessions.join(&id.0)).map_err(|error| failed(&error))?;
+    let mut records = fork_end::records(&copy, of);
     // Queued prompts stay with the session in which they were sent.
-    fork.append(&JournalRecord::TakenBack).map(drop).map_err(|error| failed(&error))
+    records.push(JournalRecord::TakenBack);
+    fork.append_all(&records).map(drop).map_err(|error| failed(&error))
 }
 
 /// The session that the one in this directory is a copy of, and the last call that both have.

@@ -33,7 +33,14 @@ impl SessionActorState {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
         }
-        let prompt = match self.expand(&text).await {
+        let expanded = match self.turn.router.must_queue() && PersonPrompt::is_rewind(&text) {
+            true => Err(format!(
+                "`{text}` does not wait behind a turn, whose changes it would take back too: stop the turn \
+                 or wait for its end, then choose the place again"
+            )),
+            false => self.expand(&text).await,
+        };
+        let prompt = match expanded {
             Ok(prompt) => prompt,
             Err(why) => {
                 fail(client, RequestFailure::Usage, why);
@@ -62,7 +69,10 @@ impl SessionActorState {
     /// The prompt with the text that a slash command stands for, and the images that it shows; the error
     /// is for the person.
     async fn expand(&self, text: &str) -> Result<PersonPrompt, String> {
-        let files = prompts::shown_files(text);
+        let files = match PersonPrompt::is_undo(text) {
+            true => Vec::new(),
+            false => prompts::shown_files(text),
+        };
         if prompts::parse_slash(text).is_none() && files.is_empty() {
             return Ok(text.into());
         }

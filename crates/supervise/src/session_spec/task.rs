@@ -15,12 +15,11 @@ use protocol::client::{RequestFailure, SessionRequest, SettingChange, Unsandboxe
 use protocol::confinement::{Confinement, FilePath};
 use protocol::ids::SessionId;
 use protocol::judgement::{EXIT_PLAN, Rule, RuleEffect, RuleSet};
+pub(crate) use protocol::session::TASK;
 use protocol::session::{OfferedTool, SessionBounds, SessionSetup, TaskUse};
 use std::path::PathBuf;
 use tools::TaskRequest;
 
-/// The tool that starts sub-agents.
-pub(crate) const TASK: &str = "task";
 /// Says to a sub-agent what it is.
 const PREAMBLE: &str = "You are a sub-agent: another agent gave you the task in the first message. It sees nothing of \
      your work but your last answer, so put everything that it needs there.";

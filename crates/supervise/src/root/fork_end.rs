@@ -1,0 +1,81 @@
+//! The end of a copy of a session that was cut in the middle of a turn, or while calls ran: the calls belong
+//! to the other session, and the copy says so. Pure; used where a journal is forked.
+
+use journal::{
+    CallProgress, JournalRecord, OpenCall, OutcomeRecord, ResumeState, TurnEndRecord, open_calls,
+};
+use protocol::ids::SessionId;
+
+/// The records that end the open calls and the open turn of a copy of this session.
+pub(super) fn records(copy: &ResumeState, of: &SessionId) -> Vec<JournalRecord> {
+    let open = open_calls(copy.entries.iter().map(|entry| &entry.record));
+    let mut records: Vec<_> = open.iter().map(|call| left_behind(call, of)).collect();
+    if copy.turn.is_open() {
+        records.push(JournalRecord::TurnEnded { end: TurnEndRecord::Interrupted });
+    }
+    records
+}
+
+/// A call that has its end in the other session, if it has one.
+fn left_behind(call: &OpenCall, of: &SessionId) -> JournalRecord {
+    let (text, summary) = match call.progress {
+        CallProgress::MayHaveRun => (
+            format!(
+                "This conversation is a copy of session {of}, made while this call ran. The call belongs \
+                 to session {of} and may still run there. Check its work before you rely on it."
+            ),
+            format!("it belongs to session {of}, not to this copy"),
+        ),
+        CallProgress::NeverStarted => (
+            format!("This conversation is a copy of session {of}, made before this call started."),
+            "it was not started before this copy was made".to_owned(),
+        ),
+    };
+    JournalRecord::Result {
+        full: None,
+        call: call.number,
+        use_id: call.use_id.clone(),
+        outcome: OutcomeRecord::Interrupted,
+        text,
+        summary,
+        is_error: true,
+        code: Some("interrupted".to_owned()),
+        images: Vec::new(),
+        recalled: None,
+        audit: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use journal::{JournalEntry, LastTurn, ToolKindRecord};
+
+    #[test]
+    fn a_copy_ends_its_turn_and_leaves_running_calls_to_the_other_session() {
+        let proposed = |call| JournalRecord::Proposed {
+            call,
+            use_id: String::new(),
+            tool: "bash".into(),
+            tool_kind: ToolKindRecord::Mutation,
+            input: "{}".into(),
+        };
+        let start = JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Mutation };
+        let entries = (1..).zip([proposed(1), start, proposed(2)]);
+        let entries = entries.map(|(seq, record)| JournalEntry { seq, time: 0, record }).collect();
+        let mut copy =
+            ResumeState { entries, turns: 1, turn: LastTurn::Open, prompt: None, round: 1 };
+        let of = SessionId("s".to_owned());
+        let [
+            JournalRecord::Result { call: 1, text: ran, .. },
+            JournalRecord::Result { call: 2, text: not, .. },
+            JournalRecord::TurnEnded { end: TurnEndRecord::Interrupted },
+        ] = &records(&copy, &of)[..]
+        else {
+            panic!("{:?}", records(&copy, &of))
+        };
+        assert!(ran.contains("may still run there") && not.contains("before this call started"));
+        copy.turn = LastTurn::Ended;
+        assert_eq!(records(&copy, &of).len(), 2, "a turn that ended has its end");
+    }
+}
