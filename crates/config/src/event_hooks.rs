@@ -11,6 +11,8 @@ use toml::de::{DeTable, DeValue};
 
 /// The table of our own files, and the field of Claude Code's.
 pub(crate) const TABLE: &str = "hooks";
+/// Keys of our own table that are no events.
+const SETTINGS: [&str; 2] = ["claude_files", "idle_after"];
 /// Seconds that a hook takes at most, where it names none. As Claude Code has it.
 const SECONDS: u64 = 60;
 /// Most seconds that a hook may take.
@@ -68,6 +70,8 @@ impl ConfiguredEventHook {
 pub struct EventHookConfig {
     /// In the order in which they run.
     pub commands: Vec<ConfiguredEventHook>,
+    /// The wait for a prompt after which hooks of `Notification` run.
+    pub idle_ms: u64,
 }
 
 /// A file with hooks.
@@ -134,7 +138,7 @@ pub(crate) fn of_table(
     let Some(hooks) = table.get(TABLE) else { return Ok(FileHooks::default()) };
     for name in hooks.get_ref().as_table().into_iter().flat_map(|table| table.keys()) {
         let name = name.get_ref().as_ref();
-        if name != "claude_files" && HookEvent::parse(name).is_none() {
+        if !SETTINGS.contains(&name) && HookEvent::parse(name).is_none() {
             let all = HookEvent::ALL.map(HookEvent::name).join(", ");
             return Err(ConfigError::UnknownKey {
                 place: SourceLine {
@@ -149,7 +153,7 @@ pub(crate) fn of_table(
     }
     let mut value = json(hooks.get_ref());
     if let Value::Object(fields) = &mut value {
-        fields.remove("claude_files");
+        SETTINGS.iter().for_each(|name| drop(fields.remove(*name)));
     }
     read(source, &value)
 }
@@ -353,7 +357,7 @@ mod tests {
     fn parts_without_effect_are_named() {
         let command = "{\"hooks\": [{\"type\": \"command\", \"command\": \"x\"}]}";
         for (event, group, said) in [
-            ("SubagentStop", command, "does not run hooks of this event"),
+            ("PreCompact", command, "does not run hooks of this event"),
             ("WorktreeCreate", command, "no event of agentd"),
             ("Stop", "{\"hooks\": [{\"type\": \"prompt\", \"prompt\": \"x\"}]}", "\"prompt\""),
             ("Stop", "{\"hooks\": [{\"command\": \"x\", \"async\": true}]}", "`async`"),

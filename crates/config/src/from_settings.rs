@@ -62,7 +62,10 @@ impl Config {
                 settings,
                 ("format.mode", "format.commands", "format.timeout_ms"),
             )?,
-            hooks: EventHookConfig::default(),
+            hooks: EventHookConfig {
+                commands: Vec::new(),
+                idle_ms: settings.number("hooks.idle_after")?,
+            },
             context: ContextConfig {
                 files: settings.list("context.files")?.iter().map(|it| it.text.clone()).collect(),
             },

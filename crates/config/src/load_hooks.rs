@@ -86,7 +86,7 @@ impl CollectedHooks {
             value: hook.in_words(),
             origin: hook.origin(),
         }));
-        config.hooks = self.found;
+        config.hooks.commands = self.found.commands;
         config.warnings.extend(self.warnings);
     }
 }

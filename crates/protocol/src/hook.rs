@@ -110,19 +110,18 @@ impl HookEvent {
             Self::PreToolUse
             | Self::PostToolUse
             | Self::PostToolUseFailure
+            | Self::PermissionRequest
             | Self::UserPromptSubmit
             | Self::SessionStart
-            | Self::Stop => HookSupport::Runs,
-            Self::PermissionRequest
             | Self::SessionEnd
+            | Self::Stop
             | Self::SubagentStop
-            | Self::PreCompact
-            | Self::Notification => HookSupport::Never("agentd does not run hooks of this event"),
+            | Self::Notification => HookSupport::Runs,
+            Self::PreCompact => HookSupport::Never("agentd does not run hooks of this event"),
         }
     }
 
-    /// True if something waits for the hook's decision: without one, the guarded step does not
-    /// happen. Such a hook changes no file of the project.
+    /// True if something waits for the hook's decision: a hook that blocks stops the guarded step.
     #[must_use]
     pub fn is_guard(self) -> bool {
         match self {
@@ -138,10 +137,34 @@ impl HookEvent {
         }
     }
 
-    /// The tool that runs its hooks.
+    /// True if the supervisor sees the event, not the conversation: its hooks run beside the calls of
+    /// a round, or when no turn runs.
+    #[must_use]
+    pub fn is_aside(self) -> bool {
+        match self {
+            Self::PermissionRequest | Self::SessionEnd | Self::Notification => true,
+            Self::PreToolUse
+            | Self::PostToolUse
+            | Self::PostToolUseFailure
+            | Self::UserPromptSubmit
+            | Self::SessionStart
+            | Self::Stop
+            | Self::SubagentStop
+            | Self::PreCompact => false,
+        }
+    }
+
+    /// True if a turn ends there, of the session or of a sub-agent.
+    #[must_use]
+    pub fn is_stop(self) -> bool {
+        matches!(self, Self::Stop | Self::SubagentStop)
+    }
+
+    /// The tool that runs its hooks. With `guard_hook` the project is read-only: other calls may run
+    /// at the same time.
     #[must_use]
     pub fn tool(self) -> &'static str {
-        match self.is_guard() {
+        match self.is_guard() || matches!(self, Self::Notification | Self::PreCompact) {
             true => "guard_hook",
             false => "hook",
         }
@@ -171,6 +194,28 @@ impl EventHook {
         self.event == event
             && self.matched.as_ref().is_none_or(|all| all.iter().any(|one| one == subject))
     }
+}
+
+/// An event that the supervisor sees.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct HookOccasion {
+    /// The event.
+    pub event: HookEvent,
+    /// What a matcher is compared with: the tool of the call, or a word of the event.
+    pub subject: String,
+    /// The call that a person is about to be asked about, and its arguments as JSON.
+    pub call: Option<(u32, String)>,
+    /// The sentence of a notification.
+    pub message: String,
+}
+
+/// A hook blocked the guarded step.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct HookRefusal {
+    /// The hook.
+    pub command: String,
+    /// Its reason.
+    pub reason: String,
 }
 
 /// All hooks of a session.

@@ -6,7 +6,7 @@
 use crate::call::{Call, ReadStamp, ToolResult};
 use crate::content::{ContentBlock, ModelRequest, ToolSpec, Usage};
 use crate::context::ContextReport;
-use crate::hook::SessionHooks;
+use crate::hook::{HookEvent, HookOccasion, HookRefusal, SessionHooks};
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{EXIT_PLAN, PermissionMode, Rule};
 use crate::log::LogLine;
@@ -399,6 +399,8 @@ pub enum ToSession {
     },
     /// The permission mode, from the next request on.
     Mode(PermissionMode),
+    /// An event at which hooks run. Answered by `HooksEnded` once they have ended.
+    HooksDue(HookOccasion),
     /// Answered by `Pong` with the same number.
     Ping(u64),
 }
@@ -442,6 +444,15 @@ pub enum FromSession {
     Notice {
         /// The whole text.
         text: String,
+    },
+    /// The hooks of an event have ended.
+    HooksEnded {
+        /// Which event.
+        event: HookEvent,
+        /// The call that it is about.
+        call: Option<u32>,
+        /// A hook blocked the step.
+        refusal: Option<HookRefusal>,
     },
     /// A person wanted room, and there is nothing to leave out.
     NotCompacted,

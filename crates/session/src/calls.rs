@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// Names a call that no model requested.
-    fn name_hook(&mut self, tool: &str, input: String, out: &mut Outputs) -> Call {
+    pub(super) fn name_hook(&mut self, tool: &str, input: String, out: &mut Outputs) -> Call {
         let number = self.history.last_call().saturating_add(1);
         let id = CallId { session: self.setup.id.clone(), number };
         let call = Call { id, use_id: String::new(), tool: tool.to_owned(), input };
@@ -126,6 +126,9 @@ impl Session {
     }
 
     pub(super) fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
+        if self.event_hooks.aside_ended(&call) {
+            return self.aside_ended(call, result, out);
+        }
         if let SessionPhase::Undoing(_) = self.phase {
             return self.undone(call, result, out);
         }

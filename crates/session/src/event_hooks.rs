@@ -2,6 +2,13 @@
 //! about a call runs before it: a hook that fails, hangs or cannot be understood lets the call not
 //! run. The state follows from the events alone, so that a replayed session runs no hook twice. Pure.
 
+mod aside;
+mod guard;
+
+use aside::Aside;
+pub(crate) use aside::AsideStep;
+pub(crate) use guard::Guarded;
+
 use crate::hook_answer::{self, HookAnswer, HookDecision};
 use crate::pending_prompt;
 use crate::tool_lookup::Reader;
@@ -74,23 +81,6 @@ pub(crate) enum HookText {
     Rewritten(Call),
 }
 
-/// What hooks let a call do.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Guarded {
-    /// This run comes first: a tool and its arguments.
-    Behind(&'static str, String),
-    /// It may be judged, with these arguments.
-    Open {
-        input: String,
-        /// A hook wants a person to approve it, and why.
-        asked: Option<String>,
-        /// Which hook changed the arguments, for the result.
-        note: Option<String>,
-    },
-    /// It does not run, and why.
-    Blocked(String),
-}
-
 /// The hook runs of the running round.
 #[derive(Debug, Default)]
 pub(crate) struct EventHooks {
@@ -109,6 +99,8 @@ pub(crate) struct EventHooks {
     stopped: Option<String>,
     /// For the person.
     notices: Vec<String>,
+    /// Events whose hooks run beside the round.
+    asides: Vec<Aside>,
 }
 
 impl EventHooks {
@@ -139,7 +131,7 @@ impl EventHooks {
             }
             SessionEvent::Called { call } => {
                 if let Some(run) = HookRun::of(call) {
-                    self.is_ending |= run.event() == Some(HookEvent::Stop);
+                    self.is_ending |= run.event().is_some_and(HookEvent::is_stop);
                     self.open.push((call.clone(), run));
                 } else if !call.use_id.is_empty() {
                     self.calls.push(RoundCall { call: call.clone(), result: None });
@@ -154,8 +146,12 @@ impl EventHooks {
     fn next_round(&mut self) {
         let start = |(run, _): &(HookRun, _)| run.event() == Some(HookEvent::SessionStart);
         let started = self.started || self.ended.iter().any(start);
-        let notices = std::mem::take(&mut self.notices);
-        *self = Self { notices, continued: self.continued, started, ..Self::default() };
+        let (notices, asides) =
+            (std::mem::take(&mut self.notices), std::mem::take(&mut self.asides));
+        let mut open = std::mem::take(&mut self.open);
+        open.retain(|(_, run)| run.event().is_some_and(HookEvent::is_aside));
+        *self =
+            Self { open, notices, asides, continued: self.continued, started, ..Self::default() };
     }
 
     /// A hook has refused the prompt, or has not answered about it: the model must not get it.
@@ -181,7 +177,7 @@ impl EventHooks {
     /// A hook makes the turn go on that would have ended.
     pub(crate) fn makes_go_on(&self) -> bool {
         self.ended.iter().any(|(run, answer)| {
-            run.event() == Some(HookEvent::Stop)
+            run.event().is_some_and(HookEvent::is_stop)
                 && answer.as_ref().is_ok_and(|answer| answer.verdict == HookDecision::Block)
         })
     }
@@ -192,7 +188,7 @@ impl EventHooks {
         let refuses = run.event() == Some(HookEvent::UserPromptSubmit);
         match answer {
             // The turn ends by itself.
-            _ if run.event() == Some(HookEvent::Stop) => None,
+            _ if run.event().is_some_and(|event| event.is_stop() || ends_nothing(event)) => None,
             Ok(HookAnswer { verdict: HookDecision::Stop, reason, .. }) => {
                 Some(format!("{label}: {reason}"))
             }
@@ -270,6 +266,10 @@ impl EventHooks {
             Ok(answer) if !answer.failed.is_empty() => {
                 self.notices.push(format!("{label} failed: {}", answer.failed));
             }
+            // The model does not learn of these events.
+            Ok(answer) if !answer.reason.is_empty() && run.event().is_some_and(ends_nothing) => {
+                self.notices.push(format!("{label} says: {}", answer.reason));
+            }
             Ok(_) => {}
             Err(why) => self.notices.push(format!("{label} failed: {why}")),
         }
@@ -288,79 +288,6 @@ impl EventHooks {
     /// Runs named so far without a result, those that decide about a call apart.
     pub(crate) fn unanswered(&self) -> Vec<Call> {
         self.open.iter().map(|(call, _)| call.clone()).collect()
-    }
-
-    /// The next step of a call that is about to be judged.
-    pub(crate) fn guard(&self, call: &Call, setup: &SessionSetup, reader: Reader) -> Guarded {
-        let mut input = call.input.clone();
-        let (mut asked, mut note) = (None, None);
-        if call.use_id.is_empty() {
-            return Guarded::Open { input, asked, note };
-        }
-        let event = HookEvent::PreToolUse;
-        for hook in of_event(setup, event, &call.tool) {
-            let files = files(call, &input, setup, reader);
-            if files.len() > FILES {
-                return Guarded::Blocked(format!(
-                    "the call names {} files, and hooks are run for at most {FILES}; split it",
-                    files.len()
-                ));
-            }
-            for file in &files {
-                let key = run_of(hook, Some(call.id.number), file.as_deref());
-                let Some((_, answer)) = self.ended.iter().find(|(run, _)| *run == key) else {
-                    let about = about_call(call, &input, file.as_deref());
-                    return Guarded::Behind(event.tool(), arguments(hook, setup, about));
-                };
-                let from = || format!("{} ({})", key.label(), hook.file);
-                let answer = match answer {
-                    Ok(answer) => answer,
-                    Err(why) => {
-                        return Guarded::Blocked(format!(
-                            "{} failed: {why}. A hook that decides about a call and fails lets it \
-                             not run",
-                            from()
-                        ));
-                    }
-                };
-                match answer.verdict {
-                    HookDecision::Block | HookDecision::Stop => {
-                        return Guarded::Blocked(format!("{}: {}", from(), answer.reason));
-                    }
-                    HookDecision::Ask => {
-                        let reason = answer.reason.as_str();
-                        let because = if reason.is_empty() { "" } else { ": " };
-                        asked.get_or_insert_with(|| {
-                            format!("{} asks about it{because}{reason}", from())
-                        });
-                    }
-                    HookDecision::Pass => {}
-                }
-                if let Some(updated) = &answer.updated_input {
-                    match reader(&call.tool, updated, &setup.project) {
-                        Ok(read) if read.tool == call.tool && files.len() == 1 => {
-                            input = read.input;
-                            note = Some(format!("[{} changed the arguments]", key.label()));
-                        }
-                        Ok(_) => {
-                            return Guarded::Blocked(format!(
-                                "{} changes the input of a call of several files",
-                                from()
-                            ));
-                        }
-                        Err(no) => {
-                            return Guarded::Blocked(format!(
-                                "{} changes the input to arguments that are none of {}: {}",
-                                from(),
-                                call.tool,
-                                no.result.text
-                            ));
-                        }
-                    }
-                }
-            }
-        }
-        Guarded::Open { input, asked, note }
     }
 
     /// The next run that no call waits for: a tool and its arguments.
@@ -386,7 +313,9 @@ impl EventHooks {
             (None, _) => {}
         }
         if self.is_ending && self.continued < CONTINUED {
-            return of_turn(HookEvent::Stop, "", json!({ "continued": self.continued }));
+            let about = || json!({ "continued": self.continued });
+            let stop = of_turn(HookEvent::Stop, "", about());
+            return stop.or_else(|| of_turn(HookEvent::SubagentStop, "", about()));
         }
         self.due_after(setup, reader)
     }
@@ -415,6 +344,11 @@ impl EventHooks {
             })
         })
     }
+}
+
+/// True if hooks of the event only learn of it.
+fn ends_nothing(event: HookEvent) -> bool {
+    matches!(event, HookEvent::Notification | HookEvent::SessionEnd | HookEvent::PreCompact)
 }
 
 /// The event behind a call that ran.
@@ -489,6 +423,9 @@ fn arguments(hook: &EventHook, setup: &SessionSetup, about: Value) -> String {
 /// The part of an answer that goes into a call's result.
 fn text_of(run: &HookRun, answer: &Result<HookAnswer, String>) -> Option<String> {
     let answer = answer.as_ref().ok()?;
+    if run.event().is_some_and(|event| event.is_aside() || ends_nothing(event)) {
+        return None;
+    }
     let blocks = matches!(answer.verdict, HookDecision::Block | HookDecision::Stop);
     // Why a call did not run is its result.
     let behind = run.event().is_some_and(|event| !event.is_guard());

@@ -5,7 +5,7 @@
 //! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
 //! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` makes room in the model's context, which `room` watches and `context_report` describes, `pinned` shows pinned
 //! files and `refresh` has them read, `plan` ends a turn with a plan, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
-//! configured commands after edits and `event_hooks` at events, whose answers `hook_answer` reads,
+//! configured commands after edits and `event_hooks` at events (`aside_hooks` beside the calls), whose answers `hook_answer` reads,
 //! `background` reports commands that went on, `images` decides which images a request shows,
 //! `limits` gives the sizes, `synthetic_results` holds results that no tool produced.
 //! Used by `agentd-session` only.
@@ -15,6 +15,7 @@
 //! (`Called`) once and gets exactly one result.
 
 mod answer;
+mod aside_hooks;
 mod background;
 mod batch;
 mod budget;
@@ -192,7 +193,11 @@ impl Session {
             ToSession::PinnedStamps { check, began, stamps } => {
                 self.stamped(check, began, stamps, &mut out);
             }
-            ToSession::Interrupt => self.interrupt(&mut out),
+            ToSession::HooksDue(occasion) => self.hooks_due(occasion, &mut out),
+            ToSession::Interrupt => {
+                self.cancel_asides(&mut out);
+                self.interrupt(&mut out);
+            }
             ToSession::Compact => self.compact(&mut out),
             ToSession::Describe => out.words.push(FromSession::Context(self.context_report())),
             ToSession::Ping(number) => out.words.push(FromSession::Pong(number)),

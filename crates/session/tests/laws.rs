@@ -292,6 +292,7 @@ impl Watch {
             | FromSession::Notice { .. }
             | FromSession::Pong(_)
             | FromSession::Context(_)
+            | FromSession::HooksEnded { .. }
             | FromSession::Log(_) => {}
         }
         Ok(())

@@ -26,6 +26,7 @@ impl MessageProgress for FromSession {
             | Self::NotCompacted
             | Self::Context(_)
             | Self::Notice { .. }
+            | Self::HooksEnded { .. }
             | Self::CancelCall(_) => WorkerProgress::Progressed,
         }
     }

@@ -212,11 +212,17 @@ impl RootState {
         }
     }
 
+    /// A session that ends has its last hooks judged.
+    fn open_or_ending(&self, session: &SessionId) -> Option<&ActorRef<SessionMsg>> {
+        let ending = || self.retiring.get(session).map(|it| &it.actor);
+        self.sessions.get(session).or_else(ending)
+    }
+
     fn on_broker_message(&mut self, message: FromBroker) {
         match message {
             FromBroker::Ready { cage } => self.broker.cage = Some(cage),
             FromBroker::Pong(_) => {}
-            FromBroker::Verdict { call, verdict } => match self.sessions.get(&call.session) {
+            FromBroker::Verdict { call, verdict } => match self.open_or_ending(&call.session) {
                 Some(session) => {
                     let _ = session
                         .send_message(BrokerToSession::Verdict(call, Box::new(verdict)).into());

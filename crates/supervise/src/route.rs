@@ -11,6 +11,7 @@ use protocol::call::Call;
 use protocol::client::ClientEvent;
 use protocol::content::ModelRequest;
 use protocol::context::ContextReport;
+use protocol::hook::{HookEvent, HookRefusal};
 use protocol::ids::CallId;
 use protocol::log::{LogLevel, LogLine};
 use protocol::provider::{FromProvider, ToProvider};
@@ -36,6 +37,12 @@ pub(crate) enum RouteStep {
         files: Vec<String>,
     },
     CancelCall(CallId),
+    /// The hooks of an event have ended.
+    HooksEnded {
+        event: HookEvent,
+        call: Option<u32>,
+        refusal: Option<HookRefusal>,
+    },
     /// All that the conversation waits for.
     CancelCalls,
     /// Show clients this; it is not recorded.
@@ -271,6 +278,9 @@ impl Router {
                 let line = LogLine { level: LogLevel::Info, text: text.clone() };
                 let event = ClientEvent::Notice { text };
                 vec![RouteStep::Log("session", line), RouteStep::Show(event)]
+            }
+            FromSession::HooksEnded { event, call, refusal } => {
+                vec![RouteStep::HooksEnded { event, call, refusal }]
             }
             FromSession::NotCompacted => {
                 self.context.compacting = false;

@@ -9,6 +9,7 @@
 //! | `records` | journal records: on disk first, then shown |
 //! | `replay`, `backlog` | the journal, sent to a new conversation process or a new client |
 //! | `calls`, `rights`, `unjudged`, `answers` | calls, their rights, calls without a verdict, questions |
+//! | `hook_events` | hooks at questions, at notifications and at the end |
 //! | `reserve` | the next command's runner, started while the model thinks |
 //! | `store`, `provider` | two workers that may be away |
 //! | `tasks`, `task_run`, `task_work` | sub-agents, and the work of a sub-agent's session |
@@ -22,6 +23,7 @@ mod backlog;
 mod calls;
 mod clients;
 mod context;
+mod hook_events;
 mod idle_session;
 mod jobs;
 mod pinning;
@@ -67,7 +69,7 @@ use protocol::session::{SessionEvent, SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use state::{
-    PendingAnswers, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls,
+    Closing, PendingAnswers, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls,
     SessionClients, SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn,
     SessionWorkers, StoreState, Unjudged,
 };
@@ -189,6 +191,7 @@ impl Actor for SessionActor {
                 expected: HashSet::new(),
                 of_context: Vec::new(),
                 questions: BTreeMap::new(),
+                held: BTreeMap::new(),
                 answers: PendingAnswers::default(),
                 untrusted_hook_shown: false,
             },
@@ -202,7 +205,7 @@ impl Actor for SessionActor {
             timers: SessionTimers::default(),
             tasks: SessionTasks::default(),
             problems: Problems::default(),
-            closing: Vec::new(),
+            closing: Closing::default(),
             spec: plan,
         };
         state.start_reserve().await?;
@@ -263,7 +266,7 @@ impl Actor for SessionActor {
             timer.abort();
         }
         state.workers.broker.send(ToBroker::EndSession(state.spec.id.clone()));
-        for done in state.closing.drain(..) {
+        for done in state.closing.asked.drain(..) {
             let _ = done.send(());
         }
         Ok(())
@@ -339,6 +342,8 @@ impl SessionActorState {
             SessionTimer::Ping => self.ping_workers(myself),
             SessionTimer::ProviderIdle => self.on_provider_idle(),
             SessionTimer::InstructionsTimeout => self.on_instructions_settled(myself).await,
+            SessionTimer::Idle { turns } => self.on_idle(turns),
+            SessionTimer::EndHooks => self.end_hooks_over(myself),
         }
     }
 
@@ -399,6 +404,7 @@ impl SessionActorState {
                     if ended {
                         self.answer_task().await;
                         self.show_failed_workers();
+                        self.notify_if_idle_later();
                     }
                 }
                 RouteStep::ToSession(message) => self.send_conversation(message),
@@ -420,6 +426,9 @@ impl SessionActorState {
                 RouteStep::StatPinned { check, files } => {
                     let project = self.spec.confinement.project.to_path();
                     pinning::stat(self.workers.conversation.clone(), project, check, files);
+                }
+                RouteStep::HooksEnded { event, call, refusal } => {
+                    self.on_hooks_ended(myself, event, call, refusal);
                 }
                 RouteStep::CancelCall(call) => self.send_call(&call, CallInput::Cancel),
                 RouteStep::CancelCalls => {

@@ -59,6 +59,7 @@ fn run() -> anyhow::Result<()> {
                 | ToSession::ProviderDied(_)
                 | ToSession::CallEnded { .. }
                 | ToSession::BackgroundEnded { .. }
+                | ToSession::HooksDue(_)
                 | ToSession::Interrupt
                 | ToSession::Describe
                 | ToSession::Compact,
@@ -96,6 +97,7 @@ fn note(said: &FromSession) {
         FromSession::CancelAsk => tracing::info!("drops its request to the model"),
         FromSession::CancelCall(call) => tracing::info!(%call, "cancels"),
         FromSession::Commit(_)
+        | FromSession::HooksEnded { .. }
         | FromSession::NotCompacted
         | FromSession::Context(_)
         | FromSession::Notice { .. }

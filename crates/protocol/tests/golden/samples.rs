@@ -112,6 +112,12 @@ goldens! {
             used: protocol::session::TaskUse { calls: 7, cost: None },
             ..protocol::session::SessionBounds::default()
         }),
+        HooksDue => ToSession::HooksDue(protocol::hook::HookOccasion {
+            event: protocol::hook::HookEvent::Notification,
+            subject: text("permission_prompt"),
+            call: Some((7, text("{}"))),
+            message: text("waits"),
+        }),
         Interrupt => ToSession::Interrupt,
         Describe => ToSession::Describe,
         Compact => ToSession::Compact,
@@ -141,6 +147,11 @@ goldens! {
         Run => FromSession::Run { call: call(), note: Some(text("n")), asked: Some(text("a")) },
         Answered => FromSession::Answered { call: call(), result: result(), asked: None },
         Notice => FromSession::Notice { text: text("n") },
+        HooksEnded => FromSession::HooksEnded {
+            event: protocol::hook::HookEvent::PermissionRequest,
+            call: Some(7),
+            refusal: Some(protocol::hook::HookRefusal { command: text("guard.sh"), reason: text("no") }),
+        },
         NotCompacted => FromSession::NotCompacted,
         Context => FromSession::Context(context_report()),
         CancelAsk => FromSession::CancelAsk,

@@ -136,6 +136,10 @@ pub(crate) enum SessionTimer {
     ProviderIdle,
     /// The store did not send the project's instructions in time.
     InstructionsTimeout,
+    /// A person gave no prompt for some time behind this turn.
+    Idle { turns: u32 },
+    /// The hooks of the session's end did not end in time.
+    EndHooks,
 }
 
 /// About sub-agents: from a call of this session, from the task that waits for the sub-agent, from the

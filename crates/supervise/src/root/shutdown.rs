@@ -1,7 +1,7 @@
 //! Shutdown: first the sessions, including those that are being opened, then the broker, then the
 //! root. Each step has a timeout, so that a disk that does not answer cannot block it for ever.
 
-use super::state::{RootState, ShutdownPhase};
+use super::state::{RetiringSession, RootState, ShutdownPhase};
 use crate::messages::{ClientMsg, RootMsg, RootToSession, SessionMsg, SessionSummary};
 use crate::worker::actor::WorkerMsg;
 use protocol::client::{RequestFailure, SessionEnding, SessionStatus, ToClient};
@@ -92,8 +92,12 @@ impl RootState {
             let word = ToClient::Failed { kind: RequestFailure::Ending, message };
             let _ = client.send_message(ClientMsg::Send(word));
         }
-        let retiring = self.retiring.drain().map(|(_, it)| it.actor);
-        let sessions: Vec<_> = self.sessions.drain().map(|(_, it)| it).chain(retiring).collect();
+        // Hooks of their end are judged, so their verdicts still have to find them.
+        for (session, actor) in self.sessions.drain() {
+            self.retiring.insert(session, RetiringSession { actor, waiting: Vec::new() });
+        }
+        self.retiring.values_mut().for_each(|it| it.waiting.clear());
+        let sessions: Vec<_> = self.retiring.values().map(|it| it.actor.clone()).collect();
         for session in sessions {
             self.end_with_supervisor(myself, &session);
         }

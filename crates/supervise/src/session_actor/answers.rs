@@ -1,6 +1,7 @@
 //! Questions to people and their answers. Attached clients see each open question; the first answer
 //! counts, and later ones are rejected.
 
+use super::hook_events::PERMISSION_PROMPT;
 use super::state::{PendingAnswers, SentAnswer, SessionActorState};
 use crate::call::CallInput;
 use crate::messages::{ClientMsg, GivenAnswer, SessionMsg};
@@ -20,7 +21,9 @@ impl PendingAnswers {
 }
 
 impl SessionActorState {
-    pub(super) fn on_question(&mut self, question: Question) {
+    /// Puts a question to people.
+    pub(super) fn put_question(&mut self, question: Question) {
+        self.notify(PERMISSION_PROMPT, format!("agentd asks for your permission to use {}", question.tool));
         self.clients.questions.insert(question.call.clone(), question.clone());
         self.pass_question_on(self.spec.id.clone(), question.tool.clone());
         self.show(&ClientEvent::Asked { question });
@@ -62,6 +65,7 @@ impl SessionActorState {
         let settled = settled.filter(|sent| Some(&sent.by) == person);
         if !matches!(verdict, Verdict::Ask(_)) {
             let question = self.clients.questions.remove(&call);
+            self.clients.held.remove(&call);
             if let (Verdict::Allow(Basis::Person(_)), Some(question)) = (&verdict, question) {
                 self.accept_tampered(&question).await;
             }

@@ -44,7 +44,7 @@ impl SessionActorState {
         executor: Executor,
         remarks: CallRemarks,
     ) {
-        if !self.closing.is_empty() {
+        if !self.may_start(&call) {
             // The conversation does not know yet that the session ends. A call that was proposed
             // and not started is closed as such when the session is opened again.
             return;
@@ -303,12 +303,14 @@ impl SessionActorState {
         }
     }
 
-    /// The environment of a call; a hook also learns the permission mode.
+    /// The environment of a call; a hook also learns the permission mode, and its sub-agent.
     fn env(&self, profile: Profile, signing: Option<&AgentGrant>) -> Vec<(String, String)> {
         let mut env = rights::env(&self.spec, signing);
         if matches!(profile, Profile::Hook | Profile::GuardHook) {
             let mode = self.spec.rules.mode.name().to_owned();
-            env.push(("AGENTD_PERMISSION_MODE".to_owned(), mode));
+            env.push(("AGENTD_HOOK_MODE".to_owned(), mode));
+            let agent = self.spec.task().map(|task| task.agent.clone());
+            env.extend(agent.map(|agent| ("AGENTD_HOOK_AGENT".to_owned(), agent)));
         }
         env
     }
@@ -360,6 +362,7 @@ impl SessionActorState {
         self.name_untrusted_hooks(effects.as_ref());
         self.end_backup(&call, effects);
         self.clients.questions.remove(&call);
+        self.clients.held.remove(&call);
         let shown = match pinned {
             true => without_text(&mut record, &result),
             false => result.clone(),

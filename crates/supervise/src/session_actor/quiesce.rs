@@ -20,6 +20,6 @@ impl SessionActorState {
 
     /// A prompt has to wait although no turn runs.
     pub(super) fn is_paused(&self) -> bool {
-        self.turn.pauses > 0 || !self.closing.is_empty()
+        self.turn.pauses > 0 || self.closing.has_begun()
     }
 }

@@ -40,6 +40,7 @@ impl SessionActorState {
             }
             WorkerEvent::Down { cause, failed } => {
                 self.workers.replay = ReplayState::NoProcess;
+                self.hooks_lost(myself);
                 let calls: Vec<_> = self.foreground().map(|call| call.number).collect();
                 let steps = self.turn.router.session_down(&cause, &calls);
                 self.carry_out(myself, steps).await;

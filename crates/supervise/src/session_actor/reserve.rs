@@ -36,7 +36,7 @@ impl SessionActorState {
     pub(super) fn prepare_reserve(&self) {
         let confinement = &self.spec.confinement;
         let caged = confinement.level != Level::Uncaged && confinement.highest_tier != Tier::C;
-        if !caged || confinement.network == Network::Listed || !self.closing.is_empty() {
+        if !caged || confinement.network == Network::Listed || self.closing.has_begun() {
             return;
         }
         let mut wanted = Confinement {

@@ -1,6 +1,6 @@
-//! The end of a session: its calls, then its workers, then its actor.
+//! The end of a session: its hooks (`hook_events`), its calls, then its workers, then its actor.
 
-use super::state::SessionActorState;
+use super::state::{ClosingPhase, SessionActorState};
 use crate::call::CallInput;
 use crate::messages::{CallMsg, SessionMsg};
 use crate::worker::actor::WorkerMsg;
@@ -24,16 +24,33 @@ impl SessionActorState {
         ending: SessionEnding,
         done: oneshot::Sender<()>,
     ) {
-        let first = self.closing.is_empty();
-        self.closing.push(done);
+        let first = !self.closing.has_begun();
+        self.closing.asked.push(done);
         if !first {
+            if ending == SessionEnding::Kill && self.closing.phase == ClosingPhase::Hooks {
+                self.end_processes(myself, ending);
+            }
             return;
         }
         self.detach_all(DetachReason::Ended, "the session was ended; it is on disk");
         self.close_tasks(ending);
+        self.cancel_running();
+        match ending {
+            SessionEnding::Stop if self.run_end_hooks(myself) => {}
+            SessionEnding::Stop | SessionEnding::Kill => self.end_processes(myself, ending),
+        }
+    }
+
+    fn cancel_running(&self) {
         for call in self.calls.running.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::Cancel));
         }
+    }
+
+    /// Ends what is left of the session.
+    pub(super) fn end_processes(&mut self, myself: &ActorRef<SessionMsg>, ending: SessionEnding) {
+        self.closing.phase = ClosingPhase::Processes;
+        self.cancel_running();
         let calls: Vec<_> = self.calls.running.values().cloned().collect();
         let (conversation, provider) =
             (self.workers.conversation.clone(), self.workers.provider.clone());

@@ -54,8 +54,33 @@ pub(crate) struct SessionActorState {
     pub(super) tasks: SessionTasks,
     /// Failures that keep it from accepting input.
     pub(super) problems: Problems,
+    pub(super) closing: Closing,
+}
+
+/// The end of the session.
+#[derive(Default)]
+pub(super) struct Closing {
     /// Answered when the session has ended; not empty once it is ending.
-    pub(super) closing: Vec<oneshot::Sender<()>>,
+    pub(super) asked: Vec<oneshot::Sender<()>>,
+    pub(super) phase: ClosingPhase,
+}
+
+/// How far the end is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum ClosingPhase {
+    #[default]
+    Open,
+    /// The hooks of the end run; calls of the conversation do not begin.
+    Hooks,
+    /// Calls and workers are ended.
+    Processes,
+}
+
+impl Closing {
+    /// The session is ending.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.asked.is_empty()
+    }
 }
 
 /// Files, locks and settings that the session was opened with.
@@ -242,6 +267,8 @@ pub(super) struct SessionClients {
     pub(super) of_context: Vec<ActorRef<ClientMsg>>,
     /// Questions that wait for a person.
     pub(super) questions: BTreeMap<CallId, Question>,
+    /// Questions whose hooks run: no person sees them yet.
+    pub(super) held: BTreeMap<CallId, Question>,
     pub(super) answers: PendingAnswers,
     /// Clients were shown the hook that does not run because the project is not trusted.
     pub(super) untrusted_hook_shown: bool,

@@ -4,11 +4,24 @@ use config::{ConfiguredEventHook, EventHookConfig};
 use protocol::confinement::{Confinement, Level};
 use protocol::hook::{EventHook, HookEvent, HookSupport};
 
-/// Hooks that run. In a session without a cage none run automatically.
-pub(super) fn event_hooks(confinement: &Confinement, of: &EventHookConfig) -> Vec<EventHook> {
+/// Hooks that run. In a session without a cage none run automatically. The turns of a sub-agent's
+/// session end with `SubagentStop`, and its end is no event.
+pub(super) fn event_hooks(
+    confinement: &Confinement,
+    of: &EventHookConfig,
+    agent: Option<&str>,
+) -> Vec<EventHook> {
+    let is_for = |known: &&ConfiguredEventHook| match (known.event, agent) {
+        (HookEvent::SubagentStop, Some(agent)) => known.covers(agent),
+        (HookEvent::SubagentStop, None) => false,
+        (HookEvent::Stop | HookEvent::SessionEnd, Some(_)) => false,
+        (event, Some(_) | None) => event.support() == HookSupport::Runs,
+    };
     match confinement.level {
         Level::Uncaged => Vec::new(),
-        Level::Required | Level::BestEffort => of.commands.iter().filter_map(event_hook).collect(),
+        Level::Required | Level::BestEffort => {
+            of.commands.iter().filter(is_for).map(event_hook).collect()
+        }
     }
 }
 
@@ -21,7 +34,7 @@ pub(super) fn notes(confinement: &Confinement, of: &EventHookConfig) -> Vec<Stri
         )];
     }
     let idle = of.commands.iter().filter_map(|known| {
-        let none = event_hook(known)?.matched.is_some_and(|names| names.is_empty());
+        let none = event_hook(known).matched.is_some_and(|names| names.is_empty());
         none.then(|| {
             let ConfiguredEventHook { event, matcher, by, .. } = known;
             format!(
@@ -36,19 +49,14 @@ pub(super) fn notes(confinement: &Confinement, of: &EventHookConfig) -> Vec<Stri
     idle.collect()
 }
 
-fn event_hook(known: &ConfiguredEventHook) -> Option<EventHook> {
-    let event = known.event;
-    match event.support() {
-        HookSupport::Never(_) => return None,
-        HookSupport::Runs => {}
-    }
-    Some(EventHook {
-        event,
+fn event_hook(known: &ConfiguredEventHook) -> EventHook {
+    EventHook {
+        event: known.event,
         matched: (!known.covers_all()).then(|| matched(known)).flatten(),
         command: known.command.clone(),
         timeout_ms: known.timeout_ms,
         file: known.by.file.clone(),
-    })
+    }
 }
 
 /// The subjects that the matcher covers; none where the event has no subjects.
@@ -69,6 +77,7 @@ fn matched(known: &ConfiguredEventHook) -> Option<Vec<String>> {
         HookEvent::SessionEnd => covers(&["other"]),
         HookEvent::PreCompact => covers(&["manual", "auto"]),
         HookEvent::Notification => covers(&["permission_prompt", "idle_prompt"]),
+        // The matcher of `SubagentStop` has chosen already.
         HookEvent::UserPromptSubmit | HookEvent::Stop | HookEvent::SubagentStop => None,
     }
 }

@@ -2,7 +2,6 @@
 
 use super::SystemTexts;
 use super::describe::describe_network;
-use super::event_hooks::event_hooks;
 use super::task::TASK;
 use crate::agents::AgentCatalog;
 use crate::command_env::CommandShell;
@@ -58,7 +57,8 @@ pub(super) fn session_setup(
         hooks: SessionHooks {
             verifiers: hooks(confinement, &config.verify),
             formatters: hooks(confinement, &config.format),
-            events: event_hooks(confinement, &config.hooks),
+            // They follow when it is known whether the session is a sub-agent's.
+            events: Vec::new(),
         },
         mode: config.permissions.mode,
     })

@@ -102,6 +102,16 @@ struct Specific {
     permission_decision_reason: Option<String>,
     updated_input: Option<Value>,
     additional_context: Option<String>,
+    decision: Option<Requested>,
+}
+
+/// The decision about a question, by its own form.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Requested {
+    behavior: String,
+    message: Option<String>,
+    interrupt: bool,
 }
 
 /// The decision of a hook that came to its end.
@@ -172,6 +182,9 @@ fn decided(event: HookEvent, printed: Printed) -> Result<HookAnswer, String> {
         Some("ask") => HookVerdict::Ask,
         Some(word) => return unknown("permissionDecision", word),
     };
+    if let (Some(requested), Some(true) | None) = (specific.decision, printed.r#continue) {
+        return decided_question(event, requested, printed.system_message);
+    }
     let (verdict, reason) = match printed.r#continue {
         Some(false) => (HookVerdict::Stop, printed.stop_reason.or(printed.reason)),
         Some(true) | None => {
@@ -195,6 +208,43 @@ fn decided(event: HookEvent, printed: Printed) -> Result<HookAnswer, String> {
         context: shortened(&specific.additional_context.unwrap_or_default()),
         message: shortened(&printed.system_message.unwrap_or_default()),
         failed: String::new(),
+    })
+}
+
+/// The answer to a question: the person may be spared it by a denial only.
+fn decided_question(
+    event: HookEvent,
+    requested: Requested,
+    message: Option<String>,
+) -> Result<HookAnswer, String> {
+    if event != HookEvent::PermissionRequest {
+        return Err("it answered with a decision about a question, and there is none".to_owned());
+    }
+    let Requested { behavior, message: reason, interrupt } = requested;
+    let verdict = match (behavior.as_str(), interrupt) {
+        ("allow", _) => HookVerdict::Pass,
+        ("deny", false) => HookVerdict::Block,
+        ("deny", true) => HookVerdict::Stop,
+        (word, _) => {
+            return Err(format!("it printed an answer that cannot be read: behavior is {word:?}"));
+        }
+    };
+    let unheeded = "it would allow the call; agentd asks you, since no hook allows past a rule";
+    let message = match verdict {
+        HookVerdict::Pass => Some(message.unwrap_or_else(|| unheeded.to_owned())),
+        HookVerdict::Ask | HookVerdict::Block | HookVerdict::Stop => message,
+    };
+    let reason = match verdict {
+        HookVerdict::Pass | HookVerdict::Ask => String::new(),
+        HookVerdict::Block | HookVerdict::Stop => {
+            reason.filter(|text| !text.trim().is_empty()).unwrap_or("it gave no reason".to_owned())
+        }
+    };
+    Ok(HookAnswer {
+        verdict,
+        reason: shortened(&reason),
+        message: shortened(&message.unwrap_or_default()),
+        ..HookAnswer::pass()
     })
 }
 
@@ -259,6 +309,24 @@ mod tests {
         assert_eq!(json(r#"{"decision": "approve"}"#).verdict, HookVerdict::Pass);
         let stop = json(r#"{"continue": false, "stopReason": "enough", "decision": "approve"}"#);
         assert_eq!((stop.verdict, stop.reason.as_str()), (HookVerdict::Stop, "enough"));
+    }
+
+    #[test]
+    fn a_question_is_spared_by_a_denial_only() {
+        let json = |text: &str| of(HookEvent::PermissionRequest, 0, text, "");
+        let decided = |behavior: &str| {
+            json(&format!(r#"{{"hookSpecificOutput": {{"decision": {behavior}}}}}"#))
+        };
+        let deny = decided(r#"{"behavior": "deny", "message": "not today"}"#).unwrap();
+        assert_eq!((deny.verdict, deny.reason.as_str()), (HookVerdict::Block, "not today"));
+        let stop = decided(r#"{"behavior": "deny", "interrupt": true}"#).unwrap();
+        assert_eq!((stop.verdict, stop.reason.as_str()), (HookVerdict::Stop, "it gave no reason"));
+        let allow = decided(r#"{"behavior": "allow", "updatedInput": {"command": "id"}}"#).unwrap();
+        assert_eq!((allow.verdict, allow.updated_input), (HookVerdict::Pass, None));
+        assert!(allow.message.contains("agentd asks you"), "{}", allow.message);
+        assert!(decided(r#"{"behavior": "perhaps"}"#).unwrap_err().contains("perhaps"));
+        let other = r#"{"hookSpecificOutput": {"decision": {"behavior": "deny"}}}"#;
+        assert!(of(PreToolUse, 0, other, "").unwrap_err().contains("there is none"));
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub(crate) struct HookSubject {
     /// The prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     prompt: Option<String>,
+    /// The sentence of a notification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
     /// The word that a matcher of the event is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     word: Option<String>,
@@ -44,6 +47,8 @@ pub(super) struct HookSession<'a> {
     pub project: &'a Path,
     /// As configuration names it.
     pub mode: &'a str,
+    /// The sub-agent whose session it is.
+    pub agent: Option<&'a str>,
 }
 
 /// The object for the hook.
@@ -75,6 +80,13 @@ pub(super) fn payload(event: HookEvent, about: &HookSubject, session: &HookSessi
         (HookEvent::Notification, Some(word)) => put("notification_type", word.as_str().into()),
         (_, Some(_) | None) => {}
     }
+    if let Some(message) = &about.message {
+        put("message", message.as_str().into());
+    }
+    if let Some(agent) = session.agent {
+        put("agent_id", session.id.into());
+        put("agent_type", agent.into());
+    }
     if let Some(prompt) = &about.prompt {
         put("prompt", prompt.as_str().into());
     }
@@ -100,7 +112,8 @@ mod tests {
     use super::*;
 
     fn shown(event: HookEvent, about: HookSubject) -> Value {
-        let session = HookSession { id: "0123", project: Path::new("/p"), mode: "accept-edits" };
+        let session =
+            HookSession { id: "0123", project: Path::new("/p"), mode: "accept-edits", agent: None };
         payload(event, &about, &session)
     }
 
@@ -134,5 +147,13 @@ mod tests {
         let stop = |continued| HookSubject { continued: Some(continued), ..HookSubject::default() };
         assert_eq!(shown(HookEvent::Stop, stop(0))["stop_hook_active"], false);
         assert_eq!(shown(HookEvent::Stop, stop(1))["stop_hook_active"], true);
+        let waits = HookSubject { message: Some("agentd waits".to_owned()), ..word("idle_prompt") };
+        let waits = shown(HookEvent::Notification, waits);
+        assert_eq!(waits["notification_type"], "idle_prompt");
+        assert_eq!((&waits["message"], waits.get("agent_type")), (&json!("agentd waits"), None));
+        let session =
+            HookSession { id: "0123-1", project: Path::new("/p"), mode: "ask", agent: Some("rev") };
+        let ended = payload(HookEvent::SubagentStop, &stop(0), &session);
+        assert_eq!((&ended["agent_type"], &ended["agent_id"]), (&json!("rev"), &json!("0123-1")));
     }
 }

@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 
 /// Most bytes that a hook may print.
 const LARGEST: usize = 1 << 20;
-/// The variable by which the supervisor passes the session's permission mode.
-const MODE: &str = "AGENTD_PERMISSION_MODE";
+/// The variables by which the supervisor passes facts of the session, and how their names begin.
+const MODE: &str = "AGENTD_HOOK_MODE";
+const AGENT: &str = "AGENTD_HOOK_AGENT";
+const FACTS: &str = "AGENTD_HOOK_";
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -49,9 +51,11 @@ pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer,
     let event =
         HookEvent::parse(&name).ok_or_else(|| unreadable(format!("there is no event {name:?}")))?;
     let env = ctx.command.as_ref().map(|side| side.env).unwrap_or_default();
-    let mode = env.iter().find(|(name, _)| name == MODE).map_or("ask", |(_, mode)| mode);
+    let fact =
+        |wanted: &str| env.iter().find(|(name, _)| name == wanted).map(|(_, it)| it.as_str());
+    let (mode, agent) = (fact(MODE).unwrap_or("ask"), fact(AGENT));
     let project = ctx.scope.project.clone();
-    let shown = HookSession { id: &session, project: &project, mode };
+    let shown = HookSession { id: &session, project: &project, mode, agent };
     let words = payload(event, &about, &shown).to_string() + "\n";
     let argv = ["/bin/sh", "-c", &command];
     let dir = project.to_string_lossy().into_owned();
@@ -59,7 +63,7 @@ pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer,
         argv: argv.map(str::to_owned).to_vec(),
         text: command.clone(),
         env: vec![("CLAUDE_PROJECT_DIR".to_owned(), dir)],
-        without: Some(MODE),
+        without: Some(FACTS),
         timeout_ms: Some(timeout_ms),
         place: JobPlace::Fed(words.into_bytes()),
     };

@@ -1,0 +1,53 @@
+//! Has hooks run beside the calls of a round, for events that the supervisor sees: part of
+//! [`Session`]. Called by [`Session::step`].
+
+use super::{Outputs, Session, SessionPhase};
+use crate::event_hooks::AsideStep;
+use protocol::call::ToolResult;
+use protocol::hook::HookOccasion;
+use protocol::ids::CallId;
+use protocol::session::{FromSession, SessionEvent};
+
+impl Session {
+    /// Runs the hooks of an event.
+    pub(super) fn hooks_due(&mut self, occasion: HookOccasion, out: &mut Outputs) {
+        if let SessionPhase::Replaying = self.phase {
+            let (event, call) = (occasion.event, occasion.call.map(|(number, _)| number));
+            out.warn("HooksDue before ReplayDone: no hook runs");
+            return out.words.push(FromSession::HooksEnded { event, call, refusal: None });
+        }
+        self.event_hooks.occurred(occasion);
+        self.go_on_aside(out);
+    }
+
+    /// Starts the next hook of each event, and reports the events whose hooks have ended.
+    fn go_on_aside(&mut self, out: &mut Outputs) {
+        while let Some(step) = self.event_hooks.next_aside(&self.setup) {
+            match step {
+                AsideStep::Run(tool, input) => {
+                    let call = self.name_hook(tool, input, out);
+                    self.event_hooks.aside_runs(&call.id);
+                    out.words.push(FromSession::Run { call, note: None, asked: None });
+                }
+                AsideStep::Ended { event, call, refusal } => {
+                    out.words.push(FromSession::HooksEnded { event, call, refusal });
+                }
+            }
+        }
+    }
+
+    /// A hook beside the round ended; its result is durable.
+    pub(super) fn aside_ended(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
+        self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });
+        for text in self.event_hooks.take_notices() {
+            out.words.push(FromSession::Notice { text });
+        }
+        self.go_on_aside(out);
+    }
+
+    /// A person stops the turn: no question is put any more.
+    pub(super) fn cancel_asides(&self, out: &mut Outputs) {
+        out.words
+            .extend(self.event_hooks.open_about_calls().into_iter().map(FromSession::CancelCall));
+    }
+}
