@@ -10,6 +10,7 @@ mod every_tool;
 mod format;
 mod images;
 mod inputs;
+mod plugins;
 mod session_events;
 mod session_network;
 mod stale_edits;

@@ -7,6 +7,7 @@ use crate::event_hooks::EventHookConfig;
 use crate::managed::ManagedLimits;
 use crate::origin::ValueOrigin;
 use crate::ownership::{self, KeyFile};
+use crate::plugin::Plugin;
 use crate::vendors::{KeySource, ProviderName};
 use crate::warning::ConfigWarning;
 use protocol::client::ModelFacts;
@@ -38,6 +39,8 @@ pub struct Config {
     pub verify: HookConfig,
     /// Formatters for edited files; they run before the verifiers.
     pub format: HookConfig,
+    /// Trusted folders with skills, sub-agents, slash commands and hooks.
+    pub plugins: Vec<Plugin>,
     /// Commands to run at events of a session.
     pub hooks: EventHookConfig,
     /// Pinned files.

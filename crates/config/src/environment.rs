@@ -133,6 +133,9 @@ pub const CERTIFICATES: [&str; 7] = [
 
 /// The policies' name for the directory with copies of the user's settings.
 pub const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
+
+/// The name of the folders of plugins, for the same.
+pub const PLUGIN_FOLDERS: &str = "AGENTD_PLUGINS";
 /// The same of cargo's settings in the person's home, which cargo also finds from a project below it.
 /// They are no place of a call's where they hold keys.
 pub const CARGO_SETTINGS: &str = "AGENTD_CARGO_CONFIG";
@@ -355,7 +358,14 @@ mod tests {
             let text = std::fs::read_to_string(path).unwrap_or_default();
             let lines = text.lines().filter_map(|line| line.split_once("at = \"$"));
             let names = lines.filter_map(|(_, rest)| rest.split(['/', '"']).next());
-            let own = [SETTINGS_HOME, CARGO_SETTINGS, MAVEN_SETTINGS, GRADLE_SETTINGS, "PATH"];
+            let own = [
+                SETTINGS_HOME,
+                PLUGIN_FOLDERS,
+                CARGO_SETTINGS,
+                MAVEN_SETTINGS,
+                GRADLE_SETTINGS,
+                "PATH",
+            ];
             let named: BTreeSet<&str> = names.filter(|name| !own.contains(name)).collect();
             let known: BTreeSet<&str> = TOOL_HOMES.into_iter().chain(CERTIFICATES).collect();
             assert_eq!(named, known, "{policy}");

@@ -89,6 +89,29 @@ pub enum ConfigError {
         /// The first bad byte.
         place: SourceLine,
     },
+    /// A folder that `--plugin-dir` or `plugins.dirs` names.
+    #[error("the plugin {} cannot be used: {why}", dir.display())]
+    Plugin {
+        /// Which.
+        dir: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The user does not trust it as it is now.
+    #[error(
+        "the plugin {name} in {} is not trusted as it is now (its files have the digest {}). It may \
+         be new, or have changed since you trusted it. Read its files; then trust them: agentd init \
+         --plugin-dir {}",
+        dir.display(), digest.get(..16).unwrap_or(digest), dir.display()
+    )]
+    PluginUntrusted {
+        /// Its name.
+        name: String,
+        /// Which.
+        dir: PathBuf,
+        /// Over all of its files.
+        digest: String,
+    },
     /// No TOML.
     #[error("{place}: this is not TOML: {message}")]
     Syntax {

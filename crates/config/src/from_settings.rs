@@ -52,7 +52,7 @@ impl Config {
                 max_read_chars: narrow(settings, "tools.max_read_chars")?,
                 timeout_ms: settings.number("tools.timeout_ms")?,
                 background_after_ms: settings.number("tools.background_after_ms")?,
-                add_dirs: directories(settings.list("tools.add_dirs")?, sources)?,
+                add_dirs: directories("tools.add_dirs", settings, sources)?,
             },
             verify: edit_hooks::read_hooks(
                 settings,
@@ -62,6 +62,7 @@ impl Config {
                 settings,
                 ("format.mode", "format.commands", "format.timeout_ms"),
             )?,
+            plugins: Vec::new(),
             hooks: EventHookConfig {
                 commands: Vec::new(),
                 idle_ms: settings.number("hooks.idle_after")?,
@@ -339,9 +340,13 @@ fn allowed_hosts(
 
 /// Absolute directories: `~/` is the caller's home, and a project's file may say it relative to the
 /// project. Elsewhere a relative path would mean another directory in every shell.
-fn directories(items: &[ListItem], sources: &Sources) -> Result<Vec<PathBuf>, ConfigError> {
+pub(crate) fn directories(
+    key: &'static str,
+    settings: &LayeredSettings,
+    sources: &Sources,
+) -> Result<Vec<PathBuf>, ConfigError> {
     let mut found = Vec::new();
-    for ListItem { text, origin, .. } in items {
+    for ListItem { text, origin, .. } in settings.list(key)? {
         let absolute = match text.strip_prefix("~/") {
             Some(below) => sources.environment.absolute("HOME").map(|home| home.join(below)),
             None if Path::new(text).is_absolute() => Some(PathBuf::from(text)),
@@ -352,7 +357,7 @@ fn directories(items: &[ListItem], sources: &Sources) -> Result<Vec<PathBuf>, Co
         };
         found.push(absolute.ok_or_else(|| ConfigError::BadValue {
             place: SourceLine { file: origin.file.clone(), line: origin.line, column: 0 },
-            key: "tools.add_dirs".into(),
+            key: key.into(),
             found: format!("{text:?}"),
             wanted: "an absolute path, or one that begins with ~/ where HOME is set".into(),
         })?);

@@ -32,6 +32,7 @@ mod models;
 mod origin;
 mod ownership;
 mod path_dirs;
+mod plugin;
 mod project;
 mod proxy;
 mod schema;
@@ -60,8 +61,8 @@ pub use duration::written as written_duration;
 pub use edit_hooks::{ConfiguredHook, HookConfig};
 pub use environment::{
     CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,
-    SETTINGS_HOME, TOOL_HOMES, assigns_secret, command_may_see, credential_paths, holds_secret,
-    is_added, names_credential_path, sounds_secret,
+    PLUGIN_FOLDERS, SETTINGS_HOME, TOOL_HOMES, assigns_secret, command_may_see, credential_paths,
+    holds_secret, is_added, names_credential_path, sounds_secret,
 };
 pub use error::{ConfigError, SourceLine};
 pub use event_hooks::{ConfiguredEventHook, EventHookConfig};
@@ -72,6 +73,7 @@ pub use model_catalog::facts as model_facts;
 pub use origin::{Layer, ValueOrigin};
 pub use ownership::{KeyFile, user_file_is_own};
 pub use path_dirs::{PathPolicy, granted_path_dirs, refused_path_dirs};
+pub use plugin::{Plugin, PluginFolder};
 pub use sources::{Sources, Trust};
 pub use trust::{TrustError, TrustStore};
 pub use vendors::{

@@ -95,9 +95,11 @@ impl Config {
         }
         put_ceilings(managed, &mut settings, &mut warnings)?;
         hooks.add_claude(&settings, sources)?;
+        let plugins = hooks.add_plugins(&settings, sources)?;
         let extras = model.map(|model| model.extras).unwrap_or_default();
         let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
         config.managed = limits;
+        config.plugins = plugins;
         config.credentials = credentials::all(written, sources)?;
         config.rows.extend(config.credentials.iter().map(|credential| ConfigRow {
             key: credentials::TABLE,

@@ -4,8 +4,10 @@
 use crate::config::{Config, ConfigRow};
 use crate::error::ConfigError;
 use crate::event_hooks::{self, DisablesAll, EventHookConfig, FileHooks, HookFile};
+use crate::from_settings::directories;
 use crate::load::{project_trust, read_text};
 use crate::origin::Layer;
+use crate::plugin::{Plugin, PluginFolder};
 use crate::project::FileTrust;
 use crate::settings::LayeredSettings;
 use crate::sources::Sources;
@@ -77,6 +79,32 @@ impl CollectedHooks {
             self.warnings.extend(warnings);
         }
         Ok(())
+    }
+
+    /// Adds those of the plugins, which run behind the others.
+    pub(crate) fn add_plugins(
+        &mut self,
+        settings: &LayeredSettings,
+        sources: &Sources,
+    ) -> Result<Vec<Plugin>, ConfigError> {
+        let mut plugins: Vec<Plugin> = Vec::new();
+        for dir in directories("plugins.dirs", settings, sources)? {
+            let found = PluginFolder::trusted(&dir, &sources.plugin_trust)?;
+            let same = |known: &&Plugin| known.name == found.plugin.name;
+            match plugins.iter().find(same) {
+                Some(known) if known.root == found.plugin.root => continue,
+                Some(known) => {
+                    let (name, other) = (&known.name, known.root.display());
+                    let why = format!("its name {name} is that of the plugin in {other}");
+                    return Err(ConfigError::Plugin { dir, why });
+                }
+                None => {}
+            }
+            self.found.commands.extend(found.hooks);
+            self.warnings.extend(found.warnings);
+            plugins.push(found.plugin);
+        }
+        Ok(plugins)
     }
 
     /// Puts them into the configuration.

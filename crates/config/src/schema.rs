@@ -140,6 +140,8 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("format.timeout_ms", Count(100, 600_000), Tighten(Smaller)),
     // An untrusted project would switch the user's own guards off.
     key("hooks.claude_files", Word(&["on", "off"]), Nothing),
+    // A plugin's hooks run in every project.
+    key("plugins.dirs", Dirs, Nothing),
     key("hooks.idle_after", Time(100, DAY), Nothing),
     // They are read as the model reads any file: in scope, and where no rule denies it.
     key("context.files", Files, Anything),

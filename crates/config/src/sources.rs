@@ -19,6 +19,8 @@ pub struct Sources {
     pub flags: Vec<(String, String)>,
     /// Which of the project's files may loosen restrictions.
     pub trust: Trust,
+    /// Which plugins the user trusts.
+    pub plugin_trust: TrustStore,
 }
 
 /// Trust in the project's files. Only trusted files may loosen restrictions.

@@ -30,6 +30,7 @@ fn place() -> Place {
         environment: [("HOME", "/home/me")].into_iter().collect(),
         flags: Vec::new(),
         trust: Trust::AsRecorded(TrustStore::at(dir.path().join("trust"))),
+        plugin_trust: TrustStore::at(dir.path().join("trust")),
     };
     Place { dir, sources }
 }

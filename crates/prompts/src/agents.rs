@@ -2,7 +2,7 @@
 //! project's agent hides a person's of the same name.
 
 use crate::front_matter;
-use crate::markdown_files;
+use crate::markdown_files::{self, FoundFiles};
 use crate::prompt_list::{PromptOwner, PromptPlaces};
 use crate::shown::line;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ const OF_PROJECT: [&str; 3] = [".agentd/agents", ".agents/agents", ".claude/agen
 const OF_HOME: [&str; 2] = [".agents/agents", ".claude/agents"];
 /// Below agentd's own configuration directory.
 const OF_CONFIG: &str = "agents";
+/// Below a plugin.
+const OF_PLUGIN: &str = "agents";
 /// Longest description in characters.
 const DESCRIPTION: usize = 400;
 /// Longest name in bytes.
@@ -73,7 +75,7 @@ impl AgentList {
     /// Reads all places.
     #[must_use]
     pub fn read(places: &PromptPlaces) -> Self {
-        let PromptPlaces { project, home, config } = places;
+        let PromptPlaces { project, home, config, plugins } = places;
         let mut list = Self::default();
         let real = project.canonicalize().unwrap_or_else(|_| project.clone());
         for place in OF_PROJECT {
@@ -85,13 +87,24 @@ impl AgentList {
         for place in of_config.chain(of_home.filter(|_| home.as_ref() != Some(project))) {
             list.add_place(&place, PromptOwner::User, None);
         }
+        for plugin in plugins {
+            let place = plugin.root.join(OF_PLUGIN);
+            let take = |path: &Path, _: &str, text: &str| {
+                let agent = agent(PromptOwner::Plugin, path, text)?;
+                Ok(AgentFile { name: plugin.full_name(&agent.name), ..agent })
+            };
+            list.add(markdown_files::find(&place, Some(&plugin.root), &take));
+        }
         list.agents.sort_by(|a, b| a.name.cmp(&b.name));
         list
     }
 
     fn add_place(&mut self, place: &Path, owner: PromptOwner, within: Option<&Path>) {
         let take = |path: &Path, _: &str, text: &str| agent(owner, path, text);
-        let found = markdown_files::find(place, within, &take);
+        self.add(markdown_files::find(place, within, &take));
+    }
+
+    fn add(&mut self, found: FoundFiles<AgentFile>) {
         self.troubles.extend(found.troubles);
         for agent in found.files {
             match self.agents.iter_mut().find(|known| known.name == agent.name) {
@@ -225,6 +238,7 @@ mod tests {
             project: root.join("project"),
             home: Some(root.join("home")),
             config: None,
+            plugins: Vec::new(),
         });
         let named: Vec<_> =
             list.agents.iter().map(|it| (it.name.as_str(), it.description.as_str())).collect();

@@ -20,8 +20,8 @@ mod slash_commands;
 pub use agents::{AGENT_KEYS, AgentFile, AgentList, check_agent_name};
 pub use expand::{ExpandError, PromptPiece, expand};
 pub use prompt_list::{
-    AllowedTool, NameNotFound, PromptFile, PromptKind, PromptList, PromptOwner, PromptPlaces,
-    parse_slash,
+    AllowedTool, NameNotFound, PluginPlace, PromptFile, PromptKind, PromptList, PromptOwner,
+    PromptPlaces, parse_slash,
 };
 pub use read_text::read as read_text;
 pub use shown::line;

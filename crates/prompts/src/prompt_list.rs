@@ -12,6 +12,9 @@ const OF_HOME: [&str; 2] = [".agents/commands", ".claude/commands"];
 /// Below agentd's own configuration directory.
 const OF_CONFIG: &str = "commands";
 
+/// Below a plugin.
+const OF_PLUGIN: &str = "commands";
+
 /// Whose a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptOwner {
@@ -19,6 +22,24 @@ pub enum PromptOwner {
     Project,
     /// It lies in the person's home or configuration directory.
     User,
+    /// It lies in a plugin, which the person trusts as it is.
+    Plugin,
+}
+
+/// A folder of Claude Code's form. The names of its prompts begin with its own and a colon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginPlace {
+    /// Its name.
+    pub name: String,
+    /// Its folder, a real path.
+    pub root: PathBuf,
+}
+
+impl PluginPlace {
+    /// The name of one of its prompts.
+    pub(crate) fn full_name(&self, name: &str) -> String {
+        format!("{}:{name}", self.name)
+    }
 }
 
 impl PromptOwner {
@@ -28,6 +49,7 @@ impl PromptOwner {
         match self {
             Self::Project => "project",
             Self::User => "user",
+            Self::Plugin => "plugin",
         }
     }
 }
@@ -95,6 +117,8 @@ pub struct PromptPlaces {
     pub home: Option<PathBuf>,
     /// agentd's configuration directory.
     pub config: Option<PathBuf>,
+    /// Plugins.
+    pub plugins: Vec<PluginPlace>,
 }
 
 /// Slash commands and skills, as they are now.
@@ -121,16 +145,18 @@ impl PromptList {
     /// Reads all places.
     #[must_use]
     pub fn read(places: &PromptPlaces) -> Self {
-        let PromptPlaces { project, home, config } = places;
+        let PromptPlaces { project, home, config, plugins } = places;
         let mut list = Self::default();
-        let found = skills::find(project, home.as_deref());
+        let found = skills::find(project, home.as_deref(), plugins);
         list.troubles.extend(found.troubles);
         let (mut of_project, mut of_user) = (Vec::new(), Vec::new());
+        let mut of_plugins = Vec::new();
         for (name, skill) in found.skills {
             let file = of_skill(name, skill);
             match file.owner {
                 PromptOwner::Project => of_project.push(file),
                 PromptOwner::User => of_user.push(file),
+                PromptOwner::Plugin => of_plugins.push(file),
             }
         }
         list.add(of_project);
@@ -145,6 +171,14 @@ impl PromptList {
         let of_user = of_config.chain(of_home.filter(|_| home.as_ref() != Some(project)));
         for place in of_user {
             list.add_place(&place, PromptOwner::User, None);
+        }
+        list.add(of_plugins);
+        for plugin in plugins {
+            let place = plugin.root.join(OF_PLUGIN);
+            let mut found = slash_commands::find(&place, PromptOwner::Plugin, Some(&plugin.root));
+            found.files.iter_mut().for_each(|file| file.name = plugin.full_name(&file.name));
+            list.troubles.extend(found.troubles);
+            list.add(found.files);
         }
         list.files.sort_by(|a, b| a.name.cmp(&b.name));
         list

@@ -2,7 +2,7 @@
 //! takes the place of a person's of the same name.
 
 use crate::front_matter::{self, ListItem};
-use crate::prompt_list::PromptOwner;
+use crate::prompt_list::{PluginPlace, PromptOwner};
 use crate::read_text;
 use crate::shown::line;
 use std::collections::BTreeMap;
@@ -16,6 +16,9 @@ const MOST: usize = 200;
 const DESCRIPTION: usize = 400;
 /// Where skills lie, the first that has a name holds. Relative to the project, then to the home.
 const PLACES: [&str; 2] = [".agents/skills", ".claude/skills"];
+
+/// The same below a plugin.
+const OF_PLUGIN: &str = "skills";
 
 /// A usable skill.
 #[derive(Debug, Clone)]
@@ -42,14 +45,22 @@ pub struct FoundSkills {
     pub troubles: Vec<String>,
 }
 
-/// The skills of a project and a home directory, as they are now.
+/// The skills of a project, a home directory and plugins, as they are now.
 #[must_use]
-pub fn find(project: &Path, home: Option<&Path>) -> FoundSkills {
+pub fn find(project: &Path, home: Option<&Path>, plugins: &[PluginPlace]) -> FoundSkills {
     let mut found = FoundSkills::default();
     let home = home.map(|home| (PromptOwner::User, home));
     for (whose, root) in std::iter::once((PromptOwner::Project, project)).chain(home) {
         for place in PLACES {
             found.add_all(whose, &root.join(place));
+        }
+    }
+    for plugin in plugins {
+        let mut own = FoundSkills::default();
+        own.add_all(PromptOwner::Plugin, &plugin.root.join(OF_PLUGIN));
+        found.troubles.extend(own.troubles);
+        for (name, skill) in own.skills {
+            found.skills.entry(plugin.full_name(&name)).or_insert(skill);
         }
     }
     found

@@ -40,6 +40,8 @@ pub struct StoreSetup {
     pub project_store: FilePath,
     /// Directory of the user's own data, the same for all projects.
     pub user_store: FilePath,
+    /// Plugins, by name and folder: skills lie there too.
+    pub plugins: Vec<(String, FilePath)>,
     /// The session that this one is a copy of, if it is one.
     pub forked_from: Option<ForkedFrom>,
 }

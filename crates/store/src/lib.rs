@@ -60,8 +60,7 @@ impl Store {
     #[must_use]
     pub fn new(setup: &StoreSetup) -> Self {
         let project = setup.confinement.project.to_path();
-        let home = setup.confinement.home.as_ref().map(|home| home.to_path());
-        let skills = Skills::of(project.clone(), home);
+        let skills = Skills::of(setup);
         let (memory, undo, cache) =
             (Memory::of(setup), UndoStore::of(setup), ResultCache::of(setup));
         Self { memory, skills, undo, commands: CommandChanges::of(setup), cache, project }

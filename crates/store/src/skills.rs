@@ -3,8 +3,9 @@
 
 use crate::StoreResult;
 use crate::failure::{StoreError, StoreErrorCode, arguments};
-use prompts::{FoundSkills, line};
+use prompts::{FoundSkills, PluginPlace, line};
 use protocol::call::Call;
+use protocol::store::StoreSetup;
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ const TOLD: usize = 40;
 pub(crate) struct Skills {
     project: PathBuf,
     home: Option<PathBuf>,
+    plugins: Vec<PluginPlace>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -26,13 +28,20 @@ struct SkillActivate {
 }
 
 impl Skills {
-    pub(crate) fn of(project: PathBuf, home: Option<PathBuf>) -> Self {
-        Self { project, home }
+    pub(crate) fn of(setup: &StoreSetup) -> Self {
+        let plugins = setup.plugins.iter();
+        Self {
+            project: setup.confinement.project.to_path(),
+            home: setup.confinement.home.as_ref().map(|home| home.to_path()),
+            plugins: plugins
+                .map(|(name, root)| PluginPlace { name: name.clone(), root: root.to_path() })
+                .collect(),
+        }
     }
 
     /// Reads them as they are now.
     fn look(&self) -> FoundSkills {
-        prompts::find_skills(&self.project, self.home.as_deref())
+        prompts::find_skills(&self.project, self.home.as_deref(), &self.plugins)
     }
 
     /// The section on skills in the text after the system prompt, and the problems of unusable

@@ -137,7 +137,7 @@ impl AgentCatalog {
                 );
                 None
             }
-            (PromptOwner::Project | PromptOwner::User, _) => model,
+            (PromptOwner::Project | PromptOwner::User | PromptOwner::Plugin, _) => model,
         };
         let mode = match file.mode.as_deref() {
             None => None,

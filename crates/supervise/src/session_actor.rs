@@ -44,6 +44,7 @@ mod tampered_files;
 mod task_run;
 mod task_work;
 mod tasks;
+mod turn_rules;
 mod unjudged;
 mod wishes;
 
@@ -63,7 +64,6 @@ use crate::worker_ref::WorkerRef;
 use journal::JournalRecord;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
-use protocol::judgement::Rule;
 use protocol::provider::{ProviderLink, ToProvider};
 use protocol::session::{SessionEvent, SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
@@ -77,6 +77,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
+use turn_rules::{rules, turn_rules};
 
 /// How long the end of a session waits for its last journal record. With a slower disk the open turn
 /// counts as cut short.
@@ -482,26 +483,4 @@ fn worker_args<L: protocol::Link + 'static>(
             let _ = session.send_message(message(event));
         }),
     }
-}
-
-/// The rules of the turn that this event begins or ends.
-fn turn_rules(happened: &SessionEvent) -> Option<Vec<Rule>> {
-    match happened {
-        SessionEvent::Prompt { expanded, .. } => {
-            Some(expanded.as_ref().map(|expanded| expanded.allow.clone()).unwrap_or_default())
-        }
-        SessionEvent::TurnEnded { .. } => Some(Vec::new()),
-        SessionEvent::Answer { .. }
-        | SessionEvent::Called { .. }
-        | SessionEvent::Result { .. }
-        | SessionEvent::BackgroundEnded { .. }
-        | SessionEvent::Compacted { .. } => None,
-    }
-}
-
-/// The session's rules, and those that allow until the turn ends.
-fn rules(spec: &SessionSpec, turn: &[Rule]) -> ToBroker {
-    let mut rules = spec.rules.clone();
-    rules.rules.extend(turn.iter().cloned());
-    ToBroker::Rules { session: spec.id.clone(), rules }
 }

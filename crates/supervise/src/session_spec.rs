@@ -186,6 +186,10 @@ pub(crate) fn build_session_spec(
     confinement.tool_homes = tool_homes::from_variables(&opening.env, &forbidden, &written);
     let of_path = tool_homes::from_path(&opening.env, &confinement, &forbidden, &written);
     confinement.tool_homes.extend(of_path);
+    confinement.tool_homes.extend(store_dirs::plugin_homes(&config.plugins));
+    for plugin in &config.plugins {
+        kept.check_added(&plugin.root)?;
+    }
     for dir in &confinement.added {
         kept.check_added(&dir.to_path())?;
     }
@@ -193,7 +197,8 @@ pub(crate) fn build_session_spec(
     let shell = CommandShell::find(&opening.env, &confinement);
     let env = command_env((&opening.env, &config.sandbox.env), &confinement, &shell);
     let depth = task::depth(&config, ground.task);
-    let agents = task::catalog(&task::places(&confinement, dirs.config.clone()), &config, depth);
+    let agents =
+        task::catalog(&task::places((&confinement, &config), dirs.config.clone()), &config, depth);
     let mut setup = session_setup((&id, &agents), &config, &confinement, (&env, &shell))?;
     let mut texts = SystemTexts::default();
     if let Some(task) = ground.task {
@@ -205,7 +210,7 @@ pub(crate) fn build_session_spec(
     if opening.start == SessionStart::New {
         check_price(opening.conversation.cost_limit, &setup.model, setup.facts)?;
     }
-    let store = store_dirs::store_setup(&id, &ground.dirs.state, &confinement);
+    let store = store_dirs::store_setup(&id, &ground.dirs.state, &confinement, &config.plugins);
     let source = source(&config);
     let notes = keys_note(&confinement.keys).into_iter();
     let notes = notes.chain(kept.own_dirs_note(&project));
@@ -278,6 +283,7 @@ fn load(
             ProjectTrust::ThisRun => Trust::Trusted,
             ProjectTrust::AsRecorded => Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
         },
+        plugin_trust: TrustStore::at(dirs.trust_file()),
     };
     Config::load(&sources)
         .map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))

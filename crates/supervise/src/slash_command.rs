@@ -4,6 +4,7 @@
 //! A file's text is a prompt that the person chose. Its `allowed-tools` and its commands give
 //! rights, so they count only in a file that the person trusts and that no tool can write.
 
+use config::{Plugin, PluginFolder};
 use prompts::{NameNotFound, PromptFile, PromptList, PromptOwner, PromptPiece, PromptPlaces};
 use protocol::judgement::{Rule, RuleEffect};
 use protocol::session::{ExpandedPrompt, PromptPart};
@@ -21,6 +22,8 @@ const NAMED: usize = 5;
 #[derive(Debug, Clone)]
 pub(crate) struct SlashContext {
     pub(crate) places: PromptPlaces,
+    /// The plugins, as they were trusted.
+    pub(crate) plugins: Vec<Plugin>,
     pub(crate) project_is_trusted: bool,
     /// Real paths of the directories in which tools may write.
     pub(crate) writable: Vec<PathBuf>,
@@ -109,8 +112,21 @@ impl SlashContext {
                      `agentd init`, or for one run with --trust-project"
                     .to_owned())
             }
-            PromptOwner::Project | PromptOwner::User => Ok(()),
+            PromptOwner::Plugin if !self.is_as_trusted(&real) => {
+                Err("its plugin has changed since this session began. Read its files, trust them \
+                     with `agentd init --plugin-dir`, and open the session again"
+                    .to_owned())
+            }
+            PromptOwner::Project | PromptOwner::User | PromptOwner::Plugin => Ok(()),
         }
+    }
+
+    /// True if the plugin of this file has the digest with which the session began.
+    fn is_as_trusted(&self, file: &Path) -> bool {
+        let plugin = self.plugins.iter().find(|plugin| file.starts_with(&plugin.root));
+        plugin.is_some_and(|plugin| {
+            PluginFolder::read(&plugin.root).is_ok_and(|found| found.plugin.digest == plugin.digest)
+        })
     }
 
     /// A path as people read it.
@@ -219,7 +235,9 @@ mod tests {
                     project: project.clone(),
                     home: Some(root.join("home")),
                     config: Some(root.join("home/.config/agentd")),
+                    plugins: Vec::new(),
                 },
+                plugins: Vec::new(),
                 project_is_trusted: true,
                 writable: vec![project],
             }

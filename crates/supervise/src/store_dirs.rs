@@ -1,6 +1,7 @@
 //! Directories of a session's store: one for each project and one for the user. Stores of other
 //! projects cannot reach them. Used when a session is specified, opened and removed.
 
+use config::Plugin;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
 use protocol::ids::SessionId;
 use protocol::store::StoreSetup;
@@ -12,7 +13,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Setup of a session's store.
-pub(crate) fn store_setup(session: &SessionId, state: &Path, of: &Confinement) -> StoreSetup {
+pub(crate) fn store_setup(
+    session: &SessionId,
+    state: &Path,
+    of: &Confinement,
+    plugins: &[Plugin],
+) -> StoreSetup {
     let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
     let stores = state.join("store");
     let project = of.project.to_path();
@@ -31,7 +37,7 @@ pub(crate) fn store_setup(session: &SessionId, state: &Path, of: &Confinement) -
         caches: None,
         overlays: None,
         home: of.home.clone(),
-        tool_homes: Vec::new(),
+        tool_homes: plugin_homes(plugins),
         keys: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
@@ -48,8 +54,18 @@ pub(crate) fn store_setup(session: &SessionId, state: &Path, of: &Confinement) -
         session: session.clone(),
         project_store: FilePath::from(&project_store),
         user_store: FilePath::from(&user_store),
+        plugins: plugins
+            .iter()
+            .map(|plugin| (plugin.name.clone(), FilePath::from(&plugin.root)))
+            .collect(),
         forked_from: None,
     }
+}
+
+/// The folders of plugins, by the name that the policies have for them.
+pub(crate) fn plugin_homes(plugins: &[Plugin]) -> Vec<(String, FilePath)> {
+    let home = |plugin: &Plugin| (config::PLUGIN_FOLDERS.to_owned(), FilePath::from(&plugin.root));
+    plugins.iter().map(home).collect()
 }
 
 /// Makes the directories; the store itself cannot.

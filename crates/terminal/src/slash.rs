@@ -71,8 +71,12 @@ mod tests {
 
     #[test]
     fn a_row_names_arguments_purpose_and_place_and_the_broken_come_last() {
-        let places =
-            PromptPlaces { project: "/p".into(), home: Some("/home/me".into()), config: None };
+        let places = PromptPlaces {
+            project: "/p".into(),
+            home: Some("/home/me".into()),
+            config: None,
+            plugins: Vec::new(),
+        };
         let file = PromptFile {
             name: "review".to_owned(),
             kind: PromptKind::Command,

@@ -233,6 +233,9 @@ pub(crate) enum CliCommand {
         /// The project directory.
         #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
         project: PathBuf,
+        /// Instead, trust a plugin's folder as it is now. Prints its hooks.
+        #[arg(long, value_name = "DIR", conflicts_with = "project")]
+        plugin_dir: Option<PathBuf>,
     },
     /// Show or check the configuration of a project.
     Config {

@@ -96,6 +96,7 @@ impl CliContext {
             environment: self.environment.clone(),
             flags: flags.to_vec(),
             trust,
+            plugin_trust: TrustStore::at(self.dirs.trust_file()),
         })?)
     }
 

@@ -4,7 +4,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
-use config::{InitError, TrustStore, init_project, trust_claude_files};
+use config::{InitError, PluginFolder, TrustStore, init_project, trust_claude_files};
 use std::path::Path;
 
 pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
@@ -37,6 +37,31 @@ pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
             })
         }
     }
+}
+
+/// Trusts a plugin's folder as it is now; prints what that lets agentd do.
+pub(crate) fn trust_plugin(dir: &Path) -> Result<CliExit, CliError> {
+    let context = CliContext::of_process()?;
+    let store = TrustStore::at(context.dirs.trust_file());
+    let PluginFolder { plugin, files, hooks, warnings } = PluginFolder::read(dir)?;
+    store
+        .record(&plugin.root, plugin.digest.as_bytes())
+        .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
+    let mut said = format!(
+        "recorded your trust in the plugin {} in {}: {files} files, digest {}\na change of a file \
+         takes it back\n",
+        plugin.name,
+        plugin.root.display(),
+        plugin.digest.get(..16).unwrap_or_default(),
+    );
+    for hook in &hooks {
+        let command = hook.command.lines().skip(1).collect::<Vec<_>>().join("\n");
+        let (file, line, event) = (&hook.by.file, hook.by.line, hook.event.name());
+        said.push_str(&format!("agentd runs the {event} hook of {file}:{line}: {command}\n"));
+    }
+    warnings.iter().for_each(|warning| said.push_str(&format!("{warning}\n")));
+    print(&said);
+    Ok(CliExit::Done)
 }
 
 /// Trusts the project's files of Claude Code; names each hook that runs from now on.

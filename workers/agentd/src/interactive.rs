@@ -6,7 +6,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::daemon;
-use crate::open_request::{KeyNeed, open_request};
+use crate::open_request::{KeyNeed, open_request, plugin_settings};
 use crate::query;
 use crate::sessions;
 use crate::signals::BlockedSignals;
@@ -17,7 +17,7 @@ use client::{
     TerminalMode, sibling_executable,
 };
 use config::{UiNotify, UiView};
-use prompts::PromptPlaces;
+use prompts::{PluginPlace, PromptPlaces};
 use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -167,7 +167,8 @@ fn run_attached(
     }
     context.writable_state()?;
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
-    let ui = context.load(&project(flags)?, &[], trust)?.ui;
+    let config = context.load(&project(flags)?, &plugin_settings(flags)?, trust)?;
+    let (ui, plugins) = (config.ui, config.plugins);
     entrance.leader = ui.leader;
     let leader = LeaderKey::parse(&entrance.leader).ok_or_else(|| {
         CliError::config(format!("ui.leader is {:?}, which is not a free key", entrance.leader))
@@ -228,6 +229,13 @@ fn run_attached(
                     project: project.clone(),
                     home: std::env::home_dir().filter(|home| home.is_absolute()),
                     config: context.dirs.config.clone(),
+                    plugins: plugins
+                        .iter()
+                        .map(|plugin| PluginPlace {
+                            name: plugin.name.clone(),
+                            root: plugin.root.clone(),
+                        })
+                        .collect(),
                 };
                 let options =
                     FullScreenOptions { colour, mouse, notify, guard, project, prompt_places };

@@ -137,7 +137,8 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         (Some(CliCommand::Tools { name }), _) => tools_page::main(name.as_deref()),
         (Some(CliCommand::Sandbox), _) => help::main(&["sandbox".to_owned()]),
         (Some(CliCommand::Help { words }), _) => help::main(&words),
-        (Some(CliCommand::Init { project }), _) => init::main(&project),
+        (Some(CliCommand::Init { plugin_dir: Some(dir), .. }), _) => init::trust_plugin(&dir),
+        (Some(CliCommand::Init { project, .. }), _) => init::main(&project),
         (Some(CliCommand::Demo { keep: _, reach: Some(address) }), _) => Ok(demo::reach(address)),
         (Some(CliCommand::Demo { keep, reach: None }), _) => {
             demo::main(if keep { Afterwards::Keep } else { Afterwards::Remove })

@@ -46,6 +46,7 @@ pub(crate) fn open_request(
         added.push(FilePath::from(real_dir(dir, "the added directory")?));
     }
     let mut settings = settings(flags)?;
+    settings.extend(plugin_settings(flags)?);
     for file in &flags.context {
         settings.push(("context.files".to_owned(), pinned(file, &project)?));
     }
@@ -96,6 +97,18 @@ pub(crate) fn open_request(
         },
     };
     Ok((opening, descriptors))
+}
+
+/// The plugins that flags name, as settings.
+pub(crate) fn plugin_settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
+    let dirs = flags.conversation.plugin_dir.iter().map(|dir| {
+        let real = real_dir(dir, "the plugin's directory")?;
+        let text = real.to_str().map(str::to_owned).ok_or_else(|| {
+            CliError::user(format!("--plugin-dir {}: its name is not UTF-8", dir.display()))
+        });
+        Ok(("plugins.dirs".to_owned(), text?))
+    });
+    dirs.collect()
 }
 
 /// The name of a pinned file as tools receive it. A missing file is most likely a typo, so it is an

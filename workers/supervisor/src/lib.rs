@@ -193,6 +193,7 @@ fn idle_exit(dirs: &Dirs) -> Result<Duration, config::ConfigError> {
         environment: std::env::var_os("HOME").map(|home| ("HOME", home)).into_iter().collect(),
         flags: Vec::new(),
         trust: Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
+        plugin_trust: TrustStore::at(dirs.trust_file()),
     })?;
     Ok(Duration::from_millis(config.daemon.idle_exit_ms))
 }

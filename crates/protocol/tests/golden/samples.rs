@@ -1201,6 +1201,7 @@ fn store_setup() -> StoreSetup {
         session: session_id(),
         project_store: path("/s/p"),
         user_store: path("/s/user"),
+        plugins: vec![(text("mine"), path("/plugins/mine"))],
         forked_from: Some(protocol::store::ForkedFrom { session: session_id(), last_call: 7 }),
     }
 }

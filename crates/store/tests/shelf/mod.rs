@@ -72,6 +72,7 @@ impl Shelf {
             session: SessionId(session.to_owned()),
             project_store: FilePath::from(self.project_store(project)),
             user_store: FilePath::from(self.root.path().join("store/user")),
+            plugins: Vec::new(),
             forked_from: None,
         }
     }

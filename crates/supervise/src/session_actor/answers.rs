@@ -23,7 +23,10 @@ impl PendingAnswers {
 impl SessionActorState {
     /// Puts a question to people.
     pub(super) fn put_question(&mut self, question: Question) {
-        self.notify(PERMISSION_PROMPT, format!("agentd asks for your permission to use {}", question.tool));
+        self.notify(
+            PERMISSION_PROMPT,
+            format!("agentd asks for your permission to use {}", question.tool),
+        );
         self.clients.questions.insert(question.call.clone(), question.clone());
         self.pass_question_on(self.spec.id.clone(), question.tool.clone());
         self.show(&ClientEvent::Asked { question });

@@ -130,9 +130,8 @@ impl SessionActorState {
     fn deny_for_hook(&self, question: &Question, refusal: &HookRefusal) {
         let HookRefusal { command, reason } = refusal;
         let mut known = self.spec.config.hooks.commands.iter();
-        let known = known.find(|known| {
-            known.event == HookEvent::PermissionRequest && known.command == *command
-        });
+        let known = known
+            .find(|known| known.event == HookEvent::PermissionRequest && known.command == *command);
         let basis = match known {
             Some(known) => Basis::Rule(Rule { effect: RuleEffect::Deny, ..known.by.clone() }),
             None => Basis::Unjudgeable("a hook denied it".to_owned()),

@@ -10,7 +10,6 @@ use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::sign_in;
 use crate::slash_command::SlashContext;
-use prompts::PromptPlaces;
 use protocol::client::{RequestFailure, SettingChange};
 use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
 use protocol::hosts::HostPort;
@@ -25,14 +24,10 @@ impl SessionSpec {
 
     /// Where slash commands lie, and which of them give rights.
     pub(crate) fn slash_context(&self) -> SlashContext {
-        let Confinement { project, home, .. } = &self.confinement;
-        let real = |path: &FilePath| path.to_path();
+        let of = (&self.confinement, &self.config);
         SlashContext {
-            places: PromptPlaces {
-                project: real(project),
-                home: home.as_ref().map(real),
-                config: self.origin.dirs.config.clone(),
-            },
+            places: super::task::places(of, self.origin.dirs.config.clone()),
+            plugins: self.config.plugins.clone(),
             project_is_trusted: self.config.project_is_trusted,
             writable: writable_paths(&self.confinement),
         }

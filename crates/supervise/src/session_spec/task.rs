@@ -10,7 +10,7 @@ use crate::agents::{Agent, AgentCatalog, FileTrust, stricter};
 use crate::open_failure::OpenFailure;
 use config::Config;
 use journal::{TaskHeader, TaskLimits};
-use prompts::{AgentList, PromptPlaces};
+use prompts::{AgentList, PluginPlace, PromptPlaces};
 use protocol::client::{RequestFailure, SessionRequest, SettingChange, Unsandboxed};
 use protocol::confinement::{Confinement, FilePath};
 use protocol::ids::SessionId;
@@ -262,9 +262,20 @@ impl SessionSpec {
 }
 
 /// Where the files of sub-agents lie.
-pub(super) fn places(confinement: &Confinement, config: Option<PathBuf>) -> PromptPlaces {
+pub(super) fn places(
+    (confinement, settings): (&Confinement, &Config),
+    config: Option<PathBuf>,
+) -> PromptPlaces {
     let Confinement { project, home, .. } = confinement;
-    PromptPlaces { project: project.to_path(), home: home.as_ref().map(FilePath::to_path), config }
+    let plugins = settings.plugins.iter();
+    PromptPlaces {
+        project: project.to_path(),
+        home: home.as_ref().map(FilePath::to_path),
+        config,
+        plugins: plugins
+            .map(|plugin| PluginPlace { name: plugin.name.clone(), root: plugin.root.clone() })
+            .collect(),
+    }
 }
 
 #[cfg(test)]

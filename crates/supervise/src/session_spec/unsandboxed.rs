@@ -115,6 +115,7 @@ mod tests {
             environment: Environment::default(),
             flags: Vec::new(),
             trust: Trust::Trusted,
+            plugin_trust: config::TrustStore::at(dir.join("trust")),
         })
         .unwrap()
     }

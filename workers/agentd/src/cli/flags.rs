@@ -89,6 +89,11 @@ pub(crate) struct RuleArgs {
 /// Flags about the conversation.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ConversationArgs {
+    /// Use the skills, sub-agents, slash commands and hooks of a local plugin.
+    ///
+    /// A folder in Claude Code's form; repeatable. `agentd init --plugin-dir DIR` trusts it as it is.
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub(crate) plugin_dir: Vec<PathBuf>,
     /// Most requests to the model in one turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,

@@ -62,6 +62,7 @@ fn rows() -> Vec<config::ConfigRow> {
         environment: config::Environment::default(),
         flags: Vec::new(),
         trust: config::Trust::Trusted,
+        plugin_trust: config::TrustStore::at(dir.join("trust")),
     };
     config::Config::load(&sources).unwrap().rows
 }

@@ -6,7 +6,12 @@ use prompts::{AgentFile, AgentList, PromptPlaces, line};
 
 pub(super) fn look(report: &mut ProjectReport<'_>) {
     let first = report.parts.len();
-    let places = PromptPlaces { project: report.project.to_owned(), home: None, config: None };
+    let places = PromptPlaces {
+        project: report.project.to_owned(),
+        home: None,
+        config: None,
+        plugins: Vec::new(),
+    };
     let list = AgentList::read(&places);
     for agent in &list.agents {
         one(report, agent);

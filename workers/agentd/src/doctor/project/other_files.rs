@@ -14,7 +14,7 @@ const REASONS: &[(&str, &str)] = &[
     ("hooks", "not read by itself: hooks of the settings run the programs that they name"),
     ("output-styles", "agentd has no output styles; --append-system-prompt adds text"),
     ("rules", "instructions are read from AGENTS.md or CLAUDE.md alone"),
-    ("plugins", "agentd loads no plugins"),
+    ("plugins", "agentd uses a plugin where --plugin-dir names it"),
     ("worktrees", "agentd makes no worktrees"),
 ];
 /// Largest file that is looked into, in bytes.
@@ -47,11 +47,14 @@ fn plugin(report: &mut ProjectReport<'_>) {
     let name = ".claude-plugin/plugin.json";
     if let Some(file) = json(report, name) {
         let plugin = file.get("name").and_then(Value::as_str).into_iter().collect::<Vec<_>>();
-        report.ignored(name, format!("agentd loads no plugins{}", listed(&plugin)));
+        report.ignored(
+            name,
+            format!("agentd uses a plugin where --plugin-dir names it{}", listed(&plugin)),
+        );
     }
     let name = ".claude-plugin/marketplace.json";
     if report.project.join(name).exists() {
-        report.ignored(name, "agentd loads no plugins");
+        report.ignored(name, "agentd installs no plugins; --plugin-dir names a local one");
     }
 }
 

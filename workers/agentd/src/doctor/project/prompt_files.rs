@@ -6,7 +6,12 @@ use protocol::judgement::RuleEffect;
 
 pub(super) fn look(report: &mut ProjectReport<'_>) {
     let first = report.parts.len();
-    let places = PromptPlaces { project: report.project.to_owned(), home: None, config: None };
+    let places = PromptPlaces {
+        project: report.project.to_owned(),
+        home: None,
+        config: None,
+        plugins: Vec::new(),
+    };
     let list = PromptList::read(&places);
     for file in &list.files {
         one(report, file);

@@ -1,0 +1,105 @@
+//! A local plugin: its prompts, sub-agents and hooks count while the person trusts all of its files as
+//! they are.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::anthropic::{Answer, Server, call};
+use crate::support::{Desk, run};
+use serde_json::json;
+
+/// A desk with a plugin beside the project.
+fn desk() -> (Desk, String) {
+    let desk = Desk::new();
+    let root = desk.home().join("plugins/mine");
+    let write = |name: &str, text: &str| {
+        let file = root.join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    write(".claude-plugin/plugin.json", r#"{"name": "mine"}"#);
+    write("commands/greet.md", "---\nallowed-tools: Bash(touch:*)\n---\nGreet $1 kindly.\n");
+    write("skills/brew/SKILL.md", "---\nname: brew\ndescription: Brew tea\n---\nBoil water.\n");
+    write("agents/look.md", "---\nname: look\ndescription: Looks\n---\nLook closely.\n");
+    write("words.txt", "from the plugin");
+    let hook = r#"cat "${CLAUDE_PLUGIN_ROOT}/words.txt" >&2; echo x >> ${CLAUDE_PLUGIN_ROOT}/words.txt; exit 2"#;
+    let group = json!([{"matcher": "Read", "hooks": [{"type": "command", "command": hook}]}]);
+    write("hooks/hooks.json", &json!({"hooks": {"PreToolUse": group}}).to_string());
+    write(".mcp.json", "{}");
+    (desk, root.display().to_string())
+}
+
+fn ask(
+    desk: &Desk,
+    prompt: &str,
+    flags: &[&str],
+    answers: Vec<Answer>,
+) -> (crate::support::Run, Server) {
+    let server = Server::scripted(answers);
+    let all = [&["-p", prompt][..], flags].concat();
+    (run(desk.with_server(&server, &all)), server)
+}
+
+fn text(server: &Server, request: usize) -> String {
+    server.requests()[request].body["messages"].to_string()
+}
+
+#[test]
+fn a_plugin_counts_once_it_is_trusted_and_until_a_file_changes() {
+    let (desk, root) = desk();
+    let flags = ["--plugin-dir", &root];
+    let (ran, server) = ask(&desk, "Go.", &flags, vec![Answer::text("Done.")]);
+    assert_eq!((ran.code, server.requests().len()), (16, 0), "{}", ran.err);
+    assert!(ran.err.contains("is not trusted as it is now"), "{}", ran.err);
+    assert!(ran.err.contains(&format!("agentd init --plugin-dir {root}")), "{}", ran.err);
+    let trusted = run(desk.agentd(&["init", "--plugin-dir", &root]));
+    assert_eq!(trusted.code, 0, "{}", trusted.err);
+    for named in ["the plugin mine", "7 files", "PreToolUse hook of", "words.txt", ".mcp.json"] {
+        assert!(trusted.out.contains(named), "{named}: {}", trusted.out);
+    }
+    assert!(!desk.project().join(".agentd").exists(), "it is not about the project");
+    // Its command has its name before it, and its rules count.
+    let touch = call("toolu_1", "bash", r#"{"command":"touch made"}"#);
+    let answers = vec![Answer::says([touch]), Answer::text("Done.")];
+    let (ran, server) = ask(&desk, "/mine:greet Ann", &flags, answers);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(text(&server, 0).contains("Greet Ann kindly."), "{}", text(&server, 0));
+    assert!(desk.project().join("made").exists(), "{}", text(&server, 1));
+    assert!(ran.err.contains("does not start them yet"), "{}", ran.err);
+    // Without the flag there is no such command.
+    let (ran, server) = ask(&desk, "/mine:greet Ann", &[], vec![Answer::text("Done.")]);
+    assert!(ran.code != 0 && server.requests().is_empty(), "{}", ran.err);
+    std::fs::write(format!("{root}/commands/greet.md"), "Other words.\n").unwrap();
+    let (ran, server) = ask(&desk, "Go.", &flags, vec![Answer::text("Done.")]);
+    assert_eq!((ran.code, server.requests().len()), (16, 0), "{}", ran.err);
+}
+
+#[test]
+fn a_hook_of_a_plugin_reads_its_folder_and_changes_nothing_there() {
+    let (desk, root) = desk();
+    let trusted = run(desk.agentd(&["init", "--plugin-dir", &root]));
+    assert_eq!(trusted.code, 0, "{}", trusted.err);
+    desk.write("a.txt", "one\n");
+    let read = || call("toolu_1", "read", r#"{"path":"a.txt"}"#);
+    let answers = || vec![Answer::says([read()]), Answer::text("Done.")];
+    let (ran, server) = ask(&desk, "Go.", &["--plugin-dir", &root], answers());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let told = text(&server, 1);
+    assert!(told.contains("from the plugin") && told.contains("did not run"), "{told}");
+    assert_eq!(std::fs::read_to_string(format!("{root}/words.txt")).unwrap(), "from the plugin");
+    // Its hooks are no one else's.
+    let (_, server) = ask(&desk, "Go.", &[], answers());
+    assert!(text(&server, 1).contains("one"), "{}", text(&server, 1));
+}
+
+#[test]
+fn a_plugin_brings_skills_and_sub_agents() {
+    let (desk, root) = desk();
+    let trusted = run(desk.agentd(&["init", "--plugin-dir", &root]));
+    assert_eq!(trusted.code, 0, "{}", trusted.err);
+    let brew = call("toolu_1", "skill_activate", r#"{"name":"mine:brew"}"#);
+    let answers = vec![Answer::says([brew]), Answer::text("Done.")];
+    let (ran, server) = ask(&desk, "Go.", &["--plugin-dir", &root], answers);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(text(&server, 1).contains("Boil water."), "{}", text(&server, 1));
+    let tools = server.requests()[0].body["tools"].to_string();
+    assert!(tools.contains("mine:look: Looks"), "{tools}");
+}
