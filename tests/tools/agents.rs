@@ -4,9 +4,12 @@
 use crate::support::anthropic::{Answer, Say, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::{Desk, until};
-use protocol::client::{ClientEvent, FromClient, SessionRow, ToClient};
+use protocol::client::{
+    ClientEvent, FromClient, SessionEnding, SessionRow, SessionStart, ToClient,
+};
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
+use protocol::session::OpenTurn;
 use serde_json::{Value, json};
 
 fn task(id: &str, prompt: &str, agent: &str) -> Say {
@@ -327,4 +330,69 @@ fn one_that_does_not_finish_says_so_with_what_it_answered() {
     let told = result(&server, "toolu_1");
     assert!(told.contains("did not finish: its 1 requests to the model are used up"), "{told}");
     assert!(told.contains("Its last answer so far:\nI have begun."), "{told}");
+}
+
+#[test]
+fn a_run_counts_its_sub_agents_and_their_sessions_are_removed_with_its_own() {
+    let desk = Desk::new();
+    let server = server([
+        ("do it", vec![Answer::says([task("toolu_1", "LOOK", "")]), Answer::text("Done.")]),
+        ("LOOK", vec![tool("toolu_2", "ls", json!({})), Answer::text("Looked.")]),
+    ]);
+    let ran = desk.ask(&server, &["--output-format", "json"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let result: Value = serde_json::from_str(&ran.out).unwrap();
+    let tokens = |session: &str| -> u64 {
+        let answers = of_kind(&journal(&desk, session), "ANSWER").into_iter();
+        answers.map(|answer| answer["usage"]["input"].as_u64().unwrap()).sum()
+    };
+    let names = sessions(&desk);
+    let [parent, child] = &names[..] else { panic!("{names:?}") };
+    let (own, part) = (tokens(parent), &result["sub_agents"]);
+    assert!(own > 0 && tokens(child) > 0);
+    assert_eq!(result["usage"]["input_tokens"], own + tokens(child), "{result}");
+    assert_eq!(part["usage"]["input_tokens"], tokens(child), "{result}");
+    assert_eq!(
+        (&part["sessions"], &part["num_turns"], &part["calls"]),
+        (&json!(1), &json!(2), &json!(1))
+    );
+    assert_eq!(result["num_turns"], 2, "its own requests");
+    // The control: a run without sub-agents has no such part, and its session stays.
+    let other = self::server([("do it", vec![Answer::text("Done.")])]);
+    let alone = desk.ask(&other, &["--output-format", "json"]);
+    assert_eq!(serde_json::from_str::<Value>(&alone.out).unwrap().get("sub_agents"), None);
+    let removed = desk.agentd(&["rm", parent]).output().unwrap();
+    let said = String::from_utf8_lossy(&removed.stderr).into_owned();
+    assert!(removed.status.success() && said.contains(&format!("sub-agents ({child})")), "{said}");
+    assert_eq!(sessions(&desk).len(), 1, "only the other session is left");
+}
+
+#[test]
+fn a_session_is_not_removed_while_a_sub_agent_of_it_is_live() {
+    let desk = Desk::new();
+    let server = server([
+        ("begin", vec![Answer::says([task("toolu_1", "LOOK", "")]), Answer::text("Done.")]),
+        ("LOOK", vec![Answer::text("Looked."), Answer::text("Again.")]),
+    ]);
+    let _daemon = desk.daemon();
+    let (mut wire, parent) = session(&desk, &server);
+    wire.prompt(&parent, "begin");
+    wire.turn_ends();
+    let child = SessionId(format!("{parent}-1"));
+    let is_live = |session: &SessionId| {
+        let rows = rows(&mut Wire::to(&desk.door()));
+        rows.iter().any(|row| row.session == *session && !row.state.is_of_disk())
+    };
+    until("the session of the sub-agent ends", || !is_live(&child));
+    let mut person = Wire::to(&desk.door());
+    let mut opening = desk.opening(&server);
+    opening.start = SessionStart::Resume { session: child.clone(), open_turn: OpenTurn::Waits };
+    person.open(&opening);
+    wire.say(FromClient::End { session: parent.clone(), ending: SessionEnding::Stop });
+    until("its parent ends", || !is_live(&parent));
+    let refused = desk.agentd(&["rm", &parent.0]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success(), "{said}");
+    assert!(said.contains(&format!("session {child}, a sub-agent of it, is live")), "{said}");
+    assert_eq!(sessions(&desk).len(), 2, "nothing is removed");
 }

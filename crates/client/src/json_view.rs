@@ -1,7 +1,7 @@
 //! The views for programs: one JSON object a line, in the shapes that scripts already read.
 
 use crate::run_view::{Moment, RunView, ViewOutput};
-use crate::transcript::{OpenedSession, RecordedCall, RunConclusion, Transcript};
+use crate::transcript::{OpenedSession, RecordedCall, RunConclusion, TasksSpent, Transcript};
 use protocol::call::{Call, Outcome};
 use protocol::client::ClientEvent;
 use protocol::content::{ContentBlock, Usage};
@@ -114,7 +114,7 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
             Some(result_line(opened, result, details))
         }
         // Its call has had its result.
-        ClientEvent::CallEnded { call, result, refused: _ }
+        ClientEvent::CallEnded { call, result, .. }
             if transcript.calls.get(call).is_some_and(RecordedCall::is_in_background) =>
         {
             Some(vec![
@@ -127,7 +127,7 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
                 ("is_error", result.is_error.into()),
             ])
         }
-        ClientEvent::CallEnded { call, result, refused } => {
+        ClientEvent::CallEnded { call, result, refused, spent: _ } => {
             // Calls that the model did not request are not part of its conversation.
             let known = transcript.calls.get(call).filter(|it| !it.call.use_id.is_empty())?;
             let message = tool_result(&known.call.use_id, &result.text, result.is_error);
@@ -246,6 +246,9 @@ fn result(opened: &OpenedSession, conclusion: &RunConclusion) -> Vec<(&'static s
     if let Some(cost) = conclusion.cost {
         fields.push(("total_cost_usd", (cost as f64 / 1e6).into()));
     }
+    if let Some(tasks) = &conclusion.tasks {
+        fields.push(("sub_agents", sub_agents(tasks)));
+    }
     if let Some(left) = conclusion.context_left {
         fields.push(("context_tokens_left", left.into()));
     }
@@ -277,6 +280,21 @@ fn denial(call: &Call) -> Value {
         "tool_input": arguments(&call.input),
         "call": call.id.to_string(),
     })
+}
+
+/// The part of sub-agents in the use of a run.
+fn sub_agents(tasks: &TasksSpent) -> Value {
+    let TasksSpent { sessions, rounds, calls, usage, cost } = tasks;
+    let mut part = json!({
+        "sessions": sessions,
+        "num_turns": rounds,
+        "calls": calls,
+        "usage": tokens(*usage),
+    });
+    if let Some(cost) = cost {
+        part["total_cost_usd"] = (*cost as f64 / 1e6).into();
+    }
+    part
 }
 
 /// Tokens under the names that scripts expect. Unknown counts are left out.

@@ -71,4 +71,6 @@ pub use spawn::{
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};
 pub use text_view::{TextView, argument_lines, telling_argument};
-pub use transcript::{OpenedSession, RunConclusion, Timing, Transcript, resume_hint, sum};
+pub use transcript::{
+    OpenedSession, RunConclusion, TasksSpent, Timing, Transcript, resume_hint, sum,
+};

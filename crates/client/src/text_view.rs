@@ -34,7 +34,7 @@ impl TextView {
                 let what = one_line(&gist(call), LINE);
                 format!("{} {what}\n", self.colour.bold(&sanitize(&call.tool)))
             }
-            ClientEvent::CallEnded { call, result, refused } => {
+            ClientEvent::CallEnded { call, result, refused, spent: _ } => {
                 self.ended(transcript, call, result, refused)
             }
             ClientEvent::InBackground { call, text: _ } => {

@@ -9,7 +9,7 @@ use protocol::client::{ClientEvent, ModelFacts};
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::PermissionMode;
-use protocol::session::{CallSpan, TurnEnd};
+use protocol::session::{CallSpan, TaskSpent, TurnEnd};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -70,6 +70,7 @@ pub struct Transcript {
     answers: u32,
     usage: Usage,
     last_usage: Usage,
+    tasks: Option<TasksSpent>,
     words: String,
     end: Option<TurnEnd>,
     degraded: Option<String>,
@@ -81,6 +82,38 @@ pub struct Transcript {
 enum Priced {
     ByOne,
     ByTwo,
+}
+
+/// What the sub-agents of a run used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TasksSpent {
+    /// Their sessions.
+    pub sessions: u32,
+    /// Requests to the model.
+    pub rounds: u32,
+    /// Their calls.
+    pub calls: u32,
+    /// Tokens.
+    pub usage: Usage,
+    /// Their cost in millionths of a dollar, if known.
+    pub cost: Option<u64>,
+}
+
+impl Default for TasksSpent {
+    /// There was none.
+    fn default() -> Self {
+        Self { sessions: 0, rounds: 0, calls: 0, usage: Usage::default(), cost: Some(0) }
+    }
+}
+
+impl TasksSpent {
+    fn add(&mut self, spent: &TaskSpent) {
+        self.sessions = self.sessions.saturating_add(1);
+        self.rounds = self.rounds.saturating_add(spent.rounds);
+        self.calls = self.calls.saturating_add(spent.calls);
+        self.usage = sum(self.usage, spent.usage);
+        self.cost = self.cost.zip(spent.cost).map(|(all, more)| all.saturating_add(more));
+    }
 }
 
 /// Times of a run, in milliseconds of wall time.
@@ -105,10 +138,12 @@ pub struct RunConclusion {
     pub fault: Option<String>,
     /// Requests to the model that were answered.
     pub num_turns: u32,
-    /// Tokens, as far as the vendor reported them.
+    /// Tokens, as far as the vendor reported them, with those of sub-agents.
     pub usage: Usage,
     /// Their cost in millionths of a dollar, if known.
     pub cost: Option<u64>,
+    /// The part of sub-agents, if there were any.
+    pub tasks: Option<TasksSpent>,
     /// Tokens left in the model's context, if known.
     pub context_left: Option<u64>,
     /// How long it took.
@@ -141,6 +176,7 @@ impl Transcript {
             answers: 0,
             usage: Usage::default(),
             last_usage: Usage::default(),
+            tasks: None,
             words: String::new(),
             end: None,
             degraded: None,
@@ -158,6 +194,18 @@ impl Transcript {
     #[must_use]
     pub fn answer(&self) -> &str {
         &self.words
+    }
+
+    /// The cost of its answers and of its sub-agents, if all of it is known.
+    fn cost(&self) -> Option<u64> {
+        let own = match self.priced {
+            Priced::ByOne => self.opened.facts.prices?.cost(self.usage)?,
+            Priced::ByTwo => return None,
+        };
+        match &self.tasks {
+            Some(tasks) => Some(own.saturating_add(tasks.cost?)),
+            None => Some(own),
+        }
     }
 
     /// Takes one event in.
@@ -186,7 +234,10 @@ impl Transcript {
                     known.place = CallPlace::Background;
                 }
             }
-            ClientEvent::CallEnded { call, result, refused } => {
+            ClientEvent::CallEnded { call, result, refused, spent } => {
+                if let Some(spent) = spent {
+                    self.tasks.get_or_insert_default().add(spent);
+                }
                 if let Some(known) = self.calls.get_mut(call) {
                     known.result = Some(result.clone());
                     known.refused.clone_from(refused);
@@ -292,13 +343,12 @@ impl Transcript {
             answer: self.words.clone(),
             fault,
             num_turns: self.answers,
-            usage: self.usage,
-            cost: match self.priced {
-                Priced::ByOne => {
-                    self.opened.facts.prices.and_then(|prices| prices.cost(self.usage))
-                }
-                Priced::ByTwo => None,
+            usage: match &self.tasks {
+                Some(tasks) => sum(self.usage, tasks.usage),
+                None => self.usage,
             },
+            cost: self.cost(),
+            tasks: self.tasks.clone(),
             context_left: context_left(self.last_usage, self.opened.facts),
             timing: took,
             structured: None,

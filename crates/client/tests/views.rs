@@ -48,6 +48,7 @@ fn ended(code: Option<&str>) -> ClientEvent {
             images: Vec::new(),
         },
         refused: vec!["openat /etc/x: EACCES".into()],
+        spent: None,
     }
 }
 

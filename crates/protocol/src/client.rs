@@ -10,7 +10,7 @@ use crate::context::ContextReport;
 use crate::hosts::HostRule;
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
-use crate::session::TurnEnd;
+use crate::session::{TaskSpent, TurnEnd};
 pub use crate::session_request::{
     ConversationFlags, ImageLimits, ModelFacts, OnUnfinished, Prices, ProjectTrust, SessionEnding,
     SessionQuery, SessionRequest, SessionStart, SessionWish, SettingChange, Unsandboxed,
@@ -284,6 +284,8 @@ pub enum ClientEvent {
         result: ToolResult,
         /// Refusals of the kernel, one line each.
         refused: Vec<String>,
+        /// What its sub-agent used. Absent in a backlog, which has the record by itself.
+        spent: Option<Box<TaskSpent>>,
     },
     /// The turn ended.
     TurnEnded {

@@ -128,6 +128,21 @@ impl Default for TaskUse {
     }
 }
 
+/// What the sub-agent of a call used, with its own sub-agents.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct TaskSpent {
+    /// Its session.
+    pub session: SessionId,
+    /// Requests to the model.
+    pub rounds: u32,
+    /// Calls.
+    pub calls: u32,
+    /// Tokens.
+    pub usage: Usage,
+    /// What it cost in millionths of a US dollar; absent where that is not known.
+    pub cost: Option<u64>,
+}
+
 /// A persisted event of a session: recorded in the journal and replayed from it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum SessionEvent {

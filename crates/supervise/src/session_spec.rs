@@ -16,7 +16,7 @@ pub(crate) use change::check_allow_list;
 pub(crate) use cost_limit::{check_earlier_costs, check_price};
 pub(crate) use describe::describe_confinement;
 pub(crate) use setup::{read_chars, tool_kind};
-pub(crate) use task::{TASK, TaskShare, session_of};
+pub(crate) use task::{TASK, TaskShare, is_below, session_of};
 pub(crate) use task_bounds::TaskBounds;
 
 use crate::command_env::{CommandShell, command_env};

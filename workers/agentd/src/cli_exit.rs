@@ -169,6 +169,7 @@ mod tests {
                 images: Vec::new(),
             },
             refused: Vec::new(),
+            spent: None,
         });
         if let Some(end) = end {
             transcript.update(&ClientEvent::TurnEnded { end });

@@ -38,11 +38,12 @@ pub(crate) fn end(beginning: &str, ending: SessionEnding) -> Result<CliExit, Cli
     Ok(CliExit::Done)
 }
 
-/// Removes an ended session. Only supervisors write in the state directory, so the daemon does it
+/// Removes an ended session and those of its sub-agents. Only supervisors write in the state directory, so the daemon does it
 /// if it runs, or else a private supervisor.
 pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
     let session = sessions::named(&context, beginning)?;
+    let tasks = sessions::of_tasks(&context, &session);
     let executable = sibling_executable("agentd-supervisor")?;
     let word = FromClient::Remove { session: session.clone() };
     match daemon::of(&context, &executable)?.find()? {
@@ -64,10 +65,20 @@ pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
         }
     }
     // Drafts are the terminals' own.
-    for draft in drafts(&context, &session) {
+    for draft in tasks.iter().chain([&session]).flat_map(|session| drafts(&context, session)) {
         let _ = std::fs::remove_file(draft);
     }
-    eprintln!("agentd: session {session} is removed; its audit records stay");
+    match &tasks[..] {
+        [] => eprintln!("agentd: session {session} is removed; its audit records stay"),
+        tasks => {
+            let names: Vec<_> = tasks.iter().map(|task| task.0.as_str()).collect();
+            let names = names.join(", ");
+            eprintln!(
+                "agentd: session {session} is removed, with those of its sub-agents ({names}); \
+                 their audit records stay"
+            );
+        }
+    }
     Ok(CliExit::Done)
 }
 

@@ -74,6 +74,16 @@ fn holds(connection: &mut SupervisorConnection, session: &SessionId) -> Result<b
     Ok(rows.iter().any(|row| row.session == *session && !row.state.is_of_disk()))
 }
 
+/// The sessions on disk of its sub-agents, and of theirs.
+pub(crate) fn of_tasks(context: &CliContext, session: &SessionId) -> Vec<SessionId> {
+    let beginning = format!("{session}-");
+    on_disk(context)
+        .into_iter()
+        .filter(|name| name.starts_with(&beginning))
+        .map(SessionId)
+        .collect()
+}
+
 /// The newest session of this project.
 pub(crate) fn newest_of(context: &CliContext, project: &Path) -> Option<SessionRow> {
     // A sub-agent's session is not one that a person would go on with.

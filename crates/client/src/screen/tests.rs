@@ -295,7 +295,7 @@ fn a_refusal_is_shown_once_and_its_hint_stays() {
         ..ToolResult::error(Outcome::Failed, "exit", "bash", text, "")
     };
     let refused = vec!["connect 10.0.0.7:80 (Network is unreachable)".to_owned()];
-    let shown = items.take(&ClientEvent::CallEnded { call: call_id(1), result, refused });
+    let shown = items.take(&ClientEvent::CallEnded { call: call_id(1), result, refused, spent: None });
     let shown = LineView::new(Colour::Off, LiveArea::Shown).lines(&shown[0]);
     assert_eq!(shown.matches("10.0.0.7:80").count(), 1, "{shown}");
     assert!(shown.contains("  refused: connect") && shown.contains("[hint: ask]"), "{shown}");
@@ -585,7 +585,8 @@ fn a_call_is_a_live_block_until_it_ends() {
         code: None,
         images: Vec::new(),
     };
-    let ended = ClientEvent::CallEnded { call: call_id(1), result, refused: vec!["x".to_owned()] };
+    let refused = vec!["x".to_owned()];
+    let ended = ClientEvent::CallEnded { call: call_id(1), result, refused, spent: None };
     let effects = screen.update(event(2, ended));
     assert!(
         matches!(&effects[..], [ScreenEffect::Show(ScreenItem::Ended(block))] if block.refused == ["x"])

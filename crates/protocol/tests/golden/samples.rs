@@ -585,6 +585,13 @@ goldens! {
             call: call_id(),
             result: result(),
             refused: vec![text("socket")],
+            spent: Some(Box::new(protocol::session::TaskSpent {
+                session: session_id(),
+                rounds: 2,
+                calls: 1,
+                usage: usage(),
+                cost: Some(3),
+            })),
         },
         TurnEnded => ClientEvent::TurnEnded { end: protocol::session::TurnEnd::Truncated },
         Compacted => ClientEvent::Compacted { dropped: 4 },

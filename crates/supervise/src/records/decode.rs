@@ -14,7 +14,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::provider::ProviderFailure;
 use protocol::session::{
-    CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TaskUse, TurnEnd, WorkerDeaths,
+    CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TaskSpent, TaskUse, TurnEnd, WorkerDeaths,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -177,11 +177,11 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
         } => {
             let (outcome, images) = (outcome(how), images::refs(images));
             let result = ToolResult { outcome, text, summary, is_error, code, images };
-            Some(ClientEvent::CallEnded { call: id(session, call), result, refused: Vec::new() })
+            Some(call_ended(id(session, call), result, Vec::new(), None))
         }
         JournalRecord::Interrupted { call, progress, cause, tampered, audit: _ } => {
             let result = interruption(&cut(progress, cause), "", tampered);
-            Some(ClientEvent::CallEnded { call: id(session, call), result, refused: Vec::new() })
+            Some(call_ended(id(session, call), result, Vec::new(), None))
         }
         JournalRecord::Background { call, use_id: _, text } => {
             Some(ClientEvent::InBackground { call: id(session, call), text })
@@ -339,6 +339,30 @@ fn block(block: journal::BlockRecord) -> ContentBlock {
             ContentBlock::ToolResult { id, text, is_error, images: Vec::new() }
         }
     }
+}
+
+/// The event of a call's end, with the record of what its sub-agent used.
+pub(crate) fn call_ended(
+    call: CallId,
+    result: ToolResult,
+    refused: Vec<String>,
+    spent: Option<&JournalRecord>,
+) -> ClientEvent {
+    ClientEvent::CallEnded { call, result, refused, spent: spent.and_then(task_spent) }
+}
+
+fn task_spent(record: &JournalRecord) -> Option<Box<TaskSpent>> {
+    let JournalRecord::Spent { call: _, session, rounds, calls, usage: tokens, cost } = record
+    else {
+        return None;
+    };
+    Some(Box::new(TaskSpent {
+        session: SessionId(session.clone()),
+        rounds: *rounds,
+        calls: *calls,
+        usage: usage(*tokens),
+        cost: *cost,
+    }))
 }
 
 fn usage(usage: journal::UsageRecord) -> Usage {

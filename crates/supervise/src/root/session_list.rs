@@ -8,8 +8,9 @@ use crate::messages::RootToSession;
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::records::decode;
+use crate::session_spec::is_below;
 use crate::store_dirs;
-use journal::{Journal, OpenError};
+use journal::{Journal, OpenError, OpenedJournal};
 use protocol::client::{RequestFailure, SessionEnding, SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
 use protocol::ids::{CallId, SessionId};
@@ -88,20 +89,20 @@ impl RootState {
         session: SessionId,
         reply: oneshot::Sender<Result<(), OpenFailure>>,
     ) {
-        let ending = self.retiring.contains_key(&session);
-        if ending || self.sessions.contains_key(&session) || self.opening.contains_key(&session) {
-            let message = format!("session {session} is live; `agentd stop {session}` ends it");
+        let live = self.sessions.keys().chain(self.opening.keys()).chain(self.retiring.keys());
+        if let Some(live) = live.filter(|it| **it == session || is_below(it, &session)).min() {
+            let what = if *live == session { "" } else { ", a sub-agent of it," };
+            let message = format!("session {live}{what} is live; `agentd stop {live}` ends it");
             let _ = reply.send(Err(OpenFailure::new(RequestFailure::Held, message)));
             return;
         }
         let sessions = self.settings.dirs.state.join("sessions");
-        let private = private_dirs::session_dir_path(&self.settings.temp_root, &session.0);
-        let remover = self.remover.clone();
+        let (temp_root, remover) = (self.settings.temp_root.clone(), self.remover.clone());
         tokio::task::spawn_blocking(move || {
-            let gone = remove_session_files(&sessions, &session);
-            if gone.is_ok() {
-                private_dirs::remove_if_owned(&private, &sessions.join(&session.0), &remover);
-            }
+            let gone = remove_sessions(&sessions, &session, |gone| {
+                let private = private_dirs::session_dir_path(&temp_root, &gone.0);
+                private_dirs::remove_if_owned(&private, &sessions.join(&gone.0), &remover);
+            });
             let _ = reply.send(gone);
         });
     }
@@ -117,20 +118,48 @@ fn end_timeout_message(session: &SessionId) -> String {
     )
 }
 
-/// Removes a session that no supervisor has open, readable or not.
-fn remove_session_files(sessions: &Path, session: &SessionId) -> Result<(), OpenFailure> {
-    let directory = sessions.join(&session.0);
-    if !journal::is_session_name(&session.0) || !directory.is_dir() {
+/// Removes a session that no supervisor has open, and those of its sub-agents. They go first, so that a
+/// removal that was cut short can be repeated.
+fn remove_sessions(
+    sessions: &Path,
+    session: &SessionId,
+    removed: impl Fn(&SessionId),
+) -> Result<(), OpenFailure> {
+    if !journal::is_session_name(&session.0) || !sessions.join(&session.0).is_dir() {
         let message = format!("there is no session {session}");
         return Err(OpenFailure::new(RequestFailure::NotFound, message));
     }
-    // Kept open until it is removed, so that no other supervisor opens it.
-    let held = match Journal::open(&directory) {
-        Ok(opened) => Some(opened),
-        Err(error @ OpenError::Held { .. }) => return Err(OpenFailure::from(&error)),
-        Err(OpenError::Read(_) | OpenError::Mend { .. } | OpenError::ReadOnlyDisk { .. }) => None,
-    };
-    let gone = std::fs::remove_dir_all(&directory);
+    let names = journal::sessions(sessions).unwrap_or_default().into_iter().map(SessionId);
+    let mut tree: Vec<_> = names.filter(|name| is_below(name, session)).collect();
+    tree.sort_by_key(|name| std::cmp::Reverse(name.0.len()));
+    tree.push(session.clone());
+    // All are kept open until they are removed, so that no other supervisor opens one.
+    let held = tree.iter().map(|name| hold(&sessions.join(&name.0)));
+    let held = held.collect::<Result<Vec<_>, _>>()?;
+    for (name, held) in tree.iter().zip(held) {
+        remove_session_files(sessions, name, held)?;
+        removed(name);
+    }
+    Ok(())
+}
+
+/// Opens a session that is to be removed, readable or not.
+fn hold(directory: &Path) -> Result<Option<OpenedJournal>, OpenFailure> {
+    match Journal::open(directory) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(error @ OpenError::Held { .. }) => Err(OpenFailure::from(&error)),
+        Err(OpenError::Read(_) | OpenError::Mend { .. } | OpenError::ReadOnlyDisk { .. }) => {
+            Ok(None)
+        }
+    }
+}
+
+fn remove_session_files(
+    sessions: &Path,
+    session: &SessionId,
+    held: Option<OpenedJournal>,
+) -> Result<(), OpenFailure> {
+    let gone = std::fs::remove_dir_all(sessions.join(&session.0));
     if let (Ok(()), Some(state)) = (&gone, sessions.parent()) {
         store_dirs::remove_session_store(state, session);
     }

@@ -12,7 +12,7 @@ use crate::file_versions::FileVersions;
 use crate::git_signing::AgentGrant;
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
-use crate::records::TurnRound;
+use crate::records::{TurnRound, decode};
 use crate::session_spec::read_chars;
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
@@ -367,7 +367,6 @@ impl SessionActorState {
             true => without_text(&mut record, &result),
             false => result.clone(),
         };
-        let event = ClientEvent::CallEnded { call: call.clone(), result: shown, refused: refusals };
         if let Some(file_versions) = &file_versions {
             self.calls.file_versions.apply(file_versions);
         }
@@ -375,6 +374,7 @@ impl SessionActorState {
         let mut records: Vec<_> =
             file_versions.into_iter().chain(self.add_tampered(tampered)).collect();
         let spent = self.task_spent(call.number).await;
+        let event = decode::call_ended(call.clone(), shown, refusals, spent.as_ref());
         let has_spent = spent.is_some();
         records.extend(spent);
         let mut events = vec![None; records.len()];

@@ -29,6 +29,12 @@ pub(crate) fn session_of(parent: &SessionId, call: u32) -> SessionId {
     SessionId(format!("{parent}-{call}"))
 }
 
+/// True if this session belongs to a sub-agent of the other one, or to one of its sub-agents.
+pub(crate) fn is_below(session: &SessionId, other: &SessionId) -> bool {
+    let rest = session.0.strip_prefix(&other.0);
+    rest.is_some_and(|rest| rest.starts_with('-'))
+}
+
 /// The bounds of a sub-agent that come from its parent's budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TaskShare {

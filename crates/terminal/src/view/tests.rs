@@ -179,6 +179,7 @@ fn ended(number: u32, text: &str) -> ClientEvent {
         call: id,
         result,
         refused: vec!["open /etc/shadow: EACCES".to_owned()],
+        spent: None,
     }
 }
 

@@ -112,7 +112,7 @@ impl RunView for DemoView {
             Moment::Happened(ClientEvent::Struck { reason }) => {
                 format!("  -- {} --\n", sanitize(reason))
             }
-            Moment::Happened(ClientEvent::CallEnded { call, result, refused: _ }) => {
+            Moment::Happened(ClientEvent::CallEnded { call, result, .. }) => {
                 self.ended(call, result)
             }
             Moment::Happened(_) | Moment::Concluded(_) => String::new(),

@@ -53,7 +53,7 @@ fn called(desk: &mut Desk, number: u32, tool: &str, input: &str, text: &str, ref
     };
     let call = CallId { session: session(), number };
     let refused = refused.iter().map(|it| (*it).to_owned()).collect();
-    desk.event(ClientEvent::CallEnded { call, result, refused });
+    desk.event(ClientEvent::CallEnded { call, result, refused, spent: None });
 }
 
 const DIFF: &str = "--- cart.py\n+++ cart.py\n@@ -1,4 +1,4 @@\n def total(items):\n     \"\"\"The sum.\"\"\"\n\
