@@ -396,3 +396,96 @@ fn a_session_is_not_removed_while_a_sub_agent_of_it_is_live() {
     assert!(said.contains(&format!("session {child}, a sub-agent of it, is live")), "{said}");
     assert_eq!(sessions(&desk).len(), 2, "nothing is removed");
 }
+
+/// Runs git in the project; returns what it prints.
+fn git(desk: &Desk, words: &[&str]) -> String {
+    let identity = ["-c", "user.name=P", "-c", "user.email=p@example.org"];
+    let mut git = std::process::Command::new("git");
+    let ran = git.args(identity).args(words).current_dir(desk.project()).output().unwrap();
+    assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// A project in git with an agent that works in a worktree, and with a hook that leaves a file.
+fn repository() -> Desk {
+    let desk = Desk::new();
+    let agent = "---\ndescription: Works apart.\nisolation: worktree\n---\nWork.\n";
+    desk.write(".claude/agents/apart.md", agent);
+    desk.write("notes", "old\n");
+    git(&desk, &["init", "-q", "-b", "main"]);
+    git(&desk, &["add", "."]);
+    git(&desk, &["commit", "-q", "-m", "begin"]);
+    let hook = desk.project().join(".git/hooks/post-checkout");
+    let hooked = desk.home().join("hooked");
+    std::fs::write(&hook, format!("#!/bin/sh\ntouch {} hooked\n", hooked.display())).unwrap();
+    let mut rights = std::fs::metadata(&hook).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o755);
+    std::fs::set_permissions(&hook, rights).unwrap();
+    desk
+}
+
+#[test]
+fn an_agent_works_in_a_worktree_of_its_own_and_names_its_changes() {
+    let desk = repository();
+    let change = json!({"command": "echo new > notes; echo more > other; \
+        git -c user.name=A -c user.email=a@example.org commit -q -a -m 'change the notes'; pwd"});
+    let server = server([
+        ("do it", vec![Answer::says([task("toolu_1", "CHANGE", "apart")]), Answer::text("Done.")]),
+        ("CHANGE", vec![tool("toolu_2", "bash", change), Answer::text("Changed.")]),
+    ]);
+    let ran = desk.ask(&server, &AUTO);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let names = sessions(&desk);
+    let [parent, child] = &names[..] else { panic!("{names:?}") };
+    let place = desk.project().join(".worktrees").join(child);
+    let (command, told) = (result(&server, "toolu_2"), result(&server, "toolu_1"));
+    assert!(command.contains(&place.display().to_string()), "{command}");
+    assert!(told.starts_with("Changed."), "{told}");
+    let named = format!("[its worktree: {}, branch agentd/{child}]", place.display());
+    for words in [&*named, "change the notes", "not committed:", "?? other"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert_eq!(desk.read("notes"), "old\n", "the project itself is as it was");
+    assert_eq!(git(&desk, &["show", &format!("agentd/{child}:notes")]), "new\n");
+    assert!(!desk.project().join("hooked").exists() && !place.join("hooked").exists());
+    assert!(!desk.home().join("hooked").exists(), "a hook of the repository does not run");
+    assert_eq!(git(&desk, &["status", "--short"]), "", "the worktrees are ignored");
+    // Its files are not lost with its session.
+    let refused = desk.agentd(&["rm", parent]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("git worktree remove"), "{said}");
+    git(&desk, &["worktree", "remove", "--force", &place.display().to_string()]);
+    assert!(desk.agentd(&["rm", parent]).output().unwrap().status.success());
+    assert_eq!(sessions(&desk), Vec::<String>::new());
+}
+
+#[test]
+fn a_worktree_without_changes_is_removed() {
+    let desk = repository();
+    let look = json!({"command": "cat notes; git status --short"});
+    let server = server([
+        ("do it", vec![Answer::says([task("toolu_1", "LOOK", "apart")]), Answer::text("Done.")]),
+        ("LOOK", vec![tool("toolu_2", "bash", look), Answer::text("Looked.")]),
+    ]);
+    let ran = desk.ask(&server, &AUTO);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(result(&server, "toolu_2").starts_with("old"), "{}", result(&server, "toolu_2"));
+    let told = result(&server, "toolu_1");
+    assert!(told.contains("[it changed nothing in its worktree, which is removed]"), "{told}");
+    assert_eq!(git(&desk, &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(git(&desk, &["branch", "--list", "agentd/*"]), "");
+    // A project that is no repository has none, and says so.
+    let plain = Desk::new();
+    plain.write(
+        ".claude/agents/apart.md",
+        "---\ndescription: Apart.\nisolation: worktree\n---\nWork.\n",
+    );
+    let server = self::server([(
+        "do it",
+        vec![Answer::says([task("toolu_1", "LOOK", "apart")]), Answer::text("Done.")],
+    )]);
+    assert_eq!(plain.ask(&server, &AUTO).code, 0);
+    let told = result(&server, "toolu_1");
+    assert!(told.contains("not the root of a git repository"), "{told}");
+    assert_eq!(sessions(&plain).len(), 1);
+}

@@ -268,7 +268,9 @@ impl ScreenItems {
                 let text = format!("call {} goes on in the background", call.number);
                 vec![ScreenItem::Note(text)]
             }
-            ClientEvent::CallEnded { call, result, refused, spent: _ } => self.ended(call, result, refused),
+            ClientEvent::CallEnded { call, result, refused, spent: _ } => {
+                self.ended(call, result, refused)
+            }
             ClientEvent::TurnEnded { end } => {
                 self.clear_stream();
                 self.open.retain(|block| block.place == CallPlace::Background);

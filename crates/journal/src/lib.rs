@@ -93,7 +93,7 @@ pub use record::{FORMAT, ForkParent, JournalEntry, JournalRecord, SessionHeader}
 pub use resume_state::{LastTurn, ResumeState, past_of};
 pub use session_dirs::{sessions, was_begun};
 pub use summary::{SessionSummary, glance};
-pub use task::{TaskHeader, TaskLimits, TaskRights};
+pub use task::{TaskHeader, TaskLimits, TaskRights, TaskWorktree};
 pub use values::{
     BasisRecord, BlockRecord, CallProgress, ChainHead, DeathsRecord, ExpandedRecord, FailureRecord,
     FileVersionRecord, OutcomeRecord, PromptPartRecord, RuleEffectRecord, RuleRecord, SpanRecord,

@@ -28,6 +28,22 @@ pub struct TaskHeader {
     pub rights: TaskRights,
     /// Its limits.
     pub limits: TaskLimits,
+    /// The git worktree that it works in, if its file asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<TaskWorktree>,
+}
+
+/// A git worktree of a sub-agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskWorktree {
+    /// The project of its parent, a real path: the root of the repository.
+    pub project: StoredPath,
+    /// The worktree below it.
+    pub path: StoredPath,
+    /// Its branch.
+    pub branch: String,
+    /// The commit that it began with.
+    pub base: String,
 }
 
 /// The loosest rights of a sub-agent: those of its parent when it began, or fewer.

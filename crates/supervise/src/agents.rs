@@ -38,7 +38,17 @@ pub(crate) struct Agent {
     pub(crate) model: Option<String>,
     pub(crate) mode: Option<PermissionMode>,
     pub(crate) rounds: Option<u32>,
+    pub(crate) workplace: Workplace,
     pub(crate) instructions: String,
+}
+
+/// Where an agent works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Workplace {
+    /// In the project itself.
+    Project,
+    /// In a git worktree of its own.
+    Worktree,
 }
 
 /// The agents of a session, and notes for its person, a sentence each.
@@ -156,13 +166,18 @@ impl AgentCatalog {
                 })?)
             }
         };
-        if let Some(isolation) = &file.isolation {
+        let workplace = match file.isolation.as_deref() {
+            None => Workplace::Project,
+            Some("worktree") => Workplace::Worktree,
             // Running it in the project itself would be less than the file asks for.
-            return Err(format!(
-                "isolation: {} is not possible here; leave the key out to let it work in the project",
-                prompts::line(isolation, 40)
-            ));
-        }
+            Some(isolation) => {
+                return Err(format!(
+                    "isolation: {} is not possible here; use `worktree`, or leave the key out to let it \
+                     work in the project",
+                    prompts::line(isolation, 40)
+                ));
+            }
+        };
         Ok(Agent {
             name: file.name.clone(),
             description: file.description.clone(),
@@ -171,6 +186,7 @@ impl AgentCatalog {
             model,
             mode,
             rounds,
+            workplace,
             instructions: file.body.clone(),
         })
     }
@@ -185,6 +201,7 @@ fn general() -> Agent {
         model: None,
         mode: None,
         rounds: None,
+        workplace: Workplace::Project,
         instructions: String::new(),
     }
 }
@@ -325,6 +342,14 @@ mod tests {
         }
         let none = AgentFile { tools: Some(Vec::new()), ..file() };
         assert_eq!(catalog(none, FileTrust::Trusted).agents[1].tools, Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_worktree_of_its_own_is_possible() {
+        let own = AgentFile { isolation: Some("worktree".to_owned()), ..file() };
+        let catalog = catalog(own, FileTrust::Trusted);
+        assert_eq!(catalog.find(Some("look")).unwrap().workplace, Workplace::Worktree);
+        assert_eq!(catalog.find(None).unwrap().workplace, Workplace::Project, "the control");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The right to start one runner, and to send it `Go`. Its fields are private. A call's actor makes one
-//! from the broker's verdict, or for a probe; a repair process, the certificate of a session's proxies
-//! and the session's reserve have one, too. Nothing else can start a runner.
+//! from the broker's verdict, or for a probe; a repair process, the certificate of a session's proxies,
+//! git for a sub-agent's worktree and the session's reserve have one, too. Nothing else can start a runner.
 
 use protocol::call::Call;
 use protocol::confinement::{Confinement, Network, Profile};
@@ -96,6 +96,20 @@ impl Grant {
     pub(crate) fn repair(of: &Confinement) -> Self {
         let confinement = Confinement { joins: None, cgroup: None, ..of.clone() };
         Self { confinement, purpose: GrantPurpose::Repair, call: None }
+    }
+
+    /// For git, which makes or removes the worktree of a call's sub-agent: the cage of a command without
+    /// network.
+    pub(crate) fn worktree(call: &CallId, of: &Confinement) -> Self {
+        let confinement = Confinement {
+            profile: Profile::Command,
+            network: Network::Off,
+            hosts: Vec::new(),
+            joins: None,
+            cgroup: None,
+            ..of.clone()
+        };
+        Self { confinement, purpose: GrantPurpose::Job, call: Some(call.clone()) }
     }
 
     /// For the session's next command, which is not known yet. The call that takes the runner has a

@@ -51,6 +51,7 @@ mod error_chain;
 mod file_versions;
 mod forbidden_dirs;
 mod git_signing;
+mod git_worktree;
 mod grant;
 mod host_tier;
 mod journal_repair;

@@ -117,6 +117,8 @@ pub(crate) fn build_session_spec(
 ) -> Result<SessionSpec, OpenFailure> {
     let opening = &task::narrowed(opening, ground.task);
     let project = real_dir(&opening.project.to_path(), "the project directory")?;
+    // The configuration is that of the parent's project: a copy of it in a worktree could say less.
+    let place = task::workplace(&project, ground.task)?;
     let environment = client_environment(opening);
     let dirs = &client_dirs(ground.dirs, &environment);
     let config = load(opening, dirs, &project, environment)?;
@@ -133,7 +135,7 @@ pub(crate) fn build_session_spec(
         .key_files_are_apart(added.iter().map(FilePath::to_path))
         .map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))?;
     let network = config.network;
-    let mut rules = config.rule_set(&project, opening.audience);
+    let mut rules = config.rule_set(&place, opening.audience);
     let home = home_dir(&opening.env);
     let kept = ForbiddenDirs {
         keys: CredentialPaths::of(&opening.env, home.as_deref()),
@@ -155,7 +157,7 @@ pub(crate) fn build_session_spec(
     let level = cage_level(&config, opening.audience, opening.uncaged);
     let mut confinement = Confinement {
         profile: Profile::Command,
-        project: FilePath::from(&project),
+        project: FilePath::from(&place),
         added,
         temp: FilePath::from(private.join(private_dirs::TMP)),
         private: match (highest_tier, level) {

@@ -295,7 +295,8 @@ fn a_refusal_is_shown_once_and_its_hint_stays() {
         ..ToolResult::error(Outcome::Failed, "exit", "bash", text, "")
     };
     let refused = vec!["connect 10.0.0.7:80 (Network is unreachable)".to_owned()];
-    let shown = items.take(&ClientEvent::CallEnded { call: call_id(1), result, refused, spent: None });
+    let shown =
+        items.take(&ClientEvent::CallEnded { call: call_id(1), result, refused, spent: None });
     let shown = LineView::new(Colour::Off, LiveArea::Shown).lines(&shown[0]);
     assert_eq!(shown.matches("10.0.0.7:80").count(), 1, "{shown}");
     assert!(shown.contains("  refused: connect") && shown.contains("[hint: ask]"), "{shown}");

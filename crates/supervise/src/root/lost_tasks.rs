@@ -2,6 +2,7 @@
 //! sub-agent's session give their results. Also counts the use of sub-agents that worked on since their
 //! parent counted it. Used where a journal is opened.
 
+use crate::git_worktree;
 use crate::records::encode;
 use crate::session_spec::{TASK, session_of, tool_kind};
 use crate::task_outcome::TaskOutcome;
@@ -49,14 +50,18 @@ fn result(
 ) -> Option<(ToolResult, TaskOutcome)> {
     // With its lock no other process writes to it meanwhile.
     let held = Journal::open(directory);
-    let agent = journal::header(directory).ok()?.task?.agent;
+    let task = journal::header(directory).ok()?.task?;
     let mut outcome = work(directory)?;
     if let Err(OpenError::Held { .. }) = held {
         let why =
             format!("another process works on in its session; `agentd attach {child}` shows it");
         outcome.failure = Some(why);
     }
-    Some((outcome.result(&agent, &child.0, max_chars), outcome))
+    let mut result = outcome.result(&task.agent, &child.0, max_chars);
+    if let Some(place) = git_worktree::left(&task) {
+        result.text = format!("{}\n{place}", result.text);
+    }
+    Some((result, outcome))
 }
 
 /// The records of sub-agents that have used more than the parent recorded: those that worked on after it,
@@ -123,6 +128,7 @@ mod tests {
             deny: Vec::new(),
             rights,
             limits: TaskLimits { depth: 0, rounds: 9, calls: None, cost: None },
+            worktree: None,
         };
         let header = SessionHeader {
             format: journal::FORMAT,

@@ -4,6 +4,7 @@
 use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
 use super::state::RootState;
 use crate::error_chain::chain;
+use crate::git_worktree;
 use crate::messages::RootToSession;
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
@@ -136,11 +137,28 @@ fn remove_sessions(
     // All are kept open until they are removed, so that no other supervisor opens one.
     let held = tree.iter().map(|name| hold(&sessions.join(&name.0)));
     let held = held.collect::<Result<Vec<_>, _>>()?;
+    check_worktrees(&sessions.join(&session.0), session)?;
     for (name, held) in tree.iter().zip(held) {
         remove_session_files(sessions, name, held)?;
         removed(name);
     }
     Ok(())
+}
+
+/// The worktree of a sub-agent may hold its only copy of changes, and git knows it: the person removes it.
+fn check_worktrees(directory: &Path, session: &SessionId) -> Result<(), OpenFailure> {
+    let Ok(header) = journal::header(directory) else { return Ok(()) };
+    let left = git_worktree::below(&header.project.0, session);
+    let own = header.task.and_then(|task| task.worktree).map(|worktree| worktree.path.0);
+    let Some(path) = left.into_iter().chain(own).find(|path| path.join(".git").exists()) else {
+        return Ok(());
+    };
+    let path = path.display();
+    let message = format!(
+        "a sub-agent left the git worktree {path} with changes, or a death did. Take what you need of it, \
+         remove it with `git worktree remove {path}`, then `agentd rm {session}` again"
+    );
+    Err(OpenFailure::new(RequestFailure::Usage, message))
 }
 
 /// Opens a session that is to be removed, readable or not.

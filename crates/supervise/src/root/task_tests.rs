@@ -36,6 +36,7 @@ fn header(parent: &SessionId) -> TaskHeader {
             uncaged: false,
         },
         limits: TaskLimits { depth: 0, rounds: 9, calls: None, cost: Some(7) },
+        worktree: None,
     }
 }
 

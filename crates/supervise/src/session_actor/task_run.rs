@@ -1,6 +1,7 @@
 //! Opens the session of a sub-agent and waits for its work, beside the actor of its parent. The end of the
 //! parent stops it, and so does the end of its call.
 
+use crate::git_worktree::{self, WorktreeKeeper};
 use crate::messages::{
     ClientToSession, OpenRequest, RootMsg, RootToSession, SessionMsg, TaskOrder, TaskToSession,
 };
@@ -24,11 +25,15 @@ const BETWEEN: Duration = Duration::from_millis(500);
 /// to 5 s, its workers 3 s each.
 const STOPPING: Duration = Duration::from_secs(15);
 
+/// How long the session of a sub-agent may take to end after its work, before its worktree is kept.
+const LEAVING: Duration = Duration::from_secs(10);
+
 /// A sub-agent's session to open.
 pub(super) struct NewTask {
     pub(super) call: u32,
     pub(super) child: SessionId,
     pub(super) header: TaskHeader,
+    pub(super) worktrees: WorktreeKeeper,
     pub(super) bounds: TaskBounds,
     pub(super) opening: SessionRequest,
     pub(super) passed_fds: Vec<(PassedFd, OwnedFd)>,
@@ -47,22 +52,24 @@ async fn work(
     root: &ActorRef<RootMsg>,
     stop: &mut oneshot::Receiver<()>,
 ) -> ToolResult {
-    let failed =
-        |outcome, code: &str, text: &str| ToolResult::error(outcome, code, "task", text, "");
+    let header = match prepared(task).await {
+        Ok(header) => header,
+        Err(why) => return not_begun(&format!("its git worktree could not be made: {why}")),
+    };
+    let worktree = header.worktree.as_ref();
     // A session that opens after this gave up finds that out, and does nothing.
     let opened = tokio::select! {
         biased;
-        _ = &mut *stop => {
-            let text = "the sub-agent was stopped before it began";
-            return failed(Outcome::Interrupted, "interrupted", text);
-        }
-        opened = open(task, root) => opened,
+        _ = &mut *stop => Err(failed(Outcome::Interrupted, "interrupted", STOPPED)),
+        opened = open(task, &header, root) => opened.map_err(|failure| not_begun(&failure.message)),
     };
     let (session, mut outcome) = match opened {
         Ok(opened) => opened,
-        Err(failure) => {
-            let text = format!("the sub-agent could not begin: {}", failure.message);
-            return failed(Outcome::Failed, "not_begun", &text);
+        Err(result) => {
+            if let Some(worktree) = worktree {
+                task.worktrees.finish(worktree).await;
+            }
+            return result;
         }
     };
     let opened = TaskToSession::Opened { call: task.call, session: session.clone() };
@@ -71,8 +78,8 @@ async fn work(
         outcome = &mut outcome => outcome.ok(),
         _ = stop => stop_session(&session, &mut outcome, STOPPING).await,
     };
-    match outcome {
-        Some(outcome) => outcome.result(&task.header.agent, &task.child.0, task.max_chars),
+    let mut result = match outcome {
+        Some(outcome) => outcome.result(&header.agent, &task.child.0, task.max_chars),
         None => {
             let child = &task.child;
             let text = format!(
@@ -80,7 +87,35 @@ async fn work(
             );
             failed(Outcome::Crashed, "unfinished", &text)
         }
+    };
+    if let Some(worktree) = worktree {
+        // It is removed only once no session uses it.
+        let changes = match session.wait(Some(LEAVING)).await {
+            Ok(()) => task.worktrees.finish(worktree).await,
+            Err(_) => git_worktree::left(&header).unwrap_or_default(),
+        };
+        result.text = format!("{}\n{changes}", result.text);
     }
+    result
+}
+
+const STOPPED: &str = "the sub-agent was stopped before it began";
+
+fn failed(outcome: Outcome, code: &str, text: &str) -> ToolResult {
+    ToolResult::error(outcome, code, "task", text, "")
+}
+
+fn not_begun(why: &str) -> ToolResult {
+    failed(Outcome::Failed, "not_begun", &format!("the sub-agent could not begin: {why}"))
+}
+
+/// The first record of the session, after its worktree was made.
+async fn prepared(task: &NewTask) -> Result<TaskHeader, String> {
+    let mut header = task.header.clone();
+    if let Some(worktree) = header.worktree.as_mut().filter(|worktree| worktree.base.is_empty()) {
+        worktree.base = task.worktrees.make(worktree).await?;
+    }
+    Ok(header)
 }
 
 /// Interrupts the session. One whose turn does not end in time is ended.
@@ -101,10 +136,14 @@ async fn stop_session(
 type OpenTask = (ActorRef<SessionMsg>, oneshot::Receiver<TaskOutcome>);
 
 /// Opens the session. One that another process uses is waited for: its work there counts.
-async fn open(task: &NewTask, root: &ActorRef<RootMsg>) -> Result<OpenTask, OpenFailure> {
+async fn open(
+    task: &NewTask,
+    header: &TaskHeader,
+    root: &ActorRef<RootMsg>,
+) -> Result<OpenTask, OpenFailure> {
     let mut waits = false;
     loop {
-        match open_once(task, root).await {
+        match open_once(task, header, root).await {
             Err(OpenFailure { kind: RequestFailure::Held, .. }) => {
                 if !std::mem::replace(&mut waits, true) {
                     let _ = task.parent.send_message(TaskToSession::Waits(task.call).into());
@@ -116,7 +155,11 @@ async fn open(task: &NewTask, root: &ActorRef<RootMsg>) -> Result<OpenTask, Open
     }
 }
 
-async fn open_once(task: &NewTask, root: &ActorRef<RootMsg>) -> Result<OpenTask, OpenFailure> {
+async fn open_once(
+    task: &NewTask,
+    header: &TaskHeader,
+    root: &ActorRef<RootMsg>,
+) -> Result<OpenTask, OpenFailure> {
     let internal = |why: String| OpenFailure::new(RequestFailure::Internal, why);
     let fds = task.passed_fds.iter().map(|(kind, file)| Ok((kind.clone(), file.try_clone()?)));
     let passed_fds = fds.collect::<std::io::Result<_>>();
@@ -128,7 +171,7 @@ async fn open_once(task: &NewTask, root: &ActorRef<RootMsg>) -> Result<OpenTask,
         client: task.parent.get_id(),
         reply,
         task: Some(TaskOrder {
-            header: Box::new(task.header.clone()),
+            header: Box::new(header.clone()),
             bounds: task.bounds.clone(),
             parent: task.parent.clone(),
             done,

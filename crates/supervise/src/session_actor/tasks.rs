@@ -7,13 +7,16 @@
 use super::state::{RunningTask, SessionActorState};
 use super::task_run::{NewTask, run};
 use super::task_work::outcome_of;
+use crate::agents::Workplace;
 use crate::call::CallInput;
+use crate::git_worktree::{self, WorktreeKeeper};
 use crate::messages::{RootMsg, RootToSession, SessionMsg, TaskToSession};
 use crate::session_spec::{TaskShare, session_of};
 use journal::{JournalRecord, TaskHeader};
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::{ClientEvent, SessionEnding};
 use protocol::ids::{CallId, SessionId};
+use protocol::judgement::PermissionMode;
 use protocol::provider::PassedFd;
 use protocol::session::ToSession;
 use ractor::ActorRef;
@@ -88,7 +91,11 @@ impl SessionActorState {
         let passed_fds = self.passed_fds_again().map_err(|why| refused("keys", why))?;
         let (agent, share) = (header.agent.clone(), TaskShare::recorded(header.limits));
         let (stop, stopped) = oneshot::channel();
+        let id = CallId { session: self.spec.id.clone(), number: call };
+        let (spawner, lock) = (self.resources.spawner.clone(), self.resources.lock.clone());
+        let hello = self.resources.times.hello;
         let task = NewTask {
+            worktrees: WorktreeKeeper::new(id, &self.spec, (spawner, lock), hello),
             call,
             child: session_of(&self.spec.id, call),
             opening: self.spec.task_opening(&header),
@@ -121,6 +128,10 @@ impl SessionActorState {
     ) -> Result<TaskHeader, ToolResult> {
         let agent = self.spec.agents().find(request.agent.as_deref());
         let agent = agent.map_err(|why| refused("no_agent", why))?;
+        if agent.workplace == Workplace::Worktree && self.spec.rules.mode == PermissionMode::Plan {
+            let text = "mode plan changes nothing, and this agent works in a new git worktree";
+            return Err(refused("plan", text.to_owned()));
+        }
         let share = self.share(possible).await.map_err(|why| refused("budget", why))?;
         Ok(self.spec.task_header(agent, call, request, share))
     }
@@ -162,7 +173,10 @@ impl SessionActorState {
         let place = self.child_directory(call)?;
         let outcome = outcome_of(place).await.ok().filter(|outcome| outcome.end.is_some())?;
         let agent = request.agent.clone().unwrap_or_else(|| "general".to_owned());
-        let result = outcome.result(&agent, &child.0, self.spec.config.tools.max_result_chars);
+        let mut result = outcome.result(&agent, &child.0, self.spec.config.tools.max_result_chars);
+        if let Some(place) = self.begun(call).await.and_then(|task| git_worktree::left(&task)) {
+            result.text = format!("{}\n{place}", result.text);
+        }
         let share = TaskShare { calls: None, cost: None };
         let task = RunningTask { agent, share, session: None, stop: None };
         self.tasks.running.insert(call, task);

@@ -5,11 +5,12 @@
 //! a person's terminal with other flags, and no later change of a setting exceeds them.
 
 use super::task_bounds::TaskBounds;
-use super::{SessionSpec, SystemTexts};
-use crate::agents::{Agent, AgentCatalog, FileTrust, stricter};
+use super::{SessionSpec, SystemTexts, real_dir};
+use crate::agents::{Agent, AgentCatalog, FileTrust, Workplace, stricter};
+use crate::git_worktree;
 use crate::open_failure::OpenFailure;
 use config::Config;
-use journal::{TaskHeader, TaskLimits};
+use journal::{TaskHeader, TaskLimits, TaskWorktree};
 use prompts::{AgentList, PluginPlace, PromptPlaces};
 use protocol::client::{RequestFailure, SessionRequest, SettingChange, Unsandboxed};
 use protocol::confinement::{Confinement, FilePath};
@@ -17,7 +18,7 @@ use protocol::ids::SessionId;
 use protocol::judgement::{EXIT_PLAN, Rule, RuleEffect, RuleSet};
 pub(crate) use protocol::session::TASK;
 use protocol::session::{OfferedTool, SessionBounds, SessionSetup, TaskUse};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tools::TaskRequest;
 
 /// Says to a sub-agent what it is.
@@ -99,10 +100,21 @@ pub(super) fn depth(config: &Config, task: Option<&TaskHeader>) -> u32 {
 /// The request with the flags that a sub-agent's session may have.
 pub(super) fn narrowed(opening: &SessionRequest, task: Option<&TaskHeader>) -> SessionRequest {
     let mut opening = opening.clone();
+    if let Some(worktree) = task.and_then(|task| task.worktree.as_ref()) {
+        opening.project = FilePath::from(&worktree.project.0);
+    }
     if task.is_some_and(|task| !task.rights.uncaged) {
         opening.uncaged = Unsandboxed::Refused;
     }
     opening
+}
+
+/// The directory that a session works in: the project, or the worktree of a sub-agent.
+pub(super) fn workplace(project: &Path, task: Option<&TaskHeader>) -> Result<PathBuf, OpenFailure> {
+    match task.and_then(|task| task.worktree.as_ref()) {
+        Some(worktree) => real_dir(&worktree.path.0, "the worktree of the sub-agent"),
+        None => Ok(project.to_owned()),
+    }
 }
 
 /// Applies the bounds of a sub-agent.
@@ -134,7 +146,14 @@ pub(super) fn narrow(
     most.calls = lower(most.calls, task.limits.calls);
     most.cost = lower(most.cost, task.limits.cost);
     setup.tools.retain(|tool| is_offered(task, tool));
-    texts.agent = format!("{PREAMBLE}\n\n{}", task.instructions);
+    let place = match &task.worktree {
+        Some(TaskWorktree { branch, .. }) => format!(
+            " You work in a git worktree of your own, on branch {branch}: the other agent finds your changes \
+             there."
+        ),
+        None => String::new(),
+    };
+    texts.agent = format!("{PREAMBLE}{place}\n\n{}", task.instructions);
 }
 
 fn is_offered(task: &TaskHeader, tool: &OfferedTool) -> bool {
@@ -245,6 +264,13 @@ impl SessionSpec {
                     .min(self.setup.max_rounds),
                 calls: share.calls,
                 cost: share.cost,
+            },
+            worktree: match agent.workplace {
+                Workplace::Project => None,
+                Workplace::Worktree => {
+                    let project = self.confinement.project.to_path();
+                    Some(git_worktree::planned(&project, &session_of(&self.id, call)))
+                }
             },
         }
     }

@@ -74,6 +74,14 @@ const GLOBAL: &str = "GIT_CONFIG_GLOBAL";
 /// Keys of a filter, each of which is made empty.
 const OF_FILTER: [&str; 4] = ["clean", "smudge", "process", "required"];
 
+/// The words before a git command that runs none of the programs in a repository's settings, but its
+/// filters.
+#[must_use]
+pub fn git_words() -> Vec<String> {
+    let settings = SETTINGS.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]);
+    std::iter::once("git".to_owned()).chain(settings).collect()
+}
+
 /// The operation of a git call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GitMode {

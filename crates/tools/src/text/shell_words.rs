@@ -1,7 +1,7 @@
 //! Words as a shell command line.
 
 /// These words as a shell command line; rules are matched against it.
-pub(crate) fn shell_words(argv: &[String]) -> String {
+pub fn shell_words(argv: &[String]) -> String {
     let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
     words.join(" ")
 }

@@ -41,7 +41,7 @@ fn one(report: &mut ProjectReport<'_>, agent: &AgentFile) {
 
 /// Why a session leaves an agent out, where its file shows that.
 fn left_out(agent: &AgentFile) -> Option<String> {
-    if let Some(isolation) = &agent.isolation {
+    if let Some(isolation) = agent.isolation.as_ref().filter(|it| *it != "worktree") {
         return Some(format!("isolation: {} is not possible here", line(isolation, 40)));
     }
     let mut names = agent.tools.iter().flatten().chain(&agent.disallowed);
