@@ -8,7 +8,7 @@ use protocol::client::{
     ClientEvent, FromClient, SessionEnding, SessionRow, SessionStart, ToClient,
 };
 use protocol::ids::SessionId;
-use protocol::judgement::PermissionMode;
+use protocol::judgement::{PermissionMode, PersonAnswer};
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
 
@@ -330,6 +330,57 @@ fn one_that_does_not_finish_says_so_with_what_it_answered() {
     let told = result(&server, "toolu_1");
     assert!(told.contains("did not finish: its 1 requests to the model are used up"), "{told}");
     assert!(told.contains("Its last answer so far:\nI have begun."), "{told}");
+}
+
+#[test]
+fn a_question_of_a_sub_agent_is_answered_in_its_parents_terminal() {
+    let desk = Desk::new();
+    let server = server([
+        ("begin", vec![Answer::says([task("toolu_1", "TOUCH", "")]), Answer::text("Done.")]),
+        (
+            "TOUCH",
+            vec![tool("toolu_2", "bash", json!({"command": "touch asked"})), Answer::text("Yes.")],
+        ),
+    ]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&server);
+    opening.mode = Some(PermissionMode::Ask);
+    let session = wire.open(&opening);
+    wire.prompt(&session, "begin");
+    let question = wire.event("the question", |event| match event {
+        ClientEvent::Asked { question } => Some(question.clone()),
+        _ => None,
+    });
+    let child = format!("{session}-1");
+    assert_eq!(question.call.session.0, child);
+    assert!(question.reason.contains(&format!("sub-agent general, session {child}")));
+    let answer = |digest: &str| FromClient::Answer {
+        call: question.call.clone(),
+        digest: digest.to_owned(),
+        answer: PersonAnswer::Once,
+    };
+    wire.say(answer("another"));
+    wire.event("that it does not count", |event| {
+        matches!(event, ClientEvent::AnswerRejected { call, .. } if *call == question.call)
+            .then_some(())
+    });
+    assert!(!desk.project().join("asked").exists());
+    // A terminal that comes later sees it too.
+    let mut later = Wire::to(&desk.door());
+    opening.start = SessionStart::Resume { session, open_turn: OpenTurn::Waits };
+    later.open(&opening);
+    let seen = later.event("the question", |event| match event {
+        ClientEvent::Asked { question } => Some(question.digest.clone()),
+        _ => None,
+    });
+    later.say(answer(&seen));
+    wire.event("the answer of the other terminal", |event| {
+        matches!(event, ClientEvent::Decided { call, allowed: true, .. } if *call == question.call)
+            .then_some(())
+    });
+    wire.turn_ends();
+    assert!(desk.project().join("asked").exists());
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::messages::{
     AttachRequest, ClientMsg, ClientToSession, GivenAnswer, OpenRequest, RootMsg, SessionMsg,
 };
 use crate::session_page::{PageRequest, send_preview};
+use crate::session_spec::is_below;
 use connection::ClientStream;
 use feed::{Feed, FeedResult, to_bytes};
 use protocol::client::{
@@ -182,7 +183,7 @@ impl ClientState {
             }
             FromClient::Answer { call, digest, answer } => {
                 let (by, client) = (self.name.clone(), myself.clone());
-                let CallId { session, .. } = call.clone();
+                let session = self.answers_in(&call.session);
                 let answered = GivenAnswer { call, digest, answer, by, client };
                 self.with_full_rights(&session, |actor| {
                     let _ = actor.send_message(ClientToSession::Answer(answered).into());
@@ -349,6 +350,13 @@ impl ClientState {
         self.send(ToClient::Event { session: session.clone(), seq: 0, event });
         let parting = DetachReason::Failed;
         self.send(ToClient::Detached { session: session.clone(), parting, reason });
+    }
+
+    /// The session in which this client answers a question: the one that asks, or the one that shows the
+    /// question because it waits for that.
+    fn answers_in(&self, asks: &SessionId) -> SessionId {
+        let shows = self.attached.keys().filter(|shows| *shows == asks || is_below(asks, shows));
+        shows.max_by_key(|shows| shows.0.len()).unwrap_or(asks).clone()
     }
 
     fn with_full_rights(&self, session: &SessionId, act: impl FnOnce(&ActorRef<SessionMsg>)) {

@@ -12,7 +12,8 @@
 //! | `hook_events` | hooks at questions, at notifications and at the end |
 //! | `reserve` | the next command's runner, started while the model thinks |
 //! | `store`, `provider` | two workers that may be away |
-//! | `tasks`, `task_run`, `task_work` | sub-agents, and the work of a sub-agent's session |
+//! | `tasks`, `task_run`, `task_questions` | sub-agents |
+//! | `task_work` | the work of a sub-agent's session |
 //! | `clients`, `wishes` | attached clients; prompts and changed settings |
 //! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
 //! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
@@ -41,6 +42,7 @@ mod shutdown;
 mod state;
 mod store;
 mod tampered_files;
+mod task_questions;
 mod task_run;
 mod task_work;
 mod tasks;

@@ -155,8 +155,12 @@ pub(crate) enum TaskToSession {
     Ended { call: u32, result: ToolResult },
     /// Interrupt the sub-agent of this call.
     Stop(u32),
-    /// A sub-agent asks a person, in this session and about this tool.
-    Asks { session: SessionId, tool: String },
+    /// A sub-agent asks a person.
+    Asks(Box<Question>),
+    /// A question of a sub-agent has an answer, or needs none any more.
+    Settled { call: CallId, allowed: bool, basis: String },
+    /// An answer of this client to a sub-agent's question does not count.
+    Rejected { client: ActorRef<ClientMsg>, call: CallId, reason: String },
     /// The rights that this session has now bound those of its sub-agents: send them to this one.
     BoundsFor(ActorRef<SessionMsg>),
     /// This session has these rights now. It may be the parent.

@@ -28,23 +28,23 @@ impl SessionActorState {
             format!("agentd asks for your permission to use {}", question.tool),
         );
         self.clients.questions.insert(question.call.clone(), question.clone());
-        self.pass_question_on(self.spec.id.clone(), question.tool.clone());
         self.show(&ClientEvent::Asked { question });
     }
 
     pub(super) fn answer(&mut self, answered: GivenAnswer) {
+        let Some(answered) = self.pass_answer_on(answered) else { return };
         let GivenAnswer { call, digest, answer, by, client } = answered;
         let over =
             self.clients.questions.get(&call).is_some_and(|question| question.deadline <= now_ms());
         if over {
             // The timer has slept with the machine.
             self.send_call(&call, CallInput::Expired);
-            return self.show_rejected(&client, &call, "its deadline is over");
+            return self.reject(&client, &call, "its deadline is over");
         }
         if let PersonAnswer::Mode(mode) = answer
             && let Err(why) = self.may_have_mode(mode)
         {
-            return self.show_rejected(&client, &call, &why);
+            return self.reject(&client, &call, &why);
         }
         let sent =
             SentAnswer { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
@@ -86,7 +86,7 @@ impl SessionActorState {
 
     pub(super) fn on_answer_rejected(&mut self, call: &CallId, reason: &str) {
         match self.clients.answers.settled(call) {
-            Some(sent) => self.show_rejected(&sent.client, call, reason),
+            Some(sent) => self.reject(&sent.client, call, reason),
             None => tracing::warn!(%call, reason, "an answer from an unknown client was rejected"),
         }
     }
@@ -95,12 +95,7 @@ impl SessionActorState {
     pub(super) fn reject_lost_answers(&mut self) {
         for sent in std::mem::take(&mut self.clients.answers).0 {
             let reason = "the broker restarted before it received the answer; answer again";
-            self.show_rejected(&sent.client, &sent.call, reason);
+            self.reject(&sent.client, &sent.call, reason);
         }
-    }
-
-    fn show_rejected(&self, client: &ActorRef<ClientMsg>, call: &CallId, reason: &str) {
-        let (call, reason) = (call.clone(), reason.to_owned());
-        self.show_to(client, ClientEvent::AnswerRejected { call, reason });
     }
 }

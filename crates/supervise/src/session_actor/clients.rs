@@ -88,11 +88,16 @@ impl SessionActorState {
     }
 
     pub(super) fn show(&self, event: &ClientEvent) {
+        self.tell_parent(event);
         if self.clients.attached.is_empty() {
             return;
         }
         let event = Broadcast::new(&self.spec.id, self.journal.last_seq, event.clone());
         self.clients.attached.iter().for_each(|attached| attached.send(&self.spec.id, &event));
+    }
+
+    pub(super) fn has_client(&self, client: &ActorRef<ClientMsg>) -> bool {
+        self.clients.attached.iter().any(|attached| attached.is(client))
     }
 
     /// Shows an event to one client, which may still be receiving its backlog.
@@ -296,7 +301,8 @@ impl SessionActorState {
             .into_iter()
             .map(|NumberedEvent { seq, event }| self.event_msg(seq, event))
             .collect();
-        let asked = self.clients.questions.values().cloned();
+        let of_tasks = self.tasks.questions.values();
+        let asked = self.clients.questions.values().chain(of_tasks).cloned();
         messages.extend(asked.map(|question| {
             self.event_msg(self.journal.last_seq, ClientEvent::Asked { question })
         }));

@@ -239,6 +239,8 @@ pub(super) struct SessionTasks {
     pub(super) running: BTreeMap<u32, RunningTask>,
     /// The session that gave the work, while that runs.
     pub(super) parent: Option<ActorRef<SessionMsg>>,
+    /// Questions of sub-agents that wait for a person.
+    pub(super) questions: BTreeMap<CallId, Question>,
     /// Parents that wait for the end of this session's work.
     pub(super) waiting: Vec<oneshot::Sender<TaskOutcome>>,
 }

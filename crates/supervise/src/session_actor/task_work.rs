@@ -6,6 +6,7 @@ use crate::error_chain::chain;
 use crate::messages::{OpenRequest, SessionMsg, TaskOrder};
 use crate::session_spec::TaskBounds;
 use crate::task_outcome::TaskOutcome;
+use protocol::client::ClientEvent;
 use protocol::ids::SessionId;
 use protocol::session::ToSession;
 use ractor::ActorRef;
@@ -26,6 +27,10 @@ impl SessionActorState {
         let message = self.opened_message(&request.opening);
         if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
             self.tasks.parent = Some(task.parent);
+            let asked = self.clients.questions.values().chain(self.tasks.questions.values());
+            for question in asked.cloned() {
+                self.tell_parent(&ClientEvent::Asked { question });
+            }
             return self.begin_task(myself, task.done).await;
         }
         // Its call was stopped meanwhile: nothing begins, and nothing goes on.
@@ -112,6 +117,7 @@ impl SessionActorState {
     }
 
     fn send_outcome(&mut self, outcome: &TaskOutcome) {
+        self.tasks.parent = None;
         for waiting in self.tasks.waiting.drain(..) {
             let _ = waiting.send(outcome.clone());
         }

@@ -55,7 +55,13 @@ impl SessionActorState {
             TaskToSession::Waits(call) => self.show_wait(call),
             TaskToSession::Ended { call, result } => self.send_task_end(call, result),
             TaskToSession::Stop(call) => self.stop_task(call),
-            TaskToSession::Asks { session, tool } => self.show_question_of(session, tool),
+            TaskToSession::Asks(question) => self.on_task_asks(*question),
+            TaskToSession::Settled { call, allowed, basis } => {
+                self.on_task_settled(call, allowed, basis);
+            }
+            TaskToSession::Rejected { client, call, reason } => {
+                self.reject(&client, &call, &reason);
+            }
             TaskToSession::BoundsFor(child) => {
                 let _ = child.send_message(self.parent_bounds().into());
             }
@@ -192,22 +198,6 @@ impl SessionActorState {
         self.show(&ClientEvent::Output { call, text });
     }
 
-    /// A sub-agent waits for a person, who sees this session and not that one.
-    fn show_question_of(&self, child: SessionId, tool: String) {
-        let text = format!(
-            "a sub-agent asks about a call of {tool}: `agentd attach {child}` shows the question"
-        );
-        self.show(&ClientEvent::Notice { text });
-        self.pass_question_on(child, tool);
-    }
-
-    /// Tells the parent about a question, if the session is a sub-agent's.
-    pub(super) fn pass_question_on(&self, session: SessionId, tool: String) {
-        if let Some(parent) = &self.tasks.parent {
-            let _ = parent.send_message(TaskToSession::Asks { session, tool }.into());
-        }
-    }
-
     /// The task that waits for it ends it, or never begins it.
     fn stop_task(&mut self, call: u32) {
         if let Some(task) = self.tasks.running.get_mut(&call) {
@@ -231,6 +221,7 @@ impl SessionActorState {
     pub(super) async fn task_spent(&mut self, call: u32) -> Option<JournalRecord> {
         self.tasks.running.remove(&call)?;
         let child = session_of(&self.spec.id, call);
+        self.end_task_questions(&child);
         let sessions = self.journal.directory.parent()?;
         let outcome = outcome_of(sessions.join(&child.0)).await.ok()?;
         let (totals, used) = (outcome.totals(), &mut self.spec.setup.max_session.used);
