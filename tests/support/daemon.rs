@@ -254,6 +254,7 @@ pub fn opening(project: &Path, env: &[(&str, &str)]) -> SessionRequest {
         papers: vec![PassedFd::Key],
         uncaged: protocol::client::Unsandboxed::Refused,
         conversation: protocol::client::ConversationFlags::default(),
+        agents: None,
     }
 }
 

@@ -224,6 +224,7 @@ impl Terminal {
             papers: vec![PassedFd::Key],
             uncaged: protocol::client::Unsandboxed::Refused,
             conversation: protocol::client::ConversationFlags::default(),
+            agents: None,
         }));
         self.say.send_fd(key.as_fd()).unwrap();
         let word = self.hear();

@@ -5,7 +5,8 @@ use crate::support::anthropic::{Answer, Say, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::{Desk, until};
 use protocol::client::{
-    ClientEvent, FromClient, SessionEnding, SessionRow, SessionStart, ToClient,
+    BacklogFrom, ClientEvent, ClientRights, FromClient, SessionEnding, SessionRow, SessionStart,
+    ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::{PermissionMode, PersonAnswer};
@@ -369,12 +370,13 @@ fn a_question_of_a_sub_agent_is_answered_in_its_parents_terminal() {
     // A terminal that comes later sees it too.
     let mut later = Wire::to(&desk.door());
     opening.start = SessionStart::Resume { session, open_turn: OpenTurn::Waits };
-    later.open(&opening);
-    let seen = later.event("the question", |event| match event {
-        ClientEvent::Asked { question } => Some(question.digest.clone()),
+    let (same, next) = later.opened(&opening);
+    let shown = later.attach(&same, BacklogFrom::Seq(next), ClientRights::Full);
+    let seen = shown.iter().find_map(|word| match word {
+        ToClient::Event { event: ClientEvent::Asked { question }, .. } => Some(&question.digest),
         _ => None,
     });
-    later.say(answer(&seen));
+    later.say(answer(seen.expect("the question")));
     wire.event("the answer of the other terminal", |event| {
         matches!(event, ClientEvent::Decided { call, allowed: true, .. } if *call == question.call)
             .then_some(())
@@ -390,7 +392,7 @@ fn a_run_counts_its_sub_agents_and_their_sessions_are_removed_with_its_own() {
         ("do it", vec![Answer::says([task("toolu_1", "LOOK", "")]), Answer::text("Done.")]),
         ("LOOK", vec![tool("toolu_2", "ls", json!({})), Answer::text("Looked.")]),
     ]);
-    let ran = desk.ask(&server, &["--output-format", "json"]);
+    let ran = desk.ask(&server, &[]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let result: Value = serde_json::from_str(&ran.out).unwrap();
     let tokens = |session: &str| -> u64 {
@@ -410,7 +412,7 @@ fn a_run_counts_its_sub_agents_and_their_sessions_are_removed_with_its_own() {
     assert_eq!(result["num_turns"], 2, "its own requests");
     // The control: a run without sub-agents has no such part, and its session stays.
     let other = self::server([("do it", vec![Answer::text("Done.")])]);
-    let alone = desk.ask(&other, &["--output-format", "json"]);
+    let alone = desk.ask(&other, &[]);
     assert_eq!(serde_json::from_str::<Value>(&alone.out).unwrap().get("sub_agents"), None);
     let removed = desk.agentd(&["rm", parent]).output().unwrap();
     let said = String::from_utf8_lossy(&removed.stderr).into_owned();
@@ -539,4 +541,44 @@ fn a_worktree_without_changes_is_removed() {
     let told = result(&server, "toolu_1");
     assert!(told.contains("not the root of a git repository"), "{told}");
     assert_eq!(sessions(&plain).len(), 1);
+}
+
+#[test]
+fn a_flag_adds_agents_and_an_agent_is_given_its_skills() {
+    let desk = Desk::new();
+    desk.write(
+        ".claude/skills/tables/SKILL.md",
+        "---\nname: tables\ndescription: Makes tables.\n---\nAlign each column.\n",
+    );
+    let agents = json!({
+        "maker": {"description": "Makes.", "prompt": "You make.", "tools": ["Read"], "skills": ["tables"]},
+        "lost": {"description": "Has none.", "prompt": "You look.", "skills": ["absent"]},
+    });
+    let server = server([
+        (
+            "do it",
+            vec![
+                Answer::says([task("toolu_1", "MAKE", "maker"), task("toolu_2", "LOSE", "lost")]),
+                Answer::text("Done."),
+            ],
+        ),
+        ("MAKE", vec![Answer::text("Made.")]),
+    ]);
+    let ran = desk.ask(&server, &["--agents", &agents.to_string()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(result(&server, "toolu_1").starts_with("Made."), "{}", result(&server, "toolu_1"));
+    let requests = server.requests();
+    let system = requests.iter().find(|seen| prompt(&seen.body).contains("MAKE")).unwrap();
+    let system = system.body["system"].to_string();
+    for words in ["You make.", "# Skill tables", "Align each column."] {
+        assert!(system.contains(words), "{words}: {system}");
+    }
+    assert!(requests[0].body["tools"].to_string().contains("- maker: Makes."));
+    let lost = result(&server, "toolu_2");
+    assert!(lost.contains("there is no skill \"absent\"; there are: tables"), "{lost}");
+    // A wrong flag is an error before the run.
+    let wrong = desk.ask(&server, &["--agents", r#"{"a": {"prompt": "x"}}"#]);
+    assert!(wrong.err.contains("--agents: missing field `description`"), "{}", wrong.err);
+    assert_eq!(wrong.code, 2);
+    assert_eq!(server.requests().len(), requests.len());
 }

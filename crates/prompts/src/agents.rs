@@ -20,7 +20,7 @@ const DESCRIPTION: usize = 400;
 /// Longest name in bytes.
 const LONGEST_NAME: usize = 64;
 /// The keys of a file that have an effect.
-pub const AGENT_KEYS: [&str; 8] = [
+pub const AGENT_KEYS: [&str; 9] = [
     "name",
     "description",
     "tools",
@@ -29,6 +29,7 @@ pub const AGENT_KEYS: [&str; 8] = [
     "permissionMode",
     "maxTurns",
     "isolation",
+    "skills",
 ];
 
 /// An agent, as its file or a flag describes it.
@@ -54,6 +55,8 @@ pub struct AgentFile {
     pub max_turns: Option<String>,
     /// The place in which it works: `worktree` for a copy of its own.
     pub isolation: Option<String>,
+    /// Skills whose text it is given at its start.
+    pub skills: Vec<String>,
     /// Keys that have no effect.
     pub unused: Vec<String>,
     /// Its instructions.
@@ -143,6 +146,7 @@ fn agent(owner: PromptOwner, path: &Path, text: &str) -> Result<AgentFile, Strin
         mode: value("permissionMode"),
         max_turns: value("maxTurns"),
         isolation: value("isolation"),
+        skills: names("skills"),
         unused: keys
             .into_iter()
             .filter(|key| !AGENT_KEYS.contains(key))
@@ -186,7 +190,7 @@ mod tests {
         let found = read(
             "---\nname: explore\ndescription: Finds code.\ntools: Read, Grep\n\
              disallowedTools: [Bash]\nmodel: haiku\npermissionMode: plan\nmaxTurns: 3\n\
-             color: blue\nmcpServers:\n  - x\n---\n\nLook well.\n",
+             skills: tables, plots\ncolor: blue\nmcpServers:\n  - x\n---\n\nLook well.\n",
         )
         .unwrap();
         assert_eq!((found.name.as_str(), found.description.as_str()), ("explore", "Finds code."));
@@ -195,6 +199,7 @@ mod tests {
         assert_eq!(found.model.as_deref(), Some("haiku"));
         assert_eq!(found.mode.as_deref(), Some("plan"));
         assert_eq!(found.max_turns.as_deref(), Some("3"));
+        assert_eq!(found.skills, ["tables", "plots"]);
         assert_eq!(found.unused, ["color", "mcpServers"]);
         assert_eq!(found.body, "Look well.");
         let plain = read("---\ndescription: x\n---\nDo.").unwrap();

@@ -77,6 +77,8 @@ pub struct SessionRequest {
     pub uncaged: Unsandboxed,
     /// Flags about the conversation.
     pub conversation: ConversationFlags,
+    /// Further sub-agents, as the JSON text of `--agents`.
+    pub agents: Option<String>,
 }
 
 /// Flags about the conversation. The journal keeps them, so that a resumed session has them too.

@@ -39,6 +39,8 @@ pub(crate) struct Agent {
     pub(crate) mode: Option<PermissionMode>,
     pub(crate) rounds: Option<u32>,
     pub(crate) workplace: Workplace,
+    /// Skills whose text it is given at its start.
+    pub(crate) skills: Vec<String>,
     pub(crate) instructions: String,
 }
 
@@ -86,6 +88,23 @@ impl AgentCatalog {
             catalog.agents.insert(0, general());
         }
         catalog
+    }
+
+    /// Adds the agents of a flag, which hide others of the same names.
+    ///
+    /// # Errors
+    /// Why one of them cannot be used.
+    pub(crate) fn with_flag(mut self, given: Vec<AgentFile>) -> Result<Self, String> {
+        for file in given {
+            let agent = self.agent(&file, FileTrust::Trusted);
+            let agent = agent.map_err(|why| format!("{}: {why}", file.name))?;
+            self.agents.retain(|known| !known.name.eq_ignore_ascii_case(&agent.name));
+            self.agents.push(agent);
+        }
+        match self.agents.len() > MOST + 1 {
+            true => Err(format!("there are more than {MOST} sub-agents")),
+            false => Ok(self),
+        }
     }
 
     /// The agent of this name; without a name the built-in one.
@@ -187,6 +206,7 @@ impl AgentCatalog {
             mode,
             rounds,
             workplace,
+            skills: file.skills.clone(),
             instructions: file.body.clone(),
         })
     }
@@ -202,6 +222,7 @@ fn general() -> Agent {
         mode: None,
         rounds: None,
         workplace: Workplace::Project,
+        skills: Vec::new(),
         instructions: String::new(),
     }
 }
@@ -290,6 +311,7 @@ mod tests {
             mode: None,
             max_turns: None,
             isolation: None,
+            skills: Vec::new(),
             unused: Vec::new(),
             body: "Look.".to_owned(),
             hides: Vec::new(),

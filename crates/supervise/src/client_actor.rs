@@ -19,7 +19,7 @@ use feed::{Feed, FeedResult, to_bytes};
 use protocol::client::{
     ClientEvent, ClientRights, DetachReason, FromClient, RequestFailure, SessionRequest, ToClient,
 };
-use protocol::ids::{CallId, SessionId};
+use protocol::ids::SessionId;
 use protocol::provider::PassedFd;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use reader::read_requests;

@@ -170,10 +170,11 @@ impl WorktreeKeeper {
                 }
                 FromTool::Lost(why) => return Err(why),
                 FromTool::Done(report) => {
-                    return match report.result.outcome {
-                        Outcome::Exited { code: 0 } => Ok(out),
-                        _ if err.trim().is_empty() => Err(report.result.summary),
-                        _ => Err(err.trim().chars().take(MOST_CHARS).collect()),
+                    let is_done = report.result.outcome == Outcome::Exited { code: 0 };
+                    return match (is_done, err.trim()) {
+                        (true, _) => Ok(out),
+                        (false, "") => Err(report.result.summary),
+                        (false, err) => Err(err.chars().take(MOST_CHARS).collect()),
                     };
                 }
                 FromTool::Mounted

@@ -39,6 +39,7 @@
 //! `handle_supervisor_evt`.
 
 mod agents;
+mod agents_flag;
 mod audit_actor;
 mod cage_cleanup;
 mod call;

@@ -199,8 +199,8 @@ pub(crate) fn build_session_spec(
     let shell = CommandShell::find(&opening.env, &confinement);
     let env = command_env((&opening.env, &config.sandbox.env), &confinement, &shell);
     let depth = task::depth(&config, ground.task);
-    let agents =
-        task::catalog(&task::places((&confinement, &config), dirs.config.clone()), &config, depth);
+    let places = task::places((&confinement, &config), dirs.config.clone());
+    let agents = task::catalog(&places, &config, opening.agents.as_deref(), depth)?;
     let mut setup = session_setup((&id, &agents), &config, &confinement, (&env, &shell))?;
     let mut texts = SystemTexts::default();
     if let Some(task) = ground.task {

@@ -191,6 +191,7 @@ fn task(
         papers: vec![PassedFd::Replay],
         uncaged: Unsandboxed::Refused,
         conversation: protocol::client::ConversationFlags::default(),
+        agents: None,
     };
     let prompt = "Finish greet.sh and run it. Then show what you cannot do.".to_owned();
     Ok(Task {

@@ -95,6 +95,7 @@ pub(crate) fn open_request(
             appended_system: flags.conversation.append_system_prompt.clone(),
             cost_limit: flags.conversation.max_cost,
         },
+        agents: flags.conversation.agents.clone(),
     };
     Ok((opening, descriptors))
 }

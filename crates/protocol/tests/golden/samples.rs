@@ -1285,5 +1285,6 @@ fn opening() -> SessionRequest {
             appended_system: Some(text("Be brief.")),
             cost_limit: Some(2_000_000),
         },
+        agents: Some(text("{}")),
     }
 }

@@ -119,6 +119,7 @@ pub(super) fn request(project: &Path, start: SessionStart) -> SessionRequest {
         papers: Vec::new(),
         uncaged: Unsandboxed::Refused,
         conversation: protocol::client::ConversationFlags::default(),
+        agents: None,
     }
 }
 

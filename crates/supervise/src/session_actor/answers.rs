@@ -4,7 +4,7 @@
 use super::hook_events::PERMISSION_PROMPT;
 use super::state::{PendingAnswers, SentAnswer, SessionActorState};
 use crate::call::CallInput;
-use crate::messages::{ClientMsg, GivenAnswer, SessionMsg};
+use crate::messages::{GivenAnswer, SessionMsg};
 use crate::unix_time::now_ms;
 use crate::worker::actor::WorkerMsg;
 use protocol::broker::ToBroker;

@@ -139,7 +139,12 @@ impl SessionActorState {
             return Err(refused("plan", text.to_owned()));
         }
         let share = self.share(possible).await.map_err(|why| refused("budget", why))?;
-        Ok(self.spec.task_header(agent, call, request, share))
+        let mut header = self.spec.task_header(agent, call, request, share);
+        let (spec, skills) = (self.spec.clone(), agent.skills.clone());
+        let texts = tokio::task::spawn_blocking(move || spec.skill_texts(&skills)).await;
+        let texts = texts.unwrap_or_else(|error| Err(error.to_string()));
+        header.instructions.push_str(&texts.map_err(|why| refused("skills", why))?);
+        Ok(header)
     }
 
     /// The descriptors that clients passed, for another session.

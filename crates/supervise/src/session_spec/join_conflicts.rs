@@ -42,6 +42,9 @@ impl SessionSpec {
         if appended.is_some_and(|text| *text != self.texts.appended) {
             say("--append-system-prompt".to_owned(), &again);
         }
+        if wanted.agents.is_some() && wanted.agents != self.origin.opening.agents {
+            say("--agents".to_owned(), &again);
+        }
         for added in &wanted.added {
             if !self.confinement.added.contains(added) {
                 let named = FilePath::to_path(added).display().to_string();

@@ -7,6 +7,7 @@
 use super::task_bounds::TaskBounds;
 use super::{SessionSpec, SystemTexts, real_dir};
 use crate::agents::{Agent, AgentCatalog, FileTrust, Workplace, stricter};
+use crate::agents_flag;
 use crate::git_worktree;
 use crate::open_failure::OpenFailure;
 use config::Config;
@@ -80,15 +81,22 @@ impl TaskShare {
 }
 
 /// Reads the sub-agents of a session.
-pub(super) fn catalog(places: &PromptPlaces, config: &Config, depth: u32) -> AgentCatalog {
+pub(super) fn catalog(
+    places: &PromptPlaces,
+    config: &Config,
+    flag: Option<&str>,
+    depth: u32,
+) -> Result<AgentCatalog, OpenFailure> {
+    let wrong = |why| OpenFailure::new(RequestFailure::Usage, format!("--agents: {why}"));
+    let given = flag.map_or(Ok(Vec::new()), agents_flag::parse).map_err(wrong)?;
     if depth == 0 {
-        return AgentCatalog::default();
+        return Ok(AgentCatalog::default());
     }
     let trust = match config.project_is_trusted {
         true => FileTrust::Trusted,
         false => FileTrust::Untrusted,
     };
-    AgentCatalog::of(AgentList::read(places), trust)
+    AgentCatalog::of(AgentList::read(places), trust).with_flag(given).map_err(wrong)
 }
 
 /// Levels of sub-agents that a session may have.
@@ -273,6 +281,29 @@ impl SessionSpec {
                 }
             },
         }
+    }
+
+    /// The text of skills that an agent is given at its start.
+    ///
+    /// # Errors
+    /// The skill that there is not, and those that there are.
+    pub(crate) fn skill_texts(&self, names: &[String]) -> Result<String, String> {
+        if names.is_empty() {
+            return Ok(String::new());
+        }
+        let PromptPlaces { project, home, plugins, .. } =
+            places((&self.confinement, &self.config), None);
+        let found = prompts::find_skills(&project, home.as_deref(), &plugins);
+        let texts = names.iter().map(|name| {
+            let skill = found.skills.get(name.trim()).ok_or_else(|| {
+                let known: Vec<_> = found.skills.keys().map(String::as_str).collect();
+                let name = prompts::line(name, 64);
+                format!("there is no skill {name:?}; there are: {}", known.join(", "))
+            })?;
+            let (place, text) = (skill.directory.display(), skill.body.trim());
+            Ok(format!("\n\n# Skill {name}\n\nIts files are in {place}.\n\n{text}"))
+        });
+        texts.collect()
     }
 
     /// The request that opens a sub-agent's session. Its first record bounds it.

@@ -136,6 +136,7 @@ mod tests {
             papers: Vec::new(),
             uncaged: Unsandboxed::Accepted,
             conversation: protocol::client::ConversationFlags::default(),
+            agents: None,
         };
         let checked = |text: &str| check_cage(&opening, Tier::C, &managed(dir.path(), text));
         for loose in ["", "net.mode = 'on'\nsandbox.level = 'best-effort'\n"] {

@@ -108,6 +108,12 @@ pub(crate) struct ConversationArgs {
     /// The session keeps it. With --resume it takes the place of an earlier text.
     #[arg(long, value_name = "TEXT", value_parser = not_blank, hide_short_help = true)]
     pub(crate) append_system_prompt: Option<String>,
+    /// Add sub-agents, as one JSON object.
+    ///
+    /// Such as {"reviewer": {"description": "Reviews.", "prompt": "You review.", "tools": ["Read"]}}.
+    /// One hides an agent of a file with the same name.
+    #[arg(long, value_name = "JSON", value_parser = not_blank, hide_short_help = true)]
+    pub(crate) agents: Option<String>,
 }
 
 /// Flags of the view of an attached terminal.
