@@ -20,7 +20,7 @@ mod session;
 pub(crate) use call::{CallMsg, RunnerLimit};
 pub(crate) use client::{ClientMsg, ClientRequest};
 pub(crate) use reserve::{ReserveMsg, RestingRunner, TakeRequest};
-pub(crate) use root::{Lifetime, RootMsg};
+pub(crate) use root::{IdleMsg, Lifetime, RootMsg};
 pub(crate) use session::{
     AttachRequest, BackupOf, BrokerToSession, CallToSession, ClientToSession, DetachedCall,
     FinishedCall, GivenAnswer, OpenRequest, RootToSession, SessionMsg, SessionSummary,

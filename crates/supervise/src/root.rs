@@ -18,7 +18,7 @@ use crate::audit_actor::{AuditActor, AuditFailure};
 use crate::client_actor::connection::ClientStream;
 use crate::client_actor::{ClientActor, ClientArgs};
 use crate::messages::{
-    BrokerToSession, RootMsg, RootToSession, SessionMsg, SessionSummary, TaskToSession,
+    BrokerToSession, IdleMsg, RootMsg, RootToSession, SessionMsg, SessionSummary, TaskToSession,
 };
 use crate::private_dirs;
 use crate::project_caches;
@@ -117,11 +117,6 @@ impl Actor for RootActor {
                 let _ = reply.send(state.sessions.get(&session).cloned());
             }
             RootMsg::NarrowTasks { parent, bounds } => state.narrow_tasks(&parent, &bounds),
-            RootMsg::BoundsOf { parent, child } => {
-                if let Some(parent) = state.sessions.get(&parent) {
-                    let _ = parent.send_message(TaskToSession::BoundsFor(child).into());
-                }
-            }
             RootMsg::List(reply) => state.list(reply),
             RootMsg::EndSession { session, ending, reply } => {
                 state.end_session(&session, ending, reply);
@@ -141,8 +136,8 @@ impl Actor for RootActor {
             RootMsg::ShutdownIfPaused { by, paused } => {
                 state.shutdown_if_paused(&myself, by, &paused)
             }
-            RootMsg::IdleTimer(wait) => state.on_idle_timer(&myself, wait),
-            RootMsg::IdleConfirmed(wait) => {
+            RootMsg::Idle(IdleMsg::Over(wait)) => state.on_idle_timer(&myself, wait),
+            RootMsg::Idle(IdleMsg::Confirmed(wait)) => {
                 if wait == state.idle.number && state.clients.is_empty() {
                     tracing::info!("idle for its limit; shuts down");
                     state.begin_shutdown(&myself, None);

@@ -52,11 +52,6 @@ pub(crate) enum RootMsg {
         parent: SessionId,
         bounds: Box<TaskBounds>,
     },
-    /// From the session of a sub-agent: it is bound by the present rights of this session.
-    BoundsOf {
-        parent: SessionId,
-        child: ActorRef<SessionMsg>,
-    },
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// Start the failed workers of a session again.
     Restart(SessionId, oneshot::Sender<Result<(), OpenFailure>>),
@@ -73,14 +68,21 @@ pub(crate) enum RootMsg {
         by: ActorRef<ClientMsg>,
         paused: HashSet<ActorId>,
     },
-    /// The idle time of the daemon is over, if this is still the number of its timer.
-    IdleTimer(u64),
-    /// The same, and no session has work.
-    IdleConfirmed(u64),
+    /// About the idle time of the daemon.
+    Idle(IdleMsg),
     /// End everything, in order, and then this actor.
     Shutdown,
     /// A session ended in the course of a shutdown.
     SessionEnded,
     /// The sessions' time to end is over: the supervisor goes without those that wait for a disk.
     ShutdownTimeout,
+}
+
+/// About the idle time of the daemon, with the number of its timer: a later timer makes it void.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum IdleMsg {
+    /// It is over.
+    Over(u64),
+    /// The same, and no session has work.
+    Confirmed(u64),
 }

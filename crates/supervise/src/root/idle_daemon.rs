@@ -2,7 +2,7 @@
 //! timer runs only while no client is connected.
 
 use super::state::RootState;
-use crate::messages::RootMsg;
+use crate::messages::{IdleMsg, RootMsg};
 use protocol::client::SessionStatus;
 use ractor::ActorRef;
 
@@ -12,7 +12,7 @@ impl RootState {
         self.stop_idle_timer();
         let (Some(time), true) = (self.settings.idle_exit, self.clients.is_empty()) else { return };
         let wait = self.idle.number;
-        let timer = myself.send_after(time, move || RootMsg::IdleTimer(wait));
+        let timer = myself.send_after(time, move || RootMsg::Idle(IdleMsg::Over(wait)));
         self.idle.handle = Some(timer.abort_handle());
     }
 
@@ -50,7 +50,7 @@ impl RootState {
                     | Err(_) => {}
                 }
             }
-            let _ = myself.send_message(RootMsg::IdleConfirmed(wait));
+            let _ = myself.send_message(RootMsg::Idle(IdleMsg::Confirmed(wait)));
         });
     }
 }

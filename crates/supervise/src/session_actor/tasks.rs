@@ -268,7 +268,13 @@ impl SessionActorState {
         self.pass_bounds_on();
         if let Some(task) = self.spec.task() {
             let (parent, child) = (SessionId(task.session.clone()), self.own.clone());
-            let _ = self.root.send_message(RootMsg::BoundsOf { parent, child });
+            let (reply, found) = oneshot::channel();
+            let _ = self.root.send_message(RootMsg::Find(parent, reply));
+            tokio::spawn(async move {
+                if let Ok(Some(parent)) = found.await {
+                    let _ = parent.send_message(TaskToSession::BoundsFor(child).into());
+                }
+            });
         }
     }
 }
