@@ -106,6 +106,49 @@ fn a_page_is_read_from_an_allowed_host_and_from_no_other() {
     });
 }
 
+/// An image is decoded in the cage of the call, and shown as `read` shows one.
+#[test]
+fn an_image_of_the_web_is_shown_and_a_damaged_one_is_named() {
+    within("an_image_of_the_web_is_shown_and_a_damaged_one_is_named", || {
+        let _names = Names::serve(addresses);
+        let mut png = std::io::Cursor::new(Vec::new());
+        image::RgbImage::new(300, 200).write_to(&mut png, image::ImageFormat::Png).unwrap();
+        let png = png.into_inner();
+        let _site = Site::sends(PUBLIC, 80, move |head, mut to| {
+            let body = if head.contains("cut.png") { &png[..60] } else { &png };
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-length: {length}\r\n\
+                 connection: close\r\n\r\n"
+            );
+            let _ = to.write_all(&[head.as_bytes(), body].concat());
+        });
+        let desk = Desk::new();
+        let fetch = |id: &str, name: &str| {
+            let url = json!({ "url": format!("http://allowed.test/{name}") }).to_string();
+            Answer::says([call(id, "web_fetch", &url)])
+        };
+        let server = Server::scripted([
+            fetch("toolu_1", "shot.png"),
+            fetch("toolu_2", "cut.png"),
+            Answer::text("Seen."),
+        ]);
+        let rule = "web_fetch:allowed.test";
+        let ran = run(desk.with_server(&server, &["-p", "go", "--allowed-tools", rule]));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let result = |at: usize| {
+            let messages = server.requests()[at].body["messages"].clone();
+            messages.as_array().unwrap().last().unwrap()["content"][0]["content"].clone()
+        };
+        let shown = result(1);
+        assert_eq!(shown[0]["text"], "[image http://allowed.test/shot.png 300x200]", "{shown}");
+        assert_eq!(shown[1]["source"]["media_type"], "image/png", "{shown}");
+        let damaged = result(2).to_string();
+        assert!(damaged.contains("begins as a PNG image and cannot be decoded"), "{damaged}");
+        assert_eq!(desk.ended(1)["enforced"]["profile"], "web");
+    });
+}
+
 /// The address of a name is judged, not the name; and so is each redirect of a page.
 #[test]
 fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {

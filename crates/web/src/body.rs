@@ -7,6 +7,8 @@ use std::io::Read;
 
 /// Limit of a page in bytes, compressed or not: fifty times the part that the model receives.
 pub(crate) const MAX_BYTES: usize = 2 << 20;
+/// Limit of an image in bytes.
+const IMAGE_MAX_BYTES: usize = 8 << 20;
 /// Length in which HTML declares its character set, by the standard.
 const PRESCAN: usize = 1024;
 
@@ -17,7 +19,7 @@ pub(crate) struct PageBody {
     pub content_type: String,
     /// `content-encoding`, as sent.
     pub content_encoding: String,
-    /// At most [`MAX_BYTES`].
+    /// At most [`most_bytes`].
     pub bytes: Vec<u8>,
     /// True if the body was cut at the limit.
     pub cut: bool,
@@ -38,6 +40,14 @@ pub(crate) struct PageText {
     pub kind: BodyKind,
     pub text: String,
     pub cut: bool,
+}
+
+/// Most bytes to read of a body of this type.
+pub(crate) fn most_bytes(content_type: &str) -> usize {
+    match parse_content_type(content_type).0.starts_with("image/") {
+        true => IMAGE_MAX_BYTES,
+        false => MAX_BYTES,
+    }
 }
 
 /// Decompresses and decodes a body.

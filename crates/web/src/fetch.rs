@@ -2,7 +2,7 @@
 //! carries only the URL: no cookies, no key, no referrer.
 
 use crate::blocked_ranges::blocked_reason;
-use crate::body::{self, BodyKind, MAX_BYTES, PageBody};
+use crate::body::{self, BodyKind, PageBody};
 use crate::dial::{CheckedResolver, DialError};
 use crate::page;
 use crate::results::results;
@@ -68,8 +68,15 @@ impl<J: Judge> Fetcher<J> {
         Self { settings, judge, times: TIMES }
     }
 
-    /// The text at this URL, fetched within the download timeout.
+    /// The text at this URL.
     fn text(&self, url: &Url, cancel: &Cancel) -> Result<(Url, body::PageText), EngineError> {
+        let (at, body) = self.body(url, cancel)?;
+        let text = decode(&at, body)?;
+        Ok((at, text))
+    }
+
+    /// The page at this URL, fetched within the download timeout.
+    fn body(&self, url: &Url, cancel: &Cancel) -> Result<(Url, PageBody), EngineError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| client_error(&error.to_string()))?;
         let got = runtime.block_on(async {
@@ -82,10 +89,7 @@ impl<J: Judge> Fetcher<J> {
         });
         // A pending name lookup must not delay the result.
         runtime.shutdown_background();
-        let (at, body) = got?;
-        let text = body::decode(body)
-            .map_err(|why| misfit(FailureCode::UnsupportedContent, format!("{at}: {why}"), ""))?;
-        Ok((at, text))
+        got
     }
 
     /// Requests the URL and follows permitted redirects on the same host.
@@ -180,10 +184,15 @@ impl<J: Judge> Fetcher<J> {
 
 impl<J: Judge> WebEngine for Fetcher<J> {
     fn page(&self, url: &Url, cancel: &Cancel) -> Result<WebPage, EngineError> {
-        let (at, body::PageText { kind, text, cut }) = self.text(url, cancel)?;
+        let (at, body) = self.body(url, cancel)?;
         let url = at.to_string();
+        if tools::is_image(&body.bytes) {
+            return image(url, body);
+        }
+        let body::PageText { kind, text, cut } = decode(&at, body)?;
+        let image = None;
         match kind {
-            BodyKind::Plain => Ok(WebPage { url, title: String::new(), text, cut }),
+            BodyKind::Plain => Ok(WebPage { url, title: String::new(), text, cut, image }),
             BodyKind::Html => {
                 let at = url.clone();
                 let prose =
@@ -191,7 +200,7 @@ impl<J: Judge> WebEngine for Fetcher<J> {
                         .map_err(|why| {
                             misfit(FailureCode::UnsupportedContent, format!("{url}: {why}"), "")
                         })?;
-                Ok(WebPage { url, title: prose.title, text: prose.text, cut })
+                Ok(WebPage { url, title: prose.title, text: prose.text, cut, image })
             }
         }
     }
@@ -222,6 +231,22 @@ impl<J: Judge> WebEngine for Fetcher<J> {
             },
         )
     }
+}
+
+/// The text of a page.
+fn decode(at: &Url, body: PageBody) -> Result<body::PageText, EngineError> {
+    body::decode(body)
+        .map_err(|why| misfit(FailureCode::UnsupportedContent, format!("{at}: {why}"), ""))
+}
+
+/// An image, whole; the tool decodes it.
+fn image(url: String, body: PageBody) -> Result<WebPage, EngineError> {
+    if body.cut {
+        let why = format!("{url}: the image has more than {} MB", body.bytes.len() / 1_000_000);
+        return Err(misfit(FailureCode::TooLarge, why, "Look for a smaller one."));
+    }
+    let (title, text) = (String::new(), String::new());
+    Ok(WebPage { url, title, text, cut: false, image: Some(body.bytes) })
 }
 
 /// Runs work that a hostile page can make slow, with a stack that its depth cannot exhaust. Work
@@ -286,8 +311,9 @@ async fn read(url: &Url, mut response: Response) -> Result<PageBody, EngineError
         content_encoding: header(&response, CONTENT_ENCODING),
         ..PageBody::default()
     };
+    let most = body::most_bytes(&body.content_type);
     while let Some(piece) = response.chunk().await.map_err(|error| request_error(url, &error))? {
-        let room = MAX_BYTES - body.bytes.len();
+        let room = most - body.bytes.len();
         body.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
         if piece.len() > room {
             body.cut = true;

@@ -44,6 +44,8 @@ pub struct WebPage {
     pub text: String,
     /// True if the end was not read, because the page exceeds the limit.
     pub cut: bool,
+    /// The bytes of a page that is an image; it has no text.
+    pub image: Option<Vec<u8>>,
 }
 
 /// One thing that a search found.

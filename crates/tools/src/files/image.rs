@@ -1,5 +1,5 @@
 //! Images for models: decoded here, inside the cage of the call, shrunk and written anew. Used by
-//! `read`.
+//! `read` and `web_fetch`.
 //!
 //! Nothing of the original bytes is passed on: a hostile file meets the decoder here and nowhere else,
 //! and the file's metadata, such as the place of a photo, stays in the file.
@@ -15,7 +15,7 @@ use image::{
 };
 use protocol::content::{ImageFile, ImageRef, MediaType};
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{Cursor, Read};
 
 /// Larger files are refused.
 const FILE_MAX: u64 = 20 << 20;
@@ -61,7 +61,26 @@ pub(crate) fn format(start: &[u8]) -> Option<ImageFormat> {
     NAMES.iter().any(|(format, _)| *format == known).then_some(known)
 }
 
-/// Decodes an image and shrinks it; of a moving one, the first picture.
+/// True if a page is an image of a format of this module, by its first bytes.
+#[must_use]
+pub fn is_image(start: &[u8]) -> bool {
+    format(start).is_some()
+}
+
+impl ShownImage {
+    /// One line about it, for the model and the person.
+    pub(crate) fn line(&self) -> String {
+        let (width, height) = self.original;
+        let ImageRef { name, width: shown_width, height: shown_height, .. } = &self.file.image;
+        let shrunk = match (*shown_width, *shown_height) == (width, height) {
+            true => String::new(),
+            false => format!(", shrunk to {shown_width}x{shown_height}"),
+        };
+        format!("[image {name} {width}x{height}{shrunk}]")
+    }
+}
+
+/// Decodes the image of a file.
 pub(crate) fn read(
     (file, bytes): (&File, u64),
     format: ImageFormat,
@@ -69,18 +88,31 @@ pub(crate) fn read(
     ctx: &ToolContext<'_>,
 ) -> Result<ShownImage, ToolFailure> {
     let named = &target.named;
-    let failed = |error| ToolFailure::io("read", named, error);
-    #[cfg(agentd_hooks)]
-    if let Some(outcome) = super::taken_over::attempts(file) {
-        return Err(ToolFailure::new(FailureCode::BadImage, outcome, ""));
-    }
     if bytes > FILE_MAX {
         return Err(too_large(
             named,
             format!("has {} MB; at most {} are read", bytes / 1_000_000, FILE_MAX / 1_000_000),
         ));
     }
-    if format == ImageFormat::Jpeg && !has_jpeg_end(&whole(file).map_err(failed)?) {
+    let mut data = Vec::new();
+    let read = file.take(FILE_MAX).read_to_end(&mut data);
+    read.map_err(|error| ToolFailure::io("read", named, error))?;
+    decode(&data, format, (named, ctx.shown(&target.real)), ctx)
+}
+
+/// Decodes an image and shrinks it; of a moving one, the first picture. The names are those of the call
+/// and of the answer.
+pub(crate) fn decode(
+    data: &[u8],
+    format: ImageFormat,
+    (named, name): (&str, String),
+    ctx: &ToolContext<'_>,
+) -> Result<ShownImage, ToolFailure> {
+    #[cfg(agentd_hooks)]
+    if let Some(outcome) = super::taken_over::attempts(data) {
+        return Err(ToolFailure::new(FailureCode::BadImage, outcome, ""));
+    }
+    if format == ImageFormat::Jpeg && !has_jpeg_end(data) {
         return Err(ToolFailure::new(
             FailureCode::BadImage,
             format!("{named:?} is a JPEG image that is cut short: its end is missing"),
@@ -88,7 +120,7 @@ pub(crate) fn read(
         ));
     }
     let bad = |error: ImageError| unreadable(named, format, &error);
-    let mut reader = ImageReader::with_format(BufReader::new(file), format);
+    let mut reader = ImageReader::with_format(Cursor::new(data), format);
     reader.limits(limits());
     let mut decoder = reader.into_decoder().map_err(bad)?;
     let (width, height) = decoder.dimensions();
@@ -120,7 +152,7 @@ pub(crate) fn read(
     );
     let image = ImageRef {
         digest: String::new(),
-        name: ctx.shown(&target.real),
+        name,
         media,
         width: decoded.width(),
         height: decoded.height(),
@@ -128,13 +160,6 @@ pub(crate) fn read(
     };
     let original = if turned { (height, width) } else { (width, height) };
     Ok(ShownImage { file: ImageFile { image, data }, original })
-}
-
-fn whole(mut file: &File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(FILE_MAX).read_to_end(&mut bytes)?;
-    file.rewind()?;
-    Ok(bytes)
 }
 
 /// Walks the segments of a JPEG to its end mark: the decoder would fill a missing end with grey. The
@@ -169,7 +194,7 @@ fn limits() -> Limits {
 /// The bytes for models: those of a photo as JPEG, all others as PNG where that is small enough.
 fn encode(decoded: DynamicImage, format: ImageFormat) -> Result<(MediaType, Vec<u8>), ImageError> {
     if format != ImageFormat::Jpeg {
-        let mut png = std::io::Cursor::new(Vec::new());
+        let mut png = Cursor::new(Vec::new());
         let plain = match decoded.color().has_alpha() {
             true => DynamicImage::ImageRgba8(decoded.to_rgba8()),
             false => DynamicImage::ImageRgb8(decoded.to_rgb8()),

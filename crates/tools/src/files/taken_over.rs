@@ -2,19 +2,14 @@
 //! decoder reads the one and connects to the other. Compiled under `--cfg agentd_hooks` only; for
 //! `image`.
 
-use std::fs::File;
-use std::io::{Read, Seek};
 use std::net::TcpStream;
 
 /// Precedes the path and the address, a line each, behind the image.
 const MARK: &str = "agentd_hook: taken over\n";
 
 /// The outcome of both attempts; none for any other file.
-pub(super) fn attempts(mut file: &File) -> Option<String> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
-    file.rewind().ok()?;
-    let text = String::from_utf8_lossy(&bytes);
+pub(super) fn attempts(image: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(image);
     let (path, address) = text.split_once(MARK)?.1.split_once('\n')?;
     let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
     let reached = TcpStream::connect(address).map(drop).map_err(|error| error.to_string());

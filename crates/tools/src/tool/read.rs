@@ -18,7 +18,6 @@ use crate::tool_context::ToolContext;
 use encoding_rs_io::DecodeReaderBytesBuilder;
 use protocol::call::FileEffect;
 use protocol::confinement::Profile;
-use protocol::content::ImageRef;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -164,21 +163,15 @@ fn show(
     (input, target): (&Input, &TargetPath),
     ctx: &mut ToolContext<'_>,
 ) -> Result<ToolAnswer, ToolFailure> {
-    let image::ShownImage { file, original: (width, height) } =
-        image::read(file, format, target, ctx)?;
-    let ImageRef { name, width: shown_width, height: shown_height, .. } = &file.image;
-    let shrunk = match (*shown_width, *shown_height) == (width, height) {
-        true => String::new(),
-        false => format!(", shrunk to {shown_width}x{shown_height}"),
-    };
-    let line = format!("[image {name} {width}x{height}{shrunk}]");
+    let image = image::read(file, format, target, ctx)?;
+    let line = image.line();
     let effects = vec![FileEffect::Read(target.recorded())];
     let mut answer = ToolAnswer::done(line.clone(), line, effects);
     if input.offset.is_some() || input.limit.is_some() || input.column.is_some() {
         let note = "[offset, limit and column were ignored: an image has no lines]";
         answer.footer.push(note.to_owned());
     }
-    ctx.extras.images.push(file);
+    ctx.extras.images.push(image.file);
     Ok(answer)
 }
 
