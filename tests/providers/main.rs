@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod context;
+mod fallback;
 #[path = "../support/mod.rs"]
 mod support;
 mod vendors;

@@ -83,6 +83,8 @@ pub struct ProviderConfig {
     pub name: ProviderName,
     /// The vendor's name of the model; `None` if no layer names one and the vendor has no default.
     pub model: Option<String>,
+    /// The model with which a session goes on if the server of its own does not answer.
+    pub fallback_model: Option<String>,
     /// Context size and prices of the model.
     pub facts: ModelFacts,
     /// Sent with each request.

@@ -120,6 +120,8 @@ fn provider(
     let key = key(settings, sources, name.vendor())?;
     let model = settings.text("provider.model")?;
     let model = (model != VENDORS_OWN).then(|| model.to_owned());
+    let fallback = settings.text("provider.fallback_model")?;
+    let fallback_model = (fallback != NONE).then(|| fallback.to_owned());
     let known = model.as_deref().map(model_catalog::facts).unwrap_or_default();
     if key.is_some() && base_url.starts_with("http://") && !proxy::is_loopback(&base_url) {
         warnings.push(ConfigWarning {
@@ -149,6 +151,7 @@ fn provider(
         model,
         headers: extras.headers,
         effort: extras.effort,
+        fallback_model,
         max_tokens: narrow(settings, "provider.max_tokens")?,
         patience: ProviderTimeouts {
             tries: narrow(settings, "provider.tries")?,

@@ -93,6 +93,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("provider.name", Word(PROVIDER_NAMES), Nothing),
     // Another model costs more, or is a named one with its server and its key.
     key("provider.model", Name, Nothing),
+    key("provider.fallback_model", Name, Nothing),
     key("provider.base_url", Url, Nothing),
     key("provider.key_file", Name, Nothing),
     key("provider.key_command", Name, Nothing),

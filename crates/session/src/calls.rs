@@ -190,6 +190,9 @@ impl Session {
         let ends = matches!(happened, SessionEvent::TurnEnded { .. });
         if ends && self.event_hooks.prompt_is_unjudged(&self.setup) {
             self.history.leave_prompt_out();
+            // They are for the whole session, and their hooks do not run again.
+            let texts = self.event_hooks.texts_of_start();
+            texts.iter().for_each(|text| self.history.noted(text));
         }
     }
 

@@ -164,6 +164,13 @@ impl EventHooks {
                 || of_event(setup, event, "").any(|hook| !has_passed(hook)))
     }
 
+    /// Context of the session's start, for a conversation whose first prompt is left out.
+    pub(crate) fn texts_of_start(&self) -> Vec<String> {
+        let of_start = |(run, _): &&(HookRun, _)| run.event() == Some(HookEvent::SessionStart);
+        let all = self.ended.iter().filter(of_start);
+        all.filter_map(|(run, answer)| text_of(run, answer)).collect()
+    }
+
     /// The turn would end now: the hooks of that event are due.
     pub(crate) fn turn_ends(&mut self) {
         self.is_ending = true;

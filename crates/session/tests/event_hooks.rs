@@ -336,3 +336,20 @@ fn the_commands_of_a_prompt_wait_for_the_hooks_that_decide_about_it() {
     let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
     assert_eq!(named(&runs(&words)), ["guard_hook"]);
 }
+
+#[test]
+fn the_context_of_the_start_outlives_a_first_prompt_that_is_refused() {
+    let mut setup = hooked(HookEvent::UserPromptSubmit, &[], &["guard"]);
+    let start = hooked(HookEvent::SessionStart, &["startup"], &["start"]);
+    setup.hooks.events.extend(start.hooks.events);
+    let mut talk = Talk::ready(setup);
+    let start = runs(&talk.prompt("My password is x."));
+    let context = json!({"verdict": "pass", "context": "Be brief."});
+    let guard = runs(&answer(&mut talk, &start[0], &context));
+    answer(&mut talk, &guard[0], &json!({"verdict": "block", "reason": "no secrets"}));
+    let guard = runs(&talk.prompt("Go."));
+    assert_eq!(named(&guard), ["guard_hook"], "the start's hook runs once");
+    answer(&mut talk, &guard[0], &pass());
+    let said = format!("{:?}", talk.request().messages);
+    assert!(said.contains("Be brief.") && !said.contains("password"), "{said}");
+}

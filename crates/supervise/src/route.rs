@@ -3,6 +3,7 @@
 //! carries the steps out.
 
 mod context;
+mod fallback;
 mod stream;
 
 use crate::call::{CallRemarks, Executor};

@@ -11,9 +11,9 @@
 //! | `calls`, `rights`, `unjudged`, `answers` | calls, their rights, calls without a verdict, questions |
 //! | `hook_events` | hooks at questions, at notifications and at the end |
 //! | `reserve` | the next command's runner, started while the model thinks |
-//! | `store`, `provider` | two workers that may be away |
 //! | `tasks`, `task_run`, `task_questions` | sub-agents |
 //! | `task_work` | the work of a sub-agent's session |
+//! | `store`, `provider`, `fallback` | two workers that may be away, and the model that takes over |
 //! | `clients`, `wishes` | attached clients; prompts and changed settings |
 //! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
 //! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
@@ -24,6 +24,7 @@ mod backlog;
 mod calls;
 mod clients;
 mod context;
+mod fallback;
 mod hook_events;
 mod idle_session;
 mod jobs;

@@ -163,6 +163,9 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
     if let Some(model) = &flags.model {
         set("provider.model", model);
     }
+    if let Some(model) = &flags.conversation.fallback_model {
+        set("provider.fallback_model", model);
+    }
     if let Some(rounds) = flags.conversation.max_turns {
         set("budget.rounds", &rounds.to_string());
     }

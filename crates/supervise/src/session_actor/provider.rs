@@ -26,6 +26,9 @@ impl SessionActorState {
             }
             WorkerEvent::Message { message, permit } => {
                 ipc::step!("supervisor: route", if matches!(message, FromProvider::Delta { .. }));
+                if self.fall_back(myself, &message).await {
+                    return;
+                }
                 let steps = self.turn.router.on_provider_msg(message);
                 self.forward_to_conversation(myself, steps, permit).await;
                 self.suspend_later(myself);

@@ -89,6 +89,11 @@ pub(crate) struct RuleArgs {
 /// Flags about the conversation.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ConversationArgs {
+    /// Go on with this model if the server of the other is overloaded.
+    ///
+    /// After all tries of a request, or if the server does not answer. The session keeps it.
+    #[arg(long, value_name = "MODEL", hide_short_help = true)]
+    pub(crate) fallback_model: Option<String>,
     /// Use the skills, sub-agents, slash commands and hooks of a local plugin.
     ///
     /// A folder in Claude Code's form; repeatable. `agentd init --plugin-dir DIR` trusts it as it is.

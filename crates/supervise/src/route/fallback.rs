@@ -1,0 +1,56 @@
+//! A request that another model takes over. Pure; part of the router.
+
+use super::stream::strike;
+use super::{RouteStep, Router};
+use protocol::provider::ToProvider;
+
+impl Router {
+    /// The provider owes the answer to this request.
+    pub(crate) fn awaits_answer_to(&self, round: u32) -> bool {
+        let open = self.asked.as_ref().map(|request| request.round);
+        self.cancelled_requests == 0 && open == Some(round)
+    }
+
+    /// Sends the open request to another model. The part of an answer that came is void.
+    pub(crate) fn ask_another(
+        &mut self,
+        model: String,
+        max_tokens: u32,
+        reason: String,
+    ) -> Vec<RouteStep> {
+        let Some(asked) = &mut self.asked else { return Vec::new() };
+        (asked.model, asked.max_tokens) = (model, max_tokens);
+        let again = RouteStep::ToProvider(ToProvider::Ask(asked.clone()));
+        strike(asked.round, 1, 1, 0, reason).into_iter().chain([again]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::content::{ModelRequest, ToolChoice};
+
+    #[test]
+    fn the_open_request_goes_to_the_other_model_and_no_other_request_does() {
+        let request = ModelRequest {
+            round: 3,
+            model: "one".to_owned(),
+            system: String::new(),
+            tools: Vec::new(),
+            messages: Vec::new(),
+            max_tokens: 10,
+            updated: None,
+            calls: ToolChoice::Yes,
+            images: Vec::new(),
+        };
+        let mut router = Router { asked: Some(request.clone()), ..Router::default() };
+        assert!(router.awaits_answer_to(3) && !router.awaits_answer_to(2));
+        let steps = router.ask_another("two".to_owned(), 20, "one is overloaded".to_owned());
+        let again = ModelRequest { model: "two".to_owned(), max_tokens: 20, ..request };
+        assert_eq!(steps.last(), Some(&RouteStep::ToProvider(ToProvider::Ask(again))));
+        router.cancelled_requests = 1;
+        assert!(!router.awaits_answer_to(3));
+        let mut idle = Router::default();
+        assert_eq!(idle.ask_another("two".to_owned(), 20, String::new()), []);
+    }
+}
