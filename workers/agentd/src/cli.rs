@@ -140,7 +140,7 @@ pub(crate) enum CliCommand {
         #[arg(value_name = "ID")]
         session: String,
     },
-    /// Remove an ended session and those of its sub-agents; audit records stay.
+    /// Remove an ended session and its sub-agents; records of calls stay.
     Rm {
         /// Session ID or unique prefix.
         #[arg(value_name = "ID")]

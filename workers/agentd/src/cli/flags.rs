@@ -180,7 +180,8 @@ pub(crate) struct RunFlags {
         default_value = "text",
         value_name = "FORMAT",
         hide_possible_values = true,
-        hide_default_value = true
+        hide_default_value = true,
+        hide_short_help = true
     )]
     pub(crate) input_format: InputFormat,
     /// Also write the last answer to this file.
