@@ -11,7 +11,7 @@ use protocol::client::{
     BacklogFrom, ClientEvent, ClientRights, FromClient, SessionQuery, SessionStart, SessionWish,
     SettingChange, ToClient,
 };
-use protocol::context::{ContextKind, ContextReport};
+use protocol::context::{Compaction, ContextKind, ContextReport};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
@@ -28,7 +28,10 @@ fn records(desk: &Desk, session: &SessionId) -> Vec<Value> {
 }
 
 fn compact(wire: &Wire, session: &SessionId) {
-    wire.say(FromClient::Wish { session: session.clone(), wish: SessionWish::Compact });
+    wire.say(FromClient::Wish {
+        session: session.clone(),
+        wish: SessionWish::Compact { focus: String::new() },
+    });
 }
 
 #[test]
@@ -47,6 +50,7 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     let (mut wire, mut other) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
     let mut opening = desk.opening(&server);
     opening.mode = Some(protocol::judgement::PermissionMode::Auto);
+    opening.settings.push(("context.compaction".to_owned(), "cut".to_owned()));
     let session = wire.open(&opening);
     other.attach(&session, BacklogFrom::Seq(1), ClientRights::ReadOnly);
 
@@ -64,7 +68,7 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     });
     compact(&wire, &session);
     let compacted = |event: &ClientEvent| match event {
-        ClientEvent::Compacted { dropped } => Some(*dropped),
+        ClientEvent::Compacted(Compaction::Cut { dropped, .. }) => Some(*dropped),
         ClientEvent::TurnEnded { .. } => Some(0),
         _ => None,
     };

@@ -3,6 +3,7 @@
 
 mod context;
 mod fallback;
+mod summaries;
 #[path = "../support/mod.rs"]
 mod support;
 mod vendors;

@@ -700,7 +700,8 @@ fn a_stop_half_way_keeps_the_words_that_came_and_goes_on_from_there() {
 fn a_long_conversation_is_made_shorter_before_it_is_too_long_and_stays_legal() {
     side_by_side(&VENDORS, |&vendor| {
         let desk = Desk::new();
-        let models = "[models.small]\nmodel = 'test-model'\ncontext = 6000\nmax_tokens = 500\n";
+        let models = "[models.small]\nmodel = 'test-model'\ncontext = 6000\nmax_tokens = 500\n\
+                      [context]\ncompaction = 'cut'\n";
         configure(&desk, models);
         let mut answers: Vec<Answer> = (0..8)
             .map(|n| {

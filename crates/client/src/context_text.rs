@@ -141,6 +141,7 @@ mod tests {
             counted: Some(50_000),
             estimated: 100,
             answer: 8_000,
+            summary: None,
         }
     }
 

@@ -12,6 +12,7 @@ mod attach;
 mod call_time;
 mod client_error;
 mod colour;
+mod compaction_text;
 mod context_text;
 mod cost;
 mod daemon_source;

@@ -2,6 +2,7 @@
 //! `live`, its world is `attach`.
 
 pub(crate) mod colon_command;
+mod context;
 pub(crate) mod editor;
 mod key_input;
 mod messages;
@@ -311,6 +312,8 @@ struct LastWords {
     sessions: Vec<SessionRow>,
     /// Reason of its announced end. The next message clears it.
     refused: Option<String>,
+    /// What fills the model's context.
+    context: context::ContextView,
 }
 
 /// Sequence numbers of the first and the last recorded event received.

@@ -1,6 +1,7 @@
 //! The items that a user sees of a session: events in, items out. Pure. Used by the screen and for
 //! pages of earlier events.
 
+use crate::compaction_text::describe_compaction;
 use crate::transcript::text_blocks;
 use protocol::call::{Call, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, SettingChange};
@@ -299,7 +300,7 @@ impl ScreenItems {
             ClientEvent::AnswerRejected { call: _, reason } => {
                 vec![ScreenItem::Error(format!("the answer did not count: {reason}"))]
             }
-            ClientEvent::Compacted { dropped } => vec![ScreenItem::Note(compacted(*dropped))],
+            ClientEvent::Compacted(step) => vec![ScreenItem::Note(describe_compaction(step))],
             ClientEvent::Notice { text } => vec![ScreenItem::Note(text.clone())],
             ClientEvent::Degraded { reason } => vec![ScreenItem::Error(reason.clone())],
             ClientEvent::Queue { .. } | ClientEvent::Model { .. } => Vec::new(),
@@ -401,16 +402,4 @@ fn thinking_of(blocks: &[ContentBlock]) -> String {
         | ContentBlock::ToolResult { .. } => None,
     });
     texts.collect::<Vec<_>>().join("\n\n")
-}
-
-fn compacted(dropped: u32) -> String {
-    let what = match dropped {
-        0 => "gets the longest call results shortened".to_owned(),
-        1 => "no longer gets the first message of this conversation".to_owned(),
-        more => format!("no longer gets the first {more} messages of this conversation"),
-    };
-    format!(
-        "to shrink its context, the model {what}, starting with the next request; everything \
-             stays on disk"
-    )
 }

@@ -1,6 +1,7 @@
 //! The view for people: the answer on standard output, everything else on standard error.
 
 use crate::colour::{Colour, Terminal};
+use crate::compaction_text::describe_compaction;
 use crate::run_view::{Moment, RunView, ViewOutput};
 use crate::sanitize::{mark_hidden, one_line, sanitize};
 use crate::transcript::{RunConclusion, Transcript};
@@ -44,6 +45,9 @@ impl TextView {
             ClientEvent::Struck { reason } => {
                 format!("{}\n", self.colour.dim(&one_line(reason, LINE)))
             }
+            ClientEvent::Compacted(step) => {
+                format!("{}\n", self.colour.dim(&sanitize(&describe_compaction(step))))
+            }
             ClientEvent::Notice { text } => format!("{}\n", self.colour.dim(&sanitize(text))),
             ClientEvent::Asked { question } => {
                 format!("asked: {}\n", one_line(&question.reason, LINE))
@@ -57,7 +61,6 @@ impl TextView {
             | ClientEvent::Queue { .. }
             | ClientEvent::Changed { .. }
             | ClientEvent::Learned { .. }
-            | ClientEvent::Compacted { .. }
             | ClientEvent::Model { .. }
             | ClientEvent::AnswerRejected { .. }
             | ClientEvent::TurnEnded { .. }

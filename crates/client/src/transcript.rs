@@ -7,6 +7,7 @@ use crate::screen_items::CallPlace;
 use protocol::call::{Call, ToolResult};
 use protocol::client::{ClientEvent, ModelFacts};
 use protocol::content::{ContentBlock, Usage};
+use protocol::context::Compaction;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::PermissionMode;
 use protocol::session::{CallSpan, TaskSpent, TurnEnd};
@@ -220,6 +221,14 @@ impl Transcript {
                     self.words = words;
                 }
             }
+            ClientEvent::Compacted(
+                Compaction::Summarized { usage, .. } | Compaction::SummaryFailed { usage, .. },
+            ) => self.usage = sum(self.usage, *usage),
+            ClientEvent::Compacted(
+                Compaction::Cut { .. }
+                | Compaction::SummaryAsked { .. }
+                | Compaction::SummaryEdited { .. },
+            ) => {}
             ClientEvent::Proposed { call } => {
                 let known = RecordedCall {
                     call: call.clone(),
@@ -262,7 +271,6 @@ impl Transcript {
             | ClientEvent::Queue { .. }
             | ClientEvent::Changed { .. }
             | ClientEvent::Learned { .. }
-            | ClientEvent::Compacted { .. }
             | ClientEvent::Notice { .. }
             | ClientEvent::AnswerRejected { .. }
             | ClientEvent::Output { .. } => {}
@@ -279,8 +287,8 @@ impl Transcript {
             }
             ClientEvent::Prompt { .. }
             | ClientEvent::Answer { .. }
-            | ClientEvent::InBackground { .. }
-            | ClientEvent::Compacted { .. } => true,
+            | ClientEvent::InBackground { .. } => true,
+            ClientEvent::Compacted(step) => !matches!(step, Compaction::SummaryAsked { .. }),
             ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }
             | ClientEvent::Asked { .. }

@@ -12,6 +12,7 @@ use crate::vendors::{KeySource, ProviderName};
 use crate::warning::ConfigWarning;
 use protocol::client::ModelFacts;
 use protocol::confinement::{Level, Limits, Network, Tier};
+use protocol::context::CompactionKind;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Audience, PermissionMode, Rule, RuleExample, RuleSet};
 use protocol::provider::{Effort, ProviderTimeouts, ReplaySpeed};
@@ -151,6 +152,8 @@ pub struct ToolsConfig {
 pub struct ContextConfig {
     /// Files that are pinned to it, relative to the project or absolute.
     pub files: Vec<String>,
+    /// How it is made smaller.
+    pub compaction: CompactionKind,
 }
 
 /// Bounds of a turn and of a session.

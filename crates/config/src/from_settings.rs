@@ -20,6 +20,7 @@ use crate::warning::ConfigWarning;
 use crate::{proxy, variables};
 use protocol::client::ModelFacts;
 use protocol::confinement::{Level, Limits, Network, Tier};
+use protocol::context::CompactionKind;
 use protocol::hosts::HostRule;
 use protocol::judgement::{PermissionMode, Rule, RuleEffect, RuleExample};
 use protocol::provider::{Auth, ProviderTimeouts, ReplaySpeed};
@@ -69,6 +70,10 @@ impl Config {
             },
             context: ContextConfig {
                 files: settings.list("context.files")?.iter().map(|it| it.text.clone()).collect(),
+                compaction: match settings.text("context.compaction")? {
+                    "cut" => CompactionKind::Cut,
+                    _ => CompactionKind::Summary,
+                },
             },
             budget: BudgetConfig {
                 rounds: narrow(settings, "budget.rounds")?,
@@ -238,7 +243,9 @@ fn permissions(
     }
     let place = |file: &String, line| SourceLine { file: file.clone(), line, column: 0 };
     let too_many = match (rules.get(RULES_CAP), examples.get(RULES_CAP)) {
-        (None, None) => return Ok(Permissions { mode, rules, examples }),
+        (None, None) => {
+            return Ok(Permissions { mode, rules, examples });
+        }
         (Some(rule), _) => ("rule", place(&rule.file, rule.line)),
         (None, Some(example)) => ("example", place(&example.rule.file, example.line)),
     };

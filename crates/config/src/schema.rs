@@ -146,6 +146,8 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("hooks.idle_after", Time(100, DAY), Nothing),
     // They are read as the model reads any file: in scope, and where no rule denies it.
     key("context.files", Files, Anything),
+    // A summary is a request more.
+    key("context.compaction", Word(&["summary", "cut"]), Tighten(LaterWord)),
     key("budget.rounds", Count(1, 100_000), Tighten(Smaller)),
     key("budget.calls", Count(1, 1_000_000), Tighten(Smaller)),
     key("budget.session_calls", Count(0, 1_000_000_000), Tighten(SmallerButZero)),

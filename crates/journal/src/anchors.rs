@@ -52,6 +52,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<ChainAnchor>) -> Result<()
             | JournalRecord::Queued { .. }
             | JournalRecord::TakenBack
             | JournalRecord::Compacted { .. }
+            | JournalRecord::Summary(_)
             | JournalRecord::Changed { .. }
             | JournalRecord::Learned { .. }
             | JournalRecord::Seen { .. }

@@ -65,6 +65,7 @@ impl JournalRecord {
             | Self::TurnEnded { .. }
             | Self::Closed
             | Self::Compacted { .. }
+            | Self::Summary(_)
             | Self::Spent { .. }
             | Self::Unknown { .. } => &[],
         }

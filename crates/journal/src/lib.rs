@@ -59,6 +59,7 @@ mod resume_state;
 mod session_dirs;
 mod spill;
 mod summary;
+mod summary_record;
 mod task;
 mod values;
 
@@ -93,6 +94,7 @@ pub use record::{FORMAT, ForkParent, JournalEntry, JournalRecord, SessionHeader}
 pub use resume_state::{LastTurn, ResumeState, past_of};
 pub use session_dirs::{sessions, was_begun};
 pub use summary::{SessionSummary, glance};
+pub use summary_record::SummaryRecord;
 pub use task::{TaskHeader, TaskLimits, TaskRights, TaskWorktree};
 pub use values::{
     BasisRecord, BlockRecord, CallProgress, ChainHead, DeathsRecord, ExpandedRecord, FailureRecord,

@@ -83,6 +83,7 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> V
             | JournalRecord::Queued { .. }
             | JournalRecord::TakenBack
             | JournalRecord::Compacted { .. }
+            | JournalRecord::Summary(_)
             | JournalRecord::Changed { .. }
             | JournalRecord::Learned { .. }
             | JournalRecord::Seen { .. }

@@ -1,6 +1,7 @@
 //! The kinds of record in a session's journal, and which of them must be synced before the session
 //! continues.
 
+use crate::summary_record::SummaryRecord;
 use crate::{
     BasisRecord, BlockRecord, CallProgress, ChainHead, ExpandedRecord, FileVersionRecord,
     ImageRecord, OutcomeRecord, RuleRecord, StoredPath, TaskHeader, ToolKindRecord, TurnEndRecord,
@@ -289,7 +290,14 @@ pub enum JournalRecord {
         dropped: u32,
         /// Most characters of each result that is still sent.
         result_chars: u32,
+        /// Long results of so many of the first messages are cut to their beginning. A build that
+        /// does not know this field sends them whole.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        old: u32,
     },
+    /// A step of replacing the oldest messages by a summary. A build that does not know this kind
+    /// sends the messages, which is valid but may exceed the context.
+    Summary(SummaryRecord),
     /// A kind newer than this build: it stays in the file, and readers skip it.
     #[serde(skip)]
     Unknown {
@@ -302,7 +310,7 @@ pub enum JournalRecord {
 
 impl JournalRecord {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 22] = [
+    pub(crate) const KINDS: [&str; 23] = [
         "SESSION",
         "PROMPT",
         "QUEUED",
@@ -325,6 +333,7 @@ impl JournalRecord {
         "TURN_ENDED",
         "CLOSED",
         "COMPACTED",
+        "SUMMARY",
     ];
 
     /// True if this record must be durable before any action that depends on it.
@@ -349,6 +358,8 @@ impl JournalRecord {
             | Self::Tampered { .. }
             | Self::TurnEnded { .. }
             | Self::Closed
+            // Its request costs money, and its text may be a person's.
+            | Self::Summary(_)
             // An unknown kind gets the safe answer.
             | Self::Unknown { .. } => true,
             Self::Approved { tool_kind, .. } | Self::Start { tool_kind, .. } => {
@@ -385,6 +396,11 @@ impl JournalRecord {
         fields.insert("kind".to_owned(), Value::String(kind));
         serde_json::from_value(Value::Object(fields))
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// True for records of a call, from its proposal to its end.

@@ -72,6 +72,9 @@ pub enum Outcome {
 /// How a line about a refusal of the cage begins in a result's text.
 pub const REFUSED_LINE: &str = "[the sandbox refused ";
 
+/// The summary of the result that the model gets for a call that goes on in the background.
+pub const IN_BACKGROUND: &str = "runs in the background";
+
 /// The result of a call, for the model, the screen and the record.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ToolResult {

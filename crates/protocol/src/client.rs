@@ -6,7 +6,7 @@
 use crate::call::{Call, ToolResult};
 use crate::confinement::{Enforced, Network};
 use crate::content::{ContentBlock, Usage};
-use crate::context::ContextReport;
+use crate::context::{Compaction, ContextReport};
 use crate::hosts::HostRule;
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
@@ -292,11 +292,9 @@ pub enum ClientEvent {
         /// How.
         end: TurnEnd,
     },
-    /// The beginning of the conversation is no longer sent to the model. The journal keeps it.
-    Compacted {
-        /// Number of messages that are no longer sent.
-        dropped: u32,
-    },
+    /// The conversation that the model gets was made smaller, or is about to be. The journal keeps
+    /// all of it.
+    Compacted(Compaction),
     /// Prompts that wait for the running turn to end. Not recorded; replaces the previous list.
     Queue {
         /// In their order.

@@ -1,6 +1,7 @@
-//! What fills a model's context, as the conversation reports it to a person. For the wires of
-//! [`crate::session`] and [`crate::client`].
+//! What fills a model's context, and how it is made smaller. For the wires of [`crate::session`] and
+//! [`crate::client`].
 
+use crate::content::Usage;
 use crate::{Decode, Encode};
 
 /// The parts of the next request, and the room that they leave.
@@ -19,6 +20,17 @@ pub struct ContextReport {
     pub estimated: u64,
     /// Most tokens of one answer, which need their room too.
     pub answer: u64,
+    /// The summary that replaces messages, if the model has written one.
+    pub summary: Option<NumberedSummary>,
+}
+
+/// A summary of messages that are no longer sent.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct NumberedSummary {
+    /// Counted from 1 over the session; each edit has a number of its own.
+    pub number: u32,
+    /// The whole text.
+    pub text: String,
 }
 
 impl ContextReport {
@@ -88,4 +100,88 @@ impl ContextKind {
             Self::Images => "images",
         }
     }
+}
+
+/// Settings of a conversation about the size of its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct ContextSettings {
+    /// Most characters of one result that the model is sent.
+    pub max_result_chars: u32,
+    /// How the conversation is made smaller.
+    pub compaction: CompactionKind,
+}
+
+/// How a conversation is made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum CompactionKind {
+    /// The model writes a summary of the oldest messages, which replaces them.
+    Summary,
+    /// The oldest messages are left out.
+    Cut,
+}
+
+impl CompactionKind {
+    /// Each with its name in the configuration.
+    pub const NAMES: [(&'static str, Self); 2] = [("summary", Self::Summary), ("cut", Self::Cut)];
+}
+
+/// Why a conversation is made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum CompactionCause {
+    /// A person asked for it.
+    Person,
+    /// The context is nearly full.
+    Full,
+}
+
+/// A step of making a conversation smaller. The journal keeps each.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Compaction {
+    /// The oldest messages are no longer sent, or results are cut.
+    Cut {
+        /// Number of messages that are no longer sent.
+        dropped: u32,
+        /// Most characters of each result that is still sent.
+        result_chars: u32,
+        /// Long results of so many of the first messages are cut to their beginning.
+        old: u32,
+    },
+    /// The model is asked for a summary.
+    SummaryAsked {
+        /// Number of messages that it will replace.
+        dropped: u32,
+        /// Bytes of earlier prompts that stay word for word.
+        prompt_bytes: u32,
+        /// The person's words about its focus; may be empty.
+        focus: String,
+        /// Why.
+        cause: CompactionCause,
+    },
+    /// It came: it replaces the messages.
+    Summarized {
+        /// The request's number.
+        round: u32,
+        /// The whole text.
+        text: String,
+        /// Tokens.
+        usage: Usage,
+        /// What it cost, in millionths of a US dollar, where that is known.
+        cost: Option<u64>,
+    },
+    /// It did not come.
+    SummaryFailed {
+        /// The request's number.
+        round: u32,
+        /// Why, in plain words.
+        reason: String,
+        /// Tokens.
+        usage: Usage,
+        /// What it cost, as in `Summarized`.
+        cost: Option<u64>,
+    },
+    /// A person replaced the text of the newest summary.
+    SummaryEdited {
+        /// The whole text.
+        text: String,
+    },
 }

@@ -5,7 +5,7 @@
 
 use crate::call::{Call, ReadStamp, ToolResult};
 use crate::content::{ContentBlock, ModelRequest, ToolSpec, Usage};
-use crate::context::ContextReport;
+use crate::context::{Compaction, ContextReport, ContextSettings, NumberedSummary};
 use crate::hook::{HookEvent, HookOccasion, HookRefusal, SessionHooks};
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{EXIT_PLAN, PermissionMode, Rule};
@@ -72,8 +72,8 @@ pub struct SessionSetup {
     pub max_tokens: u32,
     /// Most calls at once.
     pub parallel: u32,
-    /// Most characters of one result that the model is sent.
-    pub max_result_chars: u32,
+    /// The size of its requests.
+    pub context: ContextSettings,
     /// Context size and prices of the model, where they are known.
     pub facts: ModelFacts,
     /// Files that a person pinned, as `read` is given them.
@@ -193,13 +193,8 @@ pub enum SessionEvent {
         /// How.
         end: TurnEnd,
     },
-    /// The beginning of the conversation is no longer sent to the model.
-    Compacted {
-        /// Number of messages that are no longer sent.
-        dropped: u32,
-        /// Most characters of each result that is still sent.
-        result_chars: u32,
-    },
+    /// The conversation that the model gets was made smaller, or is about to be.
+    Compacted(Compaction),
 }
 
 /// The text that a slash command or a skill stands for, as its file was when the prompt was sent.
@@ -383,7 +378,13 @@ pub enum ToSession {
     Describe,
     /// A person wants room in the model's context; it holds from the next request on. Answered by a
     /// `Commit` of `Compacted`, or by `NotCompacted`.
-    Compact,
+    Compact {
+        /// Their words about the focus of the summary; may be empty.
+        focus: String,
+    },
+    /// A person replaces the text of the newest summary. Answered by a `Commit` of
+    /// `Compaction::SummaryEdited`, or by `NotCompacted`.
+    EditSummary(NumberedSummary),
     /// New system prompt, for later requests.
     System {
         /// The whole text.
@@ -469,8 +470,11 @@ pub enum FromSession {
         /// A hook blocked the step.
         refusal: Option<HookRefusal>,
     },
-    /// A person wanted room, and there is nothing to leave out.
-    NotCompacted,
+    /// A person wanted room, or an edit, and does not get it.
+    NotCompacted {
+        /// In plain words.
+        why: String,
+    },
     /// The answer to `Describe`.
     Context(ContextReport),
     /// Drop the open request.

@@ -3,6 +3,7 @@
 
 use crate::confinement::{FilePath, Network};
 use crate::content::Usage;
+use crate::context::NumberedSummary;
 use crate::hosts::HostRule;
 use crate::ids::SessionId;
 use crate::judgement::PermissionMode;
@@ -193,12 +194,18 @@ pub enum SessionQuery {
     Context,
 }
 
-/// A person's wish for a session that gives no value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+/// A person's wish for a session.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum SessionWish {
-    /// Stop sending the oldest messages to the model from the next request on. Every client receives
-    /// `Compacted`, or a `Notice` that says why not.
-    Compact,
+    /// Make the conversation that the model gets smaller from the next request on. Every client
+    /// receives `Compacted`, or a `Notice` that says why not.
+    Compact {
+        /// Words about the focus of the summary; may be empty.
+        focus: String,
+    },
+    /// Replace the text of the newest summary. Every client receives `Compacted`, or a `Notice` that
+    /// says why not.
+    EditSummary(NumberedSummary),
     /// Let the commands that run now go on in the background. Every client receives `InBackground`
     /// for each.
     Background,

@@ -1,15 +1,19 @@
 //! Calls that the conversation answers itself, from its own state: checklists, approved plans, and
-//! searching its messages. They are named, budgeted, judged and recorded like all others. Their effects apply
+//! searching its messages and the tools. They are named, budgeted, judged and recorded like all others. Their effects apply
 //! once their result is durable, so that a replayed conversation has the same state. Pure.
 
 use crate::checklist::{ChecklistView, Checklists, Refusal};
+use crate::deferred_tools::{self, TOOL_SEARCH};
 use crate::plan;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::content::ContentBlock;
 use protocol::judgement::EXIT_PLAN;
-use protocol::session::SessionEvent;
+use protocol::session::{OfferedTool, SessionEvent};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
+/// The tool that searches earlier messages, and shows results that were cut.
+pub(crate) const HISTORY_SEARCH: &str = "history_search";
 /// Messages that a search gives where it does not say.
 const FOUND: usize = 10;
 /// Most messages of a search.
@@ -32,6 +36,10 @@ pub(crate) struct BuiltinTools {
     said: Vec<(Speaker, String)>,
     /// Calls of ours that wait for their result.
     open: Vec<Call>,
+    /// Tools that a search found or a call named, in that order.
+    loaded: Vec<String>,
+    /// Results that were cut to make room, by the numbers of their calls.
+    cut: BTreeMap<u32, String>,
 }
 
 /// One of the tools.
@@ -41,13 +49,15 @@ enum BuiltinTool {
     Update,
     Search,
     Plan,
+    Tools,
 }
 
 fn tool(name: &str) -> Option<BuiltinTool> {
     match name {
         "checklist_create" => Some(BuiltinTool::Create),
         "checklist_update" => Some(BuiltinTool::Update),
-        "history_search" => Some(BuiltinTool::Search),
+        TOOL_SEARCH => Some(BuiltinTool::Tools),
+        HISTORY_SEARCH => Some(BuiltinTool::Search),
         EXIT_PLAN => Some(BuiltinTool::Plan),
         _ => None,
     }
@@ -69,20 +79,35 @@ impl BuiltinTools {
                     self.said.push((Speaker::Model, words.join("\n")));
                 }
             }
-            SessionEvent::Called { call } if is_own(&call.tool) => self.open.push(call.clone()),
+            SessionEvent::Called { call } => {
+                // A tool that is called without a search is offered from then on.
+                if !call.use_id.is_empty() {
+                    self.load([call.tool.clone()]);
+                }
+                if is_own(&call.tool) {
+                    self.open.push(call.clone());
+                }
+            }
             SessionEvent::Result { call, result, .. } => {
                 let Some(at) = self.open.iter().position(|open| open.id == *call) else { return };
                 let call = self.open.remove(at);
                 if !result.is_error {
+                    if call.tool == TOOL_SEARCH {
+                        self.load(deferred_tools::found_in(&result.text));
+                    }
                     // The result was computed before; here it takes effect.
                     let _ = change(&mut self.checklists, &call);
                 }
             }
-            SessionEvent::Called { .. }
-            | SessionEvent::TurnEnded { .. }
+            SessionEvent::TurnEnded { .. }
             | SessionEvent::BackgroundEnded { .. }
             | SessionEvent::Compacted { .. } => {}
         }
+    }
+
+    /// A result was cut to make room.
+    pub(crate) fn keep_result(&mut self, call: u32, text: String) {
+        self.cut.entry(call).or_insert(text);
     }
 
     /// The newest prompt was refused: a search must not find it.
@@ -94,10 +119,16 @@ impl BuiltinTools {
     }
 
     /// The result of a call, if it is for one of these tools. Changes no state yet.
-    pub(crate) fn answer(&self, call: &Call) -> Option<ToolResult> {
+    pub(crate) fn answer(&self, call: &Call, tools: &[OfferedTool]) -> Option<ToolResult> {
         let found = match tool(&call.tool)? {
             BuiltinTool::Plan => return Some(plan::approved()),
             BuiltinTool::Search => self.search(&object(call)),
+            BuiltinTool::Tools => {
+                let input = object(call);
+                let query = input.get("query").and_then(Value::as_str).unwrap_or_default();
+                let (text, summary) = deferred_tools::search(query, tools);
+                Ok(ChecklistView { text, summary })
+            }
             BuiltinTool::Create | BuiltinTool::Update => {
                 change(&mut self.checklists.clone(), call).unwrap_or_else(|| Ok(nothing()))
             }
@@ -105,15 +136,43 @@ impl BuiltinTools {
         Some(result(&call.tool, found))
     }
 
+    /// The tools that were loaded.
+    pub(crate) fn loaded(&self) -> &[String] {
+        &self.loaded
+    }
+
+    fn load(&mut self, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            if !self.loaded.contains(&name) {
+                self.loaded.push(name);
+            }
+        }
+    }
+
     /// Open checklists, which a compacted conversation must keep.
     pub(crate) fn open_checklists(&self) -> Option<String> {
         self.checklists.open()
     }
 
+    fn cut_result(&self, call: u64) -> Result<ChecklistView, Refusal> {
+        let kept = u32::try_from(call).ok().and_then(|call| self.cut.get(&call));
+        let Some(text) = kept else {
+            let hint = "A result that was left out names its call.".to_owned();
+            return Err(("not_found", format!("no result of call {call} was left out"), hint));
+        };
+        Ok(ChecklistView { text: text.clone(), summary: format!("the result of call {call}") })
+    }
+
     fn search(&self, input: &Map<String, Value>) -> Result<ChecklistView, Refusal> {
+        if let Some(call) = input.get("call").and_then(Value::as_u64) {
+            return self.cut_result(call);
+        }
         let keyword = input.get("keyword").and_then(Value::as_str).unwrap_or_default().trim();
         if keyword.is_empty() {
-            let hint = "Give the words to search for.".to_owned();
+            let hint =
+                "Give keyword, the words to search for, or call, the number of a call whose \
+                        result was left out."
+                    .to_owned();
             return Err(("invalid_arguments", "keyword is empty".to_owned(), hint));
         }
         let wanted = keyword.to_lowercase();
@@ -151,7 +210,7 @@ fn change(checklists: &mut Checklists, call: &Call) -> Option<Result<ChecklistVi
     match tool(&call.tool)? {
         BuiltinTool::Create => Some(checklists.create(&object(call))),
         BuiltinTool::Update => Some(checklists.update(&object(call))),
-        BuiltinTool::Search | BuiltinTool::Plan => None,
+        BuiltinTool::Search | BuiltinTool::Plan | BuiltinTool::Tools => None,
     }
 }
 

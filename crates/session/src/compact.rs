@@ -20,6 +20,16 @@ const RESULT_CHARS: usize = 400;
 /// How the head begins, by which a later one knows it.
 const LEFT_OUT: &str = "[The beginning of this conversation is left out to make room, tool calls and \
                         their results with it. Look at files again where you need what was in them.]";
+/// Text before the list of shortened prompts.
+const ASKED: &str = "What was asked there, oldest first:";
+/// Text before a summary that the model wrote.
+const SUMMARY: &str = "Your summary of it:";
+/// Text before commands in the background.
+const BACKGROUND: &str = "Commands that run in the background now:";
+/// Text at the end of the head where prompts follow it word for word, and behind them.
+const PROMPTS_BEGIN: &str = "[Earlier prompts of the user follow word for word, oldest first. The \
+                             summary says which of them are done.]";
+const PROMPTS_END: &str = "[The earlier prompts end here.]";
 /// Text before the model's last words.
 const LAST_WORDS: &str = "Your last words there:";
 /// Text before the checklists with unfinished steps.
@@ -27,11 +37,13 @@ const CHECKLISTS: &str = "Your checklists that are not done, as they are now:";
 
 /// The removal: this many messages from the front, and the excess length of each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Compaction {
+pub(crate) struct CutPlan {
     /// Messages.
     pub dropped: usize,
     /// Most characters of one result.
     pub result_chars: usize,
+    /// Long results of so many of the first messages are cut to their beginning.
+    pub old: usize,
 }
 
 /// Bytes of a message as it is sent, roughly.
@@ -58,7 +70,7 @@ pub(crate) fn image_size(image: &ImageRef) -> usize {
 }
 
 /// How to bring the messages down to about `keep` bytes; none where nothing would be gained.
-pub(crate) fn plan(messages: &[Message], keep: usize, result_chars: usize) -> Option<Compaction> {
+pub(crate) fn plan(messages: &[Message], keep: usize, result_chars: usize) -> Option<CutPlan> {
     let borders = (0..messages.len()).filter(|at| !has_results(&messages[*at]));
     let mut dropped = 0;
     for border in borders {
@@ -75,7 +87,7 @@ pub(crate) fn plan(messages: &[Message], keep: usize, result_chars: usize) -> Op
     }
     let shortens = |block: &ContentBlock| matches!(block, ContentBlock::ToolResult { text, .. } if text.chars().count() > 2 * result_chars);
     let gains = dropped > 0 || kept.iter().flat_map(|message| &message.blocks).any(shortens);
-    gains.then_some(Compaction { dropped, result_chars })
+    gains.then_some(CutPlan { dropped, result_chars, old: 0 })
 }
 
 /// The parts of the removed messages that the summary keeps.
@@ -83,8 +95,24 @@ pub(crate) fn plan(messages: &[Message], keep: usize, result_chars: usize) -> Op
 pub(crate) struct KeptPrompts {
     /// The running turn's prompt, word for word, where the cut takes it away.
     pub asked: Option<ContentBlock>,
+    /// What stays of the other prompts.
+    pub prompts: Kept,
+    /// The model's summary.
+    pub summary: Option<String>,
     /// Checklists that are open.
     pub checklists: Option<String>,
+    /// Commands that run in the background, a line each.
+    pub background: Vec<String>,
+}
+
+/// What stays of earlier prompts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The beginning of each of the newest.
+    #[default]
+    Shortened,
+    /// All of them, up to so many bytes together; the beginning of each older one.
+    WordForWord(usize),
 }
 
 /// Where an index moved that pointed into the messages.
@@ -98,27 +126,33 @@ pub(crate) enum MovedIndex {
         blocks: usize,
     },
     /// Its message is left out.
-    Gone,
+    Gone {
+        /// Blocks of the head before the running turn's prompt.
+        head: usize,
+    },
 }
 
 /// Removes these parts. Returns the new positions of messages.
 pub(crate) fn apply(
     messages: &mut Vec<Message>,
-    compaction: Compaction,
+    plan: CutPlan,
     kept: KeptPrompts,
 ) -> impl Fn(usize) -> MovedIndex + use<> {
     for block in messages.iter_mut().flat_map(|message| &mut message.blocks) {
         if let ContentBlock::ToolResult { text, .. } = block {
-            *text = cut(std::mem::take(text), compaction.result_chars);
+            *text = cut(std::mem::take(text), plan.result_chars);
         }
     }
-    let dropped = border(messages, compaction.dropped);
+    let dropped = border(messages, plan.dropped);
     let mut joined = 0;
     let mut before = 0;
+    let mut blocks = 0;
     if dropped > 0 {
         let gone: Vec<Message> = messages.drain(..dropped).collect();
-        let mut head = vec![ContentBlock::Text { text: head(&gone, kept.checklists) }];
-        head.extend(kept.asked);
+        let asked = kept.asked.clone();
+        let mut head = head(&gone, kept);
+        blocks = head.len();
+        head.extend(asked);
         match messages.first_mut() {
             Some(first) if first.role == MessageRole::User => {
                 joined = head.len();
@@ -131,7 +165,7 @@ pub(crate) fn apply(
         }
     }
     move |at| match at.checked_sub(dropped) {
-        None => MovedIndex::Gone,
+        None => MovedIndex::Gone { head: blocks },
         Some(0) => MovedIndex::To { message: before, blocks: joined },
         Some(rest) => MovedIndex::To { message: rest + before, blocks: 0 },
     }
@@ -151,48 +185,113 @@ fn is_result(block: &ContentBlock) -> bool {
     matches!(block, ContentBlock::ToolResult { .. })
 }
 
-/// The text in place of the removed messages.
-fn head(gone: &[Message], checklists: Option<String>) -> String {
-    let texts = |role: MessageRole| {
-        let said = gone.iter().filter(move |message| message.role == role);
-        said.flat_map(|message| &message.blocks).filter_map(|block| match block {
-            ContentBlock::Text { text } => Some(text.as_str()),
-            ContentBlock::Thinking { .. }
-            | ContentBlock::Image { .. }
-            | ContentBlock::ToolUse { .. }
-            | ContentBlock::ToolResult { .. } => None,
-        })
-    };
-    let mut prompts: Vec<String> = Vec::new();
-    for text in texts(MessageRole::User) {
-        match text.strip_prefix(LEFT_OUT) {
-            // An earlier summary: its content goes into the new one.
-            Some(told) => {
-                let ends =
-                    |line: &&str| line.starts_with(LAST_WORDS) || line.starts_with(CHECKLISTS);
-                let lines = told.lines().take_while(|line| !ends(line));
-                prompts.extend(lines.filter_map(|line| line.strip_prefix("- ")).map(str::to_owned));
-            }
-            None => prompts.push(short(&one_line(text), PROMPT_CHARS)),
-        }
-    }
-    prompts.dedup();
+/// The blocks in place of the removed messages.
+fn head(gone: &[Message], kept: KeptPrompts) -> Vec<ContentBlock> {
+    let prompts = prompts(gone, kept.asked.as_ref());
     let mut head = LEFT_OUT.to_owned();
-    if !prompts.is_empty() {
-        head.push_str("\n\nWhat was asked there, oldest first:");
+    let mut blocks = Vec::new();
+    match kept.prompts {
+        Kept::Shortened => {
+            let newest = &prompts[prompts.len().saturating_sub(PROMPTS)..];
+            if !newest.is_empty() {
+                head.push_str(&format!("\n\n{ASKED}"));
+            }
+            for prompt in newest {
+                head.push_str("\n- ");
+                head.push_str(&short(&one_line(prompt), PROMPT_CHARS));
+            }
+        }
+        Kept::WordForWord(bytes) => blocks = word_for_word(prompts, bytes),
     }
-    for prompt in &prompts[prompts.len().saturating_sub(PROMPTS)..] {
-        head.push_str("\n- ");
-        head.push_str(prompt);
+    if let Some(summary) = kept.summary {
+        head.push_str(&format!("\n\n{SUMMARY}\n{summary}"));
     }
-    if let Some(last) = texts(MessageRole::Assistant).next_back() {
+    if kept.prompts == Kept::Shortened
+        && let Some(last) = texts(gone, MessageRole::Assistant).next_back()
+    {
         head.push_str(&format!("\n\n{LAST_WORDS}\n"));
         head.push_str(&short(last, WORDS_CHARS));
     }
-    if let Some(checklists) = checklists {
+    if let Some(checklists) = kept.checklists {
         head.push_str(&format!("\n\n{CHECKLISTS}\n{checklists}"));
     }
-    head
+    if !kept.background.is_empty() {
+        head.push_str(&format!("\n\n{BACKGROUND}\n{}", kept.background.join("\n")));
+    }
+    if !blocks.is_empty() {
+        head.push_str(&format!("\n\n{PROMPTS_BEGIN}"));
+        blocks.push(ContentBlock::Text { text: PROMPTS_END.to_owned() });
+    }
+    blocks.insert(0, ContentBlock::Text { text: head });
+    blocks
+}
+
+/// The texts that a role said.
+fn texts(messages: &[Message], role: MessageRole) -> impl DoubleEndedIterator<Item = &str> {
+    let said = messages.iter().filter(move |message| message.role == role);
+    said.flat_map(|message| &message.blocks).filter_map(|block| match block {
+        ContentBlock::Text { text } => Some(text.as_str()),
+        ContentBlock::Thinking { .. }
+        | ContentBlock::Image { .. }
+        | ContentBlock::ToolUse { .. }
+        | ContentBlock::ToolResult { .. } => None,
+    })
+}
+
+/// The prompts of these messages but for the running turn's, oldest first.
+fn prompts(gone: &[Message], asked: Option<&ContentBlock>) -> Vec<String> {
+    let mut prompts: Vec<String> = Vec::new();
+    for text in texts(gone, MessageRole::User) {
+        match text.strip_prefix(LEFT_OUT) {
+            // An earlier head: its shortened prompts go into the new one.
+            Some(told) => {
+                let ends = |line: &&str| {
+                    [SUMMARY, LAST_WORDS, CHECKLISTS, BACKGROUND, PROMPTS_BEGIN]
+                        .iter()
+                        .any(|mark| line.starts_with(mark))
+                };
+                let lines = told.lines().take_while(|line| !ends(line));
+                prompts.extend(lines.filter_map(|line| line.strip_prefix("- ")).map(str::to_owned));
+            }
+            None if text == PROMPTS_END => {}
+            None => prompts.push(text.to_owned()),
+        }
+    }
+    prompts.dedup();
+    if let Some(ContentBlock::Text { text }) = asked
+        && let Some(at) = prompts.iter().rposition(|prompt| prompt == text)
+    {
+        prompts.remove(at);
+    }
+    prompts
+}
+
+/// The prompts as blocks: the newest whole, within these bytes, the older ones shortened.
+fn word_for_word(prompts: Vec<String>, bytes: usize) -> Vec<ContentBlock> {
+    let mut left = bytes;
+    let mut blocks: Vec<ContentBlock> = Vec::new();
+    for prompt in prompts.into_iter().rev() {
+        let fits = left.checked_sub(prompt.len());
+        left = fits.unwrap_or(0);
+        let text = match fits {
+            Some(_) => prompt,
+            None => short(&prompt, PROMPT_CHARS),
+        };
+        blocks.push(ContentBlock::Text { text });
+    }
+    blocks.reverse();
+    blocks
+}
+
+/// Replaces the text of the summary in the head.
+pub(crate) fn edit_summary(messages: &mut [Message], before: &str, after: &str) {
+    let first = messages.first_mut().and_then(|message| message.blocks.first_mut());
+    let Some(ContentBlock::Text { text }) = first else { return };
+    let mark = format!("\n\n{SUMMARY}\n");
+    let Some((beginning, rest)) = text.split_once(&mark) else { return };
+    if let Some(rest) = rest.strip_prefix(before) {
+        *text = format!("{beginning}{mark}{after}{rest}");
+    }
 }
 
 /// True for the text in place of removed messages.

@@ -51,6 +51,7 @@ pub(crate) fn report(
         counted,
         estimated: wide(request.tokens).saturating_sub(counted.unwrap_or(0)),
         answer: answer.into(),
+        summary: None,
     }
 }
 

@@ -11,16 +11,17 @@ mod room;
 use crate::background;
 use crate::budget::TurnBudget;
 use crate::builtin_tools::BuiltinTools;
-use crate::compact::{Compaction, block_size, size};
+use crate::compact::{block_size, size};
 use crate::limits::HistoryLimits;
 use crate::pending_prompt::PendingPrompt;
 use crate::synthetic_results;
 use crate::truncate::cut;
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, IN_BACKGROUND, ToolResult};
 use protocol::content::{ContentBlock, Message, MessageRole};
 use protocol::ids::CallId;
-use protocol::session::{SessionEvent, TurnEnd};
-use std::collections::HashSet;
+use protocol::session::{OfferedTool, SessionEvent, TurnEnd};
+use room::SummaryState;
+use std::collections::{BTreeMap, HashMap};
 
 /// A call of the newest answer that waits for its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +50,8 @@ pub(crate) struct History {
     limits: HistoryLimits,
     messages: Vec<Message>,
     open: Vec<OpenUse>,
-    use_ids: HashSet<String>,
+    /// The calls of all answers by the vendor's id, each with its number once it has one, else 0.
+    use_ids: HashMap<String, u32>,
     turn: Option<TurnMark>,
     budget: TurnBudget,
     last_round: u32,
@@ -63,6 +65,9 @@ pub(crate) struct History {
     news: Vec<String>,
     /// The prompt of the running turn, while commands of its text run.
     pending: Option<PendingPrompt>,
+    /// Calls that run in the background, a line each.
+    background: BTreeMap<u32, String>,
+    summary: SummaryState,
 }
 
 impl History {
@@ -71,7 +76,7 @@ impl History {
             limits,
             messages: Vec::new(),
             open: Vec::new(),
-            use_ids: HashSet::new(),
+            use_ids: HashMap::new(),
             turn: None,
             budget: TurnBudget::new(limits.most),
             last_round: 0,
@@ -81,6 +86,8 @@ impl History {
             own: BuiltinTools::default(),
             news: Vec::new(),
             pending: None,
+            background: BTreeMap::new(),
+            summary: SummaryState::default(),
         }
     }
 
@@ -100,13 +107,7 @@ impl History {
                 self.answer(*round, blocks);
                 self.count(*usage);
             }
-            SessionEvent::Compacted { dropped, result_chars } => {
-                let wide = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-                self.compact(Compaction {
-                    dropped: wide(*dropped),
-                    result_chars: wide(*result_chars),
-                });
-            }
+            SessionEvent::Compacted(step) => self.compact(step),
             SessionEvent::Called { call } => {
                 self.last_call = self.last_call.max(call.id.number);
                 if let Some(pending) = &mut self.pending {
@@ -117,6 +118,9 @@ impl History {
                     return;
                 }
                 self.budget.called();
+                if let Some(number) = self.use_ids.get_mut(&call.use_id) {
+                    *number = call.id.number;
+                }
                 let open = self.open.iter_mut().find(|o| o.use_id == call.use_id);
                 if let Some(open) = open
                     && open.call.is_none()
@@ -141,6 +145,10 @@ impl History {
                     } else {
                         cut(result.text.clone(), most)
                     };
+                    if result.summary == IN_BACKGROUND {
+                        let command = format!("call {}: {} {}", call.number, open.name, open.input);
+                        self.background.insert(call.number, command);
+                    }
                     let id = open.use_id.clone();
                     let (is_error, images) = (result.is_error, result.images.clone());
                     open.result = Some(ContentBlock::ToolResult { id, text, is_error, images });
@@ -148,6 +156,7 @@ impl History {
                 self.close_if_answered();
             }
             SessionEvent::BackgroundEnded { call, tool, result } => {
+                self.background.remove(&call.number);
                 self.news.push(background::ended(call, tool, result));
             }
             SessionEvent::TurnEnded { end } => self.turn_ended(end),
@@ -160,8 +169,13 @@ impl History {
     }
 
     /// The result of a call that the conversation answers itself.
-    pub fn own_answer(&self, call: &Call) -> Option<ToolResult> {
-        self.own.answer(call)
+    pub fn own_answer(&self, call: &Call, tools: &[OfferedTool]) -> Option<ToolResult> {
+        self.own.answer(call, tools)
+    }
+
+    /// The tools that the model has loaded, in that order.
+    pub fn loaded_tools(&self) -> &[String] {
+        self.own.loaded()
     }
 
     /// The messages of the next request.
@@ -201,7 +215,7 @@ impl History {
     /// It joins those `taken` in the same answer.
     pub fn new_id(&self, id: String, taken: &mut Vec<String>) -> String {
         let free =
-            |id: &String| !id.is_empty() && !self.use_ids.contains(id) && !taken.contains(id);
+            |id: &String| !id.is_empty() && !self.use_ids.contains_key(id) && !taken.contains(id);
         let new = if free(&id) {
             id
         } else {
@@ -259,7 +273,8 @@ impl History {
                 }
                 ContentBlock::Thinking { .. } => sent.push(block.clone()),
                 ContentBlock::ToolUse { id, name, input } => {
-                    if !id.is_empty() && self.use_ids.insert(id.clone()) {
+                    if !id.is_empty() && !self.use_ids.contains_key(id) {
+                        self.use_ids.insert(id.clone(), 0);
                         sent.push(block.clone());
                         self.open.push(OpenUse {
                             use_id: id.clone(),
@@ -385,6 +400,7 @@ impl History {
             | TurnEnd::ProcessDied(_) => {}
         }
         self.turn = None;
+        self.summary.turn_ended();
     }
 
     /// The prompt of the turn that ends was refused, or not judged: the model never gets it.

@@ -3,7 +3,8 @@
 //! [`Session::step`] takes one message of the supervisor and returns the messages that follow from
 //! it. The files: `answer` joins a stream to blocks, `stream` handles the model's answer and `calls` its calls, `history` holds the messages for the model,
 //! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
-//! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` makes room in the model's context, which `room` watches and `context_report` describes, `pinned` shows pinned
+//! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` and `old_results` make room in the model's
+//! context, which `room` watches and `context_report` describes, `summary` has the model write a summary, `deferred_tools` offers tools when they are searched, `pinned` shows pinned
 //! files and `refresh` has them read, `plan` ends a turn with a plan, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
 //! configured commands after edits and `event_hooks` at events (`aside_hooks` beside the calls), whose answers `hook_answer` reads,
 //! `background` reports commands that went on, `images` decides which images a request shows,
@@ -24,18 +25,21 @@ mod calls;
 mod checklist;
 mod compact;
 mod context_report;
+mod deferred_tools;
 mod event_hooks;
 mod history;
 mod hook_answer;
 mod hooks;
 mod images;
 mod limits;
+mod old_results;
 mod pending_prompt;
 mod pinned;
 mod plan;
 mod refresh;
 mod room;
 mod stream;
+mod summary;
 mod synthetic_results;
 mod tool_lookup;
 mod truncate;
@@ -50,14 +54,17 @@ use hooks::RoundEdits;
 use limits::limits;
 use pinned::PinnedFiles;
 use plan::ShownPlans;
-use protocol::content::{ContentBlock, MessageRole, ModelRequest, ToolChoice};
+use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest, ToolChoice};
+use protocol::context::CompactionCause;
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::log::{LogLevel, LogLine};
 use protocol::session::{
     ExpandedPrompt, FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd,
 };
+use room::RoomMade;
 use std::collections::{HashMap, VecDeque};
+use summary::AfterSummary;
 use synthetic_results::NotRun;
 pub use tool_lookup::{CallError, ReadCall, Reader};
 use undo::{UndoRequest, UndoableChanges, Undoing};
@@ -110,6 +117,8 @@ enum SessionPhase {
     Reading { batch: Batch, stopping: bool },
     /// The ends of calls that take changes back.
     Undoing(Undoing),
+    /// The rest of a summary.
+    Summarizing { answer: PartialAnswer, then: AfterSummary },
 }
 
 /// Facts about the running turn that its next decision needs.
@@ -121,6 +130,10 @@ struct TurnFacts {
     made_room: bool,
     /// The model was asked for text only: the turn has used up its calls.
     last_words: bool,
+    /// The model was asked for a summary since its newest answer.
+    summarized: bool,
+    /// A person wants a summary, with this focus, before the next request.
+    wanted_summary: Option<String>,
 }
 
 impl Session {
@@ -161,7 +174,10 @@ impl Session {
                 | SessionPhase::Calling { .. }
                 | SessionPhase::Checking
                 | SessionPhase::Reading { .. }
-                | SessionPhase::Undoing(_) => out.warn("a Replay after ReplayDone was ignored"),
+                | SessionPhase::Undoing(_)
+                | SessionPhase::Summarizing { .. } => {
+                    out.warn("a Replay after ReplayDone was ignored")
+                }
             },
             ToSession::ReplayDone { then } => self.replay_done(then, &mut out),
             ToSession::Prompt { text, expanded } => {
@@ -198,7 +214,8 @@ impl Session {
                 self.cancel_asides(&mut out);
                 self.interrupt(&mut out);
             }
-            ToSession::Compact => self.compact(&mut out),
+            ToSession::Compact { focus } => self.compact(focus, &mut out),
+            ToSession::EditSummary(edit) => self.edit_summary(edit, &mut out),
             ToSession::Describe => out.words.push(FromSession::Context(self.context_report())),
             ToSession::Ping(number) => out.words.push(FromSession::Pong(number)),
         }
@@ -215,7 +232,10 @@ impl Session {
             | SessionPhase::Calling { .. }
             | SessionPhase::Checking
             | SessionPhase::Reading { .. }
-            | SessionPhase::Undoing(_) => return out.warn("a second ReplayDone was ignored"),
+            | SessionPhase::Undoing(_)
+            | SessionPhase::Summarizing { .. } => {
+                return out.warn("a second ReplayDone was ignored");
+            }
         }
         std::mem::take(&mut self.early).iter().for_each(|ended| self.take_in(ended));
         self.pinned.replayed();
@@ -275,6 +295,7 @@ impl Session {
             self.drop_prompt_commands(out);
         }
         self.round = self.history.last_round();
+        self.turn.wanted_summary = self.history.wanted_summary();
         self.phase = SessionPhase::Idle;
         out.words.push(FromSession::Ready);
         if !goes_on {
@@ -307,6 +328,10 @@ impl Session {
     /// Starts the oldest queued prompt's turn, if none runs.
     fn next_turn(&mut self, out: &mut Outputs) {
         while let SessionPhase::Idle = self.phase {
+            if let Some(focus) = self.turn.wanted_summary.take() {
+                self.begin_compaction(CompactionCause::Person, focus, AfterSummary::Rest, out);
+                continue;
+            }
             let Some((text, expanded)) = self.queue.pop_front() else { return };
             let blank = text.trim().is_empty();
             let undo = UndoRequest::of(&text);
@@ -330,8 +355,8 @@ impl Session {
         if let Some(CostReached { spent, most }) = self.history.budget().cost_reached() {
             return self.end_turn(TurnEnd::CostReached { spent, most }, out);
         }
-        if self.history.is_nearly_full(self.beside_messages()) {
-            self.make_room(out);
+        if self.make_room_first(out) == RoomMade::Later {
+            return;
         }
         let mut messages = self.history.messages();
         out.notice(images::prepare(&mut messages, &self.setup));
@@ -339,26 +364,34 @@ impl Session {
             // Nothing of ours can stand at the end.
             self.pinned.lay_down();
         }
-        if let (Some(text), Some(first)) = (self.pinned.front(), messages.first_mut()) {
-            first.blocks.insert(0, ContentBlock::Text { text });
-        }
         // A turn always ends with words: behind its last round the model is asked for nothing else.
         let rounds = self.history.budget().rounds() >= self.setup.max_rounds.max(1);
         self.turn.last_words = rounds || self.history.budget().over().is_some();
+        let calls = if self.turn.last_words { ToolChoice::No } else { ToolChoice::Yes };
+        let request = self.request(messages, calls);
+        out.words
+            .push(FromSession::Ask(ModelRequest { updated: self.pinned.updated(), ..request }));
+        self.pinned.asked();
+        self.phase = SessionPhase::Asking(PartialAnswer::default());
+    }
+
+    /// The next request, with pinned files at its front.
+    fn request(&mut self, mut messages: Vec<Message>, calls: ToolChoice) -> ModelRequest {
+        if let (Some(text), Some(first)) = (self.pinned.front(), messages.first_mut()) {
+            first.blocks.insert(0, ContentBlock::Text { text });
+        }
         self.round = self.round.saturating_add(1);
-        out.words.push(FromSession::Ask(ModelRequest {
+        ModelRequest {
             round: self.round,
             model: self.setup.model.clone(),
             system: self.setup.system.clone(),
-            tools: self.setup.offered().map(|tool| tool.spec.clone()).collect(),
+            tools: self.offered().into_iter().map(|tool| tool.spec).collect(),
             messages,
             max_tokens: self.setup.max_tokens,
-            updated: self.pinned.updated(),
-            calls: if self.turn.last_words { ToolChoice::No } else { ToolChoice::Yes },
+            updated: None,
+            calls,
             images: Vec::new(),
-        }));
-        self.pinned.asked();
-        self.phase = SessionPhase::Asking(PartialAnswer::default());
+        }
     }
 
     fn interrupt(&mut self, out: &mut Outputs) {
@@ -366,6 +399,10 @@ impl Session {
             SessionPhase::Replaying | SessionPhase::Idle => {}
             SessionPhase::Undoing(_) => self.stop_undoing(out),
             SessionPhase::Checking => self.end_turn(TurnEnd::Interrupted, out),
+            SessionPhase::Summarizing { .. } => {
+                out.words.push(FromSession::CancelAsk);
+                self.stop_summary(out);
+            }
             SessionPhase::Asking(answer) => {
                 out.words.push(FromSession::CancelAsk);
                 let answer = std::mem::take(answer);
@@ -388,7 +425,8 @@ impl Session {
                     | SessionPhase::Checking
                     | SessionPhase::Asking(_)
                     | SessionPhase::Calling { .. }
-                    | SessionPhase::Undoing(_) => self.go_on_calling(out),
+                    | SessionPhase::Undoing(_)
+                    | SessionPhase::Summarizing { .. } => self.go_on_calling(out),
                 }
             }
         }

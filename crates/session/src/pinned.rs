@@ -7,6 +7,7 @@
 
 use protocol::call::{Outcome, ToolResult};
 use protocol::content::{FilesUpdated, UpdatePosition};
+use protocol::context::Compaction;
 use protocol::session::{FileStamp, PinnedStamp, SessionEvent};
 use std::collections::HashMap;
 
@@ -165,7 +166,14 @@ impl PinnedFiles {
                     self.all_read();
                 }
             }
-            SessionEvent::Compacted { .. } => self.lay_down(),
+            SessionEvent::Compacted(Compaction::Cut { .. } | Compaction::Summarized { .. }) => {
+                self.lay_down();
+            }
+            SessionEvent::Compacted(
+                Compaction::SummaryAsked { .. }
+                | Compaction::SummaryFailed { .. }
+                | Compaction::SummaryEdited { .. },
+            ) => {}
             SessionEvent::Called { .. }
             | SessionEvent::Result { .. }
             | SessionEvent::BackgroundEnded { .. }

@@ -1,25 +1,115 @@
-//! The room in the model's context: when it is made, and what fills it. Part of [`Session`].
+//! The room in the model's context: when and how it is made, and what fills it. Part of [`Session`].
 
 use crate::context_report::{self, RequestSize};
+use crate::deferred_tools;
+use crate::summary::AfterSummary;
 use crate::{Outputs, Session, SessionPhase};
-use protocol::context::{ContextKind, ContextReport};
-use protocol::session::{FromSession, SessionSetup};
+use protocol::context::Compaction;
+use protocol::context::{
+    CompactionCause, CompactionKind, ContextKind, ContextReport, NumberedSummary,
+};
+use protocol::session::{FromSession, OfferedTool, SessionEvent, SessionSetup};
+
+/// A request of the model comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RoomMade {
+    /// There is room, as far as it can be made.
+    Now,
+    /// The model is asked for a summary.
+    Later,
+}
 
 impl Session {
-    /// A person compacts the context. It takes effect with the next request, whatever runs now.
-    pub(super) fn compact(&mut self, out: &mut Outputs) {
+    /// A person makes the conversation smaller. It takes effect with the next request, whatever runs
+    /// now.
+    pub(super) fn compact(&mut self, focus: String, out: &mut Outputs) {
         match self.phase {
-            SessionPhase::Idle
-            | SessionPhase::Asking(_)
+            SessionPhase::Replaying => out.warn("a Compact before ReplayDone was ignored"),
+            SessionPhase::Idle => {
+                self.begin_compaction(CompactionCause::Person, focus, AfterSummary::Rest, out);
+            }
+            // It is being written.
+            SessionPhase::Summarizing { .. } => {}
+            SessionPhase::Asking(_)
             | SessionPhase::Calling { .. }
             | SessionPhase::Checking
             | SessionPhase::Reading { .. }
-            | SessionPhase::Undoing(_) => {
-                if !self.make_room(out) {
-                    out.words.push(FromSession::NotCompacted);
+            | SessionPhase::Undoing(_) => match self.setup.context.compaction {
+                CompactionKind::Summary => self.turn.wanted_summary = Some(focus),
+                CompactionKind::Cut => {
+                    if !self.make_room(out) {
+                        out.words.push(nothing_to_leave_out());
+                    }
                 }
+            },
+        }
+    }
+
+    /// Makes room before a request, if it is needed or a person wants it.
+    pub(super) fn make_room_first(&mut self, out: &mut Outputs) -> RoomMade {
+        let wanted = self.turn.wanted_summary.take();
+        let (cause, focus) = match wanted {
+            Some(focus) => (CompactionCause::Person, focus),
+            None if self.history.is_nearly_full(self.beside_messages()) => {
+                (CompactionCause::Full, String::new())
             }
-            SessionPhase::Replaying => out.warn("a Compact before ReplayDone was ignored"),
+            None => return RoomMade::Now,
+        };
+        self.begin_compaction(cause, focus, AfterSummary::Ask, out)
+    }
+
+    /// Makes room: by long results of old calls if that is enough, else by a summary, else by the
+    /// oldest messages.
+    pub(super) fn begin_compaction(
+        &mut self,
+        cause: CompactionCause,
+        focus: String,
+        then: AfterSummary,
+        out: &mut Outputs,
+    ) -> RoomMade {
+        // A hook of `PreCompact` belongs here: nothing has changed yet, and `cause` and `focus` are
+        // its `trigger` and `custom_instructions`.
+        let beside = self.beside_messages();
+        if cause == CompactionCause::Full
+            && let Some(cut) = self.history.results_cut(beside)
+        {
+            self.commit(cut, out);
+            self.pinned.lay_down();
+            return RoomMade::Now;
+        }
+        let asks = self.setup.context.compaction == CompactionKind::Summary
+            && (cause == CompactionCause::Person || !self.turn.summarized);
+        if asks {
+            let asked = self.history.summary_asked(beside, (cause, focus));
+            match (self.may_summarize(then), asked) {
+                (Ok(()), Some(asked)) => {
+                    self.ask_for_summary(asked, then, out);
+                    return RoomMade::Later;
+                }
+                (Err(why), Some(_)) => out.notice(Some(format!(
+                    "the model is not asked for a summary: {why}. The oldest messages are left out \
+                     instead"
+                ))),
+                (_, None) => {}
+            }
+        }
+        if !self.make_room(out) && cause == CompactionCause::Person {
+            out.words.push(nothing_to_leave_out());
+        }
+        RoomMade::Now
+    }
+
+    /// The error says why the budget forbids a request for a summary.
+    fn may_summarize(&self, then: AfterSummary) -> Result<(), &'static str> {
+        let budget = self.history.budget();
+        if budget.cost_reached().is_some() {
+            return Err("the session's limit of cost is reached");
+        }
+        // The summary is a round, and the turn needs one behind it.
+        let left = self.setup.max_rounds.max(1).saturating_sub(budget.rounds());
+        match then {
+            AfterSummary::Ask if left < 2 => Err("the rounds of this turn are used up"),
+            AfterSummary::Ask | AfterSummary::Rest => Ok(()),
         }
     }
 
@@ -31,6 +121,28 @@ impl Session {
         true
     }
 
+    /// A person replaces the text of the summary that they have read.
+    pub(super) fn edit_summary(&mut self, edit: NumberedSummary, out: &mut Outputs) {
+        let why = match self.history.summary() {
+            _ if edit.text.trim().is_empty() => "a summary cannot be empty",
+            None => "there is no summary",
+            Some(newest) if newest.number != edit.number => {
+                "another one has replaced it meanwhile; :context summary shows it"
+            }
+            Some(_) => {
+                let step = Compaction::SummaryEdited { text: edit.text };
+                return self.commit(SessionEvent::Compacted(step), out);
+            }
+        };
+        let why = format!("the summary is not changed: {why}");
+        out.words.push(FromSession::NotCompacted { why });
+    }
+
+    /// The tools of the next request.
+    pub(super) fn offered(&self) -> Vec<OfferedTool> {
+        deferred_tools::offered(&self.setup, self.history.loaded_tools())
+    }
+
     /// Bytes of a request beside the conversation's messages.
     pub(super) fn beside_messages(&self) -> usize {
         self.beside().iter().map(|(_, _, bytes)| bytes).sum()
@@ -38,10 +150,8 @@ impl Session {
 
     /// Its parts, each with their number and bytes.
     fn beside(&self) -> [(ContextKind, usize, usize); 3] {
-        let tools = self.setup.offered().map(|tool| {
-            tool.spec.name.len() + tool.spec.description.len() + tool.spec.input_schema.len()
-        });
-        let (count, tools) = tools.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
+        let tools = self.offered();
+        let (count, tools) = (tools.len(), tools.iter().map(deferred_tools::size).sum());
         [
             (ContextKind::System, 1, self.setup.system.len()),
             (ContextKind::Tools, count, tools),
@@ -58,6 +168,12 @@ impl Session {
             tokens: self.history.tokens(self.beside_messages()),
         };
         let SessionSetup { model, facts, max_tokens, .. } = &self.setup;
-        context_report::report(request, (model, facts.context, *max_tokens))
+        let report = context_report::report(request, (model, facts.context, *max_tokens));
+        ContextReport { summary: self.history.summary().cloned(), ..report }
     }
+}
+
+fn nothing_to_leave_out() -> FromSession {
+    let why = "the context was not shrunk: the conversation is short: nothing can be left out";
+    FromSession::NotCompacted { why: why.to_owned() }
 }

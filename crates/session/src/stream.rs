@@ -11,6 +11,9 @@ impl Session {
     /// A message of the provider. Messages that do not belong to the open request are stale and
     /// ignored.
     pub(super) fn stream(&mut self, word: FromProvider, out: &mut Outputs) {
+        if let SessionPhase::Summarizing { .. } = self.phase {
+            return self.summary_stream(word, out);
+        }
         let SessionPhase::Asking(answer) = &mut self.phase else { return };
         let open = self.round;
         match word {
@@ -53,6 +56,7 @@ impl Session {
     pub(super) fn failed(&mut self, kind: ProviderFailure, message: String, out: &mut Outputs) {
         if kind == ProviderFailure::ContextFull && !self.turn.made_room && self.make_room(out) {
             self.turn.made_room = true;
+            self.turn.summarized = true;
             return self.ask(out);
         }
         // Those words were a courtesy: that they do not come is not why the turn ends. A recording that
@@ -72,6 +76,7 @@ impl Session {
             // As for a request that failed: these words were a courtesy.
             SessionPhase::Asking(_) if self.turn.last_words => self.end_turn(self.used_up(), out),
             SessionPhase::Asking(_) => self.end_turn(TurnEnd::ProcessDied(deaths), out),
+            SessionPhase::Summarizing { .. } => self.summary_provider_died(&deaths, out),
             SessionPhase::Replaying
             | SessionPhase::Idle
             | SessionPhase::Calling { .. }
@@ -100,6 +105,7 @@ impl Session {
         let behind_results = self.history.ends_with_results();
         self.pinned.show_at_end();
         self.turn.made_room = false;
+        self.turn.summarized = false;
         let mut taken: Vec<String> = Vec::new();
         let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
         let empty = only_reasoning(&ended.blocks);

@@ -6,6 +6,7 @@ mod talk;
 use proptest::prelude::*;
 use protocol::call::Call;
 use protocol::content::{ContentBlock, StopReason, Usage};
+use protocol::context::{Compaction, CompactionCause, CompactionKind, ContextSettings};
 use protocol::ids::CallId;
 use protocol::provider::{AnswerDelta, FromProvider, ProviderFailure};
 use protocol::session::{
@@ -138,7 +139,7 @@ fn word() -> impl Strategy<Value = Word> {
         8 => proptest::sample::select(&[FileStamp::Missing, FileStamp::Unknown][..])
             .prop_map(Word::Stamps),
         1 => Just(Word::Fixed(ToSession::Interrupt)),
-        2 => Just(Word::Fixed(ToSession::Compact)),
+        2 => Just(Word::Fixed(ToSession::Compact { focus: String::new() })),
         2 => round().prop_map(|round| Word::Stream(round, FromProvider::Failed {
             round: 0, kind: ProviderFailure::ContextFull, message: "too long".into(),
         })),
@@ -159,6 +160,26 @@ fn block() -> impl Strategy<Value = ContentBlock> {
             is_error: false,
             images: vec![]
         }),
+    ]
+}
+
+/// A step of a summary, sensible or not.
+fn step() -> impl Strategy<Value = Compaction> {
+    let (usage, cost) = (Usage::default(), None);
+    prop_oneof![
+        (0_u32..12, 0_u32..9).prop_map(|(dropped, prompt_bytes)| Compaction::SummaryAsked {
+            dropped,
+            prompt_bytes,
+            focus: "tests".into(),
+            cause: CompactionCause::Full,
+        }),
+        (0_u32..9).prop_map(move |round| {
+            Compaction::Summarized { round, text: "so far".into(), usage, cost }
+        }),
+        (0_u32..9).prop_map(move |round| {
+            Compaction::SummaryFailed { round, reason: "busy".into(), usage, cost }
+        }),
+        Just(Compaction::SummaryEdited { text: "edited".into() }),
     ]
 }
 
@@ -190,7 +211,13 @@ fn happened() -> impl Strategy<Value = SessionEvent> {
             result: done("out"),
         }),
         (0_u32..12, 0_u32..4)
-            .prop_map(|(dropped, result_chars)| SessionEvent::Compacted { dropped, result_chars }),
+            .prop_map(|(dropped, result_chars)| Compaction::Cut {
+                dropped,
+                result_chars,
+                old: dropped
+            })
+            .prop_map(SessionEvent::Compacted),
+        step().prop_map(SessionEvent::Compacted),
     ]
 }
 
@@ -288,7 +315,7 @@ impl Watch {
             FromSession::Commit(SessionEvent::Prompt { .. })
             | FromSession::StatPinned { .. }
             | FromSession::Ready
-            | FromSession::NotCompacted
+            | FromSession::NotCompacted { .. }
             | FromSession::Notice { .. }
             | FromSession::Pong(_)
             | FromSession::Context(_)
@@ -301,7 +328,9 @@ impl Watch {
 
 fn small() -> SessionSetup {
     let pinned = vec!["a.md".into(), "b.md".into(), "c.md".into()];
-    SessionSetup { max_rounds: 6, max_calls: 8, parallel: 2, pinned, ..setup() }
+    let compaction = CompactionKind::Summary;
+    let context = ContextSettings { compaction, ..setup().context };
+    SessionSetup { max_rounds: 6, max_calls: 8, parallel: 2, pinned, context, ..setup() }
 }
 
 /// What is pinned is read anew by whoever is replayed.

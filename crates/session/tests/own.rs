@@ -244,7 +244,7 @@ fn words_that_are_sent_no_more_are_found() {
         format!("{words:?}")
     };
     assert!(sent(&mut session).contains("bittern"), "the control");
-    let words = session.step(ToSession::Compact);
+    let words = session.step(ToSession::Compact { focus: String::new() });
     let [FromSession::Commit(compacted)] = &words[..] else { panic!("{words:?}") };
     happened.push(compacted.clone());
     for mut session in [session, replayed(happened)] {
@@ -265,7 +265,7 @@ fn checklists_that_are_open_survive_a_compaction() {
         for _ in 0..4 {
             asked(&mut session, &[("history_search", json!({"keyword": "x".repeat(200)}))]);
         }
-        let words = session.step(ToSession::Compact);
+        let words = session.step(ToSession::Compact { focus: String::new() });
         assert!(matches!(words[..], [FromSession::Commit(SessionEvent::Compacted { .. })]));
         let words = session.step(ToSession::Prompt { text: "And now?".into(), expanded: None });
         let sent = words.iter().find_map(|word| match word {

@@ -285,7 +285,7 @@ fn they_survive_a_compaction() {
         reads(&mut talk, &words, &["two"]);
     }
     talk.answer(&[Say::Text("done")], StopReason::EndTurn);
-    let words = talk.tell(ToSession::Compact);
+    let words = talk.tell(ToSession::Compact { focus: String::new() });
     assert!(matches!(words[..], [FromSession::Commit(SessionEvent::Compacted { .. })]));
     let words = talk.prompt("go on");
     let words = reads(&mut talk, &words, &["two"]);

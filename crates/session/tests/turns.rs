@@ -567,14 +567,20 @@ fn compactions(talk: &Talk) -> usize {
 fn near_its_limit_a_conversation_leaves_its_beginning_out_and_keeps_the_prompt_and_the_latest() {
     let mut talk = Talk::ready(SessionSetup {
         facts: ModelFacts { context: Some(10_000), ..ModelFacts::default() },
+        max_rounds: 200,
         ..setup()
     });
     talk.prompt("an earlier question");
     talk.answer(&[Say::Text("an earlier answer")], StopReason::EndTurn);
     talk.prompt("the question of this turn, word for word");
-    // About 900 tokens each: the limit of 8,000 comes within the 20.
+    // About 900 tokens each: the limit of 8,000 comes within the first 10. Long results of old rounds
+    // are cut first; the beginning goes where that is not enough.
     let before = talk.round();
-    rounds(&mut talk, 20, 2700);
+    rounds(&mut talk, 9, 2700);
+    let all = format!("{:?}", talk.request().messages);
+    assert!(all.contains("call read again"), "{all}");
+    assert!(all.contains("an earlier question") && !all.contains("The beginning of"), "{all}");
+    rounds(&mut talk, 51, 2700);
     assert!(compactions(&talk) >= 1, "it was never made shorter");
     for request in requests(&talk.said) {
         assert_eq!(lawful(request), Ok(()));
@@ -584,8 +590,8 @@ fn near_its_limit_a_conversation_leaves_its_beginning_out_and_keeps_the_prompt_a
     let all = format!("{:?}", talk.request().messages);
     assert!(all.contains("Text { text: \"the question of this turn, word for word\" }"), "{all}");
     assert!(all.contains("an earlier question") && all.contains("left out"), "{all}");
-    assert!(all.contains(&format!("{} xxx", before + 19)), "the latest result is there");
-    assert!(!all.contains(&format!("{before} xxx")), "the first result is not");
+    assert!(all.contains(&format!("{} xxx", before + 59)), "the latest result is there");
+    assert!(!all.contains(&format!("text: \"{before} xxx")), "the first result is not");
 }
 
 #[test]
@@ -634,17 +640,17 @@ fn a_context_that_is_full_is_made_shorter_once_and_asked_again() {
 #[test]
 fn a_person_can_make_room_between_turns_and_while_one_runs() {
     let mut talk = Talk::ready(setup());
-    let nothing = [FromSession::NotCompacted];
-    assert_eq!(talk.tell(ToSession::Compact), nothing, "there is nothing to leave out");
+    let words = talk.tell(ToSession::Compact { focus: String::new() });
+    assert!(matches!(words[..], [FromSession::NotCompacted { .. }]), "nothing to leave out");
     talk.prompt("one");
     rounds(&mut talk, 4, 4000);
-    let words = talk.tell(ToSession::Compact);
+    let words = talk.tell(ToSession::Compact { focus: String::new() });
     assert!(matches!(words[..], [FromSession::Commit(SessionEvent::Compacted { .. })]));
     let before = sent(&talk);
     rounds(&mut talk, 1, 10);
     assert!(sent(&talk) < before, "{} of {before}", sent(&talk));
     talk.answer(&[Say::Text("done")], StopReason::EndTurn);
-    let words = talk.tell(ToSession::Compact);
+    let words = talk.tell(ToSession::Compact { focus: String::new() });
     assert!(matches!(words[..], [FromSession::Commit(SessionEvent::Compacted { .. })]));
     talk.prompt("two");
     assert_eq!(lawful(talk.request()), Ok(()));

@@ -23,7 +23,7 @@ impl MessageProgress for FromSession {
             | Self::Run { .. }
             | Self::Answered { .. }
             | Self::CancelAsk
-            | Self::NotCompacted
+            | Self::NotCompacted { .. }
             | Self::Context(_)
             | Self::Notice { .. }
             | Self::HooksEnded { .. }

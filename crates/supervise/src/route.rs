@@ -11,7 +11,7 @@ use crate::person_prompt::PersonPrompt;
 use protocol::call::Call;
 use protocol::client::ClientEvent;
 use protocol::content::ModelRequest;
-use protocol::context::ContextReport;
+use protocol::context::{Compaction, ContextReport};
 use protocol::hook::{HookEvent, HookRefusal};
 use protocol::ids::CallId;
 use protocol::log::{LogLevel, LogLine};
@@ -116,9 +116,9 @@ impl Router {
         Self { place, turn_open, cut_short, ..Self::default() }
     }
 
-    /// A turn is open, or a prompt is on its way to the conversation.
+    /// A turn is open, the model writes a summary, or a prompt is on its way to the conversation.
     pub(crate) fn is_busy(&self) -> bool {
-        self.turn_open || !self.unconfirmed.is_empty()
+        self.turn_open || self.context.summarizing || !self.unconfirmed.is_empty()
     }
 
     /// The last turn has not ended.
@@ -249,7 +249,11 @@ impl Router {
                             self.cut_short = Some(deaths.clone());
                         }
                     }
-                    SessionEvent::Compacted { .. } => self.context.compacting = false,
+                    SessionEvent::Compacted(step) => {
+                        self.context.on_step(step);
+                        // Between turns, nothing else ends it.
+                        self.stopping &= self.is_busy();
+                    }
                     SessionEvent::Answer { .. }
                     | SessionEvent::Called { .. }
                     | SessionEvent::BackgroundEnded { .. }
@@ -283,14 +287,9 @@ impl Router {
             FromSession::HooksEnded { event, call, refusal } => {
                 vec![RouteStep::HooksEnded { event, call, refusal }]
             }
-            FromSession::NotCompacted => {
-                self.context.compacting = false;
-                let why = "the conversation is short: nothing can be left out";
-                let text = format!("the context was not shrunk: {why}");
-                vec![RouteStep::Show(ClientEvent::Notice { text })]
-            }
+            FromSession::NotCompacted { why } => vec![self.context.refused(&why)],
             FromSession::Context(report) => {
-                self.context.describing = false;
+                self.context.described();
                 vec![RouteStep::ReportContext(report)]
             }
             FromSession::CancelAsk => self.cancel_request(),
@@ -321,7 +320,7 @@ impl Router {
             }
             FromProvider::Delta { round, .. } if Some(round) != open => Vec::new(),
             FromProvider::Delta { round, index, delta } => {
-                let shown = shown(&delta);
+                let shown = shown(&delta).filter(|_| !self.context.summarizing);
                 let message = FromProvider::Delta { round, index, delta };
                 let forward = RouteStep::ToSession(ToSession::Stream(message));
                 std::iter::once(forward).chain(shown.map(RouteStep::Show)).collect()
@@ -419,6 +418,7 @@ impl Router {
         self.deaths += 1;
         self.last_death = Some((cause.to_owned(), self.place_in_turn(calls)));
         self.ready = false;
+        self.context.summarizing = false;
         let mut steps = self.cancel_request();
         if !steps.is_empty() {
             let reason = format!("agentd-session {cause}; the request is sent again");
@@ -480,8 +480,9 @@ pub(crate) fn is_progress(happened: &SessionEvent) -> bool {
         SessionEvent::Result { use_id, .. } => !use_id.is_empty(),
         SessionEvent::Prompt { .. }
         | SessionEvent::Answer { .. }
-        | SessionEvent::BackgroundEnded { .. }
-        | SessionEvent::Compacted { .. } => true,
+        | SessionEvent::BackgroundEnded { .. } => true,
+        // Each new conversation process asks for the summary again.
+        SessionEvent::Compacted(step) => !matches!(step, Compaction::SummaryAsked { .. }),
         SessionEvent::TurnEnded { .. } => false,
     }
 }

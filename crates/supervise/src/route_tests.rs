@@ -2,6 +2,7 @@
 
 use super::*;
 use protocol::content::{StopReason, Usage};
+use protocol::context::CompactionCause;
 use protocol::provider::AnswerDelta;
 
 fn request(round: u32) -> ModelRequest {
@@ -347,20 +348,33 @@ fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
 #[test]
 fn a_wish_for_room_is_said_to_each_conversation_until_one_has_answered() {
     let mut router = Router::resumed(3, OpenTurn::Waits, None);
-    assert!(router.compact().is_empty());
+    assert!(router.compact(String::new()).is_empty());
     router.prompt("x");
-    let told = [ToSession::Compact, ToSession::Prompt { text: "x".into(), expanded: None }]
-        .map(RouteStep::ToSession);
+    let told = [
+        ToSession::Compact { focus: String::new() },
+        ToSession::Prompt { text: "x".into(), expanded: None },
+    ]
+    .map(RouteStep::ToSession);
     assert_eq!(router.on_session_msg(FromSession::Ready), told);
     router.session_down("x", &[]);
     assert_eq!(router.on_session_msg(FromSession::Ready), told, "the first may not have heard it");
-    let compacted = SessionEvent::Compacted { dropped: 2, result_chars: 400 };
-    for answer in [FromSession::NotCompacted, FromSession::Commit(compacted)] {
+    let compacted =
+        SessionEvent::Compacted(Compaction::Cut { dropped: 2, result_chars: 400, old: 0 });
+    for answer in
+        [FromSession::NotCompacted { why: "short".into() }, FromSession::Commit(compacted)]
+    {
         router.on_session_msg(answer);
         router.session_down("x", &[]);
         let told = router.on_session_msg(FromSession::Ready);
-        assert!(!told.contains(&RouteStep::ToSession(ToSession::Compact)), "{told:?}");
-        assert_eq!(router.compact(), [RouteStep::ToSession(ToSession::Compact)], "a new wish");
+        assert!(
+            !told.contains(&RouteStep::ToSession(ToSession::Compact { focus: String::new() })),
+            "{told:?}"
+        );
+        assert_eq!(
+            router.compact(String::new()),
+            [RouteStep::ToSession(ToSession::Compact { focus: String::new() })],
+            "a new wish"
+        );
     }
 }
 
@@ -418,4 +432,45 @@ fn the_rules_of_a_slash_command_are_those_that_were_sent_to_the_conversation() {
         let steps = router.on_session_msg(FromSession::Commit(forged));
         assert_eq!(steps, [RouteStep::Record(SessionEvent::Prompt { text, expanded: sent })]);
     }
+}
+
+fn asks_for_a_summary(router: &mut Router) {
+    let (dropped, prompt_bytes, focus) = (2, 60_000, String::new());
+    let cause = CompactionCause::Person;
+    let asked = Compaction::SummaryAsked { dropped, prompt_bytes, focus, cause };
+    router.on_session_msg(FromSession::Commit(SessionEvent::Compacted(asked)));
+}
+
+#[test]
+fn the_words_of_a_summary_are_no_answer_and_prompts_wait_for_its_end() {
+    let mut router = Router::resumed(3, OpenTurn::Waits, None);
+    router.on_session_msg(FromSession::Ready);
+    asks_for_a_summary(&mut router);
+    assert!(router.is_busy() && router.must_queue() && !router.turn_is_open());
+    router.on_session_msg(FromSession::Ask(request(4)));
+    let delta = AnswerDelta::Text("so far".into());
+    let word = FromProvider::Delta { round: 4, index: 0, delta };
+    assert_eq!(
+        router.on_provider_msg(word.clone()),
+        [RouteStep::ToSession(ToSession::Stream(word))],
+        "clients see nothing of it"
+    );
+    let usage = protocol::content::Usage::default();
+    let written = Compaction::Summarized { round: 4, text: "so far".into(), usage, cost: None };
+    router.on_session_msg(FromSession::Commit(SessionEvent::Compacted(written)));
+    assert!(!router.is_busy());
+}
+
+#[test]
+fn a_request_of_a_summary_is_no_progress_so_that_deaths_in_it_are_counted() {
+    let mut router = Router::resumed(3, OpenTurn::GoesOn, None);
+    for _ in 0..2 {
+        asks_for_a_summary(&mut router);
+        router.session_down("x", &[]);
+        assert_eq!(router.open_turn(), OpenTurn::GoesOn);
+        router.on_session_msg(FromSession::Ready);
+    }
+    asks_for_a_summary(&mut router);
+    router.session_down("x", &[]);
+    assert_eq!(router.open_turn(), OpenTurn::Waits);
 }

@@ -87,6 +87,11 @@ impl TaskOutcome {
             if self.end.is_none() && !text.trim().is_empty() {
                 self.answer = text;
             }
+        } else if let JournalRecord::Summary(summary) = record
+            && let Some((usage, cost)) = summary.use_of_model()
+        {
+            let used = TaskUse { calls: 0, cost };
+            self.own.add(TaskTotals { rounds: 1, used, usage });
         } else if let JournalRecord::Proposed { use_id, .. } = record {
             self.own.used.calls += u32::from(!use_id.is_empty());
         } else if let JournalRecord::Spent { call, rounds, calls, usage, cost, .. } = record {

@@ -30,6 +30,7 @@ const QUERIES: &[&str] = &[
     "git_diff",
     "git_show",
     "history_search",
+    "tool_search",
     "memory_search",
     "skill_list",
     "skill_activate",

@@ -11,7 +11,7 @@ use crate::sessions::{self, describe_deaths};
 use client::{in_dollars, mark_hidden, one_line, sanitize};
 use journal::{
     BlockRecord, CallProgress, DeathsRecord, JournalEntry, JournalRecord, OpenCall, SpanRecord,
-    TurnEndRecord,
+    SummaryRecord, TurnEndRecord,
 };
 use protocol::ids::SessionId;
 use serde_json::{Value, json};
@@ -284,6 +284,7 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
             }
         },
         JournalRecord::Tampered { names } => tampered(names),
+        JournalRecord::Summary(record) => format!("   {}\n", summary(record)),
         // A queued prompt is recorded again when its turn begins.
         JournalRecord::Queued { .. }
         | JournalRecord::TakenBack
@@ -293,6 +294,21 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
         | JournalRecord::Asked { .. }
         | JournalRecord::Approved { .. }
         | JournalRecord::Start { .. } => String::new(),
+    }
+}
+
+/// A step of a summary that replaces messages.
+pub(crate) fn summary(record: &SummaryRecord) -> String {
+    match record {
+        SummaryRecord::Asked { dropped, by_person, .. } => {
+            let why = if *by_person { "you asked for it" } else { "the context is nearly full" };
+            format!("the model is asked for a summary of the first {dropped} messages: {why}")
+        }
+        SummaryRecord::Written { text, .. } => {
+            format!("this summary by the model replaces the messages before it:\n{text}")
+        }
+        SummaryRecord::Failed { reason, .. } => format!("the model wrote no summary: {reason}"),
+        SummaryRecord::Edited { text } => format!("you changed the summary:\n{text}"),
     }
 }
 
@@ -347,6 +363,7 @@ fn as_markdown(entry: &JournalEntry, waited: String) -> String {
         }
         JournalRecord::Tampered { names } => tampered(names),
         JournalRecord::TurnEnded { end } => format!("\n*{}*\n", ending(end)),
+        JournalRecord::Summary(record) => format!("\n*{}*\n", summary(record)),
         JournalRecord::Queued { .. }
         | JournalRecord::TakenBack
         | JournalRecord::Closed

@@ -62,7 +62,8 @@ fn run() -> anyhow::Result<()> {
                 | ToSession::HooksDue(_)
                 | ToSession::Interrupt
                 | ToSession::Describe
-                | ToSession::Compact,
+                | ToSession::Compact { .. }
+                | ToSession::EditSummary(_),
             ) => bail!("a message came before Begin"),
             Err(ChannelError::Closed) => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -98,7 +99,7 @@ fn note(said: &FromSession) {
         FromSession::CancelCall(call) => tracing::info!(%call, "cancels"),
         FromSession::Commit(_)
         | FromSession::HooksEnded { .. }
-        | FromSession::NotCompacted
+        | FromSession::NotCompacted { .. }
         | FromSession::Context(_)
         | FromSession::Notice { .. }
         | FromSession::StatPinned { .. }

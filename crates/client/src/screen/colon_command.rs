@@ -16,8 +16,11 @@ pub(crate) enum ColonCommand {
     AddDirectory(String),
     Pin(String),
     Unpin(String),
-    Compact,
+    /// With words about the focus of the summary.
+    Compact(String),
     Context,
+    /// To the input line, to change it; or its new text.
+    Summary(Option<String>),
     /// What to take back, as the conversation parses it; empty for the last turn.
     Undo(String),
     Changes(ChangesOf),
@@ -50,7 +53,14 @@ pub const COMMANDS: &[(&str, &str)] = &[
     (":model MODEL", "use this model, starting with the next request"),
     (":add-dir DIR", "grant tools one more directory"),
     (":context", "show what fills the model's context"),
-    (":compact", "shrink the model's context: stop sending the oldest\nmessages (kept on disk)"),
+    (
+        ":context summary",
+        "read and change the summary that replaces the oldest\nmessages; Ctrl-G edits it in $VISUAL",
+    ),
+    (
+        ":compact FOCUS",
+        "shrink the model's context: a summary replaces the\noldest messages (kept on disk)",
+    ),
     (":add FILE", "pin a file: each request contains its current text"),
     (":drop FILE", "unpin a file"),
     (
@@ -95,8 +105,20 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
     };
     match name {
         "q" | "quit" => none(ColonCommand::Quit),
-        "compact" => none(ColonCommand::Compact),
-        "context" => none(ColonCommand::Context),
+        "compact" => Ok(ColonCommand::Compact(rest)),
+        "context" if rest.is_empty() => Ok(ColonCommand::Context),
+        // The text keeps its lines.
+        "context" => match text.trim_start_matches(':').trim_start()["context".len()..].trim() {
+            "summary" => Ok(ColonCommand::Summary(None)),
+            words => match words.strip_prefix("summary") {
+                Some(text) if text.starts_with(char::is_whitespace) => {
+                    Ok(ColonCommand::Summary(Some(text.trim().to_owned())))
+                }
+                Some(_) | None => {
+                    Err("write :context, or :context summary to read and change the summary".into())
+                }
+            },
+        },
         // A file's name keeps its spaces.
         "undo" => {
             let typed = text.trim_start_matches(':').trim_start();
@@ -175,7 +197,12 @@ mod tests {
     fn commands_mean_what_they_say() {
         assert_eq!(parse(":q"), Ok(ColonCommand::Quit));
         assert_eq!(parse(":clear"), Ok(ColonCommand::Clear));
-        assert_eq!(parse(":compact"), Ok(ColonCommand::Compact));
+        assert_eq!(parse(":compact"), Ok(ColonCommand::Compact(String::new())));
+        assert_eq!(parse(":compact the tests"), Ok(ColonCommand::Compact("the tests".to_owned())));
+        assert_eq!(parse(":context"), Ok(ColonCommand::Context));
+        assert_eq!(parse(":context summary"), Ok(ColonCommand::Summary(None)));
+        let text = Some("one\n\n  two".to_owned());
+        assert_eq!(parse(":context summary one\n\n  two\n"), Ok(ColonCommand::Summary(text)));
         assert_eq!(parse(":undo "), Ok(ColonCommand::Undo(String::new())));
         assert_eq!(parse(": undo a  b.rs "), Ok(ColonCommand::Undo("a  b.rs".to_owned())));
         assert_eq!(parse(":model m-2"), Ok(ColonCommand::Model("m-2".to_owned())));
@@ -206,6 +233,7 @@ mod tests {
             (":rewind x", ":rewind NUMBER"),
             (":rewind 7 all", "conversation or files"),
             (":q now", "no arguments"),
+            (":context summaries", ":context summary"),
             (":frok", "no command :frok"),
         ] {
             let error = parse(wrong).unwrap_err();

@@ -1,6 +1,7 @@
 //! Handles a key, a paste or a typed line, by the present focus.
 
 use super::colon_command::{self, ChangesOf, ColonCommand};
+use super::context::ContextUse;
 use super::editor::{Direction, Distance};
 use super::{
     AFTER_LEADER, ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo,
@@ -269,7 +270,8 @@ impl Screen {
             | ColonCommand::AllowHost(_)
             | ColonCommand::Mode(_)
             | ColonCommand::Model(_)
-            | ColonCommand::Compact
+            | ColonCommand::Compact(_)
+            | ColonCommand::Summary(Some(_))
             | ColonCommand::Undo(_)
             | ColonCommand::Rewind(_)
             | ColonCommand::Pin(_)
@@ -281,6 +283,7 @@ impl Screen {
             | ColonCommand::Audit
             | ColonCommand::Changes(_)
             | ColonCommand::Context
+            | ColonCommand::Summary(None)
             | ColonCommand::Earlier
             | ColonCommand::Help => false,
         };
@@ -303,8 +306,9 @@ impl Screen {
             ColonCommand::Undo(what) => self.prompt(format!(":undo {what}").trim_end().to_owned()),
             ColonCommand::Rewind(None) => self.list_rewind_points(),
             ColonCommand::Rewind(Some((seq, scope))) => self.rewind(seq, scope),
-            ColonCommand::Compact => {
-                self.to_session(|session| FromClient::Wish { session, wish: SessionWish::Compact })
+            ColonCommand::Compact(focus) => {
+                let wish = SessionWish::Compact { focus };
+                self.to_session(|session| FromClient::Wish { session, wish })
             }
             ColonCommand::Help => {
                 let leave = format!("{} d", self.options.leader);
@@ -332,10 +336,9 @@ impl Screen {
                     query: SessionQuery::Changes { since },
                 })
             }
-            ColonCommand::Context => {
-                let query = SessionQuery::Context;
-                self.to_session(|session| FromClient::Query { session, query })
-            }
+            ColonCommand::Context => self.ask_for_context(ContextUse::Show),
+            ColonCommand::Summary(None) => self.ask_for_context(ContextUse::EditSummary),
+            ColonCommand::Summary(Some(text)) => self.edit_summary(text),
             ColonCommand::Earlier => {
                 let before = self.seqs.first.unwrap_or(1);
                 self.to_session(|session| FromClient::Page { session, before, most: PAGE })
@@ -352,7 +355,7 @@ impl Screen {
         Vec::new()
     }
 
-    fn to_session(
+    pub(super) fn to_session(
         &self,
         word: impl FnOnce(protocol::ids::SessionId) -> FromClient,
     ) -> Vec<ScreenEffect> {

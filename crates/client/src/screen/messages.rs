@@ -5,7 +5,6 @@ use super::{
     AFTER_LEADER, AnswerUsage, ConnectionState, Focus, LeaveReason, LongText, Pending, Screen,
     ScreenEffect, SeqRange, SwitchTo, TextPart, TurnState, UnstartedPrompts,
 };
-use crate::context_text::context_text;
 use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::transcript::sum;
@@ -91,10 +90,7 @@ impl Screen {
                 self.changes(changes)
             }
             ToClient::Context { session, report } if self.is_here(&session) => {
-                vec![ScreenEffect::Show(match report {
-                    Ok(report) => ScreenItem::Note(context_text(&report)),
-                    Err(why) => ScreenItem::Error(why),
-                })]
+                self.context_report(report)
             }
             ToClient::Failed { kind, message } => self.failed(kind, message),
             ToClient::Sessions(rows) => {
@@ -358,8 +354,8 @@ impl Screen {
                 self.facts.model.clone_from(name);
                 self.facts.of_model = *facts;
             }
+            ClientEvent::Compacted(step) => self.compaction(step),
             ClientEvent::Learned { .. }
-            | ClientEvent::Compacted { .. }
             | ClientEvent::InBackground { .. }
             | ClientEvent::Notice { .. } => {}
             ClientEvent::AnswerRejected { .. } => self.hint = None,

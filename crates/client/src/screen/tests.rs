@@ -5,7 +5,9 @@ use super::*;
 use crate::live_rows::{key_hint, last_thought, live_rows};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, DetachReason, NumberedEvent, SettingChange};
-use protocol::content::ContentBlock;
+use protocol::client::{SessionQuery, SessionWish};
+use protocol::content::{ContentBlock, Usage};
+use protocol::context::{Compaction, CompactionCause, ContextReport, NumberedSummary};
 use protocol::ids::CallId;
 use protocol::judgement::{PersonAnswer, Question};
 use protocol::session::TurnEnd;
@@ -470,6 +472,65 @@ fn changed_files_carry_the_command_that_takes_them_back() {
     );
     assert!(parts[1].text.starts_with("# old (calls 2, 4)\n--- a/x\n"), "{parts:?}");
     assert_eq!(parts[3].text, "# Call 5 is not covered.\n");
+}
+
+#[test]
+fn the_summary_comes_into_the_line_and_goes_back_with_its_number() {
+    let mut screen = screen();
+    let typed = |screen: &mut Screen, text: &str| {
+        screen.update(ScreenInput::Paste(text.to_owned()));
+        screen.update(ScreenInput::Key(KeyPress::Enter))
+    };
+    let report = |summary| {
+        let report = ContextReport {
+            model: "m".to_owned(),
+            window: Some(1000),
+            parts: Vec::new(),
+            counted: None,
+            estimated: 10,
+            answer: 100,
+            summary,
+        };
+        ScreenInput::Message(ToClient::Context { session: session(), report: Ok(report) })
+    };
+    let query = SessionQuery::Context;
+    let asks = [ScreenEffect::Send(FromClient::Query { session: session(), query })];
+    assert_eq!(typed(&mut screen, ":context"), asks);
+    let effects = screen.update(report(None));
+    assert!(
+        matches!(&effects[..], [ScreenEffect::Show(ScreenItem::Note(text))] if text.contains("free"))
+    );
+    assert_eq!(typed(&mut screen, ":context summary"), asks);
+    let effects = screen.update(report(None));
+    assert!(
+        matches!(&effects[..], [ScreenEffect::Show(ScreenItem::Error(text))] if text.contains(":compact"))
+    );
+    assert_eq!(typed(&mut screen, ":context summary"), asks);
+    let text = "GOAL: one\n\nNEXT: two".to_owned();
+    screen.update(report(Some(NumberedSummary { number: 3, text: text.clone() })));
+    assert_eq!(screen.draft(), format!(":context summary {text}"));
+    screen.update(ScreenInput::Paste(" and three".to_owned()));
+    let text = format!("{text} and three");
+    let wish = SessionWish::EditSummary(NumberedSummary { number: 3, text });
+    let sent = [ScreenEffect::Send(FromClient::Wish { session: session(), wish })];
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), sent);
+    // A text that no summary was shown for replaces none.
+    assert_eq!(typed(&mut screen, ":context summary mine"), []);
+}
+
+#[test]
+fn a_summary_between_turns_is_work_that_can_be_stopped() {
+    let mut screen = screen();
+    let step = |seq, step| event(seq, ClientEvent::Compacted(step));
+    let (dropped, prompt_bytes, focus) = (4, 100, String::new());
+    let cause = CompactionCause::Person;
+    screen.update(step(1, Compaction::SummaryAsked { dropped, prompt_bytes, focus, cause }));
+    let stop = FromClient::Interrupt { session: session() };
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), [ScreenEffect::Send(stop)]);
+    let (usage, cost) = (Usage { output: Some(5), ..Usage::default() }, None);
+    screen.update(step(2, Compaction::Summarized { round: 1, text: "x".into(), usage, cost }));
+    assert_eq!(screen.turn, TurnState::Idle);
+    assert_eq!(screen.tokens.all.output, Some(5));
 }
 
 #[test]

@@ -8,7 +8,9 @@ use protocol::confinement::{
     Confinement, Enforced, FilePath, GitSettings, Limits, PrivateDir, ProxyConnection, Refusal,
 };
 use protocol::content::{ImageFile, ImageRef, MediaType, Message, ModelRequest, ToolSpec, Usage};
-use protocol::context::{ContextKind, ContextPart, ContextReport};
+use protocol::context::{
+    Compaction, CompactionCause, ContextKind, ContextPart, ContextReport, NumberedSummary,
+};
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{JudgedCall, Question, Rule, RuleSet};
@@ -36,7 +38,7 @@ goldens! {
             result: result(),
         },
         TurnEnded => SessionEvent::TurnEnded { end: protocol::session::TurnEnd::Done },
-        Compacted => SessionEvent::Compacted { dropped: 4, result_chars: 900 },
+        Compacted => SessionEvent::Compacted(compaction()),
     }
     context::ContextKind {
         System => ContextKind::System,
@@ -47,6 +49,31 @@ goldens! {
         Answers => ContextKind::Answers,
         Results => ContextKind::Results,
         Images => ContextKind::Images,
+    }
+    context::CompactionKind {
+        Summary => CompactionKind::Summary,
+        Cut => CompactionKind::Cut,
+    }
+    context::CompactionCause {
+        Person => CompactionCause::Person,
+        Full => CompactionCause::Full,
+    }
+    context::Compaction {
+        Cut => Compaction::Cut { dropped: 4, result_chars: 900, old: 3 },
+        SummaryAsked => compaction(),
+        Summarized => Compaction::Summarized {
+            round: 7,
+            text: text("so far"),
+            usage: usage(),
+            cost: Some(300),
+        },
+        SummaryFailed => Compaction::SummaryFailed {
+            round: 7,
+            reason: text("busy"),
+            usage: usage(),
+            cost: None,
+        },
+        SummaryEdited => Compaction::SummaryEdited { text: text("so far") },
     }
     session::PromptPart {
         Text => protocol::session::PromptPart::Text(text("part")),
@@ -120,7 +147,8 @@ goldens! {
         }),
         Interrupt => ToSession::Interrupt,
         Describe => ToSession::Describe,
-        Compact => ToSession::Compact,
+        Compact => ToSession::Compact { focus: text("tests") },
+        EditSummary => ToSession::EditSummary(summary()),
         Mode => ToSession::Mode(protocol::judgement::PermissionMode::Plan),
         System => ToSession::System { text: "You are at work.".into() },
         Pinned => ToSession::Pinned { files: vec![text("src/lib.rs")] },
@@ -152,7 +180,7 @@ goldens! {
             call: Some(7),
             refusal: Some(protocol::hook::HookRefusal { command: text("guard.sh"), reason: text("no") }),
         },
-        NotCompacted => FromSession::NotCompacted,
+        NotCompacted => FromSession::NotCompacted { why: text("short") },
         Context => FromSession::Context(context_report()),
         CancelAsk => FromSession::CancelAsk,
         CancelCall => FromSession::CancelCall(call_id()),
@@ -521,7 +549,8 @@ goldens! {
         Context => protocol::client::SessionQuery::Context,
     }
     client::SessionWish {
-        Compact => protocol::client::SessionWish::Compact,
+        Compact => protocol::client::SessionWish::Compact { focus: text("tests") },
+        EditSummary => protocol::client::SessionWish::EditSummary(summary()),
         Background => protocol::client::SessionWish::Background,
     }
     client::FromClient {
@@ -594,7 +623,7 @@ goldens! {
             })),
         },
         TurnEnded => ClientEvent::TurnEnded { end: protocol::session::TurnEnd::Truncated },
-        Compacted => ClientEvent::Compacted { dropped: 4 },
+        Compacted => ClientEvent::Compacted(compaction()),
         Model => ClientEvent::Model { name: text("m"), facts: protocol::client::ModelFacts::default() },
         InBackground => ClientEvent::InBackground { call: call_id(), text: text("runs") },
         Notice => ClientEvent::Notice { text: text("thinking is left out") },
@@ -925,6 +954,20 @@ fn context_report() -> ContextReport {
         counted: Some(2_000),
         estimated: 400,
         answer: 32_000,
+        summary: Some(summary()),
+    }
+}
+
+fn summary() -> NumberedSummary {
+    NumberedSummary { number: 2, text: text("so far") }
+}
+
+fn compaction() -> Compaction {
+    Compaction::SummaryAsked {
+        dropped: 4,
+        prompt_bytes: 60_000,
+        focus: text("tests"),
+        cause: CompactionCause::Person,
     }
 }
 
@@ -953,7 +996,10 @@ fn setup() -> SessionSetup {
         },
         max_tokens: 32_000,
         parallel: 8,
-        max_result_chars: 30_000,
+        context: protocol::context::ContextSettings {
+            max_result_chars: 30_000,
+            compaction: protocol::context::CompactionKind::Cut,
+        },
         facts: facts(),
         pinned: vec![text("a.md")],
         hooks: protocol::hook::SessionHooks {

@@ -6,6 +6,7 @@ use protocol::client::ModelFacts;
 use protocol::content::{
     ContentBlock, Message, MessageRole, ModelRequest, StopReason, ToolSpec, Usage,
 };
+use protocol::context::{CompactionKind, ContextSettings};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
 use protocol::provider::{AnswerDelta, FromProvider};
@@ -50,7 +51,7 @@ pub fn setup() -> SessionSetup {
         max_session: SessionBounds::default(),
         max_tokens: 1000,
         parallel: 4,
-        max_result_chars: 30_000,
+        context: ContextSettings { max_result_chars: 30_000, compaction: CompactionKind::Cut },
         facts: ModelFacts::default(),
         pinned: Vec::new(),
         hooks: protocol::hook::SessionHooks::default(),
@@ -171,6 +172,15 @@ impl Talk {
 
     pub fn call_ended(&mut self, number: u32, text: &str) -> Vec<FromSession> {
         self.tell(ToSession::CallEnded { call: call_id(number), result: done(text) })
+    }
+
+    /// What the journal would hold.
+    pub fn journal(&self) -> Vec<SessionEvent> {
+        let event = |word: &FromSession| match word {
+            FromSession::Commit(happened) => Some(happened.clone()),
+            _ => None,
+        };
+        self.said.iter().filter_map(event).collect()
     }
 
     /// The newest request.

@@ -5,11 +5,12 @@ use super::images;
 use crate::call::{Cut, interruption};
 use crate::person_prompt::PersonPrompt;
 use crate::task_outcome::TaskOutcome;
-use journal::{JournalEntry, JournalRecord};
-use protocol::call::{Call, Outcome, ToolResult};
+use journal::{JournalEntry, JournalRecord, SummaryRecord};
+use protocol::call::{Call, IN_BACKGROUND, Outcome, ToolResult};
 use protocol::client::{ClientEvent, SettingChange};
 use protocol::confinement::{FilePath, Network};
 use protocol::content::{ContentBlock, Usage};
+use protocol::context::{Compaction, CompactionCause};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::provider::ProviderFailure;
@@ -105,8 +106,8 @@ fn happened(
             Some(SessionEvent::Result { call: id(session, call), use_id, result })
         }
         JournalRecord::TurnEnded { end } => Some(SessionEvent::TurnEnded { end: turn_end(end) }),
-        JournalRecord::Compacted { dropped, result_chars } => {
-            Some(SessionEvent::Compacted { dropped, result_chars })
+        JournalRecord::Compacted { .. } | JournalRecord::Summary(_) => {
+            compaction(&record).map(SessionEvent::Compacted)
         }
         JournalRecord::Session(_)
         | JournalRecord::Spent { .. }
@@ -126,9 +127,35 @@ fn happened(
     }
 }
 
+/// The step of a compaction that a record holds.
+fn compaction(record: &JournalRecord) -> Option<Compaction> {
+    if let JournalRecord::Compacted { dropped, result_chars, old } = record {
+        let (dropped, result_chars, old) = (*dropped, *result_chars, *old);
+        return Some(Compaction::Cut { dropped, result_chars, old });
+    }
+    let JournalRecord::Summary(record) = record else { return None };
+    Some(match record.clone() {
+        SummaryRecord::Asked { dropped, prompt_bytes, focus, by_person } => {
+            Compaction::SummaryAsked {
+                dropped,
+                prompt_bytes,
+                focus,
+                cause: if by_person { CompactionCause::Person } else { CompactionCause::Full },
+            }
+        }
+        SummaryRecord::Written { round, text, usage: tokens, cost } => {
+            Compaction::Summarized { round, text, usage: usage(tokens), cost }
+        }
+        SummaryRecord::Failed { round, reason, usage: tokens, cost } => {
+            Compaction::SummaryFailed { round, reason, usage: usage(tokens), cost }
+        }
+        SummaryRecord::Edited { text } => Compaction::SummaryEdited { text },
+    })
+}
+
 /// What the model gets for a call that goes on in the background.
 pub(crate) fn in_background(text: String) -> ToolResult {
-    let summary = "runs in the background".to_owned();
+    let summary = IN_BACKGROUND.to_owned();
     let (code, images) = (None, Vec::new());
     ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code, images }
 }
@@ -187,8 +214,8 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
             Some(ClientEvent::InBackground { call: id(session, call), text })
         }
         JournalRecord::TurnEnded { end } => Some(ClientEvent::TurnEnded { end: turn_end(end) }),
-        JournalRecord::Compacted { dropped, result_chars: _ } => {
-            Some(ClientEvent::Compacted { dropped })
+        JournalRecord::Compacted { .. } | JournalRecord::Summary(_) => {
+            compaction(record).map(ClientEvent::Compacted)
         }
         JournalRecord::Changed { by, .. } => {
             changed(record).map(|change| ClientEvent::Changed { change, by })

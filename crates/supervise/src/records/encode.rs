@@ -5,11 +5,12 @@ use super::images;
 use crate::call::{CallConclusion, CallRecord, Cut};
 use crate::person_prompt::PersonPrompt;
 use crate::protected_restore::in_words;
-use journal::{JournalRecord, StoredPath};
+use journal::{JournalRecord, StoredPath, SummaryRecord};
 use protocol::call::{Call, Outcome};
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
+use protocol::context::{Compaction, CompactionCause};
 use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind};
 use protocol::provider::ProviderFailure;
 use protocol::session::{CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TurnEnd};
@@ -50,10 +51,27 @@ pub(crate) fn session_event(
             session_event(SessionEvent::Result { call, use_id: String::new(), result }, kind)
         }
         SessionEvent::TurnEnded { end } => JournalRecord::TurnEnded { end: turn_end(end) },
-        SessionEvent::Compacted { dropped, result_chars } => {
-            JournalRecord::Compacted { dropped, result_chars }
-        }
+        SessionEvent::Compacted(compaction) => compacted(compaction),
     }
+}
+
+fn compacted(compaction: Compaction) -> JournalRecord {
+    JournalRecord::Summary(match compaction {
+        Compaction::Cut { dropped, result_chars, old } => {
+            return JournalRecord::Compacted { dropped, result_chars, old };
+        }
+        Compaction::SummaryAsked { dropped, prompt_bytes, focus, cause } => {
+            let by_person = cause == CompactionCause::Person;
+            SummaryRecord::Asked { dropped, prompt_bytes, focus, by_person }
+        }
+        Compaction::Summarized { round, text, usage: tokens, cost } => {
+            SummaryRecord::Written { round, text, usage: usage(tokens), cost }
+        }
+        Compaction::SummaryFailed { round, reason, usage: tokens, cost } => {
+            SummaryRecord::Failed { round, reason, usage: usage(tokens), cost }
+        }
+        Compaction::SummaryEdited { text } => SummaryRecord::Edited { text },
+    })
 }
 
 fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {

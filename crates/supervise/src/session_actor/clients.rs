@@ -79,8 +79,12 @@ impl SessionActorState {
                 let steps = self.turn.router.interrupt();
                 self.carry_out(myself, steps).await;
             }
-            ClientToSession::Wish(SessionWish::Compact) => {
-                let steps = self.turn.router.compact();
+            ClientToSession::Wish(SessionWish::Compact { focus }) => {
+                let steps = self.turn.router.compact(focus);
+                self.carry_out(myself, steps).await;
+            }
+            ClientToSession::Wish(SessionWish::EditSummary(summary)) => {
+                let steps = self.turn.router.edit_summary(summary);
                 self.carry_out(myself, steps).await;
             }
             ClientToSession::Wish(SessionWish::Background) => self.detach_commands(),

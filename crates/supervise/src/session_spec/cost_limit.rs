@@ -43,11 +43,16 @@ pub(crate) fn check_earlier_costs(session_dir: &Path) -> Result<(), OpenFailure>
     let entries = journal::read(session_dir).map_err(|error| failed(&error))?.without_texts();
     let mut unknown = 0_u32;
     for entry in entries {
-        if let JournalRecord::Answer { cost: None, .. } | JournalRecord::Spent { cost: None, .. } =
-            entry.map_err(|error| failed(&error))?.record
-        {
-            unknown += 1;
-        }
+        let record = entry.map_err(|error| failed(&error))?.record;
+        let is_unknown = if let JournalRecord::Summary(summary) = &record {
+            matches!(summary.use_of_model(), Some((_, None)))
+        } else {
+            matches!(
+                record,
+                JournalRecord::Answer { cost: None, .. } | JournalRecord::Spent { cost: None, .. }
+            )
+        };
+        unknown += u32::from(is_unknown);
     }
     match unknown {
         0 => Ok(()),

@@ -11,6 +11,7 @@ use config::{Config, HookConfig};
 use protocol::client::RequestFailure;
 use protocol::confinement::{Confinement, Level, Profile};
 use protocol::content::ToolSpec;
+use protocol::context::ContextSettings;
 use protocol::hook::{EditHook, SessionHooks};
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
@@ -51,7 +52,10 @@ pub(super) fn session_setup(
         max_tokens: config.provider.max_tokens,
         parallel: std::thread::available_parallelism()
             .map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
-        max_result_chars: config.tools.max_result_chars.max(config.tools.max_read_chars),
+        context: ContextSettings {
+            max_result_chars: config.tools.max_result_chars.max(config.tools.max_read_chars),
+            compaction: config.context.compaction,
+        },
         facts: config.provider.facts,
         pinned: config.context.files.clone(),
         hooks: SessionHooks {

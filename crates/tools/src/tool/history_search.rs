@@ -18,11 +18,16 @@ pub(super) struct HistorySearchTool;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The text to find; case is ignored.
-    keyword: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keyword: Option<String>,
     /// How many messages, the newest ones; 10 where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 50))]
     limit: Option<u8>,
+    /// Instead of a search: the number of a call whose result was left out to make room, for all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    call: Option<u32>,
 }
 
 impl Tool for HistorySearchTool {
@@ -32,7 +37,7 @@ impl Tool for HistorySearchTool {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Session;
     const DESCRIPTION: &'static str = "Search the earlier messages of this session, the user's and yours, for a keyword. \
-        Results are in order of time.";
+        Results are in order of time. With `call`, show a result that was left out to make room.";
     const ALIASES: &'static [Alias] = &[];
     const LIMITS: &'static str = "At most 50 messages.";
     const EXAMPLE: &'static str = r#"{"keyword":"migration"}"#;

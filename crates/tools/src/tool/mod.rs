@@ -31,6 +31,7 @@ tools! {
     web_search::WebSearchTool,
     web_fetch::WebFetchTool,
     history_search::HistorySearchTool,
+    tool_search::ToolSearchTool,
     memory_search::MemorySearchTool,
     memory_add::MemoryAddTool,
     memory_remove::MemoryRemoveTool,

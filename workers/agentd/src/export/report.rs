@@ -227,6 +227,13 @@ impl SessionReport {
                 let note = format!("the first {dropped} messages are no longer sent to the model");
                 self.turn(time).items.push(ReportItem::Note(note));
             }
+            JournalRecord::Summary(summary) => {
+                let turn = self.turn(time);
+                if summary.use_of_model().is_some() {
+                    turn.spend(SpanKind::Model, turn.until, time);
+                }
+                turn.items.push(ReportItem::Note(plain(&crate::show::summary(summary))));
+            }
             JournalRecord::Tampered { names } => {
                 let note = plain(&format!("changed protected files: {}", names.join("; ")));
                 self.turn(time).items.push(ReportItem::Note(note));

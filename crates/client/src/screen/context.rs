@@ -1,0 +1,85 @@
+//! `:context`: what fills the model's context, and the summary in the input line for the person to
+//! change. Part of [`Screen`].
+
+use super::{Screen, ScreenEffect, TurnState};
+use crate::context_text::context_text;
+use crate::screen_items::ScreenItem;
+use crate::transcript::sum;
+use protocol::client::{FromClient, SessionQuery, SessionWish};
+use protocol::context::{Compaction, ContextReport, NumberedSummary};
+
+/// The use of the next report of the context.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum ContextUse {
+    #[default]
+    Show,
+    EditSummary,
+}
+
+/// State of `:context`.
+#[derive(Debug, Default)]
+pub(super) struct ContextView {
+    /// For the report that was asked for.
+    purpose: ContextUse,
+    /// The number of the summary that was last put into the input line.
+    editing: Option<u32>,
+    /// The state before the request of a summary that is not answered.
+    turn: Option<TurnState>,
+}
+
+impl Screen {
+    pub(super) fn ask_for_context(&mut self, purpose: ContextUse) -> Vec<ScreenEffect> {
+        self.last_words.context.purpose = purpose;
+        let query = SessionQuery::Context;
+        self.to_session(|session| FromClient::Query { session, query })
+    }
+
+    pub(super) fn context_report(
+        &mut self,
+        report: Result<ContextReport, String>,
+    ) -> Vec<ScreenEffect> {
+        let report = match report {
+            Ok(report) => report,
+            Err(why) => return vec![ScreenEffect::Show(ScreenItem::Error(why))],
+        };
+        if std::mem::take(&mut self.last_words.context.purpose) == ContextUse::Show {
+            return vec![ScreenEffect::Show(ScreenItem::Note(context_text(&report)))];
+        }
+        let Some(NumberedSummary { number, text }) = report.summary else {
+            let none = "no summary replaces messages of this conversation; :compact has the model \
+                        write one";
+            return vec![ScreenEffect::Show(ScreenItem::Error(none.to_owned()))];
+        };
+        if !self.may_answer() {
+            return vec![ScreenEffect::Show(ScreenItem::Note(text))];
+        }
+        self.last_words.context.editing = Some(number);
+        self.editor.set(&format!(":context summary {text}"));
+        self.say_hint("Enter replaces the summary; Ctrl-G edits it in $VISUAL; Ctrl-C leaves it")
+    }
+
+    /// A summary is work of the model, also between turns, and costs tokens.
+    pub(super) fn compaction(&mut self, step: &Compaction) {
+        match step {
+            Compaction::SummaryAsked { .. } => {
+                self.last_words.context.turn = Some(self.turn);
+                self.turn = TurnState::Working;
+            }
+            Compaction::Summarized { usage, .. } | Compaction::SummaryFailed { usage, .. } => {
+                self.tokens.all = sum(self.tokens.all, *usage);
+                self.tokens.spent.answered(*usage, self.facts.of_model.prices);
+                self.turn = self.last_words.context.turn.take().unwrap_or(self.turn);
+            }
+            Compaction::Cut { .. } | Compaction::SummaryEdited { .. } => {}
+        }
+    }
+
+    /// Replaces the summary that was put into the input line.
+    pub(super) fn edit_summary(&mut self, text: String) -> Vec<ScreenEffect> {
+        let Some(number) = self.last_words.context.editing.take() else {
+            return self.say_hint(":context summary without a text shows it first, to change it");
+        };
+        let wish = SessionWish::EditSummary(NumberedSummary { number, text });
+        self.to_session(|session| FromClient::Wish { session, wish })
+    }
+}
