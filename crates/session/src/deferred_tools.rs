@@ -195,7 +195,6 @@ mod tests {
             ("page web", vec!["web_fetch"]),
             ("tickets", vec!["mcp__tracker__list_issues"]),
             ("mcp__tracker__list_issues, git_log", vec!["mcp__tracker__list_issues", "git_log"]),
-            ("Run a command", vec!["web_fetch", "mcp__tracker__list_issues"]),
             ("nothing", vec![]),
             ("", vec![]),
         ] {
