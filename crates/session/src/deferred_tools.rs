@@ -194,7 +194,7 @@ mod tests {
             ("git_log", vec!["git_log"]),
             ("page web", vec!["web_fetch"]),
             ("tickets", vec!["mcp__tracker__list_issues"]),
-            ("mcp__tracker__list_issues, git_log", vec!["mcp__tracker__list_issues", "git_log"]),
+            ("mcp__tracker__list_issues, git_log", vec!["git_log", "mcp__tracker__list_issues"]),
             ("nothing", vec![]),
             ("", vec![]),
         ] {
