@@ -13,12 +13,12 @@ use protocol::judgement::{PermissionMode, PersonAnswer};
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
 
-fn task(id: &str, prompt: &str, agent: &str) -> Say {
+pub(crate) fn task(id: &str, prompt: &str, agent: &str) -> Say {
     let input = json!({"description": "a part", "prompt": prompt, "subagent_type": agent});
     call(id, "Task", &input.to_string())
 }
 
-fn tool(id: &str, name: &str, input: Value) -> Answer {
+pub(crate) fn tool(id: &str, name: &str, input: Value) -> Answer {
     Answer::says([call(id, name, &input.to_string())])
 }
 
@@ -34,7 +34,7 @@ fn answers(body: &Value) -> usize {
 }
 
 /// A model for several sessions: each is told apart by the first words of its prompt.
-fn server(scripts: impl IntoIterator<Item = (&'static str, Vec<Answer>)>) -> Server {
+pub(crate) fn server(scripts: impl IntoIterator<Item = (&'static str, Vec<Answer>)>) -> Server {
     let scripts: Vec<_> = scripts.into_iter().collect();
     Server::answering(move |_, body| {
         let (prompt, place) = (prompt(body), answers(body));
@@ -47,7 +47,7 @@ fn server(scripts: impl IntoIterator<Item = (&'static str, Vec<Answer>)>) -> Ser
 }
 
 /// The text of the result with this id.
-fn result(server: &Server, id: &str) -> String {
+pub(crate) fn result(server: &Server, id: &str) -> String {
     let requests = server.requests();
     let messages = requests.iter().rev().filter_map(|seen| seen.body["messages"].as_array());
     let mut blocks =
@@ -69,7 +69,7 @@ fn of_kind(records: &[Value], kind: &str) -> Vec<Value> {
     records.iter().filter(|record| record["kind"] == kind).cloned().collect()
 }
 
-fn sessions(desk: &Desk) -> Vec<String> {
+pub(crate) fn sessions(desk: &Desk) -> Vec<String> {
     let names = std::fs::read_dir(desk.state().join("sessions")).unwrap();
     let mut names: Vec<String> =
         names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -86,7 +86,7 @@ fn rows(wire: &mut Wire) -> Vec<SessionRow> {
 }
 
 /// A session of a person, whose mode lets commands run.
-fn session(desk: &Desk, server: &Server) -> (Wire, SessionId) {
+pub(crate) fn session(desk: &Desk, server: &Server) -> (Wire, SessionId) {
     let mut wire = Wire::to(&desk.door());
     let mut opening = desk.opening(server);
     opening.mode = Some(PermissionMode::Auto);
@@ -94,7 +94,7 @@ fn session(desk: &Desk, server: &Server) -> (Wire, SessionId) {
     (wire, session)
 }
 
-const AUTO: [&str; 2] = ["--permission-mode", "auto"];
+pub(crate) const AUTO: [&str; 2] = ["--permission-mode", "auto"];
 
 #[test]
 fn a_sub_agent_works_in_a_session_of_its_own_and_its_answer_is_the_result() {
@@ -451,7 +451,7 @@ fn a_session_is_not_removed_while_a_sub_agent_of_it_is_live() {
 }
 
 /// Runs git in the project; returns what it prints.
-fn git(desk: &Desk, words: &[&str]) -> String {
+pub(crate) fn git(desk: &Desk, words: &[&str]) -> String {
     let identity = ["-c", "user.name=P", "-c", "user.email=p@example.org"];
     let mut git = std::process::Command::new("git");
     let ran = git.args(identity).args(words).current_dir(desk.project()).output().unwrap();
@@ -460,10 +460,13 @@ fn git(desk: &Desk, words: &[&str]) -> String {
 }
 
 /// A project in git with an agent that works in a worktree, and with a hook that leaves a file.
-fn repository() -> Desk {
+pub(crate) fn repository() -> Desk {
     let desk = Desk::new();
     let agent = "---\ndescription: Works apart.\nisolation: worktree\n---\nWork.\n";
     desk.write(".claude/agents/apart.md", agent);
+    // A checkout lacks the one that git ignores.
+    desk.write(".claude/settings.local.json", "{}\n");
+    desk.write(".gitignore", "settings.local.json\n*.log\n");
     desk.write("notes", "old\n");
     git(&desk, &["init", "-q", "-b", "main"]);
     git(&desk, &["add", "."]);
@@ -515,14 +518,16 @@ fn an_agent_works_in_a_worktree_of_its_own_and_names_its_changes() {
 #[test]
 fn a_worktree_without_changes_is_removed() {
     let desk = repository();
-    let look = json!({"command": "cat notes; git status --short"});
+    let look =
+        json!({"command": "cat notes; tail -n 1 .claude/agents/apart.md; git status --short"});
     let server = server([
         ("do it", vec![Answer::says([task("toolu_1", "LOOK", "apart")]), Answer::text("Done.")]),
         ("LOOK", vec![tool("toolu_2", "bash", look), Answer::text("Looked.")]),
     ]);
     let ran = desk.ask(&server, &AUTO);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(result(&server, "toolu_2").starts_with("old"), "{}", result(&server, "toolu_2"));
+    let seen = result(&server, "toolu_2");
+    assert!(seen.starts_with("old\nWork.") && !seen.contains(" D "), "{seen}");
     let told = result(&server, "toolu_1");
     assert!(told.contains("[it changed nothing in its worktree, which is removed]"), "{told}");
     assert_eq!(git(&desk, &["worktree", "list"]).lines().count(), 1);

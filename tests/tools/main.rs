@@ -18,3 +18,4 @@ mod stale_edits;
 mod support;
 mod verify;
 mod web;
+mod worktrees;

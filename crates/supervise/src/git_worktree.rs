@@ -3,17 +3,19 @@
 //! Used by the task that waits for the sub-agent.
 
 use crate::grant::Grant;
+use crate::protected_restore::{ProtectedCopies, ProtectedRestorer, in_words};
 use crate::session_lock::SessionLock;
 use crate::session_spec::SessionSpec;
 use crate::worker::log_lines;
 use crate::worker::process::{ProcessEvent, WorkerProcess};
 use crate::worker::spawner::Spawner;
 use journal::{StoredPath, TaskHeader, TaskWorktree};
-use protocol::call::Outcome;
+use protocol::call::{Outcome, TamperRemedy, TamperedFile};
 use protocol::confinement::Confinement;
 use protocol::ids::{CallId, Generation, SessionId};
 use protocol::tool::{FromTool, OutputStream, RunnerJob, ToTool, ToolLink};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -24,6 +26,8 @@ use tools::{git_words, shell_words};
 const DIRECTORY: &str = ".worktrees";
 /// Longest time for the checkout of a large repository.
 const LIMIT: Duration = Duration::from_secs(300);
+/// How long git may take beyond that: its runner counts the limit too, and puts protected files right.
+const MARGIN: Duration = Duration::from_secs(30);
 /// How long a runner may take to end after its report.
 const END: Duration = Duration::from_secs(5);
 /// Most characters of an error or a list of changes.
@@ -47,6 +51,27 @@ pub(crate) fn below(project: &Path, session: &SessionId) -> Vec<PathBuf> {
     of_session.map(|entry| entry.path()).collect()
 }
 
+/// True if the sub-agent with this session works in a worktree that was made for it, and not for one above
+/// it.
+pub(crate) fn is_own(worktree: &TaskWorktree, child: &SessionId) -> bool {
+    worktree.path.0.file_name().is_some_and(|name| *name == *child.0)
+}
+
+/// Checks that the worktree is the one that was made: a call of the parent can put a link or another
+/// repository in its place.
+pub(crate) fn check_place(worktree: &TaskWorktree) -> Result<(), String> {
+    let TaskWorktree { path, project, .. } = worktree;
+    let (path, shown) = (&path.0, path.0.display());
+    let real = path.canonicalize().map_err(|error| format!("{shown} cannot be used: {error}"))?;
+    if real != *path {
+        return Err(format!("{shown} leads to {}", real.display()));
+    }
+    match sandbox::is_worktree_of(path, &project.0) {
+        true => Ok(()),
+        false => Err(format!("{shown} is no git worktree of {}", project.0.display())),
+    }
+}
+
 /// Says to a parent where the work of a sub-agent is, if it has a worktree that still exists.
 pub(crate) fn left(task: &TaskHeader) -> Option<String> {
     let TaskWorktree { path, branch, .. } = task.worktree.as_ref()?;
@@ -54,39 +79,83 @@ pub(crate) fn left(task: &TaskHeader) -> Option<String> {
     there.then(|| format!("[its worktree: {}, branch {branch}]", path.0.display()))
 }
 
-/// Runs git for the worktrees of a session's sub-agents.
+/// Runs git for the worktree of a call's sub-agent.
 pub(crate) struct WorktreeKeeper {
     call: CallId,
     confinement: Confinement,
     env: Vec<(String, String)>,
     spawner: Spawner,
     lock: SessionLock,
+    copies: ProtectedCopies,
     hello: Duration,
+    /// Protected files that git changed, and what was done about each.
+    pub(crate) tampered: Vec<TamperedFile>,
+}
+
+/// A worktree that is there.
+pub(crate) struct MadeWorktree {
+    /// The commit that it begins with.
+    pub(crate) base: String,
+    /// False if a death left it of an earlier attempt.
+    pub(crate) is_new: bool,
 }
 
 impl WorktreeKeeper {
     pub(crate) fn new(
         call: CallId,
         spec: &SessionSpec,
-        (spawner, lock): (Spawner, SessionLock),
+        (spawner, lock, copies): (Spawner, SessionLock, ProtectedCopies),
         hello: Duration,
     ) -> Self {
         let (confinement, env) = (spec.confinement.clone(), spec.env.clone());
-        Self { call, confinement, env, spawner, lock, hello }
+        Self { call, confinement, env, spawner, lock, copies, hello, tampered: Vec::new() }
     }
 
-    /// Makes the worktree and returns the commit that it begins with. One that a death left of an earlier
-    /// attempt is taken as it is: no sub-agent has worked in it.
-    pub(crate) async fn make(&self, worktree: &TaskWorktree) -> Result<String, String> {
-        let base = self.run(make_script(worktree)).await?;
-        Ok(base.trim().to_owned())
+    /// Makes the worktree. One that a death left of an earlier attempt is taken if nothing in it changed.
+    pub(crate) async fn make(
+        &mut self,
+        worktree: &TaskWorktree,
+        stop: impl Future<Output = ()>,
+    ) -> Result<MadeWorktree, String> {
+        let filters = self.filters().await?;
+        let known = self.tampered.len();
+        let said = self.run(make_script(worktree, &filters), &filters, stop).await?;
+        let (made, base) = said.trim().split_once(' ').ok_or("git named no commit")?;
+        let made = MadeWorktree { base: base.to_owned(), is_new: made == "new" };
+        let moved = in_words(&self.tampered[known..]);
+        if moved.is_empty() {
+            return Ok(made);
+        }
+        if made.is_new && check_place(worktree).is_ok() {
+            let _ = self.run(discard_script(worktree), &filters, std::future::pending()).await;
+        }
+        Err(format!(
+            "its checkout has protected files that differ from those of the project ({}). Commit the \
+             project's changes of them, or take `isolation` out of the agent's file",
+            moved.join(", ")
+        ))
     }
 
     /// Removes the worktree if nothing in it changed, or describes the changes, for the parent's model.
-    pub(crate) async fn finish(&self, worktree: &TaskWorktree) -> String {
+    pub(crate) async fn finish(
+        &mut self,
+        worktree: &TaskWorktree,
+        stop: impl Future<Output = ()>,
+    ) -> String {
         let TaskWorktree { path, branch, .. } = worktree;
         let place = format!("{}, branch {branch}", path.0.display());
-        match self.run(finish_script(worktree)).await {
+        let checked = match path.0.join(".git").symlink_metadata() {
+            Ok(_) => check_place(worktree),
+            Err(_) => Ok(()),
+        };
+        if let Err(why) = checked {
+            return format!("[its worktree was left as it is: {why}]");
+        }
+        let done = match self.filters().await {
+            Ok(filters) => self.run(finish_script(worktree), &filters, stop).await,
+            Err(why) => Err(why),
+        };
+        match done {
             Ok(said) if said.trim() == REMOVED => {
                 "[it changed nothing in its worktree, which is removed]".to_owned()
             }
@@ -98,17 +167,53 @@ impl WorktreeKeeper {
         }
     }
 
-    async fn run(&self, script: String) -> Result<String, String> {
+    /// The filters that git's settings name. None of them runs.
+    async fn filters(&self) -> Result<BTreeSet<String>, String> {
+        let value = |wanted: &str| {
+            let found = self.env.iter().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| PathBuf::from(value))
+        };
+        let (home, global) = (value("HOME"), value("GIT_CONFIG_GLOBAL"));
+        let project = self.confinement.project.to_path();
+        let found = tokio::task::spawn_blocking(move || {
+            sandbox::find_git_filters(&project, home.as_deref(), global.as_deref())
+        });
+        let found = found.await.map_err(|error| error.to_string())?;
+        let found = found.map_err(|file| {
+            format!("{} cannot be read as git's settings, which may name programs", file.display())
+        })?;
+        let names: BTreeSet<String> =
+            found.of_repository.union(&found.of_person).cloned().collect();
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        match names.iter().find(|name| !name.chars().all(plain)) {
+            Some(name) => Err(format!(
+                "git's settings name the filter {name:?}, which cannot be switched off"
+            )),
+            None => Ok(names),
+        }
+    }
+
+    /// Runs a script until its end, or until `stop`. The scripts start git as `run_git`.
+    async fn run(
+        &mut self,
+        script: String,
+        filters: &BTreeSet<String>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<String, String> {
         let grant = Grant::worktree(&self.call, &self.confinement);
         let job = RunnerJob::Run {
             tool: "bash".to_owned(),
-            input: json!({ "command": script }).to_string(),
+            input: json!({ "command": format!("{}{script}", git_function(filters)) }).to_string(),
             judged: Vec::new(),
             env: self.env.clone(),
             timeout_ms: u64::try_from(LIMIT.as_millis()).unwrap_or(u64::MAX),
             max_result_chars: 8000,
         };
         let go = grant.go(&self.call, job).map_err(|error| error.to_string())?;
+        let (copies, number) = (self.copies.clone(), self.call.number);
+        let cage = grant.confinement().clone();
+        let saved = tokio::task::spawn_blocking(move || copies.begin(number, &cage)).await;
+        let saved = saved.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         let program = tools::RunnerProgram::Tool;
         let started = self.spawner.spawn_runner(&grant, program).await;
         let started = started.map_err(|error| error.to_string())?;
@@ -121,8 +226,16 @@ impl WorktreeKeeper {
         let lock = self.lock.share(process.pid).map_err(|error| error.to_string())?;
         process.send(&ToTool::SessionLock);
         process.send_descriptor(lock);
+        process.send(&ToTool::SaveProtected);
+        process.send_descriptor(saved);
         process.send(&grant.begin());
-        let answered = timeout(LIMIT, self.answer(&process, &go, &mut events)).await;
+        let answered = tokio::select! {
+            biased;
+            () = stop => Err("it was interrupted".to_owned()),
+            answered = timeout(LIMIT + MARGIN, self.answer(&process, &go, &mut events)) => {
+                answered.unwrap_or_else(|_| Err(format!("git took longer than {} s", LIMIT.as_secs())))
+            }
+        };
         if answered.is_err() {
             process.kill();
         }
@@ -136,7 +249,23 @@ impl WorktreeKeeper {
             }
         };
         let _ = timeout(END, gone).await;
-        answered.unwrap_or_else(|_| Err(format!("git took longer than {} s", LIMIT.as_secs())))
+        let tampered = match &answered {
+            Ok(report) => report.tampered.clone(),
+            Err(_) => {
+                let restorer = ProtectedRestorer {
+                    spawner: self.spawner.clone(),
+                    lock: self.lock.clone(),
+                    copies: self.copies.clone(),
+                    hello: self.hello,
+                };
+                restorer.restore(&self.call, grant.confinement()).await
+            }
+        };
+        // A death from here on finds nothing of git to put right.
+        self.copies.remove(self.call.number);
+        self.tampered.extend(tampered.into_iter().filter(|it| it.remedy != TamperRemedy::Granted));
+        let GitReport { result, .. } = answered?;
+        result
     }
 
     async fn answer(
@@ -144,7 +273,7 @@ impl WorktreeKeeper {
         process: &WorkerProcess<ToolLink>,
         go: &ToTool,
         events: &mut mpsc::UnboundedReceiver<ProcessEvent<ToolLink>>,
-    ) -> Result<String, String> {
+    ) -> Result<GitReport, String> {
         let (mut out, mut err) = (String::new(), String::new());
         loop {
             let message = match events.recv().await {
@@ -171,11 +300,12 @@ impl WorktreeKeeper {
                 FromTool::Lost(why) => return Err(why),
                 FromTool::Done(report) => {
                     let is_done = report.result.outcome == Outcome::Exited { code: 0 };
-                    return match (is_done, err.trim()) {
+                    let result = match (is_done, err.trim()) {
                         (true, _) => Ok(out),
                         (false, "") => Err(report.result.summary),
                         (false, err) => Err(err.chars().take(MOST_CHARS).collect()),
                     };
+                    return Ok(GitReport { result, tampered: report.tampered });
                 }
                 FromTool::Mounted
                 | FromTool::Namespace(_)
@@ -194,42 +324,87 @@ impl WorktreeKeeper {
     }
 }
 
+/// The end of a script.
+struct GitReport {
+    /// What it printed, or why it failed.
+    result: Result<String, String>,
+    tampered: Vec<TamperedFile>,
+}
+
 /// The only line that the second script prints where nothing changed.
 const REMOVED: &str = "removed";
+/// Shows everything that a removal would lose, whatever the repository's settings leave out.
+const STATUS: &str =
+    "status --short --untracked-files=normal --ignored=traditional --ignore-submodules=dirty";
 
-fn make_script(worktree: &TaskWorktree) -> String {
-    let Words { git, path, branch, .. } = Words::of(worktree);
+/// Defines the command `run_git`, which starts none of the programs in git's settings.
+fn git_function(filters: &BTreeSet<String>) -> String {
+    let keys = |name: &String| {
+        ["clean", "smudge", "process", "required"].map(|key| format!("filter.{name}.{key}="))
+    };
+    let off = filters.iter().flat_map(keys).flat_map(|setting| ["-c".to_owned(), setting]);
+    let words: Vec<String> = git_words().into_iter().chain(off).collect();
+    format!("run_git() {{ command {} \"$@\"; }}\n", shell_words(&words))
+}
+
+fn make_script(worktree: &TaskWorktree, filters: &BTreeSet<String>) -> String {
+    let Words { path, branch, .. } = Words::of(worktree);
+    let discard = discard_script(worktree);
+    let filtered: String = filters
+        .iter()
+        .map(|name| {
+            format!(
+                "file=$(run_git -C {path} ls-files -- ':(attr:filter={name})')\n\
+                 if [ -n \"$file\" ]; then\n\
+                 if [ $made = new ]; then\n{discard}fi\n\
+                 echo 'the git filter {name} changes files of this repository, and runs in no worktree of a \
+                 sub-agent. Take `isolation` out of the agent'\\''s file' >&2; exit 1; fi\n"
+            )
+        })
+        .collect();
     format!(
         "set -e\n\
          if [ ! -e .git ]; then echo 'the project is not the root of a git repository' >&2; exit 1; fi\n\
+         if [ -L {DIRECTORY} ]; then echo '{DIRECTORY} is a link. Replace it by a directory' >&2; exit 1; fi\n\
          mkdir -p {DIRECTORY}\n\
          [ -e {DIRECTORY}/.gitignore ] || echo '*' > {DIRECTORY}/.gitignore\n\
-         {git} worktree prune\n\
-         if [ -e {path}/.git ]; then :\n\
-         elif {git} show-ref --quiet --verify refs/heads/{branch}; then {git} worktree add --quiet {path} {branch} >&2\n\
-         else {git} worktree add --quiet -b {branch} {path} HEAD >&2; fi\n\
-         {git} -C {path} rev-parse HEAD\n"
+         made=new\n\
+         if [ -e {path}/.git ]; then made=old\n\
+         if [ -L {path} ] || [ -n \"$(run_git -C {path} {STATUS})\" ]; then\n\
+         echo {path} 'has changes already. Take what you need of it, and remove it with git worktree remove' >&2; exit 1; fi\n\
+         elif run_git show-ref --quiet --verify refs/heads/{branch}; then run_git worktree add -f --quiet {path} {branch} >&2\n\
+         else run_git worktree add -f --quiet -b {branch} {path} HEAD >&2; fi\n\
+         {filtered}\
+         echo \"$made $(run_git -C {path} rev-parse HEAD)\"\n"
+    )
+}
+
+/// Removes a worktree that was made just now.
+fn discard_script(worktree: &TaskWorktree) -> String {
+    let Words { path, branch, .. } = Words::of(worktree);
+    format!(
+        "run_git worktree remove --force {path} >&2\n\
+         run_git branch --quiet -D {branch} >&2\n"
     )
 }
 
 fn finish_script(worktree: &TaskWorktree) -> String {
-    let Words { git, path, branch, base } = Words::of(worktree);
+    let Words { path, branch, base } = Words::of(worktree);
     format!(
         "if [ ! -e {path}/.git ]; then echo {REMOVED}; exit 0; fi\n\
          set -e\n\
-         commits=$({git} -C {path} log --oneline --no-decorate -n 20 {base}..HEAD)\n\
-         changes=$({git} -C {path} status --short --ignore-submodules=dirty | head -n 50)\n\
-         head=$({git} -C {path} rev-parse HEAD)\n\
+         commits=$(run_git -C {path} log --oneline --no-decorate -n 20 {base}..HEAD)\n\
+         changes=$(run_git -C {path} {STATUS})\n\
+         head=$(run_git -C {path} rev-parse HEAD refs/heads/{branch} | sort -u)\n\
          if [ -z \"$commits$changes\" ] && [ \"$head\" = {base} ]; then\n\
-         {git} worktree remove {path} && {git} branch --quiet -d {branch} >&2 && echo {REMOVED} && exit 0; fi\n\
+         run_git worktree remove {path} && run_git branch --quiet -d {branch} >&2 && echo {REMOVED} && exit 0; fi\n\
          if [ -n \"$commits\" ]; then printf 'commits:\\n%s\\n' \"$commits\"; fi\n\
-         if [ -n \"$changes\" ]; then printf 'not committed:\\n%s\\n' \"$changes\"; fi\n"
+         if [ -n \"$changes\" ]; then echo 'not committed:'; head -n 50 <<< \"$changes\"; fi\n"
     )
 }
 
 /// The parts of a script, quoted.
 struct Words {
-    git: String,
     path: String,
     branch: String,
     base: String,
@@ -239,7 +414,6 @@ impl Words {
     fn of(worktree: &TaskWorktree) -> Self {
         let quoted = |word: String| shell_words(&[word]);
         Self {
-            git: shell_words(&git_words()),
             path: quoted(worktree.path.0.display().to_string()),
             branch: quoted(worktree.branch.clone()),
             base: quoted(worktree.base.clone()),

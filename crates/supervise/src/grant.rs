@@ -106,7 +106,6 @@ impl Grant {
             network: Network::Off,
             hosts: Vec::new(),
             joins: None,
-            cgroup: None,
             ..of.clone()
         };
         Self { confinement, purpose: GrantPurpose::Job, call: Some(call.clone()) }

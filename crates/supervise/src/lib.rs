@@ -80,6 +80,7 @@ mod session_network;
 mod session_page;
 mod session_room;
 mod session_spec;
+mod session_tree;
 mod sign_in;
 mod slash_command;
 mod store_dirs;

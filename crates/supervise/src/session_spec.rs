@@ -146,7 +146,7 @@ pub(crate) fn build_session_spec(
     };
     // Resolved once: with the homes of all users these are thousands of system calls.
     let keys = kept.keys.places();
-    let keys_in_reach = kept.keys_at(&project, &keys);
+    let keys_in_reach = kept.keys_at(&place, &keys);
     let forbidden = kept.paths_with(keys);
     rules.rules.extend(deny_rules(&forbidden));
     approval::SessionRules::new(&rules)

@@ -60,6 +60,7 @@ impl Grants {
             }
             match rule.at {
                 GrantTarget::Project => {
+                    check_is_real(&wanted.project.to_path())?;
                     grants.grant_required_dir(rule, &wanted.project.to_path(), "project", means)?
                 }
                 GrantTarget::Temp => {
@@ -112,5 +113,36 @@ impl Grants {
         grants.hide_keys(wanted, means);
         grants.drop_overlays_with_covers();
         Ok(grants)
+    }
+}
+
+/// The supervisor names a project by its real path. A call of another session may since have put a link there,
+/// which would grant any directory.
+fn check_is_real(project: &Path) -> Result<(), CageError> {
+    match project.canonicalize() {
+        Ok(real) if real != project => {
+            let (project, real) = (project.display(), real.display());
+            let text = format!("a link leads from the project directory {project} to {real}");
+            Err(CageError::new(crate::CageStep::Grants, text)
+                .hint("put the directory back in its place"))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_project_that_became_a_link_is_not_granted() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(real.join("project")).unwrap();
+        check_is_real(&real.join("project")).unwrap();
+        std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
+        let refused = check_is_real(&real.join("link")).unwrap_err().to_string();
+        assert!(refused.contains("leads from the project directory"), "{refused}");
     }
 }

@@ -99,6 +99,24 @@ impl FileState {
         }
     }
 
+    /// True if everything in it is also in the other one with the same content, regardless of path and time.
+    /// A checkout lacks the files of a directory that git ignores.
+    pub(super) fn is_part_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Folder { names: own, .. }, Self::Folder { names: others, .. }) => own
+                .iter()
+                .all(|(name, seen)| others.get(name).is_some_and(|other| seen.is_part_of(other))),
+            (
+                Self::File { .. }
+                | Self::Folder { .. }
+                | Self::Link(_)
+                | Self::Special { .. }
+                | Self::Unrecorded,
+                _,
+            ) => self.is_same(other),
+        }
+    }
+
     /// True if both have the same content, regardless of path and time.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {

@@ -57,4 +57,16 @@ impl LinkedGitDir {
     }
 }
 
+/// True if this directory is a linked worktree of the repository that `project` is a working tree of.
+#[must_use]
+pub fn is_worktree_of(place: &Path, project: &Path) -> bool {
+    let git = project.join(".git");
+    let common = match git.is_dir() {
+        true => git.canonicalize().ok(),
+        false => LinkedGitDir::of(project, None).map(|linked| linked.common),
+    };
+    let linked = LinkedGitDir::of(place, None).filter(|linked| linked.common != linked.folder);
+    linked.zip(common).is_some_and(|(linked, common)| linked.common == common)
+}
+
 persist!(struct LinkedGitDir { folder, common });

@@ -137,8 +137,8 @@ impl Baseline {
 }
 
 impl Baseline {
-    /// True if a path of the same name held the same content before, anywhere in the project.
-    /// Folders get moved, and an unchanged copy adds nothing that programs did not trust before.
+    /// True if a path of the same name held the same content before, anywhere in the project, or more of
+    /// it. Folders get moved, and an unchanged copy adds nothing that programs did not trust before.
     fn was_moved(&self, place: &ProtectedPath) -> bool {
         let Some(now) = capture(&place.path, &mut CaptureBudget::new()) else { return false };
         let like = |known: &ProtectedPath| {
@@ -147,13 +147,12 @@ impl Baseline {
         let known = self.recorded.iter().filter(|(known, _)| like(known));
         known.into_iter().any(|(known, seen)| match seen {
             // A mount kept it unchanged.
-            FileState::Unrecorded => {
-                capture(&known.path, &mut CaptureBudget::new()).is_some_and(|it| it.is_same(&now))
-            }
+            FileState::Unrecorded => capture(&known.path, &mut CaptureBudget::new())
+                .is_some_and(|it| now.is_part_of(&it)),
             FileState::File { .. }
             | FileState::Folder { .. }
             | FileState::Link(_)
-            | FileState::Special { .. } => seen.is_same(&now),
+            | FileState::Special { .. } => now.is_part_of(seen),
         })
     }
 }

@@ -151,8 +151,9 @@ pub(crate) enum TaskToSession {
     Opened { call: u32, session: ActorRef<SessionMsg> },
     /// The sub-agent's session is in use by another process, which is waited for.
     Waits(u32),
-    /// The sub-agent has done its work, or it could not begin.
-    Ended { call: u32, result: ToolResult },
+    /// The sub-agent has done its work, or it could not begin. Protected files that git for its worktree
+    /// changed and that could not be put right are left.
+    Ended { call: u32, result: ToolResult, left: Vec<String> },
     /// Interrupt the sub-agent of this call.
     Stop(u32),
     /// A sub-agent asks a person.

@@ -10,8 +10,9 @@ use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::records::decode;
 use crate::session_spec::is_below;
+use crate::session_tree;
 use crate::store_dirs;
-use journal::{Journal, OpenError, OpenedJournal};
+use journal::OpenedJournal;
 use protocol::client::{RequestFailure, SessionEnding, SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
 use protocol::ids::{CallId, SessionId};
@@ -130,17 +131,12 @@ fn remove_sessions(
         let message = format!("there is no session {session}");
         return Err(OpenFailure::new(RequestFailure::NotFound, message));
     }
-    let names = journal::sessions(sessions).unwrap_or_default().into_iter().map(SessionId);
-    let mut tree: Vec<_> = names.filter(|name| is_below(name, session)).collect();
-    tree.sort_by_key(|name| std::cmp::Reverse(name.0.len()));
-    tree.push(session.clone());
     // All are kept open until they are removed, so that no other supervisor opens one.
-    let held = tree.iter().map(|name| hold(&sessions.join(&name.0)));
-    let held = held.collect::<Result<Vec<_>, _>>()?;
+    let tree = session_tree::hold(sessions, session)?;
     check_worktrees(&sessions.join(&session.0), session)?;
-    for (name, held) in tree.iter().zip(held) {
-        remove_session_files(sessions, name, held)?;
-        removed(name);
+    for (name, held) in tree {
+        remove_session_files(sessions, &name, held)?;
+        removed(&name);
     }
     Ok(())
 }
@@ -149,7 +145,8 @@ fn remove_sessions(
 fn check_worktrees(directory: &Path, session: &SessionId) -> Result<(), OpenFailure> {
     let Ok(header) = journal::header(directory) else { return Ok(()) };
     let left = git_worktree::below(&header.project.0, session);
-    let own = header.task.and_then(|task| task.worktree).map(|worktree| worktree.path.0);
+    let own = header.task.and_then(|task| task.worktree);
+    let own = own.filter(|it| git_worktree::is_own(it, session)).map(|worktree| worktree.path.0);
     let Some(path) = left.into_iter().chain(own).find(|path| path.join(".git").exists()) else {
         return Ok(());
     };
@@ -162,16 +159,6 @@ fn check_worktrees(directory: &Path, session: &SessionId) -> Result<(), OpenFail
 }
 
 /// Opens a session that is to be removed, readable or not.
-fn hold(directory: &Path) -> Result<Option<OpenedJournal>, OpenFailure> {
-    match Journal::open(directory) {
-        Ok(opened) => Ok(Some(opened)),
-        Err(error @ OpenError::Held { .. }) => Err(OpenFailure::from(&error)),
-        Err(OpenError::Read(_) | OpenError::Mend { .. } | OpenError::ReadOnlyDisk { .. }) => {
-            Ok(None)
-        }
-    }
-}
-
 fn remove_session_files(
     sessions: &Path,
     session: &SessionId,

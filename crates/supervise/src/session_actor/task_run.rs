@@ -6,32 +6,45 @@ use crate::messages::{
     ClientToSession, OpenRequest, RootMsg, RootToSession, SessionMsg, TaskOrder, TaskToSession,
 };
 use crate::open_failure::OpenFailure;
+use crate::protected_restore;
+use crate::session_lock::SessionLock;
 use crate::session_spec::TaskBounds;
+use crate::session_tree::{self, HeldSession};
 use crate::task_outcome::TaskOutcome;
 use journal::TaskHeader;
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::{RequestFailure, SessionEnding, SessionRequest, ToClient};
 use protocol::ids::SessionId;
+use protocol::judgement::Audience;
 use protocol::provider::PassedFd;
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Time between two attempts to open a session that another process uses.
 const BETWEEN: Duration = Duration::from_millis(500);
+/// Attempts to hold a session that has ended.
+const ATTEMPTS: u32 = 10;
 /// How long a sub-agent that is stopped may take to end its turn, and then its session. Its calls take up
 /// to 5 s, its workers 3 s each.
 const STOPPING: Duration = Duration::from_secs(15);
 
 /// How long the session of a sub-agent may take to end after its work, before its worktree is kept.
 const LEAVING: Duration = Duration::from_secs(10);
+/// How long git may still look at a worktree after the call was stopped.
+const LOOKING: Duration = Duration::from_secs(5);
+/// How long a run without a person waits for a session that another process uses.
+const HELD: Duration = Duration::from_secs(60);
 
 /// A sub-agent's session to open.
 pub(super) struct NewTask {
     pub(super) call: u32,
     pub(super) child: SessionId,
+    /// Where the sessions lie.
+    pub(super) sessions: PathBuf,
     pub(super) header: TaskHeader,
     pub(super) worktrees: WorktreeKeeper,
     pub(super) bounds: TaskBounds,
@@ -41,33 +54,57 @@ pub(super) struct NewTask {
     pub(super) max_chars: u32,
 }
 
-/// Runs the task until its end, or until the other end of `stop` is dropped.
-pub(super) async fn run(task: NewTask, root: ActorRef<RootMsg>, mut stop: oneshot::Receiver<()>) {
-    let result = work(&task, &root, &mut stop).await;
-    let _ = task.parent.send_message(TaskToSession::Ended { call: task.call, result }.into());
+/// The stop of a call: the other end is dropped.
+struct StopSignal {
+    receiver: oneshot::Receiver<()>,
+    is_given: bool,
 }
 
-async fn work(
-    task: &NewTask,
-    root: &ActorRef<RootMsg>,
-    stop: &mut oneshot::Receiver<()>,
-) -> ToolResult {
-    let header = match prepared(task).await {
-        Ok(header) => header,
+impl StopSignal {
+    async fn given(&mut self) {
+        if !self.is_given {
+            let _ = (&mut self.receiver).await;
+            self.is_given = true;
+        }
+    }
+}
+
+/// Runs the task until its end, or until the other end of `stop` is dropped.
+pub(super) async fn run(mut task: NewTask, root: ActorRef<RootMsg>, stop: oneshot::Receiver<()>) {
+    let mut stop = StopSignal { receiver: stop, is_given: false };
+    let mut result = work(&mut task, &root, &mut stop).await;
+    let tampered = std::mem::take(&mut task.worktrees.tampered);
+    for changed in protected_restore::in_words(&tampered) {
+        result.text = format!("{}\n[git for its worktree changed {changed}]", result.text);
+    }
+    let left = protected_restore::unrestored(&tampered);
+    let ended = TaskToSession::Ended { call: task.call, result, left };
+    let _ = task.parent.send_message(ended.into());
+}
+
+async fn work(task: &mut NewTask, root: &ActorRef<RootMsg>, stop: &mut StopSignal) -> ToolResult {
+    let (header, is_new) = match prepared(task, stop).await {
+        Ok(prepared) => prepared,
         Err(why) => return not_begun(&format!("its git worktree could not be made: {why}")),
     };
-    let worktree = header.worktree.as_ref();
+    // That of a sub-agent above it is not its matter.
+    let own = header.worktree.as_ref().filter(|it| git_worktree::is_own(it, &task.child));
     // A session that opens after this gave up finds that out, and does nothing.
     let opened = tokio::select! {
         biased;
-        _ = &mut *stop => Err(failed(Outcome::Interrupted, "interrupted", STOPPED)),
+        () = stop.given() => Err(failed(Outcome::Interrupted, "interrupted", STOPPED)),
         opened = open(task, &header, root) => opened.map_err(|failure| not_begun(&failure.message)),
     };
     let (session, mut outcome) = match opened {
         Ok(opened) => opened,
-        Err(result) => {
-            if let Some(worktree) = worktree {
-                task.worktrees.finish(worktree).await;
+        Err(mut result) => {
+            let begun = task.sessions.join(&task.child.0).exists();
+            match own {
+                Some(worktree) if is_new && !begun => {
+                    task.worktrees.finish(worktree, looking(stop)).await;
+                }
+                Some(_) => append(&mut result, git_worktree::left(&header)),
+                None => {}
             }
             return result;
         }
@@ -76,7 +113,7 @@ async fn work(
     let _ = task.parent.send_message(opened.into());
     let outcome = tokio::select! {
         outcome = &mut outcome => outcome.ok(),
-        _ = stop => stop_session(&session, &mut outcome, STOPPING).await,
+        () = stop.given() => stop_session(&session, &mut outcome, STOPPING).await,
     };
     let mut result = match outcome {
         Some(outcome) => outcome.result(&header.agent, &task.child.0, task.max_chars),
@@ -88,15 +125,48 @@ async fn work(
             failed(Outcome::Crashed, "unfinished", &text)
         }
     };
-    if let Some(worktree) = worktree {
-        // It is removed only once no session uses it.
-        let changes = match session.wait(Some(LEAVING)).await {
-            Ok(()) => task.worktrees.finish(worktree).await,
-            Err(_) => git_worktree::left(&header).unwrap_or_default(),
+    if let Some(worktree) = own {
+        // It is removed only while no session can use it.
+        let held = match session.wait(Some(LEAVING)).await {
+            Ok(()) => hold(&task.sessions, &task.child).await,
+            Err(_) => None,
         };
-        result.text = format!("{}\n{changes}", result.text);
+        let changes = match &held {
+            Some(_) => Some(task.worktrees.finish(worktree, looking(stop)).await),
+            None => git_worktree::left(&header),
+        };
+        drop(held);
+        append(&mut result, changes);
     }
     result
+}
+
+fn append(result: &mut ToolResult, text: Option<String>) {
+    if let Some(text) = text {
+        result.text = format!("{}\n{text}", result.text);
+    }
+}
+
+/// The time that git may take to look at a worktree.
+async fn looking(stop: &mut StopSignal) {
+    stop.given().await;
+    tokio::time::sleep(LOOKING).await;
+}
+
+/// Holds the session and those below it. Their processes may end a moment after it.
+async fn hold(sessions: &Path, child: &SessionId) -> Option<(Vec<HeldSession>, SessionLock)> {
+    for _ in 0..ATTEMPTS {
+        let (sessions, child) = (sessions.to_owned(), child.clone());
+        let held = tokio::task::spawn_blocking(move || {
+            let held = session_tree::hold(&sessions, &child).ok()?;
+            Some((held, SessionLock::try_acquire(&sessions.join(&child.0)).ok()?))
+        });
+        if let Ok(Some(held)) = held.await {
+            return Some(held);
+        }
+        tokio::time::sleep(BETWEEN).await;
+    }
+    None
 }
 
 const STOPPED: &str = "the sub-agent was stopped before it began";
@@ -109,13 +179,16 @@ fn not_begun(why: &str) -> ToolResult {
     failed(Outcome::Failed, "not_begun", &format!("the sub-agent could not begin: {why}"))
 }
 
-/// The first record of the session, after its worktree was made.
-async fn prepared(task: &NewTask) -> Result<TaskHeader, String> {
+/// The first record of the session, after its worktree was made, and whether that is new.
+async fn prepared(task: &mut NewTask, stop: &mut StopSignal) -> Result<(TaskHeader, bool), String> {
     let mut header = task.header.clone();
-    if let Some(worktree) = header.worktree.as_mut().filter(|worktree| worktree.base.is_empty()) {
-        worktree.base = task.worktrees.make(worktree).await?;
-    }
-    Ok(header)
+    let Some(worktree) = header.worktree.as_mut().filter(|worktree| worktree.base.is_empty())
+    else {
+        return Ok((header, false));
+    };
+    let made = task.worktrees.make(worktree, stop.given()).await?;
+    worktree.base = made.base;
+    Ok((header, made.is_new))
 }
 
 /// Interrupts the session. One whose turn does not end in time is ended.
@@ -135,16 +208,20 @@ async fn stop_session(
 
 type OpenTask = (ActorRef<SessionMsg>, oneshot::Receiver<TaskOutcome>);
 
-/// Opens the session. One that another process uses is waited for: its work there counts.
+/// Opens the session. One that another process uses is waited for: its work there counts. A run without a
+/// person gives up after a while.
 async fn open(
     task: &NewTask,
     header: &TaskHeader,
     root: &ActorRef<RootMsg>,
 ) -> Result<OpenTask, OpenFailure> {
     let mut waits = false;
+    let until = (task.opening.audience == Audience::NonInteractive).then(|| Instant::now() + HELD);
     loop {
         match open_once(task, header, root).await {
-            Err(OpenFailure { kind: RequestFailure::Held, .. }) => {
+            Err(OpenFailure { kind: RequestFailure::Held, .. })
+                if until.is_none_or(|until| Instant::now() < until) =>
+            {
                 if !std::mem::replace(&mut waits, true) {
                     let _ = task.parent.send_message(TaskToSession::Waits(task.call).into());
                 }

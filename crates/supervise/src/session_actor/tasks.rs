@@ -11,6 +11,7 @@ use crate::agents::Workplace;
 use crate::call::CallInput;
 use crate::git_worktree::{self, WorktreeKeeper};
 use crate::messages::{RootMsg, RootToSession, SessionMsg, TaskToSession};
+use crate::protected_restore::ProtectedCopies;
 use crate::session_spec::{TaskShare, session_of};
 use journal::{JournalRecord, TaskHeader};
 use protocol::call::{Outcome, ToolResult};
@@ -21,7 +22,7 @@ use protocol::provider::PassedFd;
 use protocol::session::ToSession;
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::sync::oneshot;
 use tools::{InterpretedCall, TaskRequest};
 
@@ -53,7 +54,13 @@ impl SessionActorState {
             }
             TaskToSession::Opened { call, session } => self.on_task_opened(call, session),
             TaskToSession::Waits(call) => self.show_wait(call),
-            TaskToSession::Ended { call, result } => self.send_task_end(call, result),
+            TaskToSession::Ended { call, result, left } => {
+                if let Some(record) = self.add_tampered(left) {
+                    // A failure closes the session, and nothing runs.
+                    let _ = self.record(vec![record]).await;
+                }
+                self.send_task_end(call, result);
+            }
             TaskToSession::Stop(call) => self.stop_task(call),
             TaskToSession::Asks(question) => self.on_task_asks(*question),
             TaskToSession::Settled { call, allowed, basis } => {
@@ -94,16 +101,21 @@ impl SessionActorState {
                 return Err(refused("model", format!("the model of {}: {why}", header.agent)));
             }
         }
+        let Some(sessions) = self.journal.directory.parent().map(Path::to_owned) else {
+            return Err(refused("no_place", "its journal has no directory".to_owned()));
+        };
         let passed_fds = self.passed_fds_again().map_err(|why| refused("keys", why))?;
         let (agent, share) = (header.agent.clone(), TaskShare::recorded(header.limits));
         let (stop, stopped) = oneshot::channel();
         let id = CallId { session: self.spec.id.clone(), number: call };
         let (spawner, lock) = (self.resources.spawner.clone(), self.resources.lock.clone());
+        let copies = ProtectedCopies::of(&self.journal.directory);
         let hello = self.resources.times.hello;
         let task = NewTask {
-            worktrees: WorktreeKeeper::new(id, &self.spec, (spawner, lock), hello),
+            worktrees: WorktreeKeeper::new(id, &self.spec, (spawner, lock, copies), hello),
             call,
             child: session_of(&self.spec.id, call),
+            sessions,
             opening: self.spec.task_opening(&header),
             header,
             bounds: self.spec.task_bounds(),
@@ -137,6 +149,12 @@ impl SessionActorState {
         if agent.workplace == Workplace::Worktree && self.spec.rules.mode == PermissionMode::Plan {
             let text = "mode plan changes nothing, and this agent works in a new git worktree";
             return Err(refused("plan", text.to_owned()));
+        }
+        if agent.workplace == Workplace::Worktree
+            && self.spec.task().is_some_and(|it| it.worktree.is_some())
+        {
+            let text = "this session works in a git worktree of its own, and a sub-agent of it gets no other one";
+            return Err(refused("in_worktree", text.to_owned()));
         }
         let share = self.share(possible).await.map_err(|why| refused("budget", why))?;
         let mut header = self.spec.task_header(agent, call, request, share);

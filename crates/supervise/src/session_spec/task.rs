@@ -5,7 +5,7 @@
 //! a person's terminal with other flags, and no later change of a setting exceeds them.
 
 use super::task_bounds::TaskBounds;
-use super::{SessionSpec, SystemTexts, real_dir};
+use super::{SessionSpec, SystemTexts};
 use crate::agents::{Agent, AgentCatalog, FileTrust, Workplace, stricter};
 use crate::agents_flag;
 use crate::git_worktree;
@@ -120,7 +120,13 @@ pub(super) fn narrowed(opening: &SessionRequest, task: Option<&TaskHeader>) -> S
 /// The directory that a session works in: the project, or the worktree of a sub-agent.
 pub(super) fn workplace(project: &Path, task: Option<&TaskHeader>) -> Result<PathBuf, OpenFailure> {
     match task.and_then(|task| task.worktree.as_ref()) {
-        Some(worktree) => real_dir(&worktree.path.0, "the worktree of the sub-agent"),
+        Some(worktree) => {
+            git_worktree::check_place(worktree).map_err(|why| {
+                let text = format!("the git worktree of the sub-agent cannot be used: {why}");
+                OpenFailure::new(RequestFailure::Usage, text)
+            })?;
+            Ok(worktree.path.0.clone())
+        }
         None => Ok(project.to_owned()),
     }
 }
@@ -155,6 +161,9 @@ pub(super) fn narrow(
     most.cost = lower(most.cost, task.limits.cost);
     setup.tools.retain(|tool| is_offered(task, tool));
     let place = match &task.worktree {
+        Some(worktree) if !is_own_worktree(task, worktree) => {
+            " You work in the git worktree of the other agent.".to_owned()
+        }
         Some(TaskWorktree { branch, .. }) => format!(
             " You work in a git worktree of your own, on branch {branch}: the other agent finds your changes \
              there."
@@ -162,6 +171,11 @@ pub(super) fn narrow(
         None => String::new(),
     };
     texts.agent = format!("{PREAMBLE}{place}\n\n{}", task.instructions);
+}
+
+fn is_own_worktree(task: &TaskHeader, worktree: &TaskWorktree) -> bool {
+    let own = session_of(&SessionId(task.session.clone()), task.call);
+    git_worktree::is_own(worktree, &own)
 }
 
 fn is_offered(task: &TaskHeader, tool: &OfferedTool) -> bool {
@@ -274,7 +288,8 @@ impl SessionSpec {
                 cost: share.cost,
             },
             worktree: match agent.workplace {
-                Workplace::Project => None,
+                // A sub-agent of one in a worktree works there too.
+                Workplace::Project => own.and_then(|own| own.worktree.clone()),
                 Workplace::Worktree => {
                     let project = self.confinement.project.to_path();
                     Some(git_worktree::planned(&project, &session_of(&self.id, call)))
