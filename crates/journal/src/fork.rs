@@ -1,12 +1,16 @@
-//! A new session from the good records of another: the way on where a journal is damaged.
+//! A new session from the good records of another: a rewind, and the way on where a journal is damaged.
 
 use crate::blobs::Blobs;
-use crate::reader::BLOBS;
+use crate::reader::{BLOBS, FILE};
 use crate::{
     AppendError, BlobError, CreateError, ForkParent, Journal, JournalRecord, ReadError,
-    SessionHeader, image, is_session_name, read, spill,
+    ResumeState, SessionHeader, disk, image, is_session_name, past_of, read, spill,
 };
+use std::fs;
 use std::path::Path;
+
+/// Ends the name of a copy in the making. No session has such a name, so nothing opens it.
+const UNFINISHED: &str = ".copy";
 
 /// Why a session could not be forked.
 #[derive(Debug, thiserror::Error)]
@@ -25,17 +29,46 @@ pub enum ForkError {
     Blob(#[from] BlobError),
 }
 
-/// Begins session `id` with the records of session `from` up to the last good one, `up_to` at
-/// most, kinds unknown here included. The old session is left as it is.
+/// Makes session `id` with the records of session `from` up to the last good one, `up_to` at most,
+/// kinds unknown here included, and behind them those that the copy ends with. The old session is left
+/// as it is. The new one appears whole, or not at all: it gets its name last.
 ///
 /// # Errors
-/// Where not even the header can be read, or the new session cannot be written.
-pub fn fork(sessions: &Path, from: &str, id: &str, up_to: u64) -> Result<Journal, ForkError> {
+/// Where not even the header can be read, or the new session cannot be written. Nothing is left then.
+pub fn fork(
+    sessions: &Path,
+    (from, id): (&str, &str),
+    up_to: u64,
+    end: impl FnOnce(&ResumeState) -> Vec<JournalRecord>,
+) -> Result<(), ForkError> {
     for name in [from, id] {
         if !is_session_name(name) {
             return Err(CreateError::BadName { id: name.to_owned() }.into());
         }
     }
+    let place = sessions.join(id);
+    if place.exists() {
+        return Err(CreateError::Exists { id: id.to_owned() }.into());
+    }
+    let unfinished = sessions.join(format!("{id}{UNFINISHED}"));
+    remove_unfinished(sessions);
+    let made = copy(sessions, (from, id), up_to, (&unfinished, end)).and_then(|()| {
+        let named = fs::rename(&unfinished, &place).and_then(|()| disk::sync_dir(sessions));
+        named.map_err(|source| CreateError::Io { path: place, source }.into())
+    });
+    if made.is_err() {
+        // What is left of it is removed by the next fork.
+        let _ = fs::remove_dir_all(&unfinished);
+    }
+    made
+}
+
+fn copy(
+    sessions: &Path,
+    (from, id): (&str, &str),
+    up_to: u64,
+    (to, end): (&Path, impl FnOnce(&ResumeState) -> Vec<JournalRecord>),
+) -> Result<(), ForkError> {
     let source = sessions.join(from);
     let texts = Blobs::at(source.join(BLOBS));
     let mut good = Vec::new();
@@ -52,8 +85,8 @@ pub fn fork(sessions: &Path, from: &str, id: &str, up_to: u64) -> Result<Journal
     if let Some(JournalRecord::Session(header)) = good.first_mut() {
         *header = SessionHeader { id: id.to_owned(), parent: Some(parent), ..header.clone() };
     }
-    let mut journal = Journal::create_empty(sessions, id)?;
-    let copies = Blobs::at(sessions.join(id).join(BLOBS));
+    let mut journal = Journal::create_in(sessions, to, id)?;
+    let copies = Blobs::at(to.join(BLOBS));
     for record in &mut good {
         image::copy(record, &texts, &copies)?;
         // Long texts of known kinds came in when they were read.
@@ -62,5 +95,24 @@ pub fn fork(sessions: &Path, from: &str, id: &str, up_to: u64) -> Result<Journal
         }
     }
     journal.append_all(&good)?;
-    Ok(journal)
+    let end = end(&past_of(to)?);
+    if !end.is_empty() {
+        journal.append_all(&end)?;
+    }
+    Ok(())
+}
+
+/// Removes copies that a death left unfinished. One that another process writes has its lock.
+fn remove_unfinished(sessions: &Path) {
+    for entry in fs::read_dir(sessions).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_copy = name.to_str().and_then(|name| name.strip_suffix(UNFINISHED));
+        if is_copy.is_none_or(|id| !is_session_name(id)) {
+            continue;
+        }
+        let left = disk::open_file(&entry.path().join(FILE));
+        if left.is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }

@@ -164,25 +164,24 @@ impl Journal {
     /// See [`CreateError`].
     pub fn create(sessions: &Path, header: SessionHeader) -> Result<Self, CreateError> {
         let id = header.id.clone();
-        let mut journal = Self::create_empty(sessions, &id)?;
+        let mut journal = Self::create_in(sessions, &sessions.join(&id), &id)?;
         journal.append(&JournalRecord::Session(header))?;
         Ok(journal)
     }
 
-    /// The same without a header, for a copy of another's records.
-    pub(crate) fn create_empty(sessions: &Path, id: &str) -> Result<Self, CreateError> {
+    /// The same without a header and in this directory, for a copy of another's records.
+    pub(crate) fn create_in(sessions: &Path, dir: &Path, id: &str) -> Result<Self, CreateError> {
         if !is_session_name(id) {
             return Err(CreateError::BadName { id: id.to_owned() });
         }
-        let dir = sessions.join(id);
         let path = dir.join(FILE);
         let made = (|| {
             disk::ensure_dir(sessions)?;
-            disk::make_dir(&dir)?;
+            disk::make_dir(dir)?;
             let file = disk::create_file(&path)?;
             // No other process knows this directory yet, so the lock is free.
             file.lock()?;
-            disk::sync_dir(&dir)?;
+            disk::sync_dir(dir)?;
             disk::sync_dir(sessions)?;
             Ok(file)
         })();
@@ -190,7 +189,7 @@ impl Journal {
             if source.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() {
                 return CreateError::Exists { id: id.to_owned() };
             }
-            CreateError::Io { path: dir.clone(), source }
+            CreateError::Io { path: dir.to_owned(), source }
         })?;
         let blobs = Blobs::at(dir.join(BLOBS));
         Ok(Self { file, path, blobs, last_seq: 0, closed: None })

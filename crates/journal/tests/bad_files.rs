@@ -104,8 +104,8 @@ fn a_name_that_leads_elsewhere_is_forked_neither_from_nor_to() {
     session(&sessions, "s1");
     session(place.path(), "outside");
     for (from, to) in [("../outside", "s2"), ("s1", "../s2"), ("", "s2"), (".", "s2")] {
-        let error = fork(&sessions, from, to, u64::MAX).unwrap_err().to_string();
+        let error = fork(&sessions, (from, to), u64::MAX, |_| Vec::new()).unwrap_err().to_string();
         assert!(error.contains("is no name for a session"), "{from} {to}: {error}");
     }
-    drop(fork(&sessions, "s1", "s2", u64::MAX).unwrap());
+    fork(&sessions, ("s1", "s2"), u64::MAX, |_| Vec::new()).unwrap();
 }

@@ -134,7 +134,7 @@ fn damage_names_the_line_and_the_way_on() {
     let message = Journal::open(&dir).unwrap_err().to_string();
     assert!(message.contains("line 3 is damaged"), "{message}");
     assert!(message.contains("2 records before it are good and can be forked"), "{message}");
-    drop(fork(sessions.path(), "s1", "s2", u64::MAX).unwrap());
+    fork(sessions.path(), ("s1", "s2"), u64::MAX, |_| Vec::new()).unwrap();
     assert_eq!(records(&sessions.path().join("s2"))[1..], good[1..2]);
 }
 

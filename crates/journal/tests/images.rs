@@ -55,7 +55,7 @@ fn the_line_has_the_reference_and_a_file_the_bytes() {
 fn a_fork_has_a_copy_of_the_bytes() {
     let dir = tempfile::tempdir().unwrap();
     drop(session(dir.path()));
-    drop(journal::fork(dir.path(), "a", "b", u64::MAX).unwrap());
+    journal::fork(dir.path(), ("a", "b"), u64::MAX, |_| Vec::new()).unwrap();
     fs::remove_dir_all(dir.path().join("a")).unwrap();
     let session = dir.path().join("b");
     let [image] = references(&session).try_into().unwrap();
@@ -72,7 +72,7 @@ fn a_session_without_an_image_s_bytes_goes_on_and_the_loss_is_known() {
     let digest = references(&session)[0].digest;
     assert!(journal::image(&session, digest).is_err());
     drop(Journal::open(&session).unwrap());
-    drop(journal::fork(dir.path(), "a", "b", u64::MAX).unwrap());
+    journal::fork(dir.path(), ("a", "b"), u64::MAX, |_| Vec::new()).unwrap();
     assert!(journal::image(&dir.path().join("b"), digest).is_err());
     drop(Journal::open(&dir.path().join("b")).unwrap());
 }

@@ -293,15 +293,62 @@ fn a_fork_has_the_records_and_its_own_name() {
     let mut journal = Journal::open(&dir).unwrap().journal;
     journal.append(&prompt(&"long".repeat(50_000))).unwrap();
     let whole = records(&dir);
-    drop(fork(sessions.path(), "old", "new", u64::MAX).unwrap());
+    fork(sessions.path(), ("old", "new"), u64::MAX, |_| Vec::new()).unwrap();
     let copy = records(&sessions.path().join("new"));
     assert_eq!(copy[1..], whole[1..]);
     let header = header(&sessions.path().join("new")).unwrap();
     assert_eq!(header.id, "new");
     assert_eq!(header.parent.unwrap().session, "old");
-    drop(fork(sessions.path(), "old", "short", 3).unwrap());
+    fork(sessions.path(), ("old", "short"), 3, |_| Vec::new()).unwrap();
     assert_eq!(records(&sessions.path().join("short")).len(), 3);
     assert_eq!(records(&dir), whole);
+}
+
+/// A copy without its end would go on by itself with calls of the other session.
+#[test]
+fn a_copy_appears_with_its_end_or_not_at_all() {
+    let sessions = tempdir().unwrap();
+    let dir = session(sessions.path(), "old");
+    let whole = records(&dir);
+    let listed = || {
+        let mut names: Vec<_> = std::fs::read_dir(sessions.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    fork(sessions.path(), ("old", "new"), u64::MAX, |copy| {
+        assert!(!copy.entries.is_empty());
+        // A death here leaves this directory.
+        assert_eq!(journal::sessions(sessions.path()).unwrap(), ["old"]);
+        std::fs::create_dir(sessions.path().join("dead.copy")).unwrap();
+        let left = sessions.path().join("new.copy/journal.jsonl");
+        std::fs::copy(left, sessions.path().join("dead.copy/journal.jsonl")).unwrap();
+        vec![JournalRecord::TakenBack]
+    })
+    .unwrap();
+    let copy = records(&sessions.path().join("new"));
+    assert_eq!(copy.len(), whole.len() + 1);
+    assert!(matches!(copy.last(), Some(JournalRecord::TakenBack)));
+    assert_eq!(listed(), ["dead.copy", "new", "old"]);
+    assert_eq!(journal::sessions(sessions.path()).unwrap(), ["new", "old"]);
+    // The writing of the end fails: no half copy stays, and what a death left goes too.
+    fork(sessions.path(), ("old", "half"), u64::MAX, |_| {
+        let blobs = sessions.path().join("half.copy/blobs");
+        let _ = std::fs::remove_dir_all(&blobs);
+        std::fs::write(blobs, "no directory").unwrap();
+        vec![prompt(&"long".repeat(50_000))]
+    })
+    .unwrap_err();
+    assert_eq!(listed(), ["new", "old"]);
+    // An unfinished copy that another process writes is left to it.
+    std::fs::create_dir(sessions.path().join("live.copy")).unwrap();
+    let live = std::fs::File::create(sessions.path().join("live.copy/journal.jsonl")).unwrap();
+    live.lock().unwrap();
+    fork(sessions.path(), ("old", "more"), u64::MAX, |_| Vec::new()).unwrap();
+    assert_eq!(listed(), ["live.copy", "more", "new", "old"]);
+    fork(sessions.path(), ("old", "more"), u64::MAX, |_| Vec::new()).unwrap_err();
 }
 
 #[test]

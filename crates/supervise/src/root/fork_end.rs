@@ -2,7 +2,8 @@
 //! to the other session, and the copy says so. Pure; used where a journal is forked.
 
 use journal::{
-    CallProgress, JournalRecord, OpenCall, OutcomeRecord, ResumeState, TurnEndRecord, open_calls,
+    CallProgress, JournalEntry, JournalRecord, OpenCall, OutcomeRecord, ResumeState, TurnEndRecord,
+    open_calls,
 };
 use protocol::ids::SessionId;
 
@@ -14,6 +15,20 @@ pub(super) fn records(copy: &ResumeState, of: &SessionId) -> Vec<JournalRecord> 
         records.push(JournalRecord::TurnEnded { end: TurnEndRecord::Interrupted });
     }
     records
+}
+
+/// Records behind the cut that hold for the copy too, since going back in the conversation undoes neither
+/// what the disk holds nor what a person decided: protected files that are not restored, and the mode,
+/// the network and the limit of costs.
+pub(super) fn still_valid(entries: &[JournalEntry], cut: u64) -> Vec<JournalRecord> {
+    let behind = entries.iter().filter(|entry| entry.seq > cut).map(|entry| &entry.record);
+    let is_tampered = |record: &&JournalRecord| matches!(record, JournalRecord::Tampered { .. });
+    let tampered = behind.clone().filter(is_tampered).next_back();
+    let is_right = |record: &&JournalRecord| {
+        let JournalRecord::Changed { network, mode, cost_limit, .. } = record else { return false };
+        network.is_some() || mode.is_some() || cost_limit.is_some()
+    };
+    tampered.into_iter().chain(behind.filter(is_right)).cloned().collect()
 }
 
 /// A call that has its end in the other session, if it has one.
@@ -77,5 +92,38 @@ mod tests {
         assert!(ran.contains("may still run there") && not.contains("before this call started"));
         copy.turn = LastTurn::Ended;
         assert_eq!(records(&copy, &of).len(), 2, "a turn that ended has its end");
+    }
+
+    #[test]
+    fn a_copy_keeps_tampered_files_and_the_rights_that_a_person_set_behind_the_cut() {
+        let changed = |mode: Option<&str>, network: Option<&str>, pinned: Option<&str>| {
+            JournalRecord::Changed {
+                network: network.map(str::to_owned),
+                mode: mode.map(str::to_owned),
+                added: None,
+                model: None,
+                pinned: pinned.map(str::to_owned),
+                unpinned: None,
+                appended_system: None,
+                cost_limit: None,
+                by: "a person".to_owned(),
+            }
+        };
+        let tampered = |name: &str| JournalRecord::Tampered { names: vec![name.to_owned()] };
+        let (plan, off) = (changed(Some("plan"), None, None), changed(None, Some("off"), None));
+        let records = [
+            changed(Some("auto"), None, None),
+            tampered("old"),
+            tampered("between"),
+            plan.clone(),
+            changed(None, None, Some("a.md")),
+            tampered("new"),
+            off.clone(),
+        ];
+        let entries = (1..).zip(records);
+        let entries: Vec<_> =
+            entries.map(|(seq, record)| JournalEntry { seq, time: 0, record }).collect();
+        assert_eq!(still_valid(&entries, 2), [tampered("new"), plan, off]);
+        assert_eq!(still_valid(&entries, 7), []);
     }
 }

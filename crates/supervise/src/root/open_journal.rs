@@ -249,19 +249,17 @@ fn fork(
         let message = format!("session {of} cannot be forked: {}", chain(error));
         OpenFailure::new(RequestFailure::Disk, message)
     };
-    let at = match at {
-        Some(at) => at,
-        None => {
-            let entries = journal::read(&source).map_err(|error| failed(&error))?.without_texts();
-            last_closed_turn(entries.map_while(Result::ok))
-        }
-    };
-    let mut fork = journal::fork(sessions, &of.0, &id.0, at).map_err(|error| failed(&error))?;
-    let copy = journal::past_of(&sessions.join(&id.0)).map_err(|error| failed(&error))?;
-    let mut records = fork_end::records(&copy, of);
-    // Queued prompts stay with the session in which they were sent.
-    records.push(JournalRecord::TakenBack);
-    fork.append_all(&records).map(drop).map_err(|error| failed(&error))
+    let entries = journal::read(&source).map_err(|error| failed(&error))?.without_texts();
+    let entries: Vec<_> = entries.map_while(Result::ok).collect();
+    let at = at.unwrap_or_else(|| last_closed_turn(&entries));
+    let made = journal::fork(sessions, (&of.0, &id.0), at, |copy| {
+        let mut records = fork_end::records(copy, of);
+        // Queued prompts stay with the session in which they were sent.
+        records.push(JournalRecord::TakenBack);
+        records.extend(fork_end::still_valid(&entries, at));
+        records
+    });
+    made.map_err(|error| failed(&error))
 }
 
 /// The session that the one in this directory is a copy of, and the last call that both have.
@@ -278,7 +276,7 @@ pub(super) fn forked_from(directory: &Path) -> Option<ForkedFrom> {
 }
 
 /// The last record without an open turn: the end of a turn, or a setting changed after it.
-fn last_closed_turn(entries: impl Iterator<Item = journal::JournalEntry>) -> u64 {
+fn last_closed_turn(entries: &[JournalEntry]) -> u64 {
     let (mut rest, mut resting) = (1, true);
     for entry in entries {
         if matches!(entry.record, JournalRecord::Prompt { .. }) {
