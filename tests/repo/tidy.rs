@@ -51,7 +51,8 @@ fn the_floors_hold() {
     ]
     .into();
     // ipc carries protocol's messages; tools run their commands in sandbox's cage. The engines that
-    // read syntax trees and web pages are behind the types of tools. Rules match the declarations
+    // read syntax trees and web pages are behind the types of tools; that of the web leaves the network by
+    // sandbox's filter. Rules match the declarations
     // of each tool, so that a new tool needs no second table. The full-screen view shows the model of
     // client.
     let neighbours = [
@@ -59,6 +60,7 @@ fn the_floors_hold() {
         ("tools", "sandbox"),
         ("code", "tools"),
         ("web", "tools"),
+        ("web", "sandbox"),
         ("approval", "tools"),
         ("terminal", "client"),
     ];

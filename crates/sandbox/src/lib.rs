@@ -22,6 +22,7 @@ mod lock;
 mod mounts;
 mod namespaces;
 mod network_namespace;
+mod network_refusal;
 mod notify;
 mod policy;
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub use error::{CageError, CageStep};
 pub use guarantees::signals_are_confined;
 pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host, probe_tier};
 pub use network_namespace::{Inherited, NetworkNamespace};
+pub use network_refusal::refuse_new_sockets;
 pub use privileges::{close_inherited_fds, harden};
 pub use proc_stat::is_own_process;
 pub use protected::{

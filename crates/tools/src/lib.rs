@@ -70,7 +70,7 @@ pub use engine::web::{
 };
 pub use failure::FailureCode;
 pub use files::call_scope::CallScope;
-pub use files::image::is_image;
+pub use files::image::{is_image, unfit};
 pub use hook::hook_names;
 pub use manual::named;
 pub use probe::probe;

@@ -42,9 +42,9 @@ pub(crate) struct PageText {
     pub cut: bool,
 }
 
-/// Most bytes to read of a body of this type.
-pub(crate) fn most_bytes(content_type: &str) -> usize {
-    match parse_content_type(content_type).0.starts_with("image/") {
+/// Most bytes to read of a body that begins so. Its header has no say: a text is a text.
+pub(crate) fn most_bytes(start: &[u8]) -> usize {
+    match tools::is_image(start) {
         true => IMAGE_MAX_BYTES,
         false => MAX_BYTES,
     }
@@ -194,6 +194,18 @@ mod tests {
         ] {
             let why = super::decode(body(content_type, "", bytes)).unwrap_err();
             assert!(why.contains(words), "{why}");
+        }
+    }
+
+    #[test]
+    fn only_what_begins_as_an_image_may_be_as_long_as_one() {
+        for (start, most) in [
+            (&b"\x89PNG\r\n\x1a\n"[..], IMAGE_MAX_BYTES),
+            (b"\xff\xd8\xff\xe0", IMAGE_MAX_BYTES),
+            (b"<svg xmlns", MAX_BYTES),
+            (b"", MAX_BYTES),
+        ] {
+            assert_eq!(most_bytes(start), most, "{start:?}");
         }
     }
 

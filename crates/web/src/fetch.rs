@@ -231,6 +231,14 @@ impl<J: Judge> WebEngine for Fetcher<J> {
             },
         )
     }
+
+    /// Each fetch closes its connections at its end, so none is open.
+    fn leave_network(&self) -> Result<(), EngineError> {
+        sandbox::refuse_new_sockets().map_err(|error| {
+            let why = format!("the image is not decoded: this process keeps the network: {error}");
+            misfit(FailureCode::BadImage, why, "Save the file with a command, and read it.")
+        })
+    }
 }
 
 /// The text of a page.
@@ -311,9 +319,9 @@ async fn read(url: &Url, mut response: Response) -> Result<PageBody, EngineError
         content_encoding: header(&response, CONTENT_ENCODING),
         ..PageBody::default()
     };
-    let most = body::most_bytes(&body.content_type);
     while let Some(piece) = response.chunk().await.map_err(|error| request_error(url, &error))? {
-        let room = most - body.bytes.len();
+        let start = if body.bytes.is_empty() { &piece[..] } else { &body.bytes };
+        let room = body::most_bytes(start).saturating_sub(body.bytes.len());
         body.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
         if piece.len() > room {
             body.cut = true;

@@ -103,7 +103,7 @@ impl CallState {
                 ipc::step!("supervisor: done in");
                 *phase = RunnerPhase::Reported;
                 self.start_limit(myself, RunnerLimit::Exit);
-                Some(CallInput::Done(images::named(report)))
+                Some(CallInput::Done(images::named(report, &self.args.facts.call.tool)))
             }
             (FromTool::Keeper(keeper), RunnerPhase::CagingCall) if runner.cage.is_empty() => {
                 self.note_cage(keeper)

@@ -12,7 +12,7 @@ use url::{Host, Url};
 /// Longest address; servers and programs take no longer ones.
 const LONGEST: usize = 8 * 1024;
 
-/// Accesses the network. Both methods use nothing but their arguments.
+/// Accesses the network. Methods that do use nothing but their arguments.
 pub trait WebEngine {
     /// The text of a page.
     ///
@@ -31,6 +31,12 @@ pub trait WebEngine {
         limit: usize,
         cancel: &Cancel,
     ) -> Result<Vec<SearchHit>, EngineError>;
+
+    /// Leaves the network for good, in all threads of this process: before hostile bytes are decoded.
+    ///
+    /// # Errors
+    /// Where this process still has the network.
+    fn leave_network(&self) -> Result<(), EngineError>;
 }
 
 /// A page as text.

@@ -118,8 +118,72 @@ fn show(bytes: &[u8], url: &str, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer
     let Some(format) = image::format(bytes) else {
         return Err(ToolFailure::new(FailureCode::BadImage, format!("{url} is not an image"), ""));
     };
+    // A decoder that the file takes over reaches no one.
+    ctx.web()?.leave_network()?;
     let image = image::decode(bytes, format, (url, visible(url).into_owned()), ctx)?;
     let line = image.line();
     ctx.extras.images.push(image.file);
     Ok(ToolAnswer::done(line.clone(), line, Vec::new()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::cancel::Cancel;
+    use crate::engine::Engine;
+    use crate::engine::error::EngineError;
+    use crate::engine::web::{SearchHit, WebEngine, WebPage};
+    use crate::files::call_scope::CallScope;
+    use crate::tool_context::ReportExtras;
+
+    /// A server of one damaged image; whether this process can leave the network.
+    struct OneImage(Result<(), EngineError>);
+
+    impl WebEngine for OneImage {
+        fn page(&self, url: &Url, _: &Cancel) -> Result<WebPage, EngineError> {
+            let image = Some(b"\x89PNG\r\n\x1a\nno more".to_vec());
+            let (url, title, text) = (url.to_string(), String::new(), String::new());
+            Ok(WebPage { url, title, text, cut: false, image })
+        }
+
+        fn search(&self, _: &str, _: usize, _: &Cancel) -> Result<Vec<SearchHit>, EngineError> {
+            Ok(Vec::new())
+        }
+
+        fn leave_network(&self) -> Result<(), EngineError> {
+            self.0.clone()
+        }
+    }
+
+    #[test]
+    fn no_image_is_decoded_where_the_network_stays_in_reach() {
+        let fetch = |engine: &OneImage| {
+            let cancel = Cancel::new().unwrap();
+            let scope = CallScope {
+                project: "/p".into(),
+                added: Vec::new(),
+                temp: "/t".into(),
+                private: Vec::new(),
+                home: None,
+                caches: None,
+                withheld: Vec::new(),
+            };
+            let mut ctx = ToolContext {
+                scope: &scope,
+                judged: &[],
+                cancel: &cancel,
+                command: None,
+                max_chars: 1000,
+                engine: Engine::Web(engine),
+                extras: ReportExtras::default(),
+            };
+            let url = PageUrl::try_from("https://example.org/a.png".to_owned()).unwrap();
+            WebFetchTool::run(Input { url }, &mut ctx).unwrap_err().message
+        };
+        assert!(fetch(&OneImage(Ok(()))).contains("cannot be decoded"));
+        let (code, message) = (FailureCode::Unreachable, "still there".to_owned());
+        let stays = OneImage(Err(EngineError { code, message, hint: String::new() }));
+        assert_eq!(fetch(&stays), "still there");
+    }
 }
