@@ -68,11 +68,19 @@ impl RewindPoint {
 /// Places that this terminal has received, and a rewind that is on its way.
 #[derive(Debug, Default)]
 pub(crate) struct RewindState {
-    points: Vec<RewindPoint>,
+    places: Places,
     /// The files are being restored; the conversation follows from this record on.
     awaited: Option<AwaitedFork>,
     /// A copy was asked for, before this place.
     asked: Option<RewindPoint>,
+}
+
+/// The places of a part of the conversation without gaps.
+#[derive(Debug, Default)]
+struct Places {
+    points: Vec<RewindPoint>,
+    /// The first call before all of them: it belongs to a place of an earlier part.
+    lead: Option<u32>,
 }
 
 /// The fork that follows once the files are restored.
@@ -88,7 +96,7 @@ struct AwaitedFork {
 impl RewindState {
     /// Takes in one recorded event.
     pub(crate) fn take(&mut self, seq: u64, event: &ClientEvent) {
-        add(&mut self.points, seq, event);
+        self.places.add(seq, event);
     }
 
     /// These prompts were not taken: no copy follows the restoring of files that did not begin.
@@ -98,26 +106,41 @@ impl RewindState {
 
     /// Takes in events that are older than all before.
     pub(crate) fn take_earlier(&mut self, events: &[NumberedEvent]) {
-        let mut earlier = Vec::new();
-        events.iter().for_each(|it| add(&mut earlier, it.seq, &it.event));
-        let next = self.points.iter().find_map(|point| point.first_call);
-        for point in earlier.iter_mut().filter(|point| point.first_call.is_none()) {
-            point.first_call = next;
-        }
-        earlier.append(&mut self.points);
-        self.points = earlier;
+        let mut earlier = Places::default();
+        events.iter().for_each(|it| earlier.add(it.seq, &it.event));
+        self.places = earlier.before(std::mem::take(&mut self.places));
     }
 }
 
-fn add(points: &mut Vec<RewindPoint>, seq: u64, event: &ClientEvent) {
-    let mut place = |kind| points.push(RewindPoint { seq, kind, first_call: None });
-    if let ClientEvent::Prompt { text } = event {
-        place(RewindKind::Prompt(text.clone()));
-    } else if let ClientEvent::Answer { blocks, .. } = event {
-        place(RewindKind::Round(gist(blocks)));
-    } else if let ClientEvent::Proposed { call } = event {
-        let open = points.iter_mut().rev().take_while(|point| point.first_call.is_none());
-        open.for_each(|point| point.first_call = Some(call.id.number));
+impl Places {
+    fn add(&mut self, seq: u64, event: &ClientEvent) {
+        let mut place = |kind| self.points.push(RewindPoint { seq, kind, first_call: None });
+        if let ClientEvent::Prompt { text } = event {
+            place(RewindKind::Prompt(text.clone()));
+        } else if let ClientEvent::Answer { blocks, .. } = event {
+            place(RewindKind::Round(gist(blocks)));
+        } else if let ClientEvent::Proposed { call } = event {
+            self.precede(call.id.number);
+        }
+    }
+
+    /// This call comes behind all these places.
+    fn precede(&mut self, call: u32) {
+        if self.points.is_empty() {
+            self.lead.get_or_insert(call);
+        }
+        let open = self.points.iter_mut().rev().take_while(|point| point.first_call.is_none());
+        open.for_each(|point| point.first_call = Some(call));
+    }
+
+    /// Both parts, this one first.
+    fn before(mut self, mut later: Self) -> Self {
+        let first = later.points.iter().find_map(|point| point.first_call);
+        if let Some(call) = later.lead.or(first) {
+            self.precede(call);
+        }
+        self.points.append(&mut later.points);
+        self
     }
 }
 
@@ -142,7 +165,7 @@ impl Screen {
     /// behind its prompt is no place of its own.
     #[must_use]
     pub fn rewind_points(&self) -> Vec<RewindPoint> {
-        let points = &self.seqs.rewind.points;
+        let points = &self.seqs.rewind.places.points;
         let is_place = |at: usize| {
             let before = at.checked_sub(1).and_then(|before| points.get(before));
             let follows_prompt =
@@ -196,7 +219,7 @@ impl Screen {
 
     /// Goes back to the moment before this record.
     pub(super) fn rewind(&mut self, seq: u64, scope: RewindScope) -> Vec<ScreenEffect> {
-        let found = self.seqs.rewind.points.iter().find(|point| point.seq == seq).cloned();
+        let found = self.seqs.rewind.places.points.iter().find(|point| point.seq == seq).cloned();
         let Some(point) = found else {
             return self
                 .say_hint(&format!("no prompt or round has the number {seq}; :rewind lists them"));

@@ -923,6 +923,31 @@ fn places_to_rewind_to_are_prompts_and_later_rounds_with_the_first_call_behind()
     assert_eq!((oldest.seq, oldest.first_call), (3, Some(1)), "earlier events come first");
 }
 
+/// The page ends between an answer and its calls: those are behind the places of the earlier page.
+#[test]
+fn a_page_that_begins_with_a_call_gives_it_to_the_places_before() {
+    let mut screen = screen();
+    let proposed = |number| {
+        let (id, use_id) = (call_id(number), String::new());
+        let (tool, input) = ("bash".to_owned(), "{}".to_owned());
+        ClientEvent::Proposed { call: Call { id, use_id, tool, input } }
+    };
+    let prompt = |text: &str| ClientEvent::Prompt { text: text.to_owned() };
+    for (seq, happened) in [(20, proposed(5)), (25, prompt("late")), (26, proposed(6))] {
+        screen.update(event(seq, happened));
+    }
+    let mut page = |events: Vec<(u64, ClientEvent)>| {
+        let events = events.into_iter().map(|(seq, event)| NumberedEvent { seq, event }).collect();
+        screen.update(ScreenInput::Message(ToClient::Page { session: session(), events }));
+    };
+    page(vec![(15, proposed(4))]);
+    page(vec![(12, proposed(3)), (13, prompt("middle"))]);
+    page(vec![(10, prompt("early"))]);
+    let places: Vec<_> =
+        screen.rewind_points().into_iter().map(|point| (point.seq, point.first_call)).collect();
+    assert_eq!(places, [(25, Some(6)), (13, Some(4)), (10, Some(3))]);
+}
+
 #[test]
 fn both_go_back_one_after_the_other_and_the_prompt_is_in_the_line_of_the_copy() {
     let mut screen = two_turns();
