@@ -265,6 +265,29 @@ fn an_answer_fits_its_schema_at_once_or_when_asked_again() {
 }
 
 #[test]
+fn a_schema_is_no_argument_of_a_slash_command() {
+    let desk = Desk::new();
+    desk.write(".claude/commands/count.md", "Count <$ARGUMENTS>.\n");
+    let server = Server::scripted([Answer::text("none"), Answer::text("{\"failed\":3}")]);
+    let flags = ["-p", "/count my tests", "--json-schema", SCHEMA, "--output-format", "json"];
+    let ran = run(desk.with_server(&server, &flags));
+    assert_eq!((ran.code, &ran.json()["structured_output"]["failed"]), (0, &3.into()), "{ran:?}");
+    let requests = server.requests();
+    let (first, again) = (asked(&requests[0].body), asked(&requests[1].body));
+    assert!(first.contains("Count <my tests>."), "{first}");
+    for text in [&first, &again] {
+        assert_eq!(text.matches("End with an answer that is JSON").count(), 1, "{text}");
+        assert!(text.contains("\\\"failed\\\""), "the model knows the schema: {text}");
+    }
+    let id = ran.json()["session_id"].as_str().unwrap().to_owned();
+    let shown = run(desk.agentd(&["show", &id])).out;
+    assert!(
+        shown.contains("> /count my tests  (") && !shown.contains("JSON Schema:\n{"),
+        "the record has the typed words: {shown}"
+    );
+}
+
+#[test]
 fn an_answer_that_never_fits_ends_the_run_with_its_errors() {
     let desk = Desk::new();
     let server = Server::scripted([Answer::text("three"), Answer::text("{}"), Answer::text("{}")]);

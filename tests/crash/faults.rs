@@ -582,7 +582,8 @@ fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
     say.send(&FromClient::Hello { token, build: protocol::BUILD_ID.into() }).unwrap();
     assert!(matches!(words.recv(), Ok(ToClient::Welcome { .. })));
     let session = SessionId(id);
-    say.send(&FromClient::Prompt { session: session.clone(), text: "hi".into() }).unwrap();
+    say.send(&FromClient::Prompt { session: session.clone(), text: "hi".into(), form: None })
+        .unwrap();
     assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: RequestFailure::Usage, .. })));
     let other = SessionId("0".repeat(12));
     let attach = |session| FromClient::Attach {

@@ -137,7 +137,8 @@ fn a_connection_that_gets_into_a_tool_call_says_nothing_there() {
     let session =
         own.open(&SessionRequest { mode: Some(PermissionMode::Auto), ..desk.opening(&server) });
     lent.attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
-    let says = |text: &str| FromClient::Prompt { session: session.clone(), text: text.into() };
+    let says =
+        |text: &str| FromClient::Prompt { session: session.clone(), text: text.into(), form: None };
     fs::write(desk.project().join("word"), bytes_of(&says("said by the call"))).unwrap();
     own.prompt(&session, "go");
     let (way, _) = hand_over.accept().unwrap();
@@ -263,7 +264,11 @@ fn fifty_clients_that_talk_garbage_are_shown_out_and_disturb_nobody() {
     let open_without_its_key = bytes_of(&FromClient::Open(desk.opening(&server)));
     let typed_by_a_watcher = [
         bytes_of(&watch),
-        bytes_of(&FromClient::Prompt { session: session.clone(), text: "not mine".into() }),
+        bytes_of(&FromClient::Prompt {
+            session: session.clone(),
+            text: "not mine".into(),
+            form: None,
+        }),
     ];
     let whole = bytes_of(&watch);
     let garbage: [Vec<u8>; 5] = [

@@ -189,7 +189,7 @@ impl Wire {
 
     #[track_caller]
     pub fn prompt(&self, session: &SessionId, text: &str) {
-        self.say(FromClient::Prompt { session: session.clone(), text: text.into() });
+        self.say(FromClient::Prompt { session: session.clone(), text: text.into(), form: None });
     }
 }
 

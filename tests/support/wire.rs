@@ -245,7 +245,11 @@ impl Terminal {
     }
 
     pub fn prompt(&self, session: &SessionId, text: &str) {
-        self.say(&FromClient::Prompt { session: session.clone(), text: text.to_owned() });
+        self.say(&FromClient::Prompt {
+            session: session.clone(),
+            text: text.to_owned(),
+            form: None,
+        });
     }
 
     /// The first event of that kind; earlier events are dropped.

@@ -5,8 +5,8 @@ use std::fmt;
 
 /// A form that answers must have.
 pub trait AnswerCheck: fmt::Debug {
-    /// A prompt that also asks for the form.
-    fn instruct(&self, prompt: &str) -> String;
+    /// Words that ask for the form. They follow each prompt.
+    fn instruction(&self) -> String;
 
     /// The value of an answer.
     ///
@@ -33,10 +33,7 @@ impl fmt::Display for AnswerFault {
 /// The prompt that asks for the answer once more.
 pub(crate) fn repair_prompt(faults: &[AnswerFault]) -> String {
     let list: String = faults.iter().map(|fault| format!("- {fault}\n")).collect();
-    format!(
-        "Your last answer does not fit the JSON Schema:\n{list}Answer again with JSON only that \
-         fits it, without a code fence."
-    )
+    format!("Your last answer does not fit the JSON Schema:\n{list}Answer again.")
 }
 
 /// The error of a run whose answer has not its form.

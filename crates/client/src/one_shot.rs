@@ -50,9 +50,6 @@ pub fn run(
     signals: impl FnOnce(SyncSender<RunInput>),
 ) -> Result<Finished, RunFailure> {
     let began = Instant::now();
-    if let Some(form) = &task.form {
-        task.prompt = form.instruct(&task.prompt);
-    }
     let deadline = task.time_limit.map(|limit| began + limit);
     let (sender, inputs) = mpsc::sync_channel(QUEUE);
     signals(sender.clone());
@@ -194,8 +191,7 @@ impl OneShot<'_> {
         loop {
             match self.next() {
                 RunInput::Next(Some(Ok(text))) => {
-                    let form = self.task.form.as_ref();
-                    self.task.prompt = form.map_or(text.clone(), |form| form.instruct(&text));
+                    self.task.prompt = text;
                     return Ok(true);
                 }
                 RunInput::Next(Some(Err(message))) => {
@@ -377,7 +373,9 @@ impl OneShot<'_> {
 
     fn send_prompt(&mut self, session: &SessionId) {
         self.prompt = PromptState::Sent;
-        let word = FromClient::Prompt { session: session.clone(), text: self.task.prompt.clone() };
+        let form = self.task.form.as_ref().map(|form| form.instruction());
+        let (session, text) = (session.clone(), self.task.prompt.clone());
+        let word = FromClient::Prompt { session, text, form };
         // If this fails, the reader thread reports the loss of the supervisor.
         let _ = self.sender.send(&word);
     }

@@ -121,6 +121,9 @@ pub enum FromClient {
         session: SessionId,
         /// The words.
         text: String,
+        /// What is asked of the answer's form. It follows the words, and is no part of a slash
+        /// command's arguments.
+        form: Option<String>,
     },
     /// An answer to a question; only with full rights.
     Answer {

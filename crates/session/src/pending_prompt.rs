@@ -186,7 +186,7 @@ impl PendingPrompt {
 
 /// The prompt as hooks see it: the words, and the text that they stand for, with its commands.
 pub(crate) fn whole_prompt(text: &str, expanded: Option<&ExpandedPrompt>) -> String {
-    // A prompt without a slash command only shows files.
+    // Without a slash command, the other parts only show files or ask for a form.
     let expanded = expanded.filter(|expanded| !expanded.file.is_empty());
     let parts = expanded.into_iter().flat_map(|expanded| &expanded.parts);
     let parts = parts.map(|part| match part {

@@ -175,10 +175,11 @@ impl ClientState {
                     let _ = actor.send_message(ClientToSession::Query { client, query }.into());
                 });
             }
-            FromClient::Prompt { session, text } => {
+            FromClient::Prompt { session, text, form } => {
                 let client = myself.clone();
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(ClientToSession::Prompt { client, text }.into());
+                    let _ =
+                        actor.send_message(ClientToSession::Prompt { client, text, form }.into());
                 });
             }
             FromClient::Answer { call, digest, answer } => {

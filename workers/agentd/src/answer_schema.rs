@@ -54,9 +54,9 @@ impl AnswerSchema {
 }
 
 impl AnswerCheck for AnswerSchema {
-    fn instruct(&self, prompt: &str) -> String {
+    fn instruction(&self) -> String {
         format!(
-            "{prompt}\n\nEnd with an answer that is JSON and nothing else, without a code fence. It \
+            "End with an answer that is JSON and nothing else, without a code fence. It \
              has to fit this JSON Schema:\n{}",
             self.schema
         )

@@ -249,7 +249,7 @@ impl Screen {
             self.focus = Focus::Question;
         }
         self.prompts.sent.push(text.clone());
-        self.to_session(|session| FromClient::Prompt { session, text })
+        self.to_session(|session| FromClient::Prompt { session, text, form: None })
     }
 
     pub(super) fn leave(&self) -> Vec<ScreenEffect> {

@@ -200,7 +200,7 @@ impl Screen {
         let first = first.map(|words| ScreenEffect::Show(ScreenItem::Note(words.to_owned())));
         let prompt = self.options.prompt.take().map(|text| {
             self.prompts.sent.push(text.clone());
-            ScreenEffect::Send(FromClient::Prompt { session, text })
+            ScreenEffect::Send(FromClient::Prompt { session, text, form: None })
         });
         not_rewound.into_iter().chain(first).chain(prompt).collect()
     }

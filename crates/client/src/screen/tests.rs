@@ -434,13 +434,17 @@ fn commands_change_settings_and_everybody_sees_it() {
 fn undoing_is_said_as_words_are_and_comes_back_like_them_where_nobody_took_it() {
     let mut screen = screen();
     press(&mut screen, ":undo");
-    let want = FromClient::Prompt { session: session(), text: ":undo".to_owned() };
+    let want = FromClient::Prompt { session: session(), text: ":undo".to_owned(), form: None };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
     assert_eq!(screen.unconfirmed(), [":undo"]);
     screen.update(event(1, ClientEvent::Prompt { text: ":undo".to_owned() }));
     assert!(screen.unconfirmed().is_empty());
     press(&mut screen, ":undo all src/a  b.rs");
-    let want = FromClient::Prompt { session: session(), text: ":undo all src/a  b.rs".to_owned() };
+    let want = FromClient::Prompt {
+        session: session(),
+        text: ":undo all src/a  b.rs".to_owned(),
+        form: None,
+    };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
 }
 

@@ -568,7 +568,11 @@ goldens! {
             session: session_id(),
             query: protocol::client::SessionQuery::Context,
         },
-        Prompt => FromClient::Prompt { session: session_id(), text: text("p") },
+        Prompt => FromClient::Prompt {
+            session: session_id(),
+            text: text("p"),
+            form: Some(text("f")),
+        },
         Answer => FromClient::Answer {
             call: call_id(),
             digest: text("d"),

@@ -91,6 +91,7 @@ pub(crate) enum ClientToSession {
     Prompt {
         client: ActorRef<ClientMsg>,
         text: String,
+        form: Option<String>,
     },
     TakeBack(ActorRef<ClientMsg>),
     Withdraw {

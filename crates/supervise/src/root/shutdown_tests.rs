@@ -72,7 +72,8 @@ async fn what_is_said_while_a_daemon_looks_whether_it_may_end_waits_on_disk() {
     let looked = pause(&actor).await.unwrap();
     assert_eq!(looked.state, SessionStatus::Idle);
     let text = "said meanwhile".to_owned();
-    peer.say(&FromClient::Prompt { session: session.clone(), text: text.clone() }).await;
+    peer.say(&FromClient::Prompt { session: session.clone(), text: text.clone(), form: None })
+        .await;
     assert_eq!(hears_the_queue(&mut peer).await, [text.as_str()]);
     assert_eq!(pause(&actor).await.unwrap().state, SessionStatus::Idle, "no turn began");
     let (done, closed) = oneshot::channel();
@@ -117,7 +118,7 @@ async fn a_prompt_behind_the_end_of_its_session_waits_on_disk() {
     actor.send_message(RootToSession::Close(SessionEnding::Stop, done).into()).unwrap();
     let (client, _) = Actor::spawn(None, SilentClient, ()).await.unwrap();
     let text = "too late".to_owned();
-    actor.send_message(ClientToSession::Prompt { client, text }.into()).unwrap();
+    actor.send_message(ClientToSession::Prompt { client, text, form: None }.into()).unwrap();
     closed.await.unwrap();
     assert_eq!(waiting(place.path(), &session), ["too late"]);
     shut_down(&root, ended).await;

@@ -66,8 +66,8 @@ impl SessionActorState {
             ClientToSession::Query { client, query: SessionQuery::Context } => {
                 self.describe_context(myself, client).await;
             }
-            ClientToSession::Prompt { client, text } => {
-                self.prompt(myself, &client, text).await;
+            ClientToSession::Prompt { client, text, form } => {
+                self.prompt(myself, &client, text, form).await;
             }
             ClientToSession::TakeBack(client) => self.take_back(&client).await,
             ClientToSession::Withdraw { client, text } => self.withdraw(&client, &text).await,

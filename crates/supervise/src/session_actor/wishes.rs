@@ -29,6 +29,7 @@ impl SessionActorState {
         myself: &ActorRef<SessionMsg>,
         client: &ActorRef<ClientMsg>,
         text: String,
+        form: Option<String>,
     ) {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
@@ -38,7 +39,7 @@ impl SessionActorState {
                 "`{text}` does not wait behind a turn, whose changes it would take back too: stop the turn \
                  or wait for its end, then choose the place again"
             )),
-            false => self.expand(&text).await,
+            false => self.expand(&text, form).await,
         };
         let prompt = match expanded {
             Ok(prompt) => prompt,
@@ -66,14 +67,15 @@ impl SessionActorState {
         self.ping_later(myself);
     }
 
-    /// The prompt with the text that a slash command stands for, and the images that it shows; the error
-    /// is for the person.
-    async fn expand(&self, text: &str) -> Result<PersonPrompt, String> {
+    /// The prompt with the text that a slash command stands for, the images that it shows, and the form
+    /// that is asked for; the error is for the person.
+    async fn expand(&self, text: &str, form: Option<String>) -> Result<PersonPrompt, String> {
         let files = match PersonPrompt::is_undo(text) {
             true => Vec::new(),
             false => prompts::shown_files(text),
         };
-        if prompts::parse_slash(text).is_none() && files.is_empty() {
+        let form = form.filter(|_| !PersonPrompt::is_undo(text));
+        if prompts::parse_slash(text).is_none() && files.is_empty() && form.is_none() {
             return Ok(text.into());
         }
         let (context, typed) = (self.spec.slash_context(), text.to_owned());
@@ -104,7 +106,8 @@ impl SessionActorState {
             },
             notes: Vec::new(),
         });
-        let is_plain = prompt.file.is_empty() && images.parts.is_empty();
+        let is_plain = prompt.file.is_empty() && images.parts.is_empty() && form.is_none();
+        prompt.parts.extend(form.map(|form| PromptPart::Text(format!("\n\n{form}"))));
         prompt.parts.extend(images.parts);
         notes.extend(images.notes);
         notes.into_iter().for_each(|text| self.show(&ClientEvent::Notice { text }));
