@@ -9,6 +9,7 @@ mod exit_codes;
 mod export;
 mod full_screen;
 mod headless;
+mod instructions;
 mod plan;
 mod project_files;
 mod questions;

@@ -2,13 +2,15 @@
 //!
 //! `slash_commands`, `skills` and `agents` read the files, with `markdown_files`, `read_text` and `front_matter`;
 //! `prompt_list` joins them to the one list behind `/`; `expand` turns a file and the typed
-//! arguments into the text for the model; `shown_files` finds the images that a prompt names. The only IO is reading those files: nothing here runs a
+//! arguments into the text for the model; `instructions` finds the files with instructions for agents;
+//! `shown_files` finds the images that a prompt names. The only IO is reading those files: nothing here runs a
 //! command. Used by the supervisor, which expands a prompt, by the store, which hands skills to the
 //! model, and by the terminal, which shows the list.
 
 mod agents;
 mod expand;
 mod front_matter;
+mod instructions;
 mod markdown_files;
 mod prompt_list;
 mod read_text;
@@ -19,6 +21,9 @@ mod slash_commands;
 
 pub use agents::{AGENT_KEYS, AgentFile, AgentList, check_agent_name};
 pub use expand::{ExpandError, PromptPiece, expand};
+pub use instructions::{
+    INSTRUCTION_BYTES, INSTRUCTION_NAMES, Instructions, instructions_of, nested_directories,
+};
 pub use prompt_list::{
     AllowedTool, NameNotFound, PluginPlace, PromptFile, PromptKind, PromptList, PromptOwner,
     PromptPlaces, parse_slash,

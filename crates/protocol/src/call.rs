@@ -163,6 +163,17 @@ pub struct FileVersion {
     pub digest: String,
 }
 
+/// The instructions of a nested directory of the project.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct DirectoryInstructions {
+    /// The file that has them.
+    pub file: FileVersion,
+    /// For the model; its first line names the file. Empty if no file of the directory is usable.
+    pub text: String,
+    /// Problems of that directory's files, for the person.
+    pub troubles: Vec<String>,
+}
+
 /// A protected name that a command changed or made all the same, found after its end.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct TamperedFile {
@@ -280,6 +291,8 @@ pub struct RunReport {
     pub effects: Vec<FileEffect>,
     /// The files that it read or wrote, each as it was then.
     pub seen: Vec<FileVersion>,
+    /// The instructions of the nested directories that its files lie in.
+    pub instructions: Vec<DirectoryInstructions>,
     /// The read set of a query; absent where a later change of one of its parts could go unnoticed.
     pub evidence: Option<ReadEvidence>,
     /// The first 200 refusals of the kernel, in order.

@@ -288,6 +288,8 @@ impl CacheRow {
                 full: self.full,
                 effects: vec![FileEffect::Read(self.real)],
                 seen: seen.collect(),
+                // The call that filled the row gave them to this session's model.
+                instructions: Vec::new(),
                 evidence: None,
                 refusals: Vec::new(),
                 refusals_uncounted: 0,

@@ -52,6 +52,7 @@ fn answer(text: &str, looked_at: &[&Path]) -> RunReport {
         full: None,
         effects: Vec::new(),
         seen: Vec::new(),
+        instructions: Vec::new(),
         evidence: Some(ReadEvidence {
             began: since.as_nanos().try_into().unwrap(),
             parts: parts.collect(),

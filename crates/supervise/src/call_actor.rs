@@ -4,6 +4,7 @@
 //! writes the call's records (`records`). `reserve` takes a runner that the session started before, `job` serves calls about a command in the
 //! background. Only this file makes grants for calls.
 
+mod instructions;
 mod job;
 mod proxy_process;
 mod records;

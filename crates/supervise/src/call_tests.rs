@@ -89,6 +89,7 @@ fn report(text: &str) -> RunReport {
         full: None,
         effects: Vec::new(),
         seen: Vec::new(),
+        instructions: Vec::new(),
         evidence: None,
         refusals: Vec::new(),
         refusals_uncounted: 0,

@@ -1,14 +1,16 @@
 //! The file versions that the model knows: the digest of each file as a call last read or wrote it.
 //! The journal holds them, so they outlive the supervisor. The call machine refuses an edit of a
-//! file that has changed since.
+//! file that has changed since, and the model is given the instructions of a nested directory once.
 
 use journal::{Digest, FileVersionRecord, JournalEntry, JournalRecord};
 use protocol::call::{ProbeReport, RunReport};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Digests by real path.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FileVersions(HashMap<String, Digest>);
+/// Digests by real path, and the files with instructions, which running calls share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FileVersions(HashMap<String, Digest>, Arc<Mutex<BTreeSet<String>>>);
 
 impl FileVersions {
     /// The versions that a journal's records give.
@@ -24,7 +26,23 @@ impl FileVersions {
     pub(crate) fn apply(&mut self, record: &JournalRecord) {
         if let JournalRecord::Seen { files } = record {
             self.0.extend(files.iter().map(|file| (file.path.clone(), file.digest)));
+            for file in files {
+                self.tell(&file.path);
+            }
         }
+    }
+
+    /// For a call that may change files unread.
+    pub(crate) fn without_digests(&self) -> Self {
+        Self(HashMap::new(), self.1.clone())
+    }
+
+    /// The model gets this file with instructions now. False if it has had it.
+    pub(crate) fn tell(&self, path: &str) -> bool {
+        let name = Path::new(path).file_name();
+        let is_one = |known: &&str| name.is_some_and(|name| name == *known);
+        prompts::INSTRUCTION_NAMES.iter().any(is_one)
+            && self.1.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned())
     }
 
     /// The first path of a call whose file has changed since. A deleted file fails elsewhere.
@@ -77,5 +95,19 @@ mod tests {
         seen.apply(&saw(two));
         assert_eq!(seen.first_changed(&probe(Some(two))), None);
         assert_eq!(seen.first_changed(&probe(Some(one))), Some("a"));
+    }
+
+    #[test]
+    fn instructions_are_told_once_also_after_a_replay() {
+        let seen = FileVersions::default();
+        let call = seen.without_digests();
+        assert!(call.tell("/p/a/AGENTS.md") && !seen.tell("/p/a/AGENTS.md"));
+        assert!(call.tell("/p/b/AGENTS.md"), "another directory's");
+        assert!(!call.tell("/p/a/other.md"), "no instructions");
+        let mut replayed = FileVersions::default();
+        let digest = Digest::of(b"1");
+        let file = FileVersionRecord { path: "/p/a/CLAUDE.md".into(), digest };
+        replayed.apply(&JournalRecord::Seen { files: vec![file] });
+        assert!(!replayed.tell("/p/a/CLAUDE.md"));
     }
 }

@@ -313,6 +313,7 @@ mod tests {
             full: None,
             effects: Vec::new(),
             seen: Vec::new(),
+            instructions: Vec::new(),
             evidence: None,
             refusals: Vec::new(),
             refusals_uncounted: 0,

@@ -36,6 +36,7 @@ mod failure;
 mod files;
 mod hook;
 mod manual;
+mod nested_instructions;
 mod probe;
 mod refusal_hints;
 mod rule_target;

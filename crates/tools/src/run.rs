@@ -6,6 +6,7 @@ use crate::command::setup::CommandSetup;
 use crate::engine::Engine;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::call_scope::CallScope;
+use crate::nested_instructions;
 use crate::signing::Signer;
 use crate::tool::{specs, tool_impl};
 use crate::tool_answer::failed;
@@ -85,12 +86,14 @@ fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> RunReport {
     // An error may have other causes than the files. The cache keeps no images.
     let lasts = lasts && result.outcome == Outcome::Done && !result.is_error;
     let lasts = lasts && extras.images.is_empty();
+    let instructions = nested_instructions::of(&effects, ctx.scope);
     RunReport {
         result,
         full,
         images: extras.images,
         effects,
         seen: extras.seen,
+        instructions,
         evidence: lasts.then(|| extras.read_set.evidence()).flatten(),
         refusals: extras.refusals,
         refusals_uncounted: extras.refusals_uncounted,

@@ -1200,6 +1200,14 @@ fn report() -> RunReport {
         images: vec![image_file()],
         effects: vec![protocol::call::FileEffect::Ran(text("ls"))],
         seen: vec![protocol::call::FileVersion { path: text("/p/a"), digest: text("00ff") }],
+        instructions: vec![protocol::call::DirectoryInstructions {
+            file: protocol::call::FileVersion {
+                path: text("/p/s/AGENTS.md"),
+                digest: text("00ff"),
+            },
+            text: text("Tabs."),
+            troubles: vec![text("t")],
+        }],
         evidence: Some(protocol::call::ReadEvidence {
             began: 5,
             parts: vec![protocol::call::ReadPart {

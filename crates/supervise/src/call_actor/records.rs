@@ -1,5 +1,6 @@
 //! The records of a call in the journal and in the audit log, and its end.
 
+use super::instructions;
 use super::state::{Audited, CallState};
 use crate::audit_actor::AuditMsg;
 use crate::call::{CallConclusion, CallInput, CallRecord};
@@ -10,6 +11,7 @@ use crate::records::audit;
 use crate::records::encode;
 use crate::unix_time::now_ms;
 use protocol::call::TamperRemedy;
+use protocol::client::ClientEvent;
 use protocol::confinement::{Refusal, RefusalKind};
 use protocol::judgement::{Basis, Verdict};
 use protocol::store::FileChanges;
@@ -69,6 +71,11 @@ impl CallState {
         myself: &ActorRef<CallMsg>,
         mut conclusion: CallConclusion,
     ) {
+        let (call, versions) = (&self.args.facts.call, &self.args.facts.file_versions);
+        for text in instructions::give(&mut conclusion, call, versions) {
+            let notice = CallToSession::Show(ClientEvent::Notice { text });
+            let _ = self.args.session.send_message(notice.into());
+        }
         conclusion.result = conclusion.result.noted(self.args.facts.remarks.note.as_deref());
         if let Some(hint) = &self.args.facts.hint {
             conclusion.result = tools::with_note(conclusion.result, hint);

@@ -8,7 +8,6 @@ use crate::call::{
     CachePolicy, CallFacts, CallInput, CallRemarks, Executor, NeedsProbe, Protects, UndoBy,
 };
 use crate::call_actor::{CallActor, CallArgs};
-use crate::file_versions::FileVersions;
 use crate::git_signing::AgentGrant;
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
@@ -260,7 +259,7 @@ impl SessionActorState {
             cache,
             file_versions: match found.spec.requires_read {
                 true => self.calls.file_versions.clone(),
-                false => FileVersions::default(),
+                false => self.calls.file_versions.without_digests(),
             },
             web: (found.spec.profile == Profile::Web)
                 .then(|| (self.web_settings(&confinement), approval::page_rules(&self.spec.rules))),

@@ -67,6 +67,7 @@ pub fn restore(
         effects,
         // The model has not read the restored files; it must read one before an edit.
         seen: Vec::new(),
+        instructions: Vec::new(),
         evidence: None,
         refusals: Vec::new(),
         refusals_uncounted: 0,
