@@ -35,6 +35,8 @@ const RESTORE: &str = "undo_restore";
 const NOTHING_KEPT: [&str; 2] = ["not_covered", NO_CHANGE];
 /// Error code of the store for a call that changed nothing.
 const NO_CHANGE: &str = "not_found";
+/// Code of a restore that is no error and left a part of the change as it is.
+const PARTLY_RESTORED: &str = "partly_restored";
 /// Error codes for calls that were refused before the store read the files.
 const NOBODY_THERE: &str = "store_unavailable";
 
@@ -134,7 +136,7 @@ impl UndoableChanges {
             SessionEvent::Prompt { text, .. } => {
                 self.turn = self.turn.saturating_add(1);
                 let request = UndoRequest::of(text);
-                self.undoing = request.is_some().then(UnreportedUndo::default);
+                self.undoing = request.as_ref().map(UnreportedUndo::of);
                 // Position in the list; after the oldest change it starts again, since the obstacle
                 // may be gone.
                 if request == Some(UndoRequest::Turn)

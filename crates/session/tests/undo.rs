@@ -225,10 +225,10 @@ fn a_turn_that_wrote_and_took_it_back_is_taken_back_as_a_whole() {
 }
 
 /// What is on disk of an undoing whose first call worked and whose second was lost.
-fn cut_short() -> Vec<SessionEvent> {
+fn cut_short(prompt: &str) -> Vec<SessionEvent> {
     let mut talk = Talk::ready(with_undo());
     turn(&mut talk, 1, &["write", "edit"]);
-    talk.prompt(":undo");
+    talk.prompt(prompt);
     ends(&mut talk, 3, done("put back"));
     let mut journal: Vec<SessionEvent> = Vec::new();
     for word in &talk.said {
@@ -260,7 +260,9 @@ const CUT_SHORT: &str = "The undoing was cut short.\nTaken back: edit (call 2).\
 #[test]
 fn an_undoing_that_was_cut_short_is_not_gone_on_with_by_itself() {
     let mut talk = Talk::before_replay(with_undo());
-    cut_short().into_iter().for_each(|happened| drop(talk.tell(ToSession::Replay(happened))));
+    cut_short(":undo")
+        .into_iter()
+        .for_each(|happened| drop(talk.tell(ToSession::Replay(happened))));
     let words = talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
     assert_eq!(told(&words), CUT_SHORT);
     assert_eq!((words.len(), &words[0]), (3, &FromSession::Ready), "{words:?}");
@@ -268,10 +270,21 @@ fn an_undoing_that_was_cut_short_is_not_gone_on_with_by_itself() {
     assert_eq!(restores(&talk.prompt(":undo")), Some((5, "{\"id\":1}".into())));
 }
 
+#[test]
+fn a_rewind_that_was_cut_short_names_the_rewind_that_goes_on() {
+    let mut talk = Talk::before_replay(with_undo());
+    let past = cut_short(":rewind files 1");
+    past.into_iter().for_each(|happened| drop(talk.tell(ToSession::Replay(happened))));
+    let words = talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    let way = "`:rewind files 1` again goes on with the rest.";
+    assert_eq!(told(&words), CUT_SHORT.replace("The next `:undo` goes on with the rest.", way));
+    assert_eq!(restores(&talk.prompt(":rewind files 1")), Some((5, "{\"id\":1}".into())));
+}
+
 /// Its turn was ended from outside: the model is told before the next prompt, and once.
 #[test]
 fn a_model_is_told_of_an_undoing_that_was_cut_short_with_its_turn() {
-    let mut journal = cut_short();
+    let mut journal = cut_short(":undo");
     journal.push(SessionEvent::TurnEnded { end: TurnEnd::Interrupted });
     let mut talk = Talk::replayed(with_undo(), journal);
     talk.prompt("and now?");
@@ -380,6 +393,20 @@ fn a_rewind_takes_back_every_change_since_a_call_and_is_done_only_as_a_whole() {
         assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted));
     }
     assert_eq!(restores(&talk.prompt(":undo")), Some((10, "{\"id\":1}".into())), "the control");
+}
+
+#[test]
+fn a_rewind_of_a_part_names_the_rest_and_is_not_done() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["bash"]);
+    talk.prompt(":rewind files 1");
+    let text = "[not restored: big.bin: it is too large]\nput back a\n".to_owned();
+    let part =
+        ToolResult { text, code: Some("partly_restored".into()), ..done("restored 1 files") };
+    let said = told(&ends(&mut talk, 2, part));
+    let left = "Not taken back of bash (call 1): big.bin: it is too large.";
+    assert_eq!(said, format!("Taken back: bash (call 1).\n{left}"));
+    assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted), "so the conversation stays");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! `:undo`: the changes of the newest turn that changed files, newest first, each by one call of
 //! `undo_restore`. For `undo` only. Pure.
 
-use super::{NO_CHANGE, UndoableChange, UndoableChanges, Undoing, has_nothing, name};
+use super::{
+    NO_CHANGE, PARTLY_RESTORED, UndoableChange, UndoableChanges, Undoing, has_nothing, name,
+};
 use crate::{Outputs, Session, SessionPhase};
 use protocol::call::ToolResult;
 use protocol::ids::CallId;
@@ -185,7 +187,10 @@ impl Session {
         let Some(running) = undoing.running.take_if(|running| running.0 == call) else { return };
         let change = running.1;
         match result.is_error {
-            false => undoing.back.push(change),
+            false => {
+                undoing.others.extend(left_of(&change, &result));
+                undoing.back.push(change);
+            }
             true if change.was_none(&result) => undoing.passed.push(change),
             true => undoing.failed.push((change, result.summary.clone())),
         }
@@ -200,4 +205,14 @@ impl Session {
         self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });
         self.go_on_undoing(out);
     }
+}
+
+/// What a restore left as it is; none where it took the change back whole.
+fn left_of(change: &UndoableChange, result: &ToolResult) -> Option<String> {
+    if result.code.as_deref() != Some(PARTLY_RESTORED) {
+        return None;
+    }
+    let left = result.text.lines().filter_map(|line| line.strip_prefix("[not restored: "));
+    let left: Vec<_> = left.map(|line| line.trim_end_matches(']')).collect();
+    Some(format!("Not taken back of {}: {}.", name(change), left.join("; ")))
 }

@@ -1,7 +1,7 @@
 //! The result of an undo whose turn ended before it was reported; without the report, the model
 //! would continue with outdated files. Rebuilt from events, for `undo` only. Pure.
 
-use super::may_have_changed;
+use super::{UndoRequest, may_have_changed};
 use protocol::call::ToolResult;
 
 /// An undo that has not been reported.
@@ -14,9 +14,20 @@ pub(super) struct UnreportedUndo {
     perhaps: Vec<String>,
     /// Changes that are not reverted, with the reason.
     not: Vec<String>,
+    /// The call of a rewind, which goes on by itself alone: `:undo` goes by turns.
+    since: Option<u32>,
 }
 
 impl UnreportedUndo {
+    /// The undo that was asked for by these words.
+    pub(super) fn of(request: &UndoRequest) -> Self {
+        let since = match request {
+            UndoRequest::Since(since) => *since,
+            UndoRequest::Turn | UndoRequest::File { .. } => None,
+        };
+        Self { since, ..Self::default() }
+    }
+
     /// A call is to take this back.
     pub(super) fn began(&mut self, what: String) {
         self.open.push(what);
@@ -48,7 +59,10 @@ impl UnreportedUndo {
         let not = self.not.iter().map(|what| format!("Not undone: {what}."));
         let open = self.open.iter().map(|what| format!("Not undone: {what}: never started."));
         said.extend(perhaps.chain(not).chain(open));
-        said.push("The next `:undo` goes on with the rest.".to_owned());
+        said.push(match self.since {
+            Some(call) => format!("`:rewind files {call}` again goes on with the rest."),
+            None => "The next `:undo` goes on with the rest.".to_owned(),
+        });
         said.join("\n")
     }
 }

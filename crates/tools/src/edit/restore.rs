@@ -24,6 +24,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 const TOOL: &str = "undo_restore";
+/// The code of a result that restored only a part of the change.
+const PARTLY_RESTORED: &str = "partly_restored";
 /// Most bytes of all diffs together, and one more: they are shown with a question.
 const DIFFS: usize = 256 << 10;
 
@@ -56,10 +58,14 @@ pub fn restore(
 ) -> RunReport {
     let ctx = context(scope, judged, cancel);
     let max = usize::try_from(max_result_chars).unwrap_or(usize::MAX);
-    let (result, full, effects) = match put_back(files, &ctx) {
+    let (mut result, full, effects) = match put_back(files, &ctx) {
         Ok(answer) => answer.into_result(max),
         Err(failure) => (failed(TOOL, failure, max), None, Vec::new()),
     };
+    if !result.is_error && !files.iter().all(is_kept) {
+        // No error, since the rest is restored; a rewind needs all of it.
+        result.code = Some(PARTLY_RESTORED.to_owned());
+    }
     RunReport {
         images: Vec::new(),
         result,
@@ -195,7 +201,12 @@ fn plan<'a>(
             true => Ok(()),
             false => Err(failure),
         })?;
-        if now(path)? != file.after {
+        let found = now(path)?;
+        if found != file.after && is_restored(file, found.as_deref())? {
+            // By an earlier call of the same restore, which a death cut short behind it.
+            continue;
+        }
+        if found != file.after {
             conflicts.push(ctx.shown(path));
             continue;
         }
@@ -244,6 +255,26 @@ fn now(path: &Path) -> Result<Option<String>, ToolFailure> {
     precondition::digest_reader(file)
         .map(Some)
         .map_err(|error| ToolFailure::io("read", &named, error))
+}
+
+/// True if a file whose content is `found` is as the restore would leave it.
+fn is_restored(file: &FileBackup, found: Option<&str>) -> Result<bool, ToolFailure> {
+    let before = match &file.before {
+        PriorContent::Absent => return Ok(found.is_none()),
+        PriorContent::NotKept(_) => return Ok(false),
+        PriorContent::Link(to) => {
+            format!("{}{}", FileBackup::LINK, to.to_path().to_string_lossy())
+        }
+        PriorContent::File { bytes, mode } => {
+            let meta = Path::new(&file.path).symlink_metadata();
+            if meta.is_ok_and(|meta| (meta.permissions().mode() ^ mode) & 0o777 != 0) {
+                return Ok(false);
+            }
+            let digest = precondition::digest_reader(&bytes[..]);
+            digest.map_err(|error| ToolFailure::io("read", &file.path, error))?
+        }
+    };
+    Ok(found == Some(before.as_str()))
 }
 
 fn remove_link(path: &Path) -> Option<String> {

@@ -83,3 +83,44 @@ fn what_is_too_large_to_be_held_is_not_touched() {
     assert!(failed.contains("[too_large]"), "{failed}");
     assert!(std::fs::read(project.path("large")).unwrap() == large);
 }
+
+/// A runner died behind its writes and before its result: the same restore comes again.
+#[test]
+fn what_is_restored_already_is_no_conflict() {
+    let project = Project::with(&[("a", "after"), ("b", "after"), ("c", "after"), ("d", "after")]);
+    symlink("b", project.path("link")).unwrap();
+    let files = [
+        kept(&project, "a", was(b"before")),
+        kept(&project, "b", PriorContent::Absent),
+        kept(&project, "link", PriorContent::Link(FilePath::from(Path::new("c")))),
+        kept(&project, "c", was(b"before")),
+    ];
+    put_back(&project, &files[..3]).unwrap();
+    put_back(&project, &files).unwrap();
+    assert_eq!(std::fs::read(project.path("a")).unwrap(), b"before");
+    assert_eq!(std::fs::read(project.path("c")).unwrap(), b"before");
+    assert!(!project.path("b").exists());
+    put_back(&project, &files).unwrap();
+    // The control: another content is a conflict, and so is another mode.
+    std::fs::write(project.path("c"), "a person's").unwrap();
+    let said = put_back(&project, &files).unwrap_err();
+    assert!(said.contains("changed since: c"), "{said}");
+    std::fs::write(project.path("c"), "before").unwrap();
+    put_back(&project, &files).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(project.path("c"), mode).unwrap();
+    put_back(&project, &files).unwrap_err();
+}
+
+#[test]
+fn a_restore_of_a_part_carries_a_code_and_is_no_error() {
+    let project = Project::with(&[("a", "after"), ("b", "after")]);
+    let why = PriorContent::NotKept("too large".to_owned());
+    let files = [kept(&project, "a", was(b"before")), kept(&project, "b", why)];
+    let run = |files: &[FileBackup]| {
+        let report = restore(files, &[], 30_000, &project.place, &project.cancel);
+        (report.result.is_error, report.result.code)
+    };
+    assert_eq!(run(&files), (false, Some("partly_restored".to_owned())));
+    assert_eq!(run(&files[..1]), (false, None), "the control");
+}
