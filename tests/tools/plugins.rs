@@ -103,3 +103,55 @@ fn a_plugin_brings_skills_and_sub_agents() {
     let tools = server.requests()[0].body["tools"].to_string();
     assert!(tools.contains("mine:look: Looks"), "{tools}");
 }
+
+#[test]
+fn a_later_run_has_the_plugins_and_denials_of_the_first_or_does_not_open() {
+    let (desk, root) = desk();
+    assert_eq!(run(desk.agentd(&["init", "--plugin-dir", &root])).code, 0);
+    desk.write("a.txt", "one\n");
+    let flags = ["--plugin-dir", &root, "--disallowed-tools", "Bash(touch:*)"];
+    let (ran, _) = ask(&desk, "Go.", &flags, vec![Answer::text("Done.")]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let id = std::fs::read_dir(desk.state().join("sessions")).unwrap().flatten().next().unwrap();
+    let id = id.file_name().into_string().unwrap();
+    let again = ["--resume", &id, "--permission-mode", "auto"];
+    let calls = [
+        call("toolu_1", "read", r#"{"path":"a.txt"}"#),
+        call("toolu_2", "bash", r#"{"command":"touch made"}"#),
+        call("toolu_3", "bash", r#"{"command":"mkdir other"}"#),
+    ];
+    let (ran, server) =
+        ask(&desk, "More.", &again, vec![Answer::says(calls), Answer::text("Done.")]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(text(&server, 1).contains("from the plugin"), "the hook ran: {}", text(&server, 1));
+    assert!(!desk.project().join("made").exists() && desk.project().join("other").exists());
+    let shown = run(desk.agentd(&["show", &id])).out;
+    assert_eq!(shown.matches(&format!("plugins.dirs {root} (by a flag)")).count(), 1, "{shown}");
+    let refused = |words: &str| {
+        let (ran, server) = ask(&desk, "More.", &again, vec![Answer::text("Done.")]);
+        assert_eq!((ran.code, server.requests().len()), (16, 0), "{}", ran.err);
+        assert!(ran.err.contains(words), "{words}: {}", ran.err);
+    };
+    std::fs::write(format!("{root}/words.txt"), "changed").unwrap();
+    refused(&format!("agentd init --plugin-dir {root}"));
+    std::fs::rename(&root, format!("{root}-away")).unwrap();
+    refused("Put it back, or begin a new session");
+}
+
+#[test]
+fn a_plugin_that_calls_may_write_is_an_error() {
+    let (desk, root) = desk();
+    assert_eq!(run(desk.agentd(&["init", "--plugin-dir", &root])).code, 0);
+    let refused = |flags: &[&str]| {
+        let (ran, server) = ask(&desk, "Go.", flags, vec![Answer::text("Done.")]);
+        assert_eq!((ran.code, server.requests().len()), (16, 0), "{}", ran.err);
+        assert!(ran.err.contains("Use a copy of the plugin elsewhere"), "{}", ran.err);
+    };
+    let above = desk.home().join("plugins").display().to_string();
+    refused(&["--plugin-dir", &root, "--add-dir", &above]);
+    let inside = desk.project().join("mine");
+    std::fs::rename(&root, &inside).unwrap();
+    let inside = inside.display().to_string();
+    assert_eq!(run(desk.agentd(&["init", "--plugin-dir", &inside])).code, 0);
+    refused(&["--plugin-dir", &inside]);
+}

@@ -116,6 +116,49 @@ fn a_person_is_asked_where_the_hook_or_the_conversation_fails() {
 }
 
 #[test]
+fn a_question_about_a_hook_has_no_hooks_run() {
+    for (event, first) in [("PermissionRequest", "guard_hook"), ("Notification", "bash")] {
+        let more = "[permissions]\nask = [\"bash:echo *\"]\n";
+        let desk = hooked(event, "echo at work", more);
+        let server = Server::scripted([
+            Answer::says([bash("toolu_1", "touch made")]),
+            Answer::text("Done."),
+        ]);
+        let _daemon = desk.daemon();
+        let (mut wire, session) = open(&desk, &server);
+        wire.prompt(&session, "go");
+        let mut asked = vec![wire.question()];
+        answers(&wire, &asked[0]);
+        asked.push(wire.question());
+        answers(&wire, &asked[1]);
+        wire.turn_ends();
+        let tools: std::collections::HashSet<_> = asked.iter().map(|one| &*one.tool).collect();
+        assert_eq!(tools, ["bash", "guard_hook"].into(), "{event}");
+        assert!(first == "bash" || asked[0].tool == first, "{event}");
+        assert!(desk.project().join("made").exists(), "{event}");
+        assert_eq!(ended(&desk, "guard_hook").len(), 1, "{event}");
+    }
+}
+
+#[test]
+fn a_question_that_is_put_again_after_a_death_notifies_no_one_again() {
+    let desk = hooked("Notification", "true", "");
+    let server =
+        Server::scripted([Answer::says([bash("toolu_1", "touch made")]), Answer::text("Done.")]);
+    let daemon = desk.daemon();
+    let (mut wire, session) = open(&desk, &server);
+    wire.prompt(&session, "go");
+    wire.question();
+    until("the hook's end", || ended(&desk, "guard_hook").len() == 1);
+    send(child_of(daemon.pid, "agentd-broker").unwrap(), Signal::SIGKILL);
+    let question = wire.question();
+    answers(&wire, &question);
+    wire.turn_ends();
+    assert!(desk.project().join("made").exists());
+    assert_eq!(ended(&desk, "guard_hook").len(), 1);
+}
+
+#[test]
 fn hooks_learn_of_a_question_and_of_a_session_that_waits() {
     let desk = hooked("Notification", "cat >&2; touch made; exit 2", "idle_after = \"300ms\"");
     let server =

@@ -322,6 +322,9 @@ pub fn describe_change(change: &SettingChange) -> String {
         SettingChange::CostLimit(most) => {
             format!("the session ends its turn before it costs more than {}", in_dollars(*most))
         }
+        SettingChange::Flag(key, value) => {
+            format!("each run of this session has {} {}", sanitize(key), one_line(value, LINE))
+        }
         SettingChange::AppendedSystem(text) => {
             format!("the system prompt ends with: {}", one_line(text, LINE))
         }

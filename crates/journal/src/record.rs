@@ -108,6 +108,10 @@ pub enum JournalRecord {
         /// build that does not know this field has no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_limit: Option<u64>,
+        /// A flag that guards the session and holds for later runs: a key of the configuration, and one
+        /// of its values. A build that does not know this field continues without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        flag: Option<(String, String)>,
         /// Who, by the name of their terminal.
         by: String,
     },

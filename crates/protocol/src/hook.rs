@@ -97,6 +97,13 @@ impl HookEvent {
         }
     }
 
+    /// True for the tools that run hooks. Events of such a call have no hooks: they would begin without
+    /// end.
+    #[must_use]
+    pub fn is_run_by(tool: &str) -> bool {
+        Self::ALL.into_iter().any(|event| event.tool() == tool)
+    }
+
     /// The event of that name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {

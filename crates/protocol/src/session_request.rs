@@ -180,6 +180,9 @@ pub enum SettingChange {
     AppendedSystem(String),
     /// No further request is sent once the session has cost this, in millionths of a US dollar.
     CostLimit(u64),
+    /// A flag that guards the session holds for its later runs too: a key of the configuration, and one
+    /// of its values.
+    Flag(String, String),
 }
 
 /// A question about a session that changes nothing.

@@ -35,6 +35,8 @@ pub(crate) struct ForbiddenDirs {
     pub(crate) key_files: Vec<PathBuf>,
     /// The configured rules: a denial of a directory holds for sessions as it does for calls.
     pub(crate) rules: Vec<Rule>,
+    /// Folders of plugins: calls may read them, and write nothing there.
+    pub(crate) plugins: Vec<PathBuf>,
 }
 
 impl ForbiddenDirs {
@@ -46,7 +48,7 @@ impl ForbiddenDirs {
     pub(crate) fn check_added(&self, dir: &Path) -> Result<(), OpenFailure> {
         let reached = |place: &PathBuf| dir.starts_with(place) || place.starts_with(dir);
         match self.paths().into_iter().chain(reached_in_run(dir)).find(reached) {
-            None => self.check_rules(dir),
+            None => self.check_plugins(dir).and_then(|()| self.check_rules(dir)),
             Some(place) => Err(OpenFailure::new(
                 RequestFailure::Usage,
                 format!(
@@ -55,6 +57,27 @@ impl ForbiddenDirs {
                      directory, or copy the files you need into the project",
                     dir.display(),
                     place.display()
+                ),
+            )),
+        }
+    }
+
+    /// Checks that calls which may write in a directory change no plugin by that.
+    ///
+    /// # Errors
+    /// The plugin's folder, the reason and a remedy.
+    pub(crate) fn check_plugins(&self, dir: &Path) -> Result<(), OpenFailure> {
+        let meets = |plugin: &&PathBuf| plugin.starts_with(dir) || dir.starts_with(plugin);
+        match self.plugins.iter().find(meets) {
+            None => Ok(()),
+            Some(plugin) => Err(OpenFailure::new(
+                RequestFailure::Configuration,
+                format!(
+                    "calls of this session may write in {}, and the plugin in {} lies there: they \
+                     could change what you trusted, and its hooks would run it. Use a copy of the \
+                     plugin elsewhere: cp -r it, then agentd init --plugin-dir COPY",
+                    dir.display(),
+                    plugin.display()
                 ),
             )),
         }

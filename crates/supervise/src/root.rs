@@ -4,6 +4,7 @@
 mod fork_end;
 mod idle_daemon;
 mod idle_session;
+mod kept_flags;
 mod lost_tasks;
 mod open_journal;
 mod opening;

@@ -137,12 +137,13 @@ pub(crate) fn build_session_spec(
     let network = config.network;
     let mut rules = config.rule_set(&place, opening.audience);
     let home = home_dir(&opening.env);
-    let kept = ForbiddenDirs {
+    let mut kept = ForbiddenDirs {
         keys: CredentialPaths::of(&opening.env, home.as_deref()),
         withheld: withheld_dirs(ground.dirs, dirs),
         user_file: dirs.user_file(),
         key_files: config.key_files.iter().map(|key| key.path.clone()).collect(),
         rules: config.permissions.rules.clone(),
+        plugins: Vec::new(),
     };
     // Resolved once: with the homes of all users these are thousands of system calls.
     let keys = kept.keys.places();
@@ -191,6 +192,13 @@ pub(crate) fn build_session_spec(
     confinement.tool_homes.extend(store_dirs::plugin_homes(&config.plugins));
     for plugin in &config.plugins {
         kept.check_added(&plugin.root)?;
+    }
+    kept.plugins = config.plugins.iter().map(|plugin| plugin.root.clone()).collect();
+    // A session without a cage runs no hook.
+    if confinement.level != Level::Uncaged {
+        for place in writable_paths(&confinement) {
+            kept.check_plugins(&place)?;
+        }
     }
     for dir in &confinement.added {
         kept.check_added(&dir.to_path())?;

@@ -260,6 +260,7 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
             unpinned,
             appended_system,
             cost_limit,
+            flag,
             by,
         } => {
             let network = network.as_ref().map(|word| format!("network {word}"));
@@ -272,9 +273,10 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
                 .as_ref()
                 .map(|text| format!("system prompt ends with: {}", one_line(text, LINE)));
             let cost = cost_limit.map(|most| format!("cost limit {}", in_dollars(most)));
-            let what =
-                network.or(mode).or(added).or(model).or(pinned).or(unpinned).or(appended).or(cost);
-            let what = what.unwrap_or_default();
+            let flag = flag.as_ref().map(|(key, value)| format!("{key} {}", one_line(value, LINE)));
+            let all =
+                [network, mode, added, model, pinned, unpinned, appended, cost, flag].into_iter();
+            let what = all.flatten().next().unwrap_or_default();
             format!("   {what} (by {by})\n")
         }
         JournalRecord::Learned { rule, by, unwritten: _ } => match rule.line {

@@ -348,7 +348,8 @@ impl Screen {
                 | SettingChange::Pin(_)
                 | SettingChange::Unpin(_)
                 | SettingChange::AppendedSystem(_)
-                | SettingChange::CostLimit(_) => {}
+                | SettingChange::CostLimit(_)
+                | SettingChange::Flag(..) => {}
             },
             ClientEvent::Model { name, facts } => {
                 self.facts.model.clone_from(name);

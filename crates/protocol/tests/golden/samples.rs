@@ -519,6 +519,7 @@ goldens! {
         Unpin => SettingChange::Unpin(text("src/lib.rs")),
         CostLimit => SettingChange::CostLimit(2_000_000),
         AppendedSystem => SettingChange::AppendedSystem(text("Be brief.")),
+        Flag => SettingChange::Flag(text("plugins.dirs"), text("/d")),
     }
     client::SessionEnding {
         Stop => SessionEnding::Stop,

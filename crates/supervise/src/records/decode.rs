@@ -248,6 +248,7 @@ fn changed(record: &JournalRecord) -> Option<SettingChange> {
         unpinned,
         appended_system,
         cost_limit,
+        flag,
         by: _,
     } = record
     else {
@@ -272,6 +273,7 @@ fn changed(record: &JournalRecord) -> Option<SettingChange> {
         .or_else(|| unpinned.clone().map(SettingChange::Unpin))
         .or_else(|| appended_system.clone().map(SettingChange::AppendedSystem))
         .or_else(|| cost_limit.map(SettingChange::CostLimit))
+        .or_else(|| flag.clone().map(|(key, value)| SettingChange::Flag(key, value)))
 }
 
 /// The changes that the session recorded, in order.

@@ -105,6 +105,7 @@ fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
 pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecord {
     let (mut network, mut mode, mut added, mut model) = (None, None, None, None);
     let (mut pinned, mut unpinned, mut appended_system, mut cost_limit) = (None, None, None, None);
+    let mut flag = None;
     match change {
         SettingChange::Network(wanted) => network = Some(wanted.name().to_owned()),
         SettingChange::Host(host) => network = Some(format!("{} {host}", Network::Listed.name())),
@@ -115,6 +116,7 @@ pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecor
         SettingChange::Unpin(file) => unpinned = Some(file.clone()),
         SettingChange::AppendedSystem(text) => appended_system = Some(text.clone()),
         SettingChange::CostLimit(most) => cost_limit = Some(*most),
+        SettingChange::Flag(key, value) => flag = Some((key.clone(), value.clone())),
     }
     JournalRecord::Changed {
         network,
@@ -125,6 +127,7 @@ pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecor
         unpinned,
         appended_system,
         cost_limit,
+        flag,
         by,
     }
 }

@@ -1,6 +1,7 @@
 //! Opens one session, off the root's event loop: builds its specification, opens its journal, makes its
 //! directories and starts its actor.
 
+use super::kept_flags;
 use super::open_journal::forked_from;
 use super::opening::OpenMode;
 use crate::SupervisorSettings;
@@ -59,6 +60,10 @@ impl SessionOpener {
         papers: Vec<(PassedFd, OwnedFd)>,
         begin: OpenMode,
     ) -> Result<ActorRef<SessionMsg>, OpenFailure> {
+        let (state, named, of) = (self.settings.dirs.state.clone(), id.clone(), begin.clone());
+        let plain = opening.clone();
+        let all = move || kept_flags::with_kept(plain, &state.join("sessions"), &named, &of);
+        let opening = &blocking(all).await?;
         let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
         let from = begin.clone();
         let spec = blocking(move || {
@@ -114,7 +119,8 @@ impl SessionOpener {
                 | SettingChange::Pin(_)
                 | SettingChange::Unpin(_)
                 | SettingChange::AppendedSystem(_)
-                | SettingChange::CostLimit(_) => false,
+                | SettingChange::CostLimit(_)
+                | SettingChange::Flag(..) => false,
             };
             if by_flag {
                 continue;
@@ -325,7 +331,8 @@ fn filter_changes(
         | SettingChange::Pin(_)
         | SettingChange::Unpin(_)
         | SettingChange::AppendedSystem(_)
-        | SettingChange::CostLimit(_) => true,
+        | SettingChange::CostLimit(_)
+        | SettingChange::Flag(..) => true,
     });
     (kept.collect(), refused)
 }
@@ -345,7 +352,8 @@ fn flags_to_record(changes: &[SettingChange], opening: &SessionRequest) -> Vec<S
             | SettingChange::Host(_)
             | SettingChange::Mode(_)
             | SettingChange::Model(_)
-            | SettingChange::AddDirectory(_) => {}
+            | SettingChange::AddDirectory(_)
+            | SettingChange::Flag(..) => {}
         }
     }
     let settings = opening.settings.iter();
@@ -357,6 +365,7 @@ fn flags_to_record(changes: &[SettingChange], opening: &SessionRequest) -> Vec<S
     pins.map(SettingChange::Pin)
         .chain(text.cloned().map(SettingChange::AppendedSystem))
         .chain(most.map(SettingChange::CostLimit))
+        .chain(kept_flags::to_record(changes, &opening.settings))
         .collect()
 }
 

@@ -9,6 +9,7 @@ use crate::unix_time::now_ms;
 use crate::worker::actor::WorkerMsg;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
+use protocol::hook::HookEvent;
 use protocol::ids::CallId;
 use protocol::judgement::{Basis, PersonAnswer, Question, Verdict};
 use ractor::ActorRef;
@@ -23,10 +24,12 @@ impl PendingAnswers {
 impl SessionActorState {
     /// Puts a question to people.
     pub(super) fn put_question(&mut self, question: Question) {
-        self.notify(
-            PERMISSION_PROMPT,
-            format!("agentd asks for your permission to use {}", question.tool),
-        );
+        // The broker's death has it put the same question again.
+        let is_new = !self.clients.questions.contains_key(&question.call);
+        if is_new && !HookEvent::is_run_by(&question.tool) {
+            let words = format!("agentd asks for your permission to use {}", question.tool);
+            self.notify(PERMISSION_PROMPT, words);
+        }
         self.clients.questions.insert(question.call.clone(), question.clone());
         self.show(&ClientEvent::Asked { question });
     }

@@ -21,8 +21,11 @@ const IDLE_PROMPT: &str = "idle_prompt";
 const END_HOOKS: Duration = Duration::from_secs(4);
 
 impl SessionActorState {
-    /// A call needs a person's answer. Its hooks come first.
+    /// A call needs a person's answer. Its hooks come first; the run of a hook has none.
     pub(super) fn on_question(&mut self, question: Question) {
+        if HookEvent::is_run_by(&question.tool) {
+            return self.put_question(question);
+        }
         let occasion = HookOccasion {
             event: HookEvent::PermissionRequest,
             subject: question.tool.clone(),

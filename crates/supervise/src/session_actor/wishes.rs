@@ -238,6 +238,10 @@ impl SessionActorState {
                     "the limit of a session's cost is set where it is opened, with --max-cost";
                 return fail(client, RequestFailure::Usage, why.to_owned());
             }
+            SettingChange::Flag(key, _) => {
+                let why = format!("{key} is set where the session is opened");
+                return fail(client, RequestFailure::Usage, why);
+            }
         };
         let changes = self.spec.expand_change(change.clone());
         let records =
@@ -269,7 +273,7 @@ impl SessionActorState {
                 let text = self.spec.setup.system.clone();
                 self.send_conversation(ToSession::System { text });
             }
-            SettingChange::Model(_) | SettingChange::CostLimit(_) => {}
+            SettingChange::Model(_) | SettingChange::CostLimit(_) | SettingChange::Flag(..) => {}
         }
     }
 

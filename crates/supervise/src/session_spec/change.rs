@@ -135,7 +135,8 @@ impl SessionSpec {
             | SettingChange::Pin(_)
             | SettingChange::Unpin(_)
             | SettingChange::AppendedSystem(_)
-            | SettingChange::CostLimit(_) => return Ok(()),
+            | SettingChange::CostLimit(_)
+            | SettingChange::Flag(..) => return Ok(()),
         };
         let checked = self.config.managed.check(key, word);
         checked.map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))
@@ -167,8 +168,8 @@ impl SessionSpec {
                 }
                 Err(failure) => self.notes.push(failure.message),
             },
-            // `set_model` applies the rest.
-            SettingChange::Model(_) => {}
+            // `set_model` applies the rest of the first; the configuration was read with the flags.
+            SettingChange::Model(_) | SettingChange::Flag(..) => {}
             SettingChange::Pin(file) => {
                 if !self.setup.pinned.contains(file) {
                     self.setup.pinned.push(file.clone());

@@ -70,6 +70,7 @@ fn matched(known: &ConfiguredEventHook) -> Option<Vec<String>> {
         | HookEvent::PostToolUseFailure
         | HookEvent::PermissionRequest => {
             let names = tools::specs().iter().map(|spec| spec.name);
+            let names = names.filter(|name| !HookEvent::is_run_by(name));
             let covered = |name: &&str| tools::hook_names(name).iter().any(|one| known.covers(one));
             Some(names.filter(covered).map(str::to_owned).collect())
         }

@@ -71,7 +71,8 @@ impl TaskBounds {
                 | SettingChange::Pin(_)
                 | SettingChange::Unpin(_)
                 | SettingChange::AppendedSystem(_)
-                | SettingChange::CostLimit(_) => {}
+                | SettingChange::CostLimit(_)
+                | SettingChange::Flag(..) => {}
             }
         }
         self
@@ -115,7 +116,8 @@ impl TaskBounds {
             | SettingChange::Pin(_)
             | SettingChange::Unpin(_)
             | SettingChange::AppendedSystem(_)
-            | SettingChange::CostLimit(_) => true,
+            | SettingChange::CostLimit(_)
+            | SettingChange::Flag(..) => true,
         }
     }
 }

@@ -141,6 +141,7 @@ impl SessionReport {
                 unpinned,
                 appended_system,
                 cost_limit,
+                flag,
                 by,
             } => {
                 if let Some(model) = model {
@@ -157,7 +158,8 @@ impl SessionReport {
                     .or_else(|| named("pinned", pinned))
                     .or_else(|| named("unpinned", unpinned))
                     .or_else(|| named("system prompt ends with:", appended_system))
-                    .or_else(|| cost_limit.map(|most| format!("cost limit {}", in_dollars(most))));
+                    .or_else(|| cost_limit.map(|most| format!("cost limit {}", in_dollars(most))))
+                    .or_else(|| flag.as_ref().map(|(key, value)| format!("{key} {value}")));
                 let note = plain(&format!("{} (by {by})", what.unwrap_or_default()));
                 self.turn(time).items.push(ReportItem::Note(note));
             }
