@@ -79,6 +79,7 @@ mod tests {
             images: images.iter().map(file).collect(),
             effects: Vec::new(),
             seen: Vec::new(),
+            instructions: Vec::new(),
             evidence: None,
             refusals: Vec::new(),
             refusals_uncounted: 0,
