@@ -4,11 +4,11 @@
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::terminal::Tmux;
-use crate::support::{Desk, Run, child_of, run, send, until};
+use crate::support::{Desk, Run, child_of, needs, run, send, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::fs;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A file that gives rights and has a command in its text.
@@ -164,6 +164,42 @@ fn no_file_allows_what_a_rule_denies_or_asks_about() {
         assert!(text.starts_with("Now:\nError [") && text.ends_with("\nEnd."), "{text}");
         assert!(text.contains(words), "{list}: {text}");
     }
+}
+
+#[test]
+fn a_command_in_a_text_reaches_no_secret_and_no_network() {
+    needs("python3");
+    let desk = Desk::new();
+    let secret = desk.home().join(".ssh/id_ed25519");
+    fs::create_dir_all(secret.parent().unwrap()).unwrap();
+    fs::write(&secret, "the key\n").unwrap();
+    let tries = "import socket\n\
+        def tried(what, do):\n\
+        \x20   try: do(); print(what, 'done')\n\
+        \x20   except OSError as no: print(what, 'refused')\n\
+        tried('secret', lambda: open('SECRET').read())\n\
+        tried('change', lambda: open('SECRET', 'a'))\n\
+        tried('network', lambda: socket.create_connection(('192.0.2.1', 9), 1))\n\
+        tried('project', lambda: open('tries.py').read())\n";
+    desk.write("tries.py", &tries.replace("SECRET", &secret.display().to_string()));
+    let text = "---\nallowed-tools: Bash(python3 *)\n---\nTried:\n!`python3 tries.py`\n";
+    desk.write(".claude/commands/tries.md", text);
+    // In tier B the secret is there and the kernel refuses it, so the record names it.
+    for (tier, name) in [("a", "192.0.2.1:9"), ("b", ".ssh/id_ed25519")] {
+        desk.write(".agentd/config.toml", &format!("[sandbox]\ntier = '{tier}'\n"));
+        let server = Server::scripted([Answer::text("done")]);
+        let ran = prompt(&desk, &server, "/tries", &["--trust-project"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let text = said(&server.requests()[0].body);
+        let refused = ["secret refused", "change refused", "network refused", "project done"];
+        assert!(refused.iter().all(|tried| text.contains(tried)), "tier {tier}: {text}");
+        let ended = desk.audit().into_iter().rfind(|record| record["event"] == "ended").unwrap();
+        assert!(ended["refusals"].to_string().contains(name), "tier {tier}: {ended:#}");
+    }
+    // The program could do all of it outside.
+    let mut outside = Command::new("python3");
+    let outside = outside.arg("tries.py").current_dir(desk.project()).output().unwrap();
+    assert!(String::from_utf8_lossy(&outside.stdout).contains("secret done\nchange done"));
 }
 
 #[test]

@@ -3,13 +3,15 @@
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
-use crate::support::{Desk, run};
+use crate::support::{Desk, child_of, run, send, until};
+use nix::sys::signal::Signal;
 use protocol::client::{ConversationFlags, SessionRequest, SessionStart, ToClient};
 use protocol::session::OpenTurn;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
+use std::time::Duration;
 
 #[test]
 fn the_last_answer_is_in_the_file_also_when_the_run_fails_after_it() {
@@ -285,6 +287,32 @@ fn a_schema_is_no_argument_of_a_slash_command() {
         shown.contains("> /count my tests  (") && !shown.contains("JSON Schema:\n{"),
         "the record has the typed words: {shown}"
     );
+}
+
+#[test]
+fn an_answer_is_asked_again_once_though_its_processes_are_killed() {
+    for victim in ["agentd-supervisor", "agentd-session", "agentd-provider"] {
+        let desk = Desk::new();
+        // The second request is the one that asks again: it is cut short by the death, and sent anew.
+        let slow = Answer::text("{\"failed\":3}").paced(Duration::from_millis(400)).in_pieces_of(1);
+        let fits = Answer::text("{\"failed\":3}");
+        let server = Server::scripted([Answer::text("three"), slow, fits]);
+        let mut command = desk
+            .with_server(&server, &["-p", "x", "--json-schema", SCHEMA, "--output-format", "json"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until("the model is asked again", || server.requests().len() == 2);
+        let supervisor = child_of(child.id(), "agentd-supervisor").unwrap();
+        let worker = child_of(supervisor, victim);
+        send(worker.unwrap_or(supervisor), Signal::SIGKILL);
+        let ran = child.wait_with_output().unwrap();
+        assert!(ran.status.success(), "{victim}: {ran:?}");
+        let result: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+        assert_eq!(result["structured_output"]["failed"], 3, "{victim}: {result}");
+        let requests = server.requests();
+        assert_eq!(requests.len(), 3, "{victim}");
+        assert_eq!(asked(&requests[1].body), asked(&requests[2].body), "{victim}");
+        assert_eq!(requests[1].body["messages"], requests[2].body["messages"], "{victim}");
+    }
 }
 
 #[test]

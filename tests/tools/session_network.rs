@@ -214,3 +214,39 @@ fn a_command_with_rights_beyond_the_session_shares_its_network_with_none() {
     assert!(told[2].contains("it requests rights"), "{}", told[2]);
     assert_eq!(network(&desk, 2), "off (own namespace)");
 }
+
+#[test]
+#[ignore = "installs vite from the npm registry: `.ci/nightly vite`"]
+fn a_dev_server_of_vite_is_reached_by_later_calls_and_by_web_fetch_until_it_ends() {
+    needs("npm");
+    let desk = Desk::new();
+    desk.write("index.html", "<!doctype html><title>of vite</title><p>from vite</p>\n");
+    desk.write("package.json", "{\"type\": \"module\"}\n");
+    // The person has it installed, outside of any call.
+    let mut npm = std::process::Command::new("npm");
+    let installed = npm.args(["install", "--no-audit", "--no-fund", "vite@8.3.8"]);
+    let installed = installed.current_dir(desk.project()).output().unwrap();
+    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+    let get = "curl -sS --max-time 5 http://localhost:5173/";
+    let told = told(
+        &desk,
+        &[],
+        vec![
+            background("toolu_1", "npx vite --host localhost --port 5173 --strictPort"),
+            bash("toolu_2", &format!("{get} --retry 20 --retry-connrefused --retry-delay 1")),
+            // A module of the server itself, which it transforms.
+            bash("toolu_3", "curl -sS --max-time 5 http://localhost:5173/@vite/client"),
+            fetch("toolu_4", "http://localhost:5173/"),
+            stop("toolu_5", 1),
+            bash("toolu_6", get),
+        ],
+    );
+    assert!(told[1].contains("from vite") && told[1].contains("/@vite/client"), "{}", told[1]);
+    assert!(told[2].contains("HMRContext"), "{}", told[2]);
+    assert!(told[3].contains("from vite"), "{}", told[3]);
+    assert!(told[5].contains("exit code: 7"), "{}", told[5]);
+    for joined in [2, 3, 4] {
+        let words = "off (namespace of call 1, shared in this session)";
+        assert_eq!(network(&desk, joined), words, "call {joined}");
+    }
+}
