@@ -107,6 +107,7 @@ mod tests {
                 appended_system: None,
                 cost_limit: None,
                 by: "a person".to_owned(),
+                flag: None,
             }
         };
         let tampered = |name: &str| JournalRecord::Tampered { names: vec![name.to_owned()] };
