@@ -84,17 +84,29 @@ pub fn context_text(report: &ContextReport) -> String {
     text
 }
 
-/// A letter for each part, in proportion; a part that is not empty has one letter at least.
+/// A letter for each part and a point for what is free, in proportion; what is not empty has one
+/// character at least, and all together have the bar's width.
 fn bar(report: &ContextReport, whole: u64) -> String {
-    let mut bar = String::new();
-    for part in report.parts.iter().filter(|part| part.tokens > 0) {
-        let cells = u128::from(part.tokens) * BAR as u128 / u128::from(whole);
-        let cells = usize::try_from(cells).unwrap_or(BAR).max(1);
-        bar.extend(std::iter::repeat_n(label(part.kind).0, cells));
+    let parts = report.parts.iter().map(|part| (label(part.kind).0, part.tokens));
+    let free = ('.', whole.saturating_sub(report.used()));
+    let shares: Vec<_> = parts.chain([free]).filter(|(_, tokens)| *tokens > 0).collect();
+    let exact = |tokens: u64| tokens as f64 * BAR as f64 / whole as f64;
+    let mut cells: Vec<_> =
+        shares.iter().map(|(_, tokens)| (exact(*tokens) as usize).max(1)).collect();
+    // What is missing goes where most is missing; what is too much is taken where most is too much.
+    let lack = |cells: &[usize], at: &usize| exact(shares[*at].1) - cells[*at] as f64;
+    let by_lack = |cells: &[usize], a: &usize, b: &usize| lack(cells, a).total_cmp(&lack(cells, b));
+    while cells.iter().sum::<usize>() != BAR && !shares.is_empty() {
+        let is_short = cells.iter().sum::<usize>() < BAR;
+        let all = 0..cells.len();
+        let at = match is_short {
+            true => all.max_by(|a, b| by_lack(&cells, a, b)),
+            false => all.filter(|at| cells[*at] > 1).min_by(|a, b| by_lack(&cells, a, b)),
+        };
+        let Some(at) = at else { break };
+        cells[at] = if is_short { cells[at] + 1 } else { cells[at] - 1 };
     }
-    let filled: String = bar.chars().take(BAR).collect();
-    let free = BAR - filled.len();
-    filled + &".".repeat(free)
+    shares.iter().zip(cells).map(|((letter, _), cells)| letter.to_string().repeat(cells)).collect()
 }
 
 /// Digits in groups of three.
@@ -159,6 +171,31 @@ mod tests {
         assert!(!text.contains("pinned files"), "an empty part has no row: {text}");
         assert!(text.contains("counted 50,000") && text.contains("estimates"), "{text}");
         assert!(text.lines().take(6).all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn the_bar_is_full_exactly_where_the_context_is_and_leaves_no_part_out() {
+        let of = |tokens: [u64; 8], window: Option<u64>| {
+            let part = |(kind, tokens)| ContextPart { kind, count: 1, tokens };
+            let parts = ContextKind::ALL.into_iter().zip(tokens).map(part).collect();
+            let counted = Some(tokens.iter().sum());
+            let all = ContextReport { window, parts, counted, estimated: 0, ..report() };
+            let text = context_text(&all);
+            let bar = text.lines().nth(1).unwrap().trim_matches(['[', ']']).to_owned();
+            assert_eq!(bar.len(), BAR, "{bar}");
+            bar
+        };
+        let many = of([300, 300, 300, 300, 300, 300, 97_000, 1_200], Some(100_000));
+        assert!("STPCUARI".chars().all(|letter| many.contains(letter)), "{many}");
+        assert!(!many.contains('.'), "nothing is free: {many}");
+        let nearly = of([300, 300, 300, 300, 300, 300, 97_000, 1_000], Some(100_000));
+        assert_eq!(nearly.matches('.').count(), 1, "{nearly}");
+        let full = of([50_500, 49_500, 0, 0, 0, 0, 0, 0], Some(100_000));
+        assert_eq!(full, "S".repeat(30) + &"T".repeat(30));
+        let over = of([60_000, 60_000, 0, 0, 0, 0, 0, 0], Some(100_000));
+        assert!(!over.contains('.'), "{over}");
+        let unknown = of([10, 0, 0, 0, 0, 0, 0, 0], None);
+        assert_eq!(unknown, "S".repeat(BAR));
     }
 
     #[test]

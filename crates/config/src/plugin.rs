@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let content = if meta.is_symlink() {
-                self.check_link(&path)?;
+                self.check_link(&path, &below)?;
                 let target = fs::read_link(&path).map_err(|error| failed(&path, &error))?;
                 target.as_os_str().as_bytes().to_vec()
             } else if meta.is_file() {
@@ -228,9 +228,17 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The digest would not notice a change of a file elsewhere.
-    fn check_link(&self, path: &Path) -> Result<(), String> {
+    /// The digest would not notice a change of a file elsewhere. Behind a link in their place the
+    /// plugin's own description and hooks would not be found, and its guards would be gone.
+    fn check_link(&self, path: &Path, below: &Path) -> Result<(), String> {
+        if let Some(own) = [MANIFEST, HOOKS].iter().find(|own| Path::new(own).starts_with(below)) {
+            return Err(format!("{} is a link: {own} must be a file itself", path.display()));
+        }
         match path.canonicalize() {
+            Ok(real) if real.starts_with(self.root.join(".git")) => {
+                let (path, real) = (path.display(), real.display());
+                Err(format!("{path} is a link to {real}, which the digest does not cover"))
+            }
             Ok(real) if real.starts_with(self.root) => Ok(()),
             Ok(real) => {
                 let (path, real) = (path.display(), real.display());
@@ -335,6 +343,25 @@ mod tests {
         changed("a name");
         std::os::unix::fs::symlink("went.md", &file).unwrap();
         changed("a link");
+    }
+
+    #[test]
+    fn a_link_that_hides_hooks_or_leads_where_the_digest_does_not_is_named() {
+        let no = |dir: &Path| PluginFolder::read(dir).unwrap_err().to_string();
+        let link = std::os::unix::fs::symlink::<&str, PathBuf>;
+        let plugin = folder();
+        fs::rename(plugin.path().join(HOOKS), plugin.path().join("elsewhere.json")).unwrap();
+        link("../elsewhere.json", plugin.path().join(HOOKS)).unwrap();
+        assert!(no(plugin.path()).contains("must be a file itself"), "{}", no(plugin.path()));
+        let plugin = folder();
+        fs::rename(plugin.path().join("hooks"), plugin.path().join("elsewhere")).unwrap();
+        link("elsewhere", plugin.path().join("hooks")).unwrap();
+        assert!(no(plugin.path()).contains("must be a file itself"), "{}", no(plugin.path()));
+        let plugin = folder();
+        fs::create_dir(plugin.path().join(".git")).unwrap();
+        fs::write(plugin.path().join(".git/go.md"), "Go.").unwrap();
+        link("../.git/go.md", plugin.path().join("commands/other.md")).unwrap();
+        assert!(no(plugin.path()).contains("the digest does not cover"), "{}", no(plugin.path()));
     }
 
     #[test]

@@ -7,10 +7,10 @@ mod yard;
 use yard::{TIERS, Told, Yard, mark, processes_with};
 
 /// Fills memory with `mib` that nobody shares, in two processes, and stays.
-fn hog(mib: u32) -> String {
+fn hog(mib: u32, seconds: u32) -> String {
     let half = mib / 2;
     format!(
-        "import os, time\nchild = os.fork()\nkept = b'x' * ({half} << 20)\ntime.sleep(3)\nprint('kept')\nif child: os.wait()"
+        "import os, time\nchild = os.fork()\nkept = b'x' * ({half} << 20)\ntime.sleep({seconds})\nprint('kept')\nif child: os.wait()"
     )
 }
 
@@ -30,10 +30,10 @@ fn a_memory_hog_is_ended_and_its_smaller_twin_is_not() {
     let bound = (200 << 20).to_string();
     for tier in TIERS {
         let yard = Yard::new();
-        let told = python(&yard, tier, &["memory", &bound], &hog(300));
+        let told = python(&yard, tier, &["memory", &bound], &hog(300, 60));
         assert_eq!(ended_for(told.in_tier(tier)), "Memory", "{told:?}");
         assert!(!told.printed().contains("kept"), "{told:?}");
-        let told = python(&yard, tier, &["memory", &bound], &hog(140));
+        let told = python(&yard, tier, &["memory", &bound], &hog(140, 2));
         assert_eq!(told.printed(), "kept\nkept", "{told:?}");
         assert!(told.all("exceeded").is_empty(), "{told:?}");
     }
@@ -53,7 +53,7 @@ fn memory_that_processes_share_counts_once() {
 #[test]
 fn a_hog_that_hides_its_memory_is_ended_too() {
     let bound = (200 << 20).to_string();
-    let program = format!("import ctypes\nctypes.CDLL(None).prctl(4, 0)\n{}", hog(300));
+    let program = format!("import ctypes\nctypes.CDLL(None).prctl(4, 0)\n{}", hog(300, 60));
     for tier in TIERS {
         let told = python(&Yard::new(), tier, &["memory", &bound], &program);
         assert_eq!(ended_for(told.in_tier(tier)), "Memory", "{told:?}");

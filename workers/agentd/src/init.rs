@@ -4,6 +4,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
+use client::sanitize;
 use config::{InitError, PluginFolder, TrustStore, init_project, trust_claude_files};
 use std::path::Path;
 
@@ -60,7 +61,7 @@ pub(crate) fn trust_plugin(dir: &Path) -> Result<CliExit, CliError> {
         said.push_str(&format!("agentd runs the {event} hook of {file}:{line}: {command}\n"));
     }
     warnings.iter().for_each(|warning| said.push_str(&format!("{warning}\n")));
-    print(&said);
+    print(&sanitize(&said));
     Ok(CliExit::Done)
 }
 
@@ -83,5 +84,5 @@ fn hooks(context: &CliContext, project: &Path, store: &TrustStore) -> Result<Str
             hook.in_words()
         ));
     }
-    Ok(said)
+    Ok(sanitize(&said))
 }

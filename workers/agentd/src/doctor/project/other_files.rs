@@ -15,7 +15,7 @@ const REASONS: &[(&str, &str)] = &[
     ("output-styles", "agentd has no output styles; --append-system-prompt adds text"),
     ("rules", "instructions are read from AGENTS.md or CLAUDE.md alone"),
     ("plugins", "agentd uses a plugin where --plugin-dir names it"),
-    ("worktrees", "agentd makes no worktrees"),
+    ("worktrees", "those of sub-agents of agentd are in .worktrees"),
 ];
 /// Largest file that is looked into, in bytes.
 const LARGEST: usize = 1 << 20;
