@@ -1,7 +1,6 @@
 //! Flags that guard a session: its plugins, and rules that deny or ask. The journal keeps them, since a
 //! session that a death ended is opened again without them. Used by the session opener.
 
-use super::opening::OpenMode;
 use crate::open_failure::OpenFailure;
 use crate::records::decode;
 use protocol::client::{RequestFailure, SessionRequest, SettingChange};
@@ -12,19 +11,12 @@ const PLUGINS: &str = "plugins.dirs";
 /// The keys of these flags.
 const KEPT: [&str; 3] = [PLUGINS, "permissions.deny", "permissions.ask"];
 
-/// The request with the flags that earlier runs of the session had.
+/// The request with the flags that earlier runs of the session `of` had.
 pub(super) fn with_kept(
     mut opening: SessionRequest,
     sessions: &Path,
-    id: &SessionId,
-    begin: &OpenMode,
+    of: &SessionId,
 ) -> Result<SessionRequest, OpenFailure> {
-    let of = match begin {
-        OpenMode::Resume(_) => id,
-        OpenMode::Fork { of, .. } => of,
-        // A sub-agent is asked for with the flags of its parent.
-        OpenMode::New | OpenMode::Task(_) => return Ok(opening),
-    };
     let known = journal::is_session_name(&of.0);
     let read = known.then(|| journal::read(&sessions.join(&of.0)).ok()).flatten();
     // The journal's opening names what is wrong with it.

@@ -60,10 +60,18 @@ impl SessionOpener {
         papers: Vec<(PassedFd, OwnedFd)>,
         begin: OpenMode,
     ) -> Result<ActorRef<SessionMsg>, OpenFailure> {
-        let (state, named, of) = (self.settings.dirs.state.clone(), id.clone(), begin.clone());
-        let plain = opening.clone();
-        let all = move || kept_flags::with_kept(plain, &state.join("sessions"), &named, &of);
-        let opening = &blocking(all).await?;
+        let kept_by = match &begin {
+            OpenMode::Resume(_) => Some(id.clone()),
+            OpenMode::Fork { of, .. } => Some(of.clone()),
+            // A sub-agent is asked for with the flags of its parent.
+            OpenMode::New | OpenMode::Task(_) => None,
+        };
+        let (sessions, plain) = (self.settings.dirs.state.join("sessions"), opening.clone());
+        let opening = &blocking(move || match kept_by {
+            Some(of) => kept_flags::with_kept(plain, &sessions, &of),
+            None => Ok(plain),
+        })
+        .await?;
         let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
         let from = begin.clone();
         let spec = blocking(move || {
