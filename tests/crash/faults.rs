@@ -97,12 +97,15 @@ fn a_call_that_is_too_large_for_a_wire_is_a_result_and_no_silence() {
         let desk = Desk::new();
         let content = "x".repeat(megabytes << 20);
         let input = json!({ "path": "big", "content": content }).to_string();
+        // Such a call fills the context: what is left out is cut, and no summary is asked for.
+        desk.write(".agentd/config.toml", "[context]\ncompaction = \"cut\"\n");
         let server = Server::scripted([
             Answer::says([call("toolu_1", "write", &input)]),
             Answer::text("smaller, then"),
         ]);
-        let ran = desk.ask(&server, &["--permission-mode", "auto", "--timeout", "30"]);
-        assert_eq!(ran.code, 0, "{}", ran.err);
+        let ran =
+            desk.ask(&server, &["--permission-mode", "auto", "--timeout", "30", "--trust-project"]);
+        assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
     }
 }
 
