@@ -181,7 +181,7 @@ mod tests {
             let counted = Some(tokens.iter().sum());
             let all = ContextReport { window, parts, counted, estimated: 0, ..report() };
             let text = context_text(&all);
-            let bar = text.lines().nth(1).unwrap().trim_matches(['[', ']']).to_owned();
+            let bar = text.lines().nth(1).unwrap_or_default().trim_matches(['[', ']']).to_owned();
             assert_eq!(bar.len(), BAR, "{bar}");
             bar
         };

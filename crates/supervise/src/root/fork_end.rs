@@ -23,7 +23,7 @@ pub(super) fn records(copy: &ResumeState, of: &SessionId) -> Vec<JournalRecord> 
 pub(super) fn still_valid(entries: &[JournalEntry], cut: u64) -> Vec<JournalRecord> {
     let behind = entries.iter().filter(|entry| entry.seq > cut).map(|entry| &entry.record);
     let is_tampered = |record: &&JournalRecord| matches!(record, JournalRecord::Tampered { .. });
-    let tampered = behind.clone().filter(is_tampered).next_back();
+    let tampered = behind.clone().rfind(is_tampered);
     let is_right = |record: &&JournalRecord| {
         let JournalRecord::Changed { network, mode, cost_limit, .. } = record else { return false };
         network.is_some() || mode.is_some() || cost_limit.is_some()
