@@ -1,5 +1,5 @@
-//! `agentd doctor --project`: the files for agents in a project, what agentd uses of them, and what it
-//! ignores with the reason. It reads, and runs nothing.
+//! `agentd doctor --project`: names the files for agents in a project, those that agentd uses and those that
+//! it ignores, with the reason. It reads, and runs nothing.
 
 mod agent_files;
 mod instructions;
