@@ -310,14 +310,13 @@ fn parts_without_effect_are_named_at_the_start_and_a_broken_file_is_an_error() {
     let desk = Desk::new();
     let prompt = json!({"type": "prompt", "prompt": "Is it good?"});
     let groups = json!({"hooks": {
-        "PreCompact": [{"hooks": [hook("true")]}],
         "WorktreeCreate": [{"hooks": [hook("true")]}],
         "PostToolUse": [{"matcher": "NotebookEdit", "hooks": [hook("true")]}, {"hooks": [prompt]}],
     }});
     desk.write(".claude/settings.json", &groups.to_string());
     let server = Server::scripted([Answer::text("Done.")]);
     let ran = run(desk.with_server(&server, &TRUSTED));
-    for named in ["PreCompact", "WorktreeCreate", "\"NotebookEdit\"", "\"prompt\""] {
+    for named in ["WorktreeCreate", "\"NotebookEdit\"", "\"prompt\""] {
         assert_eq!(ran.err.matches(named).count(), 1, "{named}: {}", ran.err);
     }
     desk.write(".claude/settings.json", "{\n  \"hooks\": {,}\n}\n");

@@ -4,7 +4,7 @@
 use crate::error::{ConfigError, SourceLine};
 use crate::origin::{Layer, ValueOrigin};
 use crate::warning::ConfigWarning;
-use protocol::hook::{HookEvent, HookSupport};
+use protocol::hook::HookEvent;
 use protocol::judgement::{Rule, RuleEffect};
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
@@ -188,10 +188,6 @@ fn read(source: HookFile<'_>, hooks: &Value) -> Result<FileHooks, ConfigError> {
             found.warnings.push(source.warning(name, key, text));
             continue;
         };
-        if let HookSupport::Never(why) = event.support() {
-            let text = format!("has hooks that do not run: {why}");
-            found.warnings.push(source.warning(name, key.clone(), text));
-        }
         let wanted = "a list such as [{\"matcher\": \"Bash\", \"hooks\": [{\"type\": \"command\", \
                       \"command\": \"./check.sh\"}]}]";
         let groups = groups.as_array().ok_or_else(|| source.bad(&key, groups, wanted))?;
@@ -357,7 +353,6 @@ mod tests {
     fn parts_without_effect_are_named() {
         let command = "{\"hooks\": [{\"type\": \"command\", \"command\": \"x\"}]}";
         for (event, group, said) in [
-            ("PreCompact", command, "does not run hooks of this event"),
             ("WorktreeCreate", command, "no event of agentd"),
             ("Stop", "{\"hooks\": [{\"type\": \"prompt\", \"prompt\": \"x\"}]}", "\"prompt\""),
             ("Stop", "{\"hooks\": [{\"command\": \"x\", \"async\": true}]}", "`async`"),

@@ -48,19 +48,10 @@ pub enum HookEvent {
     Stop,
     /// The turn of a sub-agent is about to end.
     SubagentStop,
-    /// The oldest messages are about to be left out.
+    /// The conversation that the model gets is about to be made smaller.
     PreCompact,
     /// A person is called to the terminal.
     Notification,
-}
-
-/// Whether an event of this kind comes to pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HookSupport {
-    /// Its hooks run.
-    Runs,
-    /// agentd reads its hooks and has no such event, for this reason.
-    Never(&'static str),
 }
 
 impl HookEvent {
@@ -108,24 +99,6 @@ impl HookEvent {
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|event| event.name() == name)
-    }
-
-    /// Whether hooks of this event run.
-    #[must_use]
-    pub fn support(self) -> HookSupport {
-        match self {
-            Self::PreToolUse
-            | Self::PostToolUse
-            | Self::PostToolUseFailure
-            | Self::PermissionRequest
-            | Self::UserPromptSubmit
-            | Self::SessionStart
-            | Self::SessionEnd
-            | Self::Stop
-            | Self::SubagentStop
-            | Self::Notification => HookSupport::Runs,
-            Self::PreCompact => HookSupport::Never("agentd does not run hooks of this event"),
-        }
     }
 
     /// True if something waits for the hook's decision: a hook that blocks stops the guarded step.

@@ -3,10 +3,12 @@
 //! run. The state follows from the events alone, so that a replayed session runs no hook twice. Pure.
 
 mod aside;
+mod compaction;
 mod guard;
 
 use aside::Aside;
 pub(crate) use aside::AsideStep;
+pub(crate) use compaction::{BeforeCompaction, Compacting};
 pub(crate) use guard::Guarded;
 
 use crate::hook_answer::{self, HookAnswer, HookDecision};
@@ -14,6 +16,7 @@ use crate::pending_prompt;
 use crate::tool_lookup::Reader;
 use crate::undo::UndoRequest;
 use protocol::call::{Call, Outcome, ToolResult};
+use protocol::context::Compaction;
 use protocol::hook::{EventHook, HookEvent};
 use protocol::ids::CallId;
 use protocol::session::{SessionEvent, SessionSetup};
@@ -139,7 +142,15 @@ impl EventHooks {
                 Vec::new()
             }
             SessionEvent::Result { call, result, .. } => self.result(call, result),
-            SessionEvent::BackgroundEnded { .. } | SessionEvent::Compacted { .. } => Vec::new(),
+            SessionEvent::Compacted(
+                Compaction::Cut { .. }
+                | Compaction::Summarized { .. }
+                | Compaction::SummaryFailed { .. },
+            ) => {
+                self.compaction_over();
+                Vec::new()
+            }
+            SessionEvent::BackgroundEnded { .. } | SessionEvent::Compacted(_) => Vec::new(),
         }
     }
 
@@ -273,6 +284,8 @@ impl EventHooks {
             Ok(answer) if !answer.failed.is_empty() => {
                 self.notices.push(format!("{label} failed: {}", answer.failed));
             }
+            // The compaction names its own.
+            Ok(_) if run.event() == Some(HookEvent::PreCompact) => {}
             // The model does not learn of these events.
             Ok(answer) if !answer.reason.is_empty() && run.event().is_some_and(ends_nothing) => {
                 self.notices.push(format!("{label} says: {}", answer.reason));

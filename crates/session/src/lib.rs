@@ -4,7 +4,7 @@
 //! it. The files: `answer` joins a stream to blocks, `stream` handles the model's answer and `calls` its calls, `history` holds the messages for the model,
 //! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
 //! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` and `old_results` make room in the model's
-//! context, which `room` watches and `context_report` describes, `summary` has the model write a summary, `deferred_tools` offers tools when they are searched, `pinned` shows pinned
+//! context, which `room` watches (`compact_hooks` runs hooks before) and `context_report` describes, `summary` has the model write a summary, `deferred_tools` offers tools when they are searched, `pinned` shows pinned
 //! files and `refresh` has them read, `plan` ends a turn with a plan, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
 //! configured commands after edits and `event_hooks` at events (`aside_hooks` beside the calls), whose answers `hook_answer` reads,
 //! `background` reports commands that went on, `images` decides which images a request shows,
@@ -24,6 +24,7 @@ mod builtin_tools;
 mod calls;
 mod checklist;
 mod compact;
+mod compact_hooks;
 mod context_report;
 mod deferred_tools;
 mod event_hooks;
@@ -48,6 +49,7 @@ mod undo;
 use answer::{PartialAnswer, RequestedCall};
 use batch::Batch;
 use budget::CostReached;
+use compact_hooks::WaitingCompaction;
 use event_hooks::{EventHooks, HookText};
 use history::History;
 use hooks::RoundEdits;
@@ -119,6 +121,8 @@ enum SessionPhase {
     Undoing(Undoing),
     /// The rest of a summary.
     Summarizing { answer: PartialAnswer, then: AfterSummary },
+    /// The end of a hook; then the conversation is made smaller.
+    CompactHooks(WaitingCompaction),
 }
 
 /// Facts about the running turn that its next decision needs.
@@ -132,6 +136,8 @@ struct TurnFacts {
     last_words: bool,
     /// The model was asked for a summary since its newest answer.
     summarized: bool,
+    /// Hooks learned of a full context since the model's newest answer.
+    told_hooks: bool,
     /// A person wants a summary, with this focus, before the next request.
     wanted_summary: Option<String>,
 }
@@ -164,21 +170,11 @@ impl Session {
         let mut out = Outputs::default();
         match word {
             ToSession::Begin(_) => out.warn("a second Begin was ignored"),
-            ToSession::Replay(happened) => match self.phase {
-                SessionPhase::Replaying => {
-                    self.pinned.replay(&happened);
-                    self.take_in(&happened);
-                }
-                SessionPhase::Idle
-                | SessionPhase::Asking(_)
-                | SessionPhase::Calling { .. }
-                | SessionPhase::Checking
-                | SessionPhase::Reading { .. }
-                | SessionPhase::Undoing(_)
-                | SessionPhase::Summarizing { .. } => {
-                    out.warn("a Replay after ReplayDone was ignored")
-                }
-            },
+            ToSession::Replay(happened) if self.is_replaying() => {
+                self.pinned.replay(&happened);
+                self.take_in(&happened);
+            }
+            ToSession::Replay(_) => out.warn("a Replay after ReplayDone was ignored"),
             ToSession::ReplayDone { then } => self.replay_done(then, &mut out),
             ToSession::Prompt { text, expanded } => {
                 self.queue.push_back((text, expanded));
@@ -190,7 +186,7 @@ impl Session {
             // Durable already.
             ToSession::BackgroundEnded { call, tool, result } => {
                 let ended = SessionEvent::BackgroundEnded { call, tool, result };
-                match matches!(self.phase, SessionPhase::Replaying) {
+                match self.is_replaying() {
                     true => self.early.push(ended),
                     false => self.take_in(&ended),
                 }
@@ -225,22 +221,14 @@ impl Session {
     /// The journal is replayed: prompts are accepted from now on. An interrupted turn continues or
     /// waits for the next prompt, as the supervisor orders.
     fn replay_done(&mut self, then: OpenTurn, out: &mut Outputs) {
-        match self.phase {
-            SessionPhase::Replaying => {}
-            SessionPhase::Idle
-            | SessionPhase::Asking(_)
-            | SessionPhase::Calling { .. }
-            | SessionPhase::Checking
-            | SessionPhase::Reading { .. }
-            | SessionPhase::Undoing(_)
-            | SessionPhase::Summarizing { .. } => {
-                return out.warn("a second ReplayDone was ignored");
-            }
+        if !self.is_replaying() {
+            return out.warn("a second ReplayDone was ignored");
         }
         std::mem::take(&mut self.early).iter().for_each(|ended| self.take_in(ended));
         self.pinned.replayed();
         // They were shown when they came.
         drop(self.event_hooks.take_notices());
+        self.event_hooks.compaction_replayed();
         let goes_on = then == OpenTurn::GoesOn && self.history.in_turn();
         let mut named = Vec::new();
         for open in self.history.unanswered() {
@@ -316,6 +304,10 @@ impl Session {
         self.go_on_calling(out);
     }
 
+    fn is_replaying(&self) -> bool {
+        matches!(self.phase, SessionPhase::Replaying)
+    }
+
     /// True if even the text-only answer was given.
     fn is_over(&self) -> bool {
         self.history.budget().rounds() > self.setup.max_rounds.max(1)
@@ -355,9 +347,13 @@ impl Session {
         if let Some(CostReached { spent, most }) = self.history.budget().cost_reached() {
             return self.end_turn(TurnEnd::CostReached { spent, most }, out);
         }
-        if self.make_room_first(out) == RoomMade::Later {
-            return;
+        match self.make_room_first(out) {
+            RoomMade::Now => self.send_request(out),
+            RoomMade::Later => {}
         }
+    }
+
+    fn send_request(&mut self, out: &mut Outputs) {
         let mut messages = self.history.messages();
         out.notice(images::prepare(&mut messages, &self.setup));
         if messages.last().is_some_and(|last| last.role == MessageRole::Assistant) {
@@ -398,6 +394,7 @@ impl Session {
         match &mut self.phase {
             SessionPhase::Replaying | SessionPhase::Idle => {}
             SessionPhase::Undoing(_) => self.stop_undoing(out),
+            SessionPhase::CompactHooks(_) => self.stop_compact_hook(out),
             SessionPhase::Checking => self.end_turn(TurnEnd::Interrupted, out),
             SessionPhase::Summarizing { .. } => {
                 out.words.push(FromSession::CancelAsk);
@@ -426,6 +423,7 @@ impl Session {
                     | SessionPhase::Asking(_)
                     | SessionPhase::Calling { .. }
                     | SessionPhase::Undoing(_)
+                    | SessionPhase::CompactHooks(_)
                     | SessionPhase::Summarizing { .. } => self.go_on_calling(out),
                 }
             }

@@ -2,6 +2,7 @@
 
 use crate::context_report::{self, RequestSize};
 use crate::deferred_tools;
+use crate::event_hooks::Compacting;
 use crate::summary::AfterSummary;
 use crate::{Outputs, Session, SessionPhase};
 use protocol::context::Compaction;
@@ -28,14 +29,17 @@ impl Session {
             SessionPhase::Idle => {
                 self.begin_compaction(CompactionCause::Person, focus, AfterSummary::Rest, out);
             }
-            // It is being written.
-            SessionPhase::Summarizing { .. } => {}
+            // It is being written, or waits for hooks.
+            SessionPhase::Summarizing { .. } | SessionPhase::CompactHooks(_) => {}
             SessionPhase::Asking(_)
             | SessionPhase::Calling { .. }
             | SessionPhase::Checking
             | SessionPhase::Reading { .. }
             | SessionPhase::Undoing(_) => match self.setup.context.compaction {
                 CompactionKind::Summary => self.turn.wanted_summary = Some(focus),
+                CompactionKind::Cut if self.event_hooks.has_compact_hooks(&self.setup) => {
+                    self.turn.wanted_summary = Some(focus);
+                }
                 CompactionKind::Cut => {
                     if !self.make_room(out) {
                         out.words.push(nothing_to_leave_out());
@@ -58,8 +62,7 @@ impl Session {
         self.begin_compaction(cause, focus, AfterSummary::Ask, out)
     }
 
-    /// Makes room: by long results of old calls if that is enough, else by a summary, else by the
-    /// oldest messages.
+    /// Makes room, behind the hooks of `PreCompact`. Without anything to leave out none runs.
     pub(super) fn begin_compaction(
         &mut self,
         cause: CompactionCause,
@@ -67,10 +70,28 @@ impl Session {
         then: AfterSummary,
         out: &mut Outputs,
     ) -> RoomMade {
-        // A hook of `PreCompact` belongs here: nothing has changed yet, and `cause` and `focus` are
-        // its `trigger` and `custom_instructions`.
+        if self.can_make_room() {
+            let of = Compacting { cause, focus: focus.clone() };
+            if self.compact_hooks_begin(of, then, out) == RoomMade::Later {
+                return RoomMade::Later;
+            }
+        }
+        self.shrink(cause, focus, then, out)
+    }
+
+    /// Makes room: by long results of old calls if that is enough, else by a summary, else by the
+    /// oldest messages.
+    pub(super) fn shrink(
+        &mut self,
+        cause: CompactionCause,
+        focus: String,
+        then: AfterSummary,
+        out: &mut Outputs,
+    ) -> RoomMade {
         let beside = self.beside_messages();
         if cause == CompactionCause::Full
+            // The vendor counts more than agentd: only a cut is sure to be enough.
+            && !self.turn.made_room
             && let Some(cut) = self.history.results_cut(beside)
         {
             self.commit(cut, out);
@@ -111,6 +132,11 @@ impl Session {
             AfterSummary::Ask if left < 2 => Err("the rounds of this turn are used up"),
             AfterSummary::Ask | AfterSummary::Rest => Ok(()),
         }
+    }
+
+    /// True if a compaction would leave something out.
+    pub(super) fn can_make_room(&self) -> bool {
+        self.history.compacted(self.beside_messages()).is_some()
     }
 
     /// Drops the oldest messages from now on; true if there were any to drop.

@@ -3,7 +3,10 @@
 use super::{CallsMayRun, Outputs, Session, SessionPhase};
 use crate::answer::PartialAnswer;
 use crate::budget::NoCalls;
+use crate::room::RoomMade;
+use crate::summary::AfterSummary;
 use protocol::content::{ContentBlock, StopReason, Usage};
+use protocol::context::CompactionCause;
 use protocol::provider::{FromProvider, ProviderFailure};
 use protocol::session::{FromSession, SessionEvent, TurnEnd, WorkerDeaths};
 
@@ -54,10 +57,14 @@ impl Session {
     /// The request failed for good. A request that was too long is shortened and sent again, once
     /// per answer; if it is still too long, the failure is final.
     pub(super) fn failed(&mut self, kind: ProviderFailure, message: String, out: &mut Outputs) {
-        if kind == ProviderFailure::ContextFull && !self.turn.made_room && self.make_room(out) {
+        if kind == ProviderFailure::ContextFull && !self.turn.made_room && self.can_make_room() {
             self.turn.made_room = true;
             self.turn.summarized = true;
-            return self.ask(out);
+            let (cause, then) = (CompactionCause::Full, AfterSummary::Ask);
+            return match self.begin_compaction(cause, String::new(), then, out) {
+                RoomMade::Now => self.ask(out),
+                RoomMade::Later => {}
+            };
         }
         // Those words were a courtesy: that they do not come is not why the turn ends. A recording that
         // was left is, wherever that shows.
@@ -82,6 +89,7 @@ impl Session {
             | SessionPhase::Calling { .. }
             | SessionPhase::Checking
             | SessionPhase::Reading { .. }
+            | SessionPhase::CompactHooks(_)
             | SessionPhase::Undoing(_) => {}
         }
     }
@@ -106,6 +114,7 @@ impl Session {
         self.pinned.show_at_end();
         self.turn.made_room = false;
         self.turn.summarized = false;
+        self.turn.told_hooks = false;
         let mut taken: Vec<String> = Vec::new();
         let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
         let empty = only_reasoning(&ended.blocks);
@@ -140,8 +149,15 @@ impl Session {
                 self.end_turn(TurnEnd::Declined { explanation }, out);
             }
             StopReason::ContextFull => {
-                self.make_room(out);
-                self.end_turn(TurnEnd::Truncated, out);
+                self.phase = SessionPhase::Idle;
+                self.commit(SessionEvent::TurnEnded { end: TurnEnd::Truncated }, out);
+                self.turn.made_room = true;
+                self.turn.summarized = true;
+                let (cause, then) = (CompactionCause::Full, AfterSummary::Rest);
+                match self.begin_compaction(cause, String::new(), then, out) {
+                    RoomMade::Now => self.next_turn(out),
+                    RoomMade::Later => {}
+                }
             }
             StopReason::EndTurn
             | StopReason::ToolUse

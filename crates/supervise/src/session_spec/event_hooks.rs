@@ -2,7 +2,7 @@
 
 use config::{ConfiguredEventHook, EventHookConfig};
 use protocol::confinement::{Confinement, Level};
-use protocol::hook::{EventHook, HookEvent, HookSupport};
+use protocol::hook::{EventHook, HookEvent};
 
 /// Hooks that run. In a session without a cage none run automatically. The turns of a sub-agent's
 /// session end with `SubagentStop`, and its end is no event.
@@ -15,7 +15,7 @@ pub(super) fn event_hooks(
         (HookEvent::SubagentStop, Some(agent)) => known.covers(agent),
         (HookEvent::SubagentStop, None) => false,
         (HookEvent::Stop | HookEvent::SessionEnd, Some(_)) => false,
-        (event, Some(_) | None) => event.support() == HookSupport::Runs,
+        (_, Some(_) | None) => true,
     };
     match confinement.level {
         Level::Uncaged => Vec::new(),

@@ -80,8 +80,10 @@ pub(super) fn payload(event: HookEvent, about: &HookSubject, session: &HookSessi
         (HookEvent::Notification, Some(word)) => put("notification_type", word.as_str().into()),
         (_, Some(_) | None) => {}
     }
-    if let Some(message) = &about.message {
-        put("message", message.as_str().into());
+    match (event, &about.message) {
+        (HookEvent::PreCompact, Some(text)) => put("custom_instructions", text.as_str().into()),
+        (_, Some(text)) => put("message", text.as_str().into()),
+        (_, None) => {}
     }
     if let Some(agent) = session.agent {
         put("agent_id", session.id.into());
@@ -143,7 +145,12 @@ mod tests {
             |word: &str| HookSubject { word: Some(word.to_owned()), ..HookSubject::default() };
         assert_eq!(shown(HookEvent::SessionStart, word("startup"))["source"], "startup");
         assert_eq!(shown(HookEvent::SessionEnd, word("other"))["reason"], "other");
-        assert_eq!(shown(HookEvent::PreCompact, word("auto"))["trigger"], "auto");
+        let focus = HookSubject { message: Some("the parser".to_owned()), ..word("manual") };
+        let focus = shown(HookEvent::PreCompact, focus);
+        assert_eq!(
+            (&focus["trigger"], &focus["custom_instructions"]),
+            (&json!("manual"), &json!("the parser"))
+        );
         let stop = |continued| HookSubject { continued: Some(continued), ..HookSubject::default() };
         assert_eq!(shown(HookEvent::Stop, stop(0))["stop_hook_active"], false);
         assert_eq!(shown(HookEvent::Stop, stop(1))["stop_hook_active"], true);

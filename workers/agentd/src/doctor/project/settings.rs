@@ -3,8 +3,7 @@
 
 use super::{PartState, ProjectReport};
 use crate::cli_error::chain;
-use config::{ClaudeFile, ConfiguredEventHook, TrustStore};
-use protocol::hook::HookSupport;
+use config::{ClaudeFile, TrustStore};
 use protocol::judgement::RuleEffect;
 use serde_json::{Map, Value};
 
@@ -64,13 +63,12 @@ fn one(report: &mut ProjectReport<'_>, name: &str, file: &ClaudeFile, off: Optio
     };
     for hook in &file.hooks {
         let place = format!("{name}:{}", hook.by.line);
-        match (hook_reason(hook), off) {
-            (Some(why), _) => report.ignored(&place, format!("hook {}: {why}", hook.in_words())),
-            (None, Some(by)) => {
+        match off {
+            Some(by) => {
                 let text = format!("hook {}: {by} sets disableAllHooks", hook.in_words());
                 report.ignored(&place, text);
             }
-            (None, None) => report.add(state, &place, format!("hook {}{until}", hook.in_words())),
+            None => report.add(state, &place, format!("hook {}{until}", hook.in_words())),
         }
     }
     for warning in &file.warnings {
@@ -89,14 +87,6 @@ fn one(report: &mut ProjectReport<'_>, name: &str, file: &ClaudeFile, off: Optio
                 report.ignored(name, format!("`{key}` has no effect{way}"));
             }
         }
-    }
-}
-
-/// Why a hook never runs.
-fn hook_reason(hook: &ConfiguredEventHook) -> Option<&'static str> {
-    match hook.event.support() {
-        HookSupport::Runs => None,
-        HookSupport::Never(why) => Some(why),
     }
 }
 
