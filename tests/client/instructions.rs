@@ -121,3 +121,42 @@ fn nested_instructions_are_bounded_as_the_project_s_own() {
     assert!(got[0][0].contains("Use spaces."), "each file has its own bound");
     assert!(!got[1][0].contains("Use spaces."), "{}", got[1][0]);
 }
+
+#[test]
+fn imports_reach_the_model_and_are_named_to_the_person() {
+    let desk = Desk::new();
+    let secret = desk.home().join("secret.md");
+    fs::write(&secret, "Hidden words.\n").unwrap();
+    desk.write("AGENTS.md", "See @docs/style.md and @docs/out.md, not `@docs/code.md`.\n");
+    desk.write("docs/style.md", "Use tabs.\n");
+    desk.write("docs/code.md", "Use code.\n");
+    symlink(&secret, desk.project().join("docs/out.md")).unwrap();
+    desk.write("sub/AGENTS.md", "@local.txt @../docs/out.md\n");
+    desk.write("sub/local.txt", "Use spaces.\n");
+    desk.write("sub/a.txt", "text\n");
+    let read = ("read", r#"{"path":"sub/a.txt"}"#);
+    let server =
+        Server::scripted([Answer::says([call("t1", read.0, read.1)]), Answer::text("done")]);
+    let ran = run(desk.with_server(&server, &["-p", "x"]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let requests = server.requests();
+    let system = requests[0].body["system"].to_string();
+    assert!(system.contains("# docs/style.md, imported by AGENTS.md\\n\\nUse tabs."), "{system}");
+    let nested = results(&requests[1].body).concat();
+    assert!(
+        nested.contains("# sub/local.txt, imported by sub/AGENTS.md\n\nUse spaces."),
+        "{nested}"
+    );
+    let all = requests[1].body.to_string();
+    assert!(!all.contains("Hidden words.") && !all.contains("Use code."), "{all}");
+    let out = "docs/out.md is not imported: it is outside the project";
+    let wanted = [
+        "AGENTS.md imports docs/style.md",
+        &format!("AGENTS.md:1: @{out}"),
+        "sub/AGENTS.md imports sub/local.txt",
+        &format!("sub/AGENTS.md:1: @../{out}"),
+    ];
+    for note in wanted {
+        assert_eq!(ran.err.matches(note).count(), 1, "{note}: {}", ran.err);
+    }
+}

@@ -262,8 +262,12 @@ const PROJECTS: &[(&str, &[(&str, Entry)])] = &[
         &[
             (
                 "CLAUDE.md",
-                Text("# Rules\n\nSee @README.md and @docs/style.md.\n- personal: @~/.claude/mine.md\n\nAsk @alice, or mail a@example.org. The package is `@types/node`.\n\n```\n@inside/a/fence.md\n```\n"),
+                Text("# Rules\n\nSee @README.md and @docs/style.md.\n- personal: @~/.claude/mine.md\n\nAsk @alice, or mail a@example.org. The package is `@types/node`.\n\n```\n@inside/a/fence.md\n```\n\nTry @package.json.\n"),
             ),
+            ("README.md", Text("# A project\n")),
+            ("docs/style.md", Text("Use tabs. See @more.txt.\n")),
+            ("docs/more.txt", Link("/etc/passwd")),
+            ("package.json", Text("{}\n")),
         ],
     ),
     (

@@ -1,7 +1,9 @@
 //! Files with instructions for agents: `AGENTS.md`, or `CLAUDE.md` where there is none. Used by the
 //! store, for a project's own, by the tools, for those of nested directories, and by the doctor.
 
-use crate::read_text::read as read_text;
+use crate::imports::{Import, ImportOutcome, ImportedFile, is_text, with_imports};
+use crate::read_text::{read as read_text, read_cut};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Their names. The first that has text holds.
@@ -17,34 +19,84 @@ const OF_OTHERS: [&str; 4] = ["node_modules", "site-packages", "third_party", "v
 pub struct Instructions {
     /// The file's name.
     pub name: &'static str,
-    /// Its text, without blank lines at both ends.
+    /// Its text, without blank lines at both ends, and the texts of its imports below it.
     pub text: String,
+    /// Its imports.
+    pub imports: Vec<Import>,
 }
 
-/// The instructions of a directory, at most so many bytes, and each unusable file with the reason. A
-/// link may not lead out of `root`, a real path.
+impl Instructions {
+    /// Sentences for the person about the imports.
+    #[must_use]
+    pub fn import_notes(&self) -> Vec<String> {
+        let name = |import: &Import| match &import.outcome {
+            ImportOutcome::Whole(name) => Some(name.clone()),
+            ImportOutcome::Cut(..) | ImportOutcome::Refused(_) => None,
+        };
+        let whole: Vec<String> = self.imports.iter().filter_map(name).collect();
+        let others = self.imports.iter().filter(|import| name(import).is_none());
+        let by = self.imports.first().map_or("", |first| &first.by);
+        let names = (!whole.is_empty()).then(|| format!("{by} imports {}", whole.join(", ")));
+        names.into_iter().chain(others.map(ToString::to_string)).collect()
+    }
+}
+
+/// The instructions of a directory of a project, at most so many bytes with their imports, and each
+/// unusable file with the reason. No import lies outside the project, a real path. The file itself may be
+/// a link that leads out of it only in the project's own directory, which the person chose.
 #[must_use]
 pub fn instructions_of(
     dir: &Path,
-    root: &Path,
+    project: &Path,
     most: usize,
 ) -> (Option<Instructions>, Vec<(&'static str, String)>) {
     let mut troubles = Vec::new();
     for name in INSTRUCTION_NAMES {
         let file = dir.join(name);
-        if file.canonicalize().is_ok_and(|real| !real.starts_with(root)) {
+        let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+        if dir != project && !real.starts_with(project) {
             troubles.push((name, "it is a link that leads out of the project".to_owned()));
             continue;
         }
         match read_text(&file, most) {
             Ok(Some(text)) if !text.trim().is_empty() => {
-                return (Some(Instructions { name, text: text.trim().to_owned() }), troubles);
+                let text = text.trim().to_owned();
+                let shown = shown_name(&file, project);
+                let own = ImportedFile { real, name: shown, text, left_out: 0 };
+                let mut read = |path: &Path, room: usize| read_import(path, project, room);
+                let (text, imports) = with_imports(&own, &file, most, &mut read);
+                return (Some(Instructions { name, text, imports }), troubles);
             }
             Ok(_) => {}
             Err(why) => troubles.push((name, why)),
         }
     }
     (None, troubles)
+}
+
+fn shown_name(file: &Path, project: &Path) -> String {
+    let inside = file.strip_prefix(project).unwrap_or(file);
+    crate::line(&inside.display().to_string(), 200)
+}
+
+/// Reads an imported file, if it is a text of the project.
+fn read_import(path: &Path, project: &Path, room: usize) -> Result<Option<ImportedFile>, String> {
+    let real = match path.canonicalize() {
+        Ok(real) => real,
+        Err(error) => {
+            let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+            return if is_absent { Ok(None) } else { Err(format!("it cannot be read: {error}")) };
+        }
+    };
+    if !real.starts_with(project) {
+        return Err("it is outside the project".to_owned());
+    }
+    if !is_text(&real) {
+        return Err("only .md and .txt files are imported".to_owned());
+    }
+    let found = read_cut(&real, room)?;
+    let name = shown_name(&real, project);
+    Ok(found.map(|(text, left_out)| ImportedFile { real, name, text, left_out }))
 }
 
 /// The directories between a project and a file in it, the outermost first, as far as they hold the
@@ -96,7 +148,8 @@ mod tests {
         let of = || instructions_of(&dir, &root.join("p"), 8);
         assert_eq!(of(), (None, Vec::new()));
         fs::write(dir.join("CLAUDE.md"), "\nTabs.\n\n").unwrap();
-        let tabs = Instructions { name: "CLAUDE.md", text: "Tabs.".to_owned() };
+        let text = "Tabs.".to_owned();
+        let tabs = Instructions { name: "CLAUDE.md", text, imports: Vec::new() };
         assert_eq!(of(), (Some(tabs.clone()), Vec::new()));
         fs::write(root.join("other.md"), "Out.").unwrap();
         symlink("../../other.md", dir.join("AGENTS.md")).unwrap();
@@ -105,5 +158,43 @@ mod tests {
         fs::remove_file(dir.join("AGENTS.md")).unwrap();
         fs::write(dir.join("AGENTS.md"), "Spaces in it").unwrap();
         assert_eq!(of().0.unwrap().text, "Spaces i\n[… 4 bytes more are left out …]");
+    }
+
+    #[test]
+    fn imports_are_texts_of_the_project() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let project = root.join("p");
+        fs::create_dir_all(project.join("a")).unwrap();
+        fs::write(root.join("out.md"), "Out.").unwrap();
+        for (name, text) in
+            [("CLAUDE.md", "@AGENTS.md"), ("t.txt", "T."), (".env", "KEY"), ("m.rs", "M")]
+        {
+            fs::write(project.join(name), text).unwrap();
+        }
+        symlink("../out.md", project.join("o.md")).unwrap();
+        symlink(".env", project.join("e.md")).unwrap();
+        let text = "@../t.txt @../o.md @../e.md @../m.rs @../../out.md @../no.md @../CLAUDE.md/x";
+        fs::write(project.join("a/AGENTS.md"), text).unwrap();
+        let of = |dir: &Path| instructions_of(dir, &project, 1000).0.unwrap();
+        let nested = of(&project.join("a"));
+        assert_eq!(nested.text, format!("{text}\n\n# t.txt, imported by a/AGENTS.md\n\nT."));
+        let (out, no_text) = ("it is outside the project", "only .md and .txt files are imported");
+        let refused =
+            |path: &str, why: &str| format!("a/AGENTS.md:1: @{path} is not imported: {why}");
+        let wanted = [
+            "a/AGENTS.md imports t.txt".to_owned(),
+            refused("../o.md", out),
+            refused("../e.md", no_text),
+            refused("../m.rs", no_text),
+            refused("../../out.md", out),
+            refused("../no.md", "there is no such file"),
+            refused("../CLAUDE.md/x", "there is no such file"),
+        ];
+        assert_eq!(nested.import_notes(), wanted);
+        // A link that leads to its importer is a circle.
+        symlink("CLAUDE.md", project.join("AGENTS.md")).unwrap();
+        let own = of(&project);
+        assert_eq!((own.text.as_str(), own.import_notes().len()), ("@AGENTS.md", 0));
     }
 }

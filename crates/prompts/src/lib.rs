@@ -2,7 +2,7 @@
 //!
 //! `slash_commands`, `skills` and `agents` read the files, with `markdown_files`, `read_text` and `front_matter`;
 //! `prompt_list` joins them to the one list behind `/`; `expand` turns a file and the typed
-//! arguments into the text for the model; `instructions` finds the files with instructions for agents;
+//! arguments into the text for the model; `instructions` finds the files with instructions for agents, with those that they import (`imports`);
 //! `shown_files` finds the images that a prompt names. The only IO is reading those files: nothing here runs a
 //! command. Used by the supervisor, which expands a prompt, by the store, which hands skills to the
 //! model, and by the terminal, which shows the list.
@@ -10,6 +10,7 @@
 mod agents;
 mod expand;
 mod front_matter;
+mod imports;
 mod instructions;
 mod markdown_files;
 mod prompt_list;
@@ -21,6 +22,7 @@ mod slash_commands;
 
 pub use agents::{AGENT_KEYS, AgentFile, AgentList, check_agent_name};
 pub use expand::{ExpandError, PromptPiece, expand};
+pub use imports::{Import, ImportOutcome};
 pub use instructions::{
     INSTRUCTION_BYTES, INSTRUCTION_NAMES, Instructions, instructions_of, nested_directories,
 };

@@ -9,6 +9,11 @@ use std::path::Path;
 /// Reads up to this many bytes of a regular file; a note in the text reports a truncation. `None`
 /// if nothing is there; an error text if it cannot be used.
 pub fn read(path: &Path, most: usize) -> Result<Option<String>, String> {
+    Ok(read_cut(path, most)?.map(|(text, _)| text))
+}
+
+/// The same, with the number of bytes that were left out.
+pub(crate) fn read_cut(path: &Path, most: usize) -> Result<Option<(String, u64)>, String> {
     // A link may point to the same kind of text under another name, but not to other files: no
     // person was asked whether those may be read.
     let real = path.canonicalize();
@@ -52,5 +57,5 @@ pub fn read(path: &Path, most: usize) -> Result<Option<String>, String> {
     if left_out > 0 {
         text.push_str(&format!("\n[… {left_out} bytes more are left out …]\n"));
     }
-    Ok(Some(text.replace("\r\n", "\n")))
+    Ok(Some((text.replace("\r\n", "\n"), left_out)))
 }

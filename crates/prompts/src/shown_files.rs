@@ -61,7 +61,7 @@ fn shown(word: &str) -> Option<ShownFile> {
 
 /// The first word, without its quotes and backslashes, and the rest. A quote that does not close is a
 /// letter, as in `don't`.
-fn word(text: &str) -> (String, &str) {
+pub(crate) fn word(text: &str) -> (String, &str) {
     let mut word = String::new();
     let mut letters = text.char_indices();
     while let Some((at, letter)) = letters.next() {

@@ -170,7 +170,7 @@ pub struct DirectoryInstructions {
     pub file: FileVersion,
     /// For the model; its first line names the file. Empty if no file of the directory is usable.
     pub text: String,
-    /// Problems of that directory's files, for the person.
+    /// For the person: imported files, and problems of that directory's files.
     pub troubles: Vec<String>,
 }
 

@@ -237,9 +237,13 @@ pub struct FileDiff {
 pub enum FromStore {
     /// Confined, and ready for calls.
     Ready,
-    /// Text that follows the system prompt: the project's instructions and the list of skills. May
-    /// be empty.
-    Instructions(String),
+    /// The project's instructions and the list of skills.
+    Instructions {
+        /// Follows the system prompt. May be empty.
+        text: String,
+        /// For the person: imported files, and those that cannot be used.
+        notes: Vec<String>,
+    },
     /// The answer to `Do`; its effects are durable.
     Answered {
         /// The call.

@@ -3,20 +3,21 @@
 use prompts::{INSTRUCTION_BYTES, Instructions, instructions_of};
 use std::path::Path;
 
-/// The project's instructions, as part of the text after the system prompt, and the problems of
-/// unusable files.
+/// The project's instructions, as part of the text after the system prompt, and sentences for the person
+/// about imports and unusable files.
 pub(crate) fn of(project: &Path) -> (Option<String>, Vec<String>) {
-    // The person chose this directory and its links.
-    let (found, troubles) = instructions_of(project, Path::new("/"), INSTRUCTION_BYTES);
-    let troubles = troubles
-        .into_iter()
-        .map(|(name, why)| format!("{name} of the project is not followed: {why}"))
-        .collect();
-    let part = found.map(|Instructions { name, text }| {
+    let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+    let (found, troubles) = instructions_of(&project, &project, INSTRUCTION_BYTES);
+    let mut notes = found.as_ref().map(Instructions::import_notes).unwrap_or_default();
+    let troubles = troubles.into_iter();
+    notes.extend(
+        troubles.map(|(name, why)| format!("{name} of the project is not followed: {why}")),
+    );
+    let part = found.map(|Instructions { name, text, .. }| {
         format!(
             "# Instructions of this project, from its {name}\n\nThey hold where nothing above says \
              otherwise.\n\n{text}\n"
         )
     });
-    (part, troubles)
+    (part, notes)
 }

@@ -69,12 +69,13 @@ impl Store {
     /// The text that follows the system prompt, and the files that could not be read.
     #[must_use]
     pub fn foreword(&self) -> Vec<FromStore> {
-        let (instructions, mut troubles) = instructions::of(&self.project);
-        let (skills, others) = self.skills.told();
-        troubles.extend(others);
+        let (instructions, notes) = instructions::of(&self.project);
+        let (skills, troubles) = self.skills.told();
         let parts: Vec<String> = [instructions, skills].into_iter().flatten().collect();
         let text = search_terms::visible(&parts.join("\n"));
-        troubles.into_iter().map(warn).chain([FromStore::Instructions(text)]).collect()
+        let notes = notes.iter().map(|note| search_terms::visible(note)).collect();
+        let instructions = FromStore::Instructions { text, notes };
+        troubles.into_iter().map(warn).chain([instructions]).collect()
     }
 
     /// Takes a word and answers it.

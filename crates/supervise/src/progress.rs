@@ -64,7 +64,7 @@ impl MessageProgress for FromStore {
         match self {
             Self::Log(_) => WorkerProgress::NoProgress,
             Self::Ready
-            | Self::Instructions(_)
+            | Self::Instructions { .. }
             | Self::Answered { .. }
             | Self::BackedUp(_)
             | Self::ChangesRecorded(_)

@@ -89,6 +89,8 @@ pub(crate) struct SessionSpec {
 pub(crate) struct SystemTexts {
     /// The project's instructions, as the store found them.
     pub(crate) instructions: String,
+    /// Sentences for the person about them.
+    pub(crate) instruction_notes: Vec<String>,
     /// The text of `--append-system-prompt`.
     pub(crate) appended: String,
     /// The instructions of a sub-agent.

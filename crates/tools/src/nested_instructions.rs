@@ -44,8 +44,10 @@ fn read(dir: &Path, scope: &CallScope) -> Option<DirectoryInstructions> {
     let troubles = troubles.into_iter().map(|(name, why)| {
         visible(&format!("{} is not followed: {why}", shown(&dir.join(name)))).into_owned()
     });
-    let troubles: Vec<String> = troubles.collect();
-    let Some(Instructions { name, text }) = found else {
+    let imports = found.as_ref().map(Instructions::import_notes).unwrap_or_default();
+    let imports = imports.into_iter().map(|note| visible(&note).into_owned());
+    let troubles: Vec<String> = imports.chain(troubles).collect();
+    let Some(Instructions { name, text, .. }) = found else {
         let path = dir.join(INSTRUCTION_NAMES[0]).to_string_lossy().into_owned();
         let file = FileVersion { path, digest: String::new() };
         let unusable = DirectoryInstructions { file, text: String::new(), troubles };

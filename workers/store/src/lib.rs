@@ -107,7 +107,7 @@ fn note(said: &FromStore) {
             tracing::info!(%call, "no copies to restore")
         }
         FromStore::BackedUp(call) => tracing::debug!(%call, "copies kept"),
-        FromStore::Instructions(_)
+        FromStore::Instructions { .. }
         | FromStore::ChangesRecorded(_)
         | FromStore::BackupsFetched { .. }
         | FromStore::ChangesFetched { .. }

@@ -327,7 +327,10 @@ goldens! {
     }
     store::FromStore {
         Ready => FromStore::Ready,
-        Instructions => FromStore::Instructions(text("Use tabs.")),
+        Instructions => FromStore::Instructions {
+            text: text("Use tabs."),
+            notes: vec![text("AGENTS.md imports a.md")],
+        },
         Answered => FromStore::Answered { call: call_id(), result: result() },
         BackedUp => FromStore::BackedUp(call_id()),
         ChangesRecorded => FromStore::ChangesRecorded(call_id()),

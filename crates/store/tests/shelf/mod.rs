@@ -114,7 +114,7 @@ impl Kept {
                 }
                 FromStore::Log(line) => self.logged.push(line.text),
                 FromStore::Ready
-                | FromStore::Instructions(_)
+                | FromStore::Instructions { .. }
                 | FromStore::BackedUp(_)
                 | FromStore::ChangesRecorded(_)
                 | FromStore::BackupsFetched { .. }
@@ -150,7 +150,10 @@ impl Kept {
         let (mut told, mut troubles) = (String::new(), Vec::new());
         for said in self.store.foreword() {
             match said {
-                FromStore::Instructions(text) => told = text,
+                FromStore::Instructions { text, notes } => {
+                    told = text;
+                    troubles.splice(0..0, notes);
+                }
                 FromStore::Log(line) => troubles.push(line.text),
                 FromStore::Ready
                 | FromStore::Answered { .. }

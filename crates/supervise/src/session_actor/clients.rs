@@ -316,6 +316,9 @@ impl SessionActorState {
         }
         messages.push(self.event_msg(self.journal.last_seq, self.model_event()));
         messages.push(ToClient::Attached { session: self.spec.id.clone(), name });
+        let notes = self.spec.texts.instruction_notes.iter().cloned();
+        let notes = notes.map(|text| ClientEvent::Notice { text });
+        messages.extend(notes.map(|note| self.event_msg(self.journal.last_seq, note)));
         self.clients.attached.retain(|attached| !attached.is(&client));
         let attached = AttachedClient { client, feed, behind: AtomicBool::new(false) };
         attached.send(&self.spec.id, &Broadcast::backlog(&messages));

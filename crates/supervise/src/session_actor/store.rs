@@ -7,6 +7,7 @@ use crate::messages::{BackupOf, CallMsg, ClientMsg, SessionMsg, SessionTimer};
 use crate::route::RouteStep;
 use crate::unix_time::now_ns;
 use crate::worker::actor::{WorkerEvent, WorkerMsg};
+use protocol::client::ClientEvent;
 use protocol::client::ToClient;
 use protocol::ids::CallId;
 use protocol::session::ToSession;
@@ -98,7 +99,13 @@ impl SessionActorState {
         }
         match message {
             FromStore::Ready | FromStore::Pong(_) => {}
-            FromStore::Instructions(text) => {
+            FromStore::Instructions { text, notes } => {
+                // Clients that attach later get them then. A store that was restarted sends the same.
+                if notes != self.spec.texts.instruction_notes {
+                    let told = notes.iter().cloned().map(|text| ClientEvent::Notice { text });
+                    told.for_each(|note| self.show(&note));
+                    self.spec.texts.instruction_notes = notes;
+                }
                 if text != self.spec.texts.instructions {
                     self.spec.set_instructions(text);
                     // A conversation that has not begun gets it with its first message.
@@ -275,9 +282,10 @@ fn serves_a_call(message: &FromStore) -> bool {
         | FromStore::ChangesRecorded(_)
         | FromStore::BackupsFetched { .. }
         | FromStore::ChangesFetched { .. } => true,
-        FromStore::Ready | FromStore::Pong(_) | FromStore::Instructions(_) | FromStore::Log(_) => {
-            false
-        }
+        FromStore::Ready
+        | FromStore::Pong(_)
+        | FromStore::Instructions { .. }
+        | FromStore::Log(_) => false,
     }
 }
 
