@@ -84,6 +84,8 @@ pub struct ProviderConfig {
     pub name: ProviderName,
     /// The vendor's name of the model; `None` if no layer names one and the vendor has no default.
     pub model: Option<String>,
+    /// The name of its table `[models.NAME]`, if it was chosen by one.
+    pub table: Option<String>,
     /// The model with which a session goes on if the server of its own does not answer.
     pub fallback_model: Option<String>,
     /// Context size and prices of the model.

@@ -154,6 +154,7 @@ fn provider(
             images: name.vendor().images,
         },
         model,
+        table: extras.table,
         headers: extras.headers,
         effort: extras.effort,
         fallback_model,

@@ -46,6 +46,8 @@ pub(crate) struct ModelExtras {
     pub effort: Option<Effort>,
     /// Its context size and prices, if given.
     pub facts: ModelFacts,
+    /// The name of its table.
+    pub table: Option<String>,
 }
 
 /// The models of a file.
@@ -65,7 +67,8 @@ fn model(
 ) -> Result<NamedModel, ConfigError> {
     let path = format!("models.{}", name.get_ref());
     let mut entries = Vec::new();
-    let mut extras = ModelExtras::default();
+    let table = Some(name.get_ref().to_string());
+    let mut extras = ModelExtras { table, ..ModelExtras::default() };
     let entry = |key: &'static ConfigKey, value, span: std::ops::Range<usize>| SettingEntry {
         key,
         value,

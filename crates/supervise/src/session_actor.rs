@@ -205,6 +205,7 @@ impl Actor for SessionActor {
                 allow: opened.allow,
                 pauses: 0,
                 next_audience: None,
+                before_fallback: None,
             },
             timers: SessionTimers::default(),
             tasks: SessionTasks::default(),

@@ -32,6 +32,7 @@ use config::{
     Config, CredentialPaths, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
 use journal::TaskHeader;
+pub(crate) use model::ChosenModel;
 use model::SpecOrigin;
 use protocol::client::{
     ProjectTrust, RequestFailure, SessionRequest, SessionStart, SettingChange, Unsandboxed,

@@ -305,7 +305,7 @@ fn task_header(
 /// any more, a note tells the person.
 fn restore_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
     match spec.with_model(name) {
-        Ok(config) => spec.set_model(config, name),
+        Ok(model) => spec.set_model(model),
         Err(OpenFailure { message, .. }) => {
             let now = &spec.setup.model;
             spec.notes.push(format!(

@@ -2,6 +2,7 @@
 
 use super::stream::strike;
 use super::{RouteStep, Router};
+use protocol::content::ContentBlock;
 use protocol::provider::ToProvider;
 
 impl Router {
@@ -9,6 +10,24 @@ impl Router {
     pub(crate) fn awaits_answer_to(&self, round: u32) -> bool {
         let open = self.asked.as_ref().map(|request| request.round);
         self.cancelled_requests == 0 && open == Some(round)
+    }
+
+    /// The model of the open request.
+    pub(crate) fn asked_model(&self) -> Option<&str> {
+        self.asked.as_ref().map(|request| request.model.as_str())
+    }
+
+    /// The open request shows images.
+    pub(crate) fn asks_with_images(&self) -> bool {
+        let shows = |block: &ContentBlock| match block {
+            ContentBlock::Image { .. } => true,
+            ContentBlock::ToolResult { images, .. } => !images.is_empty(),
+            ContentBlock::Text { .. }
+            | ContentBlock::Thinking { .. }
+            | ContentBlock::ToolUse { .. } => false,
+        };
+        let messages = self.asked.iter().flat_map(|request| &request.messages);
+        messages.flat_map(|message| &message.blocks).any(shows)
     }
 
     /// Sends the open request to another model. The part of an answer that came is void.

@@ -1,31 +1,56 @@
 //! The fallback model: the session goes on with it where the server of its model is overloaded or does
-//! not answer. The change is durable before the request is sent again, and people are told.
+//! not answer. The change is durable before the request is sent again, and people are told. If the
+//! fallback model fails too, the session goes back.
 
 use super::state::SessionActorState;
 use crate::messages::SessionMsg;
 use crate::records::encode;
-use crate::session_spec::check_price;
-use config::Config;
+use crate::session_spec::{ChosenModel, check_price};
 use protocol::client::{ClientEvent, SettingChange};
 use protocol::provider::{FromProvider, ProviderFailure};
 use ractor::ActorRef;
 
 impl SessionActorState {
-    /// Sends a request that failed for want of its model to the fallback model; false if there is
-    /// none, or if it cannot be used.
+    /// Sends a request that failed for want of its model to another model; false if there is none, or
+    /// if it cannot be used.
     pub(super) async fn fall_back(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         message: &FromProvider,
     ) -> bool {
+        if let FromProvider::Ended { round, .. } = message
+            && self.turn.router.awaits_answer_to(*round)
+        {
+            self.turn.before_fallback = None;
+        }
         let FromProvider::Failed { round, kind, message } = message else { return false };
-        let is_away = matches!(kind, ProviderFailure::Overloaded | ProviderFailure::Unreachable);
-        let Some(name) = self.spec.config.provider.fallback_model.clone() else { return false };
-        if !is_away || !self.turn.router.awaits_answer_to(*round) {
+        if !self.turn.router.awaits_answer_to(*round) {
             return false;
         }
-        let config = match self.fallback(&name).await {
-            Ok(Some(config)) => config,
+        let is_away = matches!(kind, ProviderFailure::Overloaded | ProviderFailure::Unreachable);
+        let now = self.spec.model();
+        let asked = self.turn.router.asked_model().unwrap_or_default().to_owned();
+        if asked != now.model {
+            // A person has chosen another model since the request was sent.
+            return is_away && self.sees_enough(&now) && {
+                self.ask_again(myself, format!("{asked} does not answer")).await;
+                true
+            };
+        }
+        // The conversation makes it smaller, and asks the fallback model again.
+        if *kind == ProviderFailure::ContextFull {
+            return false;
+        }
+        if let Some(before) = self.turn.before_fallback.take() {
+            self.go_back(&now, *before, message).await;
+            return false;
+        }
+        let Some(name) = self.spec.config.provider.fallback_model.clone() else { return false };
+        if !is_away {
+            return false;
+        }
+        let model = match self.fallback(&name, *kind).await {
+            Ok(Some(model)) => model,
             // It is the model that failed.
             Ok(None) => return false,
             Err(why) => {
@@ -34,45 +59,89 @@ impl SessionActorState {
                 return false;
             }
         };
-        let change = SettingChange::Model(name.clone());
-        let record = encode::setting_change(&change, "fallback model".to_owned());
-        if self.record(vec![record]).await.is_err() {
+        if !self.record_model(&name, "fallback model").await {
             return false;
         }
-        let failed = self.spec.setup.model.clone();
+        let failed = &now.name;
         let text = format!(
             "{failed} does not answer ({message}); this session goes on with the fallback model \
              {name}. `:model {failed}` goes back"
         );
-        if self.spec.needs_new_provider(&config) {
-            self.replace_provider();
-        }
-        self.spec.set_model(*config, &name);
-        self.send_conversation(self.spec.model_message());
-        self.show(&ClientEvent::Notice { text });
-        self.show(&self.model_event());
-        let (model, max_tokens) = (self.spec.setup.model.clone(), self.spec.setup.max_tokens);
         let reason = format!("{failed} does not answer");
-        let steps = self.turn.router.ask_another(model, max_tokens, reason);
-        self.carry_out(myself, steps).await;
+        self.turn.before_fallback = Some(Box::new(now));
+        self.show(&ClientEvent::Notice { text });
+        self.use_model(model);
+        self.ask_again(myself, reason).await;
         true
     }
 
-    /// The configuration with the fallback model; none if the session uses it already.
-    async fn fallback(&self, name: &str) -> Result<Option<Box<Config>>, String> {
+    /// The fallback model; none if the session uses it already.
+    async fn fallback(
+        &self,
+        name: &str,
+        failure: ProviderFailure,
+    ) -> Result<Option<ChosenModel>, String> {
         let (spec, named) = (self.spec.clone(), name.to_owned());
-        let config = tokio::task::spawn_blocking(move || spec.with_model(&named)).await;
-        let config = config.map_err(|error| error.to_string())?.map_err(|no| no.message)?;
-        let model = config.provider.model.as_deref().unwrap_or(name);
-        let elsewhere = self.spec.needs_new_provider(&config);
-        if model == self.spec.setup.model && !elsewhere {
+        let model = tokio::task::spawn_blocking(move || spec.with_model(&named)).await;
+        let model = model.map_err(|error| error.to_string())?.map_err(|no| no.message)?;
+        let elsewhere = self.spec.needs_new_provider(&model);
+        if model.model == self.spec.setup.model && !elsewhere {
             return Ok(None);
         }
+        if failure == ProviderFailure::Unreachable && !elsewhere {
+            return Err("it is on the same server, which does not answer".to_owned());
+        }
+        if !self.sees_enough(&model) {
+            return Err(format!(
+                "the request shows images, and agentd does not know that {name} sees them"
+            ));
+        }
         let limit = self.spec.setup.max_session.cost;
-        check_price(limit, model, config.provider.facts).map_err(|no| no.message)?;
+        check_price(limit, &model.model, model.facts()).map_err(|no| no.message)?;
         match elsewhere && !self.may_suspend() {
             true => Err("the session uses a recording, and it is on another server".to_owned()),
-            false => Ok(Some(Box::new(config))),
+            false => Ok(Some(model)),
         }
+    }
+
+    /// True if the model can be sent the images of the open request.
+    fn sees_enough(&self, model: &ChosenModel) -> bool {
+        model.facts().vision == Some(true) || !self.turn.router.asks_with_images()
+    }
+
+    /// The fallback model does not answer either.
+    async fn go_back(&mut self, from: &ChosenModel, before: ChosenModel, message: &str) {
+        let name = before.name.clone();
+        if self.record_model(&name, "fallback model failed").await {
+            let text = format!(
+                "the fallback model {} does not answer either ({message}); this session is back on \
+                 {name}",
+                from.name
+            );
+            self.use_model(before);
+            self.show(&ClientEvent::Notice { text });
+        }
+    }
+
+    async fn record_model(&mut self, name: &str, by: &str) -> bool {
+        let change = SettingChange::Model(name.to_owned());
+        self.record(vec![encode::setting_change(&change, by.to_owned())]).await.is_ok()
+    }
+
+    /// The next request uses this model.
+    pub(super) fn use_model(&mut self, model: ChosenModel) {
+        if self.spec.needs_new_provider(&model) {
+            self.replace_provider();
+        }
+        self.spec.set_model(model);
+        self.send_conversation(self.spec.model_message());
+        self.show(&self.model_event());
+    }
+
+    /// Sends the open request to the session's model.
+    async fn ask_again(&mut self, myself: &ActorRef<SessionMsg>, reason: String) {
+        let (model, max_tokens) = (self.spec.setup.model.clone(), self.spec.setup.max_tokens);
+        let steps = self.turn.router.ask_another(model, max_tokens, reason);
+        self.carry_out(myself, steps).await;
     }
 }

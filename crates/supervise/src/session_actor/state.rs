@@ -11,7 +11,7 @@ use crate::project_caches::CacheLease;
 use crate::route::Router;
 use crate::session_lock::SessionLock;
 use crate::session_network::SessionNetwork;
-use crate::session_spec::{SessionSpec, TaskShare};
+use crate::session_spec::{ChosenModel, SessionSpec, TaskShare};
 use crate::task_outcome::TaskOutcome;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
@@ -302,6 +302,8 @@ pub(super) struct SessionTurn {
     pub(super) router: Router,
     /// Rules of a slash command that allow until the turn ends.
     pub(super) allow: Vec<Rule>,
+    /// The model before the fallback model, until that has answered.
+    pub(super) before_fallback: Option<Box<ChosenModel>>,
     /// How many times the session was paused and not resumed. A paused session starts no turn.
     pub(super) pauses: u32,
     /// A person joined while a script's turn ran: people can be asked from the next turn on.

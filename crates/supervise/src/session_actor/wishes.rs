@@ -281,19 +281,17 @@ impl SessionActorState {
     /// it; an open request goes on with the old one.
     async fn change_model(&mut self, client: &ActorRef<ClientMsg>, name: String, by: String) {
         let (plan, named) = (self.spec.clone(), name.clone());
-        let config = tokio::task::spawn_blocking(move || plan.with_model(&named)).await;
-        let config = match config {
-            Ok(Ok(config)) => config,
+        let model = tokio::task::spawn_blocking(move || plan.with_model(&named)).await;
+        let model = match model {
+            Ok(Ok(model)) => model,
             Ok(Err(failure)) => return fail(client, failure.kind, failure.message),
             Err(error) => return fail(client, RequestFailure::Internal, error.to_string()),
         };
         let limit = self.spec.setup.max_session.cost;
-        let called = config.provider.model.as_deref().unwrap_or(&name);
-        if let Err(failure) = check_price(limit, called, config.provider.facts) {
+        if let Err(failure) = check_price(limit, &model.model, model.facts()) {
             return fail(client, failure.kind, failure.message);
         }
-        let elsewhere = self.spec.needs_new_provider(&config);
-        if elsewhere && !self.may_suspend() {
+        if self.spec.needs_new_provider(&model) && !self.may_suspend() {
             let why = "the session uses a recording, and this model is on another server";
             return fail(client, RequestFailure::Usage, why.to_owned());
         }
@@ -304,13 +302,8 @@ impl SessionActorState {
         {
             return;
         }
-        self.spec.set_model(config, &name);
-        if elsewhere {
-            self.replace_provider();
-        }
-        let message = self.spec.model_message();
-        self.send_conversation(message);
-        self.show(&self.model_event());
+        self.turn.before_fallback = None;
+        self.use_model(model);
     }
 
     /// Checks that the file is not pinned and that one more may be.

@@ -7,9 +7,10 @@ use super::task_bounds::ParentBounds;
 use super::{SessionSpec, load, source};
 use crate::agents::AgentCatalog;
 use crate::open_failure::OpenFailure;
-use config::{Config, Dirs, ProviderName};
+use config::{Dirs, ProviderConfig, ProviderName};
 use journal::TaskHeader;
-use protocol::client::{RequestFailure, SessionRequest};
+use protocol::client::{ModelFacts, RequestFailure, SessionRequest};
+use protocol::provider::SourceSetup;
 use protocol::session::ToSession;
 use std::sync::Arc;
 
@@ -26,9 +27,34 @@ pub(crate) struct SpecOrigin {
     pub(super) agents: Arc<AgentCatalog>,
 }
 
+/// A model, with all that a session needs to use it.
+#[derive(Debug, Clone)]
+pub(crate) struct ChosenModel {
+    /// The name that chooses it.
+    pub(crate) name: String,
+    /// Its vendor's name.
+    pub(crate) model: String,
+    source: SourceSetup,
+    provider: ProviderConfig,
+}
+
+impl ChosenModel {
+    pub(crate) fn facts(&self) -> ModelFacts {
+        self.provider.facts
+    }
+}
+
 impl SessionSpec {
-    /// The configuration with this model. Reads the configuration's files.
-    pub(crate) fn with_model(&self, name: &str) -> Result<Config, OpenFailure> {
+    /// The present model.
+    pub(crate) fn model(&self) -> ChosenModel {
+        let provider = self.config.provider.clone();
+        let model = self.setup.model.clone();
+        let name = provider.table.clone().unwrap_or_else(|| model.clone());
+        ChosenModel { name, model, source: self.source.clone(), provider }
+    }
+
+    /// The model of this name. Reads the configuration's files.
+    pub(crate) fn with_model(&self, name: &str) -> Result<ChosenModel, OpenFailure> {
         let SpecOrigin { mut opening, dirs, .. } = self.origin.clone();
         opening.settings.push(("provider.model".to_owned(), name.to_owned()));
         let project = self.confinement.project.to_path();
@@ -48,25 +74,27 @@ impl SessionSpec {
                 ),
             ));
         }
-        Ok(config)
+        let source = source(&config);
+        let provider = config.provider;
+        let model = provider.model.clone().unwrap_or_else(|| self.setup.model.clone());
+        Ok(ChosenModel { name: name.to_owned(), model, source, provider })
     }
 
     /// True if this model needs another server or other headers than the present one.
-    pub(crate) fn needs_new_provider(&self, config: &Config) -> bool {
-        source(config) != self.source
+    pub(crate) fn needs_new_provider(&self, model: &ChosenModel) -> bool {
+        model.source != self.source
     }
 
-    /// Sets the model of this name for later requests.
-    pub(crate) fn set_model(&mut self, config: Config, name: &str) {
+    /// Sets the model for later requests.
+    pub(crate) fn set_model(&mut self, chosen: ChosenModel) {
+        let ChosenModel { name, model, source, provider } = chosen;
         // Sub-agents are asked for as this session would be now.
-        self.origin.opening.settings.push(("provider.model".to_owned(), name.to_owned()));
-        self.source = source(&config);
-        if let Some(model) = &config.provider.model {
-            self.setup.model.clone_from(model);
-        }
-        self.setup.max_tokens = config.provider.max_tokens;
-        self.setup.facts = config.provider.facts;
-        self.config.provider = config.provider;
+        self.origin.opening.settings.push(("provider.model".to_owned(), name));
+        self.source = source;
+        self.setup.model = model;
+        self.setup.max_tokens = provider.max_tokens;
+        self.setup.facts = provider.facts;
+        self.config.provider = provider;
     }
 
     /// The model as a message to the conversation.
