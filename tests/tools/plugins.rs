@@ -52,7 +52,14 @@ fn a_plugin_counts_once_it_is_trusted_and_until_a_file_changes() {
     assert!(ran.err.contains(&format!("agentd init --plugin-dir {root}")), "{}", ran.err);
     let trusted = run(desk.agentd(&["init", "--plugin-dir", &root]));
     assert_eq!(trusted.code, 0, "{}", trusted.err);
-    for named in ["the plugin mine", "7 files", "PreToolUse hook of", "words.txt", ".mcp.json"] {
+    for named in [
+        "the plugin mine",
+        "7 files",
+        "/mine:greet allows Bash(touch:*)",
+        "PreToolUse hook of",
+        "words.txt",
+        ".mcp.json",
+    ] {
         assert!(trusted.out.contains(named), "{named}: {}", trusted.out);
     }
     assert!(!desk.project().join(".agentd").exists(), "it is not about the project");
@@ -154,4 +161,41 @@ fn a_plugin_that_calls_may_write_is_an_error() {
     let inside = inside.display().to_string();
     assert_eq!(run(desk.agentd(&["init", "--plugin-dir", &inside])).code, 0);
     refused(&["--plugin-dir", &inside]);
+}
+
+#[test]
+fn texts_of_a_plugin_find_its_folder_and_no_other_file_takes_its_names() {
+    let (desk, root) = desk();
+    let tell = "---\nallowed-tools: Bash(cat:*)\n---\nIt says !`cat ${CLAUDE_PLUGIN_ROOT}/words.txt` in \
+                $CLAUDE_PLUGIN_ROOT.\n";
+    std::fs::write(format!("{root}/commands/tell.md"), tell).unwrap();
+    let brew =
+        "---\nname: brew\ndescription: Brew tea\n---\nBoil water of ${CLAUDE_PLUGIN_ROOT}.\n";
+    std::fs::write(format!("{root}/skills/brew/SKILL.md"), brew).unwrap();
+    // An untrusted project names its files like the plugin's.
+    let skill = "---\nname: mine:greet\ndescription: Greets\n---\nGreet nobody.\n";
+    desk.write(".claude/skills/greet/SKILL.md", skill);
+    desk.write(".claude/commands/mine/tell.md", "Tell lies.\n");
+    let trusted = run(desk.agentd(&["init", "--plugin-dir", &root]));
+    assert_eq!(trusted.code, 0, "{}", trusted.err);
+    for named in
+        ["/mine:tell runs `cat ${CLAUDE_PLUGIN_ROOT}/words.txt`", "/mine:greet allows Bash"]
+    {
+        assert!(trusted.out.contains(named), "{named}: {}", trusted.out);
+    }
+    assert!(trusted.out.lines().last().unwrap().starts_with("recorded your trust"));
+    let flags = ["--plugin-dir", &root];
+    let (ran, server) = ask(&desk, "/mine:tell", &flags, vec![Answer::text("Done.")]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let told = text(&server, 0);
+    assert!(told.contains("from the plugin") && told.contains(&format!("in {root}.")), "{told}");
+    let (_, server) = ask(&desk, "/mine:greet Ann", &flags, vec![Answer::text("Done.")]);
+    assert!(text(&server, 0).contains("Greet Ann kindly."), "{}", text(&server, 0));
+    let brew = call("toolu_1", "skill_activate", r#"{"name":"mine:brew"}"#);
+    let answers = vec![Answer::says([brew]), Answer::text("Done.")];
+    let (_, server) = ask(&desk, "Go.", &flags, answers);
+    assert!(text(&server, 1).contains(&format!("Boil water of {root}.")), "{}", text(&server, 1));
+    // Without the plugin the names are the project's.
+    let (_, server) = ask(&desk, "/mine:tell", &[], vec![Answer::text("Done.")]);
+    assert!(text(&server, 0).contains("Tell lies."), "{}", text(&server, 0));
 }

@@ -3,7 +3,7 @@
 
 use crate::front_matter;
 use crate::markdown_files::{self, FoundFiles};
-use crate::prompt_list::{PromptOwner, PromptPlaces};
+use crate::prompt_list::{PluginPlace, PromptOwner, PromptPlaces};
 use crate::shown::line;
 use std::path::{Path, PathBuf};
 
@@ -82,13 +82,14 @@ impl AgentList {
         let mut list = Self::default();
         let real = project.canonicalize().unwrap_or_else(|_| project.clone());
         for place in OF_PROJECT {
-            list.add_place(&project.join(place), PromptOwner::Project, Some(&real));
+            let whose = (PromptOwner::Project, Some(real.as_path()));
+            list.add_place(&project.join(place), whose, plugins);
         }
         let of_config = config.iter().map(|config| config.join(OF_CONFIG));
         let of_home = home.iter().flat_map(|home| OF_HOME.map(|place| home.join(place)));
         // A project that is the home directory has them already.
         for place in of_config.chain(of_home.filter(|_| home.as_ref() != Some(project))) {
-            list.add_place(&place, PromptOwner::User, None);
+            list.add_place(&place, (PromptOwner::User, None), plugins);
         }
         for plugin in plugins {
             let place = plugin.root.join(OF_PLUGIN);
@@ -102,8 +103,19 @@ impl AgentList {
         list
     }
 
-    fn add_place(&mut self, place: &Path, owner: PromptOwner, within: Option<&Path>) {
-        let take = |path: &Path, _: &str, text: &str| agent(owner, path, text);
+    fn add_place(
+        &mut self,
+        place: &Path,
+        (owner, within): (PromptOwner, Option<&Path>),
+        plugins: &[PluginPlace],
+    ) {
+        let take = |path: &Path, _: &str, text: &str| {
+            let agent = agent(owner, path, text)?;
+            match plugins.iter().find(|plugin| plugin.has_name(&agent.name)) {
+                Some(plugin) => Err(plugin.refuses(&agent.name)),
+                None => Ok(agent),
+            }
+        };
         self.add(markdown_files::find(place, within, &take));
     }
 

@@ -2,6 +2,7 @@
 //!
 //! The pieces of the file are told apart first: arguments add no command to the text.
 
+use crate::plugin_root;
 use crate::prompt_list::PromptFile;
 
 /// Longest expanded text in bytes.
@@ -27,6 +28,8 @@ pub enum ExpandError {
     TooManyCommands(usize),
     /// It puts this argument into a command, where a shell would interpret it.
     NotPlain(String),
+    /// It puts this folder of its plugin into a command.
+    PluginRoot(String),
 }
 
 impl std::fmt::Display for ExpandError {
@@ -43,6 +46,12 @@ impl std::fmt::Display for ExpandError {
                 "it puts {argument:?} into a !`command`, where a shell would interpret it; \
                  use letters, digits, spaces and _ - . , / : @ % + = only"
             ),
+            Self::PluginRoot(root) => write!(
+                f,
+                "it puts CLAUDE_PLUGIN_ROOT into a !`command`, and a shell would interpret the name \
+                 of the folder {root:?}; move the plugin to one with letters, digits and \
+                 _ - . , / : @ % + = only"
+            ),
         }
     }
 }
@@ -55,6 +64,7 @@ impl std::fmt::Display for ExpandError {
 pub fn expand(file: &PromptFile, arguments: &str) -> Result<Vec<PromptPiece>, ExpandError> {
     let mut filler = Filler {
         arguments,
+        root: file.plugin_root.as_ref().map(|root| root.display().to_string()),
         // An apostrophe of plain words is no quote.
         words: shlex::split(arguments)
             .unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect()),
@@ -90,6 +100,16 @@ fn push_text(pieces: &mut Vec<PromptPiece>, text: String) {
     }
 }
 
+/// The commands of a text, as they are before arguments are put in.
+pub fn commands(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (_, command, after) = next_command(rest)?;
+        rest = after;
+        Some(command)
+    })
+}
+
 /// The first `` !`command` `` of a text, with the text before and after it. It begins a line or
 /// follows a space, and ends on its line.
 fn next_command(text: &str) -> Option<(&str, &str, &str)> {
@@ -122,6 +142,8 @@ fn is_plain(argument: &str) -> bool {
 
 struct Filler<'a> {
     arguments: &'a str,
+    /// The folder of the plugin that the file is from.
+    root: Option<String>,
     words: Vec<String>,
     used: bool,
     length: usize,
@@ -135,6 +157,15 @@ impl Filler<'_> {
         while let Some(at) = rest.find('$') {
             filled.push_str(&rest[..at]);
             rest = &rest[at..];
+            if let (Some(root), Some(taken)) = (&self.root, plugin_root::length(&rest[1..])) {
+                let is_plain = is_plain(root) && !root.contains(char::is_whitespace);
+                if self.place == FillPlace::Command && !is_plain {
+                    return Err(ExpandError::PluginRoot(crate::line(root, 200)));
+                }
+                filled.push_str(root);
+                rest = &rest[1 + taken..];
+                continue;
+            }
             let (put, taken) = self.placeholder(&rest[1..]).unwrap_or(("$", 0));
             if taken > 0 && self.place == FillPlace::Command && !is_plain(put) {
                 return Err(ExpandError::NotPlain(crate::line(put, 100)));
@@ -190,8 +221,35 @@ mod tests {
             model: None,
             body: body.to_owned(),
             hides: Vec::new(),
+            plugin_root: None,
         };
         expand(&file, arguments)
+    }
+
+    #[test]
+    fn a_plugin_names_its_folder_in_texts_and_in_commands_of_plain_folders() {
+        let of = |root: &str, body: &str| {
+            let file = PromptFile {
+                name: "p:x".to_owned(),
+                kind: PromptKind::Command,
+                owner: PromptOwner::Plugin,
+                file: "x.md".into(),
+                description: String::new(),
+                argument_hint: String::new(),
+                allowed_tools: Vec::new(),
+                model: None,
+                body: body.to_owned(),
+                hides: Vec::new(),
+                plugin_root: Some(root.into()),
+            };
+            expand(&file, "")
+        };
+        let body = "See $CLAUDE_PLUGIN_ROOT: !`${CLAUDE_PLUGIN_ROOT}/x.sh`";
+        let pieces = of("/p/q", body).unwrap();
+        assert_eq!(pieces, [Text("See /p/q: ".to_owned()), Command("/p/q/x.sh".to_owned())]);
+        assert!(matches!(of("/p q", body), Err(ExpandError::PluginRoot(_))));
+        assert_eq!(of("/p q", "See $CLAUDE_PLUGIN_ROOT").unwrap(), [Text("See /p q".to_owned())]);
+        assert_eq!(commands(body).collect::<Vec<_>>(), ["${CLAUDE_PLUGIN_ROOT}/x.sh"]);
     }
 
     #[test]

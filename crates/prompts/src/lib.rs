@@ -13,6 +13,7 @@ mod front_matter;
 mod imports;
 mod instructions;
 mod markdown_files;
+mod plugin_root;
 mod prompt_list;
 mod read_text;
 mod shown;
@@ -21,11 +22,12 @@ mod skills;
 mod slash_commands;
 
 pub use agents::{AGENT_KEYS, AgentFile, AgentList, check_agent_name};
-pub use expand::{ExpandError, PromptPiece, expand};
+pub use expand::{ExpandError, PromptPiece, commands, expand};
 pub use imports::{Import, ImportOutcome};
 pub use instructions::{
     INSTRUCTION_BYTES, INSTRUCTION_NAMES, Instructions, instructions_of, nested_directories,
 };
+pub use plugin_root::put_plugin_root;
 pub use prompt_list::{
     AllowedTool, NameNotFound, PluginPlace, PromptFile, PromptKind, PromptList, PromptOwner,
     PromptPlaces, parse_slash,

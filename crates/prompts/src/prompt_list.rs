@@ -1,9 +1,10 @@
 //! The one list behind `/`: slash commands and skills of the project and of the person. A project's
 //! hides a person's of the same name, and a skill hides a command beside it.
 
+use crate::markdown_files::FoundFiles;
 use crate::skills;
 use crate::slash_commands;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Places of slash commands below a project; the first that has a name holds.
 const OF_PROJECT: [&str; 3] = [".agentd/commands", ".agents/commands", ".claude/commands"];
@@ -39,6 +40,17 @@ impl PluginPlace {
     /// The name of one of its prompts.
     pub(crate) fn full_name(&self, name: &str) -> String {
         format!("{}:{name}", self.name)
+    }
+
+    /// True for a name that only this plugin gives.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        name.strip_prefix(&self.name).is_some_and(|rest| rest.starts_with(':'))
+    }
+
+    /// Why a file that is not the plugin's cannot have its name.
+    pub(crate) fn refuses(&self, name: &str) -> String {
+        let own = &self.name;
+        format!("its name {name} begins like those of the plugin {own}; rename it")
     }
 }
 
@@ -106,6 +118,8 @@ pub struct PromptFile {
     pub body: String,
     /// Files of the same name that it hides.
     pub hides: Vec<PathBuf>,
+    /// The folder of its plugin, if it is of one.
+    pub plugin_root: Option<PathBuf>,
 }
 
 /// Where to look.
@@ -162,7 +176,9 @@ impl PromptList {
         list.add(of_project);
         let real = project.canonicalize().unwrap_or_else(|_| project.clone());
         for place in OF_PROJECT {
-            list.add_place(&project.join(place), PromptOwner::Project, Some(&real));
+            let found =
+                slash_commands::find(&project.join(place), PromptOwner::Project, Some(&real));
+            list.add_own(found, plugins);
         }
         list.add(of_user);
         let of_config = config.iter().map(|config| config.join(OF_CONFIG));
@@ -170,13 +186,16 @@ impl PromptList {
         // A project that is the home directory has them already.
         let of_user = of_config.chain(of_home.filter(|_| home.as_ref() != Some(project)));
         for place in of_user {
-            list.add_place(&place, PromptOwner::User, None);
+            list.add_own(slash_commands::find(&place, PromptOwner::User, None), plugins);
         }
         list.add(of_plugins);
         for plugin in plugins {
             let place = plugin.root.join(OF_PLUGIN);
             let mut found = slash_commands::find(&place, PromptOwner::Plugin, Some(&plugin.root));
-            found.files.iter_mut().for_each(|file| file.name = plugin.full_name(&file.name));
+            for file in &mut found.files {
+                file.name = plugin.full_name(&file.name);
+                file.plugin_root = Some(plugin.root.clone());
+            }
             list.troubles.extend(found.troubles);
             list.add(found.files);
         }
@@ -184,10 +203,18 @@ impl PromptList {
         list
     }
 
-    fn add_place(&mut self, place: &Path, owner: PromptOwner, within: Option<&Path>) {
-        let found = slash_commands::find(place, owner, within);
+    /// Commands of the project or of the person.
+    fn add_own(&mut self, found: FoundFiles<PromptFile>, plugins: &[PluginPlace]) {
         self.troubles.extend(found.troubles);
-        self.add(found.files);
+        for file in found.files {
+            match plugins.iter().find(|plugin| plugin.has_name(&file.name)) {
+                Some(plugin) => {
+                    let why = plugin.refuses(&file.name);
+                    self.troubles.push(format!("{}: {why}", file.file.display()));
+                }
+                None => self.add(vec![file]),
+            }
+        }
     }
 
     fn add(&mut self, files: Vec<PromptFile>) {
@@ -245,6 +272,7 @@ fn of_skill(name: String, skill: skills::Skill) -> PromptFile {
         allowed_tools: tools.map(|it| AllowedTool { text: it.text, line: it.line }).collect(),
         model: skill.model,
         hides: Vec::new(),
+        plugin_root: skill.plugin_root,
         name,
     }
 }

@@ -34,6 +34,8 @@ pub struct Skill {
     pub(crate) argument_hint: String,
     pub(crate) allowed_tools: Vec<ListItem>,
     pub(crate) model: Option<String>,
+    /// The folder of its plugin, if it is of one.
+    pub plugin_root: Option<PathBuf>,
 }
 
 /// The skills of a search.
@@ -56,10 +58,21 @@ pub fn find(project: &Path, home: Option<&Path>, plugins: &[PluginPlace]) -> Fou
         }
     }
     for plugin in plugins {
+        let taken = |name: &&String| plugin.has_name(name);
+        let names: Vec<String> = found.skills.keys().filter(taken).cloned().collect();
+        for name in names {
+            if let Some(skill) = found.skills.remove(&name) {
+                let why = plugin.refuses(&name);
+                found.troubles.push(format!("{}: {why}", skill.directory.display()));
+            }
+        }
+    }
+    for plugin in plugins {
         let mut own = FoundSkills::default();
         own.add_all(PromptOwner::Plugin, &plugin.root.join(OF_PLUGIN));
         found.troubles.extend(own.troubles);
         for (name, skill) in own.skills {
+            let skill = Skill { plugin_root: Some(plugin.root.clone()), ..skill };
             found.skills.entry(plugin.full_name(&name)).or_insert(skill);
         }
     }
@@ -122,6 +135,7 @@ fn read(whose: PromptOwner, directory: &Path) -> Result<Option<(String, Skill)>,
         argument_hint: line(&front.text("argument-hint").unwrap_or_default(), 80),
         allowed_tools: front.list("allowed-tools"),
         model: front.text("model"),
+        plugin_root: None,
     };
     Ok(Some((name, skill)))
 }

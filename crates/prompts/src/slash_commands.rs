@@ -45,6 +45,7 @@ fn command(owner: PromptOwner, path: &Path, name: &str, text: &str) -> Result<Pr
         model: value("model"),
         body: body.trim().to_owned(),
         hides: Vec::new(),
+        plugin_root: None,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Has hooks run beside the calls of a round, for events that the supervisor sees: part of
 //! [`Session`]. Called by [`Session::step`].
 
-use super::{Outputs, Session, SessionPhase};
+use super::{Outputs, Session};
 use crate::event_hooks::AsideStep;
 use protocol::call::ToolResult;
 use protocol::hook::HookOccasion;
@@ -11,17 +11,15 @@ use protocol::session::{FromSession, SessionEvent};
 impl Session {
     /// Runs the hooks of an event.
     pub(super) fn hooks_due(&mut self, occasion: HookOccasion, out: &mut Outputs) {
-        if let SessionPhase::Replaying = self.phase {
-            let (event, call) = (occasion.event, occasion.call.map(|(number, _)| number));
-            out.warn("HooksDue before ReplayDone: no hook runs");
-            return out.words.push(FromSession::HooksEnded { event, call, refusal: None });
-        }
         self.event_hooks.occurred(occasion);
-        self.go_on_aside(out);
+        // The journal tells which of them have run, so they begin behind its end.
+        if !self.is_replaying() {
+            self.go_on_aside(out);
+        }
     }
 
     /// Starts the next hook of each event, and reports the events whose hooks have ended.
-    fn go_on_aside(&mut self, out: &mut Outputs) {
+    pub(super) fn go_on_aside(&mut self, out: &mut Outputs) {
         while let Some(step) = self.event_hooks.next_aside(&self.setup) {
             match step {
                 AsideStep::Run(tool, input) => {

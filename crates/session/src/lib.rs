@@ -286,6 +286,7 @@ impl Session {
         self.turn.wanted_summary = self.history.wanted_summary();
         self.phase = SessionPhase::Idle;
         out.words.push(FromSession::Ready);
+        self.go_on_aside(out);
         if !goes_on {
             return self.next_turn(out);
         }

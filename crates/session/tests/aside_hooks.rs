@@ -5,7 +5,7 @@ mod talk;
 
 use protocol::content::StopReason;
 use protocol::hook::{EventHook, HookEvent, HookOccasion, HookRefusal, SessionHooks};
-use protocol::session::{FromSession, SessionEvent, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd};
 use serde_json::{Value, json};
 use talk::{Say, Talk, runs};
 
@@ -188,4 +188,23 @@ fn the_end_of_a_sub_agents_turn_is_held_as_any() {
     assert_eq!(about["about"]["continued"], 1);
     talk.call_ended(run.id.number, &json!({"verdict": "pass"}).to_string());
     assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+}
+
+#[test]
+fn an_event_before_the_end_of_the_replay_has_its_hooks_behind_it() {
+    let setup = || hooked(HookEvent::SessionEnd, &["bye"]);
+    let mut talk = Talk::ready(setup());
+    talk.prompt("Go.");
+    talk.answer(&[Say::Text("Done.")], StopReason::EndTurn);
+    let mut again = Talk::before_replay(setup());
+    let (event, subject) = (HookEvent::SessionEnd, "other".to_owned());
+    let due = HookOccasion { event, subject, call: None, message: String::new() };
+    assert_eq!(again.tell(ToSession::HooksDue(due)), []);
+    for event in journal(&talk) {
+        assert_eq!(again.tell(ToSession::Replay(event)), []);
+    }
+    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::Waits });
+    let bye = runs(&words)[0].clone();
+    let words = again.call_ended(bye.id.number, &json!({"verdict": "pass"}).to_string());
+    assert_eq!(ended(&words), Some((HookEvent::SessionEnd, None, None)));
 }

@@ -99,10 +99,14 @@ impl Skills {
             return Err(StoreError::new(StoreErrorCode::NotFound, message, hint));
         };
         let given = given.unwrap_or_default();
-        let body = match (skill.body.contains("$ARGUMENTS"), given.as_str()) {
-            (true, given) => skill.body.replace("$ARGUMENTS", given),
-            (false, "") => skill.body.clone(),
-            (false, given) => format!("{}\n\nArguments: {given}", skill.body.trim_end()),
+        let body = match &skill.plugin_root {
+            Some(root) => prompts::put_plugin_root(&skill.body, root),
+            None => skill.body.clone(),
+        };
+        let body = match (body.contains("$ARGUMENTS"), given.as_str()) {
+            (true, given) => body.replace("$ARGUMENTS", given),
+            (false, "") => body,
+            (false, given) => format!("{}\n\nArguments: {given}", body.trim_end()),
         };
         let text = format!(
             "Skill {name} ({}), in {}; files that it names lie there.\n\n{}\n",

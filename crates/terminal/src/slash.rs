@@ -88,6 +88,7 @@ mod tests {
             model: None,
             body: "x".to_owned(),
             hides: vec!["/home/me/.claude/commands/review.md".into()],
+            plugin_root: None,
         };
         let list = PromptList { files: vec![file], troubles: vec!["/p/x.md: why".to_owned()] };
         let items = items(&rows(&list, &places));

@@ -6,6 +6,7 @@ use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
 use client::sanitize;
 use config::{InitError, PluginFolder, TrustStore, init_project, trust_claude_files};
+use prompts::{AllowedTool, PluginPlace, PromptList, PromptOwner, PromptPlaces};
 use std::path::Path;
 
 pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
@@ -24,6 +25,8 @@ pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
                 file.display()
             ));
             print(&hooks(&context, &project, &store)?);
+            let places = PromptPlaces { project, ..PromptPlaces::default() };
+            print(&sanitize(&rights_of_prompts(&places, PromptOwner::Project)));
             Ok(CliExit::Done)
         }
         Err(error) => {
@@ -45,12 +48,8 @@ pub(crate) fn trust_plugin(dir: &Path) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
     let store = TrustStore::at(context.dirs.trust_file());
     let PluginFolder { plugin, files, hooks, warnings } = PluginFolder::read(dir)?;
-    store
-        .record(&plugin.root, plugin.digest.as_bytes())
-        .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
     let mut said = format!(
-        "recorded your trust in the plugin {} in {}: {files} files, digest {}\na change of a file \
-         takes it back\n",
+        "the plugin {} in {}: {files} files, digest {}\n",
         plugin.name,
         plugin.root.display(),
         plugin.digest.get(..16).unwrap_or_default(),
@@ -60,9 +59,31 @@ pub(crate) fn trust_plugin(dir: &Path) -> Result<CliExit, CliError> {
         let (file, line, event) = (&hook.by.file, hook.by.line, hook.event.name());
         said.push_str(&format!("agentd runs the {event} hook of {file}:{line}: {command}\n"));
     }
+    let place = PluginPlace { name: plugin.name.clone(), root: plugin.root.clone() };
+    let places = PromptPlaces { plugins: vec![place], ..PromptPlaces::default() };
+    said.push_str(&rights_of_prompts(&places, PromptOwner::Plugin));
     warnings.iter().for_each(|warning| said.push_str(&format!("{warning}\n")));
     print(&sanitize(&said));
+    store
+        .record(&plugin.root, plugin.digest.as_bytes())
+        .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
+    print("recorded your trust in the plugin; a change of a file takes it back\n");
     Ok(CliExit::Done)
+}
+
+/// The rules and commands that slash commands and skills of this owner have, a line each.
+fn rights_of_prompts(places: &PromptPlaces, owner: PromptOwner) -> String {
+    let mut said = String::new();
+    for file in PromptList::read(places).files.iter().filter(|file| file.owner == owner) {
+        let (name, path) = (&file.name, file.file.display());
+        for AllowedTool { text, line } in &file.allowed_tools {
+            said.push_str(&format!("/{name} allows {text} in its turn ({path}:{line})\n"));
+        }
+        for command in prompts::commands(&file.body) {
+            said.push_str(&format!("/{name} runs `{command}` ({path})\n"));
+        }
+    }
+    said
 }
 
 /// Trusts the project's files of Claude Code; names each hook that runs from now on.
