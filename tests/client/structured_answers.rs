@@ -316,6 +316,39 @@ fn an_answer_is_asked_again_once_though_its_processes_are_killed() {
 }
 
 #[test]
+fn a_model_that_has_schemas_gets_it_with_each_request_of_the_turn_also_after_a_death() {
+    const STRICT: &str = r#"{"type":"object","properties":{"failed":{"type":"integer"}},"required":["failed"],"additionalProperties":false}"#;
+    let desk = Desk::new();
+    let config = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(&config, "[models.m]\nprovider = \"anthropic\"\njson_schema = true\n").unwrap();
+    let slow = Answer::text("{\"failed\":3}").paced(Duration::from_millis(400)).in_pieces_of(1);
+    let look = Answer::says([call("t1", "ls", "{}")]);
+    let server = Server::scripted([look, slow, Answer::text("{\"failed\":3}")]);
+    let flags = ["-p", "x", "--model", "m", "--json-schema", STRICT, "--output-format", "json"];
+    let mut command = desk.with_server(&server, &flags);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the call's result is sent", || server.requests().len() == 2);
+    send(child_of(child.id(), "agentd-supervisor").unwrap(), Signal::SIGKILL);
+    let ran = child.wait_with_output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let schema: serde_json::Value = serde_json::from_str(STRICT).unwrap();
+    let formats = |server: &Server| {
+        let requests = server.requests();
+        requests.iter().map(|it| it.body["output_config"]["format"].clone()).collect::<Vec<_>>()
+    };
+    let format = serde_json::json!({"type": "json_schema", "schema": schema});
+    assert_eq!(formats(&server), vec![format; 3], "the journal has it");
+    // The next turn of the session has none, and neither has a model that is not known to have them.
+    let server = Server::scripted([Answer::text("done")]);
+    assert_eq!(run(desk.with_server(&server, &["-p", "y", "--continue", "--model", "m"])).code, 0);
+    assert_eq!(formats(&server), [serde_json::Value::Null]);
+    let server = Server::scripted([Answer::text("{\"failed\":3}")]);
+    assert_eq!(desk.ask(&server, &["--json-schema", STRICT]).code, 0);
+    assert_eq!(formats(&server), [serde_json::Value::Null]);
+}
+
+#[test]
 fn an_answer_that_never_fits_ends_the_run_with_its_errors() {
     let desk = Desk::new();
     let server = Server::scripted([Answer::text("three"), Answer::text("{}"), Answer::text("{}")]);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Whether the vendors' own libraries take what the tests' server sends, so that the server is true, and
-whether they read agentd's requests with images.
+whether they read agentd's requests: with images, with a deferred tool list, and with a schema for the
+answer.
 
 Installs openai, anthropic and google-genai from the package index into a directory of its own, asks
-the server of the tests with each, and checks a request with images of each interface against the
+the server of the tests with each, and checks requests of each interface against the
 library's own types. Needs cargo and, the first time, the package index:
 
     python3 tests/sdk/check.py            # libraries are kept in target/sdk
@@ -225,11 +226,13 @@ def gemini_reads(body):
         types.Content.model_validate(content)
     for tool in body.pop("tools", []):
         types.Tool.model_validate(tool)
+    if system := body.pop("systemInstruction", None):
+        types.Content.model_validate(system)
     types.GenerationConfig.model_validate(body.pop("generationConfig"))
     same("request", body, {})
 
 
-# The answers of an interface, and a request of agentd.
+# The answers of an interface, and requests of agentd.
 CHECKS = {
     "anthropic": (anthropic_check, anthropic_reads),
     "openai": (responses_check, responses_reads),
@@ -244,7 +247,7 @@ def example(name):
 
 def check():
     """Inside the environment: each interface by its vendor's library."""
-    requests = subprocess.run(example("image_requests"), cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    requests = subprocess.run(example("sdk_requests"), cwd=ROOT, stdout=subprocess.PIPE, check=True)
     requests = json.loads(requests.stdout)
     server = subprocess.Popen(example("fault_server"), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     failed = 0
@@ -253,8 +256,10 @@ def check():
         for name, (asks, reads) in CHECKS.items():
             try:
                 version = asks(urls[name])
-                reads(requests[name])
-                print(f"{name}: taken by its vendor's library, version {version}, which reads images of agentd")
+                for body in requests[name].values():
+                    reads(body)
+                known = ", ".join(requests[name])
+                print(f"{name}: taken by its vendor's library, version {version}, which reads agentd's {known}")
             except Exception as error:
                 failed += 1
                 print(f"{name}: NOT taken: {type(error).__name__}: {error}")

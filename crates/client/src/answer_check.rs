@@ -8,6 +8,9 @@ pub trait AnswerCheck: fmt::Debug {
     /// Words that ask for the form. They follow each prompt.
     fn instruction(&self) -> String;
 
+    /// The form as a JSON Schema.
+    fn schema(&self) -> String;
+
     /// The value of an answer.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use crate::transcript::{OpenedSession, Transcript};
 use ipc::{ChannelError, Sender};
 use protocol::client::{
-    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, RequestFailure,
+    AnswerForm, BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, RequestFailure,
     SessionRequest, SessionStart, ToClient,
 };
 use protocol::ids::SessionId;
@@ -373,7 +373,11 @@ impl OneShot<'_> {
 
     fn send_prompt(&mut self, session: &SessionId) {
         self.prompt = PromptState::Sent;
-        let form = self.task.form.as_ref().map(|form| form.instruction());
+        let form = self
+            .task
+            .form
+            .as_ref()
+            .map(|form| AnswerForm { words: form.instruction(), schema: form.schema() });
         let (session, text) = (session.clone(), self.task.prompt.clone());
         let word = FromClient::Prompt { session, text, form };
         // If this fails, the reader thread reports the loss of the supervisor.

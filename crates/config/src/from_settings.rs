@@ -18,7 +18,7 @@ use crate::value::{ConfigValue, ListExample, ListItem};
 use crate::vendors::{KeySource, NONE, ProviderName, VENDORS_OWN, Vendor};
 use crate::warning::ConfigWarning;
 use crate::{proxy, variables};
-use protocol::client::ModelFacts;
+use protocol::client::{ImageLimits, ModelFacts};
 use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::context::CompactionKind;
 use protocol::hosts::HostRule;
@@ -151,7 +151,15 @@ fn provider(
             context: extras.facts.context.or(known.context),
             prices: extras.facts.prices.or(known.prices),
             vision: extras.facts.vision.or(known.vision),
-            images: name.vendor().images,
+            // Other servers know a vendor's models by the same names, and take less.
+            json_schema: extras
+                .facts
+                .json_schema
+                .or_else(|| known.json_schema.filter(|_| name.vendor().has_server(&base_url))),
+            images: ImageLimits {
+                count: extras.images.unwrap_or(name.vendor().images_at(&base_url).count),
+                ..name.vendor().images_at(&base_url)
+            },
         },
         model,
         table: extras.table,

@@ -18,6 +18,7 @@ pub fn facts(model: &str) -> ModelFacts {
         context: row.get("context").and_then(|value| whole(value.get_ref())),
         prices: prices(row),
         vision: row.get("vision").and_then(|value| value.get_ref().as_bool()),
+        json_schema: row.get("json_schema").and_then(|value| value.get_ref().as_bool()),
         images: ImageLimits::default(),
     })
 }
@@ -70,6 +71,7 @@ mod tests {
     fn a_model_is_known_by_its_name_and_by_its_dated_editions() {
         let known = facts("claude-sonnet-4-5");
         assert_eq!((known.context, known.vision), (Some(200_000), Some(true)));
+        assert_eq!(known.json_schema, Some(true));
         let prices = known.prices.unwrap();
         assert_eq!((prices.input, prices.output), (3_000_000, 15_000_000));
         assert_eq!((prices.cache_read, prices.cache_write), (Some(300_000), Some(3_750_000)));
@@ -94,7 +96,7 @@ mod tests {
             for (field, value) in row.iter().filter(|(field, _)| field.get_ref() != "source") {
                 let known = match field.get_ref().as_ref() {
                     "context" => whole(value.get_ref()).is_some(),
-                    "vision" => value.get_ref().as_bool().is_some(),
+                    "vision" | "json_schema" => value.get_ref().as_bool().is_some(),
                     "input" | "output" | "cache_read" | "cache_write" => {
                         micros(value.get_ref()).is_some()
                     }

@@ -37,6 +37,9 @@ pub(crate) struct NamedModel {
     pub extras: ModelExtras,
 }
 
+/// Most images of a request that can be set: the largest bound of a vendor.
+const MOST_IMAGES: u32 = 3000;
+
 /// Settings that only a named model has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ModelExtras {
@@ -48,6 +51,8 @@ pub(crate) struct ModelExtras {
     pub facts: ModelFacts,
     /// The name of its table.
     pub table: Option<String>,
+    /// Most images of a request, if given.
+    pub images: Option<u32>,
 }
 
 /// The models of a file.
@@ -103,6 +108,16 @@ fn model(
                 let vision = value.get_ref().as_bool();
                 extras.facts.vision = Some(vision.ok_or_else(|| unfit("true or false"))?);
             }
+            "json_schema" => {
+                let holds = value.get_ref().as_bool();
+                extras.facts.json_schema = Some(holds.ok_or_else(|| unfit("true or false"))?);
+            }
+            "images" => {
+                let most = model_catalog::whole(value.get_ref()).and_then(|it| it.try_into().ok());
+                let most = most.filter(|most| (1..=MOST_IMAGES).contains(most));
+                let wanted = format!("a number of images from 1 to {MOST_IMAGES}");
+                extras.images = Some(most.ok_or_else(|| unfit(&wanted))?);
+            }
             "price" => {
                 let table = source.table(&at, value)?;
                 let known = ["input", "output", "cache_read", "cache_write"];
@@ -128,7 +143,7 @@ fn model(
                     place: source.place(&field.span()),
                     key: at,
                     hint: ". A model has provider, model, base_url, key_file, key_command, \
-                           max_tokens, context, vision, effort, headers and price"
+                           max_tokens, context, vision, images, json_schema, effort, headers and price"
                         .into(),
                 });
             }

@@ -81,8 +81,12 @@ pub struct Vendor {
     pub images: ImageLimits,
 }
 
-/// For vendors whose limits are not known: those of Anthropic.
-const IMAGES: ImageLimits = ImageLimits { bytes: 18 << 20, count: 100 };
+/// Requests of 32 MB, 100 images:
+/// <https://platform.claude.com/docs/en/build-with-claude/vision>
+const ANTHROPIC_IMAGES: ImageLimits = ImageLimits { bytes: 18 << 20, count: 100 };
+
+/// For servers whose limits are not known. Those of small models take few.
+const FEW_IMAGES: ImageLimits = ImageLimits { bytes: 18 << 20, count: 10 };
 
 /// Up to 50 MB and 500 images, of which a request of agentd to its provider holds 32 MiB with its text:
 /// <https://platform.openai.com/docs/guides/images-vision>, "Image input requirements".
@@ -131,7 +135,22 @@ const fn chat(name: &'static str, title: &'static str, base_url: &'static str) -
         model_variable: "OPENAI_MODEL",
         keys: OPENAI_KEYS,
         needs_key: NeedsKey::Remote,
-        images: IMAGES,
+        images: FEW_IMAGES,
+    }
+}
+
+impl Vendor {
+    /// True if this is the vendor's own server.
+    pub(crate) fn has_server(&self, base_url: &str) -> bool {
+        base_url.trim_end_matches('/') == self.base_url
+    }
+
+    /// The images that a server takes in one request. Others speak Chat Completions too.
+    pub(crate) fn images_at(&self, base_url: &str) -> ImageLimits {
+        match self.dialect == Api::Chat && !self.has_server(base_url) {
+            true => FEW_IMAGES,
+            false => self.images,
+        }
     }
 }
 
@@ -147,18 +166,21 @@ pub const VENDORS: &[Vendor] = &[
         model_variable: "ANTHROPIC_MODEL",
         keys: &[key("ANTHROPIC_API_KEY", Auth::ApiKey), key("ANTHROPIC_AUTH_TOKEN", Auth::Bearer)],
         needs_key: NeedsKey::Always,
-        images: IMAGES,
+        images: ANTHROPIC_IMAGES,
     },
     Vendor {
         dialect: Api::Responses,
         images: OPENAI_IMAGES,
         ..chat("openai", "OpenAI Responses", "https://api.openai.com/v1")
     },
-    chat(
-        "openai-chat",
-        "OpenAI Chat Completions, and servers that speak it",
-        "https://api.openai.com/v1",
-    ),
+    Vendor {
+        images: OPENAI_IMAGES,
+        ..chat(
+            "openai-chat",
+            "OpenAI Chat Completions, and servers that speak it",
+            "https://api.openai.com/v1",
+        )
+    },
     Vendor {
         name: "gemini",
         title: "Google Gemini",

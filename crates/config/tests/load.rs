@@ -103,11 +103,31 @@ fn a_named_model_never_sends_one_vendor_s_key_to_another_s_server() {
 }
 
 #[test]
+fn images_and_schemas_are_those_of_the_model_and_of_its_server() {
+    let facts = |lines: &str| {
+        let at = place().user(&format!("[models.m]\n{lines}\n")).env(&[("OPENAI_API_KEY", "k")]);
+        let facts = at.flag("provider.model", "m").load().provider.facts;
+        (facts.images.count, facts.json_schema)
+    };
+    let chat = "provider = 'openai-chat'\nmodel = 'gpt-5'";
+    assert_eq!(facts(chat), (500, Some(true)), "the vendor's own server");
+    let elsewhere = format!("{chat}\nbase_url = 'http://127.0.0.1:1/v1'");
+    assert_eq!(facts(&elsewhere), (10, None), "a server that is not known");
+    let own = format!("{elsewhere}\nimages = 4\njson_schema = true");
+    assert_eq!(facts(&own), (4, Some(true)), "the person's word");
+    assert_eq!(facts(&format!("{chat}\njson_schema = false")), (500, Some(false)));
+    assert_eq!(facts("provider = 'openai-chat'\nmodel = 'x'").1, None, "no such row");
+}
+
+#[test]
 fn what_is_wrong_with_a_model_is_said_with_its_place() {
     for (text, words) in [
         ("colour = 1", "there is no key `models.m.colour`"),
         ("context = 'big'", "`models.m.context` is a text"),
         ("effort = 'some'", "`models.m.effort`"),
+        ("json_schema = 1", "`models.m.json_schema`"),
+        ("images = 0", "`models.m.images`"),
+        ("images = 3001", "`models.m.images`"),
         ("price = { input = 1.0 }", "`models.m.price`"),
         ("price = { input = 1.0, output = -1.0 }", "`models.m.price`"),
         ("headers = { Authorization = 'x' }", "key_file or key_command"),

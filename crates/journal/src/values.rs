@@ -160,6 +160,9 @@ pub struct ExpandedRecord {
     /// Rules that allowed calls of the turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<RuleRecord>,
+    /// The JSON Schema of the answer. Its words are in the text too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<String>,
 }
 
 /// A part of an expanded prompt.

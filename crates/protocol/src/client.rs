@@ -12,8 +12,9 @@ use crate::ids::{CallId, SessionId};
 use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
 use crate::session::{TaskSpent, TurnEnd};
 pub use crate::session_request::{
-    ConversationFlags, ImageLimits, ModelFacts, OnUnfinished, Prices, ProjectTrust, SessionEnding,
-    SessionQuery, SessionRequest, SessionStart, SessionWish, SettingChange, Unsandboxed,
+    AnswerForm, ConversationFlags, ImageLimits, ModelFacts, OnUnfinished, Prices, ProjectTrust,
+    SessionEnding, SessionQuery, SessionRequest, SessionStart, SessionWish, SettingChange,
+    Unsandboxed,
 };
 pub use crate::status::{DaemonStatus, ProcessRow, SessionRow, SessionStatus};
 use crate::store::ChangeSet;
@@ -121,9 +122,8 @@ pub enum FromClient {
         session: SessionId,
         /// The words.
         text: String,
-        /// What is asked of the answer's form. It follows the words, and is no part of a slash
-        /// command's arguments.
-        form: Option<String>,
+        /// The form that the answer must have. It is no part of a slash command's arguments.
+        form: Option<AnswerForm>,
     },
     /// An answer to a question; only with full rights.
     Answer {

@@ -188,6 +188,8 @@ pub struct ModelRequest {
     /// The bytes of the images that the messages show. The conversation leaves this empty; the
     /// supervisor reads them from the journal for the provider.
     pub images: Vec<ImageFile>,
+    /// The JSON Schema of the turn's last answer, for a model that can be held to it.
+    pub answer_schema: Option<String>,
 }
 
 /// Tool choice of a request. The request lists the tools either way: vendors require the tools of

@@ -206,6 +206,8 @@ pub struct ExpandedPrompt {
     pub parts: Vec<PromptPart>,
     /// Rules that allow calls until the turn ends.
     pub allow: Vec<Rule>,
+    /// The JSON Schema that the turn's last answer has to fit.
+    pub answer_schema: Option<String>,
 }
 
 /// A part of an expanded prompt.

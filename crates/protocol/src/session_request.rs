@@ -91,6 +91,15 @@ pub struct ConversationFlags {
     pub cost_limit: Option<u64>,
 }
 
+/// The form that the last answer of a turn must have.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct AnswerForm {
+    /// Words that ask for it. They follow the prompt.
+    pub words: String,
+    /// The JSON Schema. Models that can be held to it get it with each request of the turn.
+    pub schema: String,
+}
+
 /// Known limits and prices of a model. Unknown values are absent, never zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
 pub struct ModelFacts {
@@ -100,6 +109,8 @@ pub struct ModelFacts {
     pub prices: Option<Prices>,
     /// True if it sees images.
     pub vision: Option<bool>,
+    /// True if its server holds answers to a JSON Schema, also where the model has tools.
+    pub json_schema: Option<bool>,
     /// The images that its vendor takes.
     pub images: ImageLimits,
 }

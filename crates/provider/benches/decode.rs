@@ -95,6 +95,7 @@ fn main() {
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
         images: Vec::new(),
+        answer_schema: None,
     };
     let length = anthropic::encode(&request, None).unwrap().len();
     let time = best(50, || drop(black_box(anthropic::encode(&request, None).unwrap())));

@@ -31,6 +31,7 @@
 //! [`Provider`] takes 0.05 ms for an `http` address and 2.7 ms for `https`, which is the reading of
 //! 140 certificates.
 
+mod answer_schema;
 pub mod anthropic;
 pub mod api;
 pub mod body;

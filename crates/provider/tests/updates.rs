@@ -34,6 +34,7 @@ fn request(last: Vec<ContentBlock>, place: Option<UpdatePosition>) -> ModelReque
         updated: place.map(|place| FilesUpdated { text: format!("{BLOCK}\n"), place }),
         calls: ToolChoice::Yes,
         images: Vec::new(),
+        answer_schema: None,
     }
 }
 

@@ -65,6 +65,8 @@ pub(crate) struct History {
     news: Vec<String>,
     /// The prompt of the running turn, while commands of its text run.
     pending: Option<PendingPrompt>,
+    /// The JSON Schema that the answer of the running turn has to fit.
+    answer_schema: Option<String>,
     /// Calls that run in the background, a line each.
     background: BTreeMap<u32, String>,
     summary: SummaryState,
@@ -86,6 +88,7 @@ impl History {
             own: BuiltinTools::default(),
             news: Vec::new(),
             pending: None,
+            answer_schema: None,
             background: BTreeMap::new(),
             summary: SummaryState::default(),
         }

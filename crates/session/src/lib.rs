@@ -366,8 +366,11 @@ impl Session {
         self.turn.last_words = rounds || self.history.budget().over().is_some();
         let calls = if self.turn.last_words { ToolChoice::No } else { ToolChoice::Yes };
         let request = self.request(messages, calls);
-        out.words
-            .push(FromSession::Ask(ModelRequest { updated: self.pinned.updated(), ..request }));
+        out.words.push(FromSession::Ask(ModelRequest {
+            updated: self.pinned.updated(),
+            answer_schema: self.history.answer_schema(self.setup.facts),
+            ..request
+        }));
         self.pinned.asked();
         self.phase = SessionPhase::Asking(PartialAnswer::default());
     }
@@ -388,6 +391,7 @@ impl Session {
             updated: None,
             calls,
             images: Vec::new(),
+            answer_schema: None,
         }
     }
 

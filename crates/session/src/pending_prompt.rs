@@ -304,7 +304,7 @@ mod tests {
 
     fn prompt(parts: &[PromptPart]) -> PendingPrompt {
         let (file, parts) = ("/p/x.md".to_owned(), parts.to_vec());
-        PendingPrompt::new(&ExpandedPrompt { file, parts, allow: Vec::new() })
+        PendingPrompt::new(&ExpandedPrompt { file, parts, allow: Vec::new(), answer_schema: None })
     }
 
     fn command(text: &str) -> PromptPart {

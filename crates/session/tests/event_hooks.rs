@@ -311,6 +311,7 @@ fn the_commands_of_a_prompt_wait_for_the_hooks_that_decide_about_it() {
             file: "deploy.md".to_owned(),
             parts: vec![PromptPart::Command("./deploy.sh".to_owned())],
             allow: Vec::new(),
+            answer_schema: None,
         }))
     };
     let prompt = || ToSession::Prompt { text: "/deploy".to_owned(), expanded: expanded() };

@@ -16,6 +16,7 @@ fn request(round: u32) -> ModelRequest {
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
         images: Vec::new(),
+        answer_schema: None,
     }
 }
 
@@ -421,7 +422,12 @@ fn the_rules_of_a_slash_command_are_those_that_were_sent_to_the_conversation() {
             line: 2,
         };
         let (file, parts) = ("/p/x.md".to_owned(), Vec::new());
-        Some(Box::new(protocol::session::ExpandedPrompt { file, parts, allow: vec![rule] }))
+        Some(Box::new(protocol::session::ExpandedPrompt {
+            file,
+            parts,
+            allow: vec![rule],
+            answer_schema: None,
+        }))
     };
     for sent in [None, expanded("bash:echo *")] {
         let mut router = Router::default();

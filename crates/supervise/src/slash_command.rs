@@ -88,7 +88,8 @@ pub(crate) fn expand(context: &SlashContext, text: &str) -> Result<Option<Expans
             }
         }
     }
-    let prompt = ExpandedPrompt { file: file.file.display().to_string(), parts, allow };
+    let prompt =
+        ExpandedPrompt { file: file.file.display().to_string(), parts, allow, answer_schema: None };
     Ok(Some(Expansion { prompt, notes }))
 }
 

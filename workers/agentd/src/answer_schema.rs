@@ -62,6 +62,10 @@ impl AnswerCheck for AnswerSchema {
         )
     }
 
+    fn schema(&self) -> String {
+        self.schema.to_string()
+    }
+
     fn check(&self, answer: &str) -> Result<Value, Vec<AnswerFault>> {
         let value: Value = serde_json::from_str(answer.trim())
             .map_err(|error| vec![fault("", &format!("the answer is no JSON: {error}"))])?;

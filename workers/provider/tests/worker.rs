@@ -219,6 +219,7 @@ fn request(round: u32) -> ModelRequest {
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
         images: Vec::new(),
+        answer_schema: None,
     }
 }
 

@@ -124,6 +124,7 @@ goldens! {
                 file: text("/p/x.md"),
                 parts: vec![protocol::session::PromptPart::Text(text("part"))],
                 allow: vec![rule()],
+                answer_schema: Some(text("{}")),
             })),
         },
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
@@ -575,7 +576,7 @@ goldens! {
         Prompt => FromClient::Prompt {
             session: session_id(),
             text: text("p"),
-            form: Some(text("f")),
+            form: Some(protocol::client::AnswerForm { words: text("f"), schema: text("{}") }),
         },
         Answer => FromClient::Answer {
             call: call_id(),
@@ -1047,6 +1048,7 @@ fn request() -> ModelRequest {
         }),
         calls: protocol::content::ToolChoice::No,
         images: vec![image_file()],
+        answer_schema: Some(text("{}")),
     }
 }
 
@@ -1326,6 +1328,7 @@ fn facts() -> protocol::client::ModelFacts {
             cache_write: None,
         }),
         vision: Some(true),
+        json_schema: Some(true),
         images: protocol::client::ImageLimits { bytes: 1 << 20, count: 20 },
     }
 }

@@ -5,6 +5,7 @@
 //! in a row, nothing empty). The session ensures that every call has its result.
 
 use super::wire::AnthropicEventKind;
+use crate::answer_schema;
 use crate::body::{EncodeError, calls_are_forbidden, effort_word, object};
 use crate::images::{RequestImages, is_document};
 use crate::pinned_updates;
@@ -83,9 +84,10 @@ fn body(
         max_tokens: request.max_tokens,
         stream: true,
         thinking,
-        output_config: effort
-            .filter(|_| is_adaptive(&request.model))
-            .map(|effort| OutputConfig { effort: effort_word(effort) }),
+        output_config: OutputConfig {
+            effort: effort.filter(|_| is_adaptive(&request.model)).map(effort_word),
+            format: answer_schema::enforced(request).map(AnthropicFormat::of),
+        },
         tools: tools(&request.tools)?,
         tool_choice: calls_are_forbidden(request).then_some(AnthropicToolChoice { r#type: "none" }),
         system: match request.system.trim() {
@@ -104,8 +106,8 @@ struct AnthropicBody<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<AnthropicThinking>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "OutputConfig::is_empty")]
+    output_config: OutputConfig,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,7 +150,28 @@ struct BlockBinding {
 
 #[derive(Serialize)]
 struct OutputConfig {
-    effort: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<AnthropicFormat>,
+}
+
+impl OutputConfig {
+    fn is_empty(&self) -> bool {
+        self.effort.is_none() && self.format.is_none()
+    }
+}
+
+#[derive(Serialize)]
+struct AnthropicFormat {
+    r#type: &'static str,
+    schema: Box<RawValue>,
+}
+
+impl AnthropicFormat {
+    fn of(schema: Box<RawValue>) -> Self {
+        Self { r#type: "json_schema", schema }
+    }
 }
 
 /// Models since 4.6 choose their thinking budget themselves, and those since 4.7 refuse a fixed

@@ -14,6 +14,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
         images: Vec::new(),
+        answer_schema: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A request as the body of `POST …/chat/completions`, in the form that all these servers take.
 
+use crate::answer_schema::{self, NamedSchema};
 use crate::body::{
     EncodeError, FunctionSpec, arguments, calls_are_forbidden, effort_word, object, tools,
 };
@@ -58,6 +59,10 @@ pub fn encode(
         max_completion_tokens,
         max_tokens,
         reasoning_effort: effort.map(effort_word),
+        response_format: answer_schema::enforced(request).map(|schema| ResponseFormat {
+            r#type: "json_schema",
+            json_schema: NamedSchema::of(schema),
+        }),
     };
     serde_json::to_string(&body).map_err(EncodeError::Json)
 }
@@ -79,6 +84,14 @@ struct ChatBody<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat>,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat {
+    r#type: &'static str,
+    json_schema: NamedSchema,
 }
 
 #[derive(Serialize)]

@@ -43,6 +43,7 @@ fn request(turns: Vec<(MessageRole, Vec<ContentBlock>)>) -> ModelRequest {
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
         images: Vec::new(),
+        answer_schema: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A request as the body of `POST …:streamGenerateContent`, signatures put back where they were.
 
 use super::MADE_UP;
+use crate::answer_schema;
 use crate::body::{EncodeError, calls_are_forbidden, object, tools};
 use crate::images::RequestImages;
 use crate::pinned_updates;
@@ -40,6 +41,7 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     if contents.is_empty() {
         return Err(EncodeError::Empty);
     }
+    let response_json_schema = answer_schema::enforced(request);
     let body = GeminiBody {
         system_instruction: match request.system.trim() {
             "" => None,
@@ -52,6 +54,8 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
         generation_config: GeminiGeneration {
             max_output_tokens: request.max_tokens,
             thinking_config: effort.map(|effort| GeminiThinking::of(effort, &request.model)),
+            response_mime_type: response_json_schema.as_ref().map(|_| "application/json"),
+            response_json_schema,
         },
     };
     serde_json::to_string(&body).map_err(EncodeError::Json)
@@ -126,6 +130,10 @@ struct GeminiGeneration {
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<GeminiThinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<Box<RawValue>>,
 }
 
 /// The third generation takes a level, those before it a budget.

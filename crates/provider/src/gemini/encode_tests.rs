@@ -35,6 +35,7 @@ fn request(model: &str, turns: Vec<(MessageRole, Vec<ContentBlock>)>) -> ModelRe
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
         images: Vec::new(),
+        answer_schema: None,
     }
 }
 

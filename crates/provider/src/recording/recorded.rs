@@ -236,6 +236,7 @@ mod tests {
             updated: None,
             calls: protocol::content::ToolChoice::Yes,
             images: Vec::new(),
+            answer_schema: None,
         }
     }
 

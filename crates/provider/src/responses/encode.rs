@@ -1,6 +1,7 @@
 //! A request as the body of `POST …/responses`. Nothing is kept by the server, so everything the
 //! model said goes back in order, its reasoning encrypted as it came.
 
+use crate::answer_schema::{self, NamedSchema};
 use crate::body::{
     EncodeError, FunctionSpec, arguments, calls_are_forbidden, effort_word, object, tools,
 };
@@ -49,6 +50,9 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
         },
         max_output_tokens: request.max_tokens.max(LEAST_TOKENS),
         reasoning: effort.map(|effort| ResponsesReasoning { effort: effort_word(effort) }),
+        text: answer_schema::enforced(request).map(|schema| ResponsesText {
+            format: ResponsesFormat { r#type: "json_schema", schema: NamedSchema::of(schema) },
+        }),
     };
     serde_json::to_string(&body).map_err(EncodeError::Json)
 }
@@ -75,6 +79,20 @@ struct ResponsesBody<'a> {
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<ResponsesReasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<ResponsesText>,
+}
+
+#[derive(Serialize)]
+struct ResponsesText {
+    format: ResponsesFormat,
+}
+
+#[derive(Serialize)]
+struct ResponsesFormat {
+    r#type: &'static str,
+    #[serde(flatten)]
+    schema: NamedSchema,
 }
 
 #[derive(Serialize)]

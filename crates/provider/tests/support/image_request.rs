@@ -39,6 +39,7 @@ pub fn request(images: Vec<ImageFile>) -> ModelRequest {
         updated: None,
         calls: ToolChoice::Yes,
         images,
+        answer_schema: None,
     }
 }
 

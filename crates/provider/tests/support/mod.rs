@@ -70,6 +70,7 @@ pub fn request(round: u32, messages: Vec<Message>) -> ModelRequest {
         updated: None,
         calls: protocol::content::ToolChoice::Yes,
         images: Vec::new(),
+        answer_schema: None,
     }
 }
 

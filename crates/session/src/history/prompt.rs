@@ -3,6 +3,7 @@
 
 use super::{History, TurnMark};
 use crate::pending_prompt::PendingPrompt;
+use protocol::client::ModelFacts;
 use protocol::session::ExpandedPrompt;
 
 impl History {
@@ -13,6 +14,7 @@ impl History {
         let news = self.take_news();
         self.user_says(&news);
         self.turn = Some(self.mark());
+        self.answer_schema = expanded.and_then(|expanded| expanded.answer_schema.clone());
         match expanded {
             Some(expanded) => {
                 self.pending = Some(PendingPrompt::new(expanded));
@@ -28,6 +30,11 @@ impl History {
             message: self.messages.len().saturating_sub(1),
             block: self.messages.last().map_or(0, |last| last.blocks.len()),
         }
+    }
+
+    /// The schema of the running turn's answer, for a model that its server holds to it.
+    pub(crate) fn answer_schema(&self, facts: ModelFacts) -> Option<String> {
+        self.answer_schema.clone().filter(|_| facts.json_schema == Some(true))
     }
 
     /// The prompt whose commands have not all ended.

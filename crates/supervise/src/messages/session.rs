@@ -91,7 +91,7 @@ pub(crate) enum ClientToSession {
     Prompt {
         client: ActorRef<ClientMsg>,
         text: String,
-        form: Option<String>,
+        form: Option<protocol::client::AnswerForm>,
     },
     TakeBack(ActorRef<ClientMsg>),
     Withdraw {

@@ -87,7 +87,7 @@ pub(crate) fn queued(prompt: PersonPrompt) -> JournalRecord {
 }
 
 fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
-    let ExpandedPrompt { file, parts, allow } = prompt;
+    let ExpandedPrompt { file, parts, allow, answer_schema } = prompt;
     let (mut records, mut files) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
@@ -98,7 +98,8 @@ fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
             PromptPart::File(path) => files.push(path),
         }
     }
-    journal::ExpandedRecord { file, parts: records, files, allow: allow.iter().map(rule).collect() }
+    let allow = allow.iter().map(rule).collect();
+    journal::ExpandedRecord { file, parts: records, files, allow, answer_schema }
 }
 
 /// A setting that a person changed.

@@ -39,6 +39,8 @@ impl Router {
     ) -> Vec<RouteStep> {
         let Some(asked) = &mut self.asked else { return Vec::new() };
         (asked.model, asked.max_tokens) = (model, max_tokens);
+        // The other model may not know it. The prompt asks for the form in words.
+        asked.answer_schema = None;
         let again = RouteStep::ToProvider(ToProvider::Ask(asked.clone()));
         strike(asked.round, 1, 1, 0, reason).into_iter().chain([again]).collect()
     }
@@ -61,11 +63,17 @@ mod tests {
             updated: None,
             calls: ToolChoice::Yes,
             images: Vec::new(),
+            answer_schema: Some("{}".to_owned()),
         };
         let mut router = Router { asked: Some(request.clone()), ..Router::default() };
         assert!(router.awaits_answer_to(3) && !router.awaits_answer_to(2));
         let steps = router.ask_another("two".to_owned(), 20, "one is overloaded".to_owned());
-        let again = ModelRequest { model: "two".to_owned(), max_tokens: 20, ..request };
+        let again = ModelRequest {
+            model: "two".to_owned(),
+            max_tokens: 20,
+            answer_schema: None,
+            ..request
+        };
         assert_eq!(steps.last(), Some(&RouteStep::ToProvider(ToProvider::Ask(again))));
         router.cancelled_requests = 1;
         assert!(!router.awaits_answer_to(3));

@@ -12,7 +12,7 @@ use crate::records::encode;
 use crate::session_spec::check_price;
 use crate::slash_command::{self, Expansion};
 use journal::JournalRecord;
-use protocol::client::{ClientEvent, RequestFailure, SettingChange, ToClient};
+use protocol::client::{AnswerForm, ClientEvent, RequestFailure, SettingChange, ToClient};
 use protocol::session::{ExpandedPrompt, PromptPart, ToSession};
 use ractor::ActorRef;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl SessionActorState {
         myself: &ActorRef<SessionMsg>,
         client: &ActorRef<ClientMsg>,
         text: String,
-        form: Option<String>,
+        form: Option<AnswerForm>,
     ) {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
@@ -69,7 +69,7 @@ impl SessionActorState {
 
     /// The prompt with the text that a slash command stands for, the images that it shows, and the form
     /// that is asked for; the error is for the person.
-    async fn expand(&self, text: &str, form: Option<String>) -> Result<PersonPrompt, String> {
+    async fn expand(&self, text: &str, form: Option<AnswerForm>) -> Result<PersonPrompt, String> {
         let files = match PersonPrompt::is_undo(text) {
             true => Vec::new(),
             false => prompts::shown_files(text),
@@ -103,11 +103,15 @@ impl SessionActorState {
                 file: String::new(),
                 parts: vec![PromptPart::Text(text.to_owned())],
                 allow: Vec::new(),
+                answer_schema: None,
             },
             notes: Vec::new(),
         });
         let is_plain = prompt.file.is_empty() && images.parts.is_empty() && form.is_none();
-        prompt.parts.extend(form.map(|form| PromptPart::Text(format!("\n\n{form}"))));
+        if let Some(AnswerForm { words, schema }) = form {
+            prompt.parts.push(PromptPart::Text(format!("\n\n{words}")));
+            prompt.answer_schema = Some(schema);
+        }
         prompt.parts.extend(images.parts);
         notes.extend(images.notes);
         notes.into_iter().for_each(|text| self.show(&ClientEvent::Notice { text }));
