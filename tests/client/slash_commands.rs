@@ -222,3 +222,70 @@ fn a_command_in_a_text_runs_once_though_the_supervisor_is_killed() {
         assert_eq!(said(&request.body), "Made:\nmkdir: created directory 'once'");
     }
 }
+
+#[test]
+fn the_model_of_a_file_is_asked_in_its_turn_alone() {
+    let desk = Desk::new();
+    let file = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "[models.small]\nmodel = 'small-model'\n").unwrap();
+    let of = |model: &str| format!("---\nmodel: {model}\n---\nSay it.\n");
+    desk.write(".claude/commands/small.md", &of("small"));
+    desk.write(".claude/commands/same.md", &of("inherit"));
+    desk.write(".claude/commands/strange.md", &of("no-such"));
+    let skill = "---\nname: brew\ndescription: Brews\nmodel: claude-haiku-4-5\n---\nBoil.\n";
+    desk.write(".claude/skills/brew/SKILL.md", skill);
+    let models = |server: &Server| -> Vec<String> {
+        let all = server.requests();
+        all.iter().map(|seen| seen.body["model"].as_str().unwrap().to_owned()).collect()
+    };
+    let trusted = ["--trust-project", "--model", "claude-sonnet-5-5"];
+    let called = || call("toolu_1", "read", r#"{"path":".claude/commands/small.md"}"#);
+    let server =
+        Server::scripted([Answer::says([called()]), Answer::text("Done."), Answer::text("More.")]);
+    let ran = prompt(&desk, &server, "/small", &trusted);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("this turn is for the model small"), "{}", ran.err);
+    let ran = prompt(&desk, &server, "go on", &["--continue"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(models(&server)[..2], ["small-model", "small-model"], "both rounds of the turn");
+    assert_ne!(models(&server)[2], "small-model");
+    let sessions = fs::read_dir(desk.state().join("sessions")).unwrap();
+    let journals: String = sessions
+        .map(|session| fs::read_to_string(session.unwrap().path().join("journal.jsonl")).unwrap())
+        .collect();
+    assert!(journals.contains(r#""model":"small""#), "the record has it");
+    assert!(!journals.contains("small-model"), "the session's model is its own");
+    for (command, model) in [("/same", "claude-sonnet-5-5"), ("/brew", "claude-haiku-4-5")] {
+        let server = Server::scripted([Answer::text("Done.")]);
+        let ran = prompt(&desk, &server, command, &trusted);
+        assert_eq!((ran.code, models(&server)), (0, vec![model.to_owned()]), "{}", ran.err);
+    }
+    let server = Server::scripted([Answer::text("Done.")]);
+    let ran = prompt(&desk, &server, "/strange", &trusted);
+    assert!(ran.code != 0 && server.requests().is_empty(), "{}", ran.err);
+    assert!(ran.err.contains("[models.no-such]") && ran.err.contains("strange.md"), "{}", ran.err);
+    // A project that is not trusted chooses no model.
+    let ran = prompt(&desk, &server, "/small", &["--model", "claude-sonnet-5-5"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("`model: small` of .claude/commands/small.md does not count"));
+    assert_eq!(models(&server), ["claude-sonnet-5-5"]);
+}
+
+#[test]
+fn an_open_turn_has_its_model_behind_the_death_of_the_supervisor() {
+    let desk = Desk::new();
+    desk.write(".claude/commands/small.md", "---\nmodel: claude-haiku-4-5\n---\nSay it.\n");
+    let slow = Answer::text("Slow.").paced(Duration::from_millis(400)).in_pieces_of(1);
+    let server = Server::scripted([slow, Answer::text("Done.")]);
+    let flags = ["-p", "/small", "--trust-project", "--model", "claude-sonnet-5-5"];
+    let mut command = desk.with_server(&server, &flags);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the model is asked", || server.requests().len() == 1);
+    send(child_of(child.id(), "agentd-supervisor").unwrap(), Signal::SIGKILL);
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "Done.\n", "{ran:?}");
+    for request in server.requests() {
+        assert_eq!(request.body["model"], "claude-haiku-4-5");
+    }
+}

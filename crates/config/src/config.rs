@@ -110,6 +110,15 @@ pub struct ProviderConfig {
     pub proxy: Option<String>,
 }
 
+impl ProviderConfig {
+    /// True for a model of a table `[models.NAME]` or of agentd's own table.
+    #[must_use]
+    pub fn knows_model(&self) -> bool {
+        let ModelFacts { context, prices, vision, images: _, json_schema: _ } = self.facts;
+        self.table.is_some() || context.is_some() || prices.is_some() || vision.is_some()
+    }
+}
+
 /// Permission mode and rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {

@@ -163,6 +163,10 @@ pub struct ExpandedRecord {
     /// The JSON Schema of the answer. Its words are in the text too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<String>,
+    /// The name of the turn's model, if it was not the session's. A build that does not know this field
+    /// asks the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// A part of an expanded prompt.

@@ -208,6 +208,8 @@ pub struct ExpandedPrompt {
     pub allow: Vec<Rule>,
     /// The JSON Schema that the turn's last answer has to fit.
     pub answer_schema: Option<String>,
+    /// The name of the model that the turn is for, if not for the session's.
+    pub model: Option<String>,
 }
 
 /// A part of an expanded prompt.

@@ -304,7 +304,13 @@ mod tests {
 
     fn prompt(parts: &[PromptPart]) -> PendingPrompt {
         let (file, parts) = ("/p/x.md".to_owned(), parts.to_vec());
-        PendingPrompt::new(&ExpandedPrompt { file, parts, allow: Vec::new(), answer_schema: None })
+        PendingPrompt::new(&ExpandedPrompt {
+            file,
+            parts,
+            allow: Vec::new(),
+            answer_schema: None,
+            model: None,
+        })
     }
 
     fn command(text: &str) -> PromptPart {

@@ -312,6 +312,7 @@ fn the_commands_of_a_prompt_wait_for_the_hooks_that_decide_about_it() {
             parts: vec![PromptPart::Command("./deploy.sh".to_owned())],
             allow: Vec::new(),
             answer_schema: None,
+            model: None,
         }))
     };
     let prompt = || ToSession::Prompt { text: "/deploy".to_owned(), expanded: expanded() };

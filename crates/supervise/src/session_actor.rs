@@ -47,11 +47,12 @@ mod task_questions;
 mod task_run;
 mod task_work;
 mod tasks;
+mod turn_model;
 mod turn_rules;
 mod unjudged;
 mod wishes;
 
-pub(crate) use args::{OpenedJournal, SessionArgs};
+pub(crate) use args::{OpenTurnGrants, OpenedJournal, SessionArgs};
 
 use crate::call::CallInput;
 use crate::journal_writer::JournalWriter;
@@ -74,7 +75,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use state::{
     Closing, PendingAnswers, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls,
     SessionClients, SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn,
-    SessionWorkers, StoreState, Unjudged,
+    SessionWorkers, StoreState, TurnModel, Unjudged,
 };
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -101,6 +102,7 @@ impl Actor for SessionActor {
     ) -> Result<Self::State, ActorProcessingErr> {
         let SessionArgs {
             plan,
+            before_turn,
             caches,
             private,
             opened,
@@ -113,7 +115,7 @@ impl Actor for SessionActor {
             root,
         } = args;
         let spawner = spawner.with_env(&plan.worker_env);
-        broker.send(rules(&plan, &opened.allow));
+        broker.send(rules(&plan, &opened.turn.allow));
         let (store, _) = WorkerActor::<StoreLink>::spawn_linked(
             None,
             WorkerActor::new(),
@@ -202,10 +204,10 @@ impl Actor for SessionActor {
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
                     .with_queue(opened.queue),
-                allow: opened.allow,
+                allow: opened.turn.allow,
                 pauses: 0,
                 next_audience: None,
-                before_fallback: None,
+                model: TurnModel { before_turn, before_fallback: None },
             },
             timers: SessionTimers::default(),
             tasks: SessionTasks::default(),
@@ -407,12 +409,16 @@ impl SessionActorState {
                             self.workers.provider.actor().send_message(WorkerMsg::ResetFailures);
                     }
                     if ended {
+                        self.end_turn_model();
                         self.answer_task().await;
                         self.show_failed_workers();
                         self.notify_if_idle_later();
                     }
                 }
-                RouteStep::ToSession(message) => self.send_conversation(message),
+                RouteStep::ToSession(message) => {
+                    self.begin_turn_model(&message).await;
+                    self.send_conversation(message);
+                }
                 RouteStep::ToProvider(ToProvider::Ask(_)) if !self.has_provider() => {
                     let steps =
                         self.turn.router.provider_gone("has failed and is not started again");

@@ -15,6 +15,8 @@ const FOREIGN: [(&str, &str); 3] =
     [("MultiEdit", "multi_edit"), ("WebFetch", "web_fetch"), ("WebSearch", "web_search")];
 /// Directories in which no tool writes, at any depth of a granted directory.
 const UNWRITABLE: [&str; 2] = [".claude", ".agentd"];
+/// The word for the session's model.
+const SAME_MODEL: &str = "inherit";
 /// Most names in an error.
 const NAMED: usize = 5;
 
@@ -50,15 +52,18 @@ pub(crate) fn expand(context: &SlashContext, text: &str) -> Result<Option<Expans
         let hidden = context.shown(hidden);
         notes.push(format!("/{} is {shown}, which hides {hidden}", file.name));
     }
-    if let Some(model) = &file.model {
-        let model = prompts::line(model, 60);
-        notes.push(format!(
-            "`model: {model}` of {shown} is not used: a prompt does not change the session's \
-             model; `:model NAME` does"
-        ));
-    }
     let rights = context.gives_rights(file);
     let why_not = rights.as_ref().err();
+    // Another model may cost more.
+    let model = file.model.clone().filter(|model| model != SAME_MODEL);
+    let model = match (model, why_not) {
+        (Some(model), Some(why)) => {
+            let model = prompts::line(&model, 60);
+            notes.push(format!("`model: {model}` of {shown} does not count: {why}"));
+            None
+        }
+        (model, _) => model,
+    };
     let parts = pieces.into_iter().map(|piece| match (piece, why_not) {
         (PromptPiece::Text(text), _) => PromptPart::Text(text),
         (PromptPiece::Command(command), None) => PromptPart::Command(command),
@@ -88,8 +93,13 @@ pub(crate) fn expand(context: &SlashContext, text: &str) -> Result<Option<Expans
             }
         }
     }
-    let prompt =
-        ExpandedPrompt { file: file.file.display().to_string(), parts, allow, answer_schema: None };
+    let prompt = ExpandedPrompt {
+        file: file.file.display().to_string(),
+        parts,
+        allow,
+        answer_schema: None,
+        model,
+    };
     Ok(Some(Expansion { prompt, notes }))
 }
 

@@ -125,6 +125,7 @@ goldens! {
                 parts: vec![protocol::session::PromptPart::Text(text("part"))],
                 allow: vec![rule()],
                 answer_schema: Some(text("{}")),
+                model: Some(text("m")),
             })),
         },
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),

@@ -334,7 +334,7 @@ pub(crate) fn queued_prompts(entries: &[JournalEntry]) -> VecDeque<PersonPrompt>
 
 /// The text of a slash command, as it was recorded.
 pub(crate) fn expanded_prompt(record: journal::ExpandedRecord) -> ExpandedPrompt {
-    let journal::ExpandedRecord { file, parts, files, allow, answer_schema } = record;
+    let journal::ExpandedRecord { file, parts, files, allow, answer_schema, model } = record;
     let part = |part| match part {
         journal::PromptPartRecord::Text(text) => PromptPart::Text(text),
         journal::PromptPartRecord::Command(command) => PromptPart::Command(command),
@@ -344,6 +344,7 @@ pub(crate) fn expanded_prompt(record: journal::ExpandedRecord) -> ExpandedPrompt
         parts: parts.into_iter().map(part).chain(files.into_iter().map(PromptPart::File)).collect(),
         allow: allow.into_iter().map(rule).collect(),
         answer_schema,
+        model,
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn queued(prompt: PersonPrompt) -> JournalRecord {
 }
 
 fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
-    let ExpandedPrompt { file, parts, allow, answer_schema } = prompt;
+    let ExpandedPrompt { file, parts, allow, answer_schema, model } = prompt;
     let (mut records, mut files) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
@@ -99,7 +99,7 @@ fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
         }
     }
     let allow = allow.iter().map(rule).collect();
-    journal::ExpandedRecord { file, parts: records, files, allow, answer_schema }
+    journal::ExpandedRecord { file, parts: records, files, allow, answer_schema, model }
 }
 
 /// A setting that a person changed.

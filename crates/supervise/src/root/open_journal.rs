@@ -16,7 +16,7 @@ use crate::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
 use crate::records::TurnRound;
 use crate::records::audit;
 use crate::records::decode;
-use crate::session_actor::OpenedJournal;
+use crate::session_actor::{OpenTurnGrants, OpenedJournal};
 use crate::session_lock::SessionLock;
 use crate::session_spec::SessionSpec;
 use crate::unix_time::now_ms;
@@ -25,7 +25,7 @@ use journal::{CallProgress, Journal, JournalEntry, JournalRecord, OpenCall, Sess
 use protocol::call::TamperedFile;
 use protocol::client::RequestFailure;
 use protocol::ids::{CallId, SessionId};
-use protocol::session::{OpenTurn, TaskUse};
+use protocol::session::{ExpandedPrompt, OpenTurn, TaskUse};
 use protocol::store::ForkedFrom;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -61,7 +61,7 @@ impl SessionOpener {
                     cut_short: None,
                     pending_questions: Vec::new(),
                     queue: VecDeque::new(),
-                    allow: Vec::new(),
+                    turn: OpenTurnGrants::default(),
                     changes: Vec::new(),
                     remembered_rules: Vec::new(),
                     file_versions: FileVersions::default(),
@@ -151,8 +151,11 @@ impl SessionOpener {
                 let entries = &opened.past.entries;
                 let (open, queue) = (pending_questions(entries), decode::queued_prompts(entries));
                 let open_prompt = opened.past.prompt.clone().filter(|_| last == OpenTurn::GoesOn);
-                let allow = open_prompt.map(|prompt| decode::expanded_prompt(*prompt).allow);
-                let allow = allow.unwrap_or_default();
+                let grants = |prompt: Box<journal::ExpandedRecord>| {
+                    let ExpandedPrompt { allow, model, .. } = decode::expanded_prompt(*prompt);
+                    OpenTurnGrants { allow, model }
+                };
+                let turn = open_prompt.map(grants).unwrap_or_default();
                 let (changes, learned) = (decode::changes(entries), decode::learned_rules(entries));
                 Ok(OpenedJournal {
                     journal,
@@ -163,7 +166,7 @@ impl SessionOpener {
                     cut_short: cut_short.map(decode::deaths),
                     pending_questions: open,
                     queue,
-                    allow,
+                    turn,
                     changes,
                     remembered_rules: learned,
                     file_versions: FileVersions::of(entries),

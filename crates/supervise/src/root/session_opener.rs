@@ -148,6 +148,11 @@ impl SessionOpener {
         if let Some(name) = model {
             spec = blocking(move || Ok(restore_model(spec, &name))).await?;
         }
+        let mut before_turn = None;
+        if let Some(name) = opened.turn.model.take() {
+            before_turn = Some(Box::new(spec.model()));
+            spec = blocking(move || Ok(restore_model(spec, &name))).await?;
+        }
         if let limit @ Some(_) = spec.setup.max_session.cost {
             check_price(limit, &spec.setup.model, spec.setup.facts)?;
             let directory = opened.directory.clone();
@@ -174,6 +179,7 @@ impl SessionOpener {
         let times = WorkerTimeouts::from(spec.config.daemon);
         let session = SessionArgs {
             plan: spec,
+            before_turn,
             caches,
             private,
             opened,

@@ -7,7 +7,7 @@ use crate::messages::RootMsg;
 use crate::person_prompt::PersonPrompt;
 use crate::project_caches::CacheLease;
 use crate::session_lock::SessionLock;
-use crate::session_spec::SessionSpec;
+use crate::session_spec::{ChosenModel, SessionSpec};
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
@@ -27,6 +27,8 @@ use std::sync::Arc;
 /// Arguments of a session actor.
 pub(crate) struct SessionArgs {
     pub(crate) plan: SessionSpec,
+    /// The session's model, if its open turn has another one.
+    pub(crate) before_turn: Option<Box<ChosenModel>>,
     /// Keeps the package caches of its project.
     pub(crate) caches: Option<CacheLease>,
     /// Keeps cleaners of `/tmp` away from its private directories.
@@ -40,6 +42,15 @@ pub(crate) struct SessionArgs {
     pub(crate) broker: WorkerRef<BrokerLink>,
     pub(crate) audit: ActorRef<AuditMsg>,
     pub(crate) root: ActorRef<RootMsg>,
+}
+
+/// What a slash command or a skill gives to its turn, which is open.
+#[derive(Debug, Default)]
+pub(crate) struct OpenTurnGrants {
+    /// Rules that allow.
+    pub(crate) allow: Vec<Rule>,
+    /// The name of another model than the session's.
+    pub(crate) model: Option<String>,
 }
 
 /// A session's journal, new or repaired, and the state that its records give.
@@ -57,8 +68,8 @@ pub(crate) struct OpenedJournal {
     pub(crate) pending_questions: Vec<(u32, PendingQuestion)>,
     /// Prompts that wait.
     pub(crate) queue: VecDeque<PersonPrompt>,
-    /// Rules that allow calls of the open turn.
-    pub(crate) allow: Vec<Rule>,
+    /// What the prompt of an open turn grants.
+    pub(crate) turn: OpenTurnGrants,
     /// Settings that people changed.
     pub(crate) changes: Vec<SettingChange>,
     /// Rules that people gave for the session.

@@ -21,7 +21,7 @@ impl SessionActorState {
         if let FromProvider::Ended { round, .. } = message
             && self.turn.router.awaits_answer_to(*round)
         {
-            self.turn.before_fallback = None;
+            self.turn.model.before_fallback = None;
         }
         let FromProvider::Failed { round, kind, message } = message else { return false };
         if !self.turn.router.awaits_answer_to(*round) {
@@ -41,7 +41,7 @@ impl SessionActorState {
         if *kind == ProviderFailure::ContextFull {
             return false;
         }
-        if let Some(before) = self.turn.before_fallback.take() {
+        if let Some(before) = self.turn.model.before_fallback.take() {
             self.go_back(&now, *before, message).await;
             return false;
         }
@@ -64,11 +64,12 @@ impl SessionActorState {
         }
         let failed = &now.name;
         let text = format!(
-            "{failed} does not answer ({message}); this session goes on with the fallback model \
-             {name}. `:model {failed}` goes back"
+            "{failed} does not answer ({message}); this {} goes on with the fallback model {name}. \
+             `:model {failed}` goes back",
+            self.model_holder()
         );
         let reason = format!("{failed} does not answer");
-        self.turn.before_fallback = Some(Box::new(now));
+        self.turn.model.before_fallback = Some(Box::new(now));
         self.show(&ClientEvent::Notice { text });
         self.use_model(model);
         self.ask_again(myself, reason).await;
@@ -114,16 +115,20 @@ impl SessionActorState {
         let name = before.name.clone();
         if self.record_model(&name, "fallback model failed").await {
             let text = format!(
-                "the fallback model {} does not answer either ({message}); this session is back on \
-                 {name}",
-                from.name
+                "the fallback model {} does not answer either ({message}); this {} is back on {name}",
+                from.name,
+                self.model_holder()
             );
             self.use_model(before);
             self.show(&ClientEvent::Notice { text });
         }
     }
 
+    /// The model of a turn alone ends with the turn, so no record changes that of the session.
     async fn record_model(&mut self, name: &str, by: &str) -> bool {
+        if self.turn.model.before_turn.is_some() {
+            return true;
+        }
         let change = SettingChange::Model(name.to_owned());
         self.record(vec![encode::setting_change(&change, by.to_owned())]).await.is_ok()
     }

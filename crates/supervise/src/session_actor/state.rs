@@ -302,12 +302,21 @@ pub(super) struct SessionTurn {
     pub(super) router: Router,
     /// Rules of a slash command that allow until the turn ends.
     pub(super) allow: Vec<Rule>,
-    /// The model before the fallback model, until that has answered.
-    pub(super) before_fallback: Option<Box<ChosenModel>>,
+    /// Models that the session goes back to.
+    pub(super) model: TurnModel,
     /// How many times the session was paused and not resumed. A paused session starts no turn.
     pub(super) pauses: u32,
     /// A person joined while a script's turn ran: people can be asked from the next turn on.
     pub(super) next_audience: Option<Audience>,
+}
+
+/// Models that the session goes back to.
+#[derive(Debug, Default)]
+pub(super) struct TurnModel {
+    /// The session's, if the running turn has another one.
+    pub(super) before_turn: Option<Box<ChosenModel>>,
+    /// The model before the fallback model, until that has answered.
+    pub(super) before_fallback: Option<Box<ChosenModel>>,
 }
 
 /// Timers that are running.

@@ -2,7 +2,7 @@
 //! settings, which hold for later calls.
 
 use super::pinning;
-use super::state::SessionActorState;
+use super::state::{SessionActorState, TurnModel};
 use crate::error_chain::chain;
 use crate::messages::{ClientMsg, SessionMsg};
 use crate::open_failure::OpenFailure;
@@ -104,9 +104,15 @@ impl SessionActorState {
                 parts: vec![PromptPart::Text(text.to_owned())],
                 allow: Vec::new(),
                 answer_schema: None,
+                model: None,
             },
             notes: Vec::new(),
         });
+        if let Some(name) = &prompt.model {
+            let usable = self.usable_model(name).await;
+            usable.map_err(|why| format!("`model: {name}` of {}: {why}", prompt.file))?;
+            notes.push(format!("this turn is for the model {name}, which {} names", prompt.file));
+        }
         let is_plain = prompt.file.is_empty() && images.parts.is_empty() && form.is_none();
         if let Some(AnswerForm { words, schema }) = form {
             prompt.parts.push(PromptPart::Text(format!("\n\n{words}")));
@@ -306,7 +312,7 @@ impl SessionActorState {
         {
             return;
         }
-        self.turn.before_fallback = None;
+        self.turn.model = TurnModel::default();
         self.use_model(model);
     }
 

@@ -42,6 +42,11 @@ impl ChosenModel {
     pub(crate) fn facts(&self) -> ModelFacts {
         self.provider.facts
     }
+
+    /// True for a name of the configuration, or of agentd's own table of models.
+    pub(crate) fn is_known(&self) -> bool {
+        self.provider.knows_model()
+    }
 }
 
 impl SessionSpec {
@@ -88,7 +93,8 @@ impl SessionSpec {
     /// Sets the model for later requests.
     pub(crate) fn set_model(&mut self, chosen: ChosenModel) {
         let ChosenModel { name, model, source, provider } = chosen;
-        // Sub-agents are asked for as this session would be now.
+        // Sub-agents are asked for as this session would be now. The last name counts.
+        self.origin.opening.settings.retain(|(key, _)| key != "provider.model");
         self.origin.opening.settings.push(("provider.model".to_owned(), name));
         self.source = source;
         self.setup.model = model;

@@ -1,6 +1,7 @@
 //! Slash commands and skills: each that can be used, and each file that cannot, with the reason.
 
 use super::{PartState, ProjectReport};
+use crate::context::TrustFlag;
 use prompts::{PromptFile, PromptKind, PromptList, PromptPlaces};
 use protocol::judgement::RuleEffect;
 
@@ -36,9 +37,16 @@ fn one(report: &mut ProjectReport<'_>, file: &PromptFile) {
         let text = format!("/{} is {place}", file.name);
         report.ignored(&hidden.display().to_string(), text);
     }
-    if file.model.is_some() {
-        report
-            .ignored(&place, "`model` has no effect: a prompt does not change the session's model");
+    if let Some(model) = file.model.as_deref().filter(|model| *model != "inherit") {
+        let flag = [("provider.model".to_owned(), model.to_owned())];
+        let config = report.context.load(report.project, &flag, TrustFlag::NotGiven);
+        match config.is_ok_and(|config| config.provider.knows_model()) {
+            true => report.add(PartState::Used, &place, format!("`model`: its turn asks {model}")),
+            false => report.ignored(
+                &place,
+                format!("`model: {model}` is configured nowhere, so /{} is refused", file.name),
+            ),
+        }
     }
     for tool in &file.allowed_tools {
         if let Err(error) = approval::rules_of_flag(&tool.text, RuleEffect::Allow) {

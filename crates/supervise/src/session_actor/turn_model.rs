@@ -1,0 +1,73 @@
+//! The model of a turn whose slash command or skill names one: it is used until the turn ends, and the
+//! session's model does not change. The record of the prompt has its name.
+
+use super::state::SessionActorState;
+use crate::session_spec::{ChosenModel, check_price};
+use protocol::client::{ClientEvent, SettingChange};
+use protocol::session::ToSession;
+
+impl SessionActorState {
+    /// The model of this name, for a turn.
+    ///
+    /// # Errors
+    /// Why it cannot be used, for the person.
+    pub(super) async fn usable_model(&self, name: &str) -> Result<ChosenModel, String> {
+        let (spec, named) = (self.spec.clone(), name.to_owned());
+        let model = tokio::task::spawn_blocking(move || {
+            let change = SettingChange::Model(named.clone());
+            spec.check_managed(&change)?;
+            spec.check_task_bounds(&change)?;
+            spec.with_model(&named)
+        });
+        let model = model.await.map_err(|error| error.to_string())?.map_err(|no| no.message)?;
+        if !model.is_known() && model.model != self.spec.setup.model {
+            return Err(format!(
+                "no model of this name is configured. Name it in a table `[models.{name}]` of your \
+                 configuration, or write its vendor's name (`agentd help config`)"
+            ));
+        }
+        let limit = self.spec.setup.max_session.cost;
+        check_price(limit, &model.model, model.facts()).map_err(|no| no.message)?;
+        match self.spec.needs_new_provider(&model) && !self.may_suspend() {
+            true => Err("the session uses a recording, and it is on another server".to_owned()),
+            false => Ok(model),
+        }
+    }
+
+    /// A prompt is about to go to the conversation: its model comes first.
+    pub(super) async fn begin_turn_model(&mut self, message: &ToSession) {
+        let ToSession::Prompt { expanded: Some(prompt), .. } = message else { return };
+        let Some(name) = &prompt.model else { return };
+        if self.turn.model.before_turn.is_some() {
+            // It is sent again, to another process.
+            return;
+        }
+        match self.usable_model(name).await {
+            Ok(model) => {
+                self.turn.model.before_turn = Some(Box::new(self.spec.model()));
+                self.use_model(model);
+            }
+            Err(why) => {
+                let now = &self.spec.setup.model;
+                let text = format!("the model {name} of this turn cannot be used, {now} is: {why}");
+                self.show(&ClientEvent::Notice { text });
+            }
+        }
+    }
+
+    /// The turn has ended: the session's model is used again.
+    pub(super) fn end_turn_model(&mut self) {
+        if let Some(model) = self.turn.model.before_turn.take() {
+            self.turn.model.before_fallback = None;
+            self.use_model(*model);
+        }
+    }
+
+    /// The thing that the present model is for.
+    pub(super) fn model_holder(&self) -> &'static str {
+        match self.turn.model.before_turn {
+            Some(_) => "turn",
+            None => "session",
+        }
+    }
+}
