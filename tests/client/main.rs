@@ -3,6 +3,7 @@
 
 mod attach;
 mod cli;
+mod clipboard;
 mod commands;
 mod end_to_end;
 mod exit_codes;

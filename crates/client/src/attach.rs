@@ -6,6 +6,7 @@
 mod draft;
 mod edit;
 pub(crate) mod inline_view;
+mod local_effects;
 mod paint;
 mod terminal;
 
@@ -22,7 +23,6 @@ use ipc::{ChannelError, Sender};
 use protocol::client::{
     ClientEvent, ClientRights, FromClient, RequestFailure, SessionRequest, SessionStart, ToClient,
 };
-use protocol::confinement::FilePath;
 use protocol::ids::{CallId, SessionId};
 use protocol::session::OpenTurn;
 use std::io;
@@ -369,7 +369,7 @@ impl AttachLoop<'_> {
             self.losses.clear();
         }
         let effects = self.screen.update(input);
-        effects.into_iter().find_map(|effect| self.perform(effect))
+        self.perform_all(effects)
     }
 
     fn perform(&mut self, effect: ScreenEffect) -> Option<LeaveReason> {
@@ -391,13 +391,11 @@ impl AttachLoop<'_> {
             }
             ScreenEffect::Switch(session) => self.switch_to(session),
             ScreenEffect::AddDirectory(named) => match std::fs::canonicalize(&named) {
-                Ok(real) if real.is_dir() => {
-                    let effects = self.screen.add_directory(FilePath::from(real));
-                    return effects.into_iter().find_map(|effect| self.perform(effect));
-                }
+                Ok(real) if real.is_dir() => return self.add_directory(real),
                 Ok(_) => self.view.show(ScreenItem::Error(format!("{named} is not a directory"))),
                 Err(error) => self.view.show(ScreenItem::Error(format!("{named}: {error}"))),
             },
+            ScreenEffect::PasteImage(dir) => return self.paste_image(&dir),
             ScreenEffect::Open(start) => {
                 let opening = SessionRequest { start, ..self.visit.opening.clone() };
                 let papers = &self.visit.papers;

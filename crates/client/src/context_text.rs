@@ -81,6 +81,12 @@ pub fn context_text(report: &ContextReport) -> String {
                 .to_owned()
         }
     });
+    if !report.unread.is_empty() {
+        text.push_str(&format!(
+            "\nNot read yet, and not counted: {}. The next prompt reads pinned files.",
+            report.unread.join(", ")
+        ));
+    }
     text
 }
 
@@ -154,6 +160,7 @@ mod tests {
             estimated: 100,
             answer: 8_000,
             summary: None,
+            unread: Vec::new(),
         }
     }
 
@@ -200,6 +207,9 @@ mod tests {
 
     #[test]
     fn numbers_that_are_not_known_are_named() {
+        let unread = vec!["a.md".to_owned(), "b.md".to_owned()];
+        let text = context_text(&ContextReport { unread, ..report() });
+        assert!(text.contains("\nNot read yet, and not counted: a.md, b.md."), "{text}");
         let text = context_text(&ContextReport { window: None, counted: None, ..report() });
         assert!(text.contains("size of its context is not known"), "{text}");
         assert!(text.contains("All numbers are estimates"), "{text}");

@@ -11,6 +11,7 @@ mod answer_check;
 mod attach;
 mod call_time;
 mod client_error;
+mod clipboard_image;
 mod colour;
 mod compaction_text;
 mod context_text;

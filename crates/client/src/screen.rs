@@ -6,6 +6,7 @@ mod context;
 pub(crate) mod editor;
 mod key_input;
 mod messages;
+mod pasted_image;
 mod question_keys;
 mod read;
 mod rewind;
@@ -134,6 +135,8 @@ pub enum ScreenEffect {
     StartOver,
     /// Ask for this directory to be added; only the file system knows its real path.
     AddDirectory(String),
+    /// Save the image of the clipboard in this directory, for the prompt.
+    PasteImage(FilePath),
     /// Show the audit records of the session.
     ShowAudit(SessionId),
     /// Show a text that is no part of the conversation.
@@ -260,6 +263,8 @@ pub struct SessionFacts {
     pub mode: Option<PermissionMode>,
     /// Network of commands.
     pub network: Option<Network>,
+    /// The directory that calls see as /tmp.
+    pub temp: Option<FilePath>,
     /// The hosts of its allow-list.
     pub hosts: Vec<HostRule>,
     /// The cage of its commands, as text.
@@ -359,6 +364,7 @@ impl Screen {
                 of_model: ModelFacts::default(),
                 mode: None,
                 network: None,
+                temp: None,
                 hosts: Vec::new(),
                 sandbox: String::new(),
                 trouble: None,

@@ -136,6 +136,41 @@ fn try_programs(text: &str) -> Option<&'static str> {
     })
 }
 
+/// The output of a program of this desktop, cut after so many bytes. None if the program failed; the error
+/// is `TimedOut` if it did not end in time, and `NotFound` if it is not installed.
+pub(crate) fn output_of(
+    program: &str,
+    arguments: &[&str],
+    limit: Duration,
+    most: u64,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = spawn_unmasked(&mut command)?;
+    let (result, ended) = mpsc::channel();
+    let output = child.stdout.take();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = output.map_or(Ok(0), |output| output.take(most).read_to_end(&mut bytes));
+        result.send(read.map(|_| bytes))
+    });
+    let read = ended.recv_timeout(limit).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    // One that has printed all ends at once. Any other has failed.
+    let until = Instant::now() + COPY_LIMIT;
+    let mut status = child.try_wait()?;
+    let whole = read.as_ref().is_ok_and(|bytes| (bytes.len() as u64) < most);
+    while status.is_none() && whole && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+        status = child.try_wait()?;
+    }
+    if status.is_none() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let is_good = !whole || status.is_some_and(|status| status.success());
+    read.map(|bytes| is_good.then_some(bytes))
+}
+
 /// Starts a program with no signal blocked. This process blocks signals that it reads in a thread, and
 /// a child would inherit that.
 fn spawn_unmasked(command: &mut Command) -> io::Result<Child> {

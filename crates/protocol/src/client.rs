@@ -4,7 +4,7 @@
 //! behind `Open`, one after another, in the order of its `papers`.
 
 use crate::call::{Call, ToolResult};
-use crate::confinement::{Enforced, Network};
+use crate::confinement::{Enforced, FilePath, Network};
 use crate::content::{ContentBlock, Usage};
 use crate::context::{Compaction, ContextReport};
 use crate::hosts::HostRule;
@@ -410,6 +410,8 @@ pub enum ToClient {
         last_seq: u64,
         /// Settings that were ignored, each with the reason as one sentence.
         warnings: Vec<String>,
+        /// The directory that its calls see as /tmp.
+        temp: FilePath,
     },
     /// The backlog is complete; the following events are new.
     Attached {

@@ -22,6 +22,8 @@ pub struct ContextReport {
     pub answer: u64,
     /// The summary that replaces messages, if the model has written one.
     pub summary: Option<NumberedSummary>,
+    /// Pinned files that were not read yet: the request will have their text, which is not counted.
+    pub unread: Vec<String>,
 }
 
 /// A summary of messages that are no longer sent.

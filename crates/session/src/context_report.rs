@@ -52,6 +52,7 @@ pub(crate) fn report(
         estimated: wide(request.tokens).saturating_sub(counted.unwrap_or(0)),
         answer: answer.into(),
         summary: None,
+        unread: Vec::new(),
     }
 }
 

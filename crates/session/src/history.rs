@@ -20,7 +20,7 @@ use protocol::call::{Call, IN_BACKGROUND, ToolResult};
 use protocol::content::{ContentBlock, Message, MessageRole};
 use protocol::ids::CallId;
 use protocol::session::{OfferedTool, SessionEvent, TurnEnd};
-use room::SummaryState;
+use room::{SummaryState, VendorCount};
 use std::collections::{BTreeMap, HashMap};
 
 /// A call of the newest answer that waits for its result.
@@ -56,10 +56,7 @@ pub(crate) struct History {
     budget: TurnBudget,
     last_round: u32,
     last_call: u32,
-    /// Tokens of the conversation up to and with the newest answer, where the vendor said them.
-    counted: Option<usize>,
-    /// Bytes of messages added since the last count.
-    uncounted: usize,
+    vendor_count: VendorCount,
     own: BuiltinTools,
     /// News for the model's next message: commands in the background that ended.
     news: Vec<String>,
@@ -83,8 +80,7 @@ impl History {
             budget: TurnBudget::new(limits.most),
             last_round: 0,
             last_call: 0,
-            counted: None,
-            uncounted: 0,
+            vendor_count: VendorCount::default(),
             own: BuiltinTools::default(),
             news: Vec::new(),
             pending: None,
@@ -252,7 +248,7 @@ impl History {
     }
 
     fn user_shows(&mut self, block: ContentBlock) {
-        self.uncounted += block_size(&block);
+        self.vendor_count.uncounted += block_size(&block);
         match self.messages.last_mut() {
             Some(last) if last.role == MessageRole::User => last.blocks.push(block),
             Some(_) | None => {
@@ -298,7 +294,7 @@ impl History {
         if sent.is_empty() {
             return;
         }
-        self.uncounted += sent.iter().map(block_size).sum::<usize>();
+        self.vendor_count.uncounted += sent.iter().map(block_size).sum::<usize>();
         match self.messages.last_mut() {
             // A paused answer goes on in the same message.
             Some(last) if last.role == MessageRole::Assistant => last.blocks.extend(sent),
@@ -337,7 +333,7 @@ impl History {
             text.push_str(&news);
         }
         let message = Message { role: MessageRole::User, blocks };
-        self.uncounted += size(&message);
+        self.vendor_count.uncounted += size(&message);
         self.messages.push(message);
     }
 
@@ -364,7 +360,7 @@ impl History {
         if let Some(text) = of_it {
             text.push_str("\n\n");
             text.push_str(more);
-            self.uncounted += more.len() + 2;
+            self.vendor_count.uncounted += more.len() + 2;
         }
     }
 

@@ -193,8 +193,7 @@ impl Session {
             }
             ToSession::System { text } => self.setup.system = text,
             ToSession::Model { name, max_tokens, facts } => {
-                self.setup = SessionSetup { model: name, max_tokens, facts, ..self.setup.clone() };
-                self.history.set_limits(limits(&self.setup));
+                self.use_model(name, max_tokens, facts);
             }
             ToSession::Mode(mode) => self.setup.mode = mode,
             ToSession::Bounds(bounds) => {
@@ -365,12 +364,11 @@ impl Session {
         let rounds = self.history.budget().rounds() >= self.setup.max_rounds.max(1);
         self.turn.last_words = rounds || self.history.budget().over().is_some();
         let calls = if self.turn.last_words { ToolChoice::No } else { ToolChoice::Yes };
-        let request = self.request(messages, calls);
-        out.words.push(FromSession::Ask(ModelRequest {
-            updated: self.pinned.updated(),
-            answer_schema: self.history.answer_schema(self.setup.facts),
-            ..request
-        }));
+        let answer_schema = self.history.answer_schema(self.setup.facts);
+        let request = ModelRequest { answer_schema, ..self.request(messages, calls) };
+        self.history.asked(self.beside_messages());
+        out.words
+            .push(FromSession::Ask(ModelRequest { updated: self.pinned.updated(), ..request }));
         self.pinned.asked();
         self.phase = SessionPhase::Asking(PartialAnswer::default());
     }

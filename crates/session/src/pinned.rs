@@ -241,6 +241,12 @@ impl PinnedFiles {
         self.files.len()
     }
 
+    /// Those whose text the next request may have although it was not read yet.
+    pub(crate) fn unread(&self) -> Vec<String> {
+        let unread = self.files.iter().filter(|file| file.now.is_none());
+        unread.map(|file| file.path.clone()).collect()
+    }
+
     /// Bytes of a request that are about them.
     pub(crate) fn size(&self) -> usize {
         let updated = self.updated().map_or(0, |updated| updated.text.len());

@@ -3,8 +3,10 @@
 use crate::context_report::{self, RequestSize};
 use crate::deferred_tools;
 use crate::event_hooks::Compacting;
+use crate::limits::limits;
 use crate::summary::AfterSummary;
 use crate::{Outputs, Session, SessionPhase};
+use protocol::client::ModelFacts;
 use protocol::context::Compaction;
 use protocol::context::{
     CompactionCause, CompactionKind, ContextKind, ContextReport, NumberedSummary,
@@ -164,6 +166,15 @@ impl Session {
         out.words.push(FromSession::NotCompacted { why });
     }
 
+    /// Another model is asked from now on. Its vendor counts otherwise.
+    pub(super) fn use_model(&mut self, model: String, max_tokens: u32, facts: ModelFacts) {
+        if model != self.setup.model {
+            self.history.forget_count();
+        }
+        self.setup = SessionSetup { model, max_tokens, facts, ..self.setup.clone() };
+        self.history.set_limits(limits(&self.setup));
+    }
+
     /// The tools of the next request.
     pub(super) fn offered(&self) -> Vec<OfferedTool> {
         deferred_tools::offered(&self.setup, self.history.loaded_tools())
@@ -195,7 +206,8 @@ impl Session {
         };
         let SessionSetup { model, facts, max_tokens, .. } = &self.setup;
         let report = context_report::report(request, (model, facts.context, *max_tokens));
-        ContextReport { summary: self.history.summary().cloned(), ..report }
+        let (summary, unread) = (self.history.summary().cloned(), self.pinned.unread());
+        ContextReport { summary, unread, ..report }
     }
 }
 

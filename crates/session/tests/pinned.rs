@@ -4,6 +4,7 @@
 mod talk;
 
 use protocol::call::{Outcome, ReadStamp, ToolResult};
+use protocol::client::ModelFacts;
 use protocol::content::{ContentBlock, FilesUpdated, StopReason, UpdatePosition};
 use protocol::provider::{FromProvider, ProviderFailure};
 use protocol::session::{
@@ -333,4 +334,32 @@ fn their_reads_count_for_nothing_but_their_names() {
     let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
     assert_eq!(runs(&words)[0].tool, "grep", "{words:?}");
     assert_eq!(runs(&words)[0].id, call_id(2));
+}
+
+/// The report on the context.
+fn report(talk: &mut Talk) -> protocol::context::ContextReport {
+    match &talk.tell(ToSession::Describe)[..] {
+        [FromSession::Context(report)] => report.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_pinned_file_that_grew_counts_beside_the_vendor_s_number_and_an_unread_one_is_named() {
+    let mut talk = Talk::ready(with(&["a.md"]));
+    assert_eq!(report(&mut talk).unread, ["a.md"]);
+    let words = talk.prompt("go");
+    reads(&mut talk, &words, &["one"]);
+    assert!(report(&mut talk).unread.is_empty());
+    talk.answer(&[Say::Text("done")], StopReason::EndTurn);
+    let before = report(&mut talk);
+    assert_eq!(before.counted, Some(7));
+    talk.edit("a.md");
+    let words = talk.prompt("again");
+    reads(&mut talk, &words, &[&"x".repeat(30_000)]);
+    let grown = report(&mut talk);
+    assert!(grown.used() > before.used() + 9_000, "{grown:?}");
+    let (name, max_tokens, facts) = ("other".to_owned(), 100, ModelFacts::default());
+    talk.tell(ToSession::Model { name, max_tokens, facts });
+    assert_eq!(report(&mut talk).counted, None, "another vendor counts otherwise");
 }

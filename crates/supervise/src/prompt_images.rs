@@ -2,7 +2,7 @@
 //! names. Used by the session actor; it opens no image, which only a caged process does.
 
 use prompts::{NamedBy, ShownFile};
-use protocol::confinement::Confinement;
+use protocol::confinement::{Confinement, TEMPORARY};
 use protocol::session::PromptPart;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,8 @@ pub(crate) struct ImageContext {
     project: PathBuf,
     home: Option<PathBuf>,
     granted: Vec<PathBuf>,
+    /// Calls see it as /tmp. A terminal saves the image of a clipboard there.
+    temp: PathBuf,
 }
 
 /// The files to show, and notes for the person, a sentence each.
@@ -31,7 +33,7 @@ impl ImageContext {
         let project = confinement.project.to_path();
         let added = confinement.added.iter().map(|added| added.to_path());
         let granted = std::iter::once(project.clone()).chain(added).collect();
-        Self { project, home, granted }
+        Self { project, home, granted, temp: confinement.temp.to_path() }
     }
 
     fn path(&self, named: &str) -> PathBuf {
@@ -52,7 +54,8 @@ impl ImageContext {
             return Err(format!("it has {size} MB, and the most is {most}"));
         }
         let real = path.canonicalize().map_err(|error| error.to_string())?;
-        if self.granted.iter().any(|granted| real.starts_with(granted)) {
+        let mut granted = self.granted.iter().chain([&self.temp]);
+        if granted.any(|granted| real.starts_with(granted)) {
             return Ok(());
         }
         let parent = real.parent().unwrap_or(&real).display();
@@ -87,6 +90,9 @@ pub(crate) fn check(context: &ImageContext, files: Vec<ShownFile>) -> Result<Pro
 
 /// Relative to the project where it lies there.
 fn path_for_read(context: &ImageContext, path: &Path) -> String {
+    if let Ok(inside) = path.strip_prefix(&context.temp) {
+        return Path::new(TEMPORARY[0]).join(inside).display().to_string();
+    }
     path.strip_prefix(&context.project).unwrap_or(path).display().to_string()
 }
 
@@ -104,18 +110,24 @@ mod tests {
         fs::create_dir_all(project.join("d.png")).unwrap();
         fs::write(project.join("a.png"), "x").unwrap();
         fs::write(root.join("b.png"), "x").unwrap();
+        fs::create_dir(root.join("tmp")).unwrap();
+        fs::write(root.join("tmp/clipboard-1.png"), "x").unwrap();
         let large = fs::File::create(project.join("large.gif")).unwrap();
         large.set_len(FILE_MAX + 1).unwrap();
         let context = ImageContext {
             project: project.clone(),
             home: Some(root.clone()),
             granted: vec![project.clone()],
+            temp: root.join("tmp"),
         };
         let check = |prompt: &str| check(&context, prompts::shown_files(prompt));
         let file = |path: &str| PromptPart::File(path.to_owned());
         assert_eq!(check("@a.png").unwrap().parts, [file("a.png")]);
         let whole = project.join("a.png");
         assert_eq!(check(whole.to_str().unwrap()).unwrap().parts, [file("a.png")]);
+        let pasted = root.join("tmp/clipboard-1.png");
+        let pasted = check(&format!("@{}", pasted.display())).unwrap();
+        assert_eq!(pasted.parts, [file("/tmp/clipboard-1.png")], "as calls see it");
         for (prompt, why) in [
             ("@missing.png", "No such file"),
             ("@d.png", "no file"),

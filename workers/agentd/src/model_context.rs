@@ -69,6 +69,7 @@ fn object(report: &ContextReport) -> serde_json::Value {
         "counted": report.counted,
         "estimated": report.estimated,
         "max_tokens": report.answer,
+        "unread_pinned_files": report.unread,
         "parts": report.parts.iter().map(part).collect::<Vec<_>>(),
     })
 }

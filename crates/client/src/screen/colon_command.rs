@@ -26,6 +26,8 @@ pub(crate) enum ColonCommand {
     Changes(ChangesOf),
     /// To the moment before this record; absent to choose.
     Rewind(Option<(u64, RewindScope)>),
+    /// The image of the clipboard.
+    Paste,
     Clear,
     Fork,
     Audit,
@@ -61,6 +63,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
         ":compact FOCUS",
         "shrink the model's context: a summary replaces the\noldest messages (kept on disk)",
     ),
+    (":paste", "put the image of the clipboard into the prompt"),
     (":add FILE", "pin a file: each request contains its current text"),
     (":drop FILE", "unpin a file"),
     (
@@ -91,6 +94,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("Up, Down", "take back a queued prompt; earlier input"),
     ("Ctrl-A E W U K", "go to start, end; erase a word, to start, to end"),
     ("Ctrl-B", "let the running command go on in the background"),
+    ("Ctrl-V", "put the image of the clipboard into the prompt"),
     ("Ctrl-G", "edit the unsent text in $VISUAL"),
     ("Tab", "switch between a question and the input line"),
 ];
@@ -143,6 +147,7 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
                         .to_owned()
                 })
         }
+        "paste" => none(ColonCommand::Paste),
         "clear" => none(ColonCommand::Clear),
         "fork" => none(ColonCommand::Fork),
         "audit" => none(ColonCommand::Audit),
@@ -196,6 +201,7 @@ mod tests {
     #[test]
     fn commands_mean_what_they_say() {
         assert_eq!(parse(":q"), Ok(ColonCommand::Quit));
+        assert_eq!(parse(":paste"), Ok(ColonCommand::Paste));
         assert_eq!(parse(":clear"), Ok(ColonCommand::Clear));
         assert_eq!(parse(":compact"), Ok(ColonCommand::Compact(String::new())));
         assert_eq!(parse(":compact the tests"), Ok(ColonCommand::Compact("the tests".to_owned())));

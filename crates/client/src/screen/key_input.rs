@@ -199,6 +199,8 @@ impl Screen {
             KeyPress::Char(c) => self.editor.insert(c.encode_utf8(&mut [0; 4])),
             KeyPress::NewLine => self.editor.insert("\n"),
             KeyPress::Control('b') => return self.send_to_background(),
+            KeyPress::Control('v') if !self.may_answer() => return self.say_hint(WATCHING),
+            KeyPress::Control('v') => return self.paste_image(),
             KeyPress::Move(reach, toward) => self.editor.move_cursor(reach, toward),
             KeyPress::Erase(reach, toward) => self.editor.erase(reach, toward),
             KeyPress::EndOfInput => self.editor.erase(Distance::Character, Direction::End),
@@ -274,6 +276,7 @@ impl Screen {
             | ColonCommand::Summary(Some(_))
             | ColonCommand::Undo(_)
             | ColonCommand::Rewind(_)
+            | ColonCommand::Paste
             | ColonCommand::Pin(_)
             | ColonCommand::Unpin(_)
             | ColonCommand::AddDirectory(_) => true,
@@ -304,6 +307,7 @@ impl Screen {
             }
             // It is queued like a prompt and is a turn of its own.
             ColonCommand::Undo(what) => self.prompt(format!(":undo {what}").trim_end().to_owned()),
+            ColonCommand::Paste => self.paste_image(),
             ColonCommand::Rewind(None) => self.list_rewind_points(),
             ColonCommand::Rewind(Some((seq, scope))) => self.rewind(seq, scope),
             ColonCommand::Compact(focus) => {

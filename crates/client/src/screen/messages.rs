@@ -12,7 +12,7 @@ use protocol::client::{
     ClientEvent, ClientRights, DetachReason, FromClient, ModelFacts, NumberedEvent, OtherClients,
     RequestFailure, SettingChange, ToClient,
 };
-use protocol::confinement::Network;
+use protocol::confinement::{FilePath, Network};
 use protocol::content::Usage;
 use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
@@ -29,6 +29,7 @@ struct OpenedMessage {
     hosts: Vec<HostRule>,
     sandbox: String,
     warnings: Vec<String>,
+    temp: FilePath,
 }
 
 impl Screen {
@@ -44,6 +45,7 @@ impl Screen {
                 hosts,
                 sandbox,
                 warnings,
+                temp,
                 tools: _,
                 last_seq: _,
             } => self.opened(OpenedMessage {
@@ -55,6 +57,7 @@ impl Screen {
                 hosts,
                 sandbox,
                 warnings,
+                temp,
             }),
             ToClient::Attached { session, name } if self.is_here(&session) => {
                 self.items.attached_as(name);
@@ -129,8 +132,8 @@ impl Screen {
     }
 
     fn opened(&mut self, opened: OpenedMessage) -> Vec<ScreenEffect> {
-        let OpenedMessage { session, model, facts, mode, network, hosts, sandbox, warnings } =
-            opened;
+        let OpenedMessage { session, model, facts, mode, network, .. } = opened;
+        let OpenedMessage { hosts, sandbox, warnings, temp, .. } = opened;
         let mut effects = Vec::new();
         match self.facts.session.replace(session.clone()) {
             Some(before) if before == session => {}
@@ -163,6 +166,7 @@ impl Screen {
         self.facts.mode = Some(mode);
         self.facts.network = Some(network);
         self.facts.hosts = hosts;
+        self.facts.temp = Some(temp);
         self.facts.sandbox = sandbox;
         self.facts.trouble = None;
         self.connection = ConnectionState::Replaying;

@@ -43,7 +43,26 @@ fn opened(session: SessionId) -> ScreenInput {
         sandbox: "sandbox: full (namespaces); project".to_owned(),
         last_seq: 0,
         warnings: Vec::new(),
+        temp: protocol::confinement::FilePath::from(std::path::PathBuf::from("/t/tmp")),
     })
+}
+
+#[test]
+fn ctrl_v_and_paste_put_the_image_of_the_clipboard_where_the_cursor_is() {
+    let mut screen = screen();
+    let dir = protocol::confinement::FilePath::from(std::path::PathBuf::from("/t/tmp"));
+    let asks = [ScreenEffect::PasteImage(dir)];
+    screen.update(ScreenInput::Paste("see".to_owned()));
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Control('v'))), asks);
+    let shown = screen.pasted_image(Ok("/t/tmp/clipboard-1.png".into()));
+    assert!(matches!(&shown[..], [ScreenEffect::Show(ScreenItem::Note(_))]), "{shown:?}");
+    assert_eq!(screen.draft(), "see @/t/tmp/clipboard-1.png ");
+    screen.update(ScreenInput::Edited(":paste".to_owned()));
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), asks);
+    let failed = screen.pasted_image(Err("no".to_owned()));
+    assert_eq!(failed, [ScreenEffect::Show(ScreenItem::Error("no".to_owned()))]);
+    let mut watching = screen_with(ClientRights::ReadOnly);
+    assert_eq!(watching.update(ScreenInput::Key(KeyPress::Control('v'))), []);
 }
 
 fn screen_with(rights: ClientRights) -> Screen {
@@ -494,6 +513,7 @@ fn the_summary_comes_into_the_line_and_goes_back_with_its_number() {
             estimated: 10,
             answer: 100,
             summary,
+            unread: Vec::new(),
         };
         ScreenInput::Message(ToClient::Context { session: session(), report: Ok(report) })
     };

@@ -680,6 +680,7 @@ goldens! {
             sandbox: text("tier A"),
             last_seq: 9,
             warnings: vec![text("w")],
+            temp: path("/tmp/s/tmp"),
         },
         Attached => ToClient::Attached { session: session_id(), name: text("terminal 1") },
         Detached => ToClient::Detached {
@@ -965,6 +966,7 @@ fn context_report() -> ContextReport {
         estimated: 400,
         answer: 32_000,
         summary: Some(summary()),
+        unread: vec![text("a.md")],
     }
 }
 

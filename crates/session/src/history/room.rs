@@ -20,6 +20,19 @@ pub(super) struct SummaryState {
     number: u32,
 }
 
+/// The vendor's count of the conversation, and what came behind it.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct VendorCount {
+    /// Tokens of the conversation up to and with the newest answer, where the vendor said them.
+    counted: Option<usize>,
+    /// Bytes of messages added since the last count.
+    pub(super) uncounted: usize,
+    /// Bytes of the newest request beside its messages, until it is answered.
+    asked_beside: Option<usize>,
+    /// The same of the request that was counted.
+    counted_beside: Option<usize>,
+}
+
 /// A request of a summary.
 #[derive(Debug)]
 struct AskedSummary {
@@ -134,9 +147,13 @@ impl History {
     /// answer, estimated behind that.
     pub(crate) fn tokens(&self, beside: usize) -> usize {
         let bytes = self.messages.iter().map(size).sum::<usize>() + beside;
-        match self.counted {
+        let VendorCount { counted, uncounted, counted_beside, .. } = self.vendor_count;
+        match counted {
             // Some servers count wrongly; fewer than this there cannot be.
-            Some(tokens) => (tokens + self.uncounted / BYTES_A_TOKEN).max(bytes / 10),
+            Some(tokens) => {
+                let grown = beside.saturating_sub(counted_beside.unwrap_or(beside));
+                (tokens + (uncounted + grown) / BYTES_A_TOKEN).max(bytes / 10)
+            }
             None => bytes / BYTES_A_TOKEN,
         }
     }
@@ -146,13 +163,26 @@ impl History {
         let Some(input) = input.or(cache_read) else { return };
         let cached = cache_read.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
         let all = input.saturating_add(cached).saturating_add(output.unwrap_or(0));
-        self.counted = usize::try_from(all).ok();
-        self.uncounted = 0;
+        self.vendor_count = VendorCount {
+            counted: usize::try_from(all).ok(),
+            counted_beside: self.vendor_count.asked_beside,
+            ..VendorCount::default()
+        };
+    }
+
+    /// A request goes out, with so many bytes beside its messages.
+    pub(crate) fn asked(&mut self, beside: usize) {
+        self.vendor_count.asked_beside = Some(beside);
+    }
+
+    /// Another model is asked.
+    pub(crate) fn forget_count(&mut self) {
+        self.vendor_count.counted = None;
     }
 
     /// Tokens up to and with the newest answer, where the provider counted them.
     pub(crate) fn counted(&self) -> Option<usize> {
-        self.counted
+        self.vendor_count.counted
     }
 
     /// Takes in a step of making it smaller.
@@ -189,7 +219,7 @@ impl History {
                 let Some(before) = self.summary.newest.take() else { return };
                 self.summary.set(text);
                 compact::edit_summary(&mut self.messages, &before.text, text);
-                self.counted = None;
+                self.vendor_count.counted = None;
             }
         }
     }
@@ -238,7 +268,7 @@ impl History {
             MovedIndex::Gone { head } => TurnMark { message: 0, block: head },
             MovedIndex::To { message, blocks } => TurnMark { message, block: block + blocks },
         });
-        self.counted = None;
+        self.vendor_count.counted = None;
     }
 }
 

@@ -206,6 +206,7 @@ impl SessionActorState {
                 .chain(self.spec.notes.iter().cloned())
                 .chain(self.spec.ignored_flags(opening))
                 .collect(),
+            temp: self.spec.confinement.temp.clone(),
         }
     }
 

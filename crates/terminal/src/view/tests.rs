@@ -84,6 +84,7 @@ impl Desk {
             sandbox: "sandbox: full (namespaces)".to_owned(),
             last_seq: 0,
             warnings: Vec::new(),
+            temp: protocol::confinement::FilePath::from(std::path::PathBuf::from("/t/tmp")),
         });
         desk.message(ToClient::Attached { session: session(), name: "terminal 1".to_owned() });
         desk
@@ -117,6 +118,7 @@ impl Desk {
                     | ScreenEffect::Open(_)
                     | ScreenEffect::Switch(_)
                     | ScreenEffect::AddDirectory(_)
+                    | ScreenEffect::PasteImage(_)
                     | ScreenEffect::ShowAudit(_)
                     | ScreenEffect::Leave(_) => {}
                 }
