@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod check;
+mod claude_rules;
 #[path = "../support/mod.rs"]
 mod support;

@@ -65,4 +65,4 @@ pub use judge::session_rules::{SessionRules, check, needs_probe, remembered_rule
 pub use judge::widening::split_rights;
 pub use parse_call::{CallSubject, NamedCall, programs};
 pub use rule::error::{RuleError, RuleFault};
-pub use rule::rule_list::rules_of_flag;
+pub use rule::rule_list::{claude_rule, rules_of_flag};

@@ -288,14 +288,14 @@ fn pattern(matcher: &str) -> Result<Option<regex::Regex>, String> {
 
 impl HookFile<'_> {
     /// The first line that has this text, as it is or as JSON writes it.
-    fn line_of(&self, text: &str) -> u32 {
+    pub(crate) fn line_of(&self, text: &str) -> u32 {
         let written = Value::String(text.to_owned()).to_string();
         let at = self.text.find(&written).or_else(|| self.text.find(text));
         let above = at.map_or(0, |at| self.text[..at].matches('\n').count());
         u32::try_from(above + 1).unwrap_or(u32::MAX)
     }
 
-    fn warning(&self, near: &str, key: String, text: String) -> ConfigWarning {
+    pub(crate) fn warning(&self, near: &str, key: String, text: String) -> ConfigWarning {
         let (layer, file, line) = (self.layer, self.file.to_owned(), self.line_of(near));
         ConfigWarning { origin: ValueOrigin { layer, file, line }, key, text }
     }

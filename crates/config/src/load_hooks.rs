@@ -1,6 +1,7 @@
-//! Collects the hooks of all files: our own, and those of Claude Code, which it reads. Called by
+//! Collects the hooks of all files: our own, and those of Claude Code, which it reads with their rules. Called by
 //! `load`.
 
+use crate::claude_rules::ClaudeRules;
 use crate::config::{Config, ConfigRow};
 use crate::error::ConfigError;
 use crate::event_hooks::{self, DisablesAll, EventHookConfig, FileHooks, HookFile};
@@ -12,7 +13,7 @@ use crate::project::FileTrust;
 use crate::settings::LayeredSettings;
 use crate::sources::Sources;
 use crate::warning::ConfigWarning;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The project's files of Claude Code that may hold hooks, relative to the project.
 pub(crate) const CLAUDE_PROJECT_FILES: [&str; 2] =
@@ -24,6 +25,8 @@ const CLAUDE_USER_FILE: &str = ".claude/settings.json";
 #[derive(Debug, Default)]
 pub(crate) struct CollectedHooks {
     found: EventHookConfig,
+    /// Of Claude Code's files.
+    rules: ClaudeRules,
     warnings: Vec<ConfigWarning>,
 }
 
@@ -40,7 +43,7 @@ impl CollectedHooks {
         }
     }
 
-    /// Adds those of Claude Code's files, unless the settings pass over them.
+    /// Adds those of Claude Code's files with their rules, unless the settings pass over them.
     pub(crate) fn add_claude(
         &mut self,
         settings: &LayeredSettings,
@@ -60,16 +63,23 @@ impl CollectedHooks {
         if let Some(path) = user_file(sources)
             && let Some((file, text)) = read_text(&path)?
         {
-            let layer = Layer::User;
-            add(event_hooks::of_claude(HookFile { layer, file: &file, text: &text })?);
+            let source = HookFile { layer: Layer::User, file: &file, text: &text };
+            add(event_hooks::of_claude(source)?);
+            self.rules.add(source, sources);
         }
         for (name, layer) in CLAUDE_PROJECT_FILES.into_iter().zip([Layer::Project, Layer::Local]) {
             let path = sources.project.join(name);
-            match trusted(&path, layer, sources, &mut self.warnings)? {
-                None => {}
-                Some((file, FileTrust::Trusted)) => add(file),
-                Some((file, FileTrust::Untrusted)) => self.warnings.extend(untrusted(&file.hooks)),
+            let Some((file, text)) = read_text(&path)? else { continue };
+            let trust = project_trust(&sources.trust, &path, text.as_bytes(), &mut self.warnings);
+            let source = HookFile { layer, file: &file, text: &text };
+            match (event_hooks::of_claude(source), trust) {
+                (Ok(found), FileTrust::Trusted) => add(found),
+                (Ok(found), FileTrust::Untrusted) => self.warnings.extend(untrusted(&found.hooks)),
+                // The file of a project that is not trusted may hold anything.
+                (Err(_), FileTrust::Untrusted) => {}
+                (Err(error), FileTrust::Trusted) => return Err(error),
             }
+            self.rules.add(source, sources);
         }
         if disabled == DisablesAll::Yes {
             return Ok(());
@@ -115,6 +125,8 @@ impl CollectedHooks {
             origin: hook.origin(),
         }));
         config.hooks.commands = self.found.commands;
+        config.permissions.rules.extend(self.rules.rules);
+        config.warnings.extend(self.rules.warnings);
         config.warnings.extend(self.warnings);
     }
 }
@@ -124,24 +136,6 @@ fn user_file(sources: &Sources) -> Option<PathBuf> {
     let path = sources.environment.absolute("HOME")?.join(CLAUDE_USER_FILE);
     let real = path.canonicalize().ok()?;
     (!real.starts_with(&sources.project)).then_some(path)
-}
-
-/// A project's file with its trust; none where there is no such file. The file of a project that is
-/// not trusted may hold anything.
-fn trusted(
-    path: &Path,
-    layer: Layer,
-    sources: &Sources,
-    warnings: &mut Vec<ConfigWarning>,
-) -> Result<Option<(FileHooks, FileTrust)>, ConfigError> {
-    let Some((file, text)) = read_text(path)? else { return Ok(None) };
-    let trust = project_trust(&sources.trust, path, text.as_bytes(), warnings);
-    let found = event_hooks::of_claude(HookFile { layer, file: &file, text: &text });
-    match (found, trust) {
-        (Ok(found), trust) => Ok(Some((found, trust))),
-        (Err(_), FileTrust::Untrusted) => Ok(None),
-        (Err(error), FileTrust::Trusted) => Err(error),
-    }
 }
 
 /// Names hooks that do not run because their file is not trusted: once a file.

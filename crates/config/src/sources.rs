@@ -1,5 +1,6 @@
 //! The inputs of a configuration.
 
+use crate::claude_rules::ClaudeRuleSpelling;
 use crate::environment::Environment;
 use crate::trust::TrustStore;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ pub struct Sources {
     pub trust: Trust,
     /// Which plugins the user trusts.
     pub plugin_trust: TrustStore,
+    /// How a rule of Claude Code is written as a rule of agentd.
+    pub claude_rules: ClaudeRuleSpelling,
 }
 
 /// Trust in the project's files. Only trusted files may loosen restrictions.

@@ -31,6 +31,7 @@ fn place() -> Place {
         flags: Vec::new(),
         trust: Trust::AsRecorded(TrustStore::at(dir.path().join("trust"))),
         plugin_trust: TrustStore::at(dir.path().join("trust")),
+        claude_rules: |text, _| Ok(vec![text.to_lowercase()]),
     };
     Place { dir, sources }
 }

@@ -297,6 +297,7 @@ fn load(
             ProjectTrust::AsRecorded => Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
         },
         plugin_trust: TrustStore::at(dirs.trust_file()),
+        claude_rules: approval::claude_rule,
     };
     Config::load(&sources)
         .map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))

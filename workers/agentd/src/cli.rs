@@ -14,7 +14,8 @@ pub(crate) use flags::{
 /// The end of `agentd --help`.
 const MORE: &str = "\
 Topics: agentd help sessions | scripts | config | rules | sandbox | network |
-  tools | commands | undo | hooks | security | exit-codes
+  tools | images | commands | agents | context | undo | hooks | security |
+  exit-codes
 Help of a command: agentd help COMMAND; manual pages: agentd man [NAME]
 More flags of -p (--record, --replay): agentd run --help";
 

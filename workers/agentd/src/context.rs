@@ -97,6 +97,7 @@ impl CliContext {
             flags: flags.to_vec(),
             trust,
             plugin_trust: TrustStore::at(self.dirs.trust_file()),
+            claude_rules: approval::claude_rule,
         })?)
     }
 

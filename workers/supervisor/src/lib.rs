@@ -194,6 +194,8 @@ fn idle_exit(dirs: &Dirs) -> Result<Duration, config::ConfigError> {
         flags: Vec::new(),
         trust: Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
         plugin_trust: TrustStore::at(dirs.trust_file()),
+        // The daemon itself judges nothing: a session reads its own.
+        claude_rules: |_, _| Ok(Vec::new()),
     })?;
     Ok(Duration::from_millis(config.daemon.idle_exit_ms))
 }

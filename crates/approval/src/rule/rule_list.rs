@@ -34,6 +34,14 @@ pub fn rules_of_flag(text: &str, effect: RuleEffect) -> Result<Vec<String>, Rule
     Ok(rules)
 }
 
+/// Writes a rule of Claude Code's settings as rules of agentd.
+///
+/// # Errors
+/// Why there is no such rule here.
+pub fn claude_rule(text: &str, effect: RuleEffect) -> Result<Vec<String>, String> {
+    rules_of_flag(text, effect).map_err(|error| error.fault.to_string())
+}
+
 fn is_separator(c: char) -> bool {
     c == ',' || c.is_whitespace()
 }

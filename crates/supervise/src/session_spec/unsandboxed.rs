@@ -116,6 +116,7 @@ mod tests {
             flags: Vec::new(),
             trust: Trust::Trusted,
             plugin_trust: config::TrustStore::at(dir.join("trust")),
+            claude_rules: approval::claude_rule,
         })
         .unwrap()
     }

@@ -63,6 +63,7 @@ fn rows() -> Vec<config::ConfigRow> {
         flags: Vec::new(),
         trust: config::Trust::Trusted,
         plugin_trust: config::TrustStore::at(dir.join("trust")),
+        claude_rules: approval::claude_rule,
     };
     config::Config::load(&sources).unwrap().rows
 }

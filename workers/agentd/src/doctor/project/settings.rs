@@ -1,5 +1,6 @@
 //! `.claude/settings.json` and `.claude/settings.local.json`: their hooks run, once the file is
-//! trusted; their other settings are for Claude Code.
+//! trusted; their denials and questions hold; their other
+//! settings are for Claude Code.
 
 use super::{PartState, ProjectReport};
 use crate::cli_error::chain;
@@ -117,21 +118,20 @@ fn permissions(report: &mut ProjectReport<'_>, name: &str, lists: &Map<String, V
         let (mut own, mut unknown) = (Vec::new(), Vec::new());
         for rule in rules {
             let text = rule.as_str().unwrap_or_default();
-            match approval::rules_of_flag(text, effect) {
+            match approval::claude_rule(text, effect) {
                 Ok(read) => own.extend(read),
-                Err(error) => unknown.push((rule.to_string(), error.fault.to_string())),
+                Err(why) => unknown.push((rule.to_string(), why)),
             }
         }
-        let more = own.len().saturating_sub(RULES);
-        let shown: Vec<String> = own.iter().take(RULES).map(|rule| format!("{rule:?}")).collect();
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        let way = match own.is_empty() {
-            true => String::new(),
-            false => {
-                format!(": write {key} = [{}{more}] into .agentd/config.toml", shown.join(", "))
+        match effect {
+            // They only take rights away: no trust is needed.
+            RuleEffect::Deny | RuleEffect::Ask if !own.is_empty() => {
+                let (count, s) = (own.len(), if own.len() == 1 { "" } else { "s" });
+                report.add(PartState::Used, name, format!("{count} {key} rule{s}"));
             }
-        };
-        report.ignored(name, format!("`permissions.{key}` does not apply here{way}"));
+            RuleEffect::Deny | RuleEffect::Ask => {}
+            RuleEffect::Allow => report.ignored(name, not_allowed(&own)),
+        }
         for (rule, why) in unknown {
             report.ignored(
                 name,
@@ -139,4 +139,18 @@ fn permissions(report: &mut ProjectReport<'_>, name: &str, lists: &Map<String, V
             );
         }
     }
+}
+
+/// Rules that allow are for agentd's own files: the same rules as these have them.
+fn not_allowed(own: &[String]) -> String {
+    let text = "`permissions.allow` does not apply here";
+    if own.is_empty() {
+        return text.to_owned();
+    }
+    let shown: Vec<String> = own.iter().take(RULES).map(|rule| format!("{rule:?}")).collect();
+    let more = match own.len().saturating_sub(RULES) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    format!("{text}: write allow = [{}{more}] into .agentd/config.toml", shown.join(", "))
 }

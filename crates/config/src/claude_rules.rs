@@ -1,0 +1,111 @@
+//! Denials and questions of `permissions` in Claude Code's settings files. They count in every project, trusted or not,
+//! since they only take rights away. `load_hooks` reads the files.
+
+use crate::event_hooks::{HookFile, json_of};
+use crate::sources::Sources;
+use crate::warning::ConfigWarning;
+use protocol::judgement::{Rule, RuleEffect};
+use serde_json::Value;
+
+/// Writes a rule of Claude Code as rules of agentd, or says why it cannot. `approval::claude_rule` does.
+pub type ClaudeRuleSpelling = fn(&str, RuleEffect) -> Result<Vec<String>, String>;
+
+/// The lists that count.
+const LISTS: [(&str, RuleEffect); 2] = [("deny", RuleEffect::Deny), ("ask", RuleEffect::Ask)];
+
+/// The rules of one file.
+#[derive(Debug, Default)]
+pub(crate) struct ClaudeRules {
+    pub rules: Vec<Rule>,
+    /// Those that agentd cannot follow.
+    pub warnings: Vec<ConfigWarning>,
+}
+
+impl ClaudeRules {
+    /// Adds those of a file. One that is no JSON has none: an error of its hooks, if it is trusted.
+    pub(crate) fn add(&mut self, source: HookFile<'_>, sources: &Sources) {
+        if let Ok(settings) = json_of(source.file, source.text) {
+            let more = of_settings(source, &settings, sources.claude_rules);
+            self.rules.extend(more.rules);
+            self.warnings.extend(more.warnings);
+        }
+    }
+}
+
+fn of_settings(
+    source: HookFile<'_>,
+    settings: &Value,
+    spelling: ClaudeRuleSpelling,
+) -> ClaudeRules {
+    let mut found = ClaudeRules::default();
+    for (list, effect) in LISTS {
+        let key = format!("permissions.{list}");
+        let texts = match settings.pointer(&format!("/permissions/{list}")) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Array(texts)) => texts,
+            Some(_) => {
+                found.warnings.push(source.warning(list, key, "is no list: no rule of it holds".into()));
+                continue;
+            }
+        };
+        for text in texts {
+            let written = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+            match spelling(&written, effect) {
+                Ok(texts) => found.rules.extend(texts.into_iter().map(|text| Rule {
+                    effect,
+                    text,
+                    file: source.file.to_owned(),
+                    line: source.line_of(&written),
+                })),
+                Err(why) => {
+                    let text = format!("has the rule {written:?}, which does not hold here: {why}");
+                    found.warnings.push(source.warning(&written, key.clone(), text));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::origin::Layer;
+
+    fn read(text: &str) -> ClaudeRules {
+        let source = HookFile { layer: Layer::Project, file: "settings.json", text };
+        let spelling: ClaudeRuleSpelling = |text, _| match text {
+            "Mcp" => Err("no such tool".into()),
+            text => Ok(vec![text.to_lowercase(), "more".into()]),
+        };
+        of_settings(source, &json_of("settings.json", text).unwrap(), spelling)
+    }
+
+    #[test]
+    fn denials_and_questions_become_rules_with_their_lines() {
+        let found = read("{\"permissions\": {\n\"allow\": [\"Read\"],\n\"deny\": [\"Bash\"],\n\"ask\": [\"Edit\"]}}");
+        let rules: Vec<_> =
+            found.rules.iter().map(|rule| (rule.effect, rule.text.as_str(), rule.line)).collect();
+        let expected = [
+            (RuleEffect::Deny, "bash", 3),
+            (RuleEffect::Deny, "more", 3),
+            (RuleEffect::Ask, "edit", 4),
+            (RuleEffect::Ask, "more", 4),
+        ];
+        assert_eq!(rules, expected);
+        assert!(found.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_denial_that_cannot_hold_is_named() {
+        for (text, said) in [
+            ("{\"permissions\": {\"deny\": [\"Mcp\"]}}", "no such tool"),
+            ("{\"permissions\": {\"deny\": [{\"a\": 1}, \"Mcp\"]}}", "no such tool"),
+            ("{\"permissions\": {\"ask\": \"Bash\"}}", "is no list"),
+        ] {
+            let found = read(text);
+            assert!(found.warnings.iter().any(|it| it.text.contains(said)), "{text}: {found:?}");
+        }
+    }
+}

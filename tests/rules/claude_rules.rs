@@ -1,0 +1,68 @@
+//! Denials and questions of Claude Code's settings files hold for calls, without any trust.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::anthropic::{Answer, Server, call};
+use crate::support::{Desk, run};
+use serde_json::json;
+use std::fs;
+
+const AUTO: [&str; 4] = ["-p", "Go.", "--permission-mode", "auto"];
+
+/// One round with `touch made`; what the start said, and whether the file is there.
+fn touched(desk: &Desk, flags: &[&str]) -> (String, bool) {
+    let touch = call("toolu_1", "bash", &json!({"command": "touch made"}).to_string());
+    let server = Server::scripted([Answer::says([touch]), Answer::text("Done.")]);
+    let ran = run(desk.with_server(&server, flags));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    (ran.err, desk.project().join("made").exists())
+}
+
+fn permissions(lists: serde_json::Value) -> String {
+    json!({"permissions": lists}).to_string()
+}
+
+#[test]
+fn a_denial_of_the_project_or_the_person_holds_and_a_permission_does_not() {
+    for list in ["deny", "ask"] {
+        for of in [".claude/settings.json", ".claude/settings.local.json", "home"] {
+            let desk = Desk::new();
+            let text = permissions(json!({list: ["Bash(touch:*)"]}));
+            if of == "home" {
+                fs::create_dir_all(desk.home().join(".claude")).unwrap();
+                fs::write(desk.home().join(".claude/settings.json"), &text).unwrap();
+            } else {
+                desk.write(of, &text);
+            }
+            // Nobody can be asked here, so a question refuses too.
+            let (said, made) = touched(&desk, &AUTO);
+            assert!(!made, "{list} of {of}: {said}");
+            let audit = desk.audit();
+            let told = audit.iter().any(|record| {
+                record.to_string().contains("settings") && record.to_string().contains("touch:*")
+            });
+            assert!(told, "{list} of {of}: the record names the rule and its file: {audit:?}");
+        }
+    }
+    let desk = Desk::new();
+    desk.write(".claude/settings.json", &permissions(json!({"deny": ["Bash(rm:*)"]})));
+    assert!(touched(&desk, &AUTO).1, "another command is not denied");
+    let desk = Desk::new();
+    desk.write(".claude/settings.json", &permissions(json!({"allow": ["Bash(touch:*)"]})));
+    assert!(!touched(&desk, &AUTO[..2]).1, "nothing is allowed by it");
+}
+
+#[test]
+fn a_denial_that_cannot_hold_is_named_at_the_start_and_a_setting_passes_over_all() {
+    let desk = Desk::new();
+    desk.write(
+        ".claude/settings.json",
+        &permissions(json!({"deny": ["Nonsense(x)", "Bash(touch:*)"]})),
+    );
+    let (said, made) = touched(&desk, &AUTO);
+    assert!(said.contains("Nonsense(x)") && said.contains("does not hold here"), "{said}");
+    assert!(!made, "the others hold");
+    desk.write(".agentd/config.toml", "[hooks]\nclaude_files = \"off\"\n");
+    let (said, made) =
+        touched(&desk, &["-p", "Go.", "--permission-mode", "auto", "--trust-project"]);
+    assert!(made, "{said}");
+}
