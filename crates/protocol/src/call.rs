@@ -26,6 +26,12 @@ impl Call {
     pub fn is_pinned_read(&self) -> bool {
         self.use_id.is_empty() && self.tool == "read" && self.input.ends_with(r#","raw":true}"#)
     }
+
+    /// True for a run of a hook at an event.
+    #[must_use]
+    pub fn is_event_hook(&self) -> bool {
+        self.use_id.is_empty() && matches!(self.tool.as_str(), "hook" | "guard_hook")
+    }
 }
 
 /// How a call ended. Decided from process status and error codes, never from message text.

@@ -23,19 +23,12 @@ use protocol::session::{SessionEvent, SessionSetup};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The tools that run hooks.
-const TOOLS: [&str; 2] = ["hook", "guard_hook"];
 /// Most files of one call that a hook is run for, one after another.
 const FILES: usize = 20;
 /// Most characters of a result that a hook is given.
 const RESULT: usize = 100_000;
 /// So often hooks may make a turn go on that would have ended.
 const CONTINUED: u32 = 5;
-
-/// True for a run of a hook.
-pub(crate) fn is_hook(call: &Call) -> bool {
-    call.use_id.is_empty() && TOOLS.contains(&call.tool.as_str())
-}
 
 /// The arguments of a hook's run that identify it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -54,7 +47,7 @@ struct RunSubject {
 
 impl HookRun {
     fn of(call: &Call) -> Option<Self> {
-        is_hook(call).then(|| serde_json::from_str(&call.input).ok()).flatten()
+        call.is_event_hook().then(|| serde_json::from_str(&call.input).ok()).flatten()
     }
 
     fn event(&self) -> Option<HookEvent> {

@@ -12,7 +12,6 @@ mod person_undo;
 mod turn;
 mod unreported;
 
-use crate::event_hooks::is_hook;
 use crate::hooks::FORMAT;
 use crate::{Outputs, Session, SessionPhase};
 use one_file::FileUndo;
@@ -289,7 +288,7 @@ fn is_format(call: &Call) -> bool {
 
 /// True for a hook that may change files of the project.
 fn may_write(call: &Call) -> bool {
-    is_hook(call)
+    call.is_event_hook()
         && !HookEvent::ALL.iter().any(|event| event.is_guard() && event.tool() == call.tool)
 }
 

@@ -307,14 +307,12 @@ impl Screen {
                 self.turn = TurnState::Working;
                 self.confirm(text);
             }
+            // A hook also runs between turns.
+            ClientEvent::Proposed { call } if call.is_event_hook() => {}
             ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }
-            | ClientEvent::Proposed { .. }
-            | ClientEvent::Asked { .. }
-            | ClientEvent::Output { .. }
-            | ClientEvent::CallEnded { .. } => self.turn = TurnState::Working,
+            | ClientEvent::Proposed { .. } => self.turn = TurnState::Working,
             ClientEvent::Started { call: _, enforced } => {
-                self.turn = TurnState::Working;
                 // A replayed start is outdated; the opening described the present cage.
                 if let (ConnectionState::Live, Some(tier)) =
                     (self.connection, enforced.of_command())
@@ -322,10 +320,7 @@ impl Screen {
                     self.facts.sandbox = tier.in_words().to_owned();
                 }
             }
-            ClientEvent::Decided { .. } => {
-                self.turn = TurnState::Working;
-                self.hint = None;
-            }
+            ClientEvent::Decided { .. } => self.hint = None,
             ClientEvent::Queue { texts } => {
                 self.prompts.queued.clone_from(texts);
                 texts.iter().for_each(|text| self.confirm(text));
@@ -361,6 +356,9 @@ impl Screen {
             }
             ClientEvent::Compacted(step) => self.compaction(step),
             ClientEvent::Learned { .. }
+            | ClientEvent::Asked { .. }
+            | ClientEvent::Output { .. }
+            | ClientEvent::CallEnded { .. }
             | ClientEvent::InBackground { .. }
             | ClientEvent::Notice { .. } => {}
             ClientEvent::AnswerRejected { .. } => self.hint = None,

@@ -248,6 +248,26 @@ fn another_session_starts_with_an_empty_screen_and_line() {
 }
 
 #[test]
+fn a_hook_between_turns_leaves_the_session_idle_and_one_within_a_turn_at_work() {
+    let mut screen = screen();
+    let call = |use_id: &str, tool: &str| protocol::call::Call {
+        id: call_id(1),
+        use_id: use_id.to_owned(),
+        tool: tool.to_owned(),
+        input: "{}".to_owned(),
+    };
+    let hook = call("", "guard_hook");
+    screen.update(event(1, ClientEvent::Proposed { call: hook.clone() }));
+    let basis = "hooks.Notification".to_owned();
+    screen.update(event(2, ClientEvent::Decided { call: call_id(1), allowed: true, basis }));
+    assert_eq!(screen.turn(), TurnState::Idle);
+    screen.update(event(3, ClientEvent::Proposed { call: call("toolu_1", "guard_hook") }));
+    assert_eq!(screen.turn(), TurnState::Working, "a call of the model");
+    screen.update(event(4, ClientEvent::Proposed { call: hook }));
+    assert_eq!(screen.turn(), TurnState::Working);
+}
+
+#[test]
 fn who_answered_elsewhere_is_shown_and_the_question_is_gone() {
     let mut screen = screen();
     screen.update(event(1, question(1, &[])));
