@@ -260,9 +260,18 @@ fn init_writes_once_and_its_rules_hold() {
         assert!(text.contains(rule), "{text}");
     }
     let again = run(desk.agentd(&["init"]));
-    assert_ne!(again.code, 0);
-    assert!(again.err.contains("config.toml"), "{}", again.err);
+    assert_eq!(again.code, 0, "{}", again.err);
+    assert!(
+        again.out.contains("kept ") && again.out.contains("it sets permissions."),
+        "{}",
+        again.out
+    );
     assert_eq!(desk.read(".agentd/config.toml"), text, "it was written once");
+    desk.write(".agentd/config.toml", "[permissions\n");
+    let broken = run(desk.agentd(&["init"]));
+    assert_ne!(broken.code, 0);
+    assert!(broken.err.contains("config.toml:1"), "{}", broken.err);
+    desk.write(".agentd/config.toml", &text);
     for (call, verdict) in [
         ("bash:cargo build", "allow: "),
         ("bash:sudo ls", "deny: "),

@@ -303,6 +303,11 @@ fn init_trusts_the_hooks_that_are_there_and_names_each() {
     assert!(text(&said).contains("ran"), "{said}");
     let doctor = run(desk.agentd(&["doctor"]));
     assert!(doctor.out.contains("is a hook that does not run"), "{}", doctor.out);
+    // Read again, and trusted again.
+    let again = run(desk.agentd(&["init"]));
+    assert!(again.out.contains("PreToolUse Bash: echo other"), "{}{}", again.out, again.err);
+    let (_, said) = round(&desk, &TRUSTED[..4], bash("echo ran"));
+    assert!(text(&said).contains("other"), "{said}");
 }
 
 #[test]

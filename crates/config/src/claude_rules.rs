@@ -44,7 +44,11 @@ fn of_settings(
             None | Some(Value::Null) => continue,
             Some(Value::Array(texts)) => texts,
             Some(_) => {
-                found.warnings.push(source.warning(list, key, "is no list: no rule of it holds".into()));
+                found.warnings.push(source.warning(
+                    list,
+                    key,
+                    "is no list: no rule of it holds".into(),
+                ));
                 continue;
             }
         };
@@ -84,7 +88,9 @@ mod tests {
 
     #[test]
     fn denials_and_questions_become_rules_with_their_lines() {
-        let found = read("{\"permissions\": {\n\"allow\": [\"Read\"],\n\"deny\": [\"Bash\"],\n\"ask\": [\"Edit\"]}}");
+        let found = read(
+            "{\"permissions\": {\n\"allow\": [\"Read\"],\n\"deny\": [\"Bash\"],\n\"ask\": [\"Edit\"]}}",
+        );
         let rules: Vec<_> =
             found.rules.iter().map(|rule| (rule.effect, rule.text.as_str(), rule.line)).collect();
         let expected = [

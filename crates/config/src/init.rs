@@ -1,6 +1,6 @@
 //! The project file that `agentd init` writes.
 
-use crate::load::PROJECT_FILE;
+use crate::load::{PROJECT_FILE, PROJECT_LOCAL_FILE};
 use crate::load_hooks::CLAUDE_PROJECT_FILES;
 use crate::trust::{TrustError, TrustStore};
 use std::fs::{self, OpenOptions};
@@ -14,12 +14,18 @@ pub fn init_text() -> &'static str {
     include_str!("../../../config/init.toml")
 }
 
-/// Why there is no new project file.
+/// What became of the project file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InitDone {
+    /// There was none, and it was written.
+    Written(PathBuf),
+    /// It was there and is left as it is.
+    Kept(PathBuf),
+}
+
+/// Why the project has no trusted file.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
-    /// There is one.
-    #[error("{} is there already and was left as it is. Edit it, or remove it first", .0.display())]
-    Exists(PathBuf),
     /// Its directory is a link, so that it would be written somewhere else.
     #[error(
         "{} is a link to {}: the file would be written there. Remove the link, or put a directory in \
@@ -39,14 +45,22 @@ pub enum InitError {
         /// Why.
         source: io::Error,
     },
-    /// The trust in it could not be recorded; the file was taken back.
+    /// A file that is there cannot be read.
+    #[error("{} cannot be read: {source}. Repair its permissions, or move it away", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The trust in it could not be recorded; a new file was taken back.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
 
-/// Writes the project file of `project` and records the user's trust in it. An existing file is
-/// never touched, and no file stays behind without its record of trust.
-pub fn init_project(project: &Path, store: &TrustStore) -> Result<PathBuf, InitError> {
+/// Writes the project file of `project`, unless there is one, and records the user's trust in it as it is now, and in the
+/// project's local file. No file that it writes stays behind without its record of trust.
+pub fn init_project(project: &Path, store: &TrustStore) -> Result<InitDone, InitError> {
     let file = project.join(PROJECT_FILE);
     let unwritable = |source| InitError::Unwritable { file: file.clone(), source };
     if let Some(dir) = file.parent() {
@@ -60,10 +74,12 @@ pub fn init_project(project: &Path, store: &TrustStore) -> Result<PathBuf, InitE
             return Err(InitError::Link { dir: dir.into(), to });
         }
     }
+    trust_if_there(&project.join(PROJECT_LOCAL_FILE), store)?;
     let mut out = match OpenOptions::new().write(true).create_new(true).open(&file) {
         Ok(out) => out,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(InitError::Exists(file));
+            trust_if_there(&file, store)?;
+            return Ok(InitDone::Kept(file));
         }
         Err(source) => return Err(unwritable(source)),
     };
@@ -76,7 +92,15 @@ pub fn init_project(project: &Path, store: &TrustStore) -> Result<PathBuf, InitE
         let _ = fs::remove_file(&file);
         return Err(error);
     }
-    Ok(file)
+    Ok(InitDone::Written(file))
+}
+
+fn trust_if_there(file: &Path, store: &TrustStore) -> Result<(), InitError> {
+    match fs::read(file) {
+        Ok(content) => Ok(store.record(file, &content)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(InitError::Unreadable { file: file.to_owned(), source }),
+    }
 }
 
 /// Records the user's trust in the project's files of Claude Code, of which agentd reads the hooks.

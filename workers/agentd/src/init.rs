@@ -5,7 +5,10 @@ use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
 use client::sanitize;
-use config::{InitError, PluginFolder, TrustStore, init_project, trust_claude_files};
+use config::{
+    Config, InitDone, InitError, Layer, PluginFolder, TrustStore, ValueOrigin, init_project,
+    trust_claude_files,
+};
 use prompts::{AllowedTool, PluginPlace, PromptList, PromptOwner, PromptPlaces};
 use std::path::Path;
 
@@ -13,34 +16,73 @@ pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
     let project = real_dir(project, "the project directory")?;
     let context = CliContext::of_process()?;
     let store = TrustStore::at(context.dirs.trust_file());
-    match init_project(&project, &store) {
-        Ok(file) => {
-            print(&format!(
-                "wrote {} and recorded your trust in it\nyou may edit it; after a change it can \
-                 only tighten settings until you run with --trust-project\nyour trust also lets \
-                 agentd run the commands of `verify.commands` and `format.commands` after edits; \
-                 by default that is `cargo check` after edits of *.rs files, which runs build \
-                 scripts\nand it lets `allowed-tools` and commands of the project's slash commands \
-                 count; see `agentd help commands`\n",
-                file.display()
-            ));
-            print(&hooks(&context, &project, &store)?);
-            let places = PromptPlaces { project, ..PromptPlaces::default() };
-            print(&sanitize(&rights_of_prompts(&places, PromptOwner::Project)));
-            Ok(CliExit::Done)
-        }
-        Err(error) => {
-            let message = chain(&error);
-            Err(match error {
-                InitError::Exists(_) | InitError::Link { .. } => {
-                    CliError::user(message).exit(CliExit::Failed)
-                }
-                InitError::Unwritable { .. } | InitError::Trust(_) => {
-                    CliError::config(message).exit(CliExit::Failed)
-                }
-            })
+    // What cannot be read is an error before any trust is recorded.
+    context.load(&project, &[], TrustFlag::Given)?;
+    let done = init_project(&project, &store).map_err(not_made)?;
+    trust_claude_files(&project, &store)
+        .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
+    let config = context.load(&project, &[], TrustFlag::NotGiven)?;
+    let places = PromptPlaces { project, ..PromptPlaces::default() };
+    let rights = rights_of_prompts(&places, PromptOwner::Project);
+    print(&sanitize(&format!("{}{}{rights}", about_file(&done, &config), about_hooks(&config))));
+    Ok(CliExit::Done)
+}
+
+fn not_made(error: InitError) -> CliError {
+    let message = chain(&error);
+    match error {
+        InitError::Link { .. } => CliError::user(message).exit(CliExit::Failed),
+        InitError::Unwritable { .. } | InitError::Unreadable { .. } | InitError::Trust(_) => {
+            CliError::config(message).exit(CliExit::Failed)
         }
     }
+}
+
+fn is_of_project(origin: &ValueOrigin) -> bool {
+    matches!(origin.layer, Layer::Project | Layer::Local)
+}
+
+/// What became of the file, and what the trust in it allows.
+fn about_file(done: &InitDone, config: &Config) -> String {
+    let mut said = match done {
+        InitDone::Written(file) => {
+            format!("wrote {} and recorded your trust in it\n", file.display())
+        }
+        InitDone::Kept(file) => {
+            let settings = config.rows.iter().filter(|row| is_of_project(&row.origin));
+            let settings = settings
+                .filter(|row| row.key != "hooks")
+                .map(|row| format!("it sets {} = {} ({})\n", row.key, row.value, row.origin));
+            format!(
+                "kept {} as it is and recorded your trust in it\n{}",
+                file.display(),
+                settings.collect::<String>()
+            )
+        }
+    };
+    said.push_str(
+        "you may edit it; after a change it can only tighten settings until you run `agentd init` \
+         again, or for one run with --trust-project\nyour trust also lets agentd run the commands of \
+         `verify.commands` and `format.commands` after edits; by default that is `cargo check` after \
+         edits of *.rs files, which runs build scripts\nand it lets `allowed-tools` and commands of \
+         the project's slash commands count; see `agentd help commands`\n",
+    );
+    said
+}
+
+/// Each hook of the project that runs from now on.
+fn about_hooks(config: &Config) -> String {
+    let hooks = config.hooks.commands.iter();
+    hooks
+        .filter(|hook| matches!(hook.layer, Layer::Project | Layer::Local))
+        .map(|hook| {
+            let (file, line) = (&hook.by.file, hook.by.line);
+            format!(
+                "your trust also lets agentd run the hook of {file}:{line}: {}\n",
+                hook.in_words()
+            )
+        })
+        .collect()
 }
 
 /// Trusts a plugin's folder as it is now; prints what that lets agentd do.
@@ -84,26 +126,4 @@ fn rights_of_prompts(places: &PromptPlaces, owner: PromptOwner) -> String {
         }
     }
     said
-}
-
-/// Trusts the project's files of Claude Code; names each hook that runs from now on.
-fn hooks(context: &CliContext, project: &Path, store: &TrustStore) -> Result<String, CliError> {
-    let files = trust_claude_files(project, store)
-        .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
-    let config = context.load(project, &[], TrustFlag::NotGiven)?;
-    let of_files = config
-        .hooks
-        .commands
-        .iter()
-        .filter(|hook| files.iter().any(|file| file.display().to_string() == hook.by.file));
-    let mut said = String::new();
-    for hook in of_files {
-        said.push_str(&format!(
-            "your trust also lets agentd run the hook of {}:{}: {}\n",
-            hook.by.file,
-            hook.by.line,
-            hook.in_words()
-        ));
-    }
-    Ok(sanitize(&said))
 }
