@@ -585,5 +585,36 @@ fn a_flag_adds_agents_and_an_agent_is_given_its_skills() {
     let wrong = desk.ask(&server, &["--agents", r#"{"a": {"prompt": "x"}}"#]);
     assert!(wrong.err.contains("--agents: missing field `description`"), "{}", wrong.err);
     assert_eq!(wrong.code, 2);
+    let twice =
+        r#"{"a": {"description": "x", "prompt": "y"}, "A": {"description": "x", "prompt": "z"}}"#;
+    let wrong = desk.ask(&server, &["--agents", twice]);
+    assert!(wrong.err.contains("two agents have the names a and A"), "{}", wrong.err);
+    assert_eq!(wrong.code, 2);
     assert_eq!(server.requests().len(), requests.len());
+}
+
+#[test]
+fn a_person_who_types_into_a_sub_agent_before_its_task_has_the_task_go_first() {
+    let desk = Desk::new();
+    let server = server([
+        ("do it", vec![Answer::says([task("toolu_1", "PART", "general")]), Answer::text("Done.")]),
+        (
+            "PART",
+            vec![Answer::text("Worked."), Answer::text("Worked again."), Answer::text("Yes.")],
+        ),
+    ]);
+    assert_eq!(desk.ask(&server, &AUTO).code, 0);
+    let child = sessions(&desk)[1].clone();
+    // A death came before the first prompt.
+    let journal = desk.state().join("sessions").join(&child).join("journal.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    std::fs::write(&journal, format!("{}\n", text.lines().next().unwrap())).unwrap();
+    let before = server.requests().len();
+    let ran =
+        crate::support::run(desk.with_server(&server, &["-p", "and this", "--resume", &child]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let requests = server.requests();
+    assert!(prompt(&requests[before].body).contains("PART"));
+    assert!(!requests[before].body.to_string().contains("and this"));
+    assert!(requests[before + 1].body.to_string().contains("and this"));
 }

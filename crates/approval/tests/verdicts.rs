@@ -96,6 +96,30 @@ fn a_permission_relative_to_the_project_ends_at_its_border() {
 }
 
 #[test]
+fn a_denial_holds_for_the_copies_in_git_worktrees_of_the_project() {
+    let private = format!("read:{PROJECT}/private/**");
+    let denials = ["read:secrets/**", private.as_str()];
+    let of_parent = rules(PermissionMode::Auto, &["read:**"], &[], &denials);
+    let copies = file(".worktrees/s-1");
+    let set = rule_set(PermissionMode::Auto, &["read:**"], &[], &denials);
+    let of_child = SessionRules::new(&RuleSet { project: copies.as_str().into(), ..set }).unwrap();
+    for (path, wanted) in [
+        ("secrets/key", Outcome::Denied),
+        ("private/key", Outcome::Denied),
+        ("open/secrets/key", Outcome::AllowedAsQuery),
+        ("open/key", Outcome::AllowedAsQuery),
+    ] {
+        let case = on_paths("read", &[&format!("{copies}/{path}")]);
+        assert_eq!(outcome(&of_parent, &case), wanted, "the parent reads {path}");
+        assert_eq!(outcome(&of_child, &case), wanted, "the sub-agent reads {path}");
+    }
+    // A permission for the project is none for its copies.
+    let allowing = rules(PermissionMode::DontAsk, &["write:open/**"], &[], &[]);
+    let case = on_paths("write", &[&format!("{copies}/open/key")]);
+    assert_eq!(outcome(&allowing, &case), Outcome::RefusedByMode);
+}
+
+#[test]
 fn a_denied_name_is_denied_outside_the_project_too() {
     let judge = rules(PermissionMode::Auto, &[], &[], &["read:.env", "read:/etc/shadow"]);
     for (path, wanted) in [

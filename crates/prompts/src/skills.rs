@@ -51,10 +51,15 @@ pub struct FoundSkills {
 #[must_use]
 pub fn find(project: &Path, home: Option<&Path>, plugins: &[PluginPlace]) -> FoundSkills {
     let mut found = FoundSkills::default();
+    let real = project.canonicalize().ok();
     let home = home.map(|home| (PromptOwner::User, home));
     for (whose, root) in std::iter::once((PromptOwner::Project, project)).chain(home) {
         for place in PLACES {
-            found.add_all(whose, &root.join(place));
+            found.add_all(
+                whose,
+                &root.join(place),
+                real.as_deref().filter(|_| whose == PromptOwner::Project),
+            );
         }
     }
     for plugin in plugins {
@@ -69,7 +74,7 @@ pub fn find(project: &Path, home: Option<&Path>, plugins: &[PluginPlace]) -> Fou
     }
     for plugin in plugins {
         let mut own = FoundSkills::default();
-        own.add_all(PromptOwner::Plugin, &plugin.root.join(OF_PLUGIN));
+        own.add_all(PromptOwner::Plugin, &plugin.root.join(OF_PLUGIN), Some(&plugin.root));
         found.troubles.extend(own.troubles);
         for (name, skill) in own.skills {
             let skill = Skill { plugin_root: Some(plugin.root.clone()), ..skill };
@@ -80,7 +85,7 @@ pub fn find(project: &Path, home: Option<&Path>, plugins: &[PluginPlace]) -> Fou
 }
 
 impl FoundSkills {
-    fn add_all(&mut self, whose: PromptOwner, place: &Path) {
+    fn add_all(&mut self, whose: PromptOwner, place: &Path, project: Option<&Path>) {
         let entries = match std::fs::read_dir(place) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
@@ -95,7 +100,7 @@ impl FoundSkills {
             self.troubles.push(format!("{}: {more} of its entries were not read", place.display()));
         }
         for directory in directories.into_iter().take(MOST) {
-            match read(whose, &directory) {
+            match within(project, &directory).and_then(|()| read(whose, &directory)) {
                 Ok(Some((name, skill))) => {
                     self.skills.entry(name).or_insert(skill);
                 }
@@ -103,6 +108,17 @@ impl FoundSkills {
                 Err(why) => self.troubles.push(format!("{}: {why}", directory.display())),
             }
         }
+    }
+}
+
+/// Checks that the file of a project's skill lies in the project, wherever links lead.
+fn within(project: Option<&Path>, directory: &Path) -> Result<(), String> {
+    let (Some(project), Ok(real)) = (project, directory.join("SKILL.md").canonicalize()) else {
+        return Ok(());
+    };
+    match real.starts_with(project) {
+        true => Ok(()),
+        false => Err(format!("it is a link to {}, outside of the project", real.display())),
     }
 }
 

@@ -2,9 +2,11 @@
 //! Pure. Used where a session is specified.
 
 use prompts::{AgentFile, PromptOwner, check_agent_name, line};
-use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 /// Longest text in bytes: it goes with each request for the session.
@@ -27,6 +29,33 @@ struct FlagAgent {
     skills: Option<Names>,
     #[serde(flatten)]
     unused: BTreeMap<String, Value>,
+}
+
+/// The agents in their order. A map would keep the last of equal names alone.
+struct Named(Vec<(String, FlagAgent)>);
+
+impl<'de> Deserialize<'de> for Named {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Entries)
+    }
+}
+
+struct Entries;
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Named;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with an agent for each name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
+        let mut agents = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            agents.push(entry);
+        }
+        Ok(Named(agents))
+    }
 }
 
 /// Names in a list, or separated by commas.
@@ -58,8 +87,14 @@ pub(crate) fn parse(text: &str) -> Result<Vec<AgentFile>, String> {
         return Err(format!("it is longer than {} KiB", LONGEST >> 10));
     }
     let example = r#"write it as {"NAME": {"description": "…", "prompt": "…"}}"#;
-    let agents: BTreeMap<String, FlagAgent> =
+    let Named(agents) =
         serde_json::from_str(text).map_err(|error| format!("{error}; {example}"))?;
+    for (at, (name, _)) in agents.iter().enumerate() {
+        if let Some((other, _)) = agents[..at].iter().find(|(it, _)| it.eq_ignore_ascii_case(name))
+        {
+            return Err(format!("two agents have the names {other} and {name}; rename one"));
+        }
+    }
     agents.into_iter().map(|(name, agent)| file(name, agent)).collect()
 }
 
@@ -113,6 +148,14 @@ mod tests {
             ("{", "line 1 column 1"),
             (r#"{"a": {"prompt": "x"}}"#, "missing field `description`"),
             (r#"{"a": {"description": "x", "prompt": " "}}"#, "a: its prompt is empty"),
+            (
+                r#"{"look": {"description": "x", "prompt": "y"}, "Look": {"description": "x", "prompt": "z"}}"#,
+                "the names look and Look",
+            ),
+            (
+                r#"{"a": {"description": "x", "prompt": "y"}, "a": {"description": "x", "prompt": "z"}}"#,
+                "the names a and a",
+            ),
             (r#"{"a b": {"description": "x", "prompt": "y"}}"#, "its name \"a b\""),
         ] {
             let said = parse(text).unwrap_err();

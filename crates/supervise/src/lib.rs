@@ -38,6 +38,7 @@
 //! default ractor stops the parent of a child that fails; every parent here overrides that in
 //! `handle_supervisor_evt`.
 
+mod agent_skills;
 mod agents;
 mod agents_flag;
 mod audit_actor;

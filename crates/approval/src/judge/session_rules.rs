@@ -258,12 +258,14 @@ impl SessionRules {
             MatchTarget::Paths { call_paths } => call_paths
                 .iter()
                 .flat_map(|call_path| {
-                    let rule_paths = std::iter::once(&call_path.real).chain(&call_path.named);
-                    rule_paths.map(|rule_path| (rule_path, call_path.depth))
+                    let given = std::iter::once(&call_path.real).chain(&call_path.named);
+                    let copied = given.clone().filter_map(|it| it.original(&self.project));
+                    let all = given.cloned().chain(copied);
+                    all.map(|rule_path| (rule_path, call_path.depth)).collect::<Vec<_>>()
                 })
                 .filter_map(|(rule_path, depth)| {
                     let depth = if rule_depth == RuleDepth::Named { rule_depth } else { depth };
-                    let index = rules.catching_path(rule_path, depth, &self.project)?;
+                    let index = rules.catching_path(&rule_path, depth, &self.project)?;
                     Some((index, format!("/{}", rule_path.absolute)))
                 })
                 .min_by_key(|(index, _)| *index),

@@ -53,6 +53,9 @@ pub(crate) struct RulePath {
     pub absolute: String,
 }
 
+/// The directory below a project in which sub-agents have git worktrees.
+const WORKTREES: &str = ".worktrees";
+
 /// Stands for the project directory among relative paths: `*` and `**` fit it, no other pattern.
 const PROJECT_ITSELF: &str = "\u{1}";
 
@@ -70,6 +73,18 @@ impl RulePath {
             if below.is_empty() { PROJECT_ITSELF.to_owned() } else { below.into_owned() }
         });
         Some(Self { relative, absolute: real.trim_matches('/').to_owned() })
+    }
+
+    /// The place in the project of a path in a git worktree of it: a file there is a copy.
+    pub(crate) fn original(&self, project: &Path) -> Option<Self> {
+        let beside = project.parent().filter(|parent| parent.ends_with(WORKTREES));
+        let root = beside.and_then(Path::parent).unwrap_or(project);
+        let path = Path::new("/").join(&self.absolute);
+        let mut below = path.strip_prefix(root.join(WORKTREES)).ok()?.components();
+        below.next()?;
+        let place = root.join(below.as_path());
+        let place = place.to_str()?.trim_end_matches('/');
+        Self::new(place, root)
     }
 
     /// Of a path as a call names it: from the project on, `.` and `..` taken by the letter.

@@ -382,6 +382,13 @@ pub(crate) fn call_ended(
     ClientEvent::CallEnded { call, result, refused, spent: spent.and_then(task_spent) }
 }
 
+/// Adds what a sub-agent used to the event of its call's end.
+pub(crate) fn add_spent(event: &mut ClientEvent, known: &HashMap<u32, JournalRecord>) {
+    if let ClientEvent::CallEnded { call, spent, .. } = event {
+        *spent = spent.take().or_else(|| known.get(&call.number).and_then(task_spent));
+    }
+}
+
 fn task_spent(record: &JournalRecord) -> Option<Box<TaskSpent>> {
     let JournalRecord::Spent { call: _, session, rounds, calls, usage: tokens, cost } = record
     else {

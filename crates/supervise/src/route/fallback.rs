@@ -2,6 +2,7 @@
 
 use super::stream::strike;
 use super::{RouteStep, Router};
+use protocol::client::ModelFacts;
 use protocol::content::ContentBlock;
 use protocol::provider::ToProvider;
 
@@ -34,11 +35,13 @@ impl Router {
     pub(crate) fn ask_another(
         &mut self,
         model: String,
-        max_tokens: u32,
+        (max_tokens, facts): (u32, ModelFacts),
         reason: String,
     ) -> Vec<RouteStep> {
         let Some(asked) = &mut self.asked else { return Vec::new() };
         (asked.model, asked.max_tokens) = (model, max_tokens);
+        asked.answer_schema =
+            asked.answer_schema.take().filter(|_| facts.json_schema == Some(true));
         // The other model may not know it. The prompt asks for the form in words.
         asked.answer_schema = None;
         let again = RouteStep::ToProvider(ToProvider::Ask(asked.clone()));
@@ -65,9 +68,12 @@ mod tests {
             images: Vec::new(),
             answer_schema: Some("{}".to_owned()),
         };
+        // This model is not known to be held to a schema.
+        let facts = ModelFacts::default();
         let mut router = Router { asked: Some(request.clone()), ..Router::default() };
         assert!(router.awaits_answer_to(3) && !router.awaits_answer_to(2));
-        let steps = router.ask_another("two".to_owned(), 20, "one is overloaded".to_owned());
+        let steps =
+            router.ask_another("two".to_owned(), (20, facts), "one is overloaded".to_owned());
         let again = ModelRequest {
             model: "two".to_owned(),
             max_tokens: 20,
@@ -78,6 +84,6 @@ mod tests {
         router.cancelled_requests = 1;
         assert!(!router.awaits_answer_to(3));
         let mut idle = Router::default();
-        assert_eq!(idle.ask_another("two".to_owned(), 20, String::new()), []);
+        assert_eq!(idle.ask_another("two".to_owned(), (20, facts), String::new()), []);
     }
 }

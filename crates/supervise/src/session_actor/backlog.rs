@@ -3,7 +3,7 @@
 
 use crate::client_actor::feed::{Bytes, Feed, FeedStatus, to_bytes};
 use crate::error_chain::chain;
-use crate::session_page::numbered;
+use crate::session_page::ShownEvents;
 use journal::JournalReader;
 use protocol::client::{NumberedEvent, ToClient};
 use protocol::ids::SessionId;
@@ -28,7 +28,8 @@ pub(super) async fn send_backlog(
     let (directory, session) = (directory.to_owned(), session.clone());
     let mut reader = blocking(move || {
         let reader = journal::read(&directory).map_err(|error| chain(&error))?;
-        Ok(BacklogReader { reader, session, records })
+        let shown = ShownEvents::of(&session);
+        Ok(BacklogReader { reader, session, records, shown })
     })
     .await?;
     loop {
@@ -49,6 +50,7 @@ pub(super) async fn send_backlog(
 struct BacklogReader {
     reader: JournalReader,
     session: SessionId,
+    shown: ShownEvents,
     records: RangeInclusive<u64>,
 }
 
@@ -66,7 +68,7 @@ impl BacklogReader {
                 continue;
             }
             read += 1;
-            if let Some(NumberedEvent { seq, event }) = numbered(&self.session, entry) {
+            if let Some(NumberedEvent { seq, event }) = self.shown.next(entry) {
                 let event = ToClient::Event { session: self.session.clone(), seq, event };
                 let message = to_bytes(&[event]).map_err(|error| chain(&error))?;
                 length += message.len();

@@ -10,7 +10,7 @@ use crate::messages::{
     SessionSummary,
 };
 use crate::open_failure::OpenFailure;
-use crate::session_page::{MAX_PAGE, PageRequest, numbered, send_page};
+use crate::session_page::{MAX_PAGE, PageRequest, ShownEvents, send_page};
 use crate::session_spec::describe_confinement;
 use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
@@ -283,8 +283,9 @@ impl SessionActorState {
         let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
         let read = tokio::task::spawn_blocking(move || {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
-            journal::newest(&directory, most, |entry| numbered(&session, entry))
-                .map_err(|error| chain(&error))
+            let mut shown = ShownEvents::of(&session);
+            let events = journal::newest(&directory, most, |entry| shown.next(entry));
+            events.map(|events| shown.complete(events)).map_err(|error| chain(&error))
         });
         let missed = read.await.unwrap_or_else(|error| Err(error.to_string()));
         self.attach_now(client, name, feed, missed);
@@ -427,7 +428,8 @@ fn read_range(
         shown.push(page);
     }
     let entries = shown.into_iter().rev().flatten();
-    Ok(entries.filter_map(|entry| numbered(session, entry)).collect())
+    let mut shown = ShownEvents::of(session);
+    Ok(entries.filter_map(|entry| shown.next(entry)).collect())
 }
 
 fn refuse(client: &ActorRef<ClientMsg>, message: String) {

@@ -145,8 +145,9 @@ impl SessionActorState {
 
     /// Sends the open request to the session's model.
     async fn ask_again(&mut self, myself: &ActorRef<SessionMsg>, reason: String) {
-        let (model, max_tokens) = (self.spec.setup.model.clone(), self.spec.setup.max_tokens);
-        let steps = self.turn.router.ask_another(model, max_tokens, reason);
+        let setup = &self.spec.setup;
+        let (model, limits) = (setup.model.clone(), (setup.max_tokens, setup.facts));
+        let steps = self.turn.router.ask_another(model, limits, reason);
         self.carry_out(myself, steps).await;
     }
 }

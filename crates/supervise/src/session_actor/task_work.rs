@@ -52,11 +52,16 @@ impl SessionActorState {
         if !self.turn.router.turn_is_open() {
             self.fail_task().await;
         }
+        if !self.tasks.waiting.is_empty() {
+            self.begin_work(myself).await;
+        }
+    }
+
+    /// The first turn of a sub-agent's session is the work that its parent waits for, also where a person
+    /// types into it before.
+    pub(super) async fn begin_work(&mut self, myself: &ActorRef<SessionMsg>) {
         let Some(task) = self.spec.task() else { return };
-        if !self.tasks.waiting.is_empty()
-            && self.turn.router.turns() == 0
-            && !self.turn.router.must_queue()
-        {
+        if self.turn.router.turns() == 0 && !self.turn.router.must_queue() && !self.is_paused() {
             let steps = self.turn.router.prompt(task.prompt.clone());
             self.carry_out(myself, steps).await;
             self.ping_later(myself);

@@ -201,9 +201,16 @@ impl SessionActorState {
         let child = session_of(&self.spec.id, call);
         let place = self.child_directory(call)?;
         let outcome = outcome_of(place).await.ok().filter(|outcome| outcome.end.is_some())?;
+        let header = self.begun(call).await;
+        let own = header.as_ref().and_then(|task| task.worktree.as_ref());
+        let own = own.filter(|it| git_worktree::is_own(it, &child));
+        if own.is_some_and(|worktree| git_worktree::check_place(worktree).is_ok()) {
+            // A death came before its worktree was looked at: its session is opened once more.
+            return None;
+        }
         let agent = request.agent.clone().unwrap_or_else(|| "general".to_owned());
         let mut result = outcome.result(&agent, &child.0, self.spec.config.tools.max_result_chars);
-        if let Some(place) = self.begun(call).await.and_then(|task| git_worktree::left(&task)) {
+        if let Some(place) = header.and_then(|task| git_worktree::left(&task)) {
             result.text = format!("{}\n{place}", result.text);
         }
         let share = TaskShare { calls: None, cost: None };

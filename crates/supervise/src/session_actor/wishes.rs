@@ -52,6 +52,7 @@ impl SessionActorState {
                 return;
             }
         };
+        self.begin_work(myself).await;
         if self.turn.router.must_queue() || self.is_paused() {
             // All clients see a disk failure, and the person still has the text.
             let records = self.turn.router.queued_with(&prompt).into_iter();

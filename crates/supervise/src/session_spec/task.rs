@@ -6,6 +6,7 @@
 
 use super::task_bounds::TaskBounds;
 use super::{SessionSpec, SystemTexts};
+use crate::agent_skills;
 use crate::agents::{Agent, AgentCatalog, FileTrust, Workplace, stricter};
 use crate::agents_flag;
 use crate::git_worktree;
@@ -301,7 +302,7 @@ impl SessionSpec {
     /// The text of skills that an agent is given at its start.
     ///
     /// # Errors
-    /// The skill that there is not, and those that there are.
+    /// The skill that cannot be given, and why.
     pub(crate) fn skill_texts(&self, names: &[String]) -> Result<String, String> {
         if names.is_empty() {
             return Ok(String::new());
@@ -309,16 +310,7 @@ impl SessionSpec {
         let PromptPlaces { project, home, plugins, .. } =
             places((&self.confinement, &self.config), None);
         let found = prompts::find_skills(&project, home.as_deref(), &plugins);
-        let texts = names.iter().map(|name| {
-            let skill = found.skills.get(name.trim()).ok_or_else(|| {
-                let known: Vec<_> = found.skills.keys().map(String::as_str).collect();
-                let name = prompts::line(name, 64);
-                format!("there is no skill {name:?}; there are: {}", known.join(", "))
-            })?;
-            let (place, text) = (skill.directory.display(), skill.body.trim());
-            Ok(format!("\n\n# Skill {name}\n\nIts files are in {place}.\n\n{text}"))
-        });
-        texts.collect()
+        agent_skills::texts(&found, names)
     }
 
     /// The request that opens a sub-agent's session. Its first record bounds it.
