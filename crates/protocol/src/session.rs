@@ -98,6 +98,8 @@ pub const UNDO_PROMPT: &str = ":undo";
 pub const REWIND_PROMPT: &str = ":rewind files";
 /// The tool that gives work to a sub-agent.
 pub const TASK: &str = "task";
+/// Code of the result of a sub-agent that had no call which can change files.
+pub const TASK_ONLY_READ: &str = "only_read";
 
 /// Bounds of a whole session; none is no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]

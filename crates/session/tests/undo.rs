@@ -470,6 +470,33 @@ fn a_rewind_takes_back_the_undo_of_a_file_that_reaches_across_its_moment() {
 }
 
 #[test]
+fn a_rewind_passes_sub_agents_that_only_read_and_names_commands_that_run_yet() {
+    let mut setup = with_undo();
+    setup.tools.push(tool("task", ToolKind::Mutation));
+    let mut talk = Talk::ready(setup);
+    talk.prompt("go");
+    let uses =
+        [Say::Use("a", "bash", "{}"), Say::Use("b", "write", "{}"), Say::Use("c", "task", "{}")];
+    talk.answer(&uses, StopReason::ToolUse);
+    let in_background =
+        ToolResult { summary: protocol::call::IN_BACKGROUND.into(), ..done("it runs") };
+    ends(&mut talk, 1, in_background);
+    ends(&mut talk, 2, done("written"));
+    let only_read = Some(protocol::session::TASK_ONLY_READ.to_owned());
+    ends(&mut talk, 3, ToolResult { code: only_read, ..done("found") });
+    talk.answer(&[Say::Text("done")], StopReason::EndTurn);
+    let rewinds = |talk: &mut Talk, restore: u32| {
+        let words = talk.prompt(":rewind files 2");
+        assert!(restores(&words).is_some_and(|(number, _)| number == restore), "{words:?}");
+        (told(&ends(talk, restore, done("put back"))), talk.last_end())
+    };
+    let (said, end) = rewinds(&mut talk, 4);
+    assert!(said.contains("bash (call 1)") && said.contains("runs in the background"), "{said}");
+    assert!(!said.contains("task"), "it can have changed nothing: {said}");
+    assert_eq!(end, Some(TurnEnd::Interrupted));
+}
+
+#[test]
 fn a_rewind_names_the_changes_of_sub_agents_and_the_late_ones_of_the_background() {
     let mut setup = with_undo();
     setup.tools.push(tool("task", ToolKind::Mutation));

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// How long a command waits for copies that are not made yet.
 const COPYING: Duration = Duration::from_millis(500);
+/// Ends the note about names that a command may have made.
+pub(crate) const UNCERTAIN: &str =
+    "new names that may have existed before, ignored or outside the snapshot";
 /// The reason for a command whose end was not observed: its changes cannot be attributed.
 const END_UNSEEN: &str = "not covered: agentd was killed while this command ran: what was changed since \
      may be yours";
@@ -172,10 +175,7 @@ impl CommandChanges {
             notes.push(END_UNSEEN.to_owned());
         }
         if found.uncertain > 0 {
-            notes.push(format!(
-                "not covered: {} new names that may have existed before, ignored or outside the snapshot",
-                found.uncertain
-            ));
+            notes.push(format!("not covered: {} {UNCERTAIN}", found.uncertain));
         }
         if let Some(gap) = self.snapshot.gap() {
             notes.push(format!("not covered: {gap}"));

@@ -230,7 +230,9 @@ fn what_was_ignored_before_is_never_taken_for_new() {
         fs::write(project.join("secret"), "changed").unwrap();
     })
     .unwrap();
-    assert_eq!(names(&kept, &project), [".gitignore"]);
+    assert_eq!(names(&kept, &project), [".gitignore", ""], "the rest is named, for a rewind");
+    let PriorContent::NotKept(why) = &kept[1].before else { panic!("{kept:?}") };
+    assert!(why.starts_with("2 new names that may have existed before"), "{why}");
     let shown = list(&mut store);
     assert!(shown.contains("2 new names that may have existed before"), "{shown}");
     // Where the rules stay as they are, a directory with rules of its own is new with all in it.

@@ -1,9 +1,9 @@
 //! The outcome of a sub-agent's work, from the records of its session: its last answer, how its turn ended,
 //! and what it used. Pure. Used by the session actors of the sub-agent and of its parent.
 
-use journal::{BlockRecord, JournalRecord, SpanRecord, TurnEndRecord, UsageRecord};
+use journal::{BlockRecord, JournalRecord, SpanRecord, ToolKindRecord, TurnEndRecord, UsageRecord};
 use protocol::call::{Outcome, ToolResult};
-use protocol::session::TaskUse;
+use protocol::session::{TASK_ONLY_READ, TaskUse};
 use std::collections::BTreeMap;
 
 /// The state of a sub-agent's work.
@@ -16,6 +16,8 @@ pub(crate) struct TaskOutcome {
     /// The text of its last answer.
     answer: String,
     own: TaskTotals,
+    /// Its calls that may have changed something, those of its hooks included.
+    mutations: u32,
     /// Of its own sub-agents, by call. A call has several records after a death: the last one counts.
     spent: BTreeMap<u32, TaskTotals>,
 }
@@ -92,8 +94,9 @@ impl TaskOutcome {
         {
             let used = TaskUse { calls: 0, cost };
             self.own.add(TaskTotals { rounds: 1, used, usage });
-        } else if let JournalRecord::Proposed { use_id, .. } = record {
+        } else if let JournalRecord::Proposed { use_id, tool_kind, .. } = record {
             self.own.used.calls += u32::from(!use_id.is_empty());
+            self.mutations += u32::from(*tool_kind == ToolKindRecord::Mutation);
         } else if let JournalRecord::Spent { call, rounds, calls, usage, cost, .. } = record {
             let used = TaskUse { calls: *calls, cost: *cost };
             self.spent.insert(*call, TaskTotals { rounds: *rounds, used, usage: *usage });
@@ -130,7 +133,7 @@ impl TaskOutcome {
                 text,
                 summary: what,
                 is_error: false,
-                code: None,
+                code: (self.mutations == 0).then(|| TASK_ONLY_READ.to_owned()),
                 images: Vec::new(),
             };
         };
@@ -218,7 +221,6 @@ fn counted(number: u32, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::ToolKindRecord;
 
     fn answer(text: &str, cost: Option<u64>) -> JournalRecord {
         let usage = UsageRecord { input: Some(10), output: Some(2), ..UsageRecord::default() };
@@ -227,11 +229,15 @@ mod tests {
     }
 
     fn proposed(use_id: &str) -> JournalRecord {
+        proposed_of(use_id, ToolKindRecord::Query)
+    }
+
+    fn proposed_of(use_id: &str, tool_kind: ToolKindRecord) -> JournalRecord {
         JournalRecord::Proposed {
             call: 1,
             use_id: use_id.to_owned(),
             tool: "read".to_owned(),
-            tool_kind: ToolKindRecord::Query,
+            tool_kind,
             input: "{}".to_owned(),
         }
     }
@@ -257,6 +263,19 @@ mod tests {
         assert!(!result.is_error);
         assert_eq!(outcome.totals().used, TaskUse { calls: 1, cost: Some(12) });
         assert_eq!(outcome.totals().usage.input, Some(30));
+    }
+
+    #[test]
+    fn a_sub_agent_that_only_read_says_so_to_a_rewind() {
+        let code = |records: &[JournalRecord]| {
+            let end = [answer("Done.", None), ended(TurnEndRecord::Done)];
+            TaskOutcome::of(records.iter().chain(&end)).result("a", "s", 100).code
+        };
+        assert_eq!(code(&[proposed("t1")]).as_deref(), Some(TASK_ONLY_READ));
+        // A hook of it is no call of its model, and may write.
+        for use_id in ["t1", ""] {
+            assert_eq!(code(&[proposed_of(use_id, ToolKindRecord::Mutation)]), None);
+        }
     }
 
     #[test]

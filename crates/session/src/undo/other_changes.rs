@@ -1,9 +1,11 @@
 //! Changes behind a moment that a rewind has no call to take back for: those of sub-agents, and those of
-//! commands that began before and ran in the background. A rewind names them. Rebuilt from events, for
+//! commands that began before and ran, or run yet, in the background. A rewind names them. Rebuilt from events, for
 //! `undo` only. Pure.
 
 use super::may_have_run;
-use protocol::session::{SessionEvent, TASK};
+use protocol::call::IN_BACKGROUND;
+use protocol::session::{SessionEvent, TASK, TASK_ONLY_READ};
+use std::collections::BTreeMap;
 
 /// What may have changed files beside the list of changes.
 #[derive(Debug, Default)]
@@ -15,6 +17,10 @@ pub(super) struct OtherChanges {
     /// Calls of sub-agents that may have begun.
     tasks: Vec<u32>,
     background: Vec<BackgroundCommand>,
+    /// Calls without a result, and their tools.
+    open: BTreeMap<u32, String>,
+    /// Commands that run in the background, and their tools.
+    running: BTreeMap<u32, String>,
 }
 
 /// A command in the background that has ended.
@@ -37,20 +43,28 @@ impl OtherChanges {
                 if self.first_calls.last().is_none_or(|(_, turn)| *turn != self.turn) {
                     self.first_calls.push((self.last_call, self.turn));
                 }
+                self.open.insert(call.id.number, call.tool.clone());
                 if call.tool == TASK {
                     self.tasks.push(call.id.number);
                 }
             }
-            SessionEvent::Result { call, result, .. } if !may_have_run(result) => {
-                self.tasks.retain(|task| *task != call.number);
+            SessionEvent::Result { call, result, .. } => {
+                let tool = self.open.remove(&call.number);
+                if result.summary == IN_BACKGROUND {
+                    self.running.extend(tool.map(|tool| (call.number, tool)));
+                }
+                // What a sub-agent changed is known to its own session.
+                if !may_have_run(result) || result.code.as_deref() == Some(TASK_ONLY_READ) {
+                    self.tasks.retain(|task| *task != call.number);
+                }
             }
             SessionEvent::BackgroundEnded { call, tool, .. } => {
+                self.running.remove(&call.number);
                 let (call, tool) = (call.number, tool.clone());
                 let (turn, last_call) = (self.turn, self.last_call);
                 self.background.push(BackgroundCommand { call, tool, turn, last_call });
             }
-            SessionEvent::Result { .. }
-            | SessionEvent::Answer { .. }
+            SessionEvent::Answer { .. }
             | SessionEvent::TurnEnded { .. }
             | SessionEvent::Compacted { .. } => {}
         }
@@ -76,6 +90,12 @@ impl OtherChanges {
                  moment and ran in the background."
             )
         });
-        tasks.chain(commands).collect()
+        let running = self.running.range(..call).map(|(call, tool)| {
+            format!(
+                "Not taken back: what {tool} (call {call}) has written since, or writes yet. It began before \
+                 that moment and runs in the background."
+            )
+        });
+        tasks.chain(commands).chain(running).collect()
     }
 }

@@ -2,7 +2,7 @@
 //! calls changed. For `undo` only.
 
 use super::{UndoStore, command_rows, list};
-use crate::commands::UndoCoverage;
+use crate::commands::{UNCERTAIN, UndoCoverage};
 use crate::failure::{StoreError, StoreErrorCode, arguments};
 use crate::file_copy::{NOT_KEPT, UNKNOWN};
 use protocol::call::Call;
@@ -140,7 +140,16 @@ impl UndoStore {
             let message = format!("no file of change {id} is covered, so nothing is restored");
             return Err(not_covered(message, HINT));
         }
+        kept.extend(command.and_then(|notes| self.uncertain(&notes)));
         Ok(kept)
+    }
+
+    /// Names that a command may have made and that stay, as one entry: a rewind is not whole without them.
+    fn uncertain(&self, notes: &str) -> Option<FileBackup> {
+        let note = notes.split("; ").find(|note| note.contains(UNCERTAIN))?;
+        let why = note.trim_start_matches("not covered: ").to_owned();
+        let path = self.project.to_string_lossy().into_owned();
+        Some(FileBackup { path, before: PriorContent::NotKept(why), after: None })
     }
 
     /// One file as it was before the first of these calls that changed it.
