@@ -189,8 +189,11 @@ impl Filler<'_> {
     /// What stands for the placeholder behind a dollar sign, and the bytes of its name.
     fn placeholder(&self, name: &str) -> Option<(&str, usize)> {
         const ALL: &str = "ARGUMENTS";
-        if name.starts_with(ALL) {
-            return Some((self.arguments, ALL.len()));
+        if let Some(behind) = name.strip_prefix(ALL) {
+            return Some(match index(behind) {
+                Some((place, taken)) => (self.word(place), ALL.len() + taken),
+                None => (self.arguments, ALL.len()),
+            });
         }
         let mut letters = name.chars();
         let digit = letters.next()?.to_digit(10).filter(|digit| *digit > 0)?;
@@ -198,8 +201,19 @@ impl Filler<'_> {
             return None;
         }
         let place = usize::try_from(digit - 1).ok()?;
-        Some((self.words.get(place).map_or("", String::as_str), 1))
+        Some((self.word(place), 1))
     }
+
+    /// A word of the arguments; the first is 0.
+    fn word(&self, place: usize) -> &str {
+        self.words.get(place).map_or("", String::as_str)
+    }
+}
+
+/// The number in `[0]`, and the bytes that it takes.
+fn index(text: &str) -> Option<(usize, usize)> {
+    let (number, _) = text.strip_prefix('[')?.split_once(']')?;
+    number.parse().ok().map(|place| (place, number.len() + 2))
 }
 
 #[cfg(test)]
@@ -258,6 +272,8 @@ mod tests {
             ("Fix $ARGUMENTS, then $ARGUMENTS.", "a b", "Fix a b, then a b."),
             ("$1 and $2, not $3 or $10", "'a b' c", "a b and c, not  or $10"),
             ("$1 $2", "don't stop", "don't stop"),
+            ("$ARGUMENTS[0]-$ARGUMENTS[1]$ARGUMENTS[2].", "'a b' c", "a b-c."),
+            ("$ARGUMENTS[x] $ARGUMENTS[0", "a", "a[x] a[0"),
             ("Fix it.", "a b", "Fix it.\n\nArguments: a b"),
             ("Fix it.", "", "Fix it."),
             ("cost: $ or $x, $0", "", "cost: $ or $x, $0"),

@@ -35,4 +35,4 @@ pub use prompt_list::{
 pub use read_text::read as read_text;
 pub use shown::line;
 pub use shown_files::{NamedBy, ShownFile, shown_files};
-pub use skills::{FoundSkills, Skill, find as find_skills};
+pub use skills::{FoundSkills, Skill, SkillCallers, find as find_skills};

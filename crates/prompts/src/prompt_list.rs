@@ -2,7 +2,7 @@
 //! hides a person's of the same name, and a skill hides a command beside it.
 
 use crate::markdown_files::FoundFiles;
-use crate::skills;
+use crate::skills::{self, SkillCallers};
 use crate::slash_commands;
 use std::path::PathBuf;
 
@@ -165,7 +165,8 @@ impl PromptList {
         list.troubles.extend(found.troubles);
         let (mut of_project, mut of_user) = (Vec::new(), Vec::new());
         let mut of_plugins = Vec::new();
-        for (name, skill) in found.skills {
+        let of_people = |(_, skill): &(String, skills::Skill)| skill.callers != SkillCallers::Model;
+        for (name, skill) in found.skills.into_iter().filter(of_people) {
             let file = of_skill(name, skill);
             match file.owner {
                 PromptOwner::Project => of_project.push(file),

@@ -34,8 +34,21 @@ pub struct Skill {
     pub(crate) argument_hint: String,
     pub(crate) allowed_tools: Vec<ListItem>,
     pub(crate) model: Option<String>,
+    /// Who may use it.
+    pub callers: SkillCallers,
     /// The folder of its plugin, if it is of one.
     pub plugin_root: Option<PathBuf>,
+}
+
+/// Who may use a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkillCallers {
+    /// The model and a person.
+    All,
+    /// A person alone, by `/NAME`.
+    Person,
+    /// The model alone.
+    Model,
 }
 
 /// The skills of a search.
@@ -122,6 +135,18 @@ fn within(project: Option<&Path>, directory: &Path) -> Result<(), String> {
     }
 }
 
+/// Who may use the skill, by the keys of Claude Code.
+fn callers(front: &front_matter::FrontMatter<'_>) -> SkillCallers {
+    let says = |key: &str, word: &str| front.text(key).is_some_and(|text| text.trim() == word);
+    if says("disable-model-invocation", "true") {
+        SkillCallers::Person
+    } else if says("user-invocable", "false") {
+        SkillCallers::Model
+    } else {
+        SkillCallers::All
+    }
+}
+
 /// The skill in a directory; none where it holds no `SKILL.md`.
 fn read(whose: PromptOwner, directory: &Path) -> Result<Option<(String, Skill)>, String> {
     let text = match directory.is_dir() {
@@ -151,6 +176,7 @@ fn read(whose: PromptOwner, directory: &Path) -> Result<Option<(String, Skill)>,
         argument_hint: line(&front.text("argument-hint").unwrap_or_default(), 80),
         allowed_tools: front.list("allowed-tools"),
         model: front.text("model"),
+        callers: callers(&front),
         plugin_root: None,
     };
     Ok(Some((name, skill)))

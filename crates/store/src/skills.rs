@@ -3,7 +3,7 @@
 
 use crate::StoreResult;
 use crate::failure::{StoreError, StoreErrorCode, arguments};
-use prompts::{FoundSkills, PluginPlace, line};
+use prompts::{FoundSkills, PluginPlace, SkillCallers, line};
 use protocol::call::Call;
 use protocol::store::StoreSetup;
 use serde::Deserialize;
@@ -39,9 +39,11 @@ impl Skills {
         }
     }
 
-    /// Reads them as they are now.
+    /// Reads those for the model, as they are now.
     fn look(&self) -> FoundSkills {
-        prompts::find_skills(&self.project, self.home.as_deref(), &self.plugins)
+        let mut found = prompts::find_skills(&self.project, self.home.as_deref(), &self.plugins);
+        found.skills.retain(|_, skill| skill.callers != SkillCallers::Person);
+        found
     }
 
     /// The section on skills in the text after the system prompt, and the problems of unusable

@@ -57,6 +57,24 @@ fn arguments_stand_where_the_skill_says_or_behind_it() {
 }
 
 #[test]
+fn a_skill_for_people_alone_is_kept_from_the_model_and_one_for_the_model_from_people() {
+    let shelf = Shelf::new();
+    let project = shelf.project("a");
+    let keyed = |key: &str| format!("---\ndescription: d\n{key}\n---\nBody.\n");
+    skill(&project, ".claude/skills", "ours", &keyed("disable-model-invocation: true"));
+    skill(&project, ".claude/skills", "its", &keyed("user-invocable: false"));
+    skill(&project, ".claude/skills", "all", &keyed("user-invocable: true"));
+    let mut store = shelf.store("a", "s");
+    assert_eq!(store.call("skill_list", json!({})).text, "all (project): d\nits (project): d\n");
+    let refused = store.call("skill_activate", json!({"name": "ours"}));
+    assert_eq!(refused.code.as_deref(), Some("not_found"));
+    let places = prompts::PromptPlaces { project, ..Default::default() };
+    let list = prompts::PromptList::read(&places);
+    let names: Vec<&str> = list.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["all", "ours"]);
+}
+
+#[test]
 fn what_is_no_skill_is_named_and_hides_no_other() {
     let shelf = Shelf::new();
     let project = shelf.project("a");

@@ -18,6 +18,11 @@ const NAMES: &[(&str, &str)] = &[
     ("ls", "LS"),
     ("web_fetch", "WebFetch"),
     ("web_search", "WebSearch"),
+    ("task", "Task"),
+    ("skill_activate", "Skill"),
+    ("exit_plan", "ExitPlanMode"),
+    ("bash_output", "BashOutput"),
+    ("bash_stop", "KillShell"),
 ];
 
 /// Tools that change files by other means than `edit` and `write`. A hook for either guards them.
@@ -101,6 +106,7 @@ mod tests {
     #[test]
     fn a_hook_for_one_tool_of_claude_guards_every_tool_that_does_the_same() {
         assert_eq!(hook_names("bash"), ["bash", "Bash"]);
+        assert_eq!(hook_names("task"), ["task", "Task"]);
         for runs in ["run", "powershell", "git_commit", "git_status"] {
             assert!(hook_names(runs).contains(&"Bash"), "{runs}");
         }
