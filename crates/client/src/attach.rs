@@ -211,6 +211,8 @@ struct AttachLoop<'a> {
 
 impl AttachLoop<'_> {
     fn run(mut self) -> AttachEnd {
+        let (columns, rows) = terminal_size();
+        self.screen.update(ScreenInput::Resized(columns, rows));
         let how = self.follow();
         self.save_draft();
         self.view.leave(&self.screen);

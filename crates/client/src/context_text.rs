@@ -1,9 +1,13 @@
 //! What fills a model's context, as a bar and a table. Pure. Used by the screen and `agentd context`.
 
-use protocol::context::{ContextKind, ContextReport};
+use protocol::context::{ContextKind, ContextReport, room_limit};
 
-/// Characters of the bar.
+/// Most characters of the bar.
 const BAR: usize = 60;
+/// Columns of a row beside its name and the number of things.
+const NUMBERS: usize = 22;
+/// Columns from which on the number of things has room.
+const WITH_COUNT: usize = 64;
 
 /// The letter of a kind in the bar, and its name in the table.
 fn label(kind: ContextKind) -> (char, &'static str) {
@@ -19,9 +23,11 @@ fn label(kind: ContextKind) -> (char, &'static str) {
     }
 }
 
-/// The report as text, without colour.
+/// The report as text, without colour, for a terminal of so many columns.
 #[must_use]
-pub fn context_text(report: &ContextReport) -> String {
+pub fn context_text(report: &ContextReport, columns: usize) -> String {
+    let cells = columns.saturating_sub(2).clamp(10, BAR);
+    let name_columns = columns.saturating_sub(NUMBERS).clamp(8, 32);
     let used = report.used();
     // Without a known size, the request itself is the whole.
     let whole = report.window.unwrap_or(used).max(used).max(1);
@@ -42,10 +48,11 @@ pub fn context_text(report: &ContextReport) -> String {
             report.model
         ),
     };
-    text.push_str(&format!("[{}]\n", bar(report, whole)));
+    text.push_str(&format!("[{}]\n", bar(report, whole, cells)));
     let row = |letter: char, name: &str, tokens: u64, count: String| {
         format!(
-            "{letter} {name:<32} {:>11} {:>7} {count}\n",
+            "{letter} {:<name_columns$} {:>11} {:>7} {count}\n",
+            shortened(name, name_columns),
             grouped(tokens),
             percent(tokens, whole)
         )
@@ -54,6 +61,16 @@ pub fn context_text(report: &ContextReport) -> String {
     for part in report.parts.iter().filter(|part| part.tokens > 0) {
         let (letter, name) = label(part.kind);
         let count = match part.kind {
+            ContextKind::Tools
+            | ContextKind::Pinned
+            | ContextKind::Prompts
+            | ContextKind::Answers
+            | ContextKind::Results
+            | ContextKind::Images
+                if columns < WITH_COUNT =>
+            {
+                String::new()
+            }
             // One, or a text without a number.
             ContextKind::System | ContextKind::Summary => String::new(),
             ContextKind::Tools
@@ -65,8 +82,10 @@ pub fn context_text(report: &ContextReport) -> String {
         };
         text.push_str(&row(letter, name, part.tokens, count));
     }
-    if report.window.is_some() {
+    if let Some(window) = report.window {
         text.push_str(&row('.', "free", free, String::new()));
+        let most = room_limit(window, report.answer);
+        text.push_str(&format!("Above {} tokens agentd makes room.\n", grouped(most)));
     }
     text.push_str(&match report.counted {
         Some(counted) => format!(
@@ -92,18 +111,18 @@ pub fn context_text(report: &ContextReport) -> String {
 
 /// A letter for each part and a point for what is free, in proportion; what is not empty has one
 /// character at least, and all together have the bar's width.
-fn bar(report: &ContextReport, whole: u64) -> String {
+fn bar(report: &ContextReport, whole: u64, width: usize) -> String {
     let parts = report.parts.iter().map(|part| (label(part.kind).0, part.tokens));
     let free = ('.', whole.saturating_sub(report.used()));
     let shares: Vec<_> = parts.chain([free]).filter(|(_, tokens)| *tokens > 0).collect();
-    let exact = |tokens: u64| tokens as f64 * BAR as f64 / whole as f64;
+    let exact = |tokens: u64| tokens as f64 * width as f64 / whole as f64;
     let mut cells: Vec<_> =
         shares.iter().map(|(_, tokens)| (exact(*tokens) as usize).max(1)).collect();
     // What is missing goes where most is missing; what is too much is taken where most is too much.
     let lack = |cells: &[usize], at: &usize| exact(shares[*at].1) - cells[*at] as f64;
     let by_lack = |cells: &[usize], a: &usize, b: &usize| lack(cells, a).total_cmp(&lack(cells, b));
-    while cells.iter().sum::<usize>() != BAR && !shares.is_empty() {
-        let is_short = cells.iter().sum::<usize>() < BAR;
+    while cells.iter().sum::<usize>() != width && !shares.is_empty() {
+        let is_short = cells.iter().sum::<usize>() < width;
         let all = 0..cells.len();
         let at = match is_short {
             true => all.max_by(|a, b| by_lack(&cells, a, b)),
@@ -113,6 +132,13 @@ fn bar(report: &ContextReport, whole: u64) -> String {
         cells[at] = if is_short { cells[at] + 1 } else { cells[at] - 1 };
     }
     shares.iter().zip(cells).map(|((letter, _), cells)| letter.to_string().repeat(cells)).collect()
+}
+
+fn shortened(name: &str, columns: usize) -> String {
+    match name.chars().count() > columns {
+        true => name.chars().take(columns.saturating_sub(1)).chain(['…']).collect(),
+        false => name.to_owned(),
+    }
 }
 
 /// Digits in groups of three.
@@ -166,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_bar_and_a_table_show_each_part_and_the_room_that_is_free() {
-        let text = context_text(&report());
+        let text = context_text(&report(), 80);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[0], "The next request to m-1 takes 50,100 of 100,000 tokens (50.1 %).");
         // A small part has a letter, too.
@@ -181,13 +207,28 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_terminal_gets_rows_and_a_bar_that_fit() {
+        for columns in [40, 50, 66] {
+            let text = context_text(&report(), columns);
+            let lines: Vec<_> = text.lines().collect();
+            assert_eq!(lines[1].chars().count(), columns.min(62), "{text}");
+            assert!(lines[1..6].iter().all(|line| line.chars().count() <= columns), "{text}");
+            assert!(lines[4].starts_with("R results of calls "), "{text}");
+        }
+        let narrow = context_text(&report(), 40);
+        assert!(narrow.contains("S system prompt, wi…"), "{narrow}");
+        // The context less a long answer, and four fifths of it at most.
+        assert!(narrow.contains("\nAbove 80,000 tokens agentd makes room.\n"), "{narrow}");
+    }
+
+    #[test]
     fn the_bar_is_full_exactly_where_the_context_is_and_leaves_no_part_out() {
         let of = |tokens: [u64; 8], window: Option<u64>| {
             let part = |(kind, tokens)| ContextPart { kind, count: 1, tokens };
             let parts = ContextKind::ALL.into_iter().zip(tokens).map(part).collect();
             let counted = Some(tokens.iter().sum());
             let all = ContextReport { window, parts, counted, estimated: 0, ..report() };
-            let text = context_text(&all);
+            let text = context_text(&all, 80);
             let bar = text.lines().nth(1).unwrap_or_default().trim_matches(['[', ']']).to_owned();
             assert_eq!(bar.len(), BAR, "{bar}");
             bar
@@ -208,9 +249,9 @@ mod tests {
     #[test]
     fn numbers_that_are_not_known_are_named() {
         let unread = vec!["a.md".to_owned(), "b.md".to_owned()];
-        let text = context_text(&ContextReport { unread, ..report() });
+        let text = context_text(&ContextReport { unread, ..report() }, 80);
         assert!(text.contains("\nNot read yet, and not counted: a.md, b.md."), "{text}");
-        let text = context_text(&ContextReport { window: None, counted: None, ..report() });
+        let text = context_text(&ContextReport { window: None, counted: None, ..report() }, 80);
         assert!(text.contains("size of its context is not known"), "{text}");
         assert!(text.contains("All numbers are estimates"), "{text}");
         assert!(!text.contains(". free"), "{text}");

@@ -410,11 +410,13 @@ impl Screen {
                 vec![ScreenEffect::Send(FromClient::Page { session, before, most })]
             }
             ScreenInput::SwitchTo(session) => self.switch(session),
-            // Rows are painted for the size there is, whenever something came in. The others are for
-            // views that show more.
-            // The attachment opens the editor.
+            // Rows are painted for the size there is, whenever something came in.
+            ScreenInput::Resized(columns, _) => {
+                self.last_words.context.resized(columns);
+                Vec::new()
+            }
+            // The others are for views that show more. The attachment opens the editor.
             ScreenInput::OpenEditor(_)
-            | ScreenInput::Resized(..)
             | ScreenInput::Mouse(_)
             | ScreenInput::Focused(_)
             | ScreenInput::Files(_)

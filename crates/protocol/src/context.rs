@@ -26,6 +26,13 @@ pub struct ContextReport {
     pub unread: Vec<String>,
 }
 
+/// Tokens of a request above which room is made, for a model whose context and answers have so many at
+/// most. Half of the context is always available to requests, however long answers may be.
+#[must_use]
+pub fn room_limit(context: u64, answer: u64) -> u64 {
+    context.saturating_sub(answer).min(context / 5 * 4).max(context / 2)
+}
+
 /// A summary of messages that are no longer sent.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NumberedSummary {

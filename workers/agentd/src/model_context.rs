@@ -53,7 +53,10 @@ pub(crate) fn main(beginning: &str, json: bool) -> Result<CliExit, CliError> {
     };
     print(&match json {
         true => format!("{}\n", object(&report)),
-        false => format!("{}\n", sanitize(&context_text(&report))),
+        false => format!(
+            "{}\n",
+            sanitize(&context_text(&report, usize::from(client::terminal_size().0)))
+        ),
     });
     Ok(CliExit::Done)
 }

@@ -25,6 +25,19 @@ pub(super) struct ContextView {
     editing: Option<u32>,
     /// The state before the request of a summary that is not answered.
     turn: Option<TurnState>,
+    /// Of the terminal, once its size is known.
+    columns: Option<u16>,
+}
+
+impl ContextView {
+    fn columns(&self) -> usize {
+        self.columns.map_or(80, usize::from)
+    }
+
+    /// The terminal has so many columns now.
+    pub(super) fn resized(&mut self, columns: u16) {
+        self.columns = Some(columns);
+    }
 }
 
 impl Screen {
@@ -43,7 +56,10 @@ impl Screen {
             Err(why) => return vec![ScreenEffect::Show(ScreenItem::Error(why))],
         };
         if std::mem::take(&mut self.last_words.context.purpose) == ContextUse::Show {
-            return vec![ScreenEffect::Show(ScreenItem::Note(context_text(&report)))];
+            return vec![ScreenEffect::Show(ScreenItem::Note(context_text(
+                &report,
+                self.last_words.context.columns(),
+            )))];
         }
         let Some(NumberedSummary { number, text }) = report.summary else {
             let none = "no summary replaces messages of this conversation; :compact has the model \

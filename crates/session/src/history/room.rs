@@ -5,7 +5,7 @@ use crate::compact::{self, CutPlan, Kept, KeptPrompts, MovedIndex, size};
 use crate::limits::{BYTES_A_TOKEN, HistoryLimits};
 use crate::old_results;
 use protocol::content::{ContentBlock, Message, MessageRole, Usage};
-use protocol::context::{Compaction, CompactionCause, NumberedSummary};
+use protocol::context::{Compaction, CompactionCause, NumberedSummary, room_limit};
 use protocol::session::SessionEvent;
 
 /// Most bytes of earlier prompts that stay word for word where the context is unknown.
@@ -59,11 +59,9 @@ impl History {
     /// bytes, of its parts outside the messages.
     pub fn is_nearly_full(&self, beside: usize) -> bool {
         let HistoryLimits { context, answer_tokens, .. } = self.limits;
-        // Half of the context is always available to requests, however long answers may be.
-        let most = |context: usize| {
-            context.saturating_sub(answer_tokens).min(context / 5 * 4).max(context / 2)
-        };
-        context.is_some_and(|context| self.tokens(beside) > most(context))
+        let wide = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+        let most = |context: usize| room_limit(wide(context), wide(answer_tokens));
+        context.is_some_and(|context| wide(self.tokens(beside)) > most(context))
     }
 
     /// Cuts long results of old calls, if that alone makes enough room: down to three fifths of the
