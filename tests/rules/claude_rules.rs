@@ -13,7 +13,7 @@ fn touched(desk: &Desk, flags: &[&str]) -> (String, bool) {
     let touch = call("toolu_1", "bash", &json!({"command": "touch made"}).to_string());
     let server = Server::scripted([Answer::says([touch]), Answer::text("Done.")]);
     let ran = run(desk.with_server(&server, flags));
-    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(!server.requests().is_empty(), "{}", ran.err);
     (ran.err, desk.project().join("made").exists())
 }
 
@@ -49,6 +49,30 @@ fn a_denial_of_the_project_or_the_person_holds_and_a_permission_does_not() {
     let desk = Desk::new();
     desk.write(".claude/settings.json", &permissions(json!({"allow": ["Bash(touch:*)"]})));
     assert!(!touched(&desk, &AUTO[..2]).1, "nothing is allowed by it");
+}
+
+#[test]
+fn a_denied_path_is_that_of_the_home_directory_or_of_the_project() {
+    for (rule, path, denied) in [
+        ("Read(/private/**)", "private/key", true),
+        ("Read(/private/**)", "public/key", false),
+        ("Read(~/notes/**)", "notes", true),
+        ("Read(~/other/**)", "notes", false),
+    ] {
+        let desk = Desk::new();
+        desk.write(".claude/settings.json", &permissions(json!({"deny": [rule]})));
+        desk.write("private/key", "k\n");
+        desk.write("public/key", "k\n");
+        let notes = desk.home().join("notes");
+        fs::create_dir_all(&notes).unwrap();
+        fs::write(notes.join("a"), "k\n").unwrap();
+        let path = match path {
+            "notes" => notes.join("a").display().to_string(),
+            path => path.to_owned(),
+        };
+        let ran = run(desk.agentd(&["rules", "check", "--json", &format!("read:{path}")]));
+        assert_eq!(ran.json()["verdict"] == "deny", denied, "{rule}: {}{}", ran.out, ran.err);
+    }
 }
 
 #[test]

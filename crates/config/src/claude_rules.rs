@@ -6,12 +6,34 @@ use crate::sources::Sources;
 use crate::warning::ConfigWarning;
 use protocol::judgement::{Rule, RuleEffect};
 use serde_json::Value;
+use std::path::Path;
 
 /// Writes a rule of Claude Code as rules of agentd, or says why it cannot. `approval::claude_rule` does.
 pub type ClaudeRuleSpelling = fn(&str, RuleEffect) -> Result<Vec<String>, String>;
 
 /// The lists that count.
 const LISTS: [(&str, RuleEffect); 2] = [("deny", RuleEffect::Deny), ("ask", RuleEffect::Ask)];
+
+/// Tools of Claude Code whose rules name paths.
+const OF_PATHS: [&str; 8] =
+    ["Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep", "LS"];
+
+/// A rule of Claude Code with the path that it means: `~/` is the home directory, `//` the root, and a
+/// single `/` the project.
+#[must_use]
+pub fn with_real_path(text: &str, project: &Path, home: Option<&Path>) -> String {
+    let of_path = text.split_once('(').filter(|(tool, _)| OF_PATHS.contains(tool));
+    let Some((tool, path)) = of_path else { return text.to_owned() };
+    let below = |base: &Path, rest: &str| format!("{tool}({}/{rest}", base.display());
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => below(home, rest),
+        _ if path.starts_with("//") => format!("{tool}({}", &path[1..]),
+        _ => match path.strip_prefix('/') {
+            Some(rest) => below(project, rest),
+            None => text.to_owned(),
+        },
+    }
+}
 
 /// The rules of one file.
 #[derive(Debug, Default)]
@@ -25,7 +47,11 @@ impl ClaudeRules {
     /// Adds those of a file. One that is no JSON has none: an error of its hooks, if it is trusted.
     pub(crate) fn add(&mut self, source: HookFile<'_>, sources: &Sources) {
         if let Ok(settings) = json_of(source.file, source.text) {
-            let more = of_settings(source, &settings, sources.claude_rules);
+            let home = sources.environment.absolute("HOME");
+            let spelling = |text: &str, effect| {
+                (sources.claude_rules)(&with_real_path(text, &sources.project, home.as_deref()), effect)
+            };
+            let more = of_settings(source, &settings, spelling);
             self.rules.extend(more.rules);
             self.warnings.extend(more.warnings);
         }
@@ -35,7 +61,7 @@ impl ClaudeRules {
 fn of_settings(
     source: HookFile<'_>,
     settings: &Value,
-    spelling: ClaudeRuleSpelling,
+    spelling: impl Fn(&str, RuleEffect) -> Result<Vec<String>, String>,
 ) -> ClaudeRules {
     let mut found = ClaudeRules::default();
     for (list, effect) in LISTS {
@@ -101,6 +127,22 @@ mod tests {
         ];
         assert_eq!(rules, expected);
         assert!(found.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_path_means_the_home_directory_the_root_or_the_project() {
+        for (text, wanted) in [
+            ("Read(~/.ssh/**)", "Read(/home/me/.ssh/**)"),
+            ("Edit(//etc/hosts)", "Edit(/etc/hosts)"),
+            ("Read(/secrets/**)", "Read(/p/secrets/**)"),
+            ("Read(./.env)", "Read(./.env)"),
+            ("Read", "Read"),
+            ("Bash(/bin/ls:*)", "Bash(/bin/ls:*)"),
+        ] {
+            let real = with_real_path(text, Path::new("/p"), Some(Path::new("/home/me")));
+            assert_eq!(real, wanted);
+        }
+        assert_eq!(with_real_path("Read(~/x)", Path::new("/p"), None), "Read(~/x)");
     }
 
     #[test]

@@ -50,7 +50,7 @@ mod warning;
 pub use address::{is_sign_in, names_token};
 pub use append_rule::{AppendRuleError, append_allow_rule};
 pub use claude_file::ClaudeFile;
-pub use claude_rules::ClaudeRuleSpelling;
+pub use claude_rules::{ClaudeRuleSpelling, with_real_path};
 pub use config::{
     AgentLimits, BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions,
     ProviderConfig, SandboxConfig, ToolsConfig, UiConfig, UiNotify, UiView,

@@ -93,6 +93,7 @@ fn one(report: &mut ProjectReport<'_>, name: &str, file: &ClaudeFile, off: Optio
 
 /// The rules of Claude Code, and the same rules as agentd writes them.
 fn permissions(report: &mut ProjectReport<'_>, name: &str, lists: &Map<String, Value>) {
+    let home = report.context.environment.absolute("HOME");
     for (key, value) in lists {
         let effect = match key.as_str() {
             "allow" => RuleEffect::Allow,
@@ -118,7 +119,14 @@ fn permissions(report: &mut ProjectReport<'_>, name: &str, lists: &Map<String, V
         let (mut own, mut unknown) = (Vec::new(), Vec::new());
         for rule in rules {
             let text = rule.as_str().unwrap_or_default();
-            match approval::claude_rule(text, effect) {
+            let real = match effect {
+                // As a session reads it.
+                RuleEffect::Deny | RuleEffect::Ask => {
+                    config::with_real_path(text, report.project, home.as_deref())
+                }
+                RuleEffect::Allow => text.to_owned(),
+            };
+            match approval::claude_rule(&real, effect) {
                 Ok(read) => own.extend(read),
                 Err(why) => unknown.push((rule.to_string(), why)),
             }
