@@ -49,7 +49,10 @@ impl ClaudeRules {
         if let Ok(settings) = json_of(source.file, source.text) {
             let home = sources.environment.absolute("HOME");
             let spelling = |text: &str, effect| {
-                (sources.claude_rules)(&with_real_path(text, &sources.project, home.as_deref()), effect)
+                (sources.claude_rules)(
+                    &with_real_path(text, &sources.project, home.as_deref()),
+                    effect,
+                )
             };
             let more = of_settings(source, &settings, spelling);
             self.rules.extend(more.rules);
