@@ -246,6 +246,19 @@ fn a_closed_standard_output_is_quiet() {
 }
 
 #[test]
+fn flags_and_modes_have_claude_code_s_names_too() {
+    let desk = Desk::new();
+    let write = crate::support::anthropic::call("toolu_1", "write", r#"{"path":"a","content":"x"}"#);
+    let server = Server::scripted([Answer::says([write]), Answer::text("done")]);
+    let flags = ["--permission-mode", "acceptEdits", "--max-budget-usd", "5"];
+    let ran = desk.ask(&server, &flags);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(desk.read("a"), "x");
+    let ran = desk.ask(&server, &["--permission-mode", "acceptedits"]);
+    assert!(ran.code != 0 && ran.err.contains("the modes are"), "{}", ran.err);
+}
+
+#[test]
 fn init_writes_once_and_its_rules_hold() {
     let desk = Desk::new();
     let ran = run(desk.agentd(&["init"]));

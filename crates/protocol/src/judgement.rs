@@ -52,6 +52,18 @@ impl PermissionMode {
             .into_iter()
             .find(|mode| mode.name() == name)
     }
+
+    /// The mode under agentd's name or Claude Code's.
+    #[must_use]
+    pub fn parse_either(name: &str) -> Option<Self> {
+        Self::parse(name).or(match name {
+            "default" => Some(Self::Ask),
+            "acceptEdits" => Some(Self::AcceptEdits),
+            "bypassPermissions" => Some(Self::Auto),
+            "dontAsk" => Some(Self::DontAsk),
+            _ => None,
+        })
+    }
 }
 
 /// The tool that shows a plan to a person. Its questions are answered by `PersonAnswer::Mode`.

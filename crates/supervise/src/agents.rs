@@ -170,7 +170,7 @@ impl AgentCatalog {
         };
         let mode = match file.mode.as_deref() {
             None => None,
-            Some(word) => Some(mode(word).ok_or_else(|| {
+            Some(word) => Some(PermissionMode::parse_either(word).ok_or_else(|| {
                 format!(
                     "permissionMode: {} is none of ask, accept-edits, plan, auto, dont-ask",
                     prompts::line(word, 40)
@@ -231,17 +231,6 @@ fn general() -> Agent {
 pub(crate) fn stricter(one: PermissionMode, other: PermissionMode) -> PermissionMode {
     let place = |mode: PermissionMode| MODES.iter().position(|known| *known == mode);
     if place(one) >= place(other) { one } else { other }
-}
-
-/// A mode in agentd's or another agent's spelling.
-fn mode(word: &str) -> Option<PermissionMode> {
-    PermissionMode::parse(word).or(match word {
-        "default" => Some(PermissionMode::Ask),
-        "acceptEdits" => Some(PermissionMode::AcceptEdits),
-        "bypassPermissions" => Some(PermissionMode::Auto),
-        "dontAsk" => Some(PermissionMode::DontAsk),
-        _ => None,
-    })
 }
 
 /// The tools that these names give.

@@ -13,6 +13,21 @@ use std::path::{Path, PathBuf};
 /// Names that another agent's files use for tools.
 const FOREIGN: [(&str, &str); 3] =
     [("MultiEdit", "multi_edit"), ("WebFetch", "web_fetch"), ("WebSearch", "web_search")];
+/// Built-in commands of Claude Code, and agentd's way.
+const OF_CLAUDE: [(&str, &str); 12] = [
+    ("agents", "`agentd help agents`"),
+    ("clear", "`:clear`"),
+    ("compact", "`:compact`"),
+    ("context", "`:context`"),
+    ("cost", "`:context`, and the cost in the status line"),
+    ("exit", "`:q`"),
+    ("help", "`:help`"),
+    ("model", "`:model NAME`"),
+    ("permissions", "`agentd rules ls`, and `:mode MODE`"),
+    ("quit", "`:q`"),
+    ("resume", "`agentd attach`, and `agentd --continue`"),
+    ("rewind", "`:rewind`"),
+];
 /// Directories in which no tool writes, at any depth of a granted directory.
 const UNWRITABLE: [&str; 2] = [".claude", ".agentd"];
 /// The word for the session's model.
@@ -184,6 +199,10 @@ fn rule(text: &str, file: &Path, line: u32) -> Result<Rule, String> {
 fn not_found(list: &PromptList, name: &str, why: NameNotFound) -> String {
     let shown = prompts::line(name, 100);
     let as_text = "To send it as text, put a space before the slash";
+    let of_claude = OF_CLAUDE.iter().find(|(theirs, _)| *theirs == name);
+    if let (NameNotFound::Unknown, Some((_, ours))) = (&why, of_claude) {
+        return format!("there is no slash command /{shown} here: agentd has {ours}. {as_text}");
+    }
     match why {
         NameNotFound::Broken(trouble) => {
             format!("/{shown} cannot be used: {trouble}. {as_text}")
@@ -341,6 +360,7 @@ mod tests {
             text.contains("Skill pdf (project)") && text.ends_with("Read it.\n\nArguments: now")
         );
         assert!(place.refused("/reviw x").contains("Did you mean /review?"));
+        assert!(place.refused("/clear").contains("agentd has `:clear`"));
         assert!(place.refused("/zzzzzz").contains("There are /frontend:component, /pdf, /review."));
         place.write("project/.claude/commands/backend/component.md", "Other.");
         let both = place.refused("/component");

@@ -68,8 +68,19 @@ pub(crate) fn main(words: &[String]) -> Result<CliExit, CliError> {
     Ok(CliExit::Done)
 }
 
-/// The topic of this name.
+/// Words that people look for, and the topic that has them.
+const SYNONYMS: [(&str, &str); 6] = [
+    ("skills", "commands"),
+    ("plugins", "commands"),
+    ("permissions", "rules"),
+    ("models", "config"),
+    ("worktrees", "agents"),
+    ("keys", "sessions"),
+];
+
+/// The topic of this name, or of a synonym.
 pub(crate) fn find(name: &str) -> Option<&'static Topic> {
+    let name = SYNONYMS.iter().find(|(word, _)| *word == name).map_or(name, |(_, topic)| topic);
     TOPICS.iter().find(|topic| topic.name == name)
 }
 

@@ -214,8 +214,20 @@ fn refuse_binary(start: &[u8], target: &TargetPath) -> Result<(), ToolFailure> {
         Some(kind) => Err(ToolFailure::new(
             FailureCode::Binary,
             format!("{:?} is a binary file ({kind})", target.named),
-            "Only text files and PNG, JPEG, GIF and WebP images can be read. Use bash with a program for this file type.",
+            hint(kind),
         )),
+    }
+}
+
+fn hint(kind: &str) -> &'static str {
+    match kind {
+        "PDF document" => {
+            "With bash, `pdftotext FILE -` prints its text, and `pdftoppm -png -r 100 -f 1 -l 1 FILE page` makes \
+             an image of page 1, which read shows you. The package is poppler-utils."
+        }
+        _ => {
+            "Only text files and PNG, JPEG, GIF and WebP images can be read. Use bash with a program for this file type."
+        }
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) struct ConversationArgs {
     ///
     /// In US dollars, by the known prices of the model. The session keeps the limit. With --resume a
     /// new limit takes its place.
-    #[arg(long, value_name = "DOLLARS", value_parser = dollars, hide_short_help = true)]
+    #[arg(long, alias = "max-budget-usd", value_name = "DOLLARS", value_parser = dollars, hide_short_help = true)]
     pub(crate) max_cost: Option<u64>,
     /// Put this text at the end of the system prompt.
     ///
@@ -204,7 +204,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
     /// Continue with a copy of the session.
-    #[arg(long)]
+    #[arg(long, alias = "fork-session")]
     pub(crate) fork: bool,
 }
 
@@ -278,8 +278,10 @@ pub(crate) enum NetFlag {
 }
 
 fn mode(text: &str) -> Result<PermissionMode, String> {
-    PermissionMode::parse(text)
-        .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned())
+    PermissionMode::parse_either(text).ok_or_else(|| {
+        "the modes are ask, accept-edits, plan, auto and dont-ask, or Claude Code's names of them"
+            .to_owned()
+    })
 }
 
 /// An amount in millionths of a dollar.

@@ -190,6 +190,14 @@ fn blocks_are_printed_with_bold_headings_and_hanging_indents() {
 }
 
 #[test]
+fn every_synonym_leads_to_a_topic() {
+    for (word, topic) in SYNONYMS {
+        assert_eq!(find(word).map(|found| found.name), Some(topic));
+        assert!(!TOPICS.iter().any(|known| known.name == word), "{word} is a topic");
+    }
+}
+
+#[test]
 fn an_unknown_topic_names_the_nearest_and_all() {
     let error = main(&["undoo".to_owned()]).unwrap_err().to_string();
     assert!(error.contains("did you mean `agentd help undo`?"), "{error}");
