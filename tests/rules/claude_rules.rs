@@ -52,6 +52,21 @@ fn a_denial_of_the_project_or_the_person_holds_and_a_permission_does_not() {
 }
 
 #[test]
+fn a_file_that_is_no_json_is_named_and_one_that_a_link_leads_to_holds() {
+    let desk = Desk::new();
+    desk.write(".claude/settings.json", "{ // mine\n}");
+    let (said, _) = touched(&desk, &AUTO);
+    assert!(said.contains("no denial of it holds"), "{said}");
+    let desk = Desk::new();
+    desk.write("dotfiles.json", &permissions(json!({"deny": ["Bash(touch:*)"]})));
+    fs::create_dir_all(desk.home().join(".claude")).unwrap();
+    let link = desk.home().join(".claude/settings.json");
+    std::os::unix::fs::symlink(desk.project().join("dotfiles.json"), link).unwrap();
+    let (said, made) = touched(&desk, &AUTO);
+    assert!(!made, "{said}");
+}
+
+#[test]
 fn a_denied_path_is_that_of_the_home_directory_or_of_the_project() {
     for (rule, path, denied) in [
         ("Read(/private/**)", "private/key", true),

@@ -11,6 +11,11 @@ use std::path::Path;
 /// Writes a rule of Claude Code as rules of agentd, or says why it cannot. `approval::claude_rule` does.
 pub type ClaudeRuleSpelling = fn(&str, RuleEffect) -> Result<Vec<String>, String>;
 
+/// Most rules of one list. The files of a project that nobody trusts are read too.
+const MOST: usize = 200;
+/// Most warnings of one list.
+const MOST_WARNINGS: usize = 10;
+
 /// The lists that count.
 const LISTS: [(&str, RuleEffect); 2] = [("deny", RuleEffect::Deny), ("ask", RuleEffect::Ask)];
 
@@ -81,7 +86,15 @@ fn of_settings(
                 continue;
             }
         };
-        for text in texts {
+        if texts.len() > MOST {
+            let text = format!(
+                "has {} rules, of which the first {MOST} hold; write fewer, with patterns",
+                texts.len()
+            );
+            found.warnings.push(source.warning(list, key.clone(), text));
+        }
+        let mut refused = 0;
+        for text in texts.iter().take(MOST) {
             let written = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
             match spelling(&written, effect) {
                 Ok(texts) => found.rules.extend(texts.into_iter().map(|text| Rule {
@@ -90,7 +103,9 @@ fn of_settings(
                     file: source.file.to_owned(),
                     line: source.line_of(&written),
                 })),
+                Err(_) if refused == MOST_WARNINGS => {}
                 Err(why) => {
+                    refused += 1;
                     let text = format!("has the rule {written:?}, which does not hold here: {why}");
                     found.warnings.push(source.warning(&written, key.clone(), text));
                 }
@@ -146,6 +161,17 @@ mod tests {
             assert_eq!(real, wanted);
         }
         assert_eq!(with_real_path("Read(~/x)", Path::new("/p"), None), "Read(~/x)");
+    }
+
+    #[test]
+    fn a_list_without_end_is_cut_and_said_to_be() {
+        let list = vec!["Bash"; 300];
+        let found = read(&serde_json::json!({"permissions": {"deny": list}}).to_string());
+        assert_eq!(found.rules.len(), 2 * MOST);
+        assert!(found.warnings[0].text.contains("has 300 rules"), "{:?}", found.warnings);
+        let list = vec!["Mcp"; 100];
+        let found = read(&serde_json::json!({"permissions": {"deny": list}}).to_string());
+        assert_eq!(found.warnings.len(), MOST_WARNINGS);
     }
 
     #[test]

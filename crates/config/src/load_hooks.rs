@@ -13,7 +13,7 @@ use crate::project::FileTrust;
 use crate::settings::LayeredSettings;
 use crate::sources::Sources;
 use crate::warning::ConfigWarning;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// The project's files of Claude Code that may hold hooks, relative to the project.
 pub(crate) const CLAUDE_PROJECT_FILES: [&str; 2] =
@@ -60,11 +60,16 @@ impl CollectedHooks {
             }
             all.push(file);
         };
-        if let Some(path) = user_file(sources)
+        let user = sources.environment.absolute("HOME").map(|home| home.join(CLAUDE_USER_FILE));
+        if let Some(path) = user
             && let Some((file, text)) = read_text(&path)?
         {
             let source = HookFile { layer: Layer::User, file: &file, text: &text };
-            add(event_hooks::of_claude(source)?);
+            let found = event_hooks::of_claude(source)?;
+            // Calls could write it: then its hooks count as the project's, or not at all.
+            if !is_in_project(&path, sources) {
+                add(found);
+            }
             self.rules.add(source, sources);
         }
         for (name, layer) in CLAUDE_PROJECT_FILES.into_iter().zip([Layer::Project, Layer::Local]) {
@@ -76,7 +81,12 @@ impl CollectedHooks {
                 (Ok(found), FileTrust::Trusted) => add(found),
                 (Ok(found), FileTrust::Untrusted) => self.warnings.extend(untrusted(&found.hooks)),
                 // The file of a project that is not trusted may hold anything.
-                (Err(_), FileTrust::Untrusted) => {}
+                (Err(_), FileTrust::Untrusted) if event_hooks::json_of(&file, &text).is_ok() => {}
+                (Err(error), FileTrust::Untrusted) => {
+                    let text = format!("cannot be read, so that no denial of it holds: {error}");
+                    let key = "permissions".to_owned();
+                    self.warnings.push(source.warning("", key, text));
+                }
                 (Err(error), FileTrust::Trusted) => return Err(error),
             }
             self.rules.add(source, sources);
@@ -131,11 +141,9 @@ impl CollectedHooks {
     }
 }
 
-/// The user's file, unless calls could write it: then it counts as the project's, or not at all.
-fn user_file(sources: &Sources) -> Option<PathBuf> {
-    let path = sources.environment.absolute("HOME")?.join(CLAUDE_USER_FILE);
-    let real = path.canonicalize().ok()?;
-    (!real.starts_with(&sources.project)).then_some(path)
+/// True if the file lies in the project, wherever links lead.
+fn is_in_project(path: &Path, sources: &Sources) -> bool {
+    path.canonicalize().is_ok_and(|real| real.starts_with(&sources.project))
 }
 
 /// Names hooks that do not run because their file is not trusted: once a file.
@@ -151,7 +159,7 @@ fn untrusted(hooks: &[event_hooks::ConfiguredEventHook]) -> Option<ConfigWarning
         key: format!("{}.{}", event_hooks::TABLE, first.event.name()),
         text: format!(
             "{what}, since you have not said that you trust this file as it is now. Read it; then \
-             give --trust-project"
+             run `agentd init --trust`, or give --trust-project for one run"
         ),
     })
 }

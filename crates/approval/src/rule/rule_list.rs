@@ -87,7 +87,7 @@ fn tool_name(name: &str) -> Option<&'static str> {
     })
 }
 
-/// One word in agentd's spelling; a denial for several tools becomes several rules.
+/// One word in agentd's spelling; a denial or a question for several tools becomes several rules.
 fn translated(word: &str, effect: RuleEffect) -> Result<Vec<String>, RuleError> {
     let end = word.find(|c| !is_name(c)).unwrap_or(word.len());
     let (name, rest) = word.split_at(end);
@@ -102,8 +102,8 @@ fn translated(word: &str, effect: RuleEffect) -> Result<Vec<String>, RuleError> 
     let is_theirs = rest.starts_with('(') && name.starts_with(|c: char| c.is_ascii_uppercase());
     // There, a path of Edit is for all tools that edit, and one of Read for all that read.
     let also: &[&str] = match (effect, tool) {
-        (RuleEffect::Deny, "edit") if is_theirs => &["write", "delete"],
-        (RuleEffect::Deny, "read") if is_theirs => &["ls", "glob"],
+        (RuleEffect::Deny | RuleEffect::Ask, "edit") if is_theirs => &["write", "delete"],
+        (RuleEffect::Deny | RuleEffect::Ask, "read") if is_theirs => &["ls", "glob"],
         (RuleEffect::Deny | RuleEffect::Ask | RuleEffect::Allow, _) => &[],
     };
     Ok(std::iter::once(&tool).chain(also).map(|tool| format!("{tool}{rest}")).collect())
@@ -152,6 +152,8 @@ mod tests {
         let denied = |text| rules_of_flag(text, RuleEffect::Deny).unwrap();
         assert_eq!(denied("Edit(keys/**)"), ["edit(keys/**)", "write(keys/**)", "delete(keys/**)"]);
         assert_eq!(denied("Read(keys/**)"), ["read(keys/**)", "ls(keys/**)", "glob(keys/**)"]);
+        let asked = rules_of_flag("Edit(src/**)", RuleEffect::Ask).unwrap();
+        assert_eq!(asked, ["edit(src/**)", "write(src/**)", "delete(src/**)"]);
         assert_eq!(denied("Edit"), ["edit"]);
         assert_eq!(denied("edit:keys/**"), ["edit:keys/**"]);
         assert_eq!(allowed("Edit(src/**)"), ["edit(src/**)"], "nothing more is allowed");
