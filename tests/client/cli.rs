@@ -248,7 +248,8 @@ fn a_closed_standard_output_is_quiet() {
 #[test]
 fn flags_and_modes_have_claude_code_s_names_too() {
     let desk = Desk::new();
-    let write = crate::support::anthropic::call("toolu_1", "write", r#"{"path":"a","content":"x"}"#);
+    let write =
+        crate::support::anthropic::call("toolu_1", "write", r#"{"path":"a","content":"x"}"#);
     let server = Server::scripted([Answer::says([write]), Answer::text("done")]);
     let flags = ["--permission-mode", "acceptEdits", "--max-budget-usd", "5"];
     let ran = desk.ask(&server, &flags);
@@ -273,15 +274,25 @@ fn init_writes_once_and_its_rules_hold() {
         assert!(text.contains(rule), "{text}");
     }
     let again = run(desk.agentd(&["init"]));
-    assert_eq!(again.code, 0, "{}", again.err);
-    assert!(
-        again.out.contains("kept ") && again.out.contains("it sets permissions."),
-        "{}",
-        again.out
-    );
+    assert_ne!(again.code, 0);
+    assert!(again.err.contains("agentd init --trust"), "{}", again.err);
     assert_eq!(desk.read(".agentd/config.toml"), text, "it was written once");
+    // Files of somebody else are shown whole before they are trusted.
+    let loose = "[permissions]\nallow = [\"bash:make\"]\n";
+    desk.write(".agentd/config.local.toml", loose);
+    let rules = || run(desk.agentd(&["rules", "ls"])).out;
+    assert!(!rules().contains("bash:make"), "{}", rules());
+    let trusted = run(desk.agentd(&["init", "--trust"]));
+    assert_eq!(trusted.code, 0, "{}", trusted.err);
+    for shown in ["config.local.toml\n[permissions]\nallow = [\"bash:make\"]", "bash:sudo *"] {
+        assert!(trusted.out.contains(shown), "{}", trusted.out);
+    }
+    assert!(rules().contains("bash:make"), "{}", rules());
+    desk.write(".agentd/config.local.toml", &format!("{loose}# changed\n"));
+    assert!(!rules().contains("bash:make"), "{}", rules());
+    std::fs::remove_file(desk.project().join(".agentd/config.local.toml")).unwrap();
     desk.write(".agentd/config.toml", "[permissions\n");
-    let broken = run(desk.agentd(&["init"]));
+    let broken = run(desk.agentd(&["init", "--trust"]));
     assert_ne!(broken.code, 0);
     assert!(broken.err.contains("config.toml:1"), "{}", broken.err);
     desk.write(".agentd/config.toml", &text);

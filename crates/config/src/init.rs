@@ -14,18 +14,15 @@ pub fn init_text() -> &'static str {
     include_str!("../../../config/init.toml")
 }
 
-/// What became of the project file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InitDone {
-    /// There was none, and it was written.
-    Written(PathBuf),
-    /// It was there and is left as it is.
-    Kept(PathBuf),
-}
-
-/// Why the project has no trusted file.
+/// Why there is no new project file.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
+    /// There is one.
+    #[error(
+        "{} is there already and was left as it is. `agentd init --trust` shows the project's files and \
+         records your trust in them as they are", .0.display()
+    )]
+    Exists(PathBuf),
     /// Its directory is a link, so that it would be written somewhere else.
     #[error(
         "{} is a link to {}: the file would be written there. Remove the link, or put a directory in \
@@ -45,22 +42,14 @@ pub enum InitError {
         /// Why.
         source: io::Error,
     },
-    /// A file that is there cannot be read.
-    #[error("{} cannot be read: {source}. Repair its permissions, or move it away", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The trust in it could not be recorded; a new file was taken back.
+    /// The trust in it could not be recorded; the file was taken back.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
 
-/// Writes the project file of `project`, unless there is one, and records the user's trust in it as it is now, and in the
-/// project's local file. No file that it writes stays behind without its record of trust.
-pub fn init_project(project: &Path, store: &TrustStore) -> Result<InitDone, InitError> {
+/// Writes the project file of `project` and records the user's trust in it. An existing file is
+/// never touched, and no file stays behind without its record of trust.
+pub fn init_project(project: &Path, store: &TrustStore) -> Result<PathBuf, InitError> {
     let file = project.join(PROJECT_FILE);
     let unwritable = |source| InitError::Unwritable { file: file.clone(), source };
     if let Some(dir) = file.parent() {
@@ -74,12 +63,10 @@ pub fn init_project(project: &Path, store: &TrustStore) -> Result<InitDone, Init
             return Err(InitError::Link { dir: dir.into(), to });
         }
     }
-    trust_if_there(&project.join(PROJECT_LOCAL_FILE), store)?;
     let mut out = match OpenOptions::new().write(true).create_new(true).open(&file) {
         Ok(out) => out,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            trust_if_there(&file, store)?;
-            return Ok(InitDone::Kept(file));
+            return Err(InitError::Exists(file));
         }
         Err(source) => return Err(unwritable(source)),
     };
@@ -92,15 +79,15 @@ pub fn init_project(project: &Path, store: &TrustStore) -> Result<InitDone, Init
         let _ = fs::remove_file(&file);
         return Err(error);
     }
-    Ok(InitDone::Written(file))
+    Ok(file)
 }
 
-fn trust_if_there(file: &Path, store: &TrustStore) -> Result<(), InitError> {
-    match fs::read(file) {
-        Ok(content) => Ok(store.record(file, &content)?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(InitError::Unreadable { file: file.to_owned(), source }),
-    }
+/// The project's files that count for more once the user trusts them: those that there are.
+#[must_use]
+pub fn trusted_files(project: &Path) -> Vec<PathBuf> {
+    let own = [PROJECT_FILE, PROJECT_LOCAL_FILE];
+    let all = own.into_iter().chain(CLAUDE_PROJECT_FILES).map(|name| project.join(name));
+    all.filter(|file| file.exists()).collect()
 }
 
 /// Records the user's trust in the project's files of Claude Code, of which agentd reads the hooks.

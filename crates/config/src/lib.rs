@@ -68,7 +68,7 @@ pub use environment::{
 };
 pub use error::{ConfigError, SourceLine};
 pub use event_hooks::{ConfiguredEventHook, EventHookConfig};
-pub use init::{InitDone, InitError, init_project, init_text, trust_claude_files};
+pub use init::{InitError, init_project, init_text, trust_claude_files, trusted_files};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;
 pub use model_catalog::facts as model_facts;

@@ -9,7 +9,8 @@ use std::cmp::Ordering;
 
 /// The warning about a loosening setting in an untrusted file.
 const IGNORED: &str = "loosens what holds for you and is ignored, since you have not said that you \
-                       trust this file as it is now. Read it; then give --trust-project";
+                       trust this file as it is now. Read it; then run `agentd init --trust`, or give \
+                       --trust-project for one run";
 
 /// The user's trust in a project's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

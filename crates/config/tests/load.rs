@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use config::{
-    Config, ConfigError, InitDone, Layer, PROJECT_FILE, ProviderName, Sources, Trust, TrustStore,
-    VENDORS, init_project, init_text,
+    Config, ConfigError, Layer, PROJECT_FILE, ProviderName, Sources, Trust, TrustStore, VENDORS,
+    init_project, init_text,
 };
 use protocol::confinement::{Level, Network, Tier};
 use protocol::judgement::{Audience, ExampleVerdict, PermissionMode, RuleEffect};
@@ -609,9 +609,7 @@ fn the_managed_file_has_the_last_word_where_it_is_tighter() {
 fn init_writes_a_trusted_file_once() {
     let at = place();
     let store = TrustStore::at(at.dir.path().join("trust"));
-    let file = at.sources.project.join(PROJECT_FILE);
-    let done = || init_project(&at.sources.project, &store).unwrap();
-    assert_eq!(done(), InitDone::Written(file.clone()));
+    let file = init_project(&at.sources.project, &store).unwrap();
     let config = at.load();
     assert_eq!(config.warnings, []);
     let rules: Vec<_> =
@@ -625,16 +623,15 @@ fn init_writes_a_trusted_file_once() {
             (RuleEffect::Allow, "bash:rg *"),
         ]
     );
-    let changed = format!("{}# changed\n", init_text());
-    fs::write(&file, &changed).unwrap();
+    let error = init_project(&at.sources.project, &store).unwrap_err();
+    assert!(error.to_string().contains("is there already"), "{error}");
+    assert_eq!(config::trusted_files(&at.sources.project), [file.clone()]);
+
+    fs::write(&file, format!("{}# changed\n", init_text())).unwrap();
     let config = at.load();
     assert_eq!(config.permissions.rules.len(), 2, "its denials hold always");
     assert_eq!(config.warnings.len(), 1);
     assert_eq!(config.warnings[0].key, "permissions.allow");
-    // The person has read the change.
-    assert_eq!(done(), InitDone::Kept(file.clone()));
-    assert_eq!(fs::read_to_string(&file).unwrap(), changed);
-    assert_eq!(at.load().permissions.rules.len(), 4);
 }
 
 #[test]
@@ -734,8 +731,7 @@ fn verifiers_run_only_where_every_file_of_the_project_is_trusted() {
     };
     assert_eq!(commands(&at), 0, "nobody said that they trust it");
     let store = TrustStore::at(at.dir.path().join("trust"));
-    let file = at.sources.project.join(PROJECT_FILE);
-    init_project(&at.sources.project, &store).unwrap();
+    let file = init_project(&at.sources.project, &store).unwrap();
     assert_eq!(commands(&at), 1);
     let at = at.local("");
     assert_eq!(commands(&at), 1, "an empty file says nothing");

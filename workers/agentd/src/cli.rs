@@ -234,6 +234,9 @@ pub(crate) enum CliCommand {
         /// The project directory.
         #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
         project: PathBuf,
+        /// Instead, show the project's files that need your trust, and trust them as they are.
+        #[arg(long, conflicts_with = "plugin_dir")]
+        trust: bool,
         /// Instead, trust a plugin's folder as it is now. Prints its hooks.
         #[arg(long, value_name = "DIR", conflicts_with = "project")]
         plugin_dir: Option<PathBuf>,

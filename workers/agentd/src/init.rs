@@ -6,8 +6,8 @@ use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
 use client::sanitize;
 use config::{
-    Config, InitDone, InitError, Layer, PluginFolder, TrustStore, ValueOrigin, init_project,
-    trust_claude_files,
+    Config, InitError, Layer, PluginFolder, TrustError, TrustStore, init_project,
+    trust_claude_files, trusted_files,
 };
 use prompts::{AllowedTool, PluginPlace, PromptList, PromptOwner, PromptPlaces};
 use std::path::Path;
@@ -16,58 +16,69 @@ pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
     let project = real_dir(project, "the project directory")?;
     let context = CliContext::of_process()?;
     let store = TrustStore::at(context.dirs.trust_file());
-    // What cannot be read is an error before any trust is recorded.
-    context.load(&project, &[], TrustFlag::Given)?;
-    let done = init_project(&project, &store).map_err(not_made)?;
-    trust_claude_files(&project, &store)
-        .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
+    let file = init_project(&project, &store).map_err(not_made)?;
+    trust_claude_files(&project, &store).map_err(not_recorded)?;
     let config = context.load(&project, &[], TrustFlag::NotGiven)?;
     let places = PromptPlaces { project, ..PromptPlaces::default() };
-    let rights = rights_of_prompts(&places, PromptOwner::Project);
-    print(&sanitize(&format!("{}{}{rights}", about_file(&done, &config), about_hooks(&config))));
+    print(&sanitize(&format!(
+        "wrote {} and recorded your trust in it\nyou may edit it; after a change it can only tighten \
+         settings until you run `agentd init --trust`, or for one run with --trust-project\nyour trust \
+         also lets agentd run the commands of `verify.commands` and `format.commands` after edits; by \
+         default that is `cargo check` after edits of *.rs files, which runs build scripts\nand it \
+         lets `allowed-tools` and commands of the project's slash commands count; see `agentd help \
+         commands`\n{}{}",
+        file.display(),
+        about_hooks(&config),
+        rights_of_prompts(&places, PromptOwner::Project),
+    )));
     Ok(CliExit::Done)
+}
+
+/// Shows the project's files that trust lets count, then records it for what it showed.
+pub(crate) fn trust(project: &Path) -> Result<CliExit, CliError> {
+    let project = real_dir(project, "the project directory")?;
+    let context = CliContext::of_process()?;
+    let store = TrustStore::at(context.dirs.trust_file());
+    // What cannot be used is an error before any trust is recorded.
+    context.load(&project, &[], TrustFlag::Given)?;
+    let mut files = Vec::new();
+    let mut said = String::new();
+    for file in trusted_files(&project) {
+        let unreadable =
+            |error| CliError::user(format!("{}: cannot be read: {error}", file.display()));
+        let content = std::fs::read(&file).map_err(unreadable)?;
+        let text = String::from_utf8_lossy(&content);
+        said.push_str(&format!("== {}\n{}\n\n", file.display(), text.trim_end()));
+        files.push((file, content));
+    }
+    if files.is_empty() {
+        return Err(CliError::user("this project has no settings that need trust")
+            .hint("`agentd init` writes a configuration"));
+    }
+    let places = PromptPlaces { project, ..PromptPlaces::default() };
+    said.push_str(&rights_of_prompts(&places, PromptOwner::Project));
+    print(&sanitize(&said));
+    for (file, content) in &files {
+        store.record(file, content).map_err(not_recorded)?;
+    }
+    print("recorded your trust in these files; a change of one takes it back\n");
+    Ok(CliExit::Done)
+}
+
+fn not_recorded(error: TrustError) -> CliError {
+    CliError::config(chain(&error)).exit(CliExit::Failed)
 }
 
 fn not_made(error: InitError) -> CliError {
     let message = chain(&error);
     match error {
-        InitError::Link { .. } => CliError::user(message).exit(CliExit::Failed),
-        InitError::Unwritable { .. } | InitError::Unreadable { .. } | InitError::Trust(_) => {
+        InitError::Exists(_) | InitError::Link { .. } => {
+            CliError::user(message).exit(CliExit::Failed)
+        }
+        InitError::Unwritable { .. } | InitError::Trust(_) => {
             CliError::config(message).exit(CliExit::Failed)
         }
     }
-}
-
-fn is_of_project(origin: &ValueOrigin) -> bool {
-    matches!(origin.layer, Layer::Project | Layer::Local)
-}
-
-/// What became of the file, and what the trust in it allows.
-fn about_file(done: &InitDone, config: &Config) -> String {
-    let mut said = match done {
-        InitDone::Written(file) => {
-            format!("wrote {} and recorded your trust in it\n", file.display())
-        }
-        InitDone::Kept(file) => {
-            let settings = config.rows.iter().filter(|row| is_of_project(&row.origin));
-            let settings = settings
-                .filter(|row| row.key != "hooks")
-                .map(|row| format!("it sets {} = {} ({})\n", row.key, row.value, row.origin));
-            format!(
-                "kept {} as it is and recorded your trust in it\n{}",
-                file.display(),
-                settings.collect::<String>()
-            )
-        }
-    };
-    said.push_str(
-        "you may edit it; after a change it can only tighten settings until you run `agentd init` \
-         again, or for one run with --trust-project\nyour trust also lets agentd run the commands of \
-         `verify.commands` and `format.commands` after edits; by default that is `cargo check` after \
-         edits of *.rs files, which runs build scripts\nand it lets `allowed-tools` and commands of \
-         the project's slash commands count; see `agentd help commands`\n",
-    );
-    said
 }
 
 /// Each hook of the project that runs from now on.

@@ -138,6 +138,7 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         (Some(CliCommand::Sandbox), _) => help::main(&["sandbox".to_owned()]),
         (Some(CliCommand::Help { words }), _) => help::main(&words),
         (Some(CliCommand::Init { plugin_dir: Some(dir), .. }), _) => init::trust_plugin(&dir),
+        (Some(CliCommand::Init { project, trust: true, .. }), _) => init::trust(&project),
         (Some(CliCommand::Init { project, .. }), _) => init::main(&project),
         (Some(CliCommand::Demo { keep: _, reach: Some(address) }), _) => Ok(demo::reach(address)),
         (Some(CliCommand::Demo { keep, reach: None }), _) => {
