@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 const DEPTH: usize = 5;
 /// Most paths that the imports of one `AGENTS.md` name.
 const PATHS: usize = 50;
+/// Most words that are looked up as paths.
+const LOOKS: usize = 500;
 /// Endings of texts. A path with one of them is meant as an import, whether the file exists or not.
 const TEXTS: [&str; 2] = ["md", "txt"];
 
@@ -82,6 +84,7 @@ pub(crate) fn with_imports(
         room: most.saturating_sub(file.text.len()),
         known: BTreeSet::from([file.real.clone()]),
         tried: BTreeSet::new(),
+        named: 0,
         text: file.text.clone(),
         imports: Vec::new(),
     };
@@ -95,6 +98,8 @@ struct Walk<'a> {
     /// The files that the text has, which ends circles.
     known: BTreeSet<PathBuf>,
     tried: BTreeSet<PathBuf>,
+    /// Files found, and paths that can only be meant as files.
+    named: usize,
     text: String,
     imports: Vec<Import>,
 }
@@ -104,7 +109,7 @@ impl Walk<'_> {
         let dir = place.parent().unwrap_or(place);
         for (number, path) in import_paths(&by.text) {
             let whole = dir.join(&path);
-            if self.tried.len() > PATHS {
+            if self.tried.len() > LOOKS || self.named > PATHS {
                 return;
             }
             if !self.tried.insert(whole.clone()) {
@@ -136,15 +141,16 @@ impl Walk<'_> {
         if path.starts_with('~') {
             return Err("it is outside the project".to_owned());
         }
-        if self.tried.len() > PATHS {
+        let found = (self.read)(whole, self.room)?;
+        // A word that is no file may be the name of a person.
+        if found.is_none() && !is_meant(path) {
+            return Ok(None);
+        }
+        self.named += 1;
+        if self.named > PATHS {
             return Err(format!("instructions import at most {PATHS} files; more are left out"));
         }
-        let Some(file) = (self.read)(whole, self.room)? else {
-            return match is_meant(path) {
-                true => Err("there is no such file".to_owned()),
-                false => Ok(None),
-            };
-        };
+        let Some(file) = found else { return Err("there is no such file".to_owned()) };
         if self.known.contains(&file.real) {
             return Ok(None);
         }
