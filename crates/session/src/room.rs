@@ -32,7 +32,10 @@ impl Session {
                 self.begin_compaction(CompactionCause::Person, focus, AfterSummary::Rest, out);
             }
             // It is being written, or waits for hooks.
-            SessionPhase::Summarizing { .. } | SessionPhase::CompactHooks(_) => {}
+            SessionPhase::Summarizing { .. } | SessionPhase::CompactHooks(_) => {
+                let why = "the context is being shrunk already".to_owned();
+                out.words.push(FromSession::NotCompacted { why });
+            }
             SessionPhase::Asking(_)
             | SessionPhase::Calling { .. }
             | SessionPhase::Checking

@@ -5,8 +5,11 @@ use super::{Screen, ScreenEffect, TurnState};
 use crate::context_text::context_text;
 use crate::screen_items::ScreenItem;
 use crate::transcript::sum;
+use protocol::call::Call;
 use protocol::client::{FromClient, SessionQuery, SessionWish};
 use protocol::context::{Compaction, ContextReport, NumberedSummary};
+use protocol::hook::HookEvent;
+use protocol::ids::CallId;
 
 /// The use of the next report of the context.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(super) struct ContextView {
     editing: Option<u32>,
     /// The state before the request of a summary that is not answered.
     turn: Option<TurnState>,
+    /// A hook of a compaction that runs between turns.
+    hook: Option<CallId>,
     /// Of the terminal, once its size is known.
     columns: Option<u16>,
 }
@@ -72,6 +77,25 @@ impl Screen {
         self.last_words.context.editing = Some(number);
         self.editor.set(&format!(":context summary {text}"));
         self.say_hint("Enter replaces the summary; Ctrl-G edits it in $VISUAL; Ctrl-C leaves it")
+    }
+
+    /// A hook that runs beside a turn or between turns is no work of the turn. That of a compaction
+    /// is, and a person may stop it.
+    pub(super) fn hook_begins(&mut self, call: &Call) {
+        let is_aside = serde_json::from_str::<serde_json::Value>(&call.input)
+            .ok()
+            .and_then(|input| HookEvent::parse(input.get("event")?.as_str()?))
+            .is_some_and(HookEvent::is_aside);
+        if !is_aside && self.turn == TurnState::Idle {
+            self.turn = TurnState::Working;
+            self.last_words.context.hook = Some(call.id.clone());
+        }
+    }
+
+    pub(super) fn hook_ends(&mut self, call: &CallId) {
+        if self.last_words.context.hook.take_if(|hook| hook == call).is_some() {
+            self.turn = TurnState::Idle;
+        }
     }
 
     /// A summary is work of the model, also between turns, and costs tokens.

@@ -307,8 +307,8 @@ impl Screen {
                 self.turn = TurnState::Working;
                 self.confirm(text);
             }
-            // A hook also runs between turns.
-            ClientEvent::Proposed { call } if call.is_event_hook() => {}
+            ClientEvent::Proposed { call } if call.is_event_hook() => self.hook_begins(call),
+            ClientEvent::CallEnded { call, .. } => self.hook_ends(call),
             ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }
             | ClientEvent::Proposed { .. } => self.turn = TurnState::Working,
@@ -358,7 +358,6 @@ impl Screen {
             ClientEvent::Learned { .. }
             | ClientEvent::Asked { .. }
             | ClientEvent::Output { .. }
-            | ClientEvent::CallEnded { .. }
             | ClientEvent::InBackground { .. }
             | ClientEvent::Notice { .. } => {}
             ClientEvent::AnswerRejected { .. } => self.hint = None,

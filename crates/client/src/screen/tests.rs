@@ -250,20 +250,31 @@ fn another_session_starts_with_an_empty_screen_and_line() {
 #[test]
 fn a_hook_between_turns_leaves_the_session_idle_and_one_within_a_turn_at_work() {
     let mut screen = screen();
-    let call = |use_id: &str, tool: &str| protocol::call::Call {
+    let call = |use_id: &str, event: &str| protocol::call::Call {
         id: call_id(1),
         use_id: use_id.to_owned(),
-        tool: tool.to_owned(),
-        input: "{}".to_owned(),
+        tool: "guard_hook".to_owned(),
+        input: format!(r#"{{"event":"{event}","command":"x"}}"#),
     };
-    let hook = call("", "guard_hook");
+    let ended = |number| ClientEvent::CallEnded {
+        call: call_id(number),
+        result: ToolResult::error(Outcome::Failed, "exit", "guard_hook", "", ""),
+        refused: Vec::new(),
+        spent: None,
+    };
+    let hook = call("", "Notification");
     screen.update(event(1, ClientEvent::Proposed { call: hook.clone() }));
     let basis = "hooks.Notification".to_owned();
     screen.update(event(2, ClientEvent::Decided { call: call_id(1), allowed: true, basis }));
     assert_eq!(screen.turn(), TurnState::Idle);
-    screen.update(event(3, ClientEvent::Proposed { call: call("toolu_1", "guard_hook") }));
+    screen.update(event(3, ClientEvent::Proposed { call: call("", "PreCompact") }));
+    assert_eq!(screen.turn(), TurnState::Working, "it can be stopped");
+    screen.update(event(4, ended(1)));
+    assert_eq!(screen.turn(), TurnState::Idle);
+    screen.update(event(5, ClientEvent::Proposed { call: call("toolu_1", "Stop") }));
     assert_eq!(screen.turn(), TurnState::Working, "a call of the model");
-    screen.update(event(4, ClientEvent::Proposed { call: hook }));
+    screen.update(event(6, ClientEvent::Proposed { call: hook }));
+    screen.update(event(7, ended(1)));
     assert_eq!(screen.turn(), TurnState::Working);
 }
 
