@@ -1,7 +1,7 @@
 //! The texts of skills that an agent is given at its start. Pure. Used where a sub-agent's session is
 //! specified.
 
-use prompts::FoundSkills;
+use prompts::{FoundSkills, SkillCallers};
 
 /// Most skills of one agent.
 const MOST: usize = 20;
@@ -28,6 +28,9 @@ pub(crate) fn texts(found: &FoundSkills, names: &[String]) -> Result<String, Str
             ));
         }
         let skill = found.skills.get(name).ok_or_else(|| missing(found, name, &shown))?;
+        if skill.callers == SkillCallers::Person {
+            return Err(format!("{shown:?} is for you alone, by `disable-model-invocation`"));
+        }
         let body = match &skill.plugin_root {
             Some(root) => prompts::put_plugin_root(&skill.body, root),
             None => skill.body.clone(),

@@ -61,7 +61,7 @@ impl SessionActorState {
     /// types into it before.
     pub(super) async fn begin_work(&mut self, myself: &ActorRef<SessionMsg>) {
         let Some(task) = self.spec.task() else { return };
-        if self.turn.router.turns() == 0 && !self.turn.router.must_queue() && !self.is_paused() {
+        if self.turn.router.turns() == 0 && !self.turn.router.is_busy() && !self.is_paused() {
             let steps = self.turn.router.prompt(task.prompt.clone());
             self.carry_out(myself, steps).await;
             self.ping_later(myself);

@@ -134,6 +134,10 @@ impl SessionActorState {
         if let (Some(audience), false) = (self.turn.next_audience, self.turn.router.is_busy()) {
             self.set_audience(audience);
         }
+        if !self.tasks.waiting.is_empty() {
+            // Its parent asked while no turn could begin.
+            self.begin_work(myself).await;
+        }
         if let Some(steps) = self.turn.router.next_queued() {
             self.show_queue();
             self.carry_out(myself, steps).await;
