@@ -2,7 +2,7 @@
 //! names. Used by the session actor; it opens no image, which only a caged process does.
 
 use prompts::{NamedBy, ShownFile};
-use protocol::confinement::{Confinement, TEMPORARY};
+use protocol::confinement::Confinement;
 use protocol::session::PromptPart;
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,10 @@ pub(crate) struct ImageContext {
     project: PathBuf,
     home: Option<PathBuf>,
     granted: Vec<PathBuf>,
-    /// Calls see it as /tmp. A terminal saves the image of a clipboard there.
+    /// A terminal saves the image of a clipboard there.
     temp: PathBuf,
+    /// The same, as calls see it.
+    temp_shown: PathBuf,
 }
 
 /// The files to show, and notes for the person, a sentence each.
@@ -33,7 +35,9 @@ impl ImageContext {
         let project = confinement.project.to_path();
         let added = confinement.added.iter().map(|added| added.to_path());
         let granted = std::iter::once(project.clone()).chain(added).collect();
-        Self { project, home, granted, temp: confinement.temp.to_path() }
+        // Without a mount of its own, in the lower tiers, it is the same path.
+        let temp_shown = confinement.temp_in(confinement.highest_tier);
+        Self { project, home, granted, temp: confinement.temp.to_path(), temp_shown }
     }
 
     fn path(&self, named: &str) -> PathBuf {
@@ -91,7 +95,7 @@ pub(crate) fn check(context: &ImageContext, files: Vec<ShownFile>) -> Result<Pro
 /// Relative to the project where it lies there.
 fn path_for_read(context: &ImageContext, path: &Path) -> String {
     if let Ok(inside) = path.strip_prefix(&context.temp) {
-        return Path::new(TEMPORARY[0]).join(inside).display().to_string();
+        return context.temp_shown.join(inside).display().to_string();
     }
     path.strip_prefix(&context.project).unwrap_or(path).display().to_string()
 }
@@ -119,6 +123,7 @@ mod tests {
             home: Some(root.clone()),
             granted: vec![project.clone()],
             temp: root.join("tmp"),
+            temp_shown: "/tmp".into(),
         };
         let check = |prompt: &str| check(&context, prompts::shown_files(prompt));
         let file = |path: &str| PromptPart::File(path.to_owned());
