@@ -424,8 +424,9 @@ impl SessionActorState {
                         self.turn.router.provider_gone("has failed and is not started again");
                     Box::pin(self.carry_out(myself, steps)).await;
                 }
-                RouteStep::ToProvider(message) => {
+                RouteStep::ToProvider(mut message) => {
                     let thinks = matches!(message, ToProvider::Ask(_));
+                    self.put_present_model(&mut message);
                     self.send_provider(message).await;
                     if thinks {
                         self.prepare_reserve();

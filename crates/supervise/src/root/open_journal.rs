@@ -153,6 +153,7 @@ impl SessionOpener {
                 let open_prompt = opened.past.prompt.clone().filter(|_| last == OpenTurn::GoesOn);
                 let grants = |prompt: Box<journal::ExpandedRecord>| {
                     let ExpandedPrompt { allow, model, .. } = decode::expanded_prompt(*prompt);
+                    let model = model.filter(|_| !model_changed_in_turn(entries));
                     OpenTurnGrants { allow, model }
                 };
                 let turn = open_prompt.map(grants).unwrap_or_default();
@@ -276,6 +277,17 @@ pub(super) fn forked_from(directory: &Path) -> Option<ForkedFrom> {
     });
     let last_call = calls.max().unwrap_or(0);
     Some(ForkedFrom { session: SessionId(parent.session), last_call })
+}
+
+/// A person chose another model since the last prompt.
+fn model_changed_in_turn(entries: &[JournalEntry]) -> bool {
+    let of_turn = entries
+        .iter()
+        .rev()
+        .take_while(|entry| !matches!(entry.record, JournalRecord::Prompt { .. }));
+    of_turn
+        .into_iter()
+        .any(|entry| matches!(entry.record, JournalRecord::Changed { model: Some(_), .. }))
 }
 
 /// The last record without an open turn: the end of a turn, or a setting changed after it.

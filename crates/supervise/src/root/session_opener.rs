@@ -148,15 +148,28 @@ impl SessionOpener {
         if let Some(name) = model {
             spec = blocking(move || Ok(restore_model(spec, &name))).await?;
         }
-        let mut before_turn = None;
-        if let Some(name) = opened.turn.model.take() {
-            before_turn = Some(Box::new(spec.model()));
-            spec = blocking(move || Ok(restore_model(spec, &name))).await?;
-        }
         if let limit @ Some(_) = spec.setup.max_session.cost {
             check_price(limit, &spec.setup.model, spec.setup.facts)?;
             let directory = opened.directory.clone();
             blocking(move || check_earlier_costs(&directory)).await?;
+        }
+        let mut before_turn = None;
+        // A flag is newer than the turn.
+        let by_flag = opening.settings.iter().any(|(key, _)| key == "provider.model");
+        if let Some(name) = opened.turn.model.take().filter(|_| !by_flag) {
+            let of_session = spec.model();
+            let managed = spec.check_managed(&SettingChange::Model(name.clone()));
+            spec = blocking(move || Ok(restore_model(spec, &name))).await?;
+            let limit = spec.setup.max_session.cost;
+            let price = check_price(limit, &spec.setup.model, spec.setup.facts);
+            match managed.and(price) {
+                Ok(()) => before_turn = Some(Box::new(of_session)),
+                Err(OpenFailure { message, .. }) => {
+                    spec.set_model(of_session);
+                    spec.notes
+                        .push(format!("the open turn goes on with the session's model: {message}"));
+                }
+            }
         }
         opened.journal = journal_changes(opened.journal, &kept).await?;
         let (made, caches) = self.make_private_dirs(&spec).await?;

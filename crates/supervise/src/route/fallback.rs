@@ -40,10 +40,9 @@ impl Router {
     ) -> Vec<RouteStep> {
         let Some(asked) = &mut self.asked else { return Vec::new() };
         (asked.model, asked.max_tokens) = (model, max_tokens);
+        // A model that is not held to it reads the form in the prompt's words.
         asked.answer_schema =
             asked.answer_schema.take().filter(|_| facts.json_schema == Some(true));
-        // The other model may not know it. The prompt asks for the form in words.
-        asked.answer_schema = None;
         let again = RouteStep::ToProvider(ToProvider::Ask(asked.clone()));
         strike(asked.round, 1, 1, 0, reason).into_iter().chain([again]).collect()
     }

@@ -4,6 +4,7 @@
 use super::state::SessionActorState;
 use crate::session_spec::{ChosenModel, check_price};
 use protocol::client::{ClientEvent, SettingChange};
+use protocol::provider::ToProvider;
 use protocol::session::ToSession;
 
 impl SessionActorState {
@@ -60,6 +61,17 @@ impl SessionActorState {
         if let Some(model) = self.turn.model.before_turn.take() {
             self.turn.model.before_fallback = None;
             self.use_model(*model);
+        }
+    }
+
+    /// Puts the present model into a request. The conversation may have made it with the model of the turn
+    /// before, which is over: a summary follows a turn at once.
+    pub(super) fn put_present_model(&self, message: &mut ToProvider) {
+        let ToProvider::Ask(request) = message else { return };
+        let setup = &self.spec.setup;
+        if request.model != setup.model {
+            request.model.clone_from(&setup.model);
+            request.max_tokens = setup.max_tokens;
         }
     }
 
