@@ -63,8 +63,10 @@ impl CheckedCall {
         {
             return Self::of_host(call, name.trim(), project);
         }
-        let named = NamedCall::parse(call)
-            .map_err(|fault| CliError::user(format!("{call:?} is not a call: {fault}")))?;
+        let named = NamedCall::parse(call).map_err(|fault| {
+            CliError::user(format!("{call:?} is not a call: {fault}"))
+                .hint("write the tool and its argument: `read:.env`, `bash:cargo test`")
+        })?;
         let config = settings::sound(project)?;
         let rules = SessionRules::new(&config.rule_set(project, Audience::Person))
             .map_err(|error| CliError::config(chain(&error)))?;
