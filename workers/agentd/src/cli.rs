@@ -13,7 +13,7 @@ pub(crate) use flags::{
 
 /// The end of `agentd --help`.
 const MORE: &str = "\
-Topics of agentd help: sessions, scripts, config, rules, sandbox, network,
+Topics: agentd help sessions, scripts, config, rules, sandbox, network,
   tools, images, commands, agents, context, undo, hooks, security, exit-codes
 Help of a command: agentd help COMMAND; manual pages: agentd man [NAME]
 More flags of -p (--record, --replay): agentd run --help";

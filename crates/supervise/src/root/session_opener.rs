@@ -154,9 +154,7 @@ impl SessionOpener {
             blocking(move || check_earlier_costs(&directory)).await?;
         }
         let mut before_turn = None;
-        // A flag is newer than the turn.
-        let by_flag = opening.settings.iter().any(|(key, _)| key == "provider.model");
-        if let Some(name) = opened.turn.model.take().filter(|_| !by_flag) {
+        if let Some(name) = opened.turn.model.take() {
             let of_session = spec.model();
             let managed = spec.check_managed(&SettingChange::Model(name.clone()));
             spec = blocking(move || Ok(restore_model(spec, &name))).await?;
