@@ -625,7 +625,7 @@ fn init_writes_a_trusted_file_once() {
     );
     let error = init_project(&at.sources.project, &store).unwrap_err();
     assert!(error.to_string().contains("is there already"), "{error}");
-    assert_eq!(config::trusted_files(&at.sources.project), [file.clone()]);
+    assert_eq!(config::trusted_files(&at.sources.project), std::slice::from_ref(&file));
 
     fs::write(&file, format!("{}# changed\n", init_text())).unwrap();
     let config = at.load();
