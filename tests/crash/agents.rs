@@ -278,3 +278,126 @@ fn a_call_that_is_stopped_while_it_waits_begins_no_sub_agent() {
     assert_eq!(journal(&desk, &child).len(), before, "it does not go on alone");
     drop(server);
 }
+
+/// A parent whose sub-agent runs this command in the background. The parent runs another one then, if there is
+/// one.
+fn background_server(command: &str, own: Option<&str>) -> Server {
+    let task = json!({"description": "a part", "prompt": "THE PART", "background": true});
+    let task = task.to_string();
+    let command = json!({ "command": command }).to_string();
+    let own = own.map(|own| json!({ "command": own }).to_string());
+    Server::answering(move |_, body| {
+        let of_child = body["messages"][0]["content"].to_string().contains("THE PART");
+        let messages = body["messages"].as_array().unwrap();
+        let place = messages.iter().filter(|message| message["role"] == "assistant").count();
+        match (of_child, place, &own) {
+            (false, 0, _) => Answer::says([call("toolu_1", "task", &task)]),
+            (false, 1, Some(own)) => Answer::says([call("toolu_3", "bash", own)]),
+            (true, 0, _) => Answer::says([call("toolu_2", "bash", &command)]),
+            (true, 1, _) => Answer::text("The part is done."),
+            (false, _, _) | (true, _, _) => Answer::text("I go on."),
+        }
+    })
+}
+
+/// The news of the end, and the answer, which the model was told once each.
+fn check_told_once(desk: &Desk, server: &Server, session: &SessionId) {
+    let told = told(server);
+    for words in ["which ran in the background, has ended", "The part is done."] {
+        assert_eq!(told.matches(words).count(), 1, "{words}: {told}");
+    }
+    let counts = ["BACKGROUND", "SPENT"].map(|kind| count(desk, session, kind));
+    assert_eq!(counts, [1, 1]);
+    let of_task = |record: &&Value| record["kind"] == "RESULT" && record["call"] == 1;
+    assert_eq!(journal(desk, session).iter().filter(of_task).count(), 1);
+    assert_eq!(count(desk, &child(session), "PROMPT"), 1);
+}
+
+#[test]
+fn one_in_the_background_outlives_both_conversations_and_is_told_once() {
+    let desk = Desk::new();
+    let server = background_server("until [ -e go ]; do sleep 0.1; done; echo x >> ran", None);
+    let _daemon = desk.daemon();
+    let (mut wire, session) = opened(&desk, &server);
+    wire.turn_ends();
+    let child = child(&session);
+    until("the command of the sub-agent", || count(&desk, &child, "START") == 1);
+    for of in [&session, &child] {
+        let conversation = worker(&desk, of, "agentd-session").unwrap();
+        send(conversation, Signal::SIGKILL);
+        until("another conversation", || {
+            worker(&desk, of, "agentd-session").is_some_and(|pid| pid != conversation)
+        });
+    }
+    desk.write("go", "");
+    until("its end", || count(&desk, &session, "RESULT") == 1);
+    wire.prompt(&session, "and now?");
+    wire.turn_ends();
+    check_told_once(&desk, &server, &session);
+    assert_eq!(desk.read("ran"), "x\n");
+}
+
+#[test]
+fn after_the_death_of_the_supervisor_one_in_the_background_is_waited_for_again() {
+    // Between turns, and in the middle of one.
+    for (command, own) in [("sleep 7331", None), ("sleep 7332", Some("sleep 7333"))] {
+        let desk = Desk::new();
+        let server = background_server(&format!("echo x >> ran; {command}"), own);
+        let daemon = desk.daemon();
+        let (mut wire, session) = opened(&desk, &server);
+        match own {
+            None => wire.turn_ends(),
+            Some(own) => until("the command of the parent", || runs(own)),
+        }
+        until("the command of the sub-agent", || runs(command));
+        send(daemon.pid, Signal::SIGKILL);
+        until("all ends with the supervisor", || {
+            !runs(command) && own.is_none_or(|own| !runs(own))
+        });
+        drop((wire, daemon));
+        let _daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let mut opening = desk.opening(&server);
+        opening.mode = Some(PermissionMode::Auto);
+        let open_turn = OpenTurn::GoesOn;
+        opening.start = SessionStart::Resume { session: session.clone(), open_turn };
+        let session = wire.open(&opening);
+        if own.is_some() {
+            wire.turn_ends();
+        }
+        let of_task = |record: &Value| record["kind"] == "RESULT" && record["call"] == 1;
+        until("its end", || journal(&desk, &session).iter().any(of_task));
+        wire.prompt(&session, "and now?");
+        wire.turn_ends();
+        check_told_once(&desk, &server, &session);
+        assert_eq!(desk.read("ran"), "x\n", "a command that may have run is not run again");
+        let sessions = std::fs::read_dir(desk.state().join("sessions")).unwrap().count();
+        assert_eq!(sessions, 2, "no sub-agent is started twice");
+    }
+}
+
+#[test]
+fn one_in_the_background_of_a_session_that_does_not_go_on_is_told_as_cut_short() {
+    let desk = Desk::new();
+    let server = background_server("sleep 7334", None);
+    let daemon = desk.daemon();
+    let (mut wire, session) = opened(&desk, &server);
+    wire.turn_ends();
+    until("the command of the sub-agent", || runs("sleep 7334"));
+    send(daemon.pid, Signal::SIGKILL);
+    until("it ends with the supervisor", || !runs("sleep 7334"));
+    drop((wire, daemon));
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&server);
+    opening.start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    let session = wire.open(&opening);
+    wire.prompt(&session, "and now?");
+    wire.turn_ends();
+    let told = told(&server);
+    assert_eq!(told.matches("which ran in the background, has ended").count(), 1, "{told}");
+    assert!(told.contains("The sub-agent did not finish"), "{told}");
+    assert!(told.matches(&child(&session).0).count() >= 2, "its end names the session: {told}");
+    assert!(!runs("sleep 7334"), "nothing is run twice");
+    assert_eq!((count(&desk, &session, "RESULT"), count(&desk, &session, "SPENT")), (1, 1));
+}

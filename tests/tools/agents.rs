@@ -59,13 +59,13 @@ pub(crate) fn result(server: &Server, id: &str) -> String {
     }
 }
 
-fn journal(desk: &Desk, session: &str) -> Vec<Value> {
+pub(crate) fn journal(desk: &Desk, session: &str) -> Vec<Value> {
     let place = desk.state().join("sessions").join(session).join("journal.jsonl");
     let text = std::fs::read_to_string(place).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn of_kind(records: &[Value], kind: &str) -> Vec<Value> {
+pub(crate) fn of_kind(records: &[Value], kind: &str) -> Vec<Value> {
     records.iter().filter(|record| record["kind"] == kind).cloned().collect()
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn sessions(desk: &Desk) -> Vec<String> {
     names
 }
 
-fn rows(wire: &mut Wire) -> Vec<SessionRow> {
+pub(crate) fn rows(wire: &mut Wire) -> Vec<SessionRow> {
     wire.say(FromClient::List);
     wire.until("the list", |word| match word {
         ToClient::Sessions(rows) => Some(rows.clone()),

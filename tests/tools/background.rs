@@ -285,7 +285,7 @@ fn files_are_not_put_back_while_a_command_in_the_background_may_write_them() {
         ClientEvent::CallEnded { call, result, .. } if call.number == 3 => Some(result.clone()),
         _ => None,
     });
-    assert!(refused.text.contains("commands run in the background: call 2"), "{}", refused.text);
+    assert!(refused.text.contains("calls run in the background: 2"), "{}", refused.text);
     wire.turn_ends();
     assert_eq!(desk.read("a.txt"), "two\n");
     wire.prompt(&session, "end it");
@@ -306,7 +306,7 @@ fn eight_run_at_once_and_no_more() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(result(&server, "toolu_7").contains("runs in the background"));
     let refused = result(&server, "toolu_8");
-    assert!(refused.contains("8 commands run in the background"), "{refused}");
+    assert!(refused.contains("8 calls run in the background"), "{refused}");
     until("all ended with the run", || !runs("sleep 7145"));
 }
 

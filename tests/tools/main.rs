@@ -3,6 +3,7 @@
 
 mod agents;
 mod background;
+mod background_agents;
 mod builds;
 mod cached_results;
 mod event_hooks;

@@ -20,7 +20,7 @@ const DESCRIPTION: usize = 400;
 /// Longest name in bytes.
 const LONGEST_NAME: usize = 64;
 /// The keys of a file that have an effect.
-pub const AGENT_KEYS: [&str; 9] = [
+pub const AGENT_KEYS: [&str; 10] = [
     "name",
     "description",
     "tools",
@@ -30,6 +30,7 @@ pub const AGENT_KEYS: [&str; 9] = [
     "maxTurns",
     "isolation",
     "skills",
+    "background",
 ];
 
 /// An agent, as its file or a flag describes it.
@@ -57,6 +58,8 @@ pub struct AgentFile {
     pub isolation: Option<String>,
     /// Skills whose text it is given at its start.
     pub skills: Vec<String>,
+    /// Whether its parent goes on while it works: `true` or `false`.
+    pub background: Option<String>,
     /// Keys that have no effect.
     pub unused: Vec<String>,
     /// Its instructions.
@@ -159,6 +162,7 @@ fn agent(owner: PromptOwner, path: &Path, text: &str) -> Result<AgentFile, Strin
         max_turns: value("maxTurns"),
         isolation: value("isolation"),
         skills: names("skills"),
+        background: value("background"),
         unused: keys
             .into_iter()
             .filter(|key| !AGENT_KEYS.contains(key))
@@ -202,7 +206,7 @@ mod tests {
         let found = read(
             "---\nname: explore\ndescription: Finds code.\ntools: Read, Grep\n\
              disallowedTools: [Bash]\nmodel: haiku\npermissionMode: plan\nmaxTurns: 3\n\
-             skills: tables, plots\ncolor: blue\nmcpServers:\n  - x\n---\n\nLook well.\n",
+             skills: tables, plots\nbackground: true\ncolor: blue\nmcpServers:\n  - x\n---\n\nLook well.\n",
         )
         .unwrap();
         assert_eq!((found.name.as_str(), found.description.as_str()), ("explore", "Finds code."));
@@ -212,6 +216,7 @@ mod tests {
         assert_eq!(found.mode.as_deref(), Some("plan"));
         assert_eq!(found.max_turns.as_deref(), Some("3"));
         assert_eq!(found.skills, ["tables", "plots"]);
+        assert_eq!(found.background.as_deref(), Some("true"));
         assert_eq!(found.unused, ["color", "mcpServers"]);
         assert_eq!(found.body, "Look well.");
         let plain = read("---\ndescription: x\n---\nDo.").unwrap();

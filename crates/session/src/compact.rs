@@ -24,8 +24,8 @@ const LEFT_OUT: &str = "[The beginning of this conversation is left out to make 
 const ASKED: &str = "What was asked there, oldest first:";
 /// Text before a summary that the model wrote.
 const SUMMARY: &str = "Your summary of it:";
-/// Text before commands in the background.
-const BACKGROUND: &str = "Commands that run in the background now:";
+/// Text before the calls in the background.
+const BACKGROUND: &str = "Calls that run in the background now:";
 /// Text at the end of the head where prompts follow it word for word, and behind them.
 const PROMPTS_BEGIN: &str = "[Earlier prompts of the user follow word for word, oldest first. The \
                              summary says which of them are done.]";
@@ -101,7 +101,7 @@ pub(crate) struct KeptPrompts {
     pub summary: Option<String>,
     /// Checklists that are open.
     pub checklists: Option<String>,
-    /// Commands that run in the background, a line each.
+    /// Calls that run in the background, a line each.
     pub background: Vec<String>,
 }
 

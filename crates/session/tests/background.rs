@@ -38,6 +38,21 @@ fn an_end_between_turns_is_told_once_before_the_next_prompt() {
 }
 
 #[test]
+fn the_whole_answer_of_a_sub_agent_is_told() {
+    let mut talk = Talk::ready(setup());
+    let long = "x".repeat(9_000);
+    for (number, tool) in [(3, "task"), (4, "bash")] {
+        let (call, tool) = (call_id(number), tool.to_owned());
+        talk.tell(ToSession::BackgroundEnded { call, tool, result: done(&long) });
+    }
+    talk.prompt("go on");
+    let messages = talk.request().messages.clone();
+    let news = texts(messages.last().unwrap())[0];
+    assert_eq!(news.matches(&long).count(), 1, "{news}");
+    assert_eq!(news.matches("characters left out").count(), 1, "the control: a command has a rest");
+}
+
+#[test]
 fn an_end_during_the_replay_follows_what_the_journal_has() {
     let mut talk = Talk::before_replay(setup());
     talk.tell(ended(3));

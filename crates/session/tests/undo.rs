@@ -497,6 +497,30 @@ fn a_rewind_passes_sub_agents_that_only_read_and_names_commands_that_run_yet() {
 }
 
 #[test]
+fn a_rewind_passes_a_sub_agent_of_the_background_that_only_read() {
+    let only_read = Some(protocol::session::TASK_ONLY_READ.to_owned());
+    for (code, is_named) in [(only_read, false), (None, true)] {
+        let mut setup = with_undo();
+        setup.tools.push(tool("task", ToolKind::Mutation));
+        let mut talk = Talk::ready(setup);
+        talk.prompt("go");
+        let uses = [Say::Use("a", "write", "{}"), Say::Use("b", "task", "{}")];
+        talk.answer(&uses, StopReason::ToolUse);
+        ends(&mut talk, 1, done("written"));
+        let in_background =
+            ToolResult { summary: protocol::call::IN_BACKGROUND.into(), ..done("it runs") };
+        ends(&mut talk, 2, in_background);
+        talk.answer(&[Say::Text("done")], StopReason::EndTurn);
+        let (call, tool) = (call_id(2), "task".to_owned());
+        let result = ToolResult { code, ..done("found") };
+        talk.tell(ToSession::BackgroundEnded { call, tool, result });
+        talk.prompt(":rewind files 1");
+        let said = told(&ends(&mut talk, 3, done("put back")));
+        assert_eq!(said.contains("(call 2)"), is_named, "{said}");
+    }
+}
+
+#[test]
 fn a_rewind_names_the_changes_of_sub_agents_and_the_late_ones_of_the_background() {
     let mut setup = with_undo();
     setup.tools.push(tool("task", ToolKind::Mutation));

@@ -41,6 +41,8 @@ pub(crate) struct Agent {
     pub(crate) workplace: Workplace,
     /// Skills whose text it is given at its start.
     pub(crate) skills: Vec<String>,
+    /// Its parent goes on while it works.
+    pub(crate) background: bool,
     pub(crate) instructions: String,
 }
 
@@ -128,10 +130,13 @@ impl AgentCatalog {
 
     /// The list of agents for the model.
     pub(crate) fn describe(&self) -> String {
-        let lines = self
-            .agents
-            .iter()
-            .map(|Agent { name, description, .. }| format!("\n- {name}: {description}"));
+        let lines =
+            self.agents.iter().map(
+                |Agent { name, description, background, .. }| match background {
+                    true => format!("\n- {name}: {description} (in the background)"),
+                    false => format!("\n- {name}: {description}"),
+                },
+            );
         format!("The agents (subagent_type):{}", lines.collect::<String>())
     }
 
@@ -197,6 +202,16 @@ impl AgentCatalog {
                 ));
             }
         };
+        let background = match file.background.as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(word) => {
+                return Err(format!(
+                    "background: {} is neither true nor false",
+                    prompts::line(word, 40)
+                ));
+            }
+        };
         Ok(Agent {
             name: file.name.clone(),
             description: file.description.clone(),
@@ -207,6 +222,7 @@ impl AgentCatalog {
             rounds,
             workplace,
             skills: file.skills.clone(),
+            background,
             instructions: file.body.clone(),
         })
     }
@@ -223,6 +239,7 @@ fn general() -> Agent {
         rounds: None,
         workplace: Workplace::Project,
         skills: Vec::new(),
+        background: false,
         instructions: String::new(),
     }
 }
@@ -301,6 +318,7 @@ mod tests {
             max_turns: None,
             isolation: None,
             skills: Vec::new(),
+            background: None,
             unused: Vec::new(),
             body: "Look.".to_owned(),
             hides: Vec::new(),
@@ -345,6 +363,10 @@ mod tests {
             (AgentFile { isolation: Some("remote".to_owned()), ..file() }, "isolation: remote"),
             (AgentFile { mode: Some("free".to_owned()), ..file() }, "permissionMode: free is none"),
             (AgentFile { max_turns: Some("0".to_owned()), ..file() }, "maxTurns: 0 is no number"),
+            (
+                AgentFile { background: Some("later".to_owned()), ..file() },
+                "background: later is neither true nor false",
+            ),
         ] {
             let catalog = catalog(file, FileTrust::Trusted);
             assert!(catalog.notes[0].contains(why), "{:?}", catalog.notes);

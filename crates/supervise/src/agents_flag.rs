@@ -27,6 +27,7 @@ struct FlagAgent {
     max_turns: Option<u32>,
     isolation: Option<String>,
     skills: Option<Names>,
+    background: Option<bool>,
     #[serde(flatten)]
     unused: BTreeMap<String, Value>,
 }
@@ -117,6 +118,7 @@ fn file(name: String, agent: FlagAgent) -> Result<AgentFile, String> {
         max_turns: agent.max_turns.map(|most| most.to_string()),
         isolation: agent.isolation,
         skills: agent.skills.map(Names::list).unwrap_or_default(),
+        background: agent.background.map(|given| given.to_string()),
         unused: agent.unused.into_keys().map(|key| line(&key, 64)).collect(),
         body: agent.prompt.trim().to_owned(),
         hides: Vec::new(),
@@ -131,13 +133,14 @@ mod tests {
     #[test]
     fn each_name_is_an_agent() {
         let text = r#"{"look": {"description": "Looks.", "prompt": " Look well. ",
-            "tools": ["Read", "Grep"], "model": "haiku", "maxTurns": 4, "memory": "user"},
+            "tools": ["Read", "Grep"], "model": "haiku", "maxTurns": 4, "background": true, "memory": "user"},
             "plain": {"description": "x", "prompt": "y", "tools": "Read, Bash"}}"#;
         let agents = parse(text).unwrap();
         let [look, plain] = &agents[..] else { panic!("{agents:?}") };
         assert_eq!((look.name.as_str(), look.body.as_str()), ("look", "Look well."));
         assert_eq!(look.tools.as_deref().unwrap(), ["Read", "Grep"]);
         assert_eq!((look.model.as_deref(), look.max_turns.as_deref()), (Some("haiku"), Some("4")));
+        assert_eq!(look.background.as_deref(), Some("true"));
         assert_eq!(look.unused, ["memory"]);
         assert_eq!(plain.tools.as_deref().unwrap(), ["Read", "Bash"]);
     }

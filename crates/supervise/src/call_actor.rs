@@ -320,9 +320,8 @@ impl CallState {
                 Ok(())
             }
             CallEffect::Go(job) => self.go(myself, job).await,
-            // The runner's answer brings the command's network.
             CallEffect::Detach => {
-                self.send_runner(&ToTool::Background);
+                self.detach();
                 Ok(())
             }
             CallEffect::AskOtherCall(request) => {

@@ -948,6 +948,23 @@ fn a_command_goes_on_in_the_background_once_and_keeps_its_one_result() {
 }
 
 #[test]
+fn a_sub_agent_goes_on_in_the_background_and_keeps_its_one_result() {
+    let task = || CallFacts {
+        executor: Executor::SubAgent(tools::TaskRequest::default()),
+        ..facts(ToolKind::Query, NeedsProbe::No)
+    };
+    let mut machine = CallMachine::new(task());
+    machine.step(CallInput::Begin);
+    assert_eq!(machine.step(CallInput::Detach), [], "before it works");
+    machine.step(allow());
+    assert_eq!(machine.step(CallInput::Detach), [CallEffect::Detach]);
+    assert_eq!(machine.step(CallInput::Detach), [], "once");
+    assert_eq!(machine.step(CallInput::Cancel), [CallEffect::StopTask]);
+    let effects = machine.step(CallInput::TaskEnded(report("found").result));
+    assert_eq!(conclusion(&effects).result.text, "found");
+}
+
+#[test]
 fn only_a_running_command_of_the_model_goes_to_the_background() {
     // Before `Go`.
     let call = CallFacts { undo: UndoBy::Snapshot, ..facts(ToolKind::Mutation, NeedsProbe::No) };

@@ -4,16 +4,19 @@
 use crate::call::EXPIRED;
 use crate::session_spec::TASK;
 use journal::{
-    CallProgress, DeathsRecord, JournalRecord, OpenCall, OutcomeRecord, RefusedCall, ResumeState,
-    TurnEndRecord,
+    CallProgress, DeathsRecord, JournalEntry, JournalRecord, OpenCall, OutcomeRecord, RefusedCall,
+    ResumeState, TurnEndRecord,
 };
 use protocol::session::OpenTurn;
+use std::collections::BTreeSet;
 
 /// The records to append, and the state after them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JournalRepair {
     /// The calls that were lost.
     pub(crate) lost: Vec<OpenCall>,
+    /// Calls of sub-agents in the background. They have no end, and are waited for again.
+    pub(crate) left_tasks: Vec<OpenCall>,
     /// Records to append before any client sees the session: an end for each lost call, in the same
     /// order, and one for the turn.
     pub(crate) records: Vec<JournalRecord>,
@@ -34,6 +37,13 @@ pub(crate) fn repair_journal(past: &ResumeState, wanted: OpenTurn) -> JournalRep
     let in_turn = past.turn.is_open();
     let last = if in_turn { wanted } else { OpenTurn::Waits };
     let mut lost = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
+    let in_background = background_calls(past);
+    // Its sub-agent works on. The conversation has a result of this call and does not repeat it.
+    let is_left = |open: &mut OpenCall| {
+        let is_task = open.tool == TASK && open.refused.is_none();
+        wanted == OpenTurn::GoesOn && is_task && in_background.contains(&open.number)
+    };
+    let left_tasks = lost.extract_if(.., is_left).collect();
     if last == OpenTurn::GoesOn {
         // The conversation proposes calls that never started again, under the same number: their
         // questions are still pending. It does not propose refused calls again.
@@ -59,12 +69,22 @@ pub(crate) fn repair_journal(past: &ResumeState, wanted: OpenTurn) -> JournalRep
     }
     JournalRepair {
         lost,
+        left_tasks,
         records,
         turns: past.turns,
         round: past.round,
         open_turn: last,
         cut_short,
     }
+}
+
+/// The calls that went to the background.
+fn background_calls(past: &ResumeState) -> BTreeSet<u32> {
+    let number = |entry: &JournalEntry| {
+        let JournalRecord::Background { call, .. } = entry.record else { return None };
+        Some(call)
+    };
+    past.entries.iter().filter_map(number).collect()
 }
 
 /// A decision counts once it is on disk, even if a process died before the result was.
@@ -98,7 +118,7 @@ fn closing_record(open: &OpenCall) -> JournalRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::{JournalEntry, LastTurn, ToolKindRecord};
+    use journal::{LastTurn, ToolKindRecord};
 
     fn past(records: Vec<JournalRecord>, turns: u32, turn: LastTurn) -> ResumeState {
         let entries = (1..).zip(records);
@@ -123,7 +143,15 @@ mod tests {
         let (last, cut_short) = (OpenTurn::Waits, None);
         assert_eq!(
             mended,
-            JournalRepair { lost, records, turns: 2, round: 0, open_turn: last, cut_short }
+            JournalRepair {
+                lost,
+                left_tasks: Vec::new(),
+                records,
+                turns: 2,
+                round: 0,
+                open_turn: last,
+                cut_short
+            }
         );
     }
 
@@ -160,6 +188,36 @@ mod tests {
         let past = past(vec![task, start], 1, LastTurn::Open);
         assert_eq!(repair_journal(&past, OpenTurn::GoesOn).lost, []);
         assert_eq!(repair_journal(&past, OpenTurn::Waits).lost.len(), 1);
+    }
+
+    #[test]
+    fn a_sub_agent_in_the_background_is_left_to_work_if_the_session_goes_on() {
+        let records = |tool: &str| {
+            let JournalRecord::Proposed { call, use_id, tool_kind, input, .. } = proposed(1) else {
+                panic!("it is none")
+            };
+            let begun = JournalRecord::Proposed {
+                call,
+                use_id: use_id.clone(),
+                tool: tool.into(),
+                tool_kind,
+                input,
+            };
+            let start = JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Query };
+            let text = "[call 1 runs in the background]".to_owned();
+            vec![begun, start, JournalRecord::Background { call: 1, use_id, text }]
+        };
+        // Also between turns.
+        for turn in [LastTurn::Open, LastTurn::Ended] {
+            let task = past(records(TASK), 1, turn.clone());
+            let on = repair_journal(&task, OpenTurn::GoesOn);
+            assert_eq!((on.lost.len(), on.left_tasks.len(), on.records.len()), (0, 1, 0));
+            let waits = repair_journal(&task, OpenTurn::Waits);
+            assert_eq!((waits.lost.len(), waits.left_tasks.len()), (1, 0));
+            // A command may have run, and is not run again.
+            let command = repair_journal(&past(records("bash"), 1, turn), OpenTurn::GoesOn);
+            assert_eq!((command.lost.len(), command.left_tasks.len()), (1, 0));
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! | `calls`, `rights`, `unjudged`, `answers` | calls, their rights, calls without a verdict, questions |
 //! | `hook_events` | hooks at questions, at notifications and at the end |
 //! | `reserve` | the next command's runner, started while the model thinks |
-//! | `tasks`, `task_run`, `task_questions` | sub-agents |
+//! | `tasks`, `task_run`, `task_questions`, `background_tasks` | sub-agents |
 //! | `task_work` | the work of a sub-agent's session |
 //! | `store`, `provider`, `fallback` | two workers that may be away, and the model that takes over |
 //! | `clients`, `wishes` | attached clients; prompts and changed settings |
@@ -20,6 +20,7 @@
 
 mod answers;
 mod args;
+mod background_tasks;
 mod backlog;
 mod calls;
 mod clients;
@@ -52,7 +53,7 @@ mod turn_rules;
 mod unjudged;
 mod wishes;
 
-pub(crate) use args::{OpenTurnGrants, OpenedJournal, SessionArgs};
+pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs};
 
 use crate::call::CallInput;
 use crate::journal_writer::JournalWriter;
@@ -210,7 +211,7 @@ impl Actor for SessionActor {
                 model: TurnModel { before_turn, before_fallback: None },
             },
             timers: SessionTimers::default(),
-            tasks: SessionTasks::default(),
+            tasks: SessionTasks { left: opened.tasks.left, ..SessionTasks::default() },
             problems: Problems::default(),
             closing: Closing::default(),
             spec: plan,
@@ -321,6 +322,7 @@ impl SessionActorState {
         match message {
             RootToSession::Join(mut request) => {
                 self.exchange_bounds();
+                self.wait_for_left_tasks(myself).await;
                 match request.task.take() {
                     Some(task) => self.join_task(myself, *request, task).await,
                     None => self.join(*request),

@@ -58,8 +58,12 @@ impl OtherChanges {
                     self.tasks.retain(|task| *task != call.number);
                 }
             }
-            SessionEvent::BackgroundEnded { call, tool, .. } => {
+            SessionEvent::BackgroundEnded { call, tool, result } => {
                 self.running.remove(&call.number);
+                if result.code.as_deref() == Some(TASK_ONLY_READ) {
+                    self.tasks.retain(|task| *task != call.number);
+                    return;
+                }
                 let (call, tool) = (call.number, tool.clone());
                 let (turn, last_call) = (self.turn, self.last_call);
                 self.background.push(BackgroundCommand { call, tool, turn, last_call });

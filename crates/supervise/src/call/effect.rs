@@ -46,7 +46,7 @@ pub(crate) enum CallEffect {
     PrepareGo,
     /// Let the caged runner begin.
     Go(RunnerJob),
-    /// Let the conversation go on while the command runs.
+    /// Let the conversation go on while the command runs, or the sub-agent works.
     Detach,
     /// Have a sub-agent do this, or wait for the one that does it already.
     StartTask(TaskRequest),

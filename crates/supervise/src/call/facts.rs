@@ -59,10 +59,10 @@ pub(crate) struct CallRemarks {
 }
 
 impl CallFacts {
-    /// True if the conversation may go on while it runs: the model asked for a command.
+    /// True if the conversation may go on while it runs: the model asked for a command or a sub-agent.
     pub(super) fn may_run_in_background(&self) -> bool {
-        self.executor == Executor::Runner
-            && self.undo == UndoBy::Snapshot
+        let is_command = self.executor == Executor::Runner && self.undo == UndoBy::Snapshot;
+        (is_command || matches!(self.executor, Executor::SubAgent(_)))
             && !self.call.use_id.is_empty()
     }
 }

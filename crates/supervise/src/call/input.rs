@@ -57,7 +57,7 @@ pub(crate) enum CallInput {
     StoreBack,
     /// `Go` was refused, since the runner's grant is for another call.
     WrongGrant(String),
-    /// The conversation shall go on while the command runs.
+    /// The conversation shall go on while the command runs, or the sub-agent works.
     Detach,
     /// The result of a call that another call answers.
     OtherAnswered(ToolResult),

@@ -47,6 +47,7 @@
 //! | Running, a command of the model's | Detach, the first | Invalidate, Detach | unchanged |
 //! | AtOtherCall | OtherAnswered, Cancel | Conclude | Over |
 //! | Judging | Verdict Allow; sub-agent | AuditDecision, Record, StartTask | AtSubAgent |
+//! | AtSubAgent | Detach, the first | Detach | unchanged |
 //! | AtSubAgent | Cancel | StopTask; TaskEnded follows | unchanged |
 //! | AtSubAgent | TaskEnded, Overdue | Conclude | Over |
 //! | AtStore | Cancel, after StoreLost | as StoreLost, the last | Over |

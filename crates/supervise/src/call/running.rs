@@ -40,9 +40,10 @@ impl CallMachine {
         vec![CallEffect::Go(self.job()), CallEffect::Show(ClientEvent::Started { call, enforced })]
     }
 
-    /// The conversation goes on while the command runs. Its result comes later, once.
+    /// The conversation goes on while the command runs, or the sub-agent works. Its result comes later, once.
     pub(super) fn on_detach(&mut self) -> Vec<CallEffect> {
-        let may = self.facts.may_run_in_background() && self.phase.is_running();
+        let may = self.facts.may_run_in_background()
+            && (self.phase.is_running() || self.phase.is_at_sub_agent());
         if !may || self.cancelled || std::mem::replace(&mut self.passed.in_background, true) {
             return Vec::new();
         }

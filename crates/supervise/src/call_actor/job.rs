@@ -2,9 +2,10 @@
 //! write to it or end it. Used by the call actor.
 
 use super::state::CallState;
-use crate::call::CallInput;
+use crate::call::{CallInput, Executor};
 use crate::messages::{CallMsg, CallToSession, DetachedCall};
 use crate::session_network::SessionNetwork;
+use crate::session_spec::session_of;
 use crate::unread_output::UnreadOutput;
 use protocol::call::{Outcome, ToolResult};
 use protocol::tool::ToTool;
@@ -106,6 +107,24 @@ impl CallState {
         }
     }
 
+    /// The conversation goes on. The runner of a command answers with the command's network; a sub-agent
+    /// has none.
+    pub(super) fn detach(&self) {
+        let Executor::SubAgent(_) = self.args.facts.executor else {
+            return self.send_runner(&ToTool::Background);
+        };
+        let call = self.args.facts.call.clone();
+        let (number, child) = (call.id.number, session_of(&call.id.session, call.id.number));
+        let text = format!(
+            "[call {number} runs in the background: its sub-agent works in session {child}. You get its \
+             answer with a message after its end; bash_output waits for it, bash_stop ends it. It ends with \
+             this session.]"
+        );
+        let cage = self.args.facts.confinement.clone();
+        let detached = DetachedCall { call, text, rights: Vec::new(), cage, network: None };
+        let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
+    }
+
     /// The runner lets the command go on without the conversation's wait.
     pub(super) fn on_in_background(&mut self, myself: &ActorRef<CallMsg>) {
         let made = std::mem::take(&mut self.job.namespace);
@@ -164,6 +183,11 @@ impl CallState {
                 let number = self.wait(from, until);
                 let over = move || CallMsg::JobWaitOver(number);
                 self.timers.others.push(myself.send_after(Duration::from_millis(wait_ms), over));
+            }
+            JobRequest::Input { .. }
+                if matches!(self.args.facts.executor, Executor::SubAgent(_)) =>
+            {
+                answer(&from, refused("bash_input", "a sub-agent takes no input"));
             }
             JobRequest::Input { call: _, text, then } => {
                 if self.job.write.is_some() {

@@ -16,7 +16,7 @@ use crate::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
 use crate::records::TurnRound;
 use crate::records::audit;
 use crate::records::decode;
-use crate::session_actor::{OpenTurnGrants, OpenedJournal};
+use crate::session_actor::{OpenTurnGrants, OpenedJournal, OpenedTasks};
 use crate::session_lock::SessionLock;
 use crate::session_spec::SessionSpec;
 use crate::unix_time::now_ms;
@@ -25,7 +25,7 @@ use journal::{CallProgress, Journal, JournalEntry, JournalRecord, OpenCall, Sess
 use protocol::call::TamperedFile;
 use protocol::client::RequestFailure;
 use protocol::ids::{CallId, SessionId};
-use protocol::session::{ExpandedPrompt, OpenTurn, TaskUse};
+use protocol::session::{ExpandedPrompt, OpenTurn};
 use protocol::store::ForkedFrom;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -66,7 +66,7 @@ impl SessionOpener {
                     remembered_rules: Vec::new(),
                     file_versions: FileVersions::default(),
                     tampered: Vec::new(),
-                    task_use: TaskUse::default(),
+                    tasks: OpenedTasks::default(),
                     repaired: Vec::new(),
                 })
             }
@@ -91,8 +91,9 @@ impl SessionOpener {
                     tracing::warn!(kept = %torn.kept.display(), "an incomplete record was set \
                                                                  aside");
                 }
-                let JournalRepair { lost, mut records, turns, round, open_turn: last, cut_short } =
-                    repair_journal(&opened.past, open_turn);
+                let repair = repair_journal(&opened.past, open_turn);
+                let JournalRepair { lost, left_tasks, mut records, turns, round, .. } = repair;
+                let (last, cut_short) = (repair.open_turn, repair.cut_short);
                 let saved = ProtectedCopies::of(&directory);
                 let known = decode::tampered_names(&opened.past.entries);
                 let (mut tampered, mut put_right) = (known.clone(), Vec::new());
@@ -172,7 +173,7 @@ impl SessionOpener {
                     remembered_rules: learned,
                     file_versions: FileVersions::of(entries),
                     tampered,
-                    task_use,
+                    tasks: OpenedTasks { left: left_tasks, used: task_use },
                     repaired: put_right,
                 })
             }

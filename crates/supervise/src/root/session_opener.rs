@@ -104,7 +104,7 @@ impl SessionOpener {
         spec.store.forked_from = blocking(move || Ok(forked_from(&directory))).await?;
         spec.notes.extend(protected_restore::restored_note(&opened.repaired));
         spec.rules.rules.extend(opened.remembered_rules.iter().cloned());
-        spec.setup.max_session.used = opened.task_use;
+        spec.setup.max_session.used = opened.tasks.used;
         let (kept, changes) = (spec.forbidden.clone(), opened.changes.clone());
         let still = blocking(move || Ok(filter_changes(changes, &kept)));
         let (changes, refused) = still.await?;

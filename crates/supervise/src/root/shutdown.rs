@@ -168,7 +168,9 @@ async fn unfinished_work(
 ) -> Option<&'static str> {
     match tokio::time::timeout_at(until, glance).await.map(|glance| glance.map(|it| it.state)) {
         Ok(Ok(SessionStatus::Working)) => Some("a turn runs"),
-        Ok(Ok(SessionStatus::Background(_))) => Some("a command runs in the background"),
+        Ok(Ok(SessionStatus::Background(_))) => {
+            Some("a command or a sub-agent runs in the background")
+        }
         Ok(Ok(SessionStatus::Asking(_))) => Some("a question waits for an answer"),
         Ok(Ok(
             SessionStatus::Ended

@@ -11,6 +11,7 @@ use crate::session_spec::{ChosenModel, SessionSpec};
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
+use journal::OpenCall;
 use protocol::broker::BrokerLink;
 use protocol::client::SettingChange;
 use protocol::judgement::Rule;
@@ -53,6 +54,15 @@ pub(crate) struct OpenTurnGrants {
     pub(crate) model: Option<String>,
 }
 
+/// The sub-agents of a session that is opened.
+#[derive(Debug, Default)]
+pub(crate) struct OpenedTasks {
+    /// Calls of those in the background. They have no end, and are waited for again.
+    pub(crate) left: Vec<OpenCall>,
+    /// Everything that all of them have used.
+    pub(crate) used: TaskUse,
+}
+
 /// A session's journal, new or repaired, and the state that its records give.
 pub(crate) struct OpenedJournal {
     pub(crate) journal: journal::Journal,
@@ -78,8 +88,7 @@ pub(crate) struct OpenedJournal {
     pub(crate) file_versions: FileVersions,
     /// Protected files that calls changed and that no person has accepted.
     pub(crate) tampered: Vec<String>,
-    /// Everything that sub-agents have used.
-    pub(crate) task_use: TaskUse,
+    pub(crate) tasks: OpenedTasks,
     /// Protected files that were restored while the session was opened, and how.
     pub(crate) repaired: Vec<String>,
 }

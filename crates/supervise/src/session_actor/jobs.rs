@@ -1,4 +1,4 @@
-//! Commands in the background: calls that the conversation does not wait for. It got a result in their
+//! Commands and sub-agents in the background: calls that the conversation does not wait for. It got a result in their
 //! place, and hears of their end later.
 
 use super::state::{BackgroundJob, EndedJob, SessionActorState};
@@ -20,8 +20,8 @@ use ractor::{ActorRef, ActorStatus};
 use std::sync::Arc;
 use tools::JobRequest;
 
-/// Most commands of a session in the background.
-const MOST: usize = 8;
+/// Most commands and sub-agents of a session in the background.
+pub(super) const MOST: usize = 8;
 /// Commands that ended, whose output can still be read.
 const MOST_ENDED: usize = 8;
 /// Most bytes for a command's input at once: as much as a pipe holds.
@@ -64,7 +64,7 @@ impl SessionActorState {
         if tool != "undo_restore" || running.is_empty() {
             return Ok(());
         }
-        let text = format!("commands run in the background: call {}", running.join(", "));
+        let text = format!("calls run in the background: {}", running.join(", "));
         let hint = "End them with bash_stop, or wait, and undo then.";
         Err(ToolResult::error(Outcome::Invalid, "command_runs", tool, &text, hint))
     }
@@ -77,7 +77,7 @@ impl SessionActorState {
         match job {
             JobRequest::Foreground | JobRequest::Stop { .. } => Ok(()),
             JobRequest::Background if self.calls.background.len() >= MOST => {
-                let text = format!("{MOST} commands run in the background, which is the most");
+                let text = format!("{MOST} calls run in the background, which is the most");
                 let hint = "End one with bash_stop first.";
                 Err(ToolResult::error(Outcome::Failed, "too_many", tool, &text, hint))
             }
@@ -157,10 +157,12 @@ impl SessionActorState {
     pub(super) fn detach_commands(&self) {
         let room = MOST.saturating_sub(self.calls.background.len());
         if room == 0 {
-            let text = format!("{MOST} commands run in the background, which is the most");
+            let text = format!("{MOST} calls run in the background, which is the most");
             return self.show(&ClientEvent::Notice { text });
         }
-        self.foreground().for_each(|call| self.send_call(call, CallInput::Detach));
+        let is_task = |call: &&CallId| self.tasks.running.contains_key(&call.number);
+        let commands = self.foreground().filter(|call| !is_task(call));
+        commands.for_each(|call| self.send_call(call, CallInput::Detach));
     }
 
     /// A command runs longer than a conversation should wait. Where no room is left in the background, the
@@ -180,7 +182,10 @@ impl SessionActorState {
         let DetachedCall { call, text, rights, cage, network } = detached;
         let Call { id, use_id, tool, input: _ } = call;
         let job = BackgroundJob { tool, rights, cage, network };
-        self.calls.background.insert(id.number, job);
+        if self.calls.background.insert(id.number, job).is_some() {
+            // A sub-agent that is waited for again: the conversation has this result.
+            return;
+        }
         // Later changes of the command cannot be told from those of others.
         self.end_backup(&id, None);
         let record = JournalRecord::Background { call: id.number, use_id, text: text.clone() };

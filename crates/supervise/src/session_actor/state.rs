@@ -16,6 +16,7 @@ use crate::task_outcome::TaskOutcome;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
+use journal::OpenCall;
 use protocol::broker::BrokerLink;
 use protocol::call::Call;
 use protocol::confinement::Tier;
@@ -237,6 +238,9 @@ pub(super) struct EndedJob {
 pub(super) struct SessionTasks {
     /// By the calls that wait for them.
     pub(super) running: BTreeMap<u32, RunningTask>,
+    /// Calls of sub-agents in the background that an earlier supervisor left: waited for again once the
+    /// session is open.
+    pub(super) left: Vec<OpenCall>,
     /// The session that gave the work, while that runs.
     pub(super) parent: Option<ActorRef<SessionMsg>>,
     /// Questions of sub-agents that wait for a person.

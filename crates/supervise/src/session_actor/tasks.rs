@@ -40,18 +40,18 @@ impl SessionActorState {
             let hint = "Do the work yourself.";
             return Err(ToolResult::error(Outcome::Failed, "too_deep", "task", text, hint));
         }
-        agents.find(request.agent.as_deref()).map(|_| ()).map_err(|why| {
+        agents.find(request.agent.as_deref()).map_err(|why| {
             ToolResult::error(Outcome::Invalid, "invalid_arguments", "task", &why, "")
-        })
+        })?;
+        self.check_background_task(call, request)
     }
 
     pub(super) async fn on_task_msg(&mut self, message: TaskToSession) {
         match message {
-            TaskToSession::Start { call, request } => {
-                if let Err(result) = self.start_task(call, &request).await {
-                    self.send_task_end(call, result);
-                }
-            }
+            TaskToSession::Start { call, request } => match self.start_task(call, &request).await {
+                Ok(()) => self.detach_task(call, &request),
+                Err(result) => self.send_task_end(call, result),
+            },
             TaskToSession::Opened { call, session } => self.on_task_opened(call, session),
             TaskToSession::Waits(call) => self.show_wait(call),
             TaskToSession::Ended { call, result, left } => {

@@ -143,14 +143,8 @@ pub(crate) const TASK_FIELDS: FieldAliases = &[
     ("agent_type", Field("subagent_type")),
     ("agent_name", Field("subagent_type")),
     ("task", Field("prompt")),
-    (
-        "run_in_background",
-        Unmet("The sub-agent ran to its end before this result: task has no background."),
-    ),
-    (
-        "background",
-        Unmet("The sub-agent ran to its end before this result: task has no background."),
-    ),
+    ("run_in_background", Field("background")),
+    ("is_background", Field("background")),
     ("model", Unmet("model was ignored: an agent's own file names its model.")),
     ("isolation", Unmet("isolation was ignored: an agent's own file asks for it.")),
     ("resume", Unmet("resume was ignored: each task starts a new sub-agent.")),

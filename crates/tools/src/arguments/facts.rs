@@ -42,6 +42,8 @@ pub struct TaskRequest {
     pub prompt: String,
     /// The name of the agent; none for the built-in one.
     pub agent: Option<String>,
+    /// The conversation goes on while it works.
+    pub background: bool,
 }
 
 /// The relation of a call to background commands.

@@ -27,7 +27,7 @@ impl Tool for BashStopTool {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Session;
     const DESCRIPTION: &'static str = "End a background command with all its processes: SIGTERM, then SIGKILL. The result has \
-        its last output.";
+        its last output. Also ends a sub-agent in the background.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("kill_bash"), Alias::plain("kill_shell"), Alias::plain("task_stop")];
     const EXAMPLE: &'static str = r#"{"call":3}"#;

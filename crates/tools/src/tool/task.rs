@@ -24,6 +24,10 @@ pub(super) struct Input {
     prompt: String,
     /// The name of the agent; `general` if it is left out.
     subagent_type: Option<String>,
+    /// You go on while it works, and get its answer with a later message. See bash_output, which waits
+    /// for it, and bash_stop. It ends with this session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    background: bool,
 }
 
 impl Tool for TaskTool {
@@ -45,6 +49,7 @@ impl Tool for TaskTool {
             description: input.description.clone(),
             prompt: input.prompt.clone(),
             agent: input.subagent_type.clone(),
+            background: input.background,
         };
         JudgedFacts { task: Some(Box::new(task)), ..JudgedFacts::default() }
     }

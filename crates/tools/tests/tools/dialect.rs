@@ -170,6 +170,12 @@ fn rows() -> Vec<(&'static str, Value, &'static str, Value)> {
             json!({"command": "serve", "background": true}),
         ),
         (
+            "Task",
+            json!({"description": "a part", "prompt": "Do it.", "run_in_background": true}),
+            "task",
+            json!({"description": "a part", "prompt": "Do it.", "background": true}),
+        ),
+        (
             "replace",
             json!({"file_path": "a", "old_string": "x", "new_string": "y", "instruction": "Do."}),
             "edit",

@@ -1,0 +1,59 @@
+//! Sub-agents that the conversation does not wait for: when one goes to the background, and the wait for those
+//! that an earlier supervisor left. `jobs` serves all calls in the background, `tasks` all sub-agents.
+
+use super::jobs::MOST;
+use super::state::{BackgroundJob, SessionActorState};
+use crate::call::{CallInput, CallRemarks, Executor};
+use crate::messages::SessionMsg;
+use journal::OpenCall;
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::ids::CallId;
+use ractor::ActorRef;
+use tools::TaskRequest;
+
+impl SessionActorState {
+    /// The call or the agent's file wants it, or it went to the background under an earlier supervisor.
+    fn is_for_background(&self, call: u32, request: &TaskRequest) -> bool {
+        let agent = self.spec.agents().find(request.agent.as_deref());
+        request.background
+            || agent.is_ok_and(|agent| agent.background)
+            || self.calls.background.contains_key(&call)
+    }
+
+    /// Checks that there is room, before the call is judged.
+    pub(super) fn check_background_task(
+        &self,
+        call: u32,
+        request: &TaskRequest,
+    ) -> Result<(), ToolResult> {
+        if self.calls.background.len() < MOST || !self.is_for_background(call, request) {
+            return Ok(());
+        }
+        let text = format!("{MOST} calls run in the background, which is the most");
+        let hint = "End one with bash_stop first.";
+        Err(ToolResult::error(Outcome::Failed, "too_many", "task", &text, hint))
+    }
+
+    /// The sub-agent of this call begins its work: the conversation may go on.
+    pub(super) fn detach_task(&self, call: u32, request: &TaskRequest) {
+        if self.is_for_background(call, request) {
+            let call = CallId { session: self.spec.id.clone(), number: call };
+            self.send_call(&call, CallInput::Detach);
+        }
+    }
+
+    /// Starts the calls that an earlier supervisor left. Each is judged again and finds the session that works
+    /// for it. The conversation has the result that it runs, and is told its end.
+    pub(super) async fn wait_for_left_tasks(&mut self, myself: &ActorRef<SessionMsg>) {
+        for open in std::mem::take(&mut self.tasks.left) {
+            let OpenCall { number, use_id, tool, input, .. } = open;
+            let id = CallId { session: self.spec.id.clone(), number };
+            let call = Call { id, use_id, tool: tool.clone(), input };
+            let (place, remarks) = (self.turn.router.place(), CallRemarks::default());
+            self.start_call(myself, call, place, Executor::Runner, remarks).await;
+            let (rights, cage, network) = (Vec::new(), String::new(), None);
+            let job = BackgroundJob { tool, rights, cage, network };
+            self.calls.background.insert(number, job);
+        }
+    }
+}
