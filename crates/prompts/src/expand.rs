@@ -4,6 +4,7 @@
 
 use crate::plugin_root;
 use crate::prompt_list::PromptFile;
+use std::path::Path;
 
 /// Longest expanded text in bytes.
 const LONGEST: usize = 1 << 20;
@@ -62,16 +63,7 @@ impl std::fmt::Display for ExpandError {
 /// # Errors
 /// If the result would be too large.
 pub fn expand(file: &PromptFile, arguments: &str) -> Result<Vec<PromptPiece>, ExpandError> {
-    let mut filler = Filler {
-        arguments,
-        root: file.plugin_root.as_ref().map(|root| root.display().to_string()),
-        // An apostrophe of plain words is no quote.
-        words: shlex::split(arguments)
-            .unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect()),
-        used: false,
-        length: 0,
-        place: FillPlace::Text,
-    };
+    let mut filler = Filler::new(file.plugin_root.as_deref(), arguments);
     let (mut pieces, mut commands) = (Vec::new(), 0);
     let mut rest = file.body.as_str();
     while let Some((before, command, after)) = next_command(rest) {
@@ -86,10 +78,22 @@ pub fn expand(file: &PromptFile, arguments: &str) -> Result<Vec<PromptPiece>, Ex
         rest = after;
     }
     push_text(&mut pieces, filler.fill(rest)?);
-    if !filler.used && !arguments.is_empty() {
-        push_text(&mut pieces, filler.fill("\n\nArguments: $ARGUMENTS")?);
-    }
+    push_text(&mut pieces, filler.rest()?);
     Ok(pieces)
+}
+
+/// The same for a text that the model loads: its commands stay text.
+///
+/// # Errors
+/// If the result would be too large.
+pub fn expand_text(
+    text: &str,
+    plugin_root: Option<&Path>,
+    arguments: &str,
+) -> Result<String, ExpandError> {
+    let mut filler = Filler::new(plugin_root, arguments);
+    let text = filler.fill(text.trim_end())?;
+    Ok(text + &filler.rest()?)
 }
 
 fn push_text(pieces: &mut Vec<PromptPiece>, text: String) {
@@ -150,7 +154,28 @@ struct Filler<'a> {
     place: FillPlace,
 }
 
-impl Filler<'_> {
+impl<'a> Filler<'a> {
+    fn new(root: Option<&Path>, arguments: &'a str) -> Self {
+        Self {
+            arguments,
+            root: root.map(|root| root.display().to_string()),
+            // An apostrophe of plain words is no quote.
+            words: shlex::split(arguments)
+                .unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect()),
+            used: false,
+            length: 0,
+            place: FillPlace::Text,
+        }
+    }
+
+    /// Arguments that the text does not name follow it.
+    fn rest(&mut self) -> Result<String, ExpandError> {
+        match self.used || self.arguments.is_empty() {
+            true => Ok(String::new()),
+            false => self.fill("\n\nArguments: $ARGUMENTS"),
+        }
+    }
+
     fn fill(&mut self, text: &str) -> Result<String, ExpandError> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -197,7 +222,9 @@ impl Filler<'_> {
         }
         let mut letters = name.chars();
         let digit = letters.next()?.to_digit(10).filter(|digit| *digit > 0)?;
-        if letters.next().is_some_and(|next| next.is_ascii_digit()) {
+        let is_longer = letters.next().is_some_and(|next| next.is_ascii_digit());
+        // Without arguments a text such as `awk '{print $1}'` stays as it is.
+        if is_longer || (self.arguments.is_empty() && self.place == FillPlace::Text) {
             return None;
         }
         let place = usize::try_from(digit - 1).ok()?;
@@ -264,6 +291,8 @@ mod tests {
         assert!(matches!(of("/p q", body), Err(ExpandError::PluginRoot(_))));
         assert_eq!(of("/p q", "See $CLAUDE_PLUGIN_ROOT").unwrap(), [Text("See /p q".to_owned())]);
         assert_eq!(commands(body).collect::<Vec<_>>(), ["${CLAUDE_PLUGIN_ROOT}/x.sh"]);
+        let text = expand_text(body, Some(Path::new("/p q")), "").unwrap();
+        assert_eq!(text, "See /p q: !`/p q/x.sh`", "no shell reads it");
     }
 
     #[test]
@@ -278,8 +307,10 @@ mod tests {
             ("Fix it.", "", "Fix it."),
             ("cost: $ or $x, $0", "", "cost: $ or $x, $0"),
             ("$1", "$2 $ARGUMENTS", "$2"),
+            ("awk '{print $1}' of $ARGUMENTS.", "", "awk '{print $1}' of ."),
         ] {
             assert_eq!(pieces(body, arguments).unwrap(), [Text(wanted.to_owned())], "{body}");
+            assert_eq!(expand_text(body, None, arguments).unwrap(), wanted, "{body}");
         }
     }
 

@@ -22,7 +22,7 @@ mod skills;
 mod slash_commands;
 
 pub use agents::{AGENT_KEYS, AgentFile, AgentList, check_agent_name};
-pub use expand::{ExpandError, PromptPiece, commands, expand};
+pub use expand::{ExpandError, PromptPiece, commands, expand, expand_text};
 pub use imports::{Import, ImportOutcome};
 pub use instructions::{
     INSTRUCTION_BYTES, INSTRUCTION_NAMES, Instructions, instructions_of, nested_directories,

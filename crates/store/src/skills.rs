@@ -100,16 +100,11 @@ impl Skills {
             let message = format!("there is no skill {:?}{why}", line(&name, 60));
             return Err(StoreError::new(StoreErrorCode::NotFound, message, hint));
         };
-        let given = given.unwrap_or_default();
-        let body = match &skill.plugin_root {
-            Some(root) => prompts::put_plugin_root(&skill.body, root),
-            None => skill.body.clone(),
-        };
-        let body = match (body.contains("$ARGUMENTS"), given.as_str()) {
-            (true, given) => body.replace("$ARGUMENTS", given),
-            (false, "") => body,
-            (false, given) => format!("{}\n\nArguments: {given}", body.trim_end()),
-        };
+        let (root, given) = (skill.plugin_root.as_deref(), given.unwrap_or_default());
+        let body = prompts::expand_text(&skill.body, root, &given).map_err(|why| {
+            let message = format!("the skill {:?} cannot be used: {why}", line(&name, 60));
+            StoreError::new(StoreErrorCode::TooLarge, message, "")
+        })?;
         let text = format!(
             "Skill {name} ({}), in {}; files that it names lie there.\n\n{}\n",
             skill.whose.name(),

@@ -44,16 +44,20 @@ fn arguments_stand_where_the_skill_says_or_behind_it() {
     let project = shelf.project("a");
     skill(&project, ".agents/skills", "in", &plain("d", "Fix $ARGUMENTS, then $ARGUMENTS."));
     skill(&project, ".agents/skills", "behind", &plain("d", "Fix it."));
+    skill(&project, ".agents/skills", "words", &plain("d", "From $ARGUMENTS[0] to $2: !`id`."));
     let mut store = shelf.store("a", "s");
     let mut said = |name: &str, arguments: &str| {
         store.call("skill_activate", json!({"name": name, "arguments": arguments})).text
     };
     assert!(said("in", "a b").ends_with("\nFix a b, then a b.\n"));
+    assert!(said("words", "'a b' c").ends_with("\nFrom a b to c: !`id`.\n"));
+    let long = "x".repeat(600_000);
+    assert!(said("in", &long).contains("\"in\" cannot be used"), "twice is too long");
     assert!(said("behind", "a b").ends_with("\nFix it.\n\nArguments: a b\n"));
     assert!(said("behind", "").ends_with("\nFix it.\n"));
     let none = store.call("skill_activate", json!({"name": "nope"}));
     assert_eq!(none.code.as_deref(), Some("not_found"));
-    assert!(none.text.contains("There are: behind, in."), "{none:?}");
+    assert!(none.text.contains("There are: behind, in, words."), "{none:?}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(super) struct SkillActivateTool;
 pub(super) struct Input {
     /// Its name, as the list of skills has it.
     name: String,
-    /// The arguments of the skill; they replace $ARGUMENTS in its text.
+    /// The arguments of the skill; they replace $ARGUMENTS, $1 and $ARGUMENTS[0] in its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     arguments: Option<String>,
 }
