@@ -3,8 +3,12 @@
 
 use crate::agents::{AUTO, git, repository, result, server, session, sessions, task, tool};
 use crate::support::anthropic::{Answer, Server};
-use crate::support::{Desk, until};
-use protocol::client::FromClient;
+use crate::support::daemon::Wire;
+use crate::support::{Desk, runs, send, until};
+use nix::sys::signal::Signal;
+use protocol::client::{FromClient, SessionEnding, SessionStart, ToClient};
+use protocol::ids::SessionId;
+use protocol::session::OpenTurn;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -178,4 +182,43 @@ fn an_interrupt_is_heard_while_git_makes_a_worktree() {
     wire.say(FromClient::Interrupt { session: session.clone() });
     wire.turn_ends();
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+#[test]
+fn finished_work_in_a_worktree_is_the_result_behind_a_death_though_its_model_is_gone() {
+    let desk = repository();
+    let config = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, "[models.small]\nmodel = 'test-model'\n").unwrap();
+    let agents = desk.home().join(".claude/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    let file = "---\ndescription: Works apart.\nisolation: worktree\nmodel: small\n---\nWork.\n";
+    std::fs::write(agents.join("small.md"), file).unwrap();
+    let command = json!({"command": "echo new > notes; sleep 7361"});
+    let server = server([
+        ("do it", vec![Answer::says([task("toolu_1", "PART", "small")]), Answer::text("Done.")]),
+        ("PART", vec![tool("toolu_2", "bash", command), Answer::text("Did it.")]),
+    ]);
+    let daemon = desk.daemon();
+    let (wire, parent) = session(&desk, &server);
+    wire.prompt(&parent, "do it");
+    until("the command of the sub-agent", || runs("sleep 7361"));
+    send(daemon.pid, Signal::SIGKILL);
+    until("it ends with the supervisor", || !runs("sleep 7361"));
+    drop((wire, daemon));
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&server);
+    let child = SessionId(format!("{parent}-1"));
+    opening.start = SessionStart::Resume { session: child, open_turn: OpenTurn::GoesOn };
+    let alone = wire.open(&opening);
+    wire.turn_ends();
+    wire.say(FromClient::End { session: alone, ending: SessionEnding::Stop });
+    wire.until("its end", |word| matches!(word, ToClient::Done).then_some(()));
+    std::fs::remove_file(&config).unwrap();
+    opening.start = SessionStart::Resume { session: parent, open_turn: OpenTurn::GoesOn };
+    wire.open(&opening);
+    wire.turn_ends();
+    let told = result(&server, "toolu_1");
+    assert!(told.starts_with("Did it.") && told.contains("M notes"), "{told}");
 }

@@ -39,18 +39,23 @@ const LOOKING: Duration = Duration::from_secs(5);
 /// How long a run without a person waits for a session that another process uses.
 const HELD: Duration = Duration::from_secs(60);
 
-/// A sub-agent's session to open.
-pub(super) struct NewTask {
+/// A sub-agent's session, and the call that it works for.
+pub(super) struct TaskPlace {
     pub(super) call: u32,
     pub(super) child: SessionId,
     /// Where the sessions lie.
     pub(super) sessions: PathBuf,
-    pub(super) header: TaskHeader,
     pub(super) worktrees: WorktreeKeeper,
+    pub(super) parent: ActorRef<SessionMsg>,
+}
+
+/// A sub-agent's session to open.
+pub(super) struct NewTask {
+    pub(super) of: TaskPlace,
+    pub(super) header: TaskHeader,
     pub(super) bounds: TaskBounds,
     pub(super) opening: SessionRequest,
     pub(super) passed_fds: Vec<(PassedFd, OwnedFd)>,
-    pub(super) parent: ActorRef<SessionMsg>,
     pub(super) max_chars: u32,
 }
 
@@ -72,14 +77,55 @@ impl StopSignal {
 /// Runs the task until its end, or until the other end of `stop` is dropped.
 pub(super) async fn run(mut task: NewTask, root: ActorRef<RootMsg>, stop: oneshot::Receiver<()>) {
     let mut stop = StopSignal { receiver: stop, is_given: false };
-    let mut result = work(&mut task, &root, &mut stop).await;
-    let tampered = std::mem::take(&mut task.worktrees.tampered);
-    for changed in protected_restore::in_words(&tampered) {
-        result.text = format!("{}\n[git for its worktree changed {changed}]", result.text);
+    let result = work(&mut task, &root, &mut stop).await;
+    task.of.ended(result);
+}
+
+/// Looks at the worktree of a sub-agent whose work was done before a death, and gives its result.
+pub(super) async fn finish(
+    mut of: TaskPlace,
+    header: TaskHeader,
+    mut result: ToolResult,
+    stop: oneshot::Receiver<()>,
+) {
+    let mut stop = StopSignal { receiver: stop, is_given: false };
+    let changes = of.look_at_worktree(&header, None, &mut stop).await;
+    append(&mut result, changes);
+    of.ended(result);
+}
+
+impl TaskPlace {
+    fn ended(self, mut result: ToolResult) {
+        let tampered = self.worktrees.tampered;
+        for changed in protected_restore::in_words(&tampered) {
+            append(&mut result, Some(format!("[git for its worktree changed {changed}]")));
+        }
+        let left = protected_restore::unrestored(&tampered);
+        let ended = TaskToSession::Ended { call: self.call, result, left };
+        let _ = self.parent.send_message(ended.into());
     }
-    let left = protected_restore::unrestored(&tampered);
-    let ended = TaskToSession::Ended { call: task.call, result, left };
-    let _ = task.parent.send_message(ended.into());
+
+    /// What became of the sub-agent's own worktree. It is removed only while no session can use it, so a
+    /// session that is open ends before.
+    async fn look_at_worktree(
+        &mut self,
+        header: &TaskHeader,
+        open: Option<&ActorRef<SessionMsg>>,
+        stop: &mut StopSignal,
+    ) -> Option<String> {
+        // That of a sub-agent above it is not its matter.
+        let worktree =
+            header.worktree.as_ref().filter(|it| git_worktree::is_own(it, &self.child))?;
+        let has_ended = match open {
+            Some(session) => session.wait(Some(LEAVING)).await.is_ok(),
+            None => true,
+        };
+        let held = if has_ended { hold(&self.sessions, &self.child).await } else { None };
+        match &held {
+            Some(_) => Some(self.worktrees.finish(worktree, looking(stop)).await),
+            None => git_worktree::left(header),
+        }
+    }
 }
 
 async fn work(task: &mut NewTask, root: &ActorRef<RootMsg>, stop: &mut StopSignal) -> ToolResult {
@@ -88,7 +134,7 @@ async fn work(task: &mut NewTask, root: &ActorRef<RootMsg>, stop: &mut StopSigna
         Err(why) => return not_begun(&format!("its git worktree could not be made: {why}")),
     };
     // That of a sub-agent above it is not its matter.
-    let own = header.worktree.as_ref().filter(|it| git_worktree::is_own(it, &task.child));
+    let own = header.worktree.as_ref().filter(|it| git_worktree::is_own(it, &task.of.child));
     // A session that opens after this gave up finds that out, and does nothing.
     let opened = tokio::select! {
         biased;
@@ -98,10 +144,10 @@ async fn work(task: &mut NewTask, root: &ActorRef<RootMsg>, stop: &mut StopSigna
     let (session, mut outcome) = match opened {
         Ok(opened) => opened,
         Err(mut result) => {
-            let begun = task.sessions.join(&task.child.0).exists();
+            let begun = task.of.sessions.join(&task.of.child.0).exists();
             match own {
                 Some(worktree) if is_new && !begun => {
-                    task.worktrees.finish(worktree, looking(stop)).await;
+                    task.of.worktrees.finish(worktree, looking(stop)).await;
                 }
                 Some(_) => append(&mut result, git_worktree::left(&header)),
                 None => {}
@@ -109,35 +155,24 @@ async fn work(task: &mut NewTask, root: &ActorRef<RootMsg>, stop: &mut StopSigna
             return result;
         }
     };
-    let opened = TaskToSession::Opened { call: task.call, session: session.clone() };
-    let _ = task.parent.send_message(opened.into());
+    let opened = TaskToSession::Opened { call: task.of.call, session: session.clone() };
+    let _ = task.of.parent.send_message(opened.into());
     let outcome = tokio::select! {
         outcome = &mut outcome => outcome.ok(),
         () = stop.given() => stop_session(&session, &mut outcome, STOPPING).await,
     };
     let mut result = match outcome {
-        Some(outcome) => outcome.result(&header.agent, &task.child.0, task.max_chars),
+        Some(outcome) => outcome.result(&header.agent, &task.of.child.0, task.max_chars),
         None => {
-            let child = &task.child;
+            let child = &task.of.child;
             let text = format!(
                 "the sub-agent did not finish: session {child} failed; its records are on disk"
             );
             failed(Outcome::Crashed, "unfinished", &text)
         }
     };
-    if let Some(worktree) = own {
-        // It is removed only while no session can use it.
-        let held = match session.wait(Some(LEAVING)).await {
-            Ok(()) => hold(&task.sessions, &task.child).await,
-            Err(_) => None,
-        };
-        let changes = match &held {
-            Some(_) => Some(task.worktrees.finish(worktree, looking(stop)).await),
-            None => git_worktree::left(&header),
-        };
-        drop(held);
-        append(&mut result, changes);
-    }
+    let changes = task.of.look_at_worktree(&header, Some(&session), stop).await;
+    append(&mut result, changes);
     result
 }
 
@@ -186,7 +221,7 @@ async fn prepared(task: &mut NewTask, stop: &mut StopSignal) -> Result<(TaskHead
     else {
         return Ok((header, false));
     };
-    let made = task.worktrees.make(worktree, stop.given()).await?;
+    let made = task.of.worktrees.make(worktree, stop.given()).await?;
     worktree.base = made.base;
     Ok((header, made.is_new))
 }
@@ -223,7 +258,7 @@ async fn open(
                 if until.is_none_or(|until| Instant::now() < until) =>
             {
                 if !std::mem::replace(&mut waits, true) {
-                    let _ = task.parent.send_message(TaskToSession::Waits(task.call).into());
+                    let _ = task.of.parent.send_message(TaskToSession::Waits(task.of.call).into());
                 }
                 tokio::time::sleep(BETWEEN).await;
             }
@@ -245,12 +280,12 @@ async fn open_once(
     let order = OpenRequest {
         opening: task.opening.clone(),
         passed_fds: passed_fds.map_err(|error| internal(error.to_string()))?,
-        client: task.parent.get_id(),
+        client: task.of.parent.get_id(),
         reply,
         task: Some(TaskOrder {
             header: Box::new(header.clone()),
             bounds: task.bounds.clone(),
-            parent: task.parent.clone(),
+            parent: task.of.parent.clone(),
             done,
         }),
     };

@@ -5,7 +5,7 @@
 //! crash finds the session that works for it already, and waits for the same answer.
 
 use super::state::{RunningTask, SessionActorState};
-use super::task_run::{NewTask, run};
+use super::task_run::{NewTask, TaskPlace, finish, run};
 use super::task_work::outcome_of;
 use crate::agents::Workplace;
 use crate::call::CallInput;
@@ -80,8 +80,16 @@ impl SessionActorState {
 
     /// Starts it; the other answer is the result of a call that needs no start, or cannot.
     async fn start_task(&mut self, call: u32, request: &TaskRequest) -> Result<(), ToolResult> {
-        if let Some(result) = self.finished(call, request).await {
-            return Err(result);
+        match self.finished(call, request).await {
+            Some((result, None)) => return Err(result),
+            Some((result, Some(header))) => {
+                let Some(of) = self.task_place(call) else { return Err(result) };
+                let (stop, stopped) = oneshot::channel();
+                self.tasks.running.entry(call).and_modify(|task| task.stop = Some(stop));
+                tokio::spawn(finish(of, header, result, stopped));
+                return Ok(());
+            }
+            None => {}
         }
         let most = self.spec.config.budget.agents.at_once;
         let running = u32::try_from(self.tasks.running.len()).unwrap_or(u32::MAX);
@@ -101,32 +109,38 @@ impl SessionActorState {
                 return Err(refused("model", format!("the model of {}: {why}", header.agent)));
             }
         }
-        let Some(sessions) = self.journal.directory.parent().map(Path::to_owned) else {
+        let Some(of) = self.task_place(call) else {
             return Err(refused("no_place", "its journal has no directory".to_owned()));
         };
         let passed_fds = self.passed_fds_again().map_err(|why| refused("keys", why))?;
         let (agent, share) = (header.agent.clone(), TaskShare::recorded(header.limits));
         let (stop, stopped) = oneshot::channel();
-        let id = CallId { session: self.spec.id.clone(), number: call };
-        let (spawner, lock) = (self.resources.spawner.clone(), self.resources.lock.clone());
-        let copies = ProtectedCopies::of(&self.journal.directory);
-        let hello = self.resources.times.hello;
         let task = NewTask {
-            worktrees: WorktreeKeeper::new(id, &self.spec, (spawner, lock, copies), hello),
-            call,
-            child: session_of(&self.spec.id, call),
-            sessions,
+            of,
             opening: self.spec.task_opening(&header),
             header,
             bounds: self.spec.task_bounds(),
             passed_fds,
-            parent: self.own.clone(),
             max_chars: self.spec.config.tools.max_result_chars,
         };
         let running = RunningTask { agent, share, session: None, stop: Some(stop) };
         self.tasks.running.insert(call, running);
         tokio::spawn(run(task, self.root.clone(), stopped));
         Ok(())
+    }
+
+    fn task_place(&self, call: u32) -> Option<TaskPlace> {
+        let id = CallId { session: self.spec.id.clone(), number: call };
+        let (spawner, lock) = (self.resources.spawner.clone(), self.resources.lock.clone());
+        let copies = ProtectedCopies::of(&self.journal.directory);
+        let hello = self.resources.times.hello;
+        Some(TaskPlace {
+            worktrees: WorktreeKeeper::new(id, &self.spec, (spawner, lock, copies), hello),
+            call,
+            child: session_of(&self.spec.id, call),
+            sessions: self.journal.directory.parent().map(Path::to_owned)?,
+            parent: self.own.clone(),
+        })
     }
 
     /// The first record of a sub-agent that was begun before a crash. Its bounds and its part of the budget
@@ -196,27 +210,30 @@ impl SessionActorState {
     }
 
     /// The result of a sub-agent that has finished its work for this call before, in another run of this
-    /// session. What changed since, as its file, does not matter any more.
-    async fn finished(&mut self, call: u32, request: &TaskRequest) -> Option<ToolResult> {
+    /// session. What changed since, as its file, does not matter any more. The record comes with it where a
+    /// death came before its worktree was looked at.
+    async fn finished(
+        &mut self,
+        call: u32,
+        request: &TaskRequest,
+    ) -> Option<(ToolResult, Option<TaskHeader>)> {
         let child = session_of(&self.spec.id, call);
         let place = self.child_directory(call)?;
         let outcome = outcome_of(place).await.ok().filter(|outcome| outcome.end.is_some())?;
         let header = self.begun(call).await;
         let own = header.as_ref().and_then(|task| task.worktree.as_ref());
         let own = own.filter(|it| git_worktree::is_own(it, &child));
-        if own.is_some_and(|worktree| git_worktree::check_place(worktree).is_ok()) {
-            // A death came before its worktree was looked at: its session is opened once more.
-            return None;
-        }
+        let awaits = own.is_some_and(|worktree| git_worktree::check_place(worktree).is_ok());
         let agent = request.agent.clone().unwrap_or_else(|| "general".to_owned());
         let mut result = outcome.result(&agent, &child.0, self.spec.config.tools.max_result_chars);
-        if let Some(place) = header.and_then(|task| git_worktree::left(&task)) {
+        let left = header.as_ref().filter(|_| !awaits).and_then(|task| git_worktree::left(task));
+        if let Some(place) = left {
             result.text = format!("{}\n{place}", result.text);
         }
         let share = TaskShare { calls: None, cost: None };
         let task = RunningTask { agent, share, session: None, stop: None };
         self.tasks.running.insert(call, task);
-        Some(result)
+        Some((result, header.filter(|_| awaits).map(|header| *header)))
     }
 
     fn on_task_opened(&mut self, call: u32, session: ActorRef<SessionMsg>) {
