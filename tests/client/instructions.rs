@@ -160,3 +160,31 @@ fn imports_reach_the_model_and_are_named_to_the_person() {
         assert_eq!(ran.err.matches(note).count(), 1, "{note}: {}", ran.err);
     }
 }
+
+#[test]
+fn no_file_is_imported_that_a_rule_denies() {
+    let desk = Desk::new();
+    desk.write("AGENTS.md", "@private/plan.md @docs/style.md\n");
+    desk.write("private/plan.md", "Buy the rival.\n");
+    desk.write("docs/style.md", "Use tabs.\n");
+    desk.write("sub/AGENTS.md", "@../private/plan.md @local.md\n");
+    desk.write("sub/local.md", "Use spaces.\n");
+    desk.write("sub/a.txt", "text\n");
+    // The project is not trusted, and a denial holds all the same.
+    let settings = r#"{"permissions": {"deny": ["Read(./private/**)"]}}"#;
+    desk.write(".claude/settings.json", settings);
+    let read = call("t1", "read", r#"{"path":"sub/a.txt"}"#);
+    let server = Server::scripted([Answer::says([read]), Answer::text("done")]);
+    let ran = run(desk.with_server(&server, &["-p", "x"]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let all: String = server.requests().iter().map(|seen| seen.body.to_string()).collect();
+    assert!(all.contains("Use tabs.") && all.contains("Use spaces."), "{all}");
+    assert!(!all.contains("Buy the rival."), "{all}");
+    for place in ["AGENTS.md:1: @private/plan.md", "sub/AGENTS.md:1: @../private/plan.md"] {
+        let why = format!("{place} is not imported: the rule `");
+        assert!(ran.err.contains(&why), "{}", ran.err);
+    }
+    assert!(ran.err.contains("denies reading it"), "{}", ran.err);
+    let looked = run(desk.agentd(&["doctor", "--project"]));
+    assert!(looked.out.contains("denies reading it"), "{}", looked.out);
+}

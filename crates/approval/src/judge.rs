@@ -7,6 +7,7 @@ pub(crate) mod match_target;
 pub(crate) mod messages;
 pub(crate) mod plan;
 pub(crate) mod question;
+pub(crate) mod read_denials;
 pub(crate) mod rights;
 pub(crate) mod runs_file;
 pub(crate) mod session_rules;

@@ -1,6 +1,7 @@
 //! Files with instructions for agents: `AGENTS.md`, or `CLAUDE.md` where there is none. Used by the
 //! store, for a project's own, by the tools, for those of nested directories, and by the doctor.
 
+use crate::denied_reads::DeniedReads;
 use crate::imports::{Import, ImportOutcome, ImportedFile, is_text, with_imports};
 use crate::read_text::{read as read_text, read_cut};
 use std::io::ErrorKind;
@@ -42,13 +43,14 @@ impl Instructions {
 }
 
 /// The instructions of a directory of a project, at most so many bytes with their imports, and each
-/// unusable file with the reason. No import lies outside the project, a real path. The file itself may be
+/// unusable file with the reason. No import lies outside the project, a real path, and none is a denied file. The file itself may be
 /// a link that leads out of it only in the project's own directory, which the person chose.
 #[must_use]
 pub fn instructions_of(
     dir: &Path,
     project: &Path,
     most: usize,
+    denied: DeniedReads<'_>,
 ) -> (Option<Instructions>, Vec<(&'static str, String)>) {
     let mut troubles = Vec::new();
     for name in INSTRUCTION_NAMES {
@@ -63,7 +65,7 @@ pub fn instructions_of(
                 let text = text.trim().to_owned();
                 let shown = shown_name(&file, project);
                 let own = ImportedFile { real, name: shown, text, left_out: 0 };
-                let mut read = |path: &Path, room: usize| read_import(path, project, room);
+                let mut read = |path: &Path, room: usize| read_import(path, project, room, denied);
                 let (text, imports) = with_imports(&own, &file, most, &mut read);
                 return (Some(Instructions { name, text, imports }), troubles);
             }
@@ -80,7 +82,12 @@ fn shown_name(file: &Path, project: &Path) -> String {
 }
 
 /// Reads an imported file, if it is a text of the project.
-fn read_import(path: &Path, project: &Path, room: usize) -> Result<Option<ImportedFile>, String> {
+fn read_import(
+    path: &Path,
+    project: &Path,
+    room: usize,
+    denied: DeniedReads<'_>,
+) -> Result<Option<ImportedFile>, String> {
     let real = match path.canonicalize() {
         Ok(real) => real,
         Err(error) => {
@@ -93,6 +100,9 @@ fn read_import(path: &Path, project: &Path, room: usize) -> Result<Option<Import
     }
     if !is_text(&real) {
         return Err("only .md and .txt files are imported".to_owned());
+    }
+    if let Some(why) = denied.why(path, &real) {
+        return Err(why);
     }
     let found = read_cut(&real, room)?;
     let name = shown_name(&real, project);
@@ -145,7 +155,7 @@ mod tests {
         let root = place.path().canonicalize().unwrap();
         let dir = root.join("p/a");
         fs::create_dir_all(&dir).unwrap();
-        let of = || instructions_of(&dir, &root.join("p"), 8);
+        let of = || instructions_of(&dir, &root.join("p"), 8, DeniedReads::NONE);
         assert_eq!(of(), (None, Vec::new()));
         fs::write(dir.join("CLAUDE.md"), "\nTabs.\n\n").unwrap();
         let text = "Tabs.".to_owned();
@@ -158,6 +168,35 @@ mod tests {
         fs::remove_file(dir.join("AGENTS.md")).unwrap();
         fs::write(dir.join("AGENTS.md"), "Spaces in it").unwrap();
         assert_eq!(of().0.unwrap().text, "Spaces i\n[… 4 bytes more are left out …]");
+    }
+
+    #[test]
+    fn a_denied_file_is_not_imported_by_its_name_nor_by_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let project = place.path().canonicalize().unwrap();
+        for (name, text) in
+            [("AGENTS.md", "@a.md @b.md @c.md"), ("a.md", "A"), ("b.md", "B @a.md"), ("d.md", "D")]
+        {
+            fs::write(project.join(name), text).unwrap();
+        }
+        symlink("d.md", project.join("c.md")).unwrap();
+        let of = |names: &[&str]| {
+            let why = |named: &Path, real: &Path| {
+                let is_named = |name: &&&str| named.ends_with(name) || real.ends_with(name);
+                names.iter().find(is_named).map(|name| format!("{name} is denied"))
+            };
+            instructions_of(&project, &project, 1000, DeniedReads::by(&why)).0.unwrap()
+        };
+        for (denied, left) in
+            [(&["a.md"][..], ["B @a.md", "D"]), (&["c.md"], ["A", "B"]), (&["d.md"], ["A", "B"])]
+        {
+            let found = of(denied);
+            assert!(left.iter().all(|text| found.text.contains(text)), "{denied:?}: {found:?}");
+            assert_eq!(found.text.matches("imported by").count(), 2, "{denied:?}: {found:?}");
+            let why = format!("is not imported: {} is denied", denied[0]);
+            assert!(found.import_notes().iter().any(|note| note.ends_with(&why)), "{found:?}");
+        }
+        assert_eq!(of(&[]).text.matches("imported by").count(), 3, "the control");
     }
 
     #[test]
@@ -176,7 +215,7 @@ mod tests {
         symlink(".env", project.join("e.md")).unwrap();
         let text = "@../t.txt @../o.md @../e.md @../m.rs @../../out.md @../no.md @../CLAUDE.md/x";
         fs::write(project.join("a/AGENTS.md"), text).unwrap();
-        let of = |dir: &Path| instructions_of(dir, &project, 1000).0.unwrap();
+        let of = |dir: &Path| instructions_of(dir, &project, 1000, DeniedReads::NONE).0.unwrap();
         let nested = of(&project.join("a"));
         assert_eq!(nested.text, format!("{text}\n\n# t.txt, imported by a/AGENTS.md\n\nT."));
         let (out, no_text) = ("it is outside the project", "only .md and .txt files are imported");

@@ -8,6 +8,7 @@
 //! model, and by the terminal, which shows the list.
 
 mod agents;
+mod denied_reads;
 mod expand;
 mod front_matter;
 mod imports;
@@ -22,6 +23,7 @@ mod skills;
 mod slash_commands;
 
 pub use agents::{AGENT_KEYS, AgentFile, AgentList, check_agent_name};
+pub use denied_reads::DeniedReads;
 pub use expand::{ExpandError, PromptPiece, commands, expand, expand_text};
 pub use imports::{Import, ImportOutcome};
 pub use instructions::{

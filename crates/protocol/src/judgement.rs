@@ -129,6 +129,15 @@ pub struct RuleSet {
     pub project: String,
 }
 
+impl RuleSet {
+    /// No rule.
+    #[must_use]
+    pub fn empty() -> Self {
+        let (mode, audience) = (PermissionMode::Ask, Audience::Person);
+        Self { rules: Vec::new(), mode, audience, project: String::new() }
+    }
+}
+
 /// The availability of a person to answer questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Audience {

@@ -14,6 +14,7 @@
 use crate::call::{Call, FileEffect, FileVersion, ProbeReport, RunReport, ToolResult};
 use crate::confinement::{Confinement, FilePath};
 use crate::ids::{CallId, SessionId};
+use crate::judgement::RuleSet;
 use crate::log::LogLine;
 use crate::{Decode, Encode, Link};
 
@@ -42,6 +43,8 @@ pub struct StoreSetup {
     pub user_store: FilePath,
     /// Plugins, by name and folder: skills lie there too.
     pub plugins: Vec<(String, FilePath)>,
+    /// The rules that deny `read`: instructions import no such file.
+    pub denied_reads: RuleSet,
     /// The session that this one is a copy of, if it is one.
     pub forked_from: Option<ForkedFrom>,
 }

@@ -11,6 +11,7 @@
 use crate::call::{ProbeReport, RunReport, TamperedFile};
 use crate::confinement::{Confinement, Enforced, ProxyConnection, Tier};
 use crate::hosts::{HostPort, HostRule};
+use crate::judgement::RuleSet;
 use crate::log::LogLine;
 use crate::store::FileBackup;
 use crate::web::{RedirectScope, WebSettings};
@@ -64,6 +65,8 @@ pub enum RunnerJob {
         timeout_ms: u64,
         /// Most characters of the result for the model.
         max_result_chars: u32,
+        /// The rules that deny `read`: instructions import no such file.
+        denied_reads: RuleSet,
     },
     /// For `agentd-web`: run this call of a tool of the web.
     Web {

@@ -28,6 +28,7 @@ use cache::ResultCache;
 use commands::CommandChanges;
 use failure::{StoreError, StoreErrorCode};
 use memory::Memory;
+pub use prompts::DeniedReads;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::log::{LogLevel, LogLine};
 use protocol::store::{FromStore, StoreSetup, ToStore};
@@ -66,10 +67,11 @@ impl Store {
         Self { memory, skills, undo, commands: CommandChanges::of(setup), cache, project }
     }
 
-    /// The text that follows the system prompt, and the files that could not be read.
+    /// The text that follows the system prompt, and the files that could not be read. No denied file is
+    /// imported.
     #[must_use]
-    pub fn foreword(&self) -> Vec<FromStore> {
-        let (instructions, notes) = instructions::of(&self.project);
+    pub fn foreword(&self, denied: DeniedReads<'_>) -> Vec<FromStore> {
+        let (instructions, notes) = instructions::of(&self.project, denied);
         let (skills, troubles) = self.skills.told();
         let parts: Vec<String> = [instructions, skills].into_iter().flatten().collect();
         let text = search_terms::visible(&parts.join("\n"));

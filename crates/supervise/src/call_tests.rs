@@ -32,6 +32,7 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
         kind_for_verdict: kind,
         page: None,
         web: None,
+        denied_reads: protocol::judgement::RuleSet::empty(),
         command: Some("true".into()),
         needs_probe: probed,
         confinement: "may write: this project; network: off".into(),

@@ -13,6 +13,7 @@ use journal::{StoredPath, TaskHeader, TaskWorktree};
 use protocol::call::{Outcome, TamperRemedy, TamperedFile};
 use protocol::confinement::Confinement;
 use protocol::ids::{CallId, Generation, SessionId};
+use protocol::judgement::RuleSet;
 use protocol::tool::{FromTool, OutputStream, RunnerJob, ToTool, ToolLink};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -208,6 +209,7 @@ impl WorktreeKeeper {
             env: self.env.clone(),
             timeout_ms: u64::try_from(LIMIT.as_millis()).unwrap_or(u64::MAX),
             max_result_chars: 8000,
+            denied_reads: RuleSet::empty(),
         };
         let go = grant.go(&self.call, job).map_err(|error| error.to_string())?;
         let (copies, number) = (self.copies.clone(), self.call.number);

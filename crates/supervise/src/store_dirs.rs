@@ -4,6 +4,7 @@
 use config::Plugin;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
 use protocol::ids::SessionId;
+use protocol::judgement::RuleSet;
 use protocol::store::StoreSetup;
 use sha2::{Digest, Sha256};
 use std::fs::DirBuilder;
@@ -58,6 +59,7 @@ pub(crate) fn store_setup(
             .iter()
             .map(|plugin| (plugin.name.clone(), FilePath::from(&plugin.root)))
             .collect(),
+        denied_reads: RuleSet::empty(),
         forked_from: None,
     }
 }

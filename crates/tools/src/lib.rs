@@ -75,6 +75,7 @@ pub use files::image::{is_image, unfit};
 pub use hook::hook_names;
 pub use manual::named;
 pub use probe::probe;
+pub use prompts::DeniedReads;
 pub use refusal_hints::{Restriction, restrictions, temp_dirs};
 pub use rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth, RuleTarget};
 pub use run::{CageLost, ToolRunRequest, run, run_command};

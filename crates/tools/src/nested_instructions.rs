@@ -7,7 +7,8 @@ use crate::files::call_scope::CallScope;
 use crate::files::precondition;
 use crate::text::control::{visible, visible_lines};
 use prompts::{
-    INSTRUCTION_BYTES, INSTRUCTION_NAMES, Instructions, instructions_of, nested_directories,
+    DeniedReads, INSTRUCTION_BYTES, INSTRUCTION_NAMES, Instructions, instructions_of,
+    nested_directories,
 };
 use protocol::call::{DirectoryInstructions, FileEffect, FileVersion};
 use std::collections::BTreeSet;
@@ -18,14 +19,18 @@ use std::path::{Path, PathBuf};
 const DIRECTORIES: usize = 8;
 
 /// Those for the files of a call, the outermost first.
-pub(crate) fn of(effects: &[FileEffect], scope: &CallScope) -> Vec<DirectoryInstructions> {
+pub(crate) fn of(
+    effects: &[FileEffect],
+    scope: &CallScope,
+    denied: DeniedReads<'_>,
+) -> Vec<DirectoryInstructions> {
     let files = effects.iter().filter_map(touched);
     let dirs = files.flat_map(|file| nested_directories(&scope.project, file));
     let dirs: BTreeSet<PathBuf> = dirs.filter(|dir| scope.contains(dir)).collect();
     let mut dirs: Vec<PathBuf> = dirs.into_iter().collect();
     dirs.sort_by_key(|dir| dir.components().count());
     let nearest = dirs.split_off(dirs.len().saturating_sub(DIRECTORIES));
-    nearest.iter().filter_map(|dir| read(dir, scope)).collect()
+    nearest.iter().filter_map(|dir| read(dir, scope, denied)).collect()
 }
 
 /// The file that an effect reads or edits.
@@ -38,8 +43,8 @@ fn touched(effect: &FileEffect) -> Option<&Path> {
     }
 }
 
-fn read(dir: &Path, scope: &CallScope) -> Option<DirectoryInstructions> {
-    let (found, troubles) = instructions_of(dir, &scope.project, INSTRUCTION_BYTES);
+fn read(dir: &Path, scope: &CallScope, denied: DeniedReads<'_>) -> Option<DirectoryInstructions> {
+    let (found, troubles) = instructions_of(dir, &scope.project, INSTRUCTION_BYTES, denied);
     let shown = |path: &Path| visible(&scope.shown(path).to_string_lossy()).into_owned();
     let troubles = troubles.into_iter().map(|(name, why)| {
         visible(&format!("{} is not followed: {why}", shown(&dir.join(name)))).into_owned()

@@ -12,6 +12,7 @@ use crate::tool::{specs, tool_impl};
 use crate::tool_answer::failed;
 use crate::tool_context::{ReportExtras, ToolContext};
 use nix::sys::resource::{UsageWho, getrusage};
+use prompts::DeniedReads;
 use protocol::call::{FileEffect, Outcome, ProcessUsage, RunReport, ToolResult};
 use protocol::confinement::Profile;
 use protocol::tool::JudgedPath;
@@ -31,6 +32,8 @@ pub struct ToolRunRequest<'a> {
     pub max_result_chars: u32,
     /// The policy of this process's cage. Tools that need another policy do not run.
     pub profile: Profile,
+    /// Files that instructions do not import.
+    pub denied: DeniedReads<'a>,
 }
 
 /// A process of the cage died before the program began: nothing was run. Another try may succeed.
@@ -86,7 +89,7 @@ fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> RunReport {
     // An error may have other causes than the files. The cache keeps no images.
     let lasts = lasts && result.outcome == Outcome::Done && !result.is_error;
     let lasts = lasts && extras.images.is_empty();
-    let instructions = nested_instructions::of(&effects, ctx.scope);
+    let instructions = nested_instructions::of(&effects, ctx.scope, order.denied);
     RunReport {
         result,
         full,

@@ -5,8 +5,9 @@ use anyhow::{Context, bail};
 use ipc::ChannelError;
 use protocol::store::{FromStore, StoreLink, StoreSetup, ToStore};
 use sandbox::{Cage, CageError};
+use std::path::Path;
 use std::process::ExitCode;
-use store::Store;
+use store::{DeniedReads, Store};
 
 /// Exit code if no cage can be built, the same as for commands.
 const NO_CAGE: u8 = 11;
@@ -61,7 +62,9 @@ fn run() -> anyhow::Result<()> {
     tracing::debug!(profile = %enforced.profile, landlock = enforced.landlock_abi, "confined");
     say.send(&FromStore::Ready)?;
     let mut store = Store::new(&setup);
-    for said in store.foreword() {
+    let denied = setup.denied_reads.clone();
+    let why = |named: &Path, real: &Path| approval::denied_read(&denied, named, real);
+    for said in store.foreword(DeniedReads::by(&why)) {
         say.send(&said)?;
     }
     loop {

@@ -20,11 +20,12 @@ use sandbox::{Cage, CageError, CageStep, Inherited};
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 pub use tools::Engine;
 use tools::signing::AgentSocket;
-use tools::{CageLost, CallScope, Cancel, CommandSetup, JobControl, ToolRunRequest};
+use tools::{CageLost, CallScope, Cancel, CommandSetup, DeniedReads, JobControl, ToolRunRequest};
 
 type SupervisorSender = ipc::Sender<FromTool>;
 
@@ -320,10 +321,14 @@ fn answer(
             RunnerJob::Probe { .. } | RunnerJob::ProbeRestore(_) | RunnerJob::Restore { .. },
             other,
         ) => FromTool::Probed(Err(format!("a probe needs its own cage, not {}", other.name()))),
-        (RunnerJob::Run { tool, input, judged, env, timeout_ms, max_result_chars }, profile) => {
-            let judged: &[JudgedPath] = &judged;
-            let order =
-                ToolRunRequest { tool: &tool, input: &input, judged, max_result_chars, profile };
+        (
+            RunnerJob::Run { tool, input, judged, env, timeout_ms, max_result_chars, denied_reads },
+            profile,
+        ) => {
+            let (judged, tool, input): (&[JudgedPath], _, _) = (&judged, &tool, &input);
+            let why = |named: &Path, real: &Path| approval::denied_read(&denied_reads, named, real);
+            let denied = DeniedReads::by(&why);
+            let order = ToolRunRequest { tool, input, judged, max_result_chars, profile, denied };
             let ran = match cage {
                 None => Ok(tools::run(&order, &place, cancel, engine)),
                 Some(cage) => command(

@@ -117,6 +117,7 @@ fn run() -> anyhow::Result<()> {
                 judged: &[],
                 max_result_chars: max_result_chars.max(PAGE_CHARS),
                 profile: confinement.profile,
+                denied: tools::DeniedReads::NONE,
             };
             let judge = RedirectRules { tool: tool.clone(), onward };
             let (place, web) = (CallScope::from(&confinement), Fetcher::new(settings, judge));

@@ -383,6 +383,7 @@ goldens! {
             env: vec![(text("PATH"), text("/bin"))],
             timeout_ms: 120_000,
             max_result_chars: 30_000,
+            denied_reads: rules(),
         },
         Web => RunnerJob::Web {
             tool: text("web_fetch"),
@@ -1276,6 +1277,7 @@ fn store_setup() -> StoreSetup {
         project_store: path("/s/p"),
         user_store: path("/s/user"),
         plugins: vec![(text("mine"), path("/plugins/mine"))],
+        denied_reads: rules(),
         forked_from: Some(protocol::store::ForkedFrom { session: session_id(), last_call: 7 }),
     }
 }

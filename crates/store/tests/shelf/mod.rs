@@ -73,6 +73,7 @@ impl Shelf {
             project_store: FilePath::from(self.project_store(project)),
             user_store: FilePath::from(self.root.path().join("store/user")),
             plugins: Vec::new(),
+            denied_reads: protocol::judgement::RuleSet::empty(),
             forked_from: None,
         }
     }
@@ -148,7 +149,7 @@ impl Kept {
     /// What the model is told first, and what is logged of it.
     pub fn foreword(&self) -> (String, Vec<String>) {
         let (mut told, mut troubles) = (String::new(), Vec::new());
-        for said in self.store.foreword() {
+        for said in self.store.foreword(store::DeniedReads::NONE) {
             match said {
                 FromStore::Instructions { text, notes } => {
                     told = text;

@@ -40,6 +40,8 @@ pub(crate) struct CallFacts {
     pub(crate) file_versions: FileVersions,
     /// The person's settings for web tools, and the rules about pages.
     pub(crate) web: Option<(WebSettings, RuleSet)>,
+    /// The rules that deny `read`: instructions beside its result import no such file.
+    pub(crate) denied_reads: RuleSet,
     /// The configuration entry that has it run after edits.
     pub(crate) configured: Option<Rule>,
     /// Protected files that earlier calls changed and that could not be restored.

@@ -76,6 +76,7 @@ impl CallMachine {
             env: self.facts.env.clone(),
             timeout_ms: self.facts.timeout_ms,
             max_result_chars,
+            denied_reads: self.facts.denied_reads.clone(),
         }
     }
 

@@ -263,6 +263,7 @@ impl SessionActorState {
             },
             web: (found.spec.profile == Profile::Web)
                 .then(|| (self.web_settings(&confinement), approval::page_rules(&self.spec.rules))),
+            denied_reads: approval::read_denials(&self.spec.rules),
             configured,
             tampered: self.calls.tampered.clone(),
             remarks: CallRemarks::default(),

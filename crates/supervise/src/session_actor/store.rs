@@ -61,8 +61,9 @@ impl SessionActorState {
             WorkerEvent::Up(generation) => {
                 self.workers.store.up(generation);
                 self.store.failed = None;
-                let begin = ToStore::Begin(self.spec.store.clone());
-                self.workers.store.send(begin);
+                let mut setup = self.spec.store.clone();
+                setup.denied_reads = approval::read_denials(&self.spec.rules);
+                self.workers.store.send(ToStore::Begin(setup));
                 self.send_commands();
                 self.repeat_backup_requests();
                 self.send_calls(|| CallMsg::StoreBack(generation));

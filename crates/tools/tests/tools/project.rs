@@ -83,6 +83,7 @@ impl Project {
             input: &input,
             judged: &self.judged,
             max_result_chars: self.max_result_chars,
+            denied: tools::DeniedReads::NONE,
         };
         let begin = Instant::now();
         let report = tools::run(&order, &self.place, &self.cancel, self.engine);

@@ -50,6 +50,7 @@ mod taken_over {
             judged: &[],
             max_result_chars: 30_000,
             profile: Profile::Query,
+            denied: tools::DeniedReads::NONE,
         };
         let (scope, cancel) = (CallScope::from(&confinement), Cancel::new().unwrap());
         let text = tools::run(&order, &scope, &cancel, Engine::Without).result.text;

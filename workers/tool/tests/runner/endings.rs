@@ -89,6 +89,7 @@ fn the_calls_own_time_wins_over_the_default() {
         env,
         timeout_ms: 200,
         max_result_chars,
+        denied_reads: protocol::judgement::RuleSet::empty(),
     }));
     assert_eq!(runner.done().result.outcome, Outcome::TimedOut);
 }

@@ -116,6 +116,7 @@ fn a_probe_binds_the_run() {
         env,
         timeout_ms,
         max_result_chars,
+        denied_reads: protocol::judgement::RuleSet::empty(),
     }));
     assert_eq!(runner.done().result.code.as_deref(), Some("stale"));
     assert_eq!(std::fs::read_to_string(project.path("a")).unwrap(), "old and changed\n");

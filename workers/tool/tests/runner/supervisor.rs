@@ -110,6 +110,7 @@ pub fn run(tool: &str, input: &str) -> RunnerJob {
         ],
         timeout_ms: 20_000,
         max_result_chars: 30_000,
+        denied_reads: protocol::judgement::RuleSet::empty(),
     }
 }
 

@@ -1,7 +1,10 @@
 //! `AGENTS.md` and `CLAUDE.md`: the first that has text is what the model is told first.
 
 use super::{PartState, ProjectReport};
-use prompts::{INSTRUCTION_BYTES, INSTRUCTION_NAMES, ImportOutcome, instructions_of};
+use crate::context::TrustFlag;
+use prompts::{DeniedReads, INSTRUCTION_BYTES, INSTRUCTION_NAMES, ImportOutcome, instructions_of};
+use protocol::judgement::Audience;
+use std::path::Path;
 
 /// Files of Claude Code with further instructions.
 const OTHERS: [&str; 2] = ["CLAUDE.local.md", ".claude/CLAUDE.md"];
@@ -44,7 +47,15 @@ fn left_out(report: &mut ProjectReport<'_>, name: &str) {
 
 /// The imports, such as `@docs/style.md`.
 fn imports(report: &mut ProjectReport<'_>) {
-    let (found, _) = instructions_of(report.project, report.project, INSTRUCTION_BYTES);
+    // An error of the settings is in the report already.
+    let config = report.context.load(report.project, &[], TrustFlag::NotGiven).ok();
+    let rules = config.map(|config| config.rule_set(report.project, Audience::Person));
+    let denied = rules.as_ref().map(approval::read_denials);
+    let why = |named: &Path, real: &Path| {
+        denied.as_ref().and_then(|denied| approval::denied_read(denied, named, real))
+    };
+    let denied = DeniedReads::by(&why);
+    let (found, _) = instructions_of(report.project, report.project, INSTRUCTION_BYTES, denied);
     for import in found.map_or_else(Vec::new, |found| found.imports) {
         let state = match import.outcome {
             ImportOutcome::Whole(_) | ImportOutcome::Cut(..) => PartState::Used,
