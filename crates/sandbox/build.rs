@@ -6,7 +6,7 @@ use std::path::Path;
 #[path = "src/policy_source.rs"]
 mod policy_source;
 
-const PROFILES: [&str; 15] = [
+const PROFILES: [&str; 16] = [
     "probe",
     "query",
     "mutate",
@@ -22,6 +22,7 @@ const PROFILES: [&str; 15] = [
     "git-look",
     "hook",
     "guard-hook",
+    "document",
 ];
 
 fn main() {

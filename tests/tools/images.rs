@@ -36,7 +36,7 @@ fn with_vision(desk: &Desk) {
 }
 
 /// Every image of a request, whatever the vendor's form.
-fn images(body: &Value) -> Vec<Vec<u8>> {
+pub(crate) fn images(body: &Value) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     collect(body, &mut found);
     found
@@ -57,7 +57,7 @@ fn collect(value: &Value, found: &mut Vec<Vec<u8>>) {
     }
 }
 
-fn size(bytes: &[u8]) -> (u32, u32) {
+pub(crate) fn size(bytes: &[u8]) -> (u32, u32) {
     let image = image::load_from_memory(bytes).unwrap();
     (image.width(), image.height())
 }

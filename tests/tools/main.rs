@@ -6,6 +6,7 @@ mod background;
 mod background_agents;
 mod builds;
 mod cached_results;
+mod documents;
 mod event_hooks;
 mod every_tool;
 mod format;

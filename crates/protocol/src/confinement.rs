@@ -65,6 +65,8 @@ pub enum Profile {
     Hook,
     /// Hooks that decide about a step: a command's cage with the project read-only and no network.
     GuardHook,
+    /// Converters of documents: no file but the one on standard input, nothing writable, no network.
+    Document,
 }
 
 impl Profile {
@@ -87,6 +89,7 @@ impl Profile {
             Self::GitLook => "git-look",
             Self::Hook => "hook",
             Self::GuardHook => "guard-hook",
+            Self::Document => "document",
         }
     }
 }

@@ -163,7 +163,6 @@ impl Cage {
             listener.set_search_path(path);
         }
         self.tree.ensure_guard()?;
-        let wants_input = program.input;
         program.send(&self.line)?;
         // The line closes when exec succeeds, and when the process dies before it.
         self.line.receive_ready()?;
@@ -175,9 +174,9 @@ impl Cage {
         }
         let bounds = LimitWatcher::new(self.limits, self.tree.cgroup(), self.shared);
         Ok(RunningCommand {
-            input: match wants_input {
+            input: match program.input {
                 ProgramInput::Pipe => Some(self.streams.input),
-                ProgramInput::Nothing => None,
+                ProgramInput::Nothing | ProgramInput::File(_) => None,
             },
             tree: self.tree,
             notify: self.listener,

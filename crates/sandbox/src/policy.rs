@@ -208,6 +208,7 @@ pub(crate) fn of(profile: Profile) -> &'static ConfinementPolicy {
         Profile::GitLook => &file::GIT_LOOK,
         Profile::Hook => &file::HOOK,
         Profile::GuardHook => &file::GUARD_HOOK,
+        Profile::Document => &file::DOCUMENT,
     }
 }
 
@@ -219,7 +220,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    const ALL: [Profile; 15] = [
+    const ALL: [Profile; 16] = [
         Profile::Probe,
         Profile::Query,
         Profile::Mutate,
@@ -235,6 +236,7 @@ mod tests {
         Profile::GitLook,
         Profile::Hook,
         Profile::GuardHook,
+        Profile::Document,
     ];
 
     #[test]

@@ -30,6 +30,8 @@ pub enum FailureCode {
     Binary,
     /// An image that cannot be decoded.
     BadImage,
+    /// A document that cannot be converted.
+    BadDocument,
     /// Above a bound of the tool.
     TooLarge,
     /// A window that begins after the last line.
@@ -95,6 +97,7 @@ impl FailureCode {
             Self::NotUtf8 => "not_utf8",
             Self::Binary => "binary",
             Self::BadImage => "bad_image",
+            Self::BadDocument => "bad_document",
             Self::TooLarge => "too_large",
             Self::PastEnd => "past_end",
             Self::NoMatch => "no_match",

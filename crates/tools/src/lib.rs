@@ -71,6 +71,7 @@ pub use engine::web::{
 };
 pub use failure::FailureCode;
 pub use files::call_scope::CallScope;
+pub use files::document::{MODEL_SEES, most_images};
 pub use files::image::{is_image, unfit};
 pub use hook::hook_names;
 pub use manual::named;

@@ -67,6 +67,7 @@ impl ToolDeclaration {
                 "as a command, with the project read-only"
             }
             Profile::Hook => "as a command, without a network",
+            Profile::Document => "the program reads one file; writes nothing; no network",
             Profile::Broker | Profile::Provider => "only its message channel",
         }
     }

@@ -30,7 +30,9 @@ impl MatchedBy {
             | Profile::GitLook
             | Profile::Hook
             | Profile::GuardHook => Self::Command,
-            Profile::Query | Profile::Mutate | Profile::Probe => Self::Path(RuleDepth::Named),
+            Profile::Query | Profile::Mutate | Profile::Probe | Profile::Document => {
+                Self::Path(RuleDepth::Named)
+            }
             Profile::Web => Self::Page,
             Profile::Store | Profile::Session | Profile::Broker | Profile::Provider => {
                 Self::Nothing

@@ -82,13 +82,15 @@ fn context<'a>(
 }
 
 fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> RunReport {
-    let (result, full, effects) = attempt(order, ctx);
+    let (result, full, mut effects) = attempt(order, ctx);
     let extras = std::mem::take(&mut ctx.extras);
     ctx.extras.lost = extras.lost;
     let lasts = specs().iter().any(|spec| spec.name == order.tool && spec.cacheable);
     // An error may have other causes than the files. The cache keeps no images.
     let lasts = lasts && result.outcome == Outcome::Done && !result.is_error;
-    let lasts = lasts && extras.images.is_empty();
+    // A program's answer depends on the program, too.
+    let lasts = lasts && extras.images.is_empty() && extras.ran.is_none();
+    effects.extend(extras.ran.map(FileEffect::Ran));
     let instructions = nested_instructions::of(&effects, ctx.scope, order.denied);
     RunReport {
         result,
@@ -126,11 +128,11 @@ fn attempt(
         let failure = ToolFailure::new(FailureCode::UnknownTool, text, "");
         return (failed(name, failure, max), None, Vec::new());
     }
-    if call.spec.profile != order.profile {
+    if call.profile != order.profile {
         let text = format!(
             "nothing was run: the sandbox was built for {}, but the tool needs {}",
             order.profile.name(),
-            call.spec.profile.name()
+            call.profile.name()
         );
         let failure = ToolFailure {
             outcome: Outcome::Confined { what: "profile".to_owned() },

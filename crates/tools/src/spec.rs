@@ -48,7 +48,7 @@ pub struct ToolDeclaration {
     /// Query or mutation.
     pub kind: ToolKind,
     judged_as: ToolKind,
-    /// The cage its calls run in.
+    /// The cage its calls run in, unless a call needs another.
     pub profile: Profile,
     /// The program that runs it.
     pub runner: RunnerProgram,
@@ -253,6 +253,7 @@ const fn judged_as(profile: Profile, kind: ToolKind) -> ToolKind {
         | Profile::GitLook
         | Profile::Hook
         | Profile::GuardHook
+        | Profile::Document
         | Profile::Broker
         | Profile::Provider
         | Profile::Web => kind,

@@ -47,6 +47,8 @@ pub(crate) struct ReportExtras {
     pub seen: Vec<FileVersion>,
     /// The images that the answer shows.
     pub images: Vec<ImageFile>,
+    /// The program that a tool for files ran, also where it failed.
+    pub ran: Option<String>,
     /// The files that the answer depends on.
     pub read_set: ReadSet,
     /// The first refusals of the kernel, in order.

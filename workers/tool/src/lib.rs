@@ -249,7 +249,8 @@ fn lock(
         | Profile::Git
         | Profile::GitLook
         | Profile::Hook
-        | Profile::GuardHook => {
+        | Profile::GuardHook
+        | Profile::Document => {
             Cage::prepare(confinement, inherited).map(|(cage, enforced)| (Some(cage), enforced))
         }
         Profile::Probe

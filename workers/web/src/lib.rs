@@ -180,7 +180,8 @@ fn lock(confinement: &Confinement, network: &NetworkNamespace) -> Result<Enforce
         | Profile::Hook
         | Profile::GuardHook
         | Profile::Git
-        | Profile::GitLook => Err(CageError {
+        | Profile::GitLook
+        | Profile::Document => Err(CageError {
             step: CageStep::Program,
             reason: format!("{} is not allowed in this process", confinement.profile.name()),
             hint: "this is a bug in agentd".to_owned(),

@@ -131,6 +131,9 @@ pub struct EndedRecord {
     /// How often each key signed commits and tags, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signed: Vec<String>,
+    /// The program that a tool for files started. A command's is its decision's script.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ran: Vec<String>,
     /// The first decisions of the allow-list proxy, in order; only with an allow-list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<ConnectionRecord>,

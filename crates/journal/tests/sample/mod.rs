@@ -220,6 +220,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<RefusalRecord>) -> AuditRec
         tampered: vec![],
         granted: vec![],
         signed: vec![],
+        ran: vec![],
         connections: vec![],
         connections_uncounted: 0,
         connections_cut: None,

@@ -753,6 +753,7 @@ goldens! {
         GitLook => Profile::GitLook,
         Hook => Profile::Hook,
         GuardHook => Profile::GuardHook,
+        Document => Profile::Document,
     }
     hook::HookEvent {
         PreToolUse => protocol::hook::HookEvent::PreToolUse,

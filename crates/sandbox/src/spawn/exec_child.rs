@@ -23,7 +23,7 @@ use std::path::PathBuf;
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
 /// A program to run in a cage. It gets this environment only and inherits none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Program {
     /// Name or path, then the arguments. A name without a slash is searched in `env`'s PATH.
     pub argv: Vec<OsString>,
@@ -35,21 +35,28 @@ pub struct Program {
     pub input: ProgramInput,
 }
 
+/// [`ProgramInput::Pipe`] and [`ProgramInput::File`] as bytes of the message to the process.
+const PIPE: u8 = 1;
+const FILE: u8 = 2;
+
 /// The standard input of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum ProgramInput {
     /// `/dev/null`. Programs such as `rg` search a pipe in place of the directory.
     Nothing,
     /// A pipe, written by the runner: [`RunningCommand::stdin`](crate::RunningCommand::stdin).
     Pipe,
+    /// This file, which the grants need not cover.
+    File(OwnedFd),
 }
 
 impl ProgramInput {
     /// As a byte of the message to the process.
-    fn code(self) -> u8 {
+    const fn code(&self) -> u8 {
         match self {
             Self::Nothing => 0,
-            Self::Pipe => 1,
+            Self::Pipe => PIPE,
+            Self::File(_) => FILE,
         }
     }
 }
@@ -80,7 +87,11 @@ impl Program {
             ));
         }
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        channel.send_parts(&parts)
+        let file = match &self.input {
+            ProgramInput::File(file) => Some(file.as_fd()),
+            ProgramInput::Nothing | ProgramInput::Pipe => None,
+        };
+        channel.send_with(&parts, file)
     }
 }
 
@@ -169,18 +180,23 @@ fn await_program(
     piped: OwnedFd,
     marker: Option<ExecMarker>,
 ) -> Result<(), CageError> {
-    let Some(parts) = channel.receive_parts()? else {
+    let Some((parts, file)) = channel.receive_with()? else {
         return Ok(());
     };
     let nonsense = || CageError::new(CageStep::Handover, "the message with the program is invalid");
     let [cwd, count, input, strings @ ..] = parts.as_slice() else {
         return Err(nonsense());
     };
-    if *input == [ProgramInput::Pipe.code()] {
-        sys::put_at(piped.as_fd(), 0)
+    let input = match input.as_slice() {
+        [PIPE] => Some(&piped),
+        [FILE] => Some(file.as_ref().ok_or_else(nonsense)?),
+        _ => None,
+    };
+    if let Some(input) = input {
+        sys::put_at(input.as_fd(), 0)
             .map_err(|error| CageError::os(CageStep::Handover, "standard input", error))?;
     }
-    drop(piped);
+    drop((piped, file));
     let count = usize::from_le_bytes(count.as_slice().try_into().map_err(|_| nonsense())?);
     let strings: Vec<CString> = strings
         .iter()

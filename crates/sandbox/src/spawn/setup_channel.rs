@@ -156,6 +156,22 @@ impl SetupChannel {
         Ok(self.receive()?.map(|(_, parts, _)| parts))
     }
 
+    /// Sends such a list, and the file that becomes a program's input.
+    pub(crate) fn send_with(
+        &self,
+        parts: &[&[u8]],
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<(), CageError> {
+        self.send(READY, parts, file.as_slice())
+    }
+
+    /// Receives both; `None` if the other end is gone.
+    pub(crate) fn receive_with(
+        &self,
+    ) -> Result<Option<(Vec<Vec<u8>>, Option<OwnedFd>)>, CageError> {
+        Ok(self.receive()?.map(|(_, parts, mut files)| (parts, files.pop())))
+    }
+
     fn send(
         &self,
         tag: u8,

@@ -113,6 +113,7 @@ fn profile(name: &str) -> Profile {
         Profile::Format,
         Profile::Git,
         Profile::GitLook,
+        Profile::Document,
     ]
     .into_iter()
     .find(|profile| profile.name() == name)

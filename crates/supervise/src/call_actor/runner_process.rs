@@ -103,7 +103,8 @@ impl CallState {
                 ipc::step!("supervisor: done in");
                 *phase = RunnerPhase::Reported;
                 self.start_limit(myself, RunnerLimit::Exit);
-                Some(CallInput::Done(images::named(report, &self.args.facts.call.tool)))
+                let (tool, profile) = (&self.args.facts.call.tool, self.args.confinement.profile);
+                Some(CallInput::Done(images::named(report, (tool, profile))))
             }
             (FromTool::Keeper(keeper), RunnerPhase::CagingCall) if runner.cage.is_empty() => {
                 self.note_cage(keeper)

@@ -8,8 +8,8 @@ use crate::proxy_machine::ProxyDecisions;
 use journal::{OpenCall, StoredPath};
 use protocol::call::{Call, FileEffect, TamperRemedy, TamperedFile};
 use protocol::confinement::{
-    Confinement, ConnectionOutcome, Enforced, GitSettings, Level, Limits, Network, ProxyConnection,
-    Refusal, RefusalKind, Tier,
+    Confinement, ConnectionOutcome, Enforced, GitSettings, Level, Limits, Network, Profile,
+    ProxyConnection, Refusal, RefusalKind, Tier,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::{Basis, ExtraRight, Rule, ToolKind, Verdict};
@@ -137,6 +137,11 @@ pub(crate) fn end(
         tampered: names_of(conclusion.tampered(), |name| name.remedy != TamperRemedy::Granted),
         granted: names_of(conclusion.tampered(), |name| name.remedy == TamperRemedy::Granted),
         signed: report.map(|report| report.effects.as_slice()).map(signed).unwrap_or_default(),
+        ran: match conclusion.enforced.as_ref().filter(|it| it.profile == Profile::Document.name())
+        {
+            Some(_) => report.map(|report| ran_programs(&report.effects)).unwrap_or_default(),
+            None => Vec::new(),
+        },
         connections: ran.decided.connections.iter().map(connection).collect(),
         connections_uncounted: ran.decided.uncounted,
         connections_cut: ran.decided.cut.clone(),
@@ -157,6 +162,19 @@ fn signed(effects: &[FileEffect]) -> Vec<String> {
         | FileEffect::Ran(_) => None,
     };
     effects.iter().filter_map(in_words).collect()
+}
+
+/// The programs that a call started.
+fn ran_programs(effects: &[FileEffect]) -> Vec<String> {
+    let program = |effect: &FileEffect| match effect {
+        FileEffect::Ran(text) => Some(text.clone()),
+        FileEffect::Read(_)
+        | FileEffect::Written(_)
+        | FileEffect::Created(_)
+        | FileEffect::Deleted(_)
+        | FileEffect::Signed { .. } => None,
+    };
+    effects.iter().filter_map(program).collect()
 }
 
 /// Describes the protected files that a call changed and that match.
@@ -240,6 +258,7 @@ pub(crate) fn lost_end(
         tampered: names_of(tampered, |name| name.remedy != TamperRemedy::Granted),
         granted: names_of(tampered, |name| name.remedy == TamperRemedy::Granted),
         signed: Vec::new(),
+        ran: Vec::new(),
         connections: Vec::new(),
         connections_uncounted: 0,
         // The reader omits it for calls without an allow-list.

@@ -3,6 +3,7 @@
 
 use journal::{Digest, ImageBytes, ImageRecord};
 use protocol::call::{Outcome, RunReport, ToolResult};
+use protocol::confinement::Profile;
 use protocol::content::{ImageFile, ImageRef, MediaType};
 
 /// Most characters of a name.
@@ -10,11 +11,11 @@ const NAME_CHARS: usize = 200;
 
 /// Names the images of a report by their bytes: a runner's word for that is not enough. A hostile file may
 /// have taken the runner over, so an image that no runner makes is not passed on, and the call fails.
-pub(crate) fn named(mut report: RunReport, tool: &str) -> RunReport {
-    let unfit = match &report.images[..] {
-        [] => None,
-        [image] => tools::unfit(image),
-        several => Some(format!("there are {}; a call shows one", several.len())),
+pub(crate) fn named(mut report: RunReport, (tool, profile): (&str, Profile)) -> RunReport {
+    let (images, most) = (&report.images, tools::most_images(profile));
+    let unfit = match images.len() > most {
+        true => Some(format!("there are {}; a call shows at most {most}", images.len())),
+        false => images.iter().find_map(tools::unfit),
     };
     if let Some(why) = unfit {
         let message = format!("the image that the call's process handed over is refused: {why}");
@@ -92,12 +93,18 @@ mod tests {
     #[test]
     fn an_image_is_passed_on_only_as_a_runner_makes_it() {
         let png = &b"\x89PNG\r\n\x1a\n"[..];
-        let good = named(report(&[png]), "read");
+        let good = named(report(&[png]), ("read", Profile::Query));
         assert_eq!(good.result.images, [good.images[0].image.clone()]);
         assert_eq!(good.images[0].image.digest, Digest::of(png).to_string());
-        assert_eq!(named(report(&[]), "bash").result.outcome, Outcome::Done);
-        for bad in [&[&b"<script>"[..]][..], &[png, png]] {
-            let refused = named(report(bad), "read");
+        assert_eq!(named(report(&[]), ("bash", Profile::Command)).result.outcome, Outcome::Done);
+        assert_eq!(named(report(&[png; 20]), ("read", Profile::Document)).result.images.len(), 20);
+        for (bad, profile) in [
+            (&[&b"<script>"[..]][..], Profile::Query),
+            (&[png, png], Profile::Query),
+            (&[png, b"<script>"], Profile::Document),
+            (&[png; 21], Profile::Document),
+        ] {
+            let refused = named(report(bad), ("read", profile));
             let ToolResult { outcome, text, is_error, images, .. } = &refused.result;
             assert_eq!((outcome, *is_error, images.len()), (&Outcome::Failed, true, 0));
             assert!(text.starts_with("Error [bad_image] read: "), "{text}");

@@ -192,7 +192,7 @@ impl SessionOpener {
             return Ok(Vec::new());
         }
         let found = tools::interpret(&call.tool, &call.input);
-        if found.is_ok_and(|found| sandbox::has_protected_names(found.spec.profile))
+        if found.is_ok_and(|found| sandbox::has_protected_names(found.profile))
             && saved.lacks(call.number)
         {
             return Ok(vec![protected_restore::unrestored_unknown(

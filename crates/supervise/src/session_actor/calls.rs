@@ -8,7 +8,6 @@ use crate::call::{
     CachePolicy, CallFacts, CallInput, CallRemarks, Executor, NeedsProbe, Protects, UndoBy,
 };
 use crate::call_actor::{CallActor, CallArgs};
-use crate::git_signing::AgentGrant;
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
 use crate::records::{TurnRound, decode};
@@ -137,7 +136,7 @@ impl SessionActorState {
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
         // The conversation sends `Run` for every call that it does not execute itself; the store executes
         // some of those.
-        let executor = match (executor, found.spec.profile) {
+        let executor = match (executor, found.profile) {
             (Executor::Runner, Profile::Store) => Executor::Store,
             (Executor::Runner, Profile::Session) if asks_other_call(&found.job) => {
                 Executor::OtherCall
@@ -147,7 +146,7 @@ impl SessionActorState {
             }
             (executor, _) => executor,
         };
-        match (&executor, found.spec.profile) {
+        match (&executor, found.profile) {
             (
                 Executor::Conversation(_) | Executor::OtherCall | Executor::SubAgent(_),
                 Profile::Session,
@@ -195,7 +194,7 @@ impl SessionActorState {
         confinement.joins = network.as_ref().map(|network| network.call);
         let signing = rights::signing(&self.spec, &found).await?;
         let hint = rights::unsigned(&self.spec, &found);
-        let undo = match (found.spec.profile, found.spec.name) {
+        let undo = match (found.profile, found.spec.name) {
             (_, "undo_restore") => UndoBy::Restore,
             (Profile::Mutate | Profile::Format, _) => UndoBy::Copy,
             (Profile::Command | Profile::Git | Profile::Hook, _)
@@ -205,7 +204,7 @@ impl SessionActorState {
             }
             (_, _) => UndoBy::Nothing,
         };
-        let cache = match (found.spec.cacheable, found.spec.profile, found.spec.kind) {
+        let cache = match (found.spec.cacheable, found.profile, found.spec.kind) {
             // Pinned files are read again each time.
             (true, _, _) if !call.use_id.is_empty() => CachePolicy::Lookup,
             (_, Profile::Mutate | Profile::Format, _) => CachePolicy::InvalidatesPaths,
@@ -237,10 +236,10 @@ impl SessionActorState {
                 Executor::SubAgent(_) => Vec::new(),
                 Executor::Runner | Executor::Conversation(_) | Executor::Store => widens,
             },
-            env: self.env(found.spec.profile, signing.as_ref()),
+            env: rights::env(&self.spec, found.profile, signing.as_ref()),
             signing,
             timeout_ms: self
-                .hooks(found.spec.profile)
+                .hooks(found.profile)
                 .map_or(self.spec.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
             max_result_chars: match found.spec.name {
                 "read" => read_chars(&self.spec.config),
@@ -252,7 +251,7 @@ impl SessionActorState {
             executor,
             job: found.job,
             undo,
-            protects: match sandbox::has_protected_names(found.spec.profile) {
+            protects: match sandbox::has_protected_names(found.profile) {
                 true => Protects::Files,
                 false => Protects::Nothing,
             },
@@ -261,7 +260,7 @@ impl SessionActorState {
                 true => self.calls.file_versions.clone(),
                 false => self.calls.file_versions.without_digests(),
             },
-            web: (found.spec.profile == Profile::Web)
+            web: (found.profile == Profile::Web)
                 .then(|| (self.web_settings(&confinement), approval::page_rules(&self.spec.rules))),
             denied_reads: approval::read_denials(&self.spec.rules),
             configured,
@@ -299,27 +298,16 @@ impl SessionActorState {
             | Profile::Store
             | Profile::Web
             | Profile::Git
-            | Profile::GitLook => None,
+            | Profile::GitLook
+            | Profile::Document => None,
         }
-    }
-
-    /// The environment of a call; a hook also learns the permission mode, and its sub-agent.
-    fn env(&self, profile: Profile, signing: Option<&AgentGrant>) -> Vec<(String, String)> {
-        let mut env = rights::env(&self.spec, signing);
-        if matches!(profile, Profile::Hook | Profile::GuardHook) {
-            let mode = self.spec.rules.mode.name().to_owned();
-            env.push(("AGENTD_HOOK_MODE".to_owned(), mode));
-            let agent = self.spec.task().map(|task| task.agent.clone());
-            env.extend(agent.map(|agent| ("AGENTD_HOOK_AGENT".to_owned(), agent)));
-        }
-        env
     }
 
     /// The configuration entry for a call that the conversation makes by itself: it must have this
     /// command, in this package, for each of these files; a hook at an event must have this time.
     fn configured(&self, call: &Call, found: &InterpretedCall) -> Option<Rule> {
         let input: serde_json::Value = serde_json::from_str(&found.input).ok()?;
-        if matches!(found.spec.profile, Profile::Hook | Profile::GuardHook) {
+        if matches!(found.profile, Profile::Hook | Profile::GuardHook) {
             let event = HookEvent::parse(input["event"].as_str()?)?;
             let (command, time) = (input["command"].as_str()?, input["timeout_ms"].as_u64()?);
             let own = call.use_id.is_empty() && event.tool() == found.spec.name;
@@ -330,7 +318,7 @@ impl SessionActorState {
             return known.map(|known| known.by.clone());
         }
         let (command, package) = (input["command"].as_str()?, input["package"].as_str());
-        let known = &self.hooks(found.spec.profile).filter(|_| call.use_id.is_empty())?.commands;
+        let known = &self.hooks(found.profile).filter(|_| call.use_id.is_empty())?.commands;
         let same = |hook: &EditHook| hook.command == command && hook.package.as_deref() == package;
         let several = input["paths"].as_array().into_iter().flatten().chain(input.get("path"));
         let mut by = several.map(|path| {

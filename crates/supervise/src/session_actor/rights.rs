@@ -18,7 +18,7 @@ pub(super) async fn asked(
     found: &InterpretedCall,
     page: Option<&WebAddress>,
 ) -> Result<(Vec<ExtraRight>, Confinement), ToolResult> {
-    let (profile, git) = (found.spec.profile, found.git);
+    let (profile, git) = (found.profile, found.git);
     if let Some(page) = page {
         // Its process has the network and nothing else; the host that it requests is judged.
         let more = approval::right_to_read(page, spec.confinement.network, &spec.confinement.hosts);
@@ -82,12 +82,25 @@ pub(super) fn unsigned(spec: &SessionSpec, found: &InterpretedCall) -> Option<St
     spec.signing.is_missed_by(command).then(|| Restriction::Signing.hint_line()).flatten()
 }
 
-/// The environment of a call: with the settings of git that sign, where it may.
-pub(super) fn env(spec: &SessionSpec, signing: Option<&AgentGrant>) -> Vec<(String, String)> {
+/// The environment of a call: with the settings of git that sign, where it may. A hook also learns the
+/// permission mode, and its sub-agent; a reader of documents, whether the model sees.
+pub(super) fn env(
+    spec: &SessionSpec,
+    profile: Profile,
+    signing: Option<&AgentGrant>,
+) -> Vec<(String, String)> {
     let mut env = spec.env.clone();
     if let Some(AgentGrant { settings, .. }) = signing {
         env.retain(|(name, _)| name != "GIT_CONFIG_GLOBAL");
         env.push(("GIT_CONFIG_GLOBAL".to_owned(), settings.display().to_string()));
+    }
+    if matches!(profile, Profile::Hook | Profile::GuardHook) {
+        env.push(("AGENTD_HOOK_MODE".to_owned(), spec.rules.mode.name().to_owned()));
+        let agent = spec.task().map(|task| task.agent.clone());
+        env.extend(agent.map(|agent| ("AGENTD_HOOK_AGENT".to_owned(), agent)));
+    }
+    if profile == Profile::Document && spec.setup.facts.vision == Some(true) {
+        env.push((tools::MODEL_SEES.to_owned(), "yes".to_owned()));
     }
     env
 }
@@ -98,7 +111,7 @@ pub(super) fn page(
     found: &InterpretedCall,
 ) -> Result<Option<WebAddress>, ToolResult> {
     let web = &spec.config.web;
-    match (&found.page, found.spec.profile) {
+    match (&found.page, found.profile) {
         (None, Profile::Web) => {
             let url = tools::web_url(&web.search_url, web.private);
             let page =

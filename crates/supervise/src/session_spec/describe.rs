@@ -92,7 +92,8 @@ pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
             | Profile::Web
             | Profile::Verify
             | Profile::GuardHook
-            | Profile::GitLook,
+            | Profile::GitLook
+            | Profile::Document,
             _,
         ) => "writes nothing".to_owned(),
     };

@@ -154,6 +154,7 @@ impl Spawner {
                 | Profile::GitLook
                 | Profile::Hook
                 | Profile::GuardHook
+                | Profile::Document
         );
         let cgroup = confinement.cgroup.as_ref().filter(|_| runs).map(FilePath::to_path);
         Ok(SpawnedWorker { cgroup, ..started })

@@ -1,14 +1,17 @@
 //! The facts about a call that a verdict needs; each tool derives them from its arguments.
 
 use crate::arguments::command_rights::GitSigning;
-use protocol::confinement::{GitSettings, Network};
+use protocol::confinement::{GitSettings, Network, Profile};
 use protocol::hosts::HostRule;
 use protocol::tool::AfterInput;
 use protocol::web::WebAddress;
+use std::fs::File;
 
 /// The facts about a call that a verdict needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct JudgedFacts {
+    /// The cage of this call; `None` is the tool's.
+    pub profile: Option<Profile>,
     /// The paths it names, as it names them.
     pub paths: Vec<String>,
     /// The paths among them that the call removes.
@@ -80,12 +83,14 @@ pub enum JobRequest {
 }
 
 /// Where a command runs, in the terms of a shell's job control.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum JobPlace {
     /// The conversation waits for its end.
     Foreground,
     /// The same, with these bytes on standard input.
     Fed(Vec<u8>),
+    /// The same in `/`, with this file on standard input: for a cage without the project.
+    Over(File),
     /// The conversation goes on while it runs.
     Background,
 }

@@ -12,7 +12,7 @@ use crate::spec::{Alias, Caller, ToolDeclaration};
 use crate::text::control::visible;
 use crate::text::did_you_mean::did_you_mean;
 use crate::tool::specs;
-use protocol::confinement::{GitSettings, Network};
+use protocol::confinement::{GitSettings, Network, Profile};
 use protocol::hosts::HostRule;
 use protocol::web::WebAddress;
 use serde_json::{Map, Value};
@@ -26,6 +26,8 @@ const NOTE_BYTES: usize = 1000;
 pub struct InterpretedCall {
     /// The tool.
     pub spec: &'static ToolDeclaration,
+    /// The cage it runs in: the tool's, or one for calls like this.
+    pub profile: Profile,
     /// Its arguments as JSON: an object, keys sorted, defaults of an alias put in.
     pub input: String,
     /// The paths it names, as it names them, in the order of its arguments.
@@ -91,6 +93,7 @@ pub fn interpret_at(
     let input = coerce::coerce(spec.name, spec.field_aliases, &schema, input, &mut notes)?;
     let (input, facts) = (spec.check)(Value::Object(input))?;
     let JudgedFacts {
+        profile,
         paths,
         removed,
         command,
@@ -104,8 +107,10 @@ pub fn interpret_at(
         task,
     } = facts;
     let (git, note) = (git.unwrap_or(GitSettings::Kept), notes_line(&notes));
+    let profile = profile.unwrap_or(spec.profile);
     Ok(InterpretedCall {
         spec,
+        profile,
         input,
         paths,
         removed,

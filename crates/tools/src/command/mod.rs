@@ -43,6 +43,7 @@ use sandbox::{CageError, CageStep, Program, ProgramInput};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ pub(crate) struct CommandSpec {
 /// The note about a `timeout_ms` above the longest time.
 fn cut_time(wanted: &CommandSpec) -> Option<String> {
     let (most, instead) = match wanted.place {
-        JobPlace::Foreground | JobPlace::Fed(_) => {
+        JobPlace::Foreground | JobPlace::Fed(_) | JobPlace::Over(_) => {
             (LONGEST_MS, "split longer work into parts, or use background")
         }
         JobPlace::Background => (BACKGROUND_MS, "start it again after that"),
@@ -172,12 +173,20 @@ fn start_and_wait(
 ) -> Result<(String, Duration, CommandRun), ToolFailure> {
     let CommandSpec { argv, text, env, without, timeout_ms, place } = wanted;
     let asked = |most: u64| timeout_ms.map(|ms| Duration::from_millis(ms.min(most)));
-    let (time, input) = match &place {
+    let mut cwd = ctx.scope.project.clone();
+    let mut fed = None;
+    let (time, input) = match place {
         JobPlace::Foreground => {
             (TimeLimit::until_moved(asked(LONGEST_MS).unwrap_or(side.time)), ProgramInput::Nothing)
         }
-        JobPlace::Fed(_) => {
+        JobPlace::Fed(bytes) => {
+            fed = Some(bytes);
             (TimeLimit::of(asked(LONGEST_MS).unwrap_or(side.time)), ProgramInput::Pipe)
+        }
+        JobPlace::Over(file) => {
+            cwd = PathBuf::from("/");
+            let time = TimeLimit::of(asked(LONGEST_MS).unwrap_or(side.time));
+            (time, ProgramInput::File(file.into()))
         }
         JobPlace::Background => {
             let longest = Duration::from_millis(BACKGROUND_MS);
@@ -189,7 +198,7 @@ fn start_and_wait(
         input,
         argv: argv.into_iter().map(OsString::from).collect(),
         env: environment(&side, without, &env, ctx),
-        cwd: ctx.scope.project.clone(),
+        cwd,
     };
     let mut caged = side.cage.spawn(program).map_err(|error| {
         if error.step == CageStep::Lost {
@@ -197,9 +206,9 @@ fn start_and_wait(
         }
         of_cage(&error)
     })?;
-    match (caged.stdin(), place) {
-        (Some(input), JobPlace::Fed(bytes)) => feed(input, bytes)?,
-        (Some(input), JobPlace::Foreground | JobPlace::Background) => job.takes_input(input),
+    match (caged.stdin(), fed) {
+        (Some(input), Some(bytes)) => feed(input, bytes)?,
+        (Some(input), None) => job.takes_input(input),
         (None, _) => {}
     }
     let course = run_to_end(caged, (&time, kept), (ctx.cancel, &job), LiveOutput::new(show))

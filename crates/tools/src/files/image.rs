@@ -27,7 +27,7 @@ const SIDE_MAX: u32 = 20_000;
 const ALLOC_MAX: u64 = 512 << 20;
 /// The longer side that models get. Anthropic scales larger images down to this size itself:
 /// <https://platform.claude.com/docs/en/build-with-claude/vision>, "Evaluate image size".
-const SHOWN_SIDE: u32 = 1568;
+pub(crate) const SHOWN_SIDE: u32 = 1568;
 /// A larger PNG becomes a JPEG, as photos are.
 const PNG_MAX: usize = 1_500_000;
 /// Most bytes that models get: in base64 they stay below 5 MB, the most that Anthropic takes.

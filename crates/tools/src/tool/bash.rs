@@ -147,7 +147,9 @@ impl Tool for BashTool {
             signing: input.git_signing.into(),
             directory: input.directory.clone(),
             job: match place(input) {
-                JobPlace::Foreground | JobPlace::Fed(_) => JobRequest::Foreground,
+                JobPlace::Foreground | JobPlace::Fed(_) | JobPlace::Over(_) => {
+                    JobRequest::Foreground
+                }
                 JobPlace::Background => JobRequest::Background,
             },
             ..JudgedFacts::default()

@@ -1,12 +1,13 @@
-//! `read`: a file or a window of its lines, with their numbers; an image for models that see.
+//! `read`: a file or a window of its lines, with their numbers; an image for models that see; pages of a PDF.
 
 use crate::arguments::dialect::{
-    ArgMeaning::{EndLine, Field, Ignored, Range, Unmet},
+    ArgMeaning::{EndLine, Field, Ignored, Range},
     FieldAliases,
 };
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::replace::LOADED_MAX;
 use crate::failure::{FailureCode, ToolFailure};
+use crate::files::document;
 use crate::files::file_type;
 use crate::files::image;
 use crate::files::precondition;
@@ -36,8 +37,8 @@ const FOOTER_CHARS: usize = 400;
 const MARK_CHARS: usize = 100;
 /// Up to this size the lines after the window are counted, too.
 const COUNTED_MAX: u64 = 8_000_000;
-/// Bytes that tell the format of an image.
-const IMAGE_START: u64 = 64;
+/// Bytes that tell an image or a document from a text.
+const FORMAT_START: u64 = 64;
 /// Bytes read at once.
 const PIECE: usize = 256 * 1024;
 
@@ -61,6 +62,9 @@ pub(super) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     column: Option<u64>,
+    /// Which pages of a PDF to show, such as "3" or "1-5"; at most 20. Needed above 10 pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pages: Option<String>,
     /// Give the plain text without line numbers.
     #[serde(default)]
     raw: bool,
@@ -71,10 +75,10 @@ impl Tool for ReadTool {
     const NAME: &'static str = "read";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Read a text file or an image. Each line of a text is shown as its number, a tab and its text; the \
+    const DESCRIPTION: &'static str = "Read a text file, an image or a PDF. Each line of a text is shown as its number, a tab and its text; the \
         number and the tab are not part of the file. If lines remain, the last line of the result \
         names the offset to continue with. A PNG, JPEG, GIF or WebP image is shown as such, if the \
-        model sees images.";
+        model sees images; so are the pages of a PDF, whose text is shown otherwise.";
     const ALIASES: &'static [Alias] = &[
         Alias { name: "read_file", defaults: r#"{"raw":true}"# },
         Alias { name: "file-read", defaults: r#"{"raw":true}"# },
@@ -82,7 +86,8 @@ impl Tool for ReadTool {
         Alias::plain("view"),
         Alias::plain("open_file"),
     ];
-    const LIMITS: &'static str = "A result is cut to tools.max_result_chars.";
+    const LIMITS: &'static str = "A result is cut to tools.max_result_chars. Programs convert a PDF, in a \
+        sandbox without any other file.";
     const EXAMPLE: &'static str = r#"{"path":"src/main.rs","offset":100,"limit":50}"#;
     const FIELD_ALIASES: FieldAliases = &[
         ("start_line", Field("offset")),
@@ -98,19 +103,27 @@ impl Tool for ReadTool {
         ("encoding", Ignored),
         ("mode", Ignored),
         ("indentation", Ignored),
-        ("pages", Unmet("pages was ignored: only text files and images are read.")),
     ];
 
     const CACHEABLE: bool = true;
 
     fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
+        // Whether it is a document is seen in the cage; one without such a name needs the argument.
+        let is_document = input.pages.is_some() || document::is_named(&input.path);
+        let profile = is_document.then_some(Profile::Document);
+        JudgedFacts { profile, paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
         let (file, meta) = ctx.open(&target)?;
-        if let Some(format) = image_format(&file, &target)? {
+        let start = start(&file, &target)?;
+        if document::is_document(&start) {
+            let mut answer = document::read((&file, &meta), input.pages.as_deref(), &target, ctx)?;
+            answer.footer.extend(input.without_lines("a PDF is read by pages"));
+            return Ok(answer);
+        }
+        if let Some(format) = image::format(&start) {
             return show((&file, meta.len()), format, (&input, &target), ctx);
         }
         if meta.len() > WHOLE_MAX && input.offset.is_none() && input.limit.is_none() {
@@ -140,20 +153,32 @@ impl Tool for ReadTool {
         if let Some(digest) = whole(file, &meta) {
             ctx.record_version(&target, digest);
         }
-        Ok(window.answer(ctx, &target))
+        let mut answer = window.answer(ctx, &target);
+        answer.footer.extend(input.without_pages());
+        Ok(answer)
     }
 }
 
-/// The format of an image; leaves the file at its beginning.
-fn image_format(
-    mut file: &File,
-    target: &TargetPath,
-) -> Result<Option<image::Format>, ToolFailure> {
+impl Input {
+    /// The note about arguments that mean nothing here.
+    fn without_lines(&self, why: &str) -> Option<String> {
+        let given = self.offset.or(self.limit).or(self.column);
+        given.map(|_| format!("[offset, limit and column were ignored: {why}]"))
+    }
+
+    /// The same for a file that is not a document.
+    fn without_pages(&self) -> Option<String> {
+        self.pages.as_ref().map(|_| "[pages was ignored: the file is not a PDF]".to_owned())
+    }
+}
+
+/// The first bytes; leaves the file at its beginning.
+fn start(mut file: &File, target: &TargetPath) -> Result<Vec<u8>, ToolFailure> {
     let failed = |error| ToolFailure::io("read", &target.named, error);
     let mut start = Vec::new();
-    file.take(IMAGE_START).read_to_end(&mut start).map_err(failed)?;
+    file.take(FORMAT_START).read_to_end(&mut start).map_err(failed)?;
     file.rewind().map_err(failed)?;
-    Ok(image::format(&start))
+    Ok(start)
 }
 
 /// The answer that shows an image.
@@ -167,10 +192,8 @@ fn show(
     let line = image.line();
     let effects = vec![FileEffect::Read(target.recorded())];
     let mut answer = ToolAnswer::done(line.clone(), line, effects);
-    if input.offset.is_some() || input.limit.is_some() || input.column.is_some() {
-        let note = "[offset, limit and column were ignored: an image has no lines]";
-        answer.footer.push(note.to_owned());
-    }
+    answer.footer.extend(input.without_lines("an image has no lines"));
+    answer.footer.extend(input.without_pages());
     ctx.extras.images.push(image.file);
     Ok(answer)
 }
@@ -214,20 +237,9 @@ fn refuse_binary(start: &[u8], target: &TargetPath) -> Result<(), ToolFailure> {
         Some(kind) => Err(ToolFailure::new(
             FailureCode::Binary,
             format!("{:?} is a binary file ({kind})", target.named),
-            hint(kind),
+            "Only text files, PDF documents, and PNG, JPEG, GIF and WebP images can be read. Use bash with a program \
+             for this file type.",
         )),
-    }
-}
-
-fn hint(kind: &str) -> &'static str {
-    match kind {
-        "PDF document" => {
-            "With bash, `pdftotext FILE -` prints its text, and `pdftoppm -png -r 100 -f 1 -l 1 FILE page` makes \
-             an image of page 1, which read shows you. The package is poppler-utils."
-        }
-        _ => {
-            "Only text files and PNG, JPEG, GIF and WebP images can be read. Use bash with a program for this file type."
-        }
     }
 }
 

@@ -142,7 +142,7 @@ fn what_is_no_call_says_why() {
             "read",
             r#"{"path":"a","verbose":true}"#,
             r#"unknown field "verbose""#,
-            "The fields are column, limit, offset, path, raw",
+            "The fields are column, limit, offset, pages, path, raw",
         ),
         ("read", r#"{"path":7.5}"#, r#"the field "path" must be a string, not the number 7.5"#, ""),
         ("read", "{}", r#"the field "path" is missing"#, "It must be a string"),

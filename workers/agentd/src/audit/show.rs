@@ -170,8 +170,10 @@ impl CallPage {
         self.list("tampered", &ended.tampered);
         self.list("granted", &ended.granted);
         self.list("signed", &ended.signed);
+        self.list("ran", &ended.ran);
         // A file tool accesses files itself and reports its refusals.
-        let ran_a_command = decided.is_none_or(|decided| decided.script.is_some());
+        let ran_a_command =
+            decided.is_none_or(|decided| decided.script.is_some()) || !ended.ran.is_empty();
         let mut unseen = vec![READS];
         if ran_a_command {
             unseen.push(METADATA);
