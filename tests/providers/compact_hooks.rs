@@ -6,8 +6,9 @@ use crate::support::anthropic::{Answer, Server};
 use crate::support::daemon::Wire;
 use crate::support::{Desk, child_of, send, until};
 use nix::sys::signal::Signal;
-use protocol::client::{ClientEvent, FromClient, SessionWish};
+use protocol::client::{ClientEvent, FromClient, SessionStart, SessionWish};
 use protocol::ids::SessionId;
+use protocol::session::OpenTurn;
 use serde_json::Value;
 use std::fs;
 
@@ -76,4 +77,33 @@ fn a_death_in_a_hook_before_a_compaction_runs_it_once_and_the_compaction_comes()
     wire.turn_ends();
     assert_eq!(ended(&desk).len(), 1);
     assert!(server.requests().iter().all(|seen| seen.refused.is_none()));
+}
+
+#[test]
+fn a_death_of_the_supervisor_in_such_a_hook_loses_no_compaction() {
+    let desk = desk("sleep 4.7322");
+    let server = Server::scripted(["first", "second", "third"].map(Answer::text));
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    for prompt in ["one", "two"] {
+        wire.prompt(&session, prompt);
+        wire.turn_ends();
+    }
+    compact(&wire, &session, "");
+    until("the hook runs", || crate::support::runs("sleep 4.7322"));
+    send(daemon.pid, Signal::SIGKILL);
+    until("it ends with the supervisor", || !crate::support::runs("sleep 4.7322"));
+    drop((wire, daemon));
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&server);
+    opening.start = SessionStart::Resume { session, open_turn: OpenTurn::GoesOn };
+    let session = wire.open(&opening);
+    wire.prompt(&session, "three");
+    wire.turn_ends();
+    let requests = server.requests();
+    let last = requests.last().unwrap().body["messages"].to_string();
+    assert!(last.contains("three") && last.contains("is left out to make room"), "{last}");
+    assert_eq!(ended(&desk).len(), 1, "the hook does not run again");
 }

@@ -348,6 +348,9 @@ pub enum ToSession {
     ReplayDone {
         /// Policy for an open turn of the journal.
         then: OpenTurn,
+        /// A wish for room, as in `Compact`, that an earlier process was told and has not answered. Hooks
+        /// that ran for it do not run again.
+        compact: Option<String>,
     },
     /// A person's words; queued while a turn runs.
     Prompt {

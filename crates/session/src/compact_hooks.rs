@@ -8,7 +8,7 @@ use crate::{Outputs, Session, SessionPhase};
 use protocol::call::ToolResult;
 use protocol::context::CompactionCause;
 use protocol::ids::CallId;
-use protocol::session::{FromSession, SessionEvent, TurnEnd};
+use protocol::session::{FromSession, OpenTurn, SessionEvent, TurnEnd};
 
 /// A compaction that waits for a hook.
 #[derive(Debug)]
@@ -38,6 +38,16 @@ impl Session {
             }
             BeforeCompaction::Open | BeforeCompaction::Blocked(_) => RoomMade::Now,
         }
+    }
+
+    /// The journal is replayed. A compaction that goes on does not run again what ran for it. For any
+    /// other one all hooks run.
+    pub(super) fn compaction_replayed(&mut self, then: OpenTurn, wish: Option<String>) {
+        match (&wish, then) {
+            (None, OpenTurn::Waits) => self.event_hooks.compaction_over(),
+            (Some(_), _) | (None, OpenTurn::GoesOn) => self.event_hooks.compaction_replayed(),
+        }
+        self.turn.wanted_summary = self.history.wanted_summary().or(wish);
     }
 
     fn wait_for_hook(
@@ -71,7 +81,7 @@ impl Session {
         let notices = self.event_hooks.take_notices().into_iter();
         out.words.extend(notices.map(|text| FromSession::Notice { text }));
         if stopping {
-            return self.compaction_stopped(then, out);
+            return self.compaction_stopped(of.cause, then, out);
         }
         match self.event_hooks.before_compaction(&of, &self.setup) {
             BeforeCompaction::Run(tool, input) => {
@@ -118,13 +128,20 @@ impl Session {
         }
     }
 
-    fn compaction_stopped(&mut self, then: AfterSummary, out: &mut Outputs) {
+    fn compaction_stopped(
+        &mut self,
+        cause: CompactionCause,
+        then: AfterSummary,
+        out: &mut Outputs,
+    ) {
         self.event_hooks.compaction_over();
+        if cause == CompactionCause::Person || then == AfterSummary::Rest {
+            let why = "the context was not shrunk: you stopped it".to_owned();
+            out.words.push(FromSession::NotCompacted { why });
+        }
         match then {
             AfterSummary::Ask => self.end_turn(TurnEnd::Interrupted, out),
             AfterSummary::Rest => {
-                let why = "the context was not shrunk: you stopped it".to_owned();
-                out.words.push(FromSession::NotCompacted { why });
                 self.phase = SessionPhase::Idle;
                 self.next_turn(out);
             }

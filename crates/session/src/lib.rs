@@ -175,7 +175,7 @@ impl Session {
                 self.take_in(&happened);
             }
             ToSession::Replay(_) => out.warn("a Replay after ReplayDone was ignored"),
-            ToSession::ReplayDone { then } => self.replay_done(then, &mut out),
+            ToSession::ReplayDone { then, compact } => self.replay_done(then, compact, &mut out),
             ToSession::Prompt { text, expanded } => {
                 self.queue.push_back((text, expanded));
                 self.next_turn(&mut out);
@@ -219,7 +219,7 @@ impl Session {
 
     /// The journal is replayed: prompts are accepted from now on. An interrupted turn continues or
     /// waits for the next prompt, as the supervisor orders.
-    fn replay_done(&mut self, then: OpenTurn, out: &mut Outputs) {
+    fn replay_done(&mut self, then: OpenTurn, compact: Option<String>, out: &mut Outputs) {
         if !self.is_replaying() {
             return out.warn("a second ReplayDone was ignored");
         }
@@ -227,7 +227,6 @@ impl Session {
         self.pinned.replayed();
         // They were shown when they came.
         drop(self.event_hooks.take_notices());
-        self.event_hooks.compaction_replayed();
         let goes_on = then == OpenTurn::GoesOn && self.history.in_turn();
         let mut named = Vec::new();
         for open in self.history.unanswered() {
@@ -282,7 +281,7 @@ impl Session {
             self.drop_prompt_commands(out);
         }
         self.round = self.history.last_round();
-        self.turn.wanted_summary = self.history.wanted_summary();
+        self.compaction_replayed(then, compact);
         self.phase = SessionPhase::Idle;
         out.words.push(FromSession::Ready);
         self.go_on_aside(out);

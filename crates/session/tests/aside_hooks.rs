@@ -203,7 +203,7 @@ fn an_event_before_the_end_of_the_replay_has_its_hooks_behind_it() {
     for event in journal(&talk) {
         assert_eq!(again.tell(ToSession::Replay(event)), []);
     }
-    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::Waits });
+    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::Waits, compact: None });
     let bye = runs(&words)[0].clone();
     let words = again.call_ended(bye.id.number, &json!({"verdict": "pass"}).to_string());
     assert_eq!(ended(&words), Some((HookEvent::SessionEnd, None, None)));

@@ -62,7 +62,7 @@ fn an_end_during_the_replay_follows_what_the_journal_has() {
     ] {
         talk.tell(ToSession::Replay(event));
     }
-    talk.tell(ToSession::ReplayDone { then: OpenTurn::Waits });
+    talk.tell(ToSession::ReplayDone { then: OpenTurn::Waits, compact: None });
     talk.prompt("second");
     let all = format!("{:?}", talk.request().messages);
     let place = |words: &str| all.find(words).unwrap_or_else(|| panic!("{words}: {all}"));

@@ -189,10 +189,23 @@ fn a_person_stops_a_hook_and_nothing_is_left_out() {
     assert!(steps(&words).is_empty() && refusal(&words).unwrap().contains("you stopped it"));
     assert_eq!(requests(&talk.prompt("go on")).len(), 1);
 
-    let (mut talk, hook) = full(hooked(CompactionKind::Cut, &["slow"]));
-    talk.tell(ToSession::Interrupt);
-    assert!(steps(&ends(&mut talk, &hook, pass())).is_empty());
-    assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted));
+    for by_person in [false, true] {
+        let (mut talk, mut hook) = full(hooked(CompactionKind::Cut, &["slow"]));
+        if by_person {
+            ends(&mut talk, &hook, pass());
+            compact(&mut talk);
+            hook = runs(&talk.answer(&[Say::Use("again", "read", "{}")], StopReason::ToolUse))
+                .pop()
+                .unwrap();
+            hook = runs(&talk.call_ended(hook.id.number, "read")).pop().unwrap();
+            assert_eq!(about(&hook)["about"]["word"], "manual");
+        }
+        talk.tell(ToSession::Interrupt);
+        let words = ends(&mut talk, &hook, pass());
+        assert!(steps(&words).is_empty(), "{words:?}");
+        assert_eq!(refusal(&words).is_some(), by_person, "a wish is answered: {words:?}");
+        assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted));
+    }
 }
 
 #[test]
@@ -200,10 +213,22 @@ fn a_death_in_a_hook_does_not_run_it_again_for_the_same_compaction() {
     let setup = || hooked(CompactionKind::Cut, &["one"]);
     let mut talk = idle(setup());
     compact(&mut talk);
-    let mut again = Talk::replayed(setup(), talk.journal());
-    let words = compact(&mut again);
+    let replayed = |compact: Option<&str>| {
+        let mut again = Talk::before_replay(setup());
+        for happened in talk.journal() {
+            again.tell(ToSession::Replay(happened));
+        }
+        let (then, compact) = (OpenTurn::Waits, compact.map(str::to_owned));
+        let words = again.tell(ToSession::ReplayDone { then, compact });
+        (again, words)
+    };
+    let (mut again, words) = replayed(Some("the parser"));
     assert_eq!((runs(&words).len(), steps(&words).len()), (0, 1), "{words:?}");
     assert_eq!(runs(&compact(&mut again)).len(), 1, "the next one does");
+    // It was stopped, or a hook blocked it: the next one is another.
+    let (mut again, words) = replayed(None);
+    assert_eq!((runs(&words).len(), steps(&words).len()), (0, 0), "{words:?}");
+    assert_eq!(runs(&compact(&mut again)).len(), 1);
 
     let (talk, hook) = full(setup());
     let mut journal = talk.journal();
@@ -222,7 +247,7 @@ fn a_death_in_a_hook_does_not_run_it_again_for_the_same_compaction() {
     for happened in journal {
         again.tell(ToSession::Replay(happened));
     }
-    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None });
     // It was named and had not begun.
     let run = runs(&words).pop().unwrap();
     assert_eq!((run.id.clone(), runs(&words).len()), (hook.id, 1));

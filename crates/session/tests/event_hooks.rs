@@ -127,7 +127,7 @@ fn a_replayed_session_runs_no_hook_twice() {
         for event in journal {
             talk.tell(ToSession::Replay(event.clone()));
         }
-        let words = talk.tell(ToSession::ReplayDone { then });
+        let words = talk.tell(ToSession::ReplayDone { then, compact: None });
         (talk, words)
     };
     let (mut again, words) = replay(&journal, OpenTurn::GoesOn);
@@ -263,7 +263,7 @@ fn a_replay_behind_the_hook_of_a_turns_end_goes_on_where_it_was() {
         for event in journal {
             talk.tell(ToSession::Replay(event.clone()));
         }
-        talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn })
+        talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None })
     };
     assert_eq!(runs(&replay(&journal)), hook, "it was only named");
     let named_at = journal.len() - 1;
@@ -335,7 +335,7 @@ fn the_commands_of_a_prompt_wait_for_the_hooks_that_decide_about_it() {
         text: "/deploy".to_owned(),
         expanded: expanded(),
     }));
-    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None });
     assert_eq!(named(&runs(&words)), ["guard_hook"]);
 }
 

@@ -143,7 +143,7 @@ fn word() -> impl Strategy<Value = Word> {
         2 => round().prop_map(|round| Word::Stream(round, FromProvider::Failed {
             round: 0, kind: ProviderFailure::ContextFull, message: "too long".into(),
         })),
-        1 => Just(Word::Fixed(ToSession::ReplayDone { then: OpenTurn::Waits })),
+        1 => Just(Word::Fixed(ToSession::ReplayDone { then: OpenTurn::Waits, compact: None })),
         1 => happened().prop_map(|happened| Word::Fixed(ToSession::Replay(happened))),
     ]
 }
@@ -420,7 +420,7 @@ proptest! {
             prop_assert!(session.step(ToSession::Replay(happened)).is_empty());
         }
         // What a journal leaves open is closed under the names it gave.
-        for word in session.step(ToSession::ReplayDone { then: OpenTurn::Waits }) {
+        for word in session.step(ToSession::ReplayDone { then: OpenTurn::Waits, compact: None }) {
             match &word {
                 FromSession::Commit(SessionEvent::Result { call, .. }) => { watch.answered.insert(call.clone()); }
                 other => watch.hear(other)?,
@@ -449,7 +449,7 @@ proptest! {
             round: 0,
             last_messages: Vec::new(),
         };
-        keeper.tell(ToSession::ReplayDone { then: OpenTurn::Waits });
+        keeper.tell(ToSession::ReplayDone { then: OpenTurn::Waits, compact: None });
         for word in words {
             for word in word.told(keeper.round, &Asked::default()) {
                 keeper.tell(word);

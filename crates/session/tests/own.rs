@@ -31,7 +31,7 @@ fn replayed(happened: Vec<SessionEvent>) -> Session {
     for happened in happened {
         session.step(ToSession::Replay(happened));
     }
-    session.step(ToSession::ReplayDone { then: OpenTurn::Waits });
+    session.step(ToSession::ReplayDone { then: OpenTurn::Waits, compact: None });
     session
 }
 

@@ -194,7 +194,7 @@ fn a_replayed_conversation_carries_each_file_where_it_was() {
     for happened in journal {
         again.tell(ToSession::Replay(happened));
     }
-    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None });
     reads(&mut again, &words, &["ONE", "two"]);
     let after = again.request();
     assert_eq!((&after.messages, &after.updated), (&before.messages, &before.updated));
@@ -331,7 +331,7 @@ fn their_reads_count_for_nothing_but_their_names() {
     for happened in journal {
         again.tell(ToSession::Replay(happened));
     }
-    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None });
     assert_eq!(runs(&words)[0].tool, "grep", "{words:?}");
     assert_eq!(runs(&words)[0].id, call_id(2));
 }

@@ -127,7 +127,7 @@ fn a_full_context_is_summarized_by_the_model_and_the_turn_goes_on() {
     for happened in journal {
         again.tell(ToSession::Replay(happened));
     }
-    again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None });
     assert_eq!(again.request().messages, talk.request().messages);
 }
 
@@ -149,7 +149,7 @@ fn a_death_while_the_summary_is_written_asks_for_it_once_more() {
     for happened in journal {
         again.tell(ToSession::Replay(happened));
     }
-    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None });
     assert_eq!((steps(&words).len(), requests(&words).len()), (1, 1), "{words:?}");
     assert_eq!(again.request().messages, talk.request().messages);
     assert_eq!(again.request().round, talk.request().round);

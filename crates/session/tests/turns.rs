@@ -405,7 +405,7 @@ fn a_bound_of_calls_holds_over_a_death() {
         for happened in &journal {
             again.tell(ToSession::Replay(happened.clone()));
         }
-        let mut words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+        let mut words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None });
         let mut done = runs(&words).len();
         for number in 1..=3 {
             words = again.call_ended(number, "text");
@@ -915,7 +915,7 @@ fn an_answer_without_end_is_dropped() {
 fn a_ping_is_answered_in_every_phase() {
     let mut session = session::Session::new(setup(), reader);
     assert_eq!(session.step(ToSession::Ping(7)), [FromSession::Pong(7)]);
-    session.step(ToSession::ReplayDone { then: OpenTurn::Waits });
+    session.step(ToSession::ReplayDone { then: OpenTurn::Waits, compact: None });
     session.step(ToSession::Prompt { text: "go".into(), expanded: None });
     assert_eq!(session.step(ToSession::Ping(8)), [FromSession::Pong(8)]);
 }

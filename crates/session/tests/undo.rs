@@ -263,7 +263,7 @@ fn an_undoing_that_was_cut_short_is_not_gone_on_with_by_itself() {
     cut_short(":undo")
         .into_iter()
         .for_each(|happened| drop(talk.tell(ToSession::Replay(happened))));
-    let words = talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    let words = talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None });
     assert_eq!(told(&words), CUT_SHORT);
     assert_eq!((words.len(), &words[0]), (3, &FromSession::Ready), "{words:?}");
     assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted));
@@ -275,7 +275,7 @@ fn a_rewind_that_was_cut_short_names_the_rewind_that_goes_on() {
     let mut talk = Talk::before_replay(with_undo());
     let past = cut_short(":rewind files 1");
     past.into_iter().for_each(|happened| drop(talk.tell(ToSession::Replay(happened))));
-    let words = talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    let words = talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None });
     let way = "`:rewind files 1` again goes on with the rest.";
     assert_eq!(told(&words), CUT_SHORT.replace("The next `:undo` goes on with the rest.", way));
     assert_eq!(restores(&talk.prompt(":rewind files 1")), Some((5, "{\"id\":1}".into())));

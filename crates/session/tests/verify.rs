@@ -121,7 +121,7 @@ fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_agai
         for happened in journal {
             session.step(ToSession::Replay(happened.clone()));
         }
-        session.step(ToSession::ReplayDone { then: OpenTurn::GoesOn })
+        session.step(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None })
     };
     let said = resumed(&journal[..at + 1]);
     assert_eq!(runs(&said).len(), 1, "{said:?}");
@@ -171,7 +171,7 @@ fn files_are_put_in_form_one_after_another_before_anything_looks_at_them() {
         for happened in journal {
             session.step(ToSession::Replay(happened.clone()));
         }
-        session.step(ToSession::ReplayDone { then: OpenTurn::GoesOn })
+        session.step(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None })
     };
     assert_eq!(runs(&resumed(&journal)), [form]);
     journal.push(result(2, ""));

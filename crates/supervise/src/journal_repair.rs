@@ -30,6 +30,9 @@ pub(crate) struct JournalRepair {
     pub(crate) cut_short: Option<DeathsRecord>,
 }
 
+/// Why a call has no end that is its own.
+pub(crate) const LOST: &str = "was lost when agentd ended";
+
 /// Ends every open call, and the open turn unless it continues. A call that got `Go` may have run
 /// and is never run again. A call that did not ends with its turn, or stays pending if the turn
 /// continues.
@@ -108,7 +111,7 @@ fn closing_record(open: &OpenCall) -> JournalRecord {
         None => JournalRecord::Interrupted {
             call: open.number,
             progress: open.progress,
-            cause: "was lost when agentd ended".to_owned(),
+            cause: LOST.to_owned(),
             tampered: Vec::new(),
             audit: None,
         },

@@ -89,6 +89,7 @@ mod task_outcome;
 mod tool_homes;
 mod unix_time;
 mod unread_output;
+mod wanted_compaction;
 mod worker;
 mod worker_ref;
 

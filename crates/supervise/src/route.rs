@@ -116,9 +116,9 @@ impl Router {
         Self { place, turn_open, cut_short, ..Self::default() }
     }
 
-    /// A turn is open, the model writes a summary, or a prompt is on its way to the conversation.
+    /// A turn is open, the context is made smaller, or a prompt is on its way to the conversation.
     pub(crate) fn is_busy(&self) -> bool {
-        self.turn_open || self.context.summarizing || !self.unconfirmed.is_empty()
+        self.turn_open || self.context.is_shrinking() || !self.unconfirmed.is_empty()
     }
 
     /// The last turn has not ended.
@@ -243,8 +243,8 @@ impl Router {
                         self.place = TurnRound { turn: self.place.turn + 1, round: 0 };
                     }
                     SessionEvent::TurnEnded { end } => {
-                        self.turn_open = false;
-                        self.stopping = false;
+                        (self.turn_open, self.stopping) = (false, false);
+                        self.context.on_end();
                         if let TurnEnd::ProcessDied(deaths) = end {
                             self.cut_short = Some(deaths.clone());
                         }
@@ -272,6 +272,7 @@ impl Router {
             }
             FromSession::Run { call, note, asked } => {
                 let remarks = CallRemarks { note, asked };
+                self.context.on_run(&call);
                 vec![RouteStep::StartCall(call, self.place, Executor::Runner, remarks)]
             }
             FromSession::Answered { call, result, asked } => {
@@ -287,7 +288,11 @@ impl Router {
             FromSession::HooksEnded { event, call, refusal } => {
                 vec![RouteStep::HooksEnded { event, call, refusal }]
             }
-            FromSession::NotCompacted { why } => vec![self.context.refused(&why)],
+            FromSession::NotCompacted { why } => {
+                let step = self.context.refused(&why);
+                self.stopping &= self.is_busy();
+                vec![step]
+            }
             FromSession::Context(report) => {
                 self.context.described();
                 vec![RouteStep::ReportContext(report)]
@@ -418,7 +423,7 @@ impl Router {
         self.deaths += 1;
         self.last_death = Some((cause.to_owned(), self.place_in_turn(calls)));
         self.ready = false;
-        self.context.summarizing = false;
+        self.context.on_end();
         let mut steps = self.cancel_request();
         if !steps.is_empty() {
             let reason = format!("agentd-session {cause}; the request is sent again");

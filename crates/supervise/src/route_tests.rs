@@ -357,14 +357,17 @@ fn a_wish_for_room_is_said_to_each_conversation_until_one_has_answered() {
     ]
     .map(RouteStep::ToSession);
     assert_eq!(router.on_session_msg(FromSession::Ready), told);
+    assert!(router.is_busy());
     router.session_down("x", &[]);
-    assert_eq!(router.on_session_msg(FromSession::Ready), told, "the first may not have heard it");
+    assert_eq!(router.compact_told().as_deref(), Some(""), "the first may not have heard it");
+    assert_eq!(router.on_session_msg(FromSession::Ready), told[1..], "it has the wish already");
     let compacted =
         SessionEvent::Compacted(Compaction::Cut { dropped: 2, result_chars: 400, old: 0 });
     for answer in
         [FromSession::NotCompacted { why: "short".into() }, FromSession::Commit(compacted)]
     {
         router.on_session_msg(answer);
+        assert_eq!(router.compact_told(), None);
         router.session_down("x", &[]);
         let told = router.on_session_msg(FromSession::Ready);
         assert!(
@@ -466,6 +469,27 @@ fn the_words_of_a_summary_are_no_answer_and_prompts_wait_for_its_end() {
     let written = Compaction::Summarized { round: 4, text: "so far".into(), usage, cost: None };
     router.on_session_msg(FromSession::Commit(SessionEvent::Compacted(written)));
     assert!(!router.is_busy());
+}
+
+#[test]
+fn a_hook_before_a_compaction_is_work_until_it_is_answered() {
+    let run = |event: &str| {
+        let input = format!(r#"{{"event":"{event}"}}"#);
+        let (use_id, tool) = (String::new(), "guard_hook".to_owned());
+        let id = CallId { session: protocol::ids::SessionId("0123456789ab".into()), number: 7 };
+        FromSession::Run { call: Call { id, use_id, tool, input }, note: None, asked: None }
+    };
+    let mut router = Router::resumed(3, OpenTurn::Waits, None);
+    router.on_session_msg(FromSession::Ready);
+    router.on_session_msg(run("Notification"));
+    assert!(!router.is_busy(), "the control");
+    router.on_session_msg(run("PreCompact"));
+    assert!(router.is_busy() && router.must_queue() && !router.turn_is_open());
+    router.interrupt();
+    router.on_session_msg(FromSession::NotCompacted { why: "you stopped it".into() });
+    assert!(!router.is_busy());
+    router.session_down("x", &[]);
+    assert_eq!(router.on_session_msg(FromSession::Ready), [], "the stop was carried out");
 }
 
 #[test]

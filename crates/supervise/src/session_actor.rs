@@ -53,7 +53,7 @@ mod turn_rules;
 mod unjudged;
 mod wishes;
 
-pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs};
+pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs, WaitingWishes};
 
 use crate::call::CallInput;
 use crate::journal_writer::JournalWriter;
@@ -204,7 +204,8 @@ impl Actor for SessionActor {
             },
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
-                    .with_queue(opened.queue),
+                    .with_queue(opened.waiting.queue)
+                    .with_compact(opened.waiting.compact),
                 allow: opened.turn.allow,
                 pauses: 0,
                 next_audience: None,

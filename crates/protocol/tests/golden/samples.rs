@@ -117,7 +117,10 @@ goldens! {
     session::ToSession {
         Begin => ToSession::Begin(setup()),
         Replay => ToSession::Replay(protocol::session::SessionEvent::Prompt { text: text("p"), expanded: None }),
-        ReplayDone => ToSession::ReplayDone { then: protocol::session::OpenTurn::GoesOn },
+        ReplayDone => ToSession::ReplayDone {
+            then: protocol::session::OpenTurn::GoesOn,
+            compact: Some(text("tests")),
+        },
         Prompt => ToSession::Prompt {
             text: text("prompt"),
             expanded: Some(Box::new(protocol::session::ExpandedPrompt {

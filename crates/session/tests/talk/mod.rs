@@ -116,7 +116,7 @@ impl Talk {
         for happened in journal {
             talk.tell(ToSession::Replay(happened));
         }
-        talk.tell(ToSession::ReplayDone { then: OpenTurn::Waits });
+        talk.tell(ToSession::ReplayDone { then: OpenTurn::Waits, compact: None });
         talk
     }
 

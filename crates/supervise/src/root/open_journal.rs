@@ -16,10 +16,11 @@ use crate::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
 use crate::records::TurnRound;
 use crate::records::audit;
 use crate::records::decode;
-use crate::session_actor::{OpenTurnGrants, OpenedJournal, OpenedTasks};
+use crate::session_actor::{OpenTurnGrants, OpenedJournal, OpenedTasks, WaitingWishes};
 use crate::session_lock::SessionLock;
 use crate::session_spec::SessionSpec;
 use crate::unix_time::now_ms;
+use crate::wanted_compaction::wanted_compaction;
 use crate::worker::timeouts::WorkerTimeouts;
 use journal::{CallProgress, Journal, JournalEntry, JournalRecord, OpenCall, SessionHeader};
 use protocol::call::TamperedFile;
@@ -27,7 +28,6 @@ use protocol::client::RequestFailure;
 use protocol::ids::{CallId, SessionId};
 use protocol::session::{ExpandedPrompt, OpenTurn};
 use protocol::store::ForkedFrom;
-use std::collections::VecDeque;
 use std::path::Path;
 use tokio::sync::oneshot;
 
@@ -60,7 +60,7 @@ impl SessionOpener {
                     last,
                     cut_short: None,
                     pending_questions: Vec::new(),
-                    queue: VecDeque::new(),
+                    waiting: WaitingWishes::default(),
                     turn: OpenTurnGrants::default(),
                     changes: Vec::new(),
                     remembered_rules: Vec::new(),
@@ -167,7 +167,7 @@ impl SessionOpener {
                     last,
                     cut_short: cut_short.map(decode::deaths),
                     pending_questions: open,
-                    queue,
+                    waiting: WaitingWishes { queue, compact: wanted_compaction(entries) },
                     turn,
                     changes,
                     remembered_rules: learned,

@@ -54,6 +54,15 @@ pub(crate) struct OpenTurnGrants {
     pub(crate) model: Option<String>,
 }
 
+/// What people want and the conversation has not done.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingWishes {
+    /// Prompts.
+    pub(crate) queue: VecDeque<PersonPrompt>,
+    /// Room in the context, with this focus. Hooks ran for it.
+    pub(crate) compact: Option<String>,
+}
+
 /// The sub-agents of a session that is opened.
 #[derive(Debug, Default)]
 pub(crate) struct OpenedTasks {
@@ -76,8 +85,7 @@ pub(crate) struct OpenedJournal {
     pub(crate) cut_short: Option<WorkerDeaths>,
     /// Questions without an answer, by their calls.
     pub(crate) pending_questions: Vec<(u32, PendingQuestion)>,
-    /// Prompts that wait.
-    pub(crate) queue: VecDeque<PersonPrompt>,
+    pub(crate) waiting: WaitingWishes,
     /// What the prompt of an open turn grants.
     pub(crate) turn: OpenTurnGrants,
     /// Settings that people changed.

@@ -83,10 +83,11 @@ impl SessionActorState {
             ReplayState::Started { _replay: RunningReplay(Arc::clone(&in_flight)) };
         let (conversation, directory) =
             (self.workers.conversation.clone(), self.journal.directory.clone());
+        let fate = (then, self.turn.router.compact_told());
         let (session, last, myself) = (self.spec.id.clone(), self.journal.last_seq, myself.clone());
         tokio::task::spawn_blocking(move || {
             let forward = |messages, permit| conversation.forward(messages, permit);
-            match read(&directory, &session, last, then, BatchSender { in_flight, forward }) {
+            match read(&directory, &session, last, fate, BatchSender { in_flight, forward }) {
                 Ok(()) => {}
                 Err(error) => {
                     let why = format!("its records could not be read: {}", chain(&error));
@@ -115,12 +116,12 @@ impl<S: FnMut(Vec<ToSession>, OwnedSemaphorePermit)> BatchSender<S> {
     }
 }
 
-/// Sends the records up to this one, and the fate of an open turn.
+/// Sends the records up to this one, and the fate of an open turn and of a wish for room.
 fn read(
     directory: &Path,
     session: &SessionId,
     last: u64,
-    then: OpenTurn,
+    (then, compact): (OpenTurn, Option<String>),
     mut batches: BatchSender<impl FnMut(Vec<ToSession>, OwnedSemaphorePermit)>,
 ) -> Result<(), ReadError> {
     let mut replay = JournalReplay::of(session);
@@ -135,7 +136,7 @@ fn read(
             return Ok(());
         }
     }
-    messages.push(ToSession::ReplayDone { then });
+    messages.push(ToSession::ReplayDone { then, compact });
     let _ = batches.send(messages);
     Ok(())
 }
