@@ -166,6 +166,7 @@ impl SetupChannel {
     }
 
     /// Receives both; `None` if the other end is gone.
+    #[allow(clippy::type_complexity, reason = "taken apart by its caller at once")]
     pub(crate) fn receive_with(
         &self,
     ) -> Result<Option<(Vec<Vec<u8>>, Option<OwnedFd>)>, CageError> {
