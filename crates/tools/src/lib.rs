@@ -73,7 +73,7 @@ pub use failure::FailureCode;
 pub use files::call_scope::CallScope;
 pub use files::document::{MODEL_SEES, most_images};
 pub use files::image::{is_image, unfit};
-pub use hook::hook_names;
+pub use hook::hook_subjects;
 pub use manual::named;
 pub use probe::probe;
 pub use prompts::DeniedReads;

@@ -52,33 +52,12 @@ pub(super) fn notes(confinement: &Confinement, of: &EventHookConfig) -> Vec<Stri
 fn event_hook(known: &ConfiguredEventHook) -> EventHook {
     EventHook {
         event: known.event,
-        matched: (!known.covers_all()).then(|| matched(known)).flatten(),
+        matched: match known.covers_all() {
+            true => None,
+            false => tools::hook_subjects(known.event, |name| known.covers(name)),
+        },
         command: known.command.clone(),
         timeout_ms: known.timeout_ms,
         file: known.by.file.clone(),
-    }
-}
-
-/// The subjects that the matcher covers; none where the event has no subjects.
-fn matched(known: &ConfiguredEventHook) -> Option<Vec<String>> {
-    let covers = |words: &[&str]| -> Option<Vec<String>> {
-        Some(words.iter().filter(|word| known.covers(word)).map(|&word| word.to_owned()).collect())
-    };
-    match known.event {
-        HookEvent::PreToolUse
-        | HookEvent::PostToolUse
-        | HookEvent::PostToolUseFailure
-        | HookEvent::PermissionRequest => {
-            let names = tools::specs().iter().map(|spec| spec.name);
-            let names = names.filter(|name| !HookEvent::is_run_by(name));
-            let covered = |name: &&str| tools::hook_names(name).iter().any(|one| known.covers(one));
-            Some(names.filter(covered).map(str::to_owned).collect())
-        }
-        HookEvent::SessionStart => covers(&["startup"]),
-        HookEvent::SessionEnd => covers(&["other"]),
-        HookEvent::PreCompact => covers(&["manual", "auto"]),
-        HookEvent::Notification => covers(&["permission_prompt", "idle_prompt"]),
-        // The matcher of `SubagentStop` has chosen already.
-        HookEvent::UserPromptSubmit | HookEvent::Stop | HookEvent::SubagentStop => None,
     }
 }

@@ -5,5 +5,7 @@ mod answer;
 mod claude_names;
 mod payload;
 pub(crate) mod run_hook;
+mod subjects;
 
 pub use claude_names::hook_names;
+pub use subjects::hook_subjects;

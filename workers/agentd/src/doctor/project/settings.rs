@@ -4,7 +4,8 @@
 
 use super::{PartState, ProjectReport};
 use crate::cli_error::chain;
-use config::{ClaudeFile, TrustStore};
+use config::{ClaudeFile, ConfiguredEventHook, TrustStore};
+use protocol::hook::HookEvent;
 use protocol::judgement::RuleEffect;
 use serde_json::{Map, Value};
 
@@ -47,6 +48,29 @@ pub(super) fn look(report: &mut ProjectReport<'_>) {
     report.cap(first, ".claude");
 }
 
+/// The kind of thing that the matchers of an event choose from.
+fn subject(event: HookEvent) -> &'static str {
+    match event {
+        HookEvent::PreToolUse
+        | HookEvent::PostToolUse
+        | HookEvent::PostToolUseFailure
+        | HookEvent::PermissionRequest => "tool",
+        HookEvent::SessionStart
+        | HookEvent::SessionEnd
+        | HookEvent::PreCompact
+        | HookEvent::Notification
+        | HookEvent::UserPromptSubmit
+        | HookEvent::Stop
+        | HookEvent::SubagentStop => "cause of the event",
+    }
+}
+
+/// True if its matcher fits nothing that agentd has, so that it never runs.
+fn is_idle(hook: &ConfiguredEventHook) -> bool {
+    let subjects = tools::hook_subjects(hook.event, |name| hook.covers(name));
+    subjects.is_some_and(|subjects| subjects.is_empty())
+}
+
 fn one(report: &mut ProjectReport<'_>, name: &str, file: &ClaudeFile, off: Option<&str>) {
     let Some(settings) = file.settings.as_object() else {
         return report.ignored(name, "it is no JSON object, so it has no settings");
@@ -67,6 +91,10 @@ fn one(report: &mut ProjectReport<'_>, name: &str, file: &ClaudeFile, off: Optio
         match off {
             Some(by) => {
                 let text = format!("hook {}: {by} sets disableAllHooks", hook.in_words());
+                report.ignored(&place, text);
+            }
+            None if is_idle(hook) => {
+                let text = format!("hook {}: matches no {}", hook.in_words(), subject(hook.event));
                 report.ignored(&place, text);
             }
             None => report.add(state, &place, format!("hook {}{until}", hook.in_words())),
