@@ -316,6 +316,19 @@ fn a_directory_that_became_a_link_keeps_its_files() {
 }
 
 #[test]
+fn a_script_takes_back_without_a_key() {
+    let desk = Desk::new();
+    desk.write("a", "before");
+    calls(&desk, &AUTO, &[bash("echo x > a")]);
+    // Any other prompt needs one.
+    let ran = run(desk.agentd(&[&["-p", "x"], &resumed()[..]].concat()));
+    assert_eq!(ran.code, 13, "{ran:?}");
+    let ran = run(desk.agentd(&[&["-p", ":undo"], &resumed()[..]].concat()));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Taken back: bash (call 1).\n"), "{ran:?}");
+    assert_eq!(desk.read("a"), "before");
+}
+
+#[test]
 fn going_back_to_an_older_turn_is_said_first() {
     let desk = Desk::new();
     desk.write(".gitignore", "db\n");

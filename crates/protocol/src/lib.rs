@@ -28,6 +28,7 @@ mod session_request;
 mod status;
 pub mod store;
 pub mod tool;
+pub mod undo_prompt;
 pub mod web;
 
 pub(crate) use bincode::{Decode, Encode};

@@ -27,7 +27,7 @@ use std::path::Path;
 pub(crate) enum KeyNeed {
     /// Without one nothing can be answered.
     Always,
-    /// The session may already have a key, or the client is read-only.
+    /// The session may already have a key, the client is read-only, or the prompt asks no model.
     WhereSet,
 }
 

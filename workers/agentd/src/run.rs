@@ -20,6 +20,7 @@ use client::{
 use protocol::client::{RequestFailure, SessionStart};
 use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
+use protocol::undo_prompt::is_undo;
 use std::io::{self, IsTerminal, Write};
 
 /// Runs it and returns its exit code.
@@ -147,8 +148,12 @@ fn task(context: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Resul
     let form = flags.json_schema.as_deref().map(AnswerSchema::read).transpose()?;
     let form = form.map(|schema| Box::new(schema) as Box<dyn AnswerCheck>);
     let start = start(context, flags)?;
+    let need = match prompt.as_deref().is_some_and(is_undo) {
+        true => KeyNeed::WhereSet,
+        false => KeyNeed::Always,
+    };
     let (opening, papers) =
-        open_request(context, &flags.session, start, Audience::NonInteractive, KeyNeed::Always)?;
+        open_request(context, &flags.session, start, Audience::NonInteractive, need)?;
     let (prompt, more) = match prompt {
         Some(prompt) => (prompt, Prompts::One),
         None => prompt::first_of_stream()?,

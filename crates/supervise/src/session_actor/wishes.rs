@@ -14,6 +14,7 @@ use crate::slash_command::{self, Expansion};
 use journal::JournalRecord;
 use protocol::client::{AnswerForm, ClientEvent, RequestFailure, SettingChange, ToClient};
 use protocol::session::{ExpandedPrompt, PromptPart, ToSession};
+use protocol::undo_prompt::{is_rewind, is_undo};
 use ractor::ActorRef;
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ impl SessionActorState {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
         }
-        let expanded = match self.turn.router.must_queue() && PersonPrompt::is_rewind(&text) {
+        let expanded = match self.turn.router.must_queue() && is_rewind(&text) {
             true => Err(format!(
                 "`{text}` does not wait behind a turn, whose changes it would take back too: stop the turn \
                  or wait for its end, then choose the place again"
@@ -71,11 +72,11 @@ impl SessionActorState {
     /// The prompt with the text that a slash command stands for, the images that it shows, and the form
     /// that is asked for; the error is for the person.
     async fn expand(&self, text: &str, form: Option<AnswerForm>) -> Result<PersonPrompt, String> {
-        let files = match PersonPrompt::is_undo(text) {
+        let files = match is_undo(text) {
             true => Vec::new(),
             false => prompts::shown_files(text),
         };
-        let form = form.filter(|_| !PersonPrompt::is_undo(text));
+        let form = form.filter(|_| !is_undo(text));
         if prompts::parse_slash(text).is_none() && files.is_empty() && form.is_none() {
             return Ok(text.into());
         }
