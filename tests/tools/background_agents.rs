@@ -4,7 +4,7 @@
 use crate::agents::{AUTO, journal, of_kind, result, rows, server, session, tool};
 use crate::support::anthropic::{Answer, Say, Server, call};
 use crate::support::{Desk, runs, until};
-use protocol::client::{ClientEvent, FromClient, SessionStatus};
+use protocol::client::{ClientEvent, FromClient, SessionStatus, SessionWish};
 use protocol::ids::SessionId;
 use serde_json::json;
 
@@ -81,6 +81,45 @@ fn the_model_goes_on_and_is_told_the_answer_once() {
         }
         until("its session ends", || status(&child).is_none_or(|state| state.is_of_disk()));
     }
+}
+
+#[test]
+fn a_person_sends_running_sub_agents_to_the_background() {
+    let desk = Desk::new();
+    let part = |id: &str| {
+        call(id, "Task", &json!({"description": "a part", "prompt": "PART"}).to_string())
+    };
+    let waits = json!({"command": "echo x >> begun; until [ -e go ]; do sleep 0.1; done"});
+    let server = server([
+        (
+            "begin",
+            vec![
+                Answer::says([part("toolu_1"), part("toolu_3")]),
+                Answer::text("I go on."),
+                Answer::text("Heard."),
+            ],
+        ),
+        ("PART", vec![tool("toolu_2", "bash", waits), Answer::text("The part is done.")]),
+    ]);
+    let _daemon = desk.daemon();
+    let (mut wire, parent) = session(&desk, &server);
+    wire.prompt(&parent, "begin");
+    let begun = || std::fs::read_to_string(desk.project().join("begun")).unwrap_or_default();
+    until("both work", || begun() == "x\nx\n");
+    wire.say(FromClient::Wish { session: parent.clone(), wish: SessionWish::Background });
+    wire.turn_ends();
+    for id in ["toolu_1", "toolu_3"] {
+        let first = result(&server, id);
+        assert!(first.contains("runs in the background: its sub-agent works"), "{first}");
+    }
+    desk.write("go", "");
+    let ends = || of_kind(&journal(&desk, &parent.0), "SPENT").len();
+    until("both end", || ends() == 2);
+    wire.prompt(&parent, "and now?");
+    wire.turn_ends();
+    let told = told(&server);
+    assert_eq!(told.matches("The part is done.").count(), 2, "{told}");
+    assert_eq!(told.matches("which ran in the background, has ended").count(), 2, "{told}");
 }
 
 #[test]

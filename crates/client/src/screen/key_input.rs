@@ -10,6 +10,7 @@ use super::{
 use crate::screen_items::{CallBlock, CallPlace, ScreenItem};
 use protocol::client::{FromClient, SessionQuery, SessionStart, SessionWish, SettingChange};
 use protocol::judgement::{PermissionMode, PersonAnswer};
+use protocol::session::TASK;
 
 /// Events of one page of earlier ones.
 const PAGE: u32 = 100;
@@ -216,11 +217,12 @@ impl Screen {
         Vec::new()
     }
 
-    /// Ctrl-B: the commands that run go on in the background. Where none runs, it is the key of other
+    /// Ctrl-B: the commands and sub-agents that run go on in the background. Where none runs, it is the key of other
     /// line editors for one character back.
     fn send_to_background(&mut self) -> Vec<ScreenEffect> {
-        let is_waited_for =
-            |call: &CallBlock| call.place == CallPlace::Foreground && call.cage.is_some();
+        // A sub-agent has cages of its own.
+        let runs = |call: &CallBlock| call.cage.is_some() || call.call.tool == TASK;
+        let is_waited_for = |call: &CallBlock| call.place == CallPlace::Foreground && runs(call);
         if !self.items.open().iter().any(is_waited_for) {
             self.editor.move_cursor(Distance::Character, Direction::Start);
             return Vec::new();

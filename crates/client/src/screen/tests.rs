@@ -65,6 +65,19 @@ fn ctrl_v_and_paste_put_the_image_of_the_clipboard_where_the_cursor_is() {
     assert_eq!(watching.update(ScreenInput::Key(KeyPress::Control('v'))), []);
 }
 
+#[test]
+fn ctrl_b_sends_a_running_sub_agent_to_the_background_and_is_else_a_key_of_the_line() {
+    for (tool, is_sent) in [("task", true), ("read", false)] {
+        let mut screen = screen();
+        let (use_id, input) = ("toolu_1".to_owned(), "{}".to_owned());
+        let call = Call { id: call_id(1), use_id, tool: tool.to_owned(), input };
+        screen.update(event(1, ClientEvent::Proposed { call }));
+        let effects = screen.update(ScreenInput::Key(KeyPress::Control('b')));
+        let wish = FromClient::Wish { session: session(), wish: SessionWish::Background };
+        assert_eq!(effects.contains(&ScreenEffect::Send(wish)), is_sent, "{tool}: {effects:?}");
+    }
+}
+
 fn screen_with(rights: ClientRights) -> Screen {
     let mut screen = Screen::new(entrance(rights));
     screen.update(opened(session()));

@@ -153,7 +153,7 @@ impl SessionActorState {
         self.networks().find(|network| network.call == call).cloned()
     }
 
-    /// A person lets the commands that run go on in the background.
+    /// A person lets the commands and sub-agents that run go on in the background, as far as there is room.
     pub(super) fn detach_commands(&self) {
         let room = MOST.saturating_sub(self.calls.background.len());
         if room == 0 {
@@ -161,8 +161,9 @@ impl SessionActorState {
             return self.show(&ClientEvent::Notice { text });
         }
         let is_task = |call: &&CallId| self.tasks.running.contains_key(&call.number);
-        let commands = self.foreground().filter(|call| !is_task(call));
-        commands.for_each(|call| self.send_call(call, CallInput::Detach));
+        let (tasks, commands): (Vec<_>, Vec<_>) = self.foreground().partition(is_task);
+        let tasks = tasks.into_iter().take(room.saturating_sub(commands.len()));
+        commands.into_iter().chain(tasks).for_each(|call| self.send_call(call, CallInput::Detach));
     }
 
     /// A command runs longer than a conversation should wait. Where no room is left in the background, the
