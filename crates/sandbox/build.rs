@@ -6,7 +6,7 @@ use std::path::Path;
 #[path = "src/policy_source.rs"]
 mod policy_source;
 
-const PROFILES: [&str; 16] = [
+const PROFILES: [&str; 18] = [
     "probe",
     "query",
     "mutate",
@@ -23,6 +23,8 @@ const PROFILES: [&str; 16] = [
     "hook",
     "guard-hook",
     "document",
+    "mcp",
+    "mcp-write",
 ];
 
 fn main() {

@@ -171,7 +171,7 @@ fn a_word_that_names_no_tool_is_an_error_before_the_run() {
     let desk = Desk::new();
     let server = Server::scripted([]);
     for (flag, list, word) in [
-        ("--allowedTools", "Read,mcp__github__*", "`mcp__github__*`"),
+        ("--allowedTools", "Read,mcp__github__list(x)", "`mcp__github__list(x)`"),
         ("--disallowed-tools", "NotebookEdit", "there is no tool `NotebookEdit`"),
     ] {
         let ran = run(desk.with_server(&server, &["-p", "x", flag, list]));

@@ -77,9 +77,9 @@ fn the_floors_hold() {
     for entry in fs::read_dir(root().join("workers")).unwrap() {
         let worker = entry.unwrap().file_name().into_string().unwrap();
         for dependency in dependencies(&root().join("workers").join(&worker)) {
-            // `code` and `web` serve their tools by the runner's own loop.
+            // `code`, `mcp` and `web` serve their tools by the runner's own loop.
             let is_runner =
-                dependency == "tool-worker" && ["code", "web"].contains(&worker.as_str());
+                dependency == "tool-worker" && ["code", "mcp", "web"].contains(&worker.as_str());
             let is_worker = dependency.ends_with("-worker");
             assert!(is_runner || !is_worker, "workers/{worker} depends on {dependency}");
         }

@@ -12,6 +12,7 @@ mod every_tool;
 mod format;
 mod images;
 mod inputs;
+mod mcp;
 mod plugins;
 mod session_events;
 mod session_network;

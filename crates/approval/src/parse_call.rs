@@ -5,6 +5,7 @@ use crate::rule::error::RuleFault;
 use crate::rule::rule_target::{self, MatchedBy};
 use crate::strict::grammar;
 use protocol::judgement::ToolKind;
+use protocol::mcp;
 
 /// A call that the user asks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,10 @@ impl NamedCall {
             None => (text, None),
         };
         let name = name.trim();
+        if let (true, Some(tool)) = (name.starts_with(mcp::PREFIX), rule_target::tool(mcp::CALL)) {
+            let what = CallSubject::Command(name.to_owned());
+            return Ok(Self { tool: tool.name, kind: tool.kind, what });
+        }
         let tool = rule_target::tool(name).ok_or_else(|| RuleFault::UnknownTool {
             name: name.to_owned(),
             nearest: rule_target::nearest(name),
@@ -51,6 +56,7 @@ impl NamedCall {
             }
             (MatchedBy::Path(_), _, path) => CallSubject::Path(path),
             (MatchedBy::Page, _, page) => CallSubject::Page(page),
+            (MatchedBy::ServerTool, _, _) => return Err(RuleFault::ServerTool),
             (MatchedBy::Host | MatchedBy::Nothing, _, None) => CallSubject::Path(None),
             (MatchedBy::Host | MatchedBy::Nothing, _, Some(_)) => {
                 return Err(RuleFault::NothingToMatch { tool: tool.name });

@@ -9,3 +9,4 @@ pub(crate) mod rule_index;
 pub(crate) mod rule_list;
 pub(crate) mod rule_pattern;
 pub(crate) mod rule_target;
+pub(crate) mod server_tool_pattern;

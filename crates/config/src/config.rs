@@ -5,6 +5,7 @@ use crate::edit_hooks::HookConfig;
 use crate::error::ConfigError;
 use crate::event_hooks::EventHookConfig;
 use crate::managed::ManagedLimits;
+use crate::mcp::McpServerConfig;
 use crate::origin::ValueOrigin;
 use crate::ownership::{self, KeyFile};
 use crate::plugin::Plugin;
@@ -44,6 +45,8 @@ pub struct Config {
     pub plugins: Vec<Plugin>,
     /// Commands to run at events of a session.
     pub hooks: EventHookConfig,
+    /// Servers of the Model Context Protocol.
+    pub servers: Vec<McpServerConfig>,
     /// Pinned files.
     pub context: ContextConfig,
     /// Bounds of a turn and of a session.

@@ -158,7 +158,7 @@ pub(crate) fn of_table(
     read(source, &value)
 }
 
-fn json(value: &DeValue<'_>) -> Value {
+pub(crate) fn json(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::String(text.to_string()),
         DeValue::Integer(number) => {
@@ -300,7 +300,7 @@ impl HookFile<'_> {
         ConfigWarning { origin: ValueOrigin { layer, file, line }, key, text }
     }
 
-    fn bad(&self, key: &str, value: &Value, wanted: &str) -> ConfigError {
+    pub(crate) fn bad(&self, key: &str, value: &Value, wanted: &str) -> ConfigError {
         let name = key.split('.').nth(1).unwrap_or(TABLE);
         let mut found = value.to_string();
         if found.chars().count() > 60 {

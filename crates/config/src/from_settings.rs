@@ -64,6 +64,7 @@ impl Config {
                 ("format.mode", "format.commands", "format.timeout_ms"),
             )?,
             plugins: Vec::new(),
+            servers: Vec::new(),
             hooks: EventHookConfig {
                 commands: Vec::new(),
                 idle_ms: settings.number("hooks.idle_after")?,

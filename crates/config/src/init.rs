@@ -2,6 +2,7 @@
 
 use crate::load::{PROJECT_FILE, PROJECT_LOCAL_FILE};
 use crate::load_hooks::CLAUDE_PROJECT_FILES;
+use crate::mcp::PROJECT_SERVERS;
 use crate::trust::{TrustError, TrustStore};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -86,18 +87,21 @@ pub fn init_project(project: &Path, store: &TrustStore) -> Result<PathBuf, InitE
 #[must_use]
 pub fn trusted_files(project: &Path) -> Vec<PathBuf> {
     let own = [PROJECT_FILE, PROJECT_LOCAL_FILE];
-    let all = own.into_iter().chain(CLAUDE_PROJECT_FILES).map(|name| project.join(name));
+    let all = own.into_iter().chain(CLAUDE_PROJECT_FILES).chain([PROJECT_SERVERS]);
+    let all = all.map(|name| project.join(name));
     all.filter(|file| file.exists()).collect()
 }
 
-/// Records the user's trust in the project's files of Claude Code, of which agentd reads the hooks.
+/// Records the user's trust in the project's files of Claude Code, of which agentd reads the hooks and
+/// the MCP servers.
 /// Returns those that there are.
 ///
 /// # Errors
 /// The record of trust cannot be used.
 pub fn trust_claude_files(project: &Path, store: &TrustStore) -> Result<Vec<PathBuf>, TrustError> {
     let mut trusted = Vec::new();
-    for file in CLAUDE_PROJECT_FILES.map(|name| project.join(name)) {
+    for name in CLAUDE_PROJECT_FILES.into_iter().chain([PROJECT_SERVERS]) {
+        let file = project.join(name);
         if let Ok(content) = fs::read(&file) {
             store.record(&file, &content)?;
             trusted.push(file);

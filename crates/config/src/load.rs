@@ -5,7 +5,9 @@ use crate::credentials::{self, WrittenCredential};
 use crate::error::{ConfigError, SourceLine};
 use crate::event_hooks::FileHooks;
 use crate::load_hooks::CollectedHooks;
+use crate::load_servers::CollectedServers;
 use crate::managed::ManagedLimits;
+use crate::mcp::FileServers;
 use crate::models::{self, NamedModel};
 use crate::origin::{Layer, ValueOrigin};
 use crate::ownership::{KeyFile, user_file_is_own};
@@ -52,6 +54,8 @@ impl Config {
         let (mut named, mut written) = (managed.models, managed.credentials);
         let mut hooks = CollectedHooks::default();
         hooks.add(managed.hooks, FileTrust::Trusted);
+        let mut servers = CollectedServers::default();
+        servers.add(managed.servers, FileTrust::Trusted);
         let managed = managed.entries;
         let limits = ManagedLimits::of(&managed);
         put_all(managed.clone(), &mut settings);
@@ -61,6 +65,7 @@ impl Config {
             named.extend(user.models);
             written.extend(user.credentials);
             hooks.add(user.hooks, FileTrust::Trusted);
+            servers.add(user.servers, FileTrust::Trusted);
             put_all(user.entries, &mut settings);
         }
         let mut file_trusts = Vec::new();
@@ -72,6 +77,7 @@ impl Config {
                 file_trusts.push(file_trust);
             }
             hooks.add(file.hooks, file_trust);
+            servers.add(file.servers, file_trust);
             project::put_project(file.entries, file_trust, &mut settings, &mut warnings)?;
             named.extend(project::models(file.models, file_trust, &mut warnings));
         }
@@ -95,6 +101,7 @@ impl Config {
         }
         put_ceilings(managed, &mut settings, &mut warnings)?;
         hooks.add_claude(&settings, sources)?;
+        servers.add_project(sources)?;
         let plugins = hooks.add_plugins(&settings, sources)?;
         let extras = model.map(|model| model.extras).unwrap_or_default();
         let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
@@ -119,6 +126,7 @@ impl Config {
             config.format.untrusted = std::mem::take(&mut config.format.commands);
         }
         hooks.put_into(&mut config);
+        servers.put_into(&mut config);
         Ok(config)
     }
 }
@@ -130,6 +138,7 @@ struct FileEntries {
     models: Vec<NamedModel>,
     credentials: Vec<WrittenCredential>,
     hooks: FileHooks,
+    servers: FileServers,
     content: Vec<u8>,
 }
 
@@ -267,9 +276,9 @@ fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
     let Some((file, text)) = read_text(path)? else {
         return Ok(FileEntries::default());
     };
-    let Entries { entries, models, credentials, hooks } =
+    let Entries { entries, models, credentials, hooks, servers } =
         text::entries(&FileSource { layer, file: &file, text: &text })?;
-    Ok(FileEntries { entries, models, credentials, hooks, content: text.into_bytes() })
+    Ok(FileEntries { entries, models, credentials, hooks, servers, content: text.into_bytes() })
 }
 
 /// The name of a file and its text; none where there is no such file.

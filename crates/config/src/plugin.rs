@@ -95,7 +95,7 @@ impl PluginFolder {
         check_name(&name).map_err(failed)?;
         let mut warnings = unused(&manifest, &file);
         if walk.seen.iter().any(|name| name == MCP) {
-            let text = "names servers, and agentd does not start them yet".to_owned();
+            let text = "names servers, which do not run: name them in your configuration, see `agentd help mcp`".to_owned();
             warnings.push(warning(&root.join(MCP).display().to_string(), "mcpServers", text));
         }
         let hooks = match walk.text(HOOKS).map_err(failed)? {
@@ -154,7 +154,7 @@ fn unused(manifest: &Value, file: &str) -> Vec<ConfigWarning> {
     let fields = fields.filter(|(field, _)| !METADATA.contains(&field.as_str()));
     let named = fields.map(|(field, _)| {
         let text = match field.as_str() {
-            "mcpServers" => "names servers, and agentd does not start them yet",
+            "mcpServers" => "names servers, which do not run: name them in your configuration",
             "commands" | "agents" | "skills" | "hooks" => {
                 "has no effect: agentd reads the folder of this name"
             }

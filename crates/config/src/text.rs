@@ -3,6 +3,7 @@
 use crate::credentials::{self, WrittenCredential};
 use crate::error::ConfigError;
 use crate::event_hooks::{self, FileHooks, HookFile};
+use crate::mcp::{self, FileServers};
 use crate::models::{self, NamedModel};
 use crate::schema;
 use crate::settings::SettingEntry;
@@ -20,6 +21,8 @@ pub(crate) struct Entries {
     pub credentials: Vec<WrittenCredential>,
     /// The hooks that it names.
     pub hooks: FileHooks,
+    /// The MCP servers that it names.
+    pub servers: FileServers,
 }
 
 /// Parses the file.
@@ -36,8 +39,10 @@ pub(crate) fn entries(source: &FileSource<'_>) -> Result<Entries, ConfigError> {
     let models = models::read(&source, table.get_ref())?;
     let credentials = credentials::read(&source, table.get_ref())?;
     let FileSource { layer, file, text } = source.source;
-    let hooks = event_hooks::of_table(HookFile { layer, file, text }, table.get_ref())?;
-    Ok(Entries { entries: found, models, credentials, hooks })
+    let file = HookFile { layer, file, text };
+    let hooks = event_hooks::of_table(file, table.get_ref())?;
+    let servers = mcp::of_table(file, table.get_ref())?;
+    Ok(Entries { entries: found, models, credentials, hooks, servers })
 }
 
 impl IndexedSource<'_> {
@@ -53,7 +58,7 @@ impl IndexedSource<'_> {
             } else {
                 format!("{above}.{}", word.get_ref())
             };
-            if name == "models" || name == credentials::TABLE {
+            if name == "models" || name == credentials::TABLE || name == mcp::TABLE {
                 // The user chooses the names in these tables.
                 continue;
             }

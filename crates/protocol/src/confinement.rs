@@ -67,6 +67,10 @@ pub enum Profile {
     GuardHook,
     /// Converters of documents: no file but the one on standard input, nothing writable, no network.
     Document,
+    /// MCP servers: a command's cage with the project read-only.
+    Mcp,
+    /// MCP servers that may write the project.
+    McpWrite,
 }
 
 impl Profile {
@@ -90,6 +94,8 @@ impl Profile {
             Self::Hook => "hook",
             Self::GuardHook => "guard-hook",
             Self::Document => "document",
+            Self::Mcp => "mcp",
+            Self::McpWrite => "mcp-write",
         }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
 //! [`provider`], [`broker`], [`store`], [`tool`], [`client`]. Words: [`ids`], [`content`], [`call`],
-//! [`confinement`], [`connection`], [`context`], [`hidden`], [`hosts`], [`judgement`], [`log`].
+//! [`confinement`], [`connection`], [`context`], [`hidden`], [`hosts`], [`judgement`], [`log`], [`mcp`],
+//! [`pinned`].
 //!
 //! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Types here are
 //! not written to disk, where the journal has record types of its own: but for the cage of a call
@@ -22,6 +23,8 @@ pub mod hosts;
 pub mod ids;
 pub mod judgement;
 pub mod log;
+pub mod mcp;
+pub mod pinned;
 pub mod provider;
 pub mod session;
 mod session_request;

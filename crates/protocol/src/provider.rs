@@ -115,6 +115,16 @@ pub enum PassedFd {
     /// A sealed memory file that holds the key for this host. The supervisor passes it to proxies of
     /// commands, never to the provider.
     Credential(HostPort),
+    /// A sealed memory file that holds the value of this variable, for MCP servers that name it.
+    ServerVariable(String),
+}
+
+impl PassedFd {
+    /// True if calls get it, and never the provider.
+    #[must_use]
+    pub fn is_for_calls(&self) -> bool {
+        matches!(self, Self::Credential(_) | Self::ServerVariable(_))
+    }
 }
 
 /// From the supervisor.

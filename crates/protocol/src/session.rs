@@ -3,13 +3,15 @@
 //! Phases: `Begin`, any number of `Replay`, `ReplayDone`, answered by `Ready`; then prompts. The
 //! supervisor makes each `Commit` durable before it acts on any later word.
 
-use crate::call::{Call, ReadStamp, ToolResult};
+use crate::call::{Call, ToolResult};
 use crate::content::{ContentBlock, ModelRequest, ToolSpec, Usage};
 use crate::context::{Compaction, ContextReport, ContextSettings, NumberedSummary};
 use crate::hook::{HookEvent, HookOccasion, HookRefusal, SessionHooks};
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{EXIT_PLAN, PermissionMode, Rule};
 use crate::log::LogLine;
+use crate::mcp::ServerNews;
+pub use crate::pinned::{FileStamp, PinnedNews, PinnedStamp};
 use crate::provider::FromProvider;
 use crate::session_request::ModelFacts;
 use crate::{Decode, Encode, Link};
@@ -308,26 +310,6 @@ pub enum CallSpan {
     Session,
 }
 
-/// A pinned file as `stat(2)` describes it.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct PinnedStamp {
-    /// As `read` is given it.
-    pub file: String,
-    /// Its stamp.
-    pub stamp: FileStamp,
-}
-
-/// The state of a file's stamp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum FileStamp {
-    /// It has this one.
-    Found(ReadStamp),
-    /// There is no such file.
-    Missing,
-    /// The filesystem did not answer, or with an error.
-    Unknown,
-}
-
 /// Policy for a turn that the death of a process cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum OpenTurn {
@@ -399,20 +381,10 @@ pub enum ToSession {
         /// The whole text.
         text: String,
     },
-    /// These files are pinned now, and no others.
-    Pinned {
-        /// As `read` is given them.
-        files: Vec<String>,
-    },
-    /// The answer to `StatPinned`.
-    PinnedStamps {
-        /// The number of the question.
-        check: u32,
-        /// When the supervisor began to look, in nanoseconds of Unix time.
-        began: i64,
-        /// One for each file of the question.
-        stamps: Vec<PinnedStamp>,
-    },
+    /// News about pinned files.
+    Pinned(PinnedNews),
+    /// News about servers of the Model Context Protocol.
+    Servers(ServerNews),
     /// Another model is asked, from the next request on.
     Model {
         /// The vendor's name for the model.
@@ -439,7 +411,7 @@ pub enum FromSession {
     Commit(SessionEvent),
     /// Ask the model.
     Ask(ModelRequest),
-    /// Look at these pinned files with `stat(2)`; answered by `PinnedStamps`.
+    /// Look at these pinned files with `stat(2)`; answered by `PinnedNews::Stamps`.
     StatPinned {
         /// Counted from 1 in each process.
         check: u32,

@@ -13,6 +13,7 @@ use crate::confinement::{Confinement, Enforced, ProxyConnection, Tier};
 use crate::hosts::{HostPort, HostRule};
 use crate::judgement::RuleSet;
 use crate::log::LogLine;
+use crate::mcp::{FromServer, ToServer};
 use crate::store::FileBackup;
 use crate::web::{RedirectScope, WebSettings};
 use crate::{Decode, Encode, Link};
@@ -192,6 +193,8 @@ pub enum ToTool {
     },
     /// At any time: say `Pong` with the same number.
     Ping(u64),
+    /// After `Go`: a message to the server that runs.
+    Server(ToServer),
     /// Before `Confine`: a connection to the person's ssh agent follows. The runner uses it for the
     /// command's git signatures by these keys, and for no other request.
     Sign(Vec<SigningKey>),
@@ -297,6 +300,8 @@ pub enum FromTool {
     InBackground,
     /// The answer to `Input`: the pipe took all of it, or why not.
     InputTaken(Result<(), String>),
+    /// From the server that runs.
+    Server(FromServer),
     /// The answer to `RunnerJob::Probe`.
     Probed(Result<ProbeReport, String>),
     /// The answer to `RunnerJob::Run`; the runner ends.

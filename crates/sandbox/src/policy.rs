@@ -209,6 +209,8 @@ pub(crate) fn of(profile: Profile) -> &'static ConfinementPolicy {
         Profile::Hook => &file::HOOK,
         Profile::GuardHook => &file::GUARD_HOOK,
         Profile::Document => &file::DOCUMENT,
+        Profile::Mcp => &file::MCP,
+        Profile::McpWrite => &file::MCP_WRITE,
     }
 }
 
@@ -220,7 +222,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    const ALL: [Profile; 16] = [
+    const ALL: [Profile; 18] = [
         Profile::Probe,
         Profile::Query,
         Profile::Mutate,
@@ -237,6 +239,8 @@ mod tests {
         Profile::Hook,
         Profile::GuardHook,
         Profile::Document,
+        Profile::Mcp,
+        Profile::McpWrite,
     ];
 
     #[test]

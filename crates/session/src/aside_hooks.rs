@@ -18,8 +18,10 @@ impl Session {
         }
     }
 
-    /// Starts the next hook of each event, and reports the events whose hooks have ended.
+    /// Starts servers that are due and the next hook of each event, and reports the events whose hooks
+    /// have ended.
     pub(super) fn go_on_aside(&mut self, out: &mut Outputs) {
+        self.start_servers(out);
         while let Some(step) = self.event_hooks.next_aside(&self.setup) {
             match step {
                 AsideStep::Run(tool, input) => {

@@ -129,6 +129,9 @@ impl Session {
         if self.event_hooks.aside_ended(&call) {
             return self.aside_ended(call, result, out);
         }
+        if self.server_started(&call, &result, out) {
+            return;
+        }
         if let SessionPhase::CompactHooks(_) = self.phase {
             return self.compact_hook_ended(call, result, out);
         }

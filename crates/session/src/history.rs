@@ -154,6 +154,7 @@ impl History {
                 }
                 self.close_if_answered();
             }
+            SessionEvent::BackgroundEnded { tool, .. } if protocol::mcp::runs_server(tool) => {}
             SessionEvent::BackgroundEnded { call, tool, result } => {
                 self.background.remove(&call.number);
                 self.news.push(background::ended(call, tool, result));

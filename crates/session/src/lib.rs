@@ -7,7 +7,7 @@
 //! context, which `room` watches (`compact_hooks` runs hooks before) and `context_report` describes, `summary` has the model write a summary, `deferred_tools` offers tools when they are searched, `pinned` shows pinned
 //! files and `refresh` has them read, `plan` ends a turn with a plan, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
 //! configured commands after edits and `event_hooks` at events (`aside_hooks` beside the calls), whose answers `hook_answer` reads,
-//! `background` reports commands that went on, `images` decides which images a request shows,
+//! `background` reports commands that went on, `servers` has MCP servers started, `images` decides which images a request shows,
 //! `limits` gives the sizes, `synthetic_results` holds results that no tool produced.
 //! Used by `agentd-session` only.
 //!
@@ -39,6 +39,7 @@ mod pinned;
 mod plan;
 mod refresh;
 mod room;
+mod servers;
 mod stream;
 mod summary;
 mod synthetic_results;
@@ -65,6 +66,7 @@ use protocol::session::{
     ExpandedPrompt, FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd,
 };
 use room::RoomMade;
+use servers::StartingServers;
 use std::collections::{HashMap, VecDeque};
 use summary::AfterSummary;
 use synthetic_results::NotRun;
@@ -98,8 +100,8 @@ pub struct Session {
     round: u32,
     /// Facts about the running turn.
     turn: TurnFacts,
-    /// How often the stamps of pinned files were asked for.
-    checks: u32,
+    /// Servers that start.
+    servers: StartingServers,
 }
 
 /// The event that the conversation waits for.
@@ -113,7 +115,7 @@ enum SessionPhase {
     Asking(PartialAnswer),
     /// The ends of calls.
     Calling { batch: Batch, stopping: bool },
-    /// The stamps of pinned files; the changed ones are read next.
+    /// Starts of servers, then the stamps of pinned files; the changed ones are read next.
     Checking,
     /// The ends of reads of pinned files; then the model is asked.
     Reading { batch: Batch, stopping: bool },
@@ -161,7 +163,7 @@ impl Session {
             queue: VecDeque::new(),
             round: 0,
             turn: TurnFacts::default(),
-            checks: 0,
+            servers: StartingServers::default(),
         }
     }
 
@@ -200,10 +202,8 @@ impl Session {
                 self.setup.max_session = bounds;
                 self.history.set_limits(limits(&self.setup));
             }
-            ToSession::Pinned { files } => self.pinned.set(files),
-            ToSession::PinnedStamps { check, began, stamps } => {
-                self.stamped(check, began, stamps, &mut out);
-            }
+            ToSession::Pinned(news) => self.pinned_news(news, &mut out),
+            ToSession::Servers(news) => self.server_news(news, &mut out),
             ToSession::HooksDue(occasion) => self.hooks_due(occasion, &mut out),
             ToSession::Interrupt => {
                 self.cancel_asides(&mut out);

@@ -73,6 +73,8 @@ pub(crate) struct PinnedFiles {
     end: UpdatePosition,
     /// Calls of a replay that read one: the file of each.
     replayed: HashMap<u32, String>,
+    /// How often their stamps were asked for.
+    checks: u32,
 }
 
 impl PinnedFiles {
@@ -82,6 +84,7 @@ impl PinnedFiles {
             known: PinnedState::Nothing,
             end: UpdatePosition::BehindResults,
             replayed: HashMap::new(),
+            checks: 0,
         };
         pinned.set(paths);
         pinned
@@ -99,6 +102,17 @@ impl PinnedFiles {
         }
         self.files = files;
         self.known = PinnedState::Nothing;
+    }
+
+    /// The number of the newest question for stamps.
+    pub(crate) fn check(&self) -> u32 {
+        self.checks
+    }
+
+    /// The number of the next one.
+    pub(crate) fn next_check(&mut self) -> u32 {
+        self.checks = self.checks.saturating_add(1);
+        self.checks
     }
 
     /// A call may have changed any of them.

@@ -1,4 +1,4 @@
-//! The way to a request: the stamps of pinned files are taken, files that changed are read, then the
+//! The way to a request: starts of servers are awaited, the stamps of pinned files are taken, files that changed are read, then the
 //! model is asked. Part of [`Session`].
 
 use crate::batch::Batch;
@@ -7,7 +7,7 @@ use crate::{Outputs, Session, SessionPhase};
 use protocol::call::{Call, ToolResult};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
-use protocol::session::{FromSession, PinnedStamp, SessionEvent, TurnEnd};
+use protocol::session::{FromSession, PinnedNews, PinnedStamp, SessionEvent, TurnEnd};
 
 impl Session {
     /// Asks the model, once its request can carry pinned files as they are now.
@@ -15,24 +15,29 @@ impl Session {
         if self.is_over() {
             return self.end_turn(self.rounds_used_up(), out);
         }
+        if self.awaits_servers() {
+            self.phase = SessionPhase::Checking;
+            return;
+        }
         let files = self.pinned.to_stat();
         if files.is_empty() {
             return self.ask_now(out);
         }
-        self.checks = self.checks.saturating_add(1);
         self.phase = SessionPhase::Checking;
-        out.words.push(FromSession::StatPinned { check: self.checks, files });
+        out.words.push(FromSession::StatPinned { check: self.pinned.next_check(), files });
+    }
+
+    /// Takes in news about pinned files.
+    pub(crate) fn pinned_news(&mut self, news: PinnedNews, out: &mut Outputs) {
+        match news {
+            PinnedNews::Files(files) => self.pinned.set(files),
+            PinnedNews::Stamps { check, began, stamps } => self.stamped(check, began, stamps, out),
+        }
     }
 
     /// Reads the pinned files that changed. Answers to an earlier question are ignored.
-    pub(crate) fn stamped(
-        &mut self,
-        check: u32,
-        began: i64,
-        stamps: Vec<PinnedStamp>,
-        out: &mut Outputs,
-    ) {
-        if !matches!(self.phase, SessionPhase::Checking) || check != self.checks {
+    fn stamped(&mut self, check: u32, began: i64, stamps: Vec<PinnedStamp>, out: &mut Outputs) {
+        if !matches!(self.phase, SessionPhase::Checking) || check != self.pinned.check() {
             return;
         }
         let mut batch = Batch::default();

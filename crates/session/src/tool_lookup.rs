@@ -5,6 +5,7 @@ use crate::builtin_tools;
 use crate::synthetic_results::NotRun;
 use protocol::call::ToolResult;
 use protocol::judgement::ToolKind;
+use protocol::mcp;
 use protocol::session::{OfferedTool, SessionSetup};
 
 /// A call in the terms of the tool table.
@@ -54,8 +55,15 @@ pub(crate) fn read(wanted: &RequestedCall, setup: &SessionSetup, reader: Reader)
         Ok(call) => Some(call.tool.clone()),
         Err(none) => none.tool.clone(),
     };
-    let offered = |tool: &String| setup.tools.iter().find(|known| known.spec.name == *tool);
+    // A tool of a server is offered by its own name.
+    let offered = |tool: &String| {
+        let name = if tool == mcp::CALL { &wanted.name } else { tool };
+        setup.tools.iter().find(|known| known.spec.name == *name)
+    };
     let order = match (&tool, tool.as_ref().and_then(offered), &read) {
+        (Some(tool), None, _) if tool == mcp::CALL => {
+            Err(NotRun::NotOffered { tool: wanted.name.clone() })
+        }
         (Some(tool), None, _) => Err(NotRun::NotOffered { tool: tool.clone() }),
         (Some(tool), Some(_), _) if !wanted.whole => {
             let came = input.chars().count();

@@ -10,7 +10,8 @@ use protocol::context::{Compaction, CompactionCause, CompactionKind, ContextSett
 use protocol::ids::CallId;
 use protocol::provider::{AnswerDelta, FromProvider, ProviderFailure};
 use protocol::session::{
-    FileStamp, FromSession, OpenTurn, PinnedStamp, SessionEvent, SessionSetup, ToSession, TurnEnd,
+    FileStamp, FromSession, OpenTurn, PinnedNews, PinnedStamp, SessionEvent, SessionSetup,
+    ToSession, TurnEnd,
 };
 use std::collections::{HashMap, HashSet};
 use talk::*;
@@ -108,7 +109,7 @@ impl Asked {
     fn stamps(&self, stamp: FileStamp) -> ToSession {
         let files = self.files.iter().cloned();
         let stamps = files.map(|file| PinnedStamp { file, stamp }).collect();
-        ToSession::PinnedStamps { check: self.check, began: 0, stamps }
+        ToSession::Pinned(PinnedNews::Stamps { check: self.check, began: 0, stamps })
     }
 }
 

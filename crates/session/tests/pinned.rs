@@ -8,7 +8,8 @@ use protocol::client::ModelFacts;
 use protocol::content::{ContentBlock, FilesUpdated, StopReason, UpdatePosition};
 use protocol::provider::{FromProvider, ProviderFailure};
 use protocol::session::{
-    FileStamp, FromSession, OpenTurn, PinnedStamp, SessionEvent, SessionSetup, ToSession, TurnEnd,
+    FileStamp, FromSession, OpenTurn, PinnedNews, PinnedStamp, SessionEvent, SessionSetup,
+    ToSession, TurnEnd,
 };
 use talk::*;
 
@@ -148,7 +149,7 @@ fn a_stamp_as_young_as_the_clocks_step_proves_nothing() {
         let words = talk.session.step(word);
         let Some(FromSession::StatPinned { check, .. }) = words.last() else { panic!("{words:?}") };
         let (check, stamps) = (*check, stamps.clone());
-        talk.tell(ToSession::PinnedStamps { check, began, stamps })
+        talk.tell(ToSession::Pinned(PinnedNews::Stamps { check, began, stamps }))
     };
     let young = stamp.changed + ReadStamp::STEP;
     let words = ask(&mut talk, ToSession::Prompt { text: "go".into(), expanded: None }, young);
@@ -252,8 +253,9 @@ fn they_are_pinned_and_let_go_while_a_session_runs() {
     let mut talk = Talk::ready(with(&[]));
     let words = talk.prompt("go");
     assert_eq!(requests(&words).len(), 1, "nothing is pinned, nothing is read");
-    let pin = |files: &[&str]| ToSession::Pinned {
-        files: files.iter().map(|file| (*file).to_owned()).collect(),
+    let pin = |files: &[&str]| {
+        let files = files.iter().map(|file| (*file).to_owned()).collect();
+        ToSession::Pinned(PinnedNews::Files(files))
     };
     assert_eq!(talk.tell(pin(&["a.md"])), []);
     let words = round(&mut talk, "g1", "grep");

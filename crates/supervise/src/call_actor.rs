@@ -1,8 +1,8 @@
 //! The call actor: carries out the effects of the call's machine, one after another.
 //!
-//! It owns the runner's process (`runner_process`) and that of a command's proxy (`proxy_process`), and
-//! writes the call's records (`records`). `reserve` takes a runner that the session started before, `job` serves calls about a command in the
-//! background. Only this file makes grants for calls.
+//! It owns the runner's process (`runner_process`) and that of a command's proxy (`proxy_process`), and writes
+//! the call's records (`records`). `reserve` takes a runner that the session started before, `job` serves calls
+//! about a command in the background, `server` those of an MCP server. Only this file makes grants for calls.
 
 mod instructions;
 mod job;
@@ -10,9 +10,11 @@ mod proxy_process;
 mod records;
 mod reserve;
 mod runner_process;
+mod server;
 mod state;
 
 pub(crate) use job::{ENDED, ended, line_pattern, refused};
+pub(crate) use server::refused_by_server;
 pub(crate) use state::{CallArgs, CallState};
 
 use crate::cage_cleanup::CageCleanup;
@@ -156,6 +158,7 @@ impl Actor for CallActor {
                 state.on_job_request(&myself, request, from);
                 None
             }
+            CallMsg::Server(request, from, ms) => state.on_server_request(request, from, ms),
             CallMsg::JobWaitOver(number) => {
                 state.on_read_wait_over(number);
                 None
@@ -218,6 +221,8 @@ impl CallState {
             | CallInput::Output(_)
             | CallInput::Detach
             | CallInput::OtherAnswered(_)
+            | CallInput::ServerAnswered(_)
+            | CallInput::ServerLost { .. }
             | CallInput::TaskEnded(_)
             | CallInput::Cancel
             | CallInput::Overdue

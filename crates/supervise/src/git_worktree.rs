@@ -312,6 +312,7 @@ impl WorktreeKeeper {
                 FromTool::Mounted
                 | FromTool::Namespace(_)
                 | FromTool::InBackground
+                | FromTool::Server(_)
                 | FromTool::InputTaken(_)
                 | FromTool::ProxyListener
                 | FromTool::Resting { .. }

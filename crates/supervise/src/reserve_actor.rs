@@ -323,6 +323,7 @@ impl ReserveState {
             | FromTool::Uncaged { .. }
             | FromTool::Probed(_)
             | FromTool::Output { .. }
+            | FromTool::Server(_)
             | FromTool::InputTaken(_)
             | FromTool::Done(_)
             | FromTool::Keeper(_)

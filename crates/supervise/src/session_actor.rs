@@ -24,6 +24,7 @@ mod background_tasks;
 mod backlog;
 mod calls;
 mod clients;
+mod configured_calls;
 mod context;
 mod fallback;
 mod hook_events;
@@ -40,6 +41,7 @@ mod replay;
 mod request_images;
 mod reserve;
 mod rights;
+mod servers;
 mod shutdown;
 mod state;
 mod store;
@@ -76,9 +78,9 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use state::{
     Closing, PendingAnswers, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls,
     SessionClients, SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn,
-    SessionWorkers, StoreState, TurnModel, Unjudged,
+    SessionWorkers, StoreState, TurnModel,
 };
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -181,18 +183,11 @@ impl Actor for SessionActor {
                 broker_failure: None,
             },
             store: StoreState::new(),
-            calls: SessionCalls {
-                running: HashMap::new(),
-                background: BTreeMap::new(),
-                ended_jobs: VecDeque::new(),
-                job_requests: Vec::new(),
-                reserve: None,
-                unjudged: Unjudged::default(),
-                pending_questions: opened.pending_questions.into_iter().collect(),
-                file_versions: opened.file_versions,
-                tampered: opened.tampered,
-                tier: plan.confinement.highest_tier,
-            },
+            calls: SessionCalls::new(
+                &plan,
+                opened.pending_questions.into_iter().collect(),
+                (opened.file_versions, opened.tampered),
+            ),
             clients: SessionClients {
                 attached: Vec::new(),
                 expected: HashSet::new(),
@@ -314,6 +309,7 @@ impl SessionActorState {
             CallToSession::Slow(call) => self.on_slow(&call),
             CallToSession::Detached(detached) => self.on_detached(myself, detached).await,
             CallToSession::NetworkMoved { call, network } => self.on_network_moved(call, network),
+            CallToSession::ServerTools { call, tools } => self.on_server_tools(&call, &tools),
             CallToSession::AskOtherCall { request, from } => self.on_job_request(request, from),
             CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
         }
@@ -354,6 +350,7 @@ impl SessionActorState {
             SessionTimer::InstructionsTimeout => self.on_instructions_settled(myself).await,
             SessionTimer::Idle { turns } => self.on_idle(turns),
             SessionTimer::EndHooks => self.end_hooks_over(myself),
+            SessionTimer::ServerDue(at) => self.on_server_due(at),
         }
     }
 

@@ -7,6 +7,7 @@ mod describe;
 mod event_hooks;
 mod join_conflicts;
 mod model;
+mod servers;
 mod setup;
 mod task;
 mod task_bounds;
@@ -15,6 +16,7 @@ mod unsandboxed;
 pub(crate) use change::check_allow_list;
 pub(crate) use cost_limit::{check_earlier_costs, check_price};
 pub(crate) use describe::describe_confinement;
+pub(crate) use servers::SessionServer;
 pub(crate) use setup::{read_chars, tool_kind};
 pub(crate) use task::{TASK, TaskShare, is_below, session_of};
 pub(crate) use task_bounds::TaskBounds;
@@ -228,6 +230,10 @@ pub(crate) fn build_session_spec(
     let notes = keys_note(&confinement.keys).into_iter();
     let notes = notes.chain(kept.own_dirs_note(&project));
     let notes = notes.chain(event_hooks::notes(&confinement, &config.hooks));
+    // A sub-agent works without servers.
+    let configured = if ground.task.is_none() { &config.servers[..] } else { &[] };
+    let (servers, of_servers) = servers::servers(configured, &confinement, (&opening.env, &env));
+    let notes = notes.chain(of_servers);
     // The person has seen those of the agents in the parent's session.
     let of_agents = agents.notes.iter().filter(|_| ground.task.is_none()).cloned();
     let notes = notes.chain(of_agents).collect();
@@ -251,6 +257,7 @@ pub(crate) fn build_session_spec(
             task: ground.task.cloned().map(Box::new),
             bounds: None,
             agents: Arc::new(agents),
+            servers: servers.into(),
         },
         sign_in_hosts: Vec::new(),
         notes,

@@ -1,5 +1,6 @@
 //! A request to end the call, which a loop can ask for and a poll can wait for.
 
+use crate::failure::ToolFailure;
 use std::io::{PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -32,6 +33,11 @@ impl Cancel {
             // A single byte into an empty pipe of our own cannot fail or wait.
             let _ = (&self.0.write_end).write_all(&[1]);
         }
+    }
+
+    /// Fails after the request.
+    pub(crate) fn check(&self) -> Result<(), ToolFailure> {
+        if self.is_requested() { Err(ToolFailure::interrupted()) } else { Ok(()) }
     }
 
     /// True after the request.

@@ -68,6 +68,7 @@ impl ToolDeclaration {
             }
             Profile::Hook => "as a command, without a network",
             Profile::Document => "the program reads one file; writes nothing; no network",
+            Profile::Mcp | Profile::McpWrite => "as a command, with the server's own hosts",
             Profile::Broker | Profile::Provider => "only its message channel",
         }
     }
@@ -83,6 +84,9 @@ impl ToolDeclaration {
             ),
             (MatchedBy::Page | MatchedBy::Host, _) => {
                 format!("`{name}:HOST/PATH`; the user is asked about each host")
+            }
+            (MatchedBy::ServerTool, _) => {
+                "`mcp__SERVER__TOOL`, where `*` stands for any letters".to_owned()
             }
             (MatchedBy::Nothing, _) => {
                 format!("a rule that denies `{name}` refuses it; the user is never asked")

@@ -15,6 +15,8 @@ pub enum MatchedBy {
     Host,
     /// The web page that a call requests.
     Page,
+    /// The name of an MCP server's tool.
+    ServerTool,
     /// Nothing: only a rule without a pattern applies.
     Nothing,
 }
@@ -29,7 +31,9 @@ impl MatchedBy {
             | Profile::Git
             | Profile::GitLook
             | Profile::Hook
-            | Profile::GuardHook => Self::Command,
+            | Profile::GuardHook
+            | Profile::Mcp
+            | Profile::McpWrite => Self::Command,
             Profile::Query | Profile::Mutate | Profile::Probe | Profile::Document => {
                 Self::Path(RuleDepth::Named)
             }

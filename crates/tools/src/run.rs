@@ -60,10 +60,10 @@ pub fn run_command(
     order: &ToolRunRequest<'_>,
     scope: &CallScope,
     cancel: &Cancel,
-    side: CommandSetup<'_>,
+    (side, engine): (CommandSetup<'_>, Engine<'_>),
 ) -> Result<RunReport, CageLost> {
     let signer = side.signer;
-    let mut ctx = context(order, scope, cancel, Some(side), Engine::Without);
+    let mut ctx = context(order, scope, cancel, Some(side), engine);
     let mut report = run_at(order, &mut ctx);
     report.effects.extend(signer.into_iter().flat_map(Signer::signed));
     ctx.extras.lost.map_or(Ok(report), |why| Err(CageLost(why)))

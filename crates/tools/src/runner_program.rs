@@ -9,11 +9,13 @@ pub enum RunnerProgram {
     Code,
     /// The network, for calls that have none.
     Web,
+    /// MCP servers. A program of its own, so that no other links their protocol.
+    Mcp,
 }
 
 impl RunnerProgram {
     /// Every runner.
-    pub const ALL: [Self; 3] = [Self::Tool, Self::Code, Self::Web];
+    pub const ALL: [Self; 4] = [Self::Tool, Self::Code, Self::Web, Self::Mcp];
 
     /// Its executable.
     #[must_use]
@@ -22,6 +24,7 @@ impl RunnerProgram {
             Self::Tool => "agentd-tool",
             Self::Code => "agentd-code",
             Self::Web => "agentd-web",
+            Self::Mcp => "agentd-mcp",
         }
     }
 }

@@ -38,6 +38,8 @@ pub enum Caller {
     Model,
     /// The conversation alone, on its own account.
     Conversation,
+    /// Models, by the name of a server's tool. The server describes it.
+    ModelOfServer,
 }
 
 /// One tool as the table has it, without the code that runs it.
@@ -254,6 +256,8 @@ const fn judged_as(profile: Profile, kind: ToolKind) -> ToolKind {
         | Profile::Hook
         | Profile::GuardHook
         | Profile::Document
+        | Profile::Mcp
+        | Profile::McpWrite
         | Profile::Broker
         | Profile::Provider
         | Profile::Web => kind,

@@ -3,6 +3,7 @@
 use crate::cancel::Cancel;
 use crate::command::setup::CommandSetup;
 use crate::engine::Engine;
+use crate::engine::server::ServerEngine;
 use crate::engine::syntax::SyntaxEngine;
 use crate::engine::web::WebEngine;
 use crate::failure::{FailureCode, ToolFailure};
@@ -65,7 +66,7 @@ pub(crate) struct ReportExtras {
     pub lost: Option<String>,
 }
 
-impl ToolContext<'_> {
+impl<'a> ToolContext<'a> {
     /// The engine for syntax trees.
     ///
     /// # Errors
@@ -73,7 +74,7 @@ impl ToolContext<'_> {
     pub fn syntax(&self) -> Result<&dyn SyntaxEngine, ToolFailure> {
         match self.engine {
             Engine::Trees(syntax) => Ok(syntax),
-            Engine::Without | Engine::Web(_) => Err(not_here()),
+            Engine::Without | Engine::Web(_) | Engine::Server(_) => Err(not_here()),
         }
     }
 
@@ -84,7 +85,18 @@ impl ToolContext<'_> {
     pub fn web(&self) -> Result<&dyn WebEngine, ToolFailure> {
         match self.engine {
             Engine::Web(web) => Ok(web),
-            Engine::Without | Engine::Trees(_) => Err(not_here()),
+            Engine::Without | Engine::Trees(_) | Engine::Server(_) => Err(not_here()),
+        }
+    }
+
+    /// The engine for MCP servers.
+    ///
+    /// # Errors
+    /// `unknown_tool` in a program that has none.
+    pub fn server(&self) -> Result<&'a dyn ServerEngine, ToolFailure> {
+        match self.engine {
+            Engine::Server(server) => Ok(server),
+            Engine::Without | Engine::Trees(_) | Engine::Web(_) => Err(not_here()),
         }
     }
 
@@ -211,7 +223,7 @@ impl ToolContext<'_> {
 
     /// Fails if the call was cancelled.
     pub fn check_cancelled(&self) -> Result<(), ToolFailure> {
-        if self.cancel.is_requested() { Err(ToolFailure::interrupted()) } else { Ok(()) }
+        self.cancel.check()
     }
 
     fn same_as_judged(&self, named: &str, real: &Path) -> Result<(), ToolFailure> {

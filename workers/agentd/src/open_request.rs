@@ -15,6 +15,7 @@ use protocol::confinement::{FilePath, Network};
 use protocol::hosts::HostPort;
 use protocol::judgement::{Audience, RuleEffect};
 use protocol::provider::PassedFd;
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -72,6 +73,10 @@ pub(crate) fn open_request(
             papers.push(PassedFd::Credential(host));
             descriptors.push(descriptor);
         }
+    }
+    for (name, descriptor) in server_variables(context, &config)? {
+        papers.push(PassedFd::ServerVariable(name));
+        descriptors.push(descriptor);
     }
     let opening = SessionRequest {
         project: FilePath::from(&project),
@@ -274,6 +279,24 @@ fn host_key(credential: &CredentialConfig) -> Result<OwnedFd, CliError> {
         CredentialKey::Command(line) => key_of_command(line)
             .map_err(|error| failed(format!("key_command `{line}` gave no key: {error}"))),
     }
+}
+
+/// The variables that MCP servers name, each in a sealed memory file: they may be secrets.
+fn server_variables(
+    context: &CliContext,
+    config: &Config,
+) -> Result<Vec<(String, OwnedFd)>, CliError> {
+    let names: BTreeSet<String> =
+        config.servers.iter().flat_map(config::McpServerConfig::variables).collect();
+    let set = names.into_iter().filter_map(|name| {
+        let value = context.environment.get(&name)?.as_bytes().to_vec();
+        Some((name, value))
+    });
+    set.map(|(name, value)| {
+        let failed = |error| CliError::internal(format!("cannot pass {name} on: {error}"));
+        Ok((name.clone(), seal_key(&value).map_err(failed)?))
+    })
+    .collect()
 }
 
 /// The key in a sealed memory file.

@@ -84,6 +84,7 @@ fn with_papers(
             PassedFd::Replay => &mut setup.replay,
             PassedFd::Record => &mut setup.record,
             PassedFd::Credential(host) => bail!("the key for {host} is for no provider"),
+            PassedFd::ServerVariable(name) => bail!("the variable {name} is for no provider"),
         };
         if place.replace(file).is_some() {
             bail!("two descriptors came for one purpose: {paper:?}");

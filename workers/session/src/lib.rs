@@ -5,6 +5,7 @@ use ipc::ChannelError;
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
+use protocol::mcp::ServerNews;
 use protocol::session::{FromSession, SessionLink, ToSession};
 use sandbox::{Cage, CageError};
 use session::{CallError, ReadCall, Session};
@@ -48,8 +49,8 @@ fn run() -> anyhow::Result<()> {
                 | ToSession::Bounds(_)
                 | ToSession::Model { .. }
                 | ToSession::Mode(_)
-                | ToSession::Pinned { .. }
-                | ToSession::PinnedStamps { .. },
+                | ToSession::Pinned(_)
+                | ToSession::Servers(ServerNews::Tools(_)),
             ) => {}
             Ok(
                 ToSession::Replay(_)
@@ -60,6 +61,7 @@ fn run() -> anyhow::Result<()> {
                 | ToSession::CallEnded { .. }
                 | ToSession::BackgroundEnded { .. }
                 | ToSession::HooksDue(_)
+                | ToSession::Servers(ServerNews::Due(_))
                 | ToSession::Interrupt
                 | ToSession::Describe
                 | ToSession::Compact { .. }

@@ -82,6 +82,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 | ToTool::Renew
                 | ToTool::Cancel
                 | ToTool::Background
+                | ToTool::Server(_)
                 | ToTool::Input { .. },
             ) => {
                 bail!("a message came before Confine")
@@ -115,6 +116,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 | ToTool::Renew
                 | ToTool::Repair(_)
                 | ToTool::Background
+                | ToTool::Server(_)
                 | ToTool::Input { .. },
             ) => bail!("a second Confine came"),
             Err(error) => return ignore_closed(error),
@@ -250,7 +252,9 @@ fn lock(
         | Profile::GitLook
         | Profile::Hook
         | Profile::GuardHook
-        | Profile::Document => {
+        | Profile::Document
+        | Profile::Mcp
+        | Profile::McpWrite => {
             Cage::prepare(confinement, inherited).map(|(cage, enforced)| (Some(cage), enforced))
         }
         Profile::Probe
@@ -338,7 +342,7 @@ fn answer(
                     (cancel, control),
                     (cage, proxy, agent),
                     (&env, Duration::from_millis(timeout_ms)),
-                    say,
+                    (say, engine),
                 ),
             };
             match ran {
@@ -369,7 +373,7 @@ fn command(
     (cancel, job): (&Cancel, JobControl),
     (cage, proxy, agent): (Cage, Option<SocketAddr>, Option<AgentSocket>),
     (env, time): (&[(String, String)], Duration),
-    say: &SupervisorSender,
+    (say, engine): (&SupervisorSender, Engine<'_>),
 ) -> Result<RunReport, CageLost> {
     let signer = agent.map(AgentSocket::serve).transpose();
     let signer =
@@ -377,8 +381,10 @@ fn command(
     let signer = signer.as_ref();
     let screen = OutputSender::start(say.clone());
     let show = Box::new(&screen);
-    let side = CommandSetup { cage, proxy, signer, env, time, job, show };
-    let ran = tools::run_command(order, place, cancel, side);
+    // Should this fail, the thread that listens finds the channel closed.
+    let server = |said| drop(say.send(&FromTool::Server(said)));
+    let side = CommandSetup { cage, proxy, signer, env, time, job, server: &server, show };
+    let ran = tools::run_command(order, place, cancel, (side, engine));
     screen.finish();
     ran
 }

@@ -50,6 +50,7 @@ impl Listener {
                             drop(say.send(&FromTool::InputTaken(Err(why))));
                         }
                     }
+                    Ok(ToTool::Server(ask)) => job.ask(ask),
                     // Should this fail, the channel's end comes in as the next word.
                     Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
                     Ok(

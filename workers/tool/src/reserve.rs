@@ -52,6 +52,7 @@ pub(crate) fn rest(
                 | ToTool::Reserve(_)
                 | ToTool::Repair(_)
                 | ToTool::Background
+                | ToTool::Server(_)
                 | ToTool::Input { .. }
                 | ToTool::Go(_),
             ) => bail!("an unexpected message came before Renew"),

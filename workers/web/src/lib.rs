@@ -57,6 +57,7 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Renew
                 | ToTool::Repair(_)
                 | ToTool::Go(_)
+                | ToTool::Server(_)
                 | ToTool::Background
                 | ToTool::Input { .. }
                 | ToTool::Cancel,
@@ -90,6 +91,7 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Confine(_)
                 | ToTool::Reserve(_)
                 | ToTool::Renew
+                | ToTool::Server(_)
                 | ToTool::Background
                 | ToTool::Input { .. }
                 | ToTool::Repair(_),
@@ -179,6 +181,8 @@ fn lock(confinement: &Confinement, network: &NetworkNamespace) -> Result<Enforce
         | Profile::Format
         | Profile::Hook
         | Profile::GuardHook
+        | Profile::Mcp
+        | Profile::McpWrite
         | Profile::Git
         | Profile::GitLook
         | Profile::Document => Err(CageError {

@@ -79,6 +79,7 @@ fn wait_for_end(mut words: Receiver<ToTool>, say: &Say) -> ProxyEnd {
                 | ToTool::Join(_)
                 | ToTool::SaveProtected
                 | ToTool::Background
+                | ToTool::Server(_)
                 | ToTool::Input { .. }
                 | ToTool::Sign(_)
                 | ToTool::Confine(_)

@@ -49,6 +49,7 @@ fn one(example: &RuleExample) -> Result<(), RuleError> {
             RuleEffect::Allow => rules.covering_page(&page).is_some(),
             RuleEffect::Deny | RuleEffect::Ask => rules.catching_page(&page).is_some(),
         }),
+        MatchedBy::ServerTool => rules.server_tool(what.trim()).is_some(),
         // Of every call, as there is nothing to tell them apart by.
         MatchedBy::Nothing => true,
         MatchedBy::Path(_) => {

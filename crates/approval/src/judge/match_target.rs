@@ -5,6 +5,7 @@ use crate::expand::Opacity;
 use crate::lenient::{self, CommandCandidate, TooDeep};
 use crate::rule::path_pattern::RulePath;
 use crate::rule::rule_target::{self, MatchedBy, RuleDepth};
+use crate::rule::server_tool_pattern::name_of;
 use crate::strict::grammar;
 use crate::strict::script::Script;
 use protocol::call::{ProbeReport, ProbedPath};
@@ -29,6 +30,8 @@ pub(crate) enum MatchTarget {
     Host(HostRule),
     /// A page of the web that it would read.
     Page(WebAddress),
+    /// A tool of an MCP server.
+    ServerTool(String),
     /// Nothing but the tool's name.
     Name,
 }
@@ -51,6 +54,11 @@ impl SessionRules {
             Some(MatchedBy::Page) => {
                 let page = case.page.as_deref().cloned().ok_or("the call names no web page")?;
                 Ok(MatchTarget::Page(page))
+            }
+            Some(MatchedBy::ServerTool) => {
+                let command =
+                    case.command.as_deref().ok_or("the call names no tool of a server")?;
+                Ok(MatchTarget::ServerTool(name_of(command).to_owned()))
             }
             Some(MatchedBy::Command) => {
                 let command = case.command.as_deref().ok_or("the call has no command to judge")?;

@@ -4,11 +4,13 @@ use crate::judge::suggestions::{self, sayable};
 use crate::judge::widening;
 use crate::rule::path_pattern::RulePath;
 use crate::rule::rule_target;
+use crate::rule::server_tool_pattern::name_of;
 use crate::strict::grammar;
 use crate::strict::script::{ArgWord, ScriptError, SimpleCommand};
 use protocol::call::ProbedPath;
 use protocol::hidden::visible;
 use protocol::judgement::{ExtraRight, JudgedCall, Rule};
+use protocol::mcp;
 use std::path::Path;
 
 /// A rule with its place.
@@ -217,6 +219,9 @@ fn remedy_by_rule(case: &JudgedCall, project: &Path) -> String {
 /// The narrowest rule that allows exactly this call.
 fn rule_for(case: &JudgedCall, project: &Path) -> Option<String> {
     let tool = &case.call.tool;
+    if let Some(command) = case.command.as_deref().filter(|_| *tool == mcp::CALL) {
+        return Some(name_of(command).to_owned());
+    }
     if let Some(command) = &case.command {
         let [SimpleCommand { words }] = &grammar::read(command).ok()?[..] else { return None };
         let words: Vec<&str> = words.iter().map(ArgWord::known).collect::<Option<_>>()?;

@@ -61,6 +61,7 @@ impl SessionRules {
             | MatchTarget::Directory(_)
             | MatchTarget::Host(_)
             | MatchTarget::Page(_)
+            | MatchTarget::ServerTool(_)
             | MatchTarget::Name => None,
         };
         let about = file.map(|file| messages::runs_writable_file(&file)).unwrap_or_default();
@@ -83,6 +84,7 @@ impl SessionRules {
             | MatchTarget::Host(_)
             | MatchTarget::Page(_)
             | MatchTarget::Name => messages::no_rule(case),
+            MatchTarget::ServerTool(name) => format!("no rule allows this call of `{name}`"),
         }
     }
 
@@ -100,6 +102,7 @@ impl SessionRules {
                 [call_path] => suggestions::of_path(&case.call.tool, &call_path.real),
                 _ => Vec::new(),
             },
+            MatchTarget::ServerTool(name) => suggestions::of_server_tool(name),
             MatchTarget::Directory(_)
             | MatchTarget::Host(_)
             | MatchTarget::Page(_)
@@ -122,6 +125,7 @@ impl SessionRules {
             MatchTarget::Paths { call_paths } => {
                 call_paths.iter().all(|call_path| more.covering_path(&call_path.real).is_some())
             }
+            MatchTarget::ServerTool(name) => more.server_tool(name).is_some(),
             MatchTarget::Command { script: Err(_), .. }
             | MatchTarget::Directory(_)
             | MatchTarget::Host(_)

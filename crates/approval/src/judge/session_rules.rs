@@ -13,6 +13,7 @@ use protocol::judgement::{
     Audience, Basis, EXIT_PLAN, JudgedCall, PermissionMode, Question, Rule, RuleEffect, RuleSet,
     ToolKind, Verdict,
 };
+use protocol::mcp::SERVER_TOOLS;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,7 +41,16 @@ pub fn check(rules: &[Rule]) -> Vec<RuleError> {
 pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
     let known = rule_target::find(tool).filter(|known| known.name == tool);
     match (known.map(|known| known.matched_by), kind) {
-        (Some(MatchedBy::Command | MatchedBy::Host | MatchedBy::Page | MatchedBy::Nothing), _)
+        (
+            Some(
+                MatchedBy::Command
+                | MatchedBy::Host
+                | MatchedBy::Page
+                | MatchedBy::ServerTool
+                | MatchedBy::Nothing,
+            ),
+            _,
+        )
         | (None, ToolKind::Query) => false,
         (Some(MatchedBy::Path(_)) | None, ToolKind::Mutation) => true,
         (Some(MatchedBy::Path(_)), ToolKind::Query) => rules
@@ -208,8 +218,9 @@ impl SessionRules {
         if case.kind == ToolKind::Query {
             return Verdict::Allow(Basis::Query);
         }
-        // A hook that decides changes nothing.
-        let decides = case.configured.is_some() && case.call.tool == "guard_hook";
+        // Neither a hook that decides nor a server for which the project is read-only changes anything.
+        let reads = ["guard_hook", SERVER_TOOLS[0]].contains(&case.call.tool.as_str());
+        let decides = case.configured.is_some() && reads;
         if self.mode == PermissionMode::Plan && !decides {
             // Before rules that allow: they were written for sessions in which things are changed.
             return self.denied_by_plan_mode();
@@ -281,6 +292,9 @@ impl SessionRules {
             MatchTarget::Page(page) => {
                 rules.catching_page(page).map(|index| (index, page.to_string()))
             }
+            MatchTarget::ServerTool(name) => {
+                rules.server_tool(name).map(|index| (index, name.clone()))
+            }
             MatchTarget::Name => rules.anything().map(|index| (index, String::new())),
         }
     }
@@ -311,6 +325,7 @@ fn allowed_by(rules: &ToolRules, target: &MatchTarget) -> Option<RuleNumber> {
         MatchTarget::Directory(rule_path) => rules.covering_path(rule_path),
         MatchTarget::Host(host) => rules.covering_host(host),
         MatchTarget::Page(page) => rules.covering_page(page),
+        MatchTarget::ServerTool(name) => rules.server_tool(name),
         MatchTarget::Name => rules.anything(),
     }
 }

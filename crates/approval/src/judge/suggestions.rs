@@ -4,6 +4,7 @@ use crate::lenient::programs::{ProgramTrait, ProgramTraits};
 use crate::rule::path_pattern::RulePath;
 use crate::strict::script::{ArgWord, SimpleCommand};
 use protocol::judgement::JudgedCall;
+use protocol::mcp;
 
 /// Programs for which `NAME *` would allow nearly anything: interpreters, programs that run a
 /// program named by an option or a file, and programs that change or send arbitrary files.
@@ -201,4 +202,11 @@ pub(crate) fn sayable(word: &str) -> bool {
     !word.is_empty()
         && !word.contains([' ', '*', '\\', '\'', '"', ';', '&', '|', '<', '>', '(', ')', '`'])
         && !word.contains(char::is_control)
+}
+
+/// For a tool of an MCP server: itself, then all tools of its server.
+pub(crate) fn of_server_tool(name: &str) -> Vec<String> {
+    let server = name.strip_prefix(mcp::PREFIX).and_then(|rest| rest.split_once("__"));
+    let all = server.map(|(server, _)| format!("{}{server}__*", mcp::PREFIX));
+    std::iter::once(name.to_owned()).chain(all).collect()
 }

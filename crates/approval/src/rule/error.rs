@@ -29,8 +29,8 @@ pub enum RuleFault {
         /// The tool that was probably meant.
         nearest: Option<&'static str>,
     },
-    /// A tool of an MCP server.
-    NoServers,
+    /// A pattern behind a tool of an MCP server.
+    ServerTool,
     /// Neither `tool:pattern`, `Tool(pattern)` nor `tool`.
     NoRule,
     /// `tool:` with nothing behind it.
@@ -95,9 +95,10 @@ impl fmt::Display for RuleFault {
                 let names: Vec<_> = tools::rule_targets().iter().map(|tool| tool.name).collect();
                 write!(f, "there is no tool `{name}`. There are {}", names.join(", "))
             }
-            Self::NoServers => {
-                f.write_str("agentd has no MCP servers, so no tool has this name. Leave it out")
-            }
+            Self::ServerTool => f.write_str(
+                "a rule for a tool of an MCP server is its name, for example `mcp__github__list_*`; \
+                 its arguments are not matched",
+            ),
             Self::NoRule => f.write_str(
                 "a rule is written `tool:pattern`, for example `bash:cargo *` or `write:src/**`",
             ),
@@ -110,9 +111,13 @@ impl fmt::Display for RuleFault {
                         Some(MatchedBy::Command) if tool.starts_with("git") => "git status",
                         Some(MatchedBy::Command) => "cargo test",
                         Some(MatchedBy::Page) => "https://docs.rs/serde",
-                        Some(MatchedBy::Path(_) | MatchedBy::Host | MatchedBy::Nothing) | None => {
-                            "src/main.rs"
-                        }
+                        Some(
+                            MatchedBy::Path(_)
+                            | MatchedBy::Host
+                            | MatchedBy::ServerTool
+                            | MatchedBy::Nothing,
+                        )
+                        | None => "src/main.rs",
                     };
                 write!(
                     f,

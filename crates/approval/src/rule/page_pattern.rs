@@ -61,7 +61,8 @@ pub(crate) fn page(text: &str) -> Option<WebAddress> {
 }
 
 /// The first and the last piece are tied to the ends; each between is taken as early as it is found.
-fn fits(pieces: &[String], path: &str) -> bool {
+/// True if the pieces stand in the text in their order, with any letters between them.
+pub(super) fn fits(pieces: &[String], path: &str) -> bool {
     let [first, middle @ .., last] = pieces else {
         return pieces.first().is_some_and(|whole| whole == path);
     };

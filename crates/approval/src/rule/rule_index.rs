@@ -8,6 +8,7 @@ use crate::rule::page_pattern::PagePattern;
 use crate::rule::path_pattern::{PathPattern, RulePath};
 use crate::rule::rule_pattern::{CallPattern, ParsedRule};
 use crate::rule::rule_target::{self, RuleDepth, TargetRules};
+use crate::rule::server_tool_pattern::ServerToolPattern;
 use crate::strict::script::ArgWord;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use protocol::hosts::HostRule;
@@ -34,6 +35,7 @@ pub(crate) struct ToolRules {
     paths: PathRules,
     hosts: Vec<(HostRule, RuleNumber)>,
     pages: Vec<(PagePattern, RuleNumber)>,
+    server_tools: Vec<(ServerToolPattern, RuleNumber)>,
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +84,7 @@ impl RuleIndex {
                 CallPattern::Path(path) => of_tool.paths.patterns.push((path, index)),
                 CallPattern::Host(host) => of_tool.hosts.push((host, index)),
                 CallPattern::Page(page) => of_tool.pages.push((page, index)),
+                CallPattern::ServerTool(name) => of_tool.server_tools.push((name, index)),
             }
         }
         for of_tool in rule_index.tools.values_mut() {
@@ -208,6 +211,12 @@ impl ToolRules {
         let named = self.pages.iter().find(|(rule, _)| rule.catches(page)).map(|(_, index)| *index);
         let all = self.words.first_for_everything();
         named.into_iter().chain(self.catching_host(&page.server)).chain(all).min()
+    }
+
+    /// The first rule that fits this tool of an MCP server.
+    pub(crate) fn server_tool(&self, name: &str) -> Option<RuleNumber> {
+        let named = self.server_tools.iter().find(|(pattern, _)| pattern.fits(name));
+        named.map(|(_, index)| *index).into_iter().chain(self.rule_for_all_calls).min()
     }
 
     /// The first rule that fits this path.

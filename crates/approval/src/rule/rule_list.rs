@@ -92,7 +92,7 @@ fn translated(word: &str, effect: RuleEffect) -> Result<Vec<String>, RuleError> 
     let end = word.find(|c| !is_name(c)).unwrap_or(word.len());
     let (name, rest) = word.split_at(end);
     if name.starts_with("mcp__") {
-        return Err(error(word, RuleFault::NoServers));
+        return Ok(vec![word.to_owned()]);
     }
     let Some(tool) = tool_name(name) else { return Ok(vec![word.to_owned()]) };
     let rest = match rest.strip_prefix("(domain:") {
@@ -127,6 +127,8 @@ mod tests {
     fn lists_as_another_agent_writes_them() {
         let rules = ["bash(git log:*)", "edit", "read(./src/**)"];
         assert_eq!(allowed("Bash(git log:*),Edit,Read(./src/**)"), rules);
+        let servers = ["mcp__github__*", "read", "mcp__files"];
+        assert_eq!(allowed("mcp__github__*,Read mcp__files"), servers);
         assert_eq!(allowed(" Bash(git log:*) Edit  Read(./src/**) "), rules);
         assert_eq!(allowed("Bash(git log:*), Edit, Read(./src/**),"), rules);
         assert_eq!(
@@ -162,7 +164,7 @@ mod tests {
     #[test]
     fn a_word_that_is_no_rule_is_named_with_the_reason() {
         for (text, word, why) in [
-            ("Read,mcp__github__*", "`mcp__github__*`", "no MCP servers"),
+            ("Read,mcp__github__a(x)", "`mcp__github__a(x)`", "its arguments are not matched"),
             ("Read NotebookEdit", "`NotebookEdit`", "there is no tool `NotebookEdit`"),
             ("Bsh(ls)", "`Bsh(ls)`", "did you mean `bash`?"),
             ("Read,Bash(git log", "`Bash(git log`", "the closing `)` is missing"),

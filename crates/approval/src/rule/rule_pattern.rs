@@ -5,8 +5,10 @@ use crate::rule::error::{FaultAt, RuleError, RuleFault};
 use crate::rule::page_pattern::PagePattern;
 use crate::rule::path_pattern::PathPattern;
 use crate::rule::rule_target::{self, MatchedBy, RuleTarget, TargetRules};
+use crate::rule::server_tool_pattern::ServerToolPattern;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Rule, RuleEffect, ToolKind};
+use protocol::mcp;
 
 /// A rule, read.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub(crate) enum CallPattern {
     Host(HostRule),
     /// Pages of the web.
     Page(PagePattern),
+    /// Tools of MCP servers.
+    ServerTool(ServerToolPattern),
 }
 
 /// Reads a rule.
@@ -54,6 +58,11 @@ fn read(rule: &Rule) -> Result<ParsedRule, FaultAt> {
     let start = text.len() - text.trim_start().len();
     if let Some(at) = text.find(char::is_control) {
         return Err((at, RuleFault::Control));
+    }
+    if let (Some(pattern), Some(tool)) =
+        (ServerToolPattern::of(&text[start..]), rule_target::find(mcp::CALL))
+    {
+        return Ok(ParsedRule { tool, pattern: CallPattern::ServerTool(pattern) });
     }
     let name_end = name_end(text, start);
     let name = &text[start..name_end];
@@ -108,6 +117,7 @@ fn read(rule: &Rule) -> Result<ParsedRule, FaultAt> {
             let page = PagePattern::parse(body.trim(), rule.effect);
             CallPattern::Page(page.map_err(|error| (body_at, RuleFault::Host(error.to_string())))?)
         }
+        (Some(_), MatchedBy::ServerTool) => return Err((body_at, RuleFault::ServerTool)),
         (Some(_), MatchedBy::Nothing) => {
             return Err((body_at, RuleFault::NothingToMatch { tool: tool.name }));
         }

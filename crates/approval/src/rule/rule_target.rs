@@ -1,6 +1,7 @@
 //! The tools and rights that rules can name. Each tool declares its rules itself, in the crate `tools`.
 
 use protocol::judgement::{ExtraRight, RuleEffect, ToolKind};
+use protocol::mcp;
 use tools::{Inherit, rule_targets};
 pub(crate) use tools::{MatchedBy, RuleDepth, RuleTarget};
 
@@ -93,6 +94,7 @@ fn all() -> impl Iterator<Item = &'static RuleTarget> {
 
 /// The tool or right of that name. Case does not matter: other agents write `Bash(cargo:*)`.
 pub(crate) fn find(name: &str) -> Option<&'static RuleTarget> {
+    let name = if name.starts_with(mcp::PREFIX) { mcp::CALL } else { name };
     all().find(|known| known.name.eq_ignore_ascii_case(name))
 }
 

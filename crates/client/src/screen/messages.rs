@@ -17,6 +17,7 @@ use protocol::content::Usage;
 use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
+use protocol::mcp::runs_server;
 use protocol::store::ChangeSet;
 
 /// Fields of an `Opened` message.
@@ -308,6 +309,8 @@ impl Screen {
                 self.confirm(text);
             }
             ClientEvent::Proposed { call } if call.is_event_hook() => self.hook_begins(call),
+            // The session waits for a prompt meanwhile.
+            ClientEvent::Proposed { call } if runs_server(&call.tool) => {}
             ClientEvent::CallEnded { call, .. } => self.hook_ends(call),
             ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }

@@ -103,7 +103,7 @@ goldens! {
         Waits => OpenTurn::Waits,
         GoesOn => OpenTurn::GoesOn,
     }
-    session::FileStamp {
+    pinned::FileStamp {
         Found => protocol::session::FileStamp::Found(protocol::call::ReadStamp {
             device: 1,
             inode: 2,
@@ -156,8 +156,21 @@ goldens! {
         EditSummary => ToSession::EditSummary(summary()),
         Mode => ToSession::Mode(protocol::judgement::PermissionMode::Plan),
         System => ToSession::System { text: "You are at work.".into() },
-        Pinned => ToSession::Pinned { files: vec![text("src/lib.rs")] },
-        PinnedStamps => ToSession::PinnedStamps {
+        Pinned => ToSession::Pinned(protocol::session::PinnedNews::Files(vec![text("src/lib.rs")])),
+        Servers => ToSession::Servers(protocol::mcp::ServerNews::Due(protocol::mcp::ServerStart {
+            tool: text("mcp_server"),
+            input: text("{}"),
+        })),
+        Model => ToSession::Model {
+            name: "model-2".into(),
+            max_tokens: 9,
+            facts: facts(),
+        },
+        Ping => ToSession::Ping(u64::MAX),
+    }
+    pinned::PinnedNews {
+        Files => protocol::session::PinnedNews::Files(vec![text("src/lib.rs")]),
+        Stamps => protocol::session::PinnedNews::Stamps {
             check: 2,
             began: 1,
             stamps: vec![protocol::session::PinnedStamp {
@@ -165,12 +178,33 @@ goldens! {
                 stamp: protocol::session::FileStamp::Unknown,
             }],
         },
-        Model => ToSession::Model {
-            name: "model-2".into(),
-            max_tokens: 9,
-            facts: facts(),
+    }
+    mcp::ServerNews {
+        Due => protocol::mcp::ServerNews::Due(protocol::mcp::ServerStart {
+            tool: text("mcp_server"),
+            input: text("{}"),
+        }),
+        Tools => protocol::mcp::ServerNews::Tools(setup().tools),
+    }
+    mcp::ToServer {
+        Call => protocol::mcp::ToServer::Call {
+            number: 1,
+            tool: text("echo"),
+            arguments: text("{}"),
+            timeout_ms: 60_000,
+            max_result_chars: 9,
         },
-        Ping => ToSession::Ping(u64::MAX),
+        Cancel => protocol::mcp::ToServer::Cancel(1),
+    }
+    mcp::FromServer {
+        Tools => protocol::mcp::FromServer::Tools(vec![protocol::mcp::ServerTool {
+            name: text("echo"),
+            description: text("Echoes."),
+            input_schema: text("{}"),
+            digest: text("00"),
+        }]),
+        Progress => protocol::mcp::FromServer::Progress { number: 1, text: text("half") },
+        Answer => protocol::mcp::FromServer::Answer { number: 1, report: Box::new(report()) },
     }
     session::FromSession {
         Ready => FromSession::Ready,
@@ -226,6 +260,7 @@ goldens! {
         Key => PassedFd::Key,
         Replay => PassedFd::Replay,
         Record => PassedFd::Record,
+        ServerVariable => protocol::provider::PassedFd::ServerVariable(text("TOKEN")),
         Credential => PassedFd::Credential(host_port()),
     }
     provider::ToProvider {
@@ -434,6 +469,7 @@ goldens! {
         Cancel => ToTool::Cancel,
         Ping => ToTool::Ping(7),
         Background => ToTool::Background,
+        Server => ToTool::Server(protocol::mcp::ToServer::Cancel(1)),
         Input => ToTool::Input {
             text: text("yes"),
             then: protocol::tool::AfterInput::Close,
@@ -480,6 +516,7 @@ goldens! {
         }),
         Repaired => FromTool::Repaired(Err(text("damaged"))),
         Lost => FromTool::Lost(text("killed")),
+        Server => FromTool::Server(protocol::mcp::FromServer::Tools(Vec::new())),
         InputTaken => FromTool::InputTaken(Err(text("closed"))),
         Certified => FromTool::Certified(Ok(protocol::tool::CertifiedSession {
             authority: text("PEM"),
@@ -756,6 +793,8 @@ goldens! {
         GitLook => Profile::GitLook,
         Hook => Profile::Hook,
         GuardHook => Profile::GuardHook,
+        Mcp => Profile::Mcp,
+        McpWrite => Profile::McpWrite,
         Document => Profile::Document,
     }
     hook::HookEvent {

@@ -11,8 +11,8 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
 use protocol::provider::{AnswerDelta, FromProvider};
 use protocol::session::{
-    CopyBeforeChange, FileStamp, FromSession, OfferedTool, OpenTurn, PinnedStamp, SessionBounds,
-    SessionEvent, SessionSetup, ToSession, TurnEnd,
+    CopyBeforeChange, FileStamp, FromSession, OfferedTool, OpenTurn, PinnedNews, PinnedStamp,
+    SessionBounds, SessionEvent, SessionSetup, ToSession, TurnEnd,
 };
 use serde_json::{Map, Value};
 use session::{CallError, ReadCall, Session};
@@ -130,7 +130,8 @@ impl Talk {
         let mut out = self.session.step(word);
         if let Some(FromSession::StatPinned { check, files }) = out.last() {
             let stamps = files.iter().map(|file| self.stamp(file)).collect();
-            let word = ToSession::PinnedStamps { check: *check, began: i64::MAX, stamps };
+            let word = PinnedNews::Stamps { check: *check, began: i64::MAX, stamps };
+            let word = ToSession::Pinned(word);
             out.extend(self.session.step(word));
         }
         self.said.extend(out.iter().cloned());

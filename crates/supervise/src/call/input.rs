@@ -61,6 +61,12 @@ pub(crate) enum CallInput {
     Detach,
     /// The result of a call that another call answers.
     OtherAnswered(ToolResult),
+    /// The answer of the server that the call was for, with the server's cage.
+    ServerAnswered(Box<(RunReport, Option<Enforced>)>),
+    /// The server that the call was for ended before it answered.
+    ServerLost {
+        cause: String,
+    },
     /// The result of a sub-agent's work, or why it could not begin.
     TaskEnded(ToolResult),
     /// A person or the session cancels the call.

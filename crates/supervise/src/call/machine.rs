@@ -45,7 +45,9 @@
 //! | Probing, Starting | Cancel | KillRunner; RunnerEnded or Probed concludes: `never started`, or `probe_failed` | unchanged |
 //! | Running | Cancel | CancelRunner | Running |
 //! | Running, a command of the model's | Detach, the first | Invalidate, Detach | unchanged |
-//! | AtOtherCall | OtherAnswered, Cancel | Conclude | Over |
+//! | AtOtherCall | OtherAnswered, ServerAnswered, Cancel | Conclude | Over |
+//! | AtOtherCall | Cancel; a call of a server | AskOtherCall to withdraw, Conclude `may have run` | Over |
+//! | AtOtherCall | ServerLost | Conclude `may have run` | Over |
 //! | Judging | Verdict Allow; sub-agent | AuditDecision, Record, StartTask | AtSubAgent |
 //! | AtSubAgent | Detach, the first | Detach | unchanged |
 //! | AtSubAgent | Cancel | StopTask; TaskEnded follows | unchanged |
@@ -70,6 +72,7 @@ use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
 use protocol::judgement::Verdict;
 use protocol::store::{CachedResult, FileBackup};
+use tools::JobRequest;
 
 /// One call.
 #[derive(Debug)]
@@ -143,6 +146,11 @@ impl CallMachine {
         self.passed.in_background
     }
 
+    /// The guarantees of the cage of its runner, once that is complete.
+    pub(crate) fn enforced(&self) -> Option<&Enforced> {
+        self.enforced.as_ref()
+    }
+
     /// Takes an input and returns the effects that follow from it.
     pub(crate) fn step(&mut self, input: CallInput) -> Vec<CallEffect> {
         match input {
@@ -176,6 +184,15 @@ impl CallMachine {
                 self.conclude(result, Cut::No)
             }
             CallInput::OtherAnswered(_) => Vec::new(),
+            CallInput::ServerAnswered(answer) if self.phase.is_at_other_call() => {
+                let (report, enforced) = *answer;
+                self.enforced = enforced;
+                self.conclude_with(report.result.clone(), Some(report), Cut::No)
+            }
+            CallInput::ServerLost { cause } if self.phase.is_at_other_call() => {
+                self.conclude_cut_short(Cut::AfterGo { cause })
+            }
+            CallInput::ServerAnswered(_) | CallInput::ServerLost { .. } => Vec::new(),
             CallInput::TaskEnded(result) if self.phase.is_at_sub_agent() => {
                 self.conclude(result, Cut::No)
             }
@@ -247,6 +264,14 @@ impl CallMachine {
         }
         if self.phase.is_at_sub_agent() {
             return vec![CallEffect::StopTask];
+        }
+        if let (true, JobRequest::Server { tool, .. }) =
+            (self.phase.is_at_other_call(), &self.facts.job)
+        {
+            let withdraw = JobRequest::Withdraw { tool: tool.clone() };
+            let cause = "was stopped by a person".to_owned();
+            let end = self.conclude_cut_short(Cut::AfterGo { cause });
+            return std::iter::once(CallEffect::AskOtherCall(withdraw)).chain(end).collect();
         }
         if self.phase.is_at_other_call() {
             return self.conclude(not_awaited(&self.facts.call.tool), Cut::No);

@@ -1,6 +1,7 @@
 //! A command that the conversation does not wait for: its unread output, and the calls that read it,
 //! write to it or end it. Used by the call actor.
 
+use super::server::ServerAsks;
 use super::state::CallState;
 use crate::call::{CallInput, Executor};
 use crate::messages::{CallMsg, CallToSession, DetachedCall};
@@ -8,6 +9,7 @@ use crate::session_network::SessionNetwork;
 use crate::session_spec::session_of;
 use crate::unread_output::UnreadOutput;
 use protocol::call::{Outcome, ToolResult};
+use protocol::mcp::runs_server;
 use protocol::tool::ToTool;
 use ractor::{ActorRef, ActorStatus};
 use regex::{Regex, RegexBuilder};
@@ -45,6 +47,8 @@ pub(super) struct Job {
     next: u64,
     /// The write that the runner has not answered.
     write: Option<PendingWrite>,
+    /// The calls that wait for the server that it is.
+    pub(super) asks: ServerAsks,
 }
 
 /// Input that the command has not read yet.
@@ -85,9 +89,11 @@ impl CallState {
     /// Starts the time after which the conversation goes on while the command runs, if there is one.
     pub(super) fn start_background_timer(&mut self, myself: &ActorRef<CallMsg>) {
         match (&self.args.facts.job, self.args.background_after_ms) {
-            (JobRequest::Background, _) => {
+            (JobRequest::Background, after) => {
+                let is_server = runs_server(&self.args.facts.call.tool);
+                let after = if is_server { Duration::from_millis(after) } else { AT_ONCE };
                 let detach = || CallMsg::Input(CallInput::Detach);
-                self.timers.others.push(myself.send_after(AT_ONCE, detach));
+                self.timers.others.push(myself.send_after(after, detach));
             }
             (JobRequest::Foreground, after @ 1..) => {
                 let call = self.args.facts.call.id.clone();
@@ -101,6 +107,8 @@ impl CallState {
                 JobRequest::Foreground
                 | JobRequest::Output { .. }
                 | JobRequest::Input { .. }
+                | JobRequest::Server { .. }
+                | JobRequest::Withdraw { .. }
                 | JobRequest::Stop { .. },
                 _,
             ) => {}
@@ -206,7 +214,10 @@ impl CallState {
                 self.wait(from, ReadUntil::End);
                 let _ = myself.send_message(CallMsg::Input(CallInput::Cancel));
             }
-            JobRequest::Foreground | JobRequest::Background => {}
+            JobRequest::Foreground
+            | JobRequest::Background
+            | JobRequest::Server { .. }
+            | JobRequest::Withdraw { .. } => {}
         }
     }
 
@@ -264,6 +275,7 @@ impl CallState {
     /// The command has ended: all that wait are told. Returns the output that nobody has read.
     pub(super) fn end_job(&mut self, result: &ToolResult) -> String {
         let (number, max) = (self.args.facts.call.id.number, self.args.facts.max_result_chars);
+        self.job.asks.end(&result.summary);
         for read in std::mem::take(&mut self.job.reads) {
             if has_ended(&read.from) {
                 continue;

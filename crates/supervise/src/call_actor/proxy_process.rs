@@ -99,6 +99,7 @@ impl CallState {
             | FromTool::Resting { .. }
             | FromTool::Stale(_)
             | FromTool::Output { .. }
+            | FromTool::Server(_)
             | FromTool::InputTaken(_)
             | FromTool::Probed(_)
             | FromTool::Done(_)

@@ -130,6 +130,13 @@ impl CallState {
                 self.next_fd = ExpectedFd::Namespace(kind);
                 None
             }
+            (
+                FromTool::Server(said),
+                RunnerPhase::Running | RunnerPhase::Cancelled | RunnerPhase::Reported,
+            ) => {
+                self.on_server_msg(said);
+                None
+            }
             (FromTool::InBackground, RunnerPhase::Running) => {
                 self.on_in_background(myself);
                 None
@@ -148,6 +155,7 @@ impl CallState {
                 | FromTool::Uncaged { .. }
                 | FromTool::Probed(_)
                 | FromTool::Output { .. }
+                | FromTool::Server(_)
                 | FromTool::InputTaken(_)
                 | FromTool::Done(_)
                 | FromTool::Keeper(_)
@@ -316,7 +324,10 @@ impl CallState {
             self.ran.runner_pid = Some(process.pid);
         }
         let proxied = matches!(phase, RunnerPhase::CagingCall)
-            && grant.confinement().profile == Profile::Command
+            && matches!(
+                grant.confinement().profile,
+                Profile::Command | Profile::Mcp | Profile::McpWrite
+            )
             && grant.confinement().network == Network::Listed;
         let proxy = proxied.then(|| grant.proxy());
         let (pulse, born) = (Heartbeat::default(), Instant::now());

@@ -36,6 +36,9 @@ pub(crate) enum CallMsg {
     QuestionDeadline(u64),
     /// A request about its background command, and the call to answer.
     Job(JobRequest, ActorRef<CallMsg>),
+    /// A call of a tool of the server that it runs, or the end of the wait for one; the call to answer, and
+    /// its longest time in milliseconds.
+    Server(JobRequest, ActorRef<CallMsg>, u64),
     /// A wait for its output is over, by its number.
     JobWaitOver(u64),
     /// The command has not read this write in time, by its number.

@@ -16,6 +16,7 @@ use protocol::client::{
 };
 use protocol::ids::{CallId, Generation, SessionId};
 use protocol::judgement::{ExtraRight, PersonAnswer, Question, Verdict};
+use protocol::mcp::ServerTool;
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
 use protocol::store::{FileChanges, StoreLink};
@@ -68,6 +69,8 @@ pub(crate) enum CallToSession {
     Detached(DetachedCall),
     /// A command in the background is in this network now: its runner was started again.
     NetworkMoved { call: u32, network: Option<Arc<SessionNetwork>> },
+    /// The server that a call runs offers these tools now.
+    ServerTools { call: CallId, tools: Vec<ServerTool> },
     /// A request about a background command, from the call that makes it.
     AskOtherCall { request: JobRequest, from: ActorRef<CallMsg> },
     /// The call has ended.
@@ -141,6 +144,8 @@ pub(crate) enum SessionTimer {
     Idle { turns: u32 },
     /// The hooks of the session's end did not end in time.
     EndHooks,
+    /// The MCP server at this place starts again.
+    ServerDue(usize),
 }
 
 /// About sub-agents: from a call of this session, from the task that waits for the sub-agent, from the

@@ -26,7 +26,7 @@ impl SessionActorState {
         call: u32,
         request: &TaskRequest,
     ) -> Result<(), ToolResult> {
-        if self.calls.background.len() < MOST || !self.is_for_background(call, request) {
+        if self.jobs_in_background() < MOST || !self.is_for_background(call, request) {
             return Ok(());
         }
         let text = format!("{MOST} calls run in the background, which is the most");

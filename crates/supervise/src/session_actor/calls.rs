@@ -14,18 +14,16 @@ use crate::records::{TurnRound, decode};
 use crate::session_spec::read_chars;
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
-use config::HookConfig;
 use journal::JournalRecord;
 use protocol::call::{Call, FileEffect, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Level, Network, Profile};
-use protocol::hook::{EditHook, HookEvent};
 use protocol::ids::{CallId, Generation};
-use protocol::judgement::{Rule, ToolKind};
+use protocol::judgement::ToolKind;
 use protocol::store::FileChanges;
 use protocol::web::{PrivateNetworks, WebSettings};
 use ractor::{Actor, ActorRef};
-use tools::{Caller, InterpretedCall, RunnerProgram};
+use tools::{Caller, RunnerProgram};
 
 /// Most bytes of a call's arguments. They are sent to the broker twice, with a diff, and must fit
 /// into its message cap. People could not judge more, either.
@@ -48,6 +46,7 @@ impl SessionActorState {
             return;
         }
         self.calls.unjudged.begun(&call.id);
+        self.server_begins(&call);
         let pending_question = self.calls.pending_questions.remove(&call.id.number);
         let (facts, confinement, runner) = match self.call_facts(call.clone(), executor).await {
             Ok(found) => found,
@@ -86,11 +85,12 @@ impl SessionActorState {
             Network::Off | Network::On => None,
         };
         let network = self.joined(&confinement);
+        let background_after_ms = self.background_after_ms(&facts.call);
         let plan = CallArgs {
             facts: CallFacts { pending_question, remarks, ..facts },
             confinement,
             network,
-            background_after_ms: self.spec.config.tools.background_after_ms,
+            background_after_ms,
             denied_hosts,
             sign_in,
             runner,
@@ -168,6 +168,7 @@ impl SessionActorState {
         self.check_restore(found.spec.name)?;
         self.check_task(call.id.number, &found)?;
         let configured = match found.spec.caller {
+            Caller::ModelOfServer => None,
             Caller::Model => {
                 self.spec
                     .check_given(found.spec.name)
@@ -186,6 +187,7 @@ impl SessionActorState {
         };
         let (mut widens, mut confinement) =
             rights::asked(&self.spec, &found, page.as_ref()).await?;
+        self.give_server_network(&call, &mut confinement)?;
         if own_server.is_some() {
             // Its process reaches nothing beyond what the command may reach already.
             widens.clear();
@@ -197,7 +199,7 @@ impl SessionActorState {
         let undo = match (found.profile, found.spec.name) {
             (_, "undo_restore") => UndoBy::Restore,
             (Profile::Mutate | Profile::Format, _) => UndoBy::Copy,
-            (Profile::Command | Profile::Git | Profile::Hook, _)
+            (Profile::Command | Profile::Git | Profile::Hook | Profile::McpWrite, _)
                 if found.spec.kind == ToolKind::Mutation =>
             {
                 UndoBy::Snapshot
@@ -208,15 +210,18 @@ impl SessionActorState {
             // Pinned files are read again each time.
             (true, _, _) if !call.use_id.is_empty() => CachePolicy::Lookup,
             (_, Profile::Mutate | Profile::Format, _) => CachePolicy::InvalidatesPaths,
-            (_, Profile::Command | Profile::Git | Profile::Hook, ToolKind::Mutation) => {
-                CachePolicy::InvalidatesAll
-            }
+            (
+                _,
+                Profile::Command | Profile::Git | Profile::Hook | Profile::McpWrite,
+                ToolKind::Mutation,
+            ) => CachePolicy::InvalidatesAll,
             (_, _, _) => CachePolicy::Unused,
         };
         // The store copies the files that the probe found.
         let needs_probe = !found.paths.is_empty()
             && (undo == UndoBy::Copy
                 || approval::needs_probe(&self.spec.rules, found.spec.name, found.spec.kind));
+        let env = self.env_of((&call, found.profile), signing.as_ref());
         let facts = CallFacts {
             call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },
             kind: found.spec.kind,
@@ -236,7 +241,7 @@ impl SessionActorState {
                 Executor::SubAgent(_) => Vec::new(),
                 Executor::Runner | Executor::Conversation(_) | Executor::Store => widens,
             },
-            env: rights::env(&self.spec, found.profile, signing.as_ref()),
+            env,
             signing,
             timeout_ms: self
                 .hooks(found.profile)
@@ -281,54 +286,6 @@ impl SessionActorState {
         settings
     }
 
-    /// The hooks of this profile.
-    fn hooks(&self, profile: Profile) -> Option<&HookConfig> {
-        match profile {
-            Profile::Verify => Some(&self.spec.config.verify),
-            Profile::Format => Some(&self.spec.config.format),
-            Profile::Probe
-            | Profile::Query
-            | Profile::Mutate
-            | Profile::Command
-            | Profile::Hook
-            | Profile::GuardHook
-            | Profile::Session
-            | Profile::Broker
-            | Profile::Provider
-            | Profile::Store
-            | Profile::Web
-            | Profile::Git
-            | Profile::GitLook
-            | Profile::Document => None,
-        }
-    }
-
-    /// The configuration entry for a call that the conversation makes by itself: it must have this
-    /// command, in this package, for each of these files; a hook at an event must have this time.
-    fn configured(&self, call: &Call, found: &InterpretedCall) -> Option<Rule> {
-        let input: serde_json::Value = serde_json::from_str(&found.input).ok()?;
-        if matches!(found.profile, Profile::Hook | Profile::GuardHook) {
-            let event = HookEvent::parse(input["event"].as_str()?)?;
-            let (command, time) = (input["command"].as_str()?, input["timeout_ms"].as_u64()?);
-            let own = call.use_id.is_empty() && event.tool() == found.spec.name;
-            let mut known = self.spec.config.hooks.commands.iter().filter(|_| own);
-            let known = known.find(|known| {
-                known.event == event && known.command == command && known.timeout_ms == time
-            });
-            return known.map(|known| known.by.clone());
-        }
-        let (command, package) = (input["command"].as_str()?, input["package"].as_str());
-        let known = &self.hooks(found.profile).filter(|_| call.use_id.is_empty())?.commands;
-        let same = |hook: &EditHook| hook.command == command && hook.package.as_deref() == package;
-        let several = input["paths"].as_array().into_iter().flatten().chain(input.get("path"));
-        let mut by = several.map(|path| {
-            let path = path.as_str()?;
-            known.iter().find(|known| same(&known.hook) && known.hook.is_for(path))
-        });
-        let first = by.next()??.by.clone();
-        by.all(|other| other.is_some()).then_some(first)
-    }
-
     pub(super) async fn on_call_finished(
         &mut self,
         myself: &ActorRef<SessionMsg>,
@@ -347,6 +304,7 @@ impl SessionActorState {
             unread,
         } = concluded;
         self.calls.running.remove(&call);
+        self.server_ended(myself, call.number, &result);
         self.name_untrusted_hooks(effects.as_ref());
         self.end_backup(&call, effects);
         self.clients.questions.remove(&call);

@@ -20,7 +20,6 @@ use protocol::client::{
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
-use protocol::provider::PassedFd;
 use ractor::{ActorRef, ActorStatus};
 use std::ops::Range;
 use std::path::Path;
@@ -168,12 +167,14 @@ impl SessionActorState {
         }
         for (paper, descriptor) in request.passed_fds {
             self.resources.passed_fds.retain(|(kind, _)| *kind != paper);
-            let of_provider = !matches!(paper, PassedFd::Credential(_));
+            let of_provider = !paper.is_for_calls();
             self.resources.passed_fds.push((paper, descriptor));
             if of_provider {
                 self.on_new_keys();
             }
         }
+        // One of them may be what a server waits for.
+        (0..self.spec.servers().len()).for_each(|at| self.on_server_due(at));
         let message = self.opened_message(&request.opening);
         // A client that has disconnected gets no answer.
         if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
@@ -357,8 +358,8 @@ impl SessionActorState {
                 SessionStatus::Asking(count(self.clients.questions.len()))
             }
             None if self.turn.router.is_busy() => SessionStatus::Working,
-            None if !self.calls.background.is_empty() => {
-                SessionStatus::Background(count(self.calls.background.len()))
+            None if self.jobs_in_background() > 0 => {
+                SessionStatus::Background(count(self.jobs_in_background()))
             }
             None => match self.turn.router.cut_short() {
                 Some(deaths) => SessionStatus::IdleCutShort(deaths.to_string()),

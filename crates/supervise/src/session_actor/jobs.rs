@@ -14,6 +14,7 @@ use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
 use protocol::judgement::ExtraRight;
+use protocol::mcp::{SERVER_TOOLS, runs_server};
 use protocol::session::ToSession;
 use protocol::web::{PrivateNetworks, WebAddress};
 use ractor::{ActorRef, ActorStatus};
@@ -31,7 +32,11 @@ const LONGEST_INPUT: usize = 64 * 1024;
 pub(super) fn asks_other_call(job: &JobRequest) -> bool {
     match job {
         JobRequest::Foreground | JobRequest::Background => false,
-        JobRequest::Output { .. } | JobRequest::Input { .. } | JobRequest::Stop { .. } => true,
+        JobRequest::Output { .. }
+        | JobRequest::Input { .. }
+        | JobRequest::Server { .. }
+        | JobRequest::Withdraw { .. }
+        | JobRequest::Stop { .. } => true,
     }
 }
 
@@ -41,7 +46,10 @@ fn number_of(request: &JobRequest) -> Option<u32> {
         JobRequest::Output { call, .. }
         | JobRequest::Input { call, .. }
         | JobRequest::Stop { call } => Some(*call),
-        JobRequest::Foreground | JobRequest::Background => None,
+        JobRequest::Foreground
+        | JobRequest::Background
+        | JobRequest::Server { .. }
+        | JobRequest::Withdraw { .. } => None,
     }
 }
 
@@ -60,7 +68,9 @@ impl SessionActorState {
     /// Files are not put back while a command in the background may write them, or while its own changes are
     /// not on the list yet.
     pub(super) fn check_restore(&self, tool: &str) -> Result<(), ToolResult> {
-        let running: Vec<_> = self.calls.background.keys().map(u32::to_string).collect();
+        let writes = |(_, job): &(&u32, &BackgroundJob)| job.tool != SERVER_TOOLS[0];
+        let running = self.calls.background.iter().filter(writes);
+        let running: Vec<_> = running.map(|(call, _)| call.to_string()).collect();
         if tool != "undo_restore" || running.is_empty() {
             return Ok(());
         }
@@ -75,8 +85,11 @@ impl SessionActorState {
             Err(ToolResult::error(Outcome::Invalid, "invalid_arguments", tool, &text, ""))
         };
         match job {
-            JobRequest::Foreground | JobRequest::Stop { .. } => Ok(()),
-            JobRequest::Background if self.calls.background.len() >= MOST => {
+            JobRequest::Foreground
+            | JobRequest::Stop { .. }
+            | JobRequest::Server { .. }
+            | JobRequest::Withdraw { .. } => Ok(()),
+            JobRequest::Background if self.jobs_in_background() >= MOST && !runs_server(tool) => {
                 let text = format!("{MOST} calls run in the background, which is the most");
                 let hint = "End one with bash_stop first.";
                 Err(ToolResult::error(Outcome::Failed, "too_many", tool, &text, hint))
@@ -101,6 +114,11 @@ impl SessionActorState {
 
     /// The confinement of a call about a background command, for a question.
     pub(super) fn describe_other_cage(&self, request: &JobRequest) -> String {
+        if let JobRequest::Server { tool, .. } = request {
+            let job = self.server_call(tool).and_then(|call| self.calls.background.get(&call));
+            let cage = job.map_or("it does not run", |job| &job.cage);
+            return format!("that of its MCP server: {cage}");
+        }
         let cage = self.job_of(request).map_or("it does not run", |job| &job.cage);
         format!("that of the background command: {cage}")
     }
@@ -114,6 +132,8 @@ impl SessionActorState {
             JobRequest::Foreground
             | JobRequest::Background
             | JobRequest::Output { .. }
+            | JobRequest::Server { .. }
+            | JobRequest::Withdraw { .. }
             | JobRequest::Stop { .. } => Vec::new(),
         }
     }
@@ -155,7 +175,7 @@ impl SessionActorState {
 
     /// A person lets the commands and sub-agents that run go on in the background, as far as there is room.
     pub(super) fn detach_commands(&self) {
-        let room = MOST.saturating_sub(self.calls.background.len());
+        let room = MOST.saturating_sub(self.jobs_in_background());
         if room == 0 {
             let text = format!("{MOST} calls run in the background, which is the most");
             return self.show(&ClientEvent::Notice { text });
@@ -169,7 +189,7 @@ impl SessionActorState {
     /// A command runs longer than a conversation should wait. Where no room is left in the background, the
     /// conversation waits.
     pub(super) fn on_slow(&self, call: &CallId) {
-        if self.calls.background.len() < MOST {
+        if self.jobs_in_background() < MOST {
             self.send_call(call, CallInput::Detach);
         }
     }
@@ -203,7 +223,7 @@ impl SessionActorState {
 
     /// Passes a request on to the command's call, or answers it.
     pub(super) fn on_job_request(&mut self, request: JobRequest, from: ActorRef<CallMsg>) {
-        let Some(number) = number_of(&request) else { return };
+        let Some(number) = number_of(&request) else { return self.ask_server(request, from) };
         let id = CallId { session: self.spec.id.clone(), number };
         if self.calls.background.contains_key(&number)
             && let Some(call) = self.calls.running.get(&id)
@@ -234,7 +254,10 @@ impl SessionActorState {
             JobRequest::Output { .. } => "bash_output",
             JobRequest::Input { .. } => "bash_input",
             JobRequest::Stop { .. } => "bash_stop",
-            JobRequest::Foreground | JobRequest::Background => "bash",
+            JobRequest::Foreground
+            | JobRequest::Background
+            | JobRequest::Server { .. }
+            | JobRequest::Withdraw { .. } => "bash",
         };
         let text = format!("call {number} does not run in the background");
         let known: Vec<_> = self.calls.background.keys().map(u32::to_string).collect();
@@ -255,6 +278,9 @@ impl SessionActorState {
         let Some(BackgroundJob { tool, .. }) = self.calls.background.remove(&call.number) else {
             return ToSession::CallEnded { call, result };
         };
+        if runs_server(&tool) {
+            return ToSession::BackgroundEnded { call, tool, result };
+        }
         if self.calls.ended_jobs.len() == MOST_ENDED {
             self.calls.ended_jobs.pop_front();
         }

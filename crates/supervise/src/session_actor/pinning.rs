@@ -6,7 +6,7 @@ use crate::unix_time::now_ns;
 use crate::worker_ref::WorkerRef;
 use protocol::call::ReadStamp;
 use protocol::confinement::Confinement;
-use protocol::session::{FileStamp, PinnedStamp, SessionLink, ToSession};
+use protocol::session::{FileStamp, PinnedNews, PinnedStamp, SessionLink, ToSession};
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -82,7 +82,7 @@ pub(super) fn stat(to: WorkerRef<SessionLink>, project: PathBuf, check: u32, fil
             Ok(Ok(stamps)) => stamps,
             Ok(Err(_)) | Err(_) => unknown,
         };
-        to.send(ToSession::PinnedStamps { check, began, stamps });
+        to.send(ToSession::Pinned(PinnedNews::Stamps { check, began, stamps }));
     });
 }
 

@@ -111,17 +111,14 @@ impl SessionActorState {
     /// Where a recording is played or made, the process knows how far it is.
     pub(super) fn may_suspend(&self) -> bool {
         self.resources.passed_fds.iter().all(|(paper, _)| match paper {
-            PassedFd::Key | PassedFd::Credential(_) => true,
+            PassedFd::Key | PassedFd::Credential(_) | PassedFd::ServerVariable(_) => true,
             PassedFd::Replay | PassedFd::Record => false,
         })
     }
 
     /// Keys of hosts are for proxies.
     fn provider_fds(&self) -> impl Iterator<Item = &(PassedFd, OwnedFd)> {
-        self.resources
-            .passed_fds
-            .iter()
-            .filter(|(paper, _)| !matches!(paper, PassedFd::Credential(_)))
+        self.resources.passed_fds.iter().filter(|(paper, _)| !paper.is_for_calls())
     }
 
     /// Tells a provider that has just begun whom to speak to.

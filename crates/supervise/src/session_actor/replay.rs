@@ -41,6 +41,7 @@ impl SessionActorState {
             WorkerEvent::Down { cause, failed } => {
                 self.workers.replay = ReplayState::NoProcess;
                 self.hooks_lost(myself);
+                self.servers_not_requested();
                 let calls: Vec<_> = self.foreground().map(|call| call.number).collect();
                 let steps = self.turn.router.session_down(&cause, &calls);
                 self.carry_out(myself, steps).await;
@@ -78,6 +79,7 @@ impl SessionActorState {
         }
         let begin = ToSession::Begin(self.spec.setup.clone());
         self.workers.conversation.send(begin);
+        self.server_news().into_iter().for_each(|news| self.workers.conversation.send(news));
         let in_flight = Arc::new(Semaphore::new(BATCHES_IN_FLIGHT));
         self.workers.replay =
             ReplayState::Started { _replay: RunningReplay(Arc::clone(&in_flight)) };

@@ -166,6 +166,13 @@ fn network_of(
     Ok((Network::Listed, hosts, more))
 }
 
+/// Fails where a call cannot have an allow-list of hosts.
+pub(super) fn check_hosts(spec: &SessionSpec, tool: &str) -> Result<(), ToolResult> {
+    let listed = SettingChange::Network(Network::Listed);
+    check_allow_list(&listed, &spec.confinement)
+        .map_err(|failure| no_list(spec, tool, &failure.message))
+}
+
 /// A call may not ask for more network than the administrator allows, so that no person and no rule can
 /// grant it.
 fn check_network(spec: &SessionSpec, tool: &str, network: Network) -> Result<(), ToolResult> {

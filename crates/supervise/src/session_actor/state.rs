@@ -1,6 +1,7 @@
 //! The state of a session actor, in parts. The files beside this one implement the actor's work on
 //! it.
 
+use super::servers::RunningServer;
 use crate::audit_actor::AuditMsg;
 use crate::call::PendingQuestion;
 use crate::client_actor::feed::Feed;
@@ -196,6 +197,8 @@ pub(super) struct SessionCalls {
     pub(super) background: BTreeMap<u32, BackgroundJob>,
     /// Requests that were passed on to one of them, and the call that waits for the answer.
     pub(super) job_requests: Vec<(JobRequest, ActorRef<CallMsg>)>,
+    /// Its MCP servers, in the order of the configuration.
+    pub(super) servers: Vec<RunningServer>,
     /// The last background commands that ended, until their output is read.
     pub(super) ended_jobs: VecDeque<EndedJob>,
     /// Has the next command's runner; absent where the configuration wants none.
@@ -211,6 +214,29 @@ pub(super) struct SessionCalls {
     /// The tier of commands: at first the highest that the host and the configuration allow, then
     /// that of the last command.
     pub(super) tier: Tier,
+}
+
+impl SessionCalls {
+    /// Those of a session that has just been opened.
+    pub(super) fn new(
+        spec: &SessionSpec,
+        pending_questions: HashMap<u32, PendingQuestion>,
+        (file_versions, tampered): (FileVersions, Vec<String>),
+    ) -> Self {
+        Self {
+            running: HashMap::new(),
+            background: BTreeMap::new(),
+            servers: spec.servers().iter().map(|_| RunningServer::default()).collect(),
+            ended_jobs: VecDeque::new(),
+            job_requests: Vec::new(),
+            reserve: None,
+            unjudged: Unjudged::default(),
+            pending_questions,
+            file_versions,
+            tampered,
+            tier: spec.confinement.highest_tier,
+        }
+    }
 }
 
 /// A command in the background.

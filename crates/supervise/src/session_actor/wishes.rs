@@ -13,7 +13,7 @@ use crate::session_spec::check_price;
 use crate::slash_command::{self, Expansion};
 use journal::JournalRecord;
 use protocol::client::{AnswerForm, ClientEvent, RequestFailure, SettingChange, ToClient};
-use protocol::session::{ExpandedPrompt, PromptPart, ToSession};
+use protocol::session::{ExpandedPrompt, PinnedNews, PromptPart, ToSession};
 use protocol::undo_prompt::{is_rewind, is_undo};
 use ractor::ActorRef;
 use std::time::Duration;
@@ -282,8 +282,7 @@ impl SessionActorState {
             SettingChange::Mode(_) => self.send_mode(),
             SettingChange::Pin(_) | SettingChange::Unpin(_) => {
                 let files = self.spec.setup.pinned.clone();
-                let message = ToSession::Pinned { files };
-                self.send_conversation(message);
+                self.send_conversation(ToSession::Pinned(PinnedNews::Files(files)));
             }
             SettingChange::AppendedSystem(_) => {
                 let text = self.spec.setup.system.clone();

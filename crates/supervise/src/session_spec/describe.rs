@@ -74,10 +74,10 @@ pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
     }
     let others = confinement.added.len();
     let writes = match (confinement.profile, others) {
-        (Profile::Mutate | Profile::Command | Profile::Hook, 0) => {
+        (Profile::Mutate | Profile::Command | Profile::Hook | Profile::McpWrite, 0) => {
             "may write: this project".to_owned()
         }
-        (Profile::Mutate | Profile::Command | Profile::Hook, more) => {
+        (Profile::Mutate | Profile::Command | Profile::Hook | Profile::McpWrite, more) => {
             format!("may write: this project and {more} added directories")
         }
         (Profile::Git, _) => "may write: this project".to_owned(),
@@ -92,12 +92,15 @@ pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
             | Profile::Web
             | Profile::Verify
             | Profile::GuardHook
+            | Profile::Mcp
             | Profile::GitLook
             | Profile::Document,
             _,
         ) => "writes nothing".to_owned(),
     };
-    let network = match confinement.profile == Profile::Command {
+    let has_network =
+        matches!(confinement.profile, Profile::Command | Profile::Mcp | Profile::McpWrite);
+    let network = match has_network {
         true => describe_network(confinement),
         false => "off".to_owned(),
     };

@@ -3,6 +3,7 @@
 //! that needs another key is refused with a remedy, and no key is sent to a server that it was not
 //! given for.
 
+use super::servers::SessionServer;
 use super::task_bounds::ParentBounds;
 use super::{SessionSpec, load, source};
 use crate::agents::AgentCatalog;
@@ -25,6 +26,8 @@ pub(crate) struct SpecOrigin {
     pub(super) bounds: Option<Box<ParentBounds>>,
     /// The sub-agents that it may start.
     pub(super) agents: Arc<AgentCatalog>,
+    /// Its MCP servers.
+    pub(super) servers: Arc<[SessionServer]>,
 }
 
 /// A model, with all that a session needs to use it.

@@ -155,6 +155,8 @@ impl Spawner {
                 | Profile::Hook
                 | Profile::GuardHook
                 | Profile::Document
+                | Profile::Mcp
+                | Profile::McpWrite
         );
         let cgroup = confinement.cgroup.as_ref().filter(|_| runs).map(FilePath::to_path);
         Ok(SpawnedWorker { cgroup, ..started })

@@ -75,6 +75,18 @@ pub enum JobRequest {
         /// What becomes of the input then.
         then: AfterInput,
     },
+    /// It calls a tool of a server.
+    Server {
+        /// The tool's name for models; then the server's own.
+        tool: String,
+        /// A JSON object.
+        arguments: String,
+    },
+    /// The call does not wait for its server any more.
+    Withdraw {
+        /// The tool's name for models.
+        tool: String,
+    },
     /// It ends one.
     Stop {
         /// The number of that call.

@@ -14,6 +14,7 @@ use crate::text::did_you_mean::did_you_mean;
 use crate::tool::specs;
 use protocol::confinement::{GitSettings, Network, Profile};
 use protocol::hosts::HostRule;
+use protocol::mcp;
 use protocol::web::WebAddress;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -75,6 +76,9 @@ pub fn interpret_at(
     input_json: &str,
     project: &Path,
 ) -> Result<InterpretedCall, InvalidCall> {
+    if name.starts_with(mcp::PREFIX) {
+        return interpret_at(mcp::CALL, &of_server(name, input_json)?, project);
+    }
     let (spec, alias) = find(name)?;
     let mut input = object(spec, input_json)?;
     if let Some(alias) = alias {
@@ -125,6 +129,13 @@ pub fn interpret_at(
         job,
         task,
     })
+}
+
+/// The call of a server's tool, in the terms of the one tool that stands for all of them.
+fn of_server(name: &str, input_json: &str) -> Result<String, InvalidCall> {
+    let (spec, _) = find(mcp::CALL)?;
+    let arguments = Value::Object(object(spec, input_json)?).to_string();
+    Ok(serde_json::json!({ "tool": name, "arguments": arguments }).to_string())
 }
 
 /// The notes in one line for the result.

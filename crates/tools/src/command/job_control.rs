@@ -2,11 +2,13 @@
 //! its standard input. Shared by the thread that runs the command and the thread that reads the
 //! messages.
 
+use protocol::mcp::ToServer;
 use protocol::tool::AfterInput;
 use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Clones refer to the same command.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +18,8 @@ pub struct JobControl(Arc<JobState>);
 struct JobState {
     in_background: AtomicBool,
     input: Mutex<JobInput>,
+    /// The way to the server that the command is.
+    server: Mutex<Option<Sender<ToServer>>>,
 }
 
 /// The standard input of a command.
@@ -65,6 +69,25 @@ impl JobControl {
     /// The command has ended and reads no more.
     pub(crate) fn ended(&self) {
         self.replace(JobInput::Closed);
+        drop(self.server().take());
+    }
+
+    /// The command is a server: what it is asked for from now on.
+    pub(crate) fn serves(&self) -> Receiver<ToServer> {
+        let (sender, receiver) = channel();
+        *self.server() = Some(sender);
+        receiver
+    }
+
+    /// Asks the server that the command is. One that has ended has no answer: its end is the answer.
+    pub fn ask(&self, ask: ToServer) {
+        if let Some(server) = self.server().as_ref() {
+            let _ = server.send(ask);
+        }
+    }
+
+    fn server(&self) -> MutexGuard<'_, Option<Sender<ToServer>>> {
+        self.0.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes these bytes to its input, and waits until the pipe has taken all of them.

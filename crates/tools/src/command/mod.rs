@@ -31,6 +31,7 @@ use crate::command::refusal_lines::not_harmless;
 pub use crate::command::result::BACKGROUND_MS;
 use crate::command::result::{LONGEST_MS, answer};
 use crate::command::setup::CommandSetup;
+use crate::engine::server::{ServerEngine, ServerLink, ServerPipes};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::refusal_hints::{self};
 use crate::text::control::visible;
@@ -67,6 +68,14 @@ pub(crate) struct CommandSpec {
     pub place: JobPlace,
 }
 
+impl CommandSpec {
+    /// A server, which runs as long as a command in the background may.
+    pub(crate) fn server(argv: Vec<String>, text: String) -> Self {
+        let (env, without, timeout_ms) = (Vec::new(), None, None);
+        Self { argv, text, env, without, timeout_ms, place: JobPlace::Background }
+    }
+}
+
 /// The note about a `timeout_ms` above the longest time.
 fn cut_time(wanted: &CommandSpec) -> Option<String> {
     let (most, instead) = match wanted.place {
@@ -93,7 +102,7 @@ pub(crate) fn run(
     let view = CommandView::of(&side);
     let before = home_changes::list(ctx.scope);
     let name = wanted.argv.first().cloned().unwrap_or_default();
-    let (text, time, course) = start_and_wait(wanted, (side, capture::KEPT), &mut *show, ctx)
+    let (text, time, course) = start_and_wait(wanted, (side, capture::KEPT), &mut *show, ctx, None)
         .map_err(|failure| view.explain(failure, &name))?;
     let mut answer = answer(text.clone(), (time, &view), course, ctx);
     let kept = home_changes::line(&before, &home_changes::list(ctx.scope));
@@ -133,11 +142,52 @@ pub(crate) fn filter(
 ) -> Result<FilterRun, ToolFailure> {
     let side = take_setup(ctx)?;
     let view = CommandView::of(&side);
-    let (text, time, mut course) = start_and_wait(wanted, (side, kept), &mut NoLiveOutput, ctx)?;
+    let (text, time, mut course) =
+        start_and_wait(wanted, (side, kept), &mut NoLiveOutput, ctx, None)?;
     let printed = course.out.whole();
     let err = std::mem::take(&mut course.err);
     let said = capture::join(err, HeadTail::default()).text;
     Ok(FilterRun { printed, said, answer: answer(text, (time, &view), course, ctx) })
+}
+
+/// Runs a server until it ends, or is of no use. Its standard error is the output.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn serve(
+    wanted: CommandSpec,
+    start: Duration,
+    ctx: &mut ToolContext<'_>,
+) -> Result<ToolAnswer, ToolFailure> {
+    let engine = ctx.server()?;
+    let mut side = take_setup(ctx)?;
+    let mut show = std::mem::replace(&mut side.show, Box::new(NoLiveOutput));
+    let view = CommandView::of(&side);
+    let name = wanted.argv.first().cloned().unwrap_or_default();
+    let mut ended = Ok(());
+    let server = Server { engine, start, ended: &mut ended };
+    let side = (side, capture::KEPT);
+    let (text, time, course) = start_and_wait(wanted, side, &mut *show, ctx, Some(server))
+        .map_err(|failure| view.explain(failure, &name))?;
+    let answer = answer(text, (time, &view), course, ctx);
+    Ok(match ended {
+        Ok(()) => answer,
+        Err(why) => {
+            let why = visible(&why).into_owned();
+            let mut footer = answer.footer;
+            footer.insert(0, format!("[{why}]"));
+            let (outcome, code) = (Outcome::Failed, Some(FailureCode::Io));
+            ToolAnswer { footer, summary: why, outcome, code, ..answer }
+        }
+    })
+}
+
+/// A server that is started.
+struct Server<'a> {
+    engine: &'a dyn ServerEngine,
+    start: Duration,
+    /// Why it was of no use.
+    ended: &'a mut Result<(), String>,
 }
 
 /// Shows nothing.
@@ -170,6 +220,7 @@ fn start_and_wait(
     (side, kept): (CommandSetup<'_>, usize),
     show: &mut dyn LiveSink,
     ctx: &mut ToolContext<'_>,
+    server: Option<Server<'_>>,
 ) -> Result<(String, Duration, CommandRun), ToolFailure> {
     let CommandSpec { argv, text, env, without, timeout_ms, place } = wanted;
     let asked = |most: u64| timeout_ms.map(|ms| Duration::from_millis(ms.min(most)));
@@ -193,7 +244,7 @@ fn start_and_wait(
             (TimeLimit::of(asked(BACKGROUND_MS).unwrap_or(longest)), ProgramInput::Pipe)
         }
     };
-    let job = side.job.clone();
+    let (job, tell) = (side.job.clone(), side.server);
     let program = Program {
         input,
         argv: argv.into_iter().map(OsString::from).collect(),
@@ -206,13 +257,37 @@ fn start_and_wait(
         }
         of_cage(&error)
     })?;
-    match (caged.stdin(), fed) {
-        (Some(input), Some(bytes)) => feed(input, bytes)?,
-        (Some(input), None) => job.takes_input(input),
-        (None, _) => {}
-    }
-    let course = run_to_end(caged, (&time, kept), (ctx.cancel, &job), LiveOutput::new(show))
-        .map_err(|error| unknown_end(&error))?;
+    let live = LiveOutput::new(show);
+    let course = match (server, caged.stdin(), fed) {
+        (Some(server), Some(input), _) => {
+            let output = caged.stdout().ok_or_else(|| confined("no output", "it has no output"))?;
+            let pipes = ServerPipes { input, output };
+            let link = ServerLink { start: server.start, asks: job.serves(), tell };
+            let (engine, cancel) = (server.engine, ctx.cancel);
+            thread::scope(|scope| {
+                let speaks = scope.spawn(move || {
+                    let ended = engine.serve(pipes, link);
+                    // A server that closes its output and goes on is of no use any more.
+                    cancel.request();
+                    ended
+                });
+                let course = run_to_end(caged, (&time, kept), (cancel, &job), live);
+                job.ended();
+                let panicked = |_| Err("agentd-mcp failed; this is a bug in agentd".to_owned());
+                *server.ended = speaks.join().unwrap_or_else(panicked);
+                course
+            })
+        }
+        (_, input, fed) => {
+            match (input, fed) {
+                (Some(input), Some(bytes)) => feed(input, bytes)?,
+                (Some(input), None) => job.takes_input(input),
+                (None, _) => {}
+            }
+            run_to_end(caged, (&time, kept), (ctx.cancel, &job), live)
+        }
+    };
+    let course = course.map_err(|error| unknown_end(&error))?;
     job.ended();
     Ok((text, course.limit, course))
 }

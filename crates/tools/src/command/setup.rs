@@ -2,6 +2,7 @@
 
 use crate::command::job_control::JobControl;
 use crate::command::live_output::LiveSink;
+use crate::engine::server::ServerSink;
 use crate::signing::Signer;
 use sandbox::Cage;
 use std::net::SocketAddr;
@@ -21,6 +22,8 @@ pub struct CommandSetup<'a> {
     pub time: Duration,
     /// The supervisor's messages to the running command.
     pub job: JobControl,
+    /// Receives the messages of the command, if it is a server.
+    pub server: &'a ServerSink<'a>,
     /// Receives the command's output while it runs.
     pub show: Box<dyn LiveSink + 'a>,
 }

@@ -1,9 +1,11 @@
-//! The engines that some runner programs add to the tools: syntax trees and the web.
+//! The engines that some runner programs add to the tools: syntax trees, the web and MCP servers.
 
 pub(crate) mod error;
+pub(crate) mod server;
 pub(crate) mod syntax;
 pub(crate) mod web;
 
+use crate::engine::server::ServerEngine;
 use crate::engine::syntax::SyntaxEngine;
 use crate::engine::web::WebEngine;
 use crate::runner_program::RunnerProgram;
@@ -17,6 +19,8 @@ pub enum Engine<'a> {
     Trees(&'a dyn SyntaxEngine),
     /// Reach the web: `agentd-web`.
     Web(&'a dyn WebEngine),
+    /// Speak with MCP servers: `agentd-mcp`.
+    Server(&'a dyn ServerEngine),
 }
 
 impl Engine<'_> {
@@ -27,6 +31,7 @@ impl Engine<'_> {
             Self::Without => RunnerProgram::Tool,
             Self::Trees(_) => RunnerProgram::Code,
             Self::Web(_) => RunnerProgram::Web,
+            Self::Server(_) => RunnerProgram::Mcp,
         }
     }
 }

@@ -59,7 +59,8 @@ const DAMAGED: &str = "The file is damaged, or made to attack such programs. Mak
 /// Most images that a call in such a cage may show.
 #[must_use]
 pub fn most_images(profile: Profile) -> usize {
-    if profile == Profile::Document { PAGES_MAX } else { 1 }
+    let several = matches!(profile, Profile::Document | Profile::Mcp | Profile::McpWrite);
+    if several { PAGES_MAX } else { 1 }
 }
 
 /// True if a file of this name is read in a document's cage.
@@ -252,7 +253,7 @@ fn images(
     let mut rest = printed;
     while let Some((png, behind)) = split_png(rest).filter(|_| next <= last) {
         let name = format!("{shown} page {next}");
-        let page = image::decode(png, Format::Png, (named, name), ctx)?;
+        let page = image::decode(png, Format::Png, (named, name), ctx.cancel)?;
         bytes += page.file.data.len();
         if bytes > IMAGES_MAX {
             break;

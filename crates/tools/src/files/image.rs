@@ -1,9 +1,10 @@
 //! Images for models: decoded here, inside the cage of the call, shrunk and written anew. Used by
-//! `read` and `web_fetch`.
+//! `read`, `web_fetch` and tools of MCP servers.
 //!
 //! Nothing of the original bytes is passed on: a hostile file meets the decoder here and nowhere else,
 //! and the file's metadata, such as the place of a photo, stays in the file.
 
+use crate::cancel::Cancel;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::target_path::TargetPath;
 use crate::tool_context::ToolContext;
@@ -120,7 +121,17 @@ pub(crate) fn read(
     let mut data = Vec::new();
     let read = file.take(FILE_MAX).read_to_end(&mut data);
     read.map_err(|error| ToolFailure::io("read", named, error))?;
-    decode(&data, format, (named, ctx.shown(&target.real)), ctx)
+    decode(&data, format, (named, ctx.shown(&target.real)), ctx.cancel)
+}
+
+/// Decodes the bytes that a server calls an image.
+pub(crate) fn of_bytes(data: &[u8], name: &str) -> Result<ShownImage, String> {
+    let known = format(data).ok_or("it is no PNG, JPEG, GIF or WebP")?;
+    if data.len() as u64 > FILE_MAX {
+        return Err(format!("it has more than {} MB", FILE_MAX / 1_000_000));
+    }
+    let cancel = Cancel::new().map_err(|error| error.to_string())?;
+    decode(data, known, (name, name.to_owned()), &cancel).map_err(|failure| failure.message)
 }
 
 /// Decodes an image and shrinks it; of a moving one, the first picture. The names are those of the call
@@ -129,7 +140,7 @@ pub(crate) fn decode(
     data: &[u8],
     format: ImageFormat,
     (named, name): (&str, String),
-    ctx: &ToolContext<'_>,
+    cancel: &Cancel,
 ) -> Result<ShownImage, ToolFailure> {
     #[cfg(agentd_hooks)]
     if let Some(outcome) = super::taken_over::attempts(data) {
@@ -159,12 +170,12 @@ pub(crate) fn decode(
     }
     let orientation = decoder.orientation().map_err(bad)?;
     let mut decoded = DynamicImage::from_decoder(decoder).map_err(bad)?;
-    ctx.check_cancelled()?;
+    cancel.check()?;
     if decoded.width().max(decoded.height()) > SHOWN_SIDE {
         decoded = decoded.resize(SHOWN_SIDE, SHOWN_SIDE, FilterType::Triangle);
     }
     decoded.apply_orientation(orientation);
-    ctx.check_cancelled()?;
+    cancel.check()?;
     let (media, data) = encode(decoded.clone(), format).map_err(bad)?;
     let turned = matches!(
         orientation,

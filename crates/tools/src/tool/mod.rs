@@ -59,6 +59,9 @@ tools! {
     verify::VerifyTool,
     hook::HookTool,
     guard_hook::GuardHookTool,
+    mcp::McpTool,
+    mcp_server::McpServerTool,
+    mcp_writer::McpWriterTool,
     git_add::GitAddTool,
     git_commit::GitCommitTool,
 }

@@ -120,7 +120,7 @@ fn show(bytes: &[u8], url: &str, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer
     };
     // A decoder that the file takes over reaches no one.
     ctx.web()?.leave_network()?;
-    let image = image::decode(bytes, format, (url, visible(url).into_owned()), ctx)?;
+    let image = image::decode(bytes, format, (url, visible(url).into_owned()), ctx.cancel)?;
     let line = image.line();
     ctx.extras.images.push(image.file);
     Ok(ToolAnswer::done(line.clone(), line, Vec::new()))

@@ -1,7 +1,10 @@
-//! Files of other agents that agentd does not read: plugins, MCP servers, and the rest of
+//! Files of other agents: MCP servers, and those that agentd does not read: plugins, and the rest of
 //! `.claude`.
 
-use super::ProjectReport;
+use super::{PartState, ProjectReport};
+use crate::context::TrustFlag;
+use crate::settings::sound_as;
+use config::TrustStore;
 use prompts::line;
 use serde_json::Value;
 use std::path::Path;
@@ -24,7 +27,7 @@ const NAMED: usize = 8;
 
 pub(super) fn look(report: &mut ProjectReport<'_>) {
     let first = report.parts.len();
-    mcp(report);
+    servers(report);
     plugin(report);
     for name in names_in(&report.project.join(".claude")) {
         if !REPORTED.contains(&name.as_str()) {
@@ -35,12 +38,33 @@ pub(super) fn look(report: &mut ProjectReport<'_>) {
     report.cap(first, "other files");
 }
 
-fn mcp(report: &mut ProjectReport<'_>) {
+/// The MCP servers of the project's `.mcp.json`, as a session would load them.
+fn servers(report: &mut ProjectReport<'_>) {
     let name = ".mcp.json";
-    let Some(file) = json(report, name) else { return };
-    let servers = file.get("mcpServers").and_then(Value::as_object);
-    let names: Vec<&str> = servers.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    report.ignored(name, format!("agentd starts no MCP servers{}", listed(&names)));
+    let path = report.project.join(name);
+    let Ok(content) = std::fs::read(&path) else { return };
+    let config = match sound_as(report.context, report.project, TrustFlag::Given) {
+        Ok(config) => config,
+        // Another file may be the wrong one, which is named already.
+        Err(failure) if failure.message().contains(name) => return report.wrong(failure.message()),
+        Err(_) => {
+            return report.ignored(name, "it is read once the wrong files above are repaired");
+        }
+    };
+    let trust = TrustStore::at(report.context.dirs.trust_file());
+    let state = match trust.holds(&path, &content) {
+        Ok(true) => PartState::Used,
+        Ok(false) | Err(_) => PartState::Untrusted,
+    };
+    let file = path.display().to_string();
+    for server in config.servers.iter().filter(|server| server.by.file == file) {
+        let place = format!("{name}:{}", server.by.line);
+        report.add(state, &place, format!("the MCP server {}", server.in_words()));
+    }
+    for warning in config.warnings.iter().filter(|warning| warning.origin.file == file) {
+        let place = format!("{name}:{}", warning.origin.line);
+        report.ignored(&place, format!("`{}` {}", warning.key, warning.text));
+    }
 }
 
 fn plugin(report: &mut ProjectReport<'_>) {

@@ -20,8 +20,8 @@ const WAYS: &[(&str, &str)] = &[
     ("additionalDirectories", "give --add-dir, or `tools.add_dirs`"),
     ("enabledPlugins", "agentd installs no plugins; --plugin-dir names a local one"),
     ("extraKnownMarketplaces", "agentd installs no plugins; --plugin-dir names a local one"),
-    ("enableAllProjectMcpServers", "agentd starts no MCP servers"),
-    ("enabledMcpjsonServers", "agentd starts no MCP servers"),
+    ("enableAllProjectMcpServers", "servers of a project run once you trust their file"),
+    ("enabledMcpjsonServers", "servers of a project run once you trust their file"),
     ("apiKeyHelper", "`provider.key_command` names a program that prints the key"),
 ];
 /// Most rules that are written out.

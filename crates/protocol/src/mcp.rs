@@ -1,0 +1,91 @@
+//! Servers of the Model Context Protocol: the part of the wire to `agentd-mcp` that is about a running
+//! server, and the part of the wire to the conversation that is about its start.
+
+use crate::call::RunReport;
+use crate::session::OfferedTool;
+use crate::{Decode, Encode};
+
+/// The beginning of a tool's name where a server has the tool: `mcp__SERVER__TOOL`.
+pub const PREFIX: &str = "mcp__";
+/// The tool by which models call a tool of a server.
+pub const CALL: &str = "mcp";
+/// The tools that run a server: with the project read-only, and writable.
+pub const SERVER_TOOLS: [&str; 2] = ["mcp_server", "mcp_writer"];
+
+/// True for a call that runs a server.
+#[must_use]
+pub fn runs_server(tool: &str) -> bool {
+    SERVER_TOOLS.contains(&tool)
+}
+
+/// The start of a server, which the conversation requests as a call.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ServerStart {
+    /// One of [`SERVER_TOOLS`].
+    pub tool: String,
+    /// Its arguments as JSON.
+    pub input: String,
+}
+
+/// News about servers, for the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ServerNews {
+    /// Have this one started.
+    Due(ServerStart),
+    /// The tools of all servers that run, in place of the earlier ones.
+    Tools(Vec<OfferedTool>),
+}
+
+/// A tool as its server describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ServerTool {
+    /// The server's name for it.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input_schema: String,
+    /// SHA-256 in hexadecimal over name, title, description, schemas and annotations.
+    pub digest: String,
+}
+
+/// From the supervisor to a running server.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ToServer {
+    /// Call a tool; answered once.
+    Call {
+        /// Names the call on this channel.
+        number: u64,
+        /// The server's name for the tool.
+        tool: String,
+        /// A JSON object.
+        arguments: String,
+        /// The call's longest time in milliseconds.
+        timeout_ms: u64,
+        /// Most characters of the result for the model.
+        max_result_chars: u32,
+    },
+    /// Nobody waits for the answer any more: tell the server.
+    Cancel(u64),
+}
+
+/// From a running server.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FromServer {
+    /// It is ready, or its list has changed: all of its tools.
+    Tools(Vec<ServerTool>),
+    /// The call is on its way.
+    Progress {
+        /// Of which call.
+        number: u64,
+        /// A line, control codes neutralised.
+        text: String,
+    },
+    /// The answer to a call.
+    Answer {
+        /// Of which call.
+        number: u64,
+        /// The result.
+        report: Box<RunReport>,
+    },
+}

@@ -1,0 +1,67 @@
+//! Has servers of the Model Context Protocol started, and knows their tools: part of [`Session`]. The
+//! supervisor says when a server is due. Its start is a call that no model requested; the next request
+//! waits for it, which takes a second at most, since such a call goes on in the background then.
+
+use super::{Outputs, Session, SessionPhase};
+use protocol::call::ToolResult;
+use protocol::ids::CallId;
+use protocol::mcp::{PREFIX, ServerNews, ServerStart};
+use protocol::session::{FromSession, SessionEvent};
+
+/// Servers that start.
+#[derive(Debug, Default)]
+pub(crate) struct StartingServers {
+    /// They came before the end of the replay, which they follow.
+    due: Vec<ServerStart>,
+    /// The calls without a result.
+    open: Vec<CallId>,
+}
+
+impl Session {
+    /// Takes in news about servers.
+    pub(super) fn server_news(&mut self, news: ServerNews, out: &mut Outputs) {
+        match news {
+            ServerNews::Due(start) => {
+                self.servers.due.push(start);
+                if !self.is_replaying() {
+                    self.start_servers(out);
+                }
+            }
+            ServerNews::Tools(tools) => {
+                self.setup.tools.retain(|tool| !tool.spec.name.starts_with(PREFIX));
+                self.setup.tools.extend(tools);
+            }
+        }
+    }
+
+    /// Requests the starts that are due.
+    pub(super) fn start_servers(&mut self, out: &mut Outputs) {
+        for ServerStart { tool, input } in std::mem::take(&mut self.servers.due) {
+            let call = self.name_hook(&tool, input, out);
+            self.servers.open.push(call.id.clone());
+            out.words.push(FromSession::Run { call, note: None, asked: None });
+        }
+    }
+
+    /// True if the next request waits for a start.
+    pub(super) fn awaits_servers(&self) -> bool {
+        !self.servers.open.is_empty()
+    }
+
+    /// A call ended; true if it was the start of a server. The result is durable.
+    pub(super) fn server_started(
+        &mut self,
+        call: &CallId,
+        result: &ToolResult,
+        out: &mut Outputs,
+    ) -> bool {
+        let Some(at) = self.servers.open.iter().position(|open| open == call) else { return false };
+        self.servers.open.remove(at);
+        let (call, use_id, result) = (call.clone(), String::new(), result.clone());
+        self.take_in(&SessionEvent::Result { call, use_id, result });
+        if matches!(self.phase, SessionPhase::Checking) && !self.awaits_servers() {
+            self.ask(out);
+        }
+        true
+    }
+}

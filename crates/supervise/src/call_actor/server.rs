@@ -1,0 +1,114 @@
+//! An MCP server that the call runs: the calls of its tools, each until its answer. Used by the call actor.
+
+use super::state::CallState;
+use crate::call::CallInput;
+use crate::messages::{CallMsg, CallToSession};
+use crate::records::images;
+use protocol::call::{Outcome, RunReport, ToolResult};
+use protocol::mcp::{CALL, FromServer, ToServer};
+use protocol::tool::ToTool;
+use ractor::ActorRef;
+use tools::JobRequest;
+
+/// Most calls that wait for one server.
+const MOST: usize = 64;
+
+/// The calls that wait, by their numbers on the wire.
+#[derive(Default)]
+pub(super) struct ServerAsks {
+    next: u64,
+    waiting: Vec<(u64, ActorRef<CallMsg>)>,
+}
+
+impl ServerAsks {
+    fn begin(&mut self, from: ActorRef<CallMsg>) -> u64 {
+        self.next += 1;
+        self.waiting.push((self.next, from));
+        self.next
+    }
+
+    fn take(&mut self, number: u64) -> Option<ActorRef<CallMsg>> {
+        let at = self.waiting.iter().position(|(known, _)| *known == number)?;
+        Some(self.waiting.swap_remove(at).1)
+    }
+
+    /// The server has ended: nobody knows how far the calls came.
+    pub(super) fn end(&mut self, summary: &str) {
+        for (_, from) in self.waiting.drain(..) {
+            let cause = format!("lost its MCP server ({summary})");
+            answer(&from, CallInput::ServerLost { cause });
+        }
+    }
+}
+
+impl CallState {
+    /// Passes a call on. The call of the server itself has no input from that.
+    pub(super) fn on_server_request(
+        &mut self,
+        request: JobRequest,
+        from: ActorRef<CallMsg>,
+        timeout_ms: u64,
+    ) -> Option<CallInput> {
+        match request {
+            JobRequest::Server { tool, .. } if self.job.asks.waiting.len() == MOST => {
+                let why = format!("{MOST} calls wait for the MCP server, which is the most");
+                answer(&from, CallInput::OtherAnswered(refused_by_server(&tool, &why)));
+            }
+            JobRequest::Server { tool, arguments } => {
+                let number = self.job.asks.begin(from);
+                let max_result_chars = self.args.facts.max_result_chars;
+                let call = ToServer::Call { number, tool, arguments, timeout_ms, max_result_chars };
+                self.send_runner(&ToTool::Server(call));
+            }
+            JobRequest::Withdraw { .. } => {
+                let mut waiting = self.job.asks.waiting.iter();
+                let number = waiting.find(|(_, waits)| waits.get_id() == from.get_id());
+                if let Some((number, _)) = number.cloned() {
+                    self.job.asks.take(number);
+                    self.send_runner(&ToTool::Server(ToServer::Cancel(number)));
+                }
+            }
+            JobRequest::Foreground
+            | JobRequest::Background
+            | JobRequest::Output { .. }
+            | JobRequest::Input { .. }
+            | JobRequest::Stop { .. } => {}
+        }
+        None
+    }
+
+    /// The server says something.
+    pub(super) fn on_server_msg(&mut self, said: FromServer) {
+        match said {
+            FromServer::Tools(tools) => {
+                let call = self.args.facts.call.id.clone();
+                let tools = CallToSession::ServerTools { call, tools };
+                let _ = self.args.session.send_message(tools.into());
+            }
+            FromServer::Progress { number, text } => {
+                let of_it = self.job.asks.waiting.iter().find(|(known, _)| *known == number);
+                if let Some((_, from)) = of_it {
+                    answer(from, CallInput::Output(text));
+                }
+            }
+            FromServer::Answer { number, report } => {
+                // A second answer, or one that nobody waits for.
+                let Some(from) = self.job.asks.take(number) else { return };
+                let report: RunReport =
+                    images::named(*report, (CALL, self.args.confinement.profile));
+                let enforced = self.machine.enforced().cloned();
+                answer(&from, CallInput::ServerAnswered(Box::new((report, enforced))));
+            }
+        }
+    }
+}
+
+fn answer(from: &ActorRef<CallMsg>, input: CallInput) {
+    let _ = from.send_message(CallMsg::Input(input));
+}
+
+/// The result of a call that its server was not asked for.
+pub(crate) fn refused_by_server(tool: &str, why: &str) -> ToolResult {
+    let hint = "Nothing was done. Try it again later, or do without it.";
+    ToolResult::error(Outcome::Failed, "no_server", tool, why, hint)
+}

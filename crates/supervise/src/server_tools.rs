@@ -1,0 +1,151 @@
+//! The tools of MCP servers as models are offered them. What a server says about itself is not trusted:
+//! letters that nobody sees are taken out, and names that could stand for two tools are left out. Pure.
+
+use config::McpServerConfig;
+use protocol::content::ToolSpec;
+use protocol::hidden::visible;
+use protocol::judgement::ToolKind;
+use protocol::mcp::{PREFIX, ServerTool};
+use protocol::session::{CopyBeforeChange, OfferedTool};
+use serde_json::Value;
+
+/// Longest name that all vendors take.
+const LONGEST_NAME: usize = 64;
+/// Most characters of a description.
+const DESCRIPTION: usize = 4000;
+
+/// A tool of a server that models may call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfferedServerTool {
+    /// The server's name for it.
+    pub(crate) own: String,
+    pub(crate) offer: OfferedTool,
+}
+
+/// Those of one server, and sentences for the person about those that are left out.
+pub(crate) fn offered(
+    server: &McpServerConfig,
+    listed: &[ServerTool],
+) -> (Vec<OfferedServerTool>, Vec<String>) {
+    let (mut tools, mut notes) = (Vec::<OfferedServerTool>::new(), Vec::new());
+    for tool in listed {
+        let is_wanted = |list: &Vec<String>| list.contains(&tool.name);
+        if server.disabled.contains(&tool.name) || !server.enabled.as_ref().is_none_or(is_wanted) {
+            continue;
+        }
+        let name = full_name(&server.name, &tool.name);
+        let shown = visible(&tool.name);
+        let is_known = tools.iter().any(|known| known.offer.spec.name == name);
+        let schema: Result<Value, _> = serde_json::from_str(&tool.input_schema);
+        let why = match schema {
+            _ if name.len() > LONGEST_NAME => {
+                format!("its name {name} has more than {LONGEST_NAME} letters")
+            }
+            _ if is_known => format!("an earlier tool has the name {name}"),
+            Ok(Value::Object(_)) => {
+                let description: String =
+                    plain(&tool.description).chars().take(DESCRIPTION).collect();
+                let input_schema = plain(&tool.input_schema);
+                let spec = ToolSpec { name, description, input_schema };
+                let (kind, copies) = (ToolKind::Mutation, CopyBeforeChange::None);
+                let offer = OfferedTool { spec, kind, copies };
+                tools.push(OfferedServerTool { own: tool.name.clone(), offer });
+                continue;
+            }
+            Ok(_) | Err(_) => "the schema of its arguments is none".to_owned(),
+        };
+        notes
+            .push(format!("the tool {shown} of the MCP server {} is left out: {why}", server.name));
+    }
+    let missing = server.enabled.iter().flatten();
+    let missing = missing.filter(|name| !listed.iter().any(|tool| tool.name == **name));
+    notes.extend(missing.map(|name| {
+        format!(
+            "the MCP server {} has no tool {}, which enabled_tools names",
+            server.name,
+            visible(name)
+        )
+    }));
+    (tools, notes)
+}
+
+/// The name for models: letters that vendors do not take become `_`.
+pub(crate) fn full_name(server: &str, tool: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    format!("{PREFIX}{server}__{}", tool.chars().map(letter).collect::<String>())
+}
+
+/// A text without letters that a person does not see: controls, and those that turn the direction.
+fn plain(text: &str) -> String {
+    let hides = |c: &char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    text.chars().filter(|c| !hides(c)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::{Layer, ProjectAccess};
+    use protocol::judgement::{Rule, RuleEffect};
+
+    fn server(enabled: Option<&[&str]>, disabled: &[&str]) -> McpServerConfig {
+        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
+        let by =
+            Rule { effect: RuleEffect::Allow, text: String::new(), file: String::new(), line: 1 };
+        McpServerConfig {
+            name: "s".to_owned(),
+            command: vec!["x".to_owned()],
+            env: Vec::new(),
+            hosts: Vec::new(),
+            project: ProjectAccess::Reads,
+            enabled: enabled.map(names),
+            disabled: names(disabled),
+            start_ms: 1,
+            call_ms: 1,
+            by,
+            layer: Layer::User,
+        }
+    }
+
+    fn tool(name: &str, description: &str, schema: &str) -> ServerTool {
+        ServerTool {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            input_schema: schema.to_owned(),
+            digest: String::new(),
+        }
+    }
+
+    #[test]
+    fn tools_get_names_of_their_server_and_only_visible_letters() {
+        let listed = [
+            tool("a.b/c", "Reads\u{202e} it.\u{7}\u{e0041}\nTwo.", "{\"type\":\"object\"}"),
+            tool("a.b c", "The same name.", "{}"),
+            tool(&"x".repeat(60), "", "{}"),
+            tool("bad", "", "[]"),
+            tool("off", "", "{}"),
+        ];
+        let (tools, notes) = offered(&server(None, &["off"]), &listed);
+        assert_eq!(tools.len(), 1);
+        let (own, spec) = (&tools[0].own, &tools[0].offer.spec);
+        assert_eq!((own.as_str(), spec.name.as_str()), ("a.b/c", "mcp__s__a_b_c"));
+        assert_eq!(spec.description, "Reads it.\nTwo.");
+        assert_eq!(tools[0].offer.kind, ToolKind::Mutation, "a hint of the server decides nothing");
+        let expected = ["earlier tool has the name", "more than 64 letters", "the schema"];
+        assert_eq!(notes.len(), expected.len(), "{notes:?}");
+        for (note, words) in notes.iter().zip(expected) {
+            assert!(note.contains(words), "{note}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_enabled_tools_is_whole() {
+        let listed = [tool("a", "", "{}"), tool("b", "", "{}")];
+        let (tools, notes) = offered(&server(Some(&["b", "gone"]), &[]), &listed);
+        assert_eq!(tools.len(), 1);
+        assert_eq!(tools[0].own, "b");
+        assert!(notes[0].contains("has no tool gone"), "{notes:?}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Calls that the conversation makes by itself: the entry of the configuration that each needs, and the
+//! rights and the environment that follow from it. Used by `calls`.
+
+use super::rights;
+use super::state::SessionActorState;
+use crate::git_signing::AgentGrant;
+use config::HookConfig;
+use protocol::call::{Call, ToolResult};
+use protocol::confinement::{Confinement, Network, Profile};
+use protocol::hook::{EditHook, HookEvent};
+use protocol::judgement::{Audience, Rule};
+use tools::InterpretedCall;
+
+/// How long a person's first request waits for a server.
+const SERVER_WAIT_MS: u64 = 1000;
+
+impl SessionActorState {
+    /// The hooks of this profile.
+    pub(super) fn hooks(&self, profile: Profile) -> Option<&HookConfig> {
+        match profile {
+            Profile::Verify => Some(&self.spec.config.verify),
+            Profile::Format => Some(&self.spec.config.format),
+            Profile::Probe
+            | Profile::Query
+            | Profile::Mutate
+            | Profile::Command
+            | Profile::Hook
+            | Profile::GuardHook
+            | Profile::Mcp
+            | Profile::McpWrite
+            | Profile::Session
+            | Profile::Broker
+            | Profile::Provider
+            | Profile::Store
+            | Profile::Web
+            | Profile::Git
+            | Profile::GitLook
+            | Profile::Document => None,
+        }
+    }
+
+    /// The environment of a call.
+    pub(super) fn env_of(
+        &self,
+        (call, profile): (&Call, Profile),
+        signing: Option<&AgentGrant>,
+    ) -> Vec<(String, String)> {
+        if let Some(server) = self.server_of(call) {
+            // A missing one was found before the server was due.
+            return self.server_env(server).unwrap_or_default();
+        }
+        rights::env(&self.spec, profile, signing)
+    }
+
+    /// How long the conversation waits for a command. For a server that starts it waits a second where a
+    /// person is there; a script would miss its tools.
+    pub(super) fn background_after_ms(&self, call: &Call) -> u64 {
+        match (self.server_of(call), self.spec.rules.audience) {
+            (None, _) => self.spec.config.tools.background_after_ms,
+            (Some(_), Audience::Person) => SERVER_WAIT_MS,
+            (Some(server), Audience::NonInteractive) => server.config.start_ms + SERVER_WAIT_MS,
+        }
+    }
+
+    /// The configuration entry for a call that the conversation makes by itself: it must have this
+    /// command, in this package, for each of these files; a hook at an event must have this time.
+    pub(super) fn configured(&self, call: &Call, found: &InterpretedCall) -> Option<Rule> {
+        if matches!(found.profile, Profile::Mcp | Profile::McpWrite) {
+            return self.server_of(call).map(|server| server.config.by.clone());
+        }
+        let input: serde_json::Value = serde_json::from_str(&found.input).ok()?;
+        if matches!(found.profile, Profile::Hook | Profile::GuardHook) {
+            let event = HookEvent::parse(input["event"].as_str()?)?;
+            let (command, time) = (input["command"].as_str()?, input["timeout_ms"].as_u64()?);
+            let own = call.use_id.is_empty() && event.tool() == found.spec.name;
+            let mut known = self.spec.config.hooks.commands.iter().filter(|_| own);
+            let known = known.find(|known| {
+                known.event == event && known.command == command && known.timeout_ms == time
+            });
+            return known.map(|known| known.by.clone());
+        }
+        let (command, package) = (input["command"].as_str()?, input["package"].as_str());
+        let known = &self.hooks(found.profile).filter(|_| call.use_id.is_empty())?.commands;
+        let same = |hook: &EditHook| hook.command == command && hook.package.as_deref() == package;
+        let several = input["paths"].as_array().into_iter().flatten().chain(input.get("path"));
+        let mut by = several.map(|path| {
+            let path = path.as_str()?;
+            known.iter().find(|known| same(&known.hook) && known.hook.is_for(path))
+        });
+        let first = by.next()??.by.clone();
+        by.all(|other| other.is_some()).then_some(first)
+    }
+
+    /// Gives a server the network of its configuration, whatever that of the session is.
+    pub(super) fn give_server_network(
+        &self,
+        call: &Call,
+        confinement: &mut Confinement,
+    ) -> Result<(), ToolResult> {
+        let Some(server) = self.server_of(call) else { return Ok(()) };
+        if server.config.hosts.is_empty() {
+            return Ok(());
+        }
+        rights::check_hosts(&self.spec, &call.tool)?;
+        (confinement.network, confinement.hosts) = (Network::Listed, server.config.hosts.clone());
+        Ok(())
+    }
+}

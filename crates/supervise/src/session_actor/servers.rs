@@ -1,0 +1,232 @@
+//! The MCP servers of a session: when one starts, what it offers, which call answers for it, and when it
+//! starts again. Each runs as a call in the background, so that `jobs` and the call actor do the rest.
+
+use super::state::{ReplayState, SessionActorState};
+use crate::call::CallInput;
+use crate::call_actor::refused_by_server;
+use crate::messages::{CallMsg, SessionMsg, SessionTimer};
+use crate::server_tools::{self, OfferedServerTool};
+use crate::session_spec::SessionServer;
+use protocol::call::{Call, ToolResult};
+use protocol::client::ClientEvent;
+use protocol::ids::CallId;
+use protocol::mcp::{ServerNews, ServerStart, ServerTool, runs_server};
+use protocol::provider::PassedFd;
+use protocol::session::{OfferedTool, ToSession};
+use ractor::ActorRef;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+use tools::JobRequest;
+
+/// A server starts again after these times; behind the last one only with a new process of the
+/// conversation.
+const AGAIN: [Duration; 4] = [
+    Duration::from_millis(200),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(30),
+];
+
+/// Most bytes of a variable.
+const MOST_BYTES: usize = 64 * 1024;
+
+/// A server of the session, in the order of the configuration.
+#[derive(Debug, Default)]
+pub(super) struct RunningServer {
+    /// The call that runs it, from its proposal to its end.
+    call: Option<u32>,
+    /// It was requested and has no call yet.
+    is_due: bool,
+    /// Its tools, while it runs.
+    tools: Vec<OfferedServerTool>,
+    /// How often it has ended since a call of it was answered.
+    ends: usize,
+}
+
+impl SessionActorState {
+    /// The servers that the conversation has to start, and the tools of those that run: behind `Begin`.
+    pub(super) fn server_news(&mut self) -> Vec<ToSession> {
+        if self.spec.servers().is_empty() {
+            return Vec::new();
+        }
+        let mut news = vec![ToSession::Servers(ServerNews::Tools(self.all_server_tools()))];
+        for at in 0..self.spec.servers().len() {
+            news.extend(self.server_due(at));
+        }
+        news
+    }
+
+    /// The start of a server that does not run, unless a variable of it is missing.
+    fn server_due(&mut self, at: usize) -> Option<ToSession> {
+        let running = self.calls.servers.get(at)?;
+        if running.call.is_some() || running.is_due || self.closing.has_begun() {
+            return None;
+        }
+        let server = self.spec.servers().get(at)?;
+        if let Err(why) = self.server_env(server) {
+            let text = format!("the MCP server {} does not start: {why}", server.config.name);
+            self.show(&ClientEvent::Notice { text });
+            return None;
+        }
+        let start = server.start.clone();
+        self.calls.servers[at].is_due = true;
+        Some(ToSession::Servers(ServerNews::Due(start)))
+    }
+
+    /// The environment of a server. The variables that clients passed are read here and nowhere else.
+    pub(super) fn server_env(
+        &self,
+        server: &SessionServer,
+    ) -> Result<Vec<(String, String)>, String> {
+        server.env(|name| {
+            let is_it =
+                |kind: &PassedFd| matches!(kind, PassedFd::ServerVariable(it) if it == name);
+            let (_, file) = self.resources.passed_fds.iter().find(|(kind, _)| is_it(kind))?;
+            value_of(file)
+        })
+    }
+
+    /// The process of the conversation ended: what it was asked to start and did not propose is due again.
+    pub(super) fn servers_not_requested(&mut self) {
+        self.calls.servers.iter_mut().for_each(|server| server.is_due = false);
+    }
+
+    fn all_server_tools(&self) -> Vec<OfferedTool> {
+        let tools = self.calls.servers.iter().flat_map(|server| &server.tools);
+        tools.map(|tool| tool.offer.clone()).collect()
+    }
+
+    /// The server of the session that a call starts.
+    pub(super) fn server_of(&self, call: &Call) -> Option<&SessionServer> {
+        let is_it = |server: &&SessionServer| {
+            let ServerStart { tool, input } = &server.start;
+            *tool == call.tool && *input == call.input
+        };
+        self.spec.servers().iter().filter(|_| call.use_id.is_empty()).find(is_it)
+    }
+
+    /// A call was proposed that starts a server.
+    pub(super) fn server_begins(&mut self, call: &Call) {
+        let Some(name) = self.server_of(call).map(|server| server.config.name.clone()) else {
+            return;
+        };
+        let at = self.spec.servers().iter().position(|server| server.config.name == name);
+        if let Some(running) = at.and_then(|at| self.calls.servers.get_mut(at)) {
+            (running.call, running.is_due) = (Some(call.id.number), false);
+        }
+    }
+
+    /// A server is ready, or its tools have changed.
+    pub(super) fn on_server_tools(&mut self, call: &CallId, listed: &[ServerTool]) {
+        let is_of = |server: &RunningServer| server.call == Some(call.number);
+        let Some(at) = self.calls.servers.iter().position(is_of) else { return };
+        let Some(server) = self.spec.servers().get(at) else { return };
+        let (tools, notes) = server_tools::offered(&server.config, listed);
+        self.calls.servers[at].tools = tools;
+        for text in notes {
+            self.show(&ClientEvent::Notice { text });
+        }
+        let tools = ServerNews::Tools(self.all_server_tools());
+        self.send_conversation(ToSession::Servers(tools));
+        self.send_call(call, CallInput::Detach);
+    }
+
+    /// A call has ended: if it was a server, its tools are gone, and it starts again after a while.
+    pub(super) fn server_ended(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        call: u32,
+        result: &ToolResult,
+    ) {
+        let Some(at) = self.calls.servers.iter().position(|server| server.call == Some(call))
+        else {
+            return;
+        };
+        let server = &mut self.calls.servers[at];
+        (server.call, server.tools) = (None, Vec::new());
+        let again = AGAIN.get(server.ends).copied().filter(|_| !self.closing.has_begun());
+        server.ends += 1;
+        let tools = ServerNews::Tools(self.all_server_tools());
+        self.send_conversation(ToSession::Servers(tools));
+        if self.closing.has_begun() {
+            return;
+        }
+        let Some(name) = self.spec.servers().get(at).map(|server| server.config.name.clone())
+        else {
+            return;
+        };
+        let then = match again {
+            Some(after) => {
+                let due = move || SessionMsg::Timer(SessionTimer::ServerDue(at));
+                myself.send_after(after, due);
+                "it starts again".to_owned()
+            }
+            None => format!("it has ended {} times and does not start again", AGAIN.len() + 1),
+        };
+        let text = format!("the MCP server {name} has ended: {}; {then}", result.summary);
+        self.show(&ClientEvent::Notice { text });
+    }
+
+    /// A server starts again. A conversation that is not replayed gets its start with the others.
+    pub(super) fn on_server_due(&mut self, at: usize) {
+        if !matches!(self.workers.replay, ReplayState::Started { .. }) {
+            return;
+        }
+        if let Some(due) = self.server_due(at) {
+            self.send_conversation(due);
+        }
+    }
+
+    /// The call that runs the server of a tool.
+    pub(super) fn server_call(&self, tool: &str) -> Option<u32> {
+        let is_it = |offered: &OfferedServerTool| offered.offer.spec.name == tool;
+        self.calls.servers.iter().find(|server| server.tools.iter().any(is_it))?.call
+    }
+
+    /// Passes the call of a tool on to its server, or answers it: the server does not run.
+    pub(super) fn ask_server(&mut self, request: JobRequest, from: ActorRef<CallMsg>) {
+        let (JobRequest::Server { tool, .. } | JobRequest::Withdraw { tool }) = &request else {
+            return;
+        };
+        let is_it = |offered: &&OfferedServerTool| offered.offer.spec.name == *tool;
+        let found =
+            self.calls.servers.iter_mut().zip(self.spec.servers()).find_map(|(running, server)| {
+                let own = running.tools.iter().find(is_it)?.own.clone();
+                Some((running, server, own))
+            });
+        let Some((running, server, own)) = found else {
+            let why =
+                format!("the MCP server of {tool} does not run, or has no such tool any more");
+            let input = CallInput::OtherAnswered(refused_by_server(tool, &why));
+            let _ = from.send_message(CallMsg::Input(input));
+            return;
+        };
+        running.ends = 0;
+        let call = running.call.map(|number| CallId { session: self.spec.id.clone(), number });
+        let call_ms = server.config.call_ms;
+        let request = match request {
+            JobRequest::Server { arguments, .. } => JobRequest::Server { tool: own, arguments },
+            other => other,
+        };
+        if let Some(call) = call.and_then(|call| self.calls.running.get(&call)) {
+            // A server that ends now drops its messages: its end answers those that it did not.
+            let _ = call.send_message(CallMsg::Server(request, from, call_ms));
+        }
+    }
+
+    /// Commands and sub-agents in the background; servers are not counted among them.
+    pub(super) fn jobs_in_background(&self) -> usize {
+        self.calls.background.values().filter(|job| !runs_server(&job.tool)).count()
+    }
+}
+
+/// The text in a sealed memory file.
+fn value_of(file: &OwnedFd) -> Option<String> {
+    let file = File::from(file.try_clone().ok()?);
+    let mut bytes = vec![0; MOST_BYTES];
+    let length = file.read_at(&mut bytes, 0).ok()?;
+    bytes.truncate(length);
+    String::from_utf8(bytes).ok()
+}

@@ -1,0 +1,105 @@
+//! The MCP servers of a session: each configured one with the call that starts it and its environment.
+//! Pure.
+
+use config::{McpServerConfig, ProjectAccess, expand};
+use protocol::confinement::{Confinement, Level};
+use protocol::mcp::{SERVER_TOOLS, ServerStart};
+use serde_json::json;
+
+/// The variables of the session that each server gets.
+const USUAL: [&str; 9] =
+    ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TZ", "USER"];
+
+/// A server that the session starts.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionServer {
+    pub(crate) config: McpServerConfig,
+    pub(crate) start: ServerStart,
+    /// The variables that every server gets.
+    usual: Vec<(String, String)>,
+    /// Those of the client that may be put in.
+    client: Vec<(String, String)>,
+}
+
+impl SessionServer {
+    /// The environment of its process: with the values of variables that the client passed by
+    /// themselves, since they may be secrets.
+    ///
+    /// # Errors
+    /// A variable is not set.
+    pub(crate) fn env(
+        &self,
+        passed: impl Fn(&str) -> Option<String>,
+    ) -> Result<Vec<(String, String)>, String> {
+        let value = |name: &str| passed(name).or_else(|| plain(&self.client, name));
+        let own =
+            self.config.env.iter().map(|(name, text)| Ok((name.clone(), expand(text, value)?)));
+        let own = own.collect::<Result<Vec<_>, String>>()?;
+        let is_own = |name: &String| own.iter().any(|(other, _)| other == name);
+        let usual = self.usual.iter().filter(|(name, _)| !is_own(name)).cloned();
+        Ok(usual.chain(own.iter().cloned()).collect())
+    }
+}
+
+fn plain(variables: &[(String, String)], name: &str) -> Option<String> {
+    variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+}
+
+impl super::SessionSpec {
+    /// Its MCP servers, in the order of the configuration.
+    pub(crate) fn servers(&self) -> &[SessionServer] {
+        &self.origin.servers
+    }
+}
+
+/// The servers, and sentences for the person about those that do not run.
+pub(super) fn servers(
+    configured: &[McpServerConfig],
+    confinement: &Confinement,
+    (client, command): (&[(String, String)], &[(String, String)]),
+) -> (Vec<SessionServer>, Vec<String>) {
+    if confinement.level == Level::Uncaged && !configured.is_empty() {
+        let count = configured.len();
+        let note = format!("{count} MCP servers do not run: this session has no sandbox for them");
+        return (Vec::new(), vec![note]);
+    }
+    let (mut servers, mut notes) = (Vec::new(), Vec::new());
+    for config in configured {
+        match server(config, (client, command)) {
+            Ok(server) => servers.push(server),
+            Err(why) => notes.push(format!(
+                "{}:{}: the MCP server {} does not run: {why}",
+                config.by.file, config.by.line, config.name
+            )),
+        }
+    }
+    (servers, notes)
+}
+
+fn server(
+    config: &McpServerConfig,
+    (client, command): (&[(String, String)], &[(String, String)]),
+) -> Result<SessionServer, String> {
+    let words = config.command.iter().map(|word| expand(word, |name| plain(client, name)));
+    let words = words.collect::<Result<Vec<_>, _>>()?;
+    let usual = command.iter().filter(|(name, _)| USUAL.contains(&name.as_str())).cloned();
+    let names: Vec<&String> = config.env.iter().map(|(name, _)| name).collect();
+    let hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
+    // Values of variables are not among them: the arguments are recorded.
+    let input = json!({
+        "command": words, "env": names, "hosts": hosts, "name": config.name,
+        "start_ms": config.start_ms,
+    });
+    let [reads, writes] = SERVER_TOOLS;
+    let tool = match config.project {
+        ProjectAccess::Reads => reads,
+        ProjectAccess::Writes => writes,
+    };
+    let start = ServerStart { tool: tool.to_owned(), input: input.to_string() };
+    Ok(SessionServer {
+        config: config.clone(),
+        start,
+        usual: usual.collect(),
+        client: client.to_vec(),
+    })
+}

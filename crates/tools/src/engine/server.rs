@@ -1,0 +1,38 @@
+//! The interface between the tools that run an MCP server and the engine that speaks its protocol. The
+//! engine is linked into `agentd-mcp` only.
+
+use protocol::mcp::{FromServer, ToServer};
+use std::fs::File;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+/// Speaks the protocol with a server that runs in a cage.
+pub trait ServerEngine: Sync {
+    /// Speaks with the server until it closes its output, or `asks` has an end.
+    ///
+    /// # Errors
+    /// Why the server is of no use: it did not start in time, or does not speak the protocol.
+    fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String>;
+}
+
+/// The server's ends of its standard streams.
+#[derive(Debug)]
+pub struct ServerPipes {
+    /// What it reads.
+    pub input: File,
+    /// What it prints.
+    pub output: File,
+}
+
+/// Receives messages of a server.
+pub type ServerSink<'a> = dyn Fn(FromServer) + Sync + 'a;
+
+/// The way between a server and the supervisor.
+pub struct ServerLink<'a> {
+    /// How long it may take to become ready.
+    pub start: Duration,
+    /// What it is asked for.
+    pub asks: Receiver<ToServer>,
+    /// What it answers.
+    pub tell: &'a ServerSink<'a>,
+}

@@ -1,0 +1,71 @@
+//! The report of a call that an MCP server has answered. Used by `agentd-mcp`.
+
+use crate::files::document::most_images;
+use crate::files::image;
+use crate::text::control::visible_lines;
+use crate::tool_answer::{BodyFrom, ToolAnswer};
+use protocol::call::{Outcome, ProcessUsage, RunReport};
+use protocol::confinement::Profile;
+use protocol::content::ImageFile;
+
+/// One part of a server's answer.
+#[derive(Debug)]
+pub enum AnswerPart {
+    /// Text for the model.
+    Text(String),
+    /// The bytes of a file that is said to be an image.
+    Image(Vec<u8>),
+}
+
+/// The report of a call that a server has answered with this outcome.
+#[must_use]
+pub fn server_report(
+    (server, tool): (&str, &str),
+    parts: Vec<AnswerPart>,
+    outcome: Outcome,
+    max_chars: u32,
+) -> RunReport {
+    let (mut body, mut images) = (Vec::new(), Vec::<ImageFile>::new());
+    for part in parts {
+        match part {
+            AnswerPart::Image(_) if images.len() == most_images(Profile::Mcp) => {
+                body.push("[one more image, which is not shown]".to_owned());
+            }
+            AnswerPart::Text(text) => body.push(visible_lines(&text).into_owned()),
+            AnswerPart::Image(data) => {
+                let name = format!("{server}-{tool}-{}", images.len() + 1);
+                match image::of_bytes(&data, &name) {
+                    Ok(shown) => {
+                        body.push(shown.line());
+                        images.push(shown.file);
+                    }
+                    Err(why) => body.push(format!("[an image that is not shown: {why}]")),
+                }
+            }
+        }
+    }
+    let end = if outcome == Outcome::Done { "done" } else { "the server reports an error" };
+    let summary = format!("{server} {tool}: {end}");
+    let answer = ToolAnswer {
+        by: BodyFrom::Program,
+        how_to_get_more: "ask the server for less",
+        outcome,
+        ..ToolAnswer::done(body.join("\n"), summary, Vec::new())
+    };
+    let max = usize::try_from(max_chars).unwrap_or(usize::MAX);
+    let (result, full, effects) = answer.into_result(max);
+    RunReport {
+        result,
+        full,
+        images,
+        effects,
+        seen: Vec::new(),
+        instructions: Vec::new(),
+        evidence: None,
+        refusals: Vec::new(),
+        refusals_uncounted: 0,
+        tampered: Vec::new(),
+        usage: ProcessUsage::default(),
+        command_pid: None,
+    }
+}

@@ -1,0 +1,259 @@
+//! MCP servers: each in a cage of its own, its tools called, judged and recorded.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+use crate::support::anthropic::{Answer, Say, Server, call};
+use crate::support::{Desk, Run, needs, run, runs, until};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+
+const AUTO: [&str; 4] = ["-p", "Go.", "--permission-mode", "auto"];
+
+/// A project with the server of the tests, configured by the person with these lines.
+fn desk(lines: &str) -> Desk {
+    needs("python3");
+    let desk = Desk::new();
+    desk.write("server.py", include_str!("../data/mcp_server.py"));
+    configure(&desk, lines);
+    desk
+}
+
+fn configure(desk: &Desk, lines: &str) {
+    let file = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, lines).unwrap();
+}
+
+fn server(habits: &str) -> String {
+    format!("[mcp.test]\ncommand = [\"python3\", \"server.py\"{habits}]\n")
+}
+
+fn asks(id: &str, tool: &str, input: Value) -> Say {
+    call(id, &format!("mcp__test__{tool}"), &input.to_string())
+}
+
+/// One call a round, and the results in their order.
+fn rounds(desk: &Desk, flags: &[&str], calls: &[(&str, Value)]) -> (Run, Vec<String>, Server) {
+    let says = |(at, (tool, input)): (usize, &(&str, Value))| {
+        Answer::says([asks(&format!("toolu_{at}"), tool, input.clone())])
+    };
+    let answers = calls.iter().enumerate().map(says).chain([Answer::text("Done.")]);
+    let server = Server::scripted(answers.collect::<Vec<_>>());
+    let ran = run(desk.with_server(&server, flags));
+    let results = results(&server);
+    (ran, results, server)
+}
+
+fn ended(desk: &Desk, tool: &str) -> Vec<Value> {
+    let all = desk.audit().into_iter();
+    all.filter(|record| record["event"] == "ended" && record["tool"] == tool).collect()
+}
+
+#[test]
+fn a_tool_of_a_server_is_offered_called_and_recorded_with_the_cage_of_its_server() {
+    let desk = desk(&server(""));
+    let calls = [("echo", json!({"text": "hello"})), ("fail", json!({})), ("nope", json!({}))];
+    let (ran, results, server) = rounds(&desk, &AUTO, &calls);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
+    let tools = server.requests()[0].body["tools"].as_array().unwrap().clone();
+    let echo = tools.iter().find(|tool| tool["name"] == "mcp__test__echo").expect("offered");
+    assert_eq!(echo["description"], "Echoes a text.");
+    assert_eq!(echo["input_schema"]["required"], json!(["text"]));
+    assert_eq!(results[0], "hello");
+    assert!(results[1].contains("ValueError: it always fails"), "{results:?}");
+    assert!(results[2].contains("mcp__test__nope") || results[2].contains("not"), "{results:?}");
+    let calls = ended(&desk, "mcp");
+    assert_eq!(calls.len(), 3, "{calls:#?}");
+    assert_eq!(calls[0]["enforced"]["profile"], "mcp", "{calls:#?}");
+    let servers = ended(&desk, "mcp_server");
+    assert_eq!(servers.len(), 1, "it ends with the session: {servers:#?}");
+}
+
+#[test]
+fn a_server_sees_its_own_variables_alone_and_neither_secrets_nor_the_network() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let desk = desk(&format!(
+        "{}env = {{ OWN = \"${{MCP_OWN}}\", PLAIN = \"${{NO_SUCH:-usual}}\" }}\n\
+         [mcp.other]\ncommand = [\"python3\", \"server.py\"]\nenv = {{ OTHER_SECRET = \"s3cret-of-other\" }}\n",
+        server("")
+    ));
+    let secret = desk.home().join("secret.txt");
+    std::fs::write(&secret, "s3cret\n").unwrap();
+    let calls = [
+        ("env", json!({})),
+        ("read", json!({"path": secret})),
+        ("read", json!({"path": "server.py"})),
+        ("write", json!({"path": "made.txt"})),
+        ("connect", json!({"host": "127.0.0.1", "port": port})),
+        ("read", json!({"path": "/proc/1/environ"})),
+    ];
+    let model = |desk: &Desk| {
+        let says = |(at, (tool, input)): (usize, &(&str, Value))| {
+            Answer::says([asks(&format!("toolu_{at}"), tool, input.clone())])
+        };
+        let answers = calls.iter().enumerate().map(says).chain([Answer::text("Done.")]);
+        let server = Server::scripted(answers.collect::<Vec<_>>());
+        let mut command = desk.with_server(&server, &AUTO);
+        command.env("MCP_OWN", "mine");
+        (run(command), server)
+    };
+    let (ran, server) = model(&desk);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let results = results(&server);
+    let env: Vec<(String, String)> = serde_json::from_str(&results[0]).expect(&results[0]);
+    let names: Vec<&str> = env.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(env.contains(&("OWN".to_owned(), "mine".to_owned())), "{names:?}");
+    assert!(env.contains(&("PLAIN".to_owned(), "usual".to_owned())), "{names:?}");
+    for absent in ["ANTHROPIC_API_KEY", "MCP_OWN", "OTHER_SECRET", "XDG_RUNTIME_DIR"] {
+        assert!(!names.contains(&absent), "{absent}: {names:?}");
+    }
+    assert!(
+        results[1].contains("FileNotFoundError") || results[1].contains("PermissionError"),
+        "{}",
+        results[1]
+    );
+    assert!(results[2].contains("A server of the Model Context Protocol"), "the control");
+    assert!(
+        results[3].contains("OSError") || results[3].contains("PermissionError"),
+        "{}",
+        results[3]
+    );
+    assert!(!desk.project().join("made.txt").exists());
+    assert!(results[4].contains("Error"), "{}", results[4]);
+    assert!(!results[5].contains("s3cret-of-other"), "{}", results[5]);
+    // No value of a variable is recorded.
+    let journals = journals(&desk);
+    assert!(journals.contains("OTHER_SECRET") && !journals.contains("s3cret-of-other"));
+}
+
+/// The results in the requests behind the first, in their order.
+fn results(server: &Server) -> Vec<String> {
+    let requests = server.requests();
+    let results = requests.iter().skip(1).map(|request| {
+        let messages = request.body["messages"].as_array().unwrap();
+        let content = &messages.last().unwrap()["content"][0]["content"];
+        content.as_str().map_or_else(|| content.to_string(), str::to_owned)
+    });
+    results.collect()
+}
+
+fn journals(desk: &Desk) -> String {
+    let sessions = std::fs::read_dir(desk.state().join("sessions")).unwrap();
+    let files = sessions.map(|entry| entry.unwrap().path().join("journal.jsonl"));
+    files.filter_map(|file| std::fs::read_to_string(file).ok()).collect()
+}
+
+#[test]
+fn a_server_writes_the_project_only_with_that_right() {
+    let desk = desk(&format!("{}write = true\n", server("")));
+    let (ran, results, _) = rounds(&desk, &AUTO, &[("write", json!({"path": "made.txt"}))]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(results, ["written"]);
+    assert_eq!(desk.read("made.txt"), "written\n");
+    assert_eq!(ended(&desk, "mcp")[0]["enforced"]["profile"], "mcp-write");
+}
+
+#[test]
+fn rules_decide_about_tools_of_servers_by_their_names() {
+    let rules = "[permissions]\nallow = [\"mcp__test__e*\"]\ndeny = [\"mcp__test__env\"]\n";
+    let desk = desk(&format!("{rules}{}", server("")));
+    let calls = [("echo", json!({"text": "hello"})), ("env", json!({})), ("began", json!({}))];
+    let (ran, results, _) = rounds(&desk, &["-p", "Go."], &calls);
+    assert_eq!(results[0], "hello", "{}", ran.err);
+    assert!(
+        results[1].contains("`mcp__test__env`") && results[1].contains("config.toml"),
+        "{results:?}"
+    );
+    assert!(results[2].contains("no rule allows this call of `mcp__test__began`"), "{results:?}");
+    assert!(results[2].contains("with `mcp__test__began` under permissions.allow"), "{results:?}");
+    let ran = run(desk.agentd(&["rules", "check", "mcp__test__echo"]));
+    assert!(ran.out.contains("mcp__test__e*"), "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn a_server_that_dies_may_have_run_the_call_and_starts_again() {
+    let desk = desk(&server(""));
+    let pause = call("toolu_p", "bash", &json!({"command": "sleep 3"}).to_string());
+    let server = Server::scripted([
+        Answer::says([asks("toolu_1", "began", json!({}))]),
+        Answer::says([asks("toolu_2", "die", json!({}))]),
+        Answer::says([pause]),
+        Answer::says([asks("toolu_3", "began", json!({}))]),
+        Answer::text("Done."),
+    ]);
+    let ran = run(desk.with_server(&server, &AUTO));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let results = results(&server);
+    assert!(
+        results[1].contains("may have run") && results[1].contains("MCP server"),
+        "{results:?}"
+    );
+    assert_ne!(results[0], results[3], "another process: {results:?}");
+    assert!(results[3].trim().parse::<u64>().is_ok(), "{results:?}");
+    assert_eq!(ended(&desk, "mcp_server").len(), 2);
+    assert!(ran.err.contains("the MCP server test has ended"), "{}", ran.err);
+}
+
+#[test]
+fn nothing_of_a_server_is_left_behind() {
+    let desk = desk(&server(", \"left-4817\""));
+    let (ran, results, _) = rounds(&desk, &AUTO, &[("leave", json!({}))]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(results, ["left"]);
+    until("the end of all of its processes", || !runs("sleep 4817") && !runs("left-4817"));
+}
+
+#[test]
+fn bad_servers_have_their_outcomes() {
+    for (habit, timeout, words) in [
+        ("silent", 1, "has not answered within 1 s; the call may have run"),
+        ("twice", 20, "hello"),
+        ("noise", 20, "hello"),
+        ("flood", 20, "hello"),
+        ("huge", 4, "may have run"),
+    ] {
+        let lines = format!("{}tool_timeout_sec = {timeout}\n", server(&format!(", \"{habit}\"")));
+        let desk = desk(&lines);
+        let echo = ("echo", json!({"text": "hello"}));
+        let (ran, results, _) = rounds(&desk, &AUTO, &[echo.clone(), echo]);
+        assert_eq!(ran.code, 0, "{habit}: {}", ran.err);
+        assert_eq!(results.len(), 2, "{habit}");
+        for result in results {
+            assert!(result.contains(words), "{habit}: {result}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_hangs_at_its_start_holds_no_prompt_up_and_is_named() {
+    let desk = desk(&format!("{}startup_timeout_sec = 1.5\n", server(", \"hangs\"")));
+    let pause = call("toolu_p", "bash", &json!({"command": "sleep 2"}).to_string());
+    let server = Server::scripted([Answer::says([pause]), Answer::text("Done.")]);
+    let ran = run(desk.with_server(&server, &AUTO));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
+    let tools = server.requests()[0].body["tools"].to_string();
+    assert!(!tools.contains("mcp__test"), "its tools are not there");
+    assert!(ran.err.contains("the server was not ready within 1.5 s"), "{}", ran.err);
+}
+
+#[test]
+fn an_image_of_a_server_reaches_the_model() {
+    let desk = desk(&server(""));
+    let (ran, results, _) = rounds(&desk, &AUTO, &[("picture", json!({}))]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(results[0].contains("image/png") && results[0].contains("audio/wav"), "{results:?}");
+}
+
+#[test]
+fn servers_of_a_project_run_once_it_is_trusted() {
+    let desk = desk("");
+    let servers = json!({"mcpServers": {"test": {"command": "python3", "args": ["server.py"]}}});
+    desk.write(".mcp.json", &servers.to_string());
+    let echo = [("echo", json!({"text": "hello"}))];
+    let (ran, results, server) = rounds(&desk, &AUTO, &echo);
+    assert!(!server.requests()[0].body["tools"].to_string().contains("mcp__test"));
+    assert!(results[0].contains("no tool \"mcp__test__echo\""), "{results:?}");
+    assert!(ran.err.contains(".mcp.json") && ran.err.contains("init --trust"), "{}", ran.err);
+    let (ran, results, _) = rounds(&desk, &[&AUTO[..], &["--trust-project"]].concat(), &echo);
+    assert_eq!(results, ["hello"], "{}", ran.err);
+}

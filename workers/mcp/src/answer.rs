@@ -1,0 +1,122 @@
+//! The answers of a server in the terms of a call's result. Pure.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use protocol::call::{Outcome, RunReport, ToolResult};
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
+use rmcp::service::ServiceError;
+use tools::{AnswerPart, server_report};
+
+/// Most characters of a resource's text in an answer.
+const RESOURCE: usize = 200_000;
+
+/// The report of a call with this end.
+pub(crate) fn report(
+    (server, tool): (&str, &str),
+    ended: Result<ServerResult, ServiceError>,
+    max: u32,
+) -> RunReport {
+    match ended {
+        Ok(ServerResult::CallToolResult(result)) => {
+            let outcome = match result.is_error {
+                Some(true) => Outcome::Failed,
+                Some(false) | None => Outcome::Done,
+            };
+            server_report((server, tool), parts(result), outcome, max)
+        }
+        Ok(ServerResult::InputRequiredResult(_)) => {
+            let why = "the server asks the user for input, which agentd does not pass on";
+            failed((server, tool), Outcome::Failed, "input_required", why, max)
+        }
+        Ok(_) => {
+            let why = "the server answered with something that is no result of a tool";
+            failed((server, tool), Outcome::Interrupted, "bad_answer", why, max)
+        }
+        // The server understood the request and refused it.
+        Err(ServiceError::McpError(error)) => {
+            let why =
+                format!("the server refused the call: {} (code {})", error.message, error.code.0);
+            failed((server, tool), Outcome::Failed, "server_error", &why, max)
+        }
+        Err(ServiceError::Timeout { timeout }) => {
+            let why = format!(
+                "the server has not answered within {} s; the call may have run",
+                timeout.as_secs_f64()
+            );
+            failed((server, tool), Outcome::TimedOut, "timed_out", &why, max)
+        }
+        Err(ServiceError::TransportClosed) => {
+            let why = "the MCP server ended before it answered; the call may have run";
+            failed((server, tool), Outcome::Interrupted, "interrupted", why, max)
+        }
+        Err(error) => {
+            let why = format!("the call may have run: {error}");
+            failed((server, tool), Outcome::Interrupted, "interrupted", &why, max)
+        }
+    }
+}
+
+fn failed(named: (&str, &str), outcome: Outcome, code: &str, why: &str, max: u32) -> RunReport {
+    let hint = if outcome == Outcome::Failed {
+        ""
+    } else {
+        "Check what it changed before you call it again."
+    };
+    let report = server_report(named, Vec::new(), outcome.clone(), max);
+    let result = ToolResult::error(outcome, code, named.1, why, hint);
+    RunReport { result, ..report }
+}
+
+/// The parts of an answer that a model can be given.
+fn parts(result: CallToolResult) -> Vec<AnswerPart> {
+    let has_text = result.content.iter().any(|block| block.as_text().is_some());
+    let mut parts: Vec<AnswerPart> = result.content.into_iter().map(part).collect();
+    // By the specification the text repeats it; a server may leave that out.
+    if let Some(structured) = result.structured_content.filter(|_| !has_text) {
+        parts.push(AnswerPart::Text(structured.to_string()));
+    }
+    parts
+}
+
+fn part(block: ContentBlock) -> AnswerPart {
+    match block {
+        ContentBlock::Text(text) => AnswerPart::Text(text.text),
+        ContentBlock::Image(image) => match STANDARD.decode(&image.data) {
+            Ok(data) => AnswerPart::Image(data),
+            Err(error) => AnswerPart::Text(format!("[an image that is no base64: {error}]")),
+        },
+        ContentBlock::Audio(audio) => {
+            let kind = audio.mime_type;
+            AnswerPart::Text(format!("[audio of the type {kind}, which models do not get]"))
+        }
+        ContentBlock::ResourceLink(link) => {
+            let about = link.description.map(|text| format!(": {text}")).unwrap_or_default();
+            AnswerPart::Text(format!("[resource {} {}{about}]", link.name, link.uri))
+        }
+        ContentBlock::Resource(embedded) => resource(embedded.resource),
+        _ => AnswerPart::Text("[a part of a kind that agentd does not know]".to_owned()),
+    }
+}
+
+fn resource(contents: ResourceContents) -> AnswerPart {
+    match contents {
+        ResourceContents::TextResourceContents { uri, text, .. } => {
+            let cut: String = text.chars().take(RESOURCE).collect();
+            AnswerPart::Text(format!("[resource {uri}]\n{cut}"))
+        }
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            let kind = mime_type.unwrap_or_else(|| "unknown".to_owned());
+            match STANDARD.decode(&blob) {
+                Ok(data) if tools::is_image(&data) => AnswerPart::Image(data),
+                Ok(data) => AnswerPart::Text(format!(
+                    "[resource {uri}: {} bytes of the type {kind}, which models do not get]",
+                    data.len()
+                )),
+                Err(error) => {
+                    AnswerPart::Text(format!("[resource {uri}: it is no base64: {error}]"))
+                }
+            }
+        }
+        _ => AnswerPart::Text("[a resource of a kind that agentd does not know]".to_owned()),
+    }
+}

@@ -1,0 +1,225 @@
+//! The client of one server: it starts the conversation in the newest revision that the server speaks,
+//! passes the list of tools on, and sends calls. Used by the runner's engine.
+
+use crate::answer;
+use crate::tool_list;
+use protocol::mcp::{FromServer, ToServer};
+use rmcp::ClientHandler;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
+    ClientConfig, ClientRequest, Implementation, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion,
+};
+use rmcp::service::{
+    ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions,
+    RoleClient, RunningService,
+};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tools::{ServerEngine, ServerLink, ServerPipes, ServerSink, visible};
+
+/// Most bytes of one message of a server.
+const LONGEST_MESSAGE: usize = 16 << 20;
+/// Longest time of a call that reports its progress.
+const LONGEST_CALL: Duration = Duration::from_secs(600);
+/// Most characters of a line about progress.
+const PROGRESS: usize = 200;
+
+/// Speaks the Model Context Protocol.
+pub(crate) struct McpClient;
+
+impl ServerEngine for McpClient {
+    fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String> {
+        let ServerLink { start, asks, tell } = link;
+        let broken = |error: std::io::Error| format!("agentd-mcp cannot speak with it: {error}");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let (sender, receiver) = unbounded_channel();
+        // It ends with the server, whose end closes `asks`.
+        thread::spawn(move || asks.into_iter().try_for_each(|ask| sender.send(ask)));
+        runtime.map_err(broken)?.block_on(async {
+            let output = pipe::Receiver::from_file(pipes.output).map_err(broken)?;
+            let input = pipe::Sender::from_file(pipes.input).map_err(broken)?;
+            let transport =
+                AsyncRwTransport::new_client(output, input).with_max_line_length(LONGEST_MESSAGE);
+            Conversation::begin(transport, start, receiver, tell).await
+        })
+    }
+}
+
+/// News of the server beside answers.
+enum News {
+    /// Its list of tools has changed.
+    Changed,
+    Progress(ProgressNotificationParam),
+    /// A call has its report.
+    Answered(FromServer),
+}
+
+/// Takes what the server sends on its own account. What it asks of the client is refused, by the
+/// library's defaults.
+#[derive(Clone)]
+struct Listener(UnboundedSender<News>);
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        ClientConfig::new(
+            ClientCapabilities::default(),
+            Implementation::new("agentd", env!("CARGO_PKG_VERSION")),
+        )
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        // The conversation has ended if nobody receives it.
+        let _ = self.0.send(News::Changed);
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let _ = self.0.send(News::Progress(params));
+    }
+}
+
+/// The calls that wait, by their numbers and by their tokens.
+type Waiting = Arc<Mutex<HashMap<u64, (ProgressToken, Cancellation)>>>;
+
+/// How a call is cancelled.
+type Cancellation = rmcp::model::RequestId;
+
+/// A conversation that has begun.
+struct Conversation<'a> {
+    service: RunningService<RoleClient, Listener>,
+    server: String,
+    waiting: Waiting,
+    news: UnboundedSender<News>,
+    tell: &'a ServerSink<'a>,
+}
+
+impl<'a> Conversation<'a> {
+    /// Speaks with the server until one side ends.
+    async fn begin(
+        transport: AsyncRwTransport<RoleClient, pipe::Receiver, pipe::Sender>,
+        start: Duration,
+        mut asks: UnboundedReceiver<ToServer>,
+        tell: &'a ServerSink<'a>,
+    ) -> Result<(), String> {
+        let (news, mut heard) = unbounded_channel();
+        let mode = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        };
+        let begin = Listener(news.clone()).serve_with_lifecycle(transport, mode);
+        let late = || format!("the server was not ready within {} s", start.as_secs_f64());
+        let service = tokio::time::timeout(start, begin).await.map_err(|_| late())?;
+        let service =
+            service.map_err(|error| format!("the server does not speak the protocol: {error}"))?;
+        let server = service.peer_info().and_then(|peer| peer.server_info.clone());
+        let server = server.map_or_else(|| "server".to_owned(), |server| server.name);
+        let this = Self { service, server, waiting: Waiting::default(), news, tell };
+        tokio::time::timeout(start, this.list()).await.map_err(|_| late())??;
+        loop {
+            tokio::select! {
+                ask = asks.recv() => match ask {
+                    // The process of the server has ended.
+                    None => return Ok(()),
+                    Some(ask) => this.ask(ask),
+                },
+                said = heard.recv() => match said {
+                    None => return Ok(()),
+                    Some(News::Changed) => this.list().await?,
+                    Some(News::Progress(params)) => this.progress(&params),
+                    Some(News::Answered(answer)) => (this.tell)(answer),
+                },
+                () = closed(&this.service) => return Err("the server closed its output".to_owned()),
+            }
+        }
+    }
+
+    /// Passes the list of tools on.
+    async fn list(&self) -> Result<(), String> {
+        let listed = self.service.peer().list_all_tools().await;
+        let listed =
+            listed.map_err(|error| format!("the server does not list its tools: {error}"))?;
+        let (kept, left_out) = tool_list::tools(listed);
+        for name in left_out {
+            tracing::warn!(tool = %visible(&name), "a tool is too large, or one too many, and left out");
+        }
+        (self.tell)(FromServer::Tools(kept));
+        Ok(())
+    }
+
+    fn ask(&self, ask: ToServer) {
+        match ask {
+            ToServer::Call { number, tool, arguments, timeout_ms, max_result_chars } => {
+                let (peer, waiting) = (self.service.peer().clone(), Arc::clone(&self.waiting));
+                let (news, server) = (self.news.clone(), self.server.clone());
+                let timeout = Duration::from_millis(timeout_ms);
+                tokio::spawn(async move {
+                    let ended = call(&peer, number, (&tool, &arguments), timeout, &waiting).await;
+                    lock(&waiting).remove(&number);
+                    let report = answer::report((&server, &tool), ended, max_result_chars);
+                    let report = Box::new(report);
+                    let _ = news.send(News::Answered(FromServer::Answer { number, report }));
+                });
+            }
+            ToServer::Cancel(number) => {
+                let Some((_, id)) = lock(&self.waiting).remove(&number) else { return };
+                let peer = self.service.peer().clone();
+                tokio::spawn(async move {
+                    let params = CancelledNotificationParam::new(
+                        Some(id),
+                        Some("nobody waits for the answer any more".to_owned()),
+                    );
+                    // The server has ended if it cannot be told.
+                    let _ = peer.notify_cancelled(params).await;
+                });
+            }
+        }
+    }
+
+    fn progress(&self, params: &ProgressNotificationParam) {
+        let waiting = lock(&self.waiting);
+        let of_it = waiting.iter().find(|(_, (token, _))| *token == params.progress_token);
+        let Some((number, _)) = of_it else { return };
+        let whole = params.total.map(|total| format!(" of {total}")).unwrap_or_default();
+        let message = params.message.clone().unwrap_or_default();
+        let line = format!("{}{whole} {message}", params.progress);
+        let text: String = visible(line.trim_end()).chars().take(PROGRESS).collect();
+        (self.tell)(FromServer::Progress { number: *number, text: text + "\n" });
+    }
+}
+
+/// Returns once the server has closed its side.
+async fn closed(service: &RunningService<RoleClient, Listener>) {
+    while !service.is_transport_closed() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn call(
+    peer: &Peer<RoleClient>,
+    number: u64,
+    (tool, arguments): (&str, &str),
+    timeout: Duration,
+    waiting: &Waiting,
+) -> Result<rmcp::model::ServerResult, rmcp::service::ServiceError> {
+    let mut params = CallToolRequestParams::new(tool.to_owned());
+    params.arguments = serde_json::from_str(arguments).ok();
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let mut options = PeerRequestOptions::with_timeout(timeout).reset_timeout_on_progress();
+    options.max_total_timeout = Some(LONGEST_CALL.max(timeout));
+    let handle = peer.send_cancellable_request(request, options).await?;
+    lock(waiting).insert(number, (handle.progress_token.clone(), handle.id.clone()));
+    handle.await_response().await
+}
+
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,17 @@
+//! `agentd-mcp`: one MCP server, and the client that speaks with it.
+//!
+//! The same program as `agentd-tool`, with an engine for the Model Context Protocol. It is a separate
+//! executable so that no other links the protocol. The server runs in a deeper cage, as a command does;
+//! this process has its standard streams and passes calls and answers on.
+
+mod answer;
+mod client;
+mod tool_list;
+
+use std::process::ExitCode;
+use tool_worker::Engine;
+
+/// The program.
+pub fn main() -> ExitCode {
+    tool_worker::main_with(Engine::Server(&client::McpClient))
+}
