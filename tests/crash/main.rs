@@ -9,6 +9,7 @@ mod failures;
 mod faults;
 mod input_survives;
 mod matrix;
+mod mcp;
 mod reserve;
 mod restored;
 mod shutdown;

@@ -30,6 +30,7 @@ def tools():
         tool("connect", "Connects to a port.", host="string", port="integer"),
         tool("slow", "Waits.", seconds="number"),
         tool("picture", "Shows a picture."),
+        tool("append", "Appends a line.", line="string", seconds="number"),
         tool("die", "Ends the server."),
         tool("leave", "Leaves a process behind."),
         tool("fail", "Fails."),
@@ -81,6 +82,11 @@ def run(name, given, number, progress):
             with open("cancelled", "w") as file:
                 file.write("yes\n")
         return "waited"
+    if name == "append":
+        with open("lines.txt", "a") as file:
+            file.write(given["line"] + "\n")
+        time.sleep(given["seconds"])
+        return "appended"
     if name == "die":
         os._exit(7)
     if name == "leave":
