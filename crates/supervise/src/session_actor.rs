@@ -309,7 +309,7 @@ impl SessionActorState {
             CallToSession::Slow(call) => self.on_slow(&call),
             CallToSession::Detached(detached) => self.on_detached(myself, detached).await,
             CallToSession::NetworkMoved { call, network } => self.on_network_moved(call, network),
-            CallToSession::ServerTools { call, tools } => self.on_server_tools(&call, &tools),
+            CallToSession::ServerTools { call, tools } => self.on_server_tools(&call, &tools).await,
             CallToSession::AskOtherCall { request, from } => self.on_job_request(request, from),
             CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
         }

@@ -47,6 +47,8 @@ impl SessionActorState {
         }
         self.calls.unjudged.begun(&call.id);
         self.server_begins(&call);
+        let asked = self.server_question(&call);
+        let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
         let pending_question = self.calls.pending_questions.remove(&call.id.number);
         let (facts, confinement, runner) = match self.call_facts(call.clone(), executor).await {
             Ok(found) => found,

@@ -5,9 +5,10 @@ use super::state::{ReplayState, SessionActorState};
 use crate::call::CallInput;
 use crate::call_actor::refused_by_server;
 use crate::messages::{CallMsg, SessionMsg, SessionTimer};
+use crate::server_pins::ServerPins;
 use crate::server_tools::{self, OfferedServerTool};
 use crate::session_spec::SessionServer;
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
 use protocol::mcp::{ServerNews, ServerStart, ServerTool, runs_server};
@@ -15,8 +16,10 @@ use protocol::provider::PassedFd;
 use protocol::session::{OfferedTool, ToSession};
 use ractor::ActorRef;
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::Duration;
 use tools::JobRequest;
 
@@ -43,6 +46,18 @@ pub(super) struct RunningServer {
     tools: Vec<OfferedServerTool>,
     /// How often it has ended since a call of it was answered.
     ends: usize,
+    /// A change of its tools that a person has to approve before it starts again.
+    change: Option<ServerChange>,
+}
+
+/// Tools that a server describes otherwise than a person approved.
+#[derive(Debug)]
+struct ServerChange {
+    now: ServerPins,
+    /// In words.
+    reason: String,
+    /// A question about it was put, with the start that runs: only an approval lets that run.
+    is_asked: bool,
 }
 
 impl SessionActorState {
@@ -118,12 +133,46 @@ impl SessionActorState {
         }
     }
 
+    /// The reason why a person has to approve the start of a server.
+    pub(super) fn server_question(&mut self, call: &Call) -> Option<String> {
+        let is_of = |server: &&mut RunningServer| server.call == Some(call.id.number);
+        let running = self.calls.servers.iter_mut().find(is_of)?;
+        let change = running.change.as_mut()?;
+        change.is_asked = true;
+        Some(change.reason.clone())
+    }
+
     /// A server is ready, or its tools have changed.
-    pub(super) fn on_server_tools(&mut self, call: &CallId, listed: &[ServerTool]) {
+    pub(super) async fn on_server_tools(&mut self, call: &CallId, listed: &[ServerTool]) {
         let is_of = |server: &RunningServer| server.call == Some(call.number);
         let Some(at) = self.calls.servers.iter().position(is_of) else { return };
         let Some(server) = self.spec.servers().get(at) else { return };
+        let now = ServerPins::of(listed);
+        let (name, file) = (server.config.name.clone(), self.spec.pins_file(server));
+        let approved = self.calls.servers[at].change.take();
+        let approved = approved.is_some_and(|change| change.is_asked && change.now == now);
         let (tools, notes) = server_tools::offered(&server.config, listed);
+        let pins = now.clone();
+        // Aside, since a disk may be slow.
+        let checked = tokio::task::spawn_blocking(move || check_pins(&file, &pins, approved)).await;
+        match checked.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(None) => {}
+            Ok(Some(change)) => {
+                let reason =
+                    format!("the MCP server {name} has changed since you approved it:\n{change}\n");
+                let text = format!("{reason}It ends, and you are asked before it starts again");
+                self.show(&ClientEvent::Notice { text });
+                let change = ServerChange { now, reason, is_asked: false };
+                self.calls.servers[at].change = Some(change);
+                return self.send_call(call, CallInput::Cancel);
+            }
+            Err(why) => {
+                let text = format!(
+                    "the MCP server {name} is not used: the record of its tools failed: {why}"
+                );
+                return self.show(&ClientEvent::Notice { text });
+            }
+        }
         self.calls.servers[at].tools = tools;
         for text in notes {
             self.show(&ClientEvent::Notice { text });
@@ -146,7 +195,8 @@ impl SessionActorState {
         };
         let server = &mut self.calls.servers[at];
         (server.call, server.tools) = (None, Vec::new());
-        let again = AGAIN.get(server.ends).copied().filter(|_| !self.closing.has_begun());
+        let is_refused = matches!(result.outcome, Outcome::Denied | Outcome::Refused { .. });
+        let again = AGAIN.get(server.ends).copied().filter(|_| !is_refused);
         server.ends += 1;
         let tools = ServerNews::Tools(self.all_server_tools());
         self.send_conversation(ToSession::Servers(tools));
@@ -163,6 +213,7 @@ impl SessionActorState {
                 myself.send_after(after, due);
                 "it starts again".to_owned()
             }
+            None if is_refused => "it does not start again in this session".to_owned(),
             None => format!("it has ended {} times and does not start again", AGAIN.len() + 1),
         };
         let text = format!("the MCP server {name} has ended: {}; {then}", result.summary);
@@ -220,6 +271,18 @@ impl SessionActorState {
     pub(super) fn jobs_in_background(&self) -> usize {
         self.calls.background.values().filter(|job| !runs_server(&job.tool)).count()
     }
+}
+
+/// Compares the tools of a server with its record, which is made at its first start and with an approval.
+/// Returns a change that needs one.
+fn check_pins(file: &Path, now: &ServerPins, approved: bool) -> Result<Option<String>, String> {
+    let failed = |error: io::Error| format!("{}: {error}", file.display());
+    let known = ServerPins::load(file).map_err(failed)?;
+    let change = known.as_ref().and_then(|known| known.change_to(now)).filter(|_| !approved);
+    if change.is_none() && known.as_ref() != Some(now) {
+        now.save(file).map_err(failed)?;
+    }
+    Ok(change)
 }
 
 /// The text in a sealed memory file.

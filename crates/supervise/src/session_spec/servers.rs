@@ -1,10 +1,12 @@
 //! The MCP servers of a session: each configured one with the call that starts it and its environment.
 //! Pure.
 
+use crate::server_pins;
 use config::{McpServerConfig, ProjectAccess, expand};
 use protocol::confinement::{Confinement, Level};
 use protocol::mcp::{SERVER_TOOLS, ServerStart};
 use serde_json::json;
+use std::path::PathBuf;
 
 /// The variables of the session that each server gets.
 const USUAL: [&str; 9] =
@@ -49,6 +51,12 @@ impl super::SessionSpec {
     /// Its MCP servers, in the order of the configuration.
     pub(crate) fn servers(&self) -> &[SessionServer] {
         &self.origin.servers
+    }
+
+    /// The record of the tools of a server that a person approved.
+    pub(crate) fn pins_file(&self, server: &SessionServer) -> PathBuf {
+        let project = self.confinement.project.to_path();
+        server_pins::file_of(&self.origin.dirs.state, &project, &server.start.input)
     }
 }
 
