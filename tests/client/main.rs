@@ -11,6 +11,7 @@ mod export;
 mod full_screen;
 mod headless;
 mod instructions;
+mod mcp_commands;
 mod plan;
 mod project_files;
 mod questions;

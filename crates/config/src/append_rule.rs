@@ -1,17 +1,12 @@
 //! Writes an "always allow" answer as a rule into the user's file. For the
-//! supervisor, which alone writes it.
-//!
-//! The file is replaced atomically, so a crash or a concurrent reader finds either the old or the
-//! new file. Comments, order, permissions and a link to the file are preserved.
+//! supervisor. Comments and order are preserved; `edit_file` replaces the file.
 
+use crate::edit_file::{self, FileAccessError};
 use crate::error::ConfigError;
 use crate::origin::Layer;
 use crate::source_text::FileSource;
 use crate::text::{self, Entries};
 use crate::value::ConfigValue;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table};
 
@@ -23,15 +18,8 @@ const INDENT: &str = "    ";
 #[derive(Debug, thiserror::Error)]
 pub enum AppendRuleError {
     /// The file cannot be read or written.
-    #[error("{} cannot be {act}: {source}", file.display())]
-    Io {
-        /// The file.
-        file: PathBuf,
-        /// `read` or `written`.
-        act: &'static str,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] FileAccessError),
     /// The file's content cannot be extended, or could not be parsed afterwards.
     #[error(transparent)]
     Unsound(#[from] ConfigError),
@@ -46,29 +34,15 @@ pub enum AppendRuleError {
 /// # Errors
 /// Why it was not written.
 pub fn append_allow_rule(file: &Path, rule: &str) -> Result<u32, AppendRuleError> {
-    let read = |source| AppendRuleError::Io { file: file.to_owned(), act: "read", source };
-    let written = |source| AppendRuleError::Io { file: file.to_owned(), act: "written", source };
-    // Where people keep such files elsewhere and link to them, the link stays.
-    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let dir = real.parent().unwrap_or(Path::new("/"));
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(written)?;
-    // Two answers at the same time would each lose the other's rule.
-    let directory = File::open(dir).map_err(written)?;
-    directory.lock().map_err(written)?;
-    let old = match fs::read_to_string(&real) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(read(error)),
-    };
-    if let Some(line) = line_of(file, &old, rule)? {
-        return Ok(line);
-    }
-    let new = with_rule(&old, rule).ok_or_else(|| AppendRuleError::NoList(file.to_owned()))?;
-    let line =
-        line_of(file, &new, rule)?.ok_or_else(|| AppendRuleError::NoList(file.to_owned()))?;
-    replace(&real, &new).map_err(written)?;
-    directory.sync_all().map_err(written)?;
-    Ok(line)
+    edit_file::edit(file, |old| {
+        if let Some(line) = line_of(file, old, rule)? {
+            return Ok((None, line));
+        }
+        let no_list = || AppendRuleError::NoList(file.to_owned());
+        let new = with_rule(old, rule).ok_or_else(no_list)?;
+        let line = line_of(file, &new, rule)?.ok_or_else(no_list)?;
+        Ok((Some(new), line))
+    })
 }
 
 /// The line on which the text allows `rule`, as it will be read at the next start.
@@ -126,25 +100,6 @@ fn add(list: &mut Array, rule: &str) {
     list.push_formatted(value);
     list.set_trailing_comma(true);
     list.set_trailing("\n");
-}
-
-/// The new text under the old name, in one step.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let beside = file.with_file_name(format!(".{name}.new"));
-    // Left by a process that was killed; the lock guarantees that no other process writes it.
-    let _ = fs::remove_file(&beside);
-    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    let done = out.write_all(text.as_bytes()).and_then(|()| match fs::metadata(file) {
-        Ok(old) => out.set_permissions(old.permissions()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    });
-    let done = done.and_then(|()| out.sync_all()).and_then(|()| fs::rename(&beside, file));
-    if done.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    done
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 fn learned(old: &str) -> (String, u32) {

@@ -7,7 +7,8 @@
 //! [`granted_path_dirs`] also inspect the user's home, for keys and for programs.
 //!
 //! Who calls it: the supervisor for each session it opens, and the command line for `config`,
-//! `init` and `doctor`. [`append_allow_rule`] writes one rule into the user's file, for the supervisor. No key (secret) ever enters a value of this crate.
+//! `init` and `doctor`. [`append_allow_rule`] writes one rule into the user's file, for the supervisor, and
+//! [`add_servers`] and [`remove_server`] edit it for `agentd mcp`. No key (secret) ever enters a value of this crate.
 
 mod address;
 mod append_rule;
@@ -19,11 +20,14 @@ mod credentials;
 mod did_you_mean;
 mod dirs;
 mod duration;
+mod edit_file;
 mod edit_hooks;
+mod edit_servers;
 mod environment;
 mod error;
 mod event_hooks;
 mod from_settings;
+mod import_servers;
 mod init;
 mod load;
 mod load_hooks;
@@ -62,7 +66,9 @@ pub use credentials::{CredentialConfig, CredentialKey};
 pub use did_you_mean::nearest;
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use duration::written as written_duration;
+pub use edit_file::FileAccessError;
 pub use edit_hooks::{ConfiguredHook, HookConfig};
+pub use edit_servers::{EditServersError, NewServer, add_servers, remove_server, server_line};
 pub use environment::{
     CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,
     PLUGIN_FOLDERS, SETTINGS_HOME, TOOL_HOMES, assigns_secret, command_may_see, credential_paths,
@@ -70,10 +76,11 @@ pub use environment::{
 };
 pub use error::{ConfigError, SourceLine};
 pub use event_hooks::{ConfiguredEventHook, EventHookConfig};
+pub use import_servers::{FoundServer, claude_servers, codex_servers};
 pub use init::{InitError, init_project, init_text, trust_claude_files, trusted_files};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;
-pub use mcp::{McpServerConfig, ProjectAccess, expand};
+pub use mcp::{McpServerConfig, ProjectAccess, expand, variables_in};
 pub use model_catalog::facts as model_facts;
 pub use origin::{Layer, ValueOrigin};
 pub use ownership::{KeyFile, user_file_is_own};

@@ -22,7 +22,7 @@ pub(crate) const THEIR_TABLE: &str = "mcpServers";
 const START: f64 = 30.0;
 const CALL: f64 = 120.0;
 /// Most seconds of both.
-const MOST: f64 = 600.0;
+pub(crate) const MOST: f64 = 600.0;
 /// Longest name in bytes.
 const LONGEST_NAME: usize = 40;
 
@@ -74,17 +74,21 @@ impl McpServerConfig {
     /// The variables whose values its environment needs.
     #[must_use]
     pub fn variables(&self) -> Vec<String> {
-        let names = RefCell::new(Vec::new());
-        for (_, text) in &self.env {
-            let none = |name: &str| {
-                names.borrow_mut().push(name.to_owned());
-                Some(String::new())
-            };
-            // Each has a value.
-            let _ = expand(text, none);
-        }
-        names.into_inner()
+        self.env.iter().flat_map(|(_, text)| variables_in(text)).collect()
     }
+}
+
+/// The variables that a text names.
+#[must_use]
+pub fn variables_in(text: &str) -> Vec<String> {
+    let names = RefCell::new(Vec::new());
+    let each = |name: &str| {
+        names.borrow_mut().push(name.to_owned());
+        Some(String::new())
+    };
+    // Each has a value.
+    let _ = expand(text, each);
+    names.into_inner()
 }
 
 /// A text with the values of `${VARIABLE}` and `${VARIABLE:-default}`.
@@ -157,7 +161,10 @@ pub(crate) fn of_table(
     table: &DeTable<'_>,
 ) -> Result<FileServers, ConfigError> {
     let Some(servers) = table.get(TABLE) else { return Ok(FileServers::default()) };
-    let found = read(source, TABLE, &json(servers.get_ref()))?;
+    let mut found = read(source, TABLE, &json(servers.get_ref()))?;
+    for server in &mut found.servers {
+        server.by.line = line_in(source.text, &server.name).unwrap_or(server.by.line);
+    }
     // A key of our own that is unknown is a slip.
     match found.warnings.into_iter().next() {
         None => Ok(FileServers { warnings: Vec::new(), ..found }),
@@ -169,6 +176,14 @@ pub(crate) fn of_table(
     }
 }
 
+/// The line of a server of one of our own files.
+pub(crate) fn line_in(text: &str, name: &str) -> Option<u32> {
+    let table = DeTable::parse(text).ok()?;
+    let servers = table.get_ref().get(TABLE)?.get_ref().as_table()?;
+    let (key, _) = servers.iter().find(|(key, _)| key.get_ref() == name)?;
+    u32::try_from(text[..key.span().start].matches('\n').count() + 1).ok()
+}
+
 /// Those of a file of Claude Code.
 pub(crate) fn of_claude(source: HookFile<'_>) -> Result<FileServers, ConfigError> {
     match json_of(source.file, source.text)?.get(THEIR_TABLE) {
@@ -177,23 +192,30 @@ pub(crate) fn of_claude(source: HookFile<'_>) -> Result<FileServers, ConfigError
     }
 }
 
+/// True if a server can have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    !name.is_empty()
+        && name.len() <= LONGEST_NAME
+        && name.chars().all(plain)
+        && !name.contains("__")
+}
+
+pub(crate) fn wanted_name() -> String {
+    format!(
+        "named by at most {LONGEST_NAME} letters, digits, `-` and single `_`: the names of its tools \
+         begin with it"
+    )
+}
+
 fn read(source: HookFile<'_>, table: &str, servers: &Value) -> Result<FileServers, ConfigError> {
     let mut found = FileServers::default();
     let wanted = "a table with a server for each name";
     let servers = servers.as_object().ok_or_else(|| source.bad(table, servers, wanted))?;
     for (name, value) in servers {
         let key = format!("{table}.{name}");
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-        let is_name = !name.is_empty()
-            && name.len() <= LONGEST_NAME
-            && name.chars().all(plain)
-            && !name.contains("__");
-        if !is_name {
-            let wanted = format!(
-                "named by at most {LONGEST_NAME} letters, digits, `-` and single `_`: the names of \
-                 its tools begin with it"
-            );
-            return Err(source.bad(&key, value, &wanted));
+        if !is_name(name) {
+            return Err(source.bad(&key, value, &wanted_name()));
         }
         let written: Written = serde_json::from_value(value.clone())
             .map_err(|error| source.bad(&key, value, &format!("a server: {error}")))?;

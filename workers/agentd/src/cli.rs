@@ -1,6 +1,7 @@
 //! The command line: commands, arguments and their help. `flags` has the flags of a session and of a run.
 
 mod flags;
+mod mcp;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -10,13 +11,13 @@ pub(crate) use flags::{
     ExportFormat, InputFormat, NetFlag, OutputFormat, Redact, ReplaySpeedFlag, RuleArgs, RunFlags,
     SessionFlags, ShellFlag,
 };
+pub(crate) use mcp::{McpCommand, OtherAgent};
 
 /// The end of `agentd --help`.
 const MORE: &str = "\
-Topics: agentd help sessions, scripts, config, rules, sandbox, network,
-  tools, images, commands, agents, context, undo, hooks, security, exit-codes
-Help of a command: agentd help COMMAND; manual pages: agentd man [NAME]
-More flags of -p (--record, --replay): agentd run --help";
+Topics: agentd help sessions, scripts, config, rules, sandbox, network, tools,
+  images, commands, agents, context, undo, hooks, mcp, security, exit-codes
+Help: agentd help COMMAND (of -p: run); manual pages: agentd man [NAME]";
 
 /// Runs language-model agents on Linux; each tool call in its own sandboxed process.
 #[derive(Debug, Parser)]
@@ -251,6 +252,11 @@ pub(crate) enum CliCommand {
     Rules {
         #[command(subcommand)]
         command: RulesCommand,
+    },
+    /// List, add, remove and import MCP servers.
+    Mcp {
+        #[command(subcommand)]
+        command: McpCommand,
     },
     /// List the model's tools, or describe one.
     Tools {

@@ -18,7 +18,7 @@ use crate::sessions;
 use client::sanitize;
 use journal::{AuditRecord, CallFilter};
 use protocol::client::Prices;
-use redact::Redactor;
+pub(crate) use redact::Redactor;
 use report::SessionReport;
 
 /// Prints the page of a session.

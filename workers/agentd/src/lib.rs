@@ -19,6 +19,7 @@ mod last_message;
 mod logs;
 mod ls;
 mod man_page;
+mod mcp;
 mod model_context;
 mod no_key;
 mod open_request;
@@ -134,6 +135,7 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         }
         (Some(CliCommand::Config { command }), _) => settings::main(&command),
         (Some(CliCommand::Rules { command }), _) => rules::main(&command),
+        (Some(CliCommand::Mcp { command }), _) => mcp::main(command),
         (Some(CliCommand::Tools { name }), _) => tools_page::main(name.as_deref()),
         (Some(CliCommand::Sandbox), _) => help::main(&["sandbox".to_owned()]),
         (Some(CliCommand::Help { words }), _) => help::main(&words),

@@ -1,4 +1,4 @@
-//! Masks keys and secrets of known shapes in a text. Pure. For `export`.
+//! Masks keys and secrets of known shapes in a text. Pure. For `export` and `mcp import`.
 
 use regex::{Captures, Regex};
 
@@ -64,6 +64,11 @@ impl Redactor {
     /// How many secrets were masked so far.
     pub(crate) fn masked(&self) -> usize {
         self.masked
+    }
+
+    /// True if a text has a secret.
+    pub(crate) fn finds(&self, text: &str) -> bool {
+        self.shapes.iter().any(|(_, pattern)| pattern.is_match(text))
     }
 
     /// The text with each secret replaced by what it was.

@@ -1,0 +1,81 @@
+//! The commands of `agentd mcp`.
+
+use clap::{Subcommand, ValueEnum};
+use protocol::hosts::HostRule;
+use std::path::PathBuf;
+
+/// What is done with MCP servers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// List the servers of a project, and those that do not run. Starts none.
+    Ls {
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+        /// Print one JSON object per line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a server to your configuration file.
+    ///
+    /// agentd mcp add tracker --env TRACKER_TOKEN --host api.tracker.example -- npx -y tracker-mcp
+    Add {
+        /// The name of the server.
+        name: String,
+        /// A variable that the server gets: NAME=VALUE, or NAME for the value of yours.
+        ///
+        /// Repeatable. A secret is given as NAME alone, so that its value is in no file.
+        #[arg(short = 'e', long, value_name = "NAME[=VALUE]", value_parser = variable)]
+        env: Vec<(String, Option<String>)>,
+        /// A host that the server may reach; repeatable.
+        #[arg(long, value_name = "HOST")]
+        host: Vec<HostRule>,
+        /// Let the server write the project.
+        #[arg(long)]
+        write: bool,
+        /// The program and its arguments, behind `--`.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Take a server out of your configuration file.
+    Rm {
+        /// The name of the server.
+        name: String,
+    },
+    /// Show servers of Claude Code and Codex, and add them to your configuration file.
+    ///
+    /// Reads ~/.claude.json and ~/.codex/config.toml. Secrets are not written.
+    Import {
+        /// Only these servers; default: all.
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Only from this agent: claude or codex.
+        #[arg(long, value_enum, value_name = "AGENT", hide_possible_values = true)]
+        from: Option<OtherAgent>,
+        /// Add them. Without it nothing is written.
+        #[arg(long)]
+        yes: bool,
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+    },
+}
+
+/// An agent whose file names servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OtherAgent {
+    Claude,
+    Codex,
+}
+
+fn variable(text: &str) -> Result<(String, Option<String>), String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(letter) {
+        return Err("write NAME=VALUE, or NAME for the value of your variable".to_owned());
+    }
+    Ok((name.to_owned(), value))
+}

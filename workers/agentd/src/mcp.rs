@@ -1,0 +1,49 @@
+//! `agentd mcp`: the MCP servers of a project and of the person's file. `list` shows them, `edit` adds and
+//! removes them, `import` takes over those of other agents.
+
+mod edit;
+mod import;
+mod list;
+
+use crate::cli::McpCommand;
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::CliContext;
+use config::{EditServersError, ProjectAccess};
+use std::path::PathBuf;
+
+pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
+    match command {
+        McpCommand::Ls { project, json } => list::main(&project, json),
+        McpCommand::Add { name, env, host, write, command } => {
+            let project = if write { ProjectAccess::Writes } else { ProjectAccess::Reads };
+            edit::add(&edit::server(name, env, &host, (project, command))?)
+        }
+        McpCommand::Rm { name } => edit::remove(&name),
+        McpCommand::Import { names, from, yes, project } => {
+            let act = if yes { import::ImportAct::Add } else { import::ImportAct::Show };
+            import::main(&project, from, &names, act)
+        }
+    }
+}
+
+/// The person's configuration file.
+fn own_file(context: &CliContext) -> Result<PathBuf, CliError> {
+    context.dirs.user_file().ok_or_else(|| {
+        CliError::config("there is no place for your configuration file")
+            .hint("set HOME or XDG_CONFIG_HOME to an absolute path")
+    })
+}
+
+fn not_edited(error: &EditServersError) -> CliError {
+    let message = chain(error);
+    match error {
+        EditServersError::Exists { .. } | EditServersError::Missing { .. } => {
+            CliError::user(message).exit(CliExit::Failed)
+        }
+        EditServersError::Io(_) | EditServersError::NoTable(_) => {
+            CliError::config(message).exit(CliExit::Failed)
+        }
+        EditServersError::Unsound(_) => CliError::config(message).hint("the file is as it was"),
+    }
+}

@@ -1,0 +1,69 @@
+//! `agentd mcp add` and `agentd mcp rm`: servers of the person's configuration file.
+
+use super::{not_edited, own_file};
+use crate::cli_error::CliError;
+use crate::cli_exit::CliExit;
+use crate::context::CliContext;
+use crate::output::print;
+use client::sanitize;
+use config::{NewServer, ProjectAccess, add_servers, holds_secret, remove_server, sounds_secret};
+use protocol::hosts::HostRule;
+
+/// The server of the flags.
+pub(super) fn server(
+    name: String,
+    env: Vec<(String, Option<String>)>,
+    hosts: &[HostRule],
+    (project, command): (ProjectAccess, Vec<String>),
+) -> Result<NewServer, CliError> {
+    let variable = |(name, value): (String, Option<String>)| match value {
+        None => Ok((name.clone(), format!("${{{name}}}"))),
+        Some(value)
+            if !value.contains("${") && (sounds_secret(&name) || holds_secret(&name, &value)) =>
+        {
+            Err(CliError::user(format!(
+                "--env {name}=…: the value may be a secret, and agentd writes none into a file"
+            ))
+            .hint(format!(
+                "give --env {name}: the server gets the value of your variable {name}; \
+                 --env {name}='${{OTHER}}' names another variable"
+            )))
+        }
+        Some(value) => Ok((name, value)),
+    };
+    Ok(NewServer {
+        name,
+        command,
+        env: env.into_iter().map(variable).collect::<Result<_, _>>()?,
+        hosts: hosts.iter().map(ToString::to_string).collect(),
+        project,
+        enabled: None,
+        disabled: Vec::new(),
+        start_sec: None,
+        call_sec: None,
+    })
+}
+
+pub(super) fn add(server: &NewServer) -> Result<CliExit, CliError> {
+    let context = CliContext::of_process()?;
+    let file = own_file(&context)?;
+    let lines = add_servers(&file, std::slice::from_ref(server)).map_err(|e| not_edited(&e))?;
+    let line = lines.first().copied().unwrap_or_default();
+    let place = format!("{}:{line}", file.display());
+    print(&sanitize(&format!("added to {place}\n\n{}", server.text())));
+    if server.hosts.is_empty() {
+        eprintln!(
+            "agentd: it has no network; `hosts` in its table names the hosts that it may reach"
+        );
+    }
+    Ok(CliExit::Done)
+}
+
+pub(super) fn remove(name: &str) -> Result<CliExit, CliError> {
+    let file = own_file(&CliContext::of_process()?)?;
+    let line = remove_server(&file, name).map_err(|error| {
+        not_edited(&error).hint("`agentd mcp ls` names the file of each server of a project")
+    })?;
+    print(&sanitize(&format!("took {name} out of {}:{line}\n", file.display())));
+    Ok(CliExit::Done)
+}

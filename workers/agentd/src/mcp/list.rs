@@ -1,0 +1,187 @@
+//! `agentd mcp ls`: the servers that a session of this project starts, and those that do not run.
+
+use crate::cli_error::CliError;
+use crate::cli_exit::CliExit;
+use crate::context::{CliContext, TrustFlag, real_dir};
+use crate::output::print;
+use crate::settings::sound_as;
+use crate::table::table;
+use client::sanitize;
+use config::{Config, ConfigWarning, McpServerConfig, ProjectAccess};
+use serde_json::json;
+use std::path::Path;
+
+pub(super) fn main(project: &Path, json: bool) -> Result<CliExit, CliError> {
+    let project = real_dir(project, "the project directory")?;
+    let context = CliContext::of_process()?;
+    let config = sound_as(&context, &project, TrustFlag::NotGiven)?;
+    let passed = context.passed(None, &config.sandbox.env);
+    let known = SetVariables {
+        own: &|name| context.environment.get(name).is_some(),
+        passed: &|name| passed.iter().any(|(known, _)| known == name),
+    };
+    let listed = listed(&config, &known);
+    match json {
+        true => print(&listed.json()),
+        false if listed.servers.is_empty() && listed.others.is_empty() => {
+            eprintln!("agentd: there are no MCP servers; `agentd mcp add` adds one");
+        }
+        false => print(&sanitize(&listed.words())),
+    }
+    Ok(CliExit::Done)
+}
+
+/// The variables that are set.
+struct SetVariables<'a> {
+    /// Of the person. Those in `env` of a server have these values.
+    own: &'a dyn Fn(&str) -> bool,
+    /// Of sessions. Those in commands have these values, since commands are recorded.
+    passed: &'a dyn Fn(&str) -> bool,
+}
+
+/// What is listed.
+struct ListedServers<'a> {
+    servers: Vec<ListedServer<'a>>,
+    /// Servers that do not run, with the reason.
+    others: Vec<&'a ConfigWarning>,
+}
+
+/// A server that a session starts, as far as its variables are set.
+struct ListedServer<'a> {
+    config: &'a McpServerConfig,
+    /// Each variable that it names.
+    variables: Vec<String>,
+    /// Those among them without a value.
+    missing: Vec<String>,
+    /// Parts of its table that have no effect.
+    notes: Vec<&'a str>,
+}
+
+fn listed<'a>(config: &'a Config, known: &SetVariables<'_>) -> ListedServers<'a> {
+    let is_about = |warning: &ConfigWarning, server: &McpServerConfig| {
+        let (by, origin) = (&server.by, &warning.origin);
+        warning.key == by.text && origin.file == by.file && origin.line == by.line
+    };
+    let servers = config.servers.iter().map(|server| {
+        let about = config.warnings.iter().filter(|warning| is_about(warning, server));
+        let of_command = named(server.command.iter(), known.passed);
+        let of_env = named(server.env.iter().map(|(_, text)| text), known.own);
+        let (mut variables, mut missing) = (Vec::new(), Vec::new());
+        for (name, is_missing) in of_command.into_iter().chain(of_env) {
+            if is_missing && !missing.contains(&name) {
+                missing.push(name.clone());
+            }
+            if !variables.contains(&name) {
+                variables.push(name);
+            }
+        }
+        let notes = about.map(|warning| warning.text.as_str()).collect();
+        ListedServer { config: server, variables, missing, notes }
+    });
+    let others = config.warnings.iter().filter(|warning| {
+        let is_of_server =
+            ["mcp.", "mcpServers"].iter().any(|table| warning.key.starts_with(table));
+        is_of_server && !config.servers.iter().any(|server| is_about(warning, server))
+    });
+    ListedServers { servers: servers.collect(), others: others.collect() }
+}
+
+/// The variables of these texts, and which of them needs a value and has none.
+fn named<'a>(
+    texts: impl Iterator<Item = &'a String>,
+    is_set: &dyn Fn(&str) -> bool,
+) -> Vec<(String, bool)> {
+    let all = texts.flat_map(|text| {
+        config::variables_in(text).into_iter().map(move |name| {
+            let without = config::expand(text, |other| (other != name).then(String::new));
+            (without.is_err() && !is_set(&name), name)
+        })
+    });
+    all.map(|(is_missing, name)| (name, is_missing)).collect()
+}
+
+impl ListedServers<'_> {
+    fn words(&self) -> String {
+        let mut text = String::new();
+        if !self.servers.is_empty() {
+            let head = ["NAME", "COMMAND", "SANDBOX", "VARIABLES", "PLACE"].map(str::to_owned);
+            let rows = self.servers.iter().map(ListedServer::cells);
+            text.push_str(&table(&[head].into_iter().chain(rows).collect::<Vec<_>>()));
+        }
+        let mut more = Vec::new();
+        for ListedServer { config, missing, notes, .. } in &self.servers {
+            let unset = missing.iter();
+            let unset = unset.map(|name| format!("does not run: the variable {name} is not set"));
+            let lines = unset.chain(notes.iter().map(|note| (*note).to_owned()));
+            more.extend(lines.map(|line| format!("{} {line}\n", config.name)));
+        }
+        more.extend(self.others.iter().map(|other| {
+            let origin = &other.origin;
+            format!("{} {} ({}:{})\n", name_of(other), other.text, origin.file, origin.line)
+        }));
+        if !text.is_empty() && !more.is_empty() {
+            text.push('\n');
+        }
+        text + &more.concat()
+    }
+
+    fn json(&self) -> String {
+        let servers = self.servers.iter().map(|server| {
+            let ListedServer { config, variables, missing, notes } = server;
+            json!({
+                "name": config.name,
+                "runs": missing.is_empty(),
+                "command": config.command,
+                "project": access(config),
+                "hosts": config.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                "env": config.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+                "variables": variables,
+                "missing": missing,
+                "notes": notes,
+                "file": config.by.file,
+                "line": config.by.line,
+            })
+        });
+        let others = self.others.iter().map(|other| {
+            json!({
+                "name": name_of(other),
+                "runs": false,
+                "why": other.text,
+                "file": other.origin.file,
+                "line": other.origin.line,
+            })
+        });
+        servers.chain(others).map(|line| format!("{line}\n")).collect()
+    }
+}
+
+impl ListedServer<'_> {
+    fn cells(&self) -> [String; 5] {
+        let Self { config, variables, missing, .. } = self;
+        let hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
+        let network = if hosts.is_empty() { "no network".to_owned() } else { hosts.join(" ") };
+        let variables = variables.iter().map(|name| match missing.contains(name) {
+            true => format!("{name} (not set)"),
+            false => name.clone(),
+        });
+        [
+            config.name.clone(),
+            config.command.join(" "),
+            format!("project {}, {network}", access(config)),
+            variables.collect::<Vec<_>>().join(" "),
+            format!("{}:{}", config.by.file, config.by.line),
+        ]
+    }
+}
+
+fn access(config: &McpServerConfig) -> &'static str {
+    match config.project {
+        ProjectAccess::Reads => "read-only",
+        ProjectAccess::Writes => "writable",
+    }
+}
+
+/// The name of the server that a warning is about.
+fn name_of(warning: &ConfigWarning) -> &str {
+    warning.key.split_once('.').map_or(warning.key.as_str(), |(_, name)| name)
+}
