@@ -52,7 +52,7 @@ pub(super) fn main(
         eprintln!("agentd: there is no server in {}", looked.join(" and "));
         return Ok(CliExit::Done);
     }
-    let (new, left_out, notes) = sorted(found, |name| {
+    let SortedServers { new, left_out, notes } = sorted(found, |name| {
         let line = server_line(&own, name).map_err(|error| not_edited(&error))?;
         Ok(line.map(|line| format!("{}:{line}", own.display())))
     })?;
@@ -120,29 +120,39 @@ fn servers(file: &Path, agent: OtherAgent, project: &Path) -> Result<Vec<FoundSe
     })
 }
 
-/// The servers to add, those that are not with the reason, and sentences about the former. `place` says
-/// where the person's file has a server of this name.
+/// The servers that were found.
+#[derive(Debug, Default)]
+struct SortedServers {
+    /// Those to add.
+    new: Vec<NewServer>,
+    /// A sentence with the reason for each other.
+    left_out: Vec<String>,
+    /// What is not as it was in those to add.
+    notes: Vec<String>,
+}
+
+/// `place` says where the person's file has a server of this name.
 fn sorted(
     found: Vec<FoundServer>,
     place: impl Fn(&str) -> Result<Option<String>, CliError>,
-) -> Result<(Vec<NewServer>, Vec<String>, Vec<String>), CliError> {
-    let (mut new, mut left_out, mut notes) = (Vec::<NewServer>::new(), Vec::new(), Vec::new());
+) -> Result<SortedServers, CliError> {
+    let mut sorted = SortedServers::default();
     for FoundServer { name, place: from, server, notes: own } in found {
         let taken = place(&name)?;
-        let is_double = new.iter().any(|known| known.name == name);
+        let is_double = sorted.new.iter().any(|known| known.name == name);
         let why = match (server, taken) {
             (Err(why), _) => why,
             (Ok(_), Some(place)) => format!("{place} has a server of this name"),
             (Ok(_), None) if is_double => "a server of this name comes before it".to_owned(),
             (Ok(server), None) => {
-                notes.extend(own.into_iter().map(|note| format!("{name}: {note}")));
-                new.push(server);
+                sorted.notes.extend(own.into_iter().map(|note| format!("{name}: {note}")));
+                sorted.new.push(server);
                 continue;
             }
         };
-        left_out.push(format!("{name} of {from} is not imported: {why}"));
+        sorted.left_out.push(format!("{name} of {from} is not imported: {why}"));
     }
-    Ok((new, left_out, notes))
+    Ok(sorted)
 }
 
 #[cfg(test)]
@@ -156,7 +166,7 @@ mod tests {
             "projects": {"/p": {"mcpServers": {"a": {"command": "first", "cwd": "/"}}}}}"#;
         let found = claude_servers(("f", text), Path::new("/p"), &|_| false).unwrap();
         let place = |name: &str| Ok((name == "own").then(|| "mine:3".to_owned()));
-        let (new, left_out, notes) = sorted(found, place).unwrap();
+        let SortedServers { new, left_out, notes } = sorted(found, place).unwrap();
         assert_eq!((new.len(), &new[0].command[..]), (1, &["first".to_owned()][..]));
         assert!(notes.len() == 1 && notes[0].starts_with("a: `cwd`"), "{notes:?}");
         let words = ["comes before it", "URL", "mine:3 has a server"];
