@@ -70,8 +70,8 @@ fn a_server_is_reached_by_later_calls_and_by_web_fetch_until_it_ends() {
             bash("toolu_3", GET),
             fetch("toolu_4", "http://localhost:8123/page.txt"),
             fetch("toolu_5", "http://127.0.0.1:8123/page.txt"),
-            // A second server finds the port taken, as on one machine.
-            background("toolu_6", SERVE),
+            // A second server finds the port taken, as on one machine. The call waits for its end.
+            bash("toolu_6", &format!("timeout 20 {SERVE}")),
             background("toolu_7", "python3 -u -m http.server 8124 --bind ::1"),
             answers("toolu_8", "[::1]:8124"),
             stop("toolu_9", 1),
