@@ -237,7 +237,7 @@ impl SessionActorState {
     }
 
     /// Passes the call of a tool on to its server, or answers it: the server does not run.
-    pub(super) fn ask_server(&mut self, request: JobRequest, from: ActorRef<CallMsg>) {
+    pub(super) fn ask_server(&mut self, mut request: JobRequest, from: ActorRef<CallMsg>) {
         let (JobRequest::Server { tool, .. } | JobRequest::Withdraw { tool }) = &request else {
             return;
         };
@@ -257,10 +257,9 @@ impl SessionActorState {
         running.ends = 0;
         let call = running.call.map(|number| CallId { session: self.spec.id.clone(), number });
         let call_ms = server.config.call_ms;
-        let request = match request {
-            JobRequest::Server { arguments, .. } => JobRequest::Server { tool: own, arguments },
-            other => other,
-        };
+        if let JobRequest::Server { tool, .. } = &mut request {
+            *tool = own;
+        }
         if let Some(call) = call.and_then(|call| self.calls.running.get(&call)) {
             // A server that ends now drops its messages: its end answers those that it did not.
             let _ = call.send_message(CallMsg::Server(request, from, call_ms));

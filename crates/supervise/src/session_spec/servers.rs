@@ -12,6 +12,9 @@ use std::path::PathBuf;
 const USUAL: [&str; 9] =
     ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TZ", "USER"];
 
+/// Names and values.
+type Variables = [(String, String)];
+
 /// A server that the session starts.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionServer {
@@ -43,7 +46,7 @@ impl SessionServer {
     }
 }
 
-fn plain(variables: &[(String, String)], name: &str) -> Option<String> {
+fn plain(variables: &Variables, name: &str) -> Option<String> {
     variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
 }
 
@@ -64,7 +67,7 @@ impl super::SessionSpec {
 pub(super) fn servers(
     configured: &[McpServerConfig],
     confinement: &Confinement,
-    (client, command): (&[(String, String)], &[(String, String)]),
+    (client, command): (&Variables, &Variables),
 ) -> (Vec<SessionServer>, Vec<String>) {
     if confinement.level == Level::Uncaged && !configured.is_empty() {
         let count = configured.len();
@@ -86,7 +89,7 @@ pub(super) fn servers(
 
 fn server(
     config: &McpServerConfig,
-    (client, command): (&[(String, String)], &[(String, String)]),
+    (client, command): (&Variables, &Variables),
 ) -> Result<SessionServer, String> {
     let words = config.command.iter().map(|word| expand(word, |name| plain(client, name)));
     let words = words.collect::<Result<Vec<_>, _>>()?;
