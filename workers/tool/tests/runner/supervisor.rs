@@ -137,6 +137,7 @@ impl Runner {
             tools::RunnerProgram::Tool => "--as-runner",
             tools::RunnerProgram::Code => "--as-code-runner",
             tools::RunnerProgram::Web => panic!("no tool of this program is run by agentd-web"),
+            tools::RunnerProgram::Mcp => panic!("no tool of this program is run by agentd-mcp"),
         };
         let (ours, theirs) = UnixStream::pair().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
