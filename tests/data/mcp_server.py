@@ -115,6 +115,9 @@ def call(message):
     except Exception as error:
         result = {"content": [{"type": "text", "text": f"{type(error).__name__}: {error}"}], "isError": True}
     say({"jsonrpc": "2.0", "id": number, "result": result})
+    if "ends" in HABITS:
+        time.sleep(0.02)
+        os._exit(3)
     if "twice" in HABITS:
         say({"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": "again"}]}})
 

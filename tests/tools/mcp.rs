@@ -310,3 +310,172 @@ fn a_server_that_changes_a_tool_behind_its_approval_needs_another_one() {
 fn results_of(server: &Server) -> String {
     server.requests().last().unwrap().body["messages"].to_string()
 }
+
+#[test]
+fn a_person_stops_a_call_and_the_server_is_told() {
+    let desk = desk(&format!("{}write = true\n", server("")));
+    let slow = Answer::says([asks("toolu_1", "slow", json!({"seconds": 60}))]);
+    let model = Server::scripted([slow, Answer::text("I see.")]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&model);
+    opening.mode = Some(PermissionMode::Auto);
+    let session = wire.open(&opening);
+    wire.event("the server", |event| {
+        matches!(event, ClientEvent::InBackground { .. }).then_some(())
+    });
+    wire.prompt(&session, "wait");
+    wire.event("its progress", |event| match event {
+        ClientEvent::Output { text, .. } => text.contains("halfway").then_some(()),
+        _ => None,
+    });
+    wire.say(FromClient::Interrupt { session: session.clone() });
+    wire.turn_ends();
+    until("the server learns of it", || desk.project().join("cancelled").exists());
+    wire.prompt(&session, "go on");
+    wire.turn_ends();
+    assert!(results_of(&model).contains("may have run"), "{}", results_of(&model));
+}
+
+/// Arguments of the simplest kind for a schema.
+fn simplest(schema: &Value) -> Value {
+    let of = |field: &Value| match field["type"].as_str() {
+        Some("string") => field["enum"][0].as_str().map_or(json!("x"), |first| json!(first)),
+        Some("integer" | "number") => json!(1),
+        Some("boolean") => json!(true),
+        Some("array") => json!([]),
+        Some("object") => json!({}),
+        _ => Value::Null,
+    };
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    required.map(|name| (name.to_owned(), of(&schema["properties"][name]))).collect()
+}
+
+#[test]
+#[ignore = "installs packages"]
+fn real_servers_of_both_eras_answer_each_of_their_tools_once() {
+    needs("npm");
+    let desk = desk("");
+    let install = |program: &str, arguments: &[&str]| {
+        let done = std::process::Command::new(program)
+            .args(arguments)
+            .current_dir(desk.project())
+            .status();
+        assert!(done.unwrap().success(), "{program} {arguments:?}");
+    };
+    let of_npm = ["everything", "filesystem", "memory"]
+        .map(|name| format!("@modelcontextprotocol/server-{name}"));
+    let of_npm: Vec<&str> = of_npm.iter().map(String::as_str).collect();
+    install("npm", &[&["install", "--no-audit", "--no-fund"][..], &of_npm].concat());
+    install("python3", &["-m", "venv", "venv"]);
+    install(
+        "venv/bin/pip",
+        &["install", "-q", "mcp-server-git", "mcp-server-time", "mcp-server-fetch"],
+    );
+    install("git", &["init", "-q"]);
+    let project = desk.project().display().to_string();
+    let npm = |name: &str| format!("\"node\", \"node_modules/.bin/mcp-server-{name}\"");
+    let pip = |name: &str| format!("\"venv/bin/mcp-server-{name}\"");
+    let servers = [
+        ("everything", npm("everything")),
+        ("filesystem", format!("{}, \"{project}\"", npm("filesystem"))),
+        ("memory", npm("memory")),
+        ("git", pip("git")),
+        ("time", pip("time")),
+        ("fetch", pip("fetch")),
+    ];
+    for (name, command) in servers {
+        configure(&desk, &format!("[mcp.test]\ncommand = [{command}]\ntool_timeout_sec = 30\n"));
+        let mut left: Option<Vec<(String, Value)>> = None;
+        let model = Server::answering(move |number, body| {
+            let left = left.get_or_insert_with(|| {
+                let tools = body["tools"].as_array().unwrap().iter();
+                let own =
+                    tools.filter(|tool| tool["name"].as_str().unwrap().starts_with("mcp__test__"));
+                own.map(|tool| {
+                    (tool["name"].as_str().unwrap().to_owned(), simplest(&tool["input_schema"]))
+                })
+                .collect()
+            });
+            match left.pop() {
+                Some((tool, input)) => {
+                    Answer::says([call(&format!("toolu_{number}"), &tool, &input.to_string())])
+                }
+                None => Answer::text("Done."),
+            }
+        });
+        let ran = run(desk.with_server(&model, &AUTO));
+        assert_eq!(ran.code, 0, "{name}: {}", ran.err);
+        let first = &model.requests()[0].body["tools"];
+        let tools = first
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|tool| tool["name"].as_str().unwrap().starts_with("mcp__test__"));
+        let (tools, results) = (tools.count(), results(&model));
+        assert!(tools > 0, "{name}: {}", ran.err);
+        assert_eq!(results.len(), tools, "{name}");
+        let good = results.iter().filter(|result| !result.contains("Error")).count();
+        println!("{name}: {tools} tools, {good} without an error");
+        assert!(
+            results.iter().all(|result| !result.contains("may have run")),
+            "{name}: {results:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_hook_guards_a_tool_of_a_server_by_its_name_and_sees_its_arguments() {
+    let desk = desk(&server(""));
+    let guard = "import json, sys\ntold = json.load(sys.stdin)\n\
+        assert told['tool_name'] == 'mcp__test__echo', told\n\
+        if told['tool_input'] == {'text': 'bad'}: print('not that', file=sys.stderr); sys.exit(2)\n\
+        print(json.dumps({'hookSpecificOutput': {'hookEventName': 'PreToolUse', 'updatedInput': {'text': 'changed'}}}))\n";
+    desk.write("guard.py", guard);
+    let hook = json!({"type": "command", "command": "python3 guard.py", "timeout": 20});
+    let group = json!({"matcher": "mcp__test__e.*", "hooks": [hook]});
+    desk.write(".claude/settings.json", &json!({"hooks": {"PreToolUse": [group]}}).to_string());
+    let calls =
+        [("echo", json!({"text": "bad"})), ("echo", json!({"text": "good"})), ("began", json!({}))];
+    let (ran, results, _) = rounds(&desk, &[&AUTO[..], &["--trust-project"]].concat(), &calls);
+    assert!(results[0].contains("not that"), "{results:?} {}", ran.err);
+    assert!(results[1].contains("changed") && !results[1].contains("good"), "{results:?}");
+    assert!(results[2].trim().parse::<u64>().is_ok(), "the matcher does not cover it: {results:?}");
+}
+
+#[test]
+fn what_a_server_leaves_in_its_directories_no_command_meets() {
+    let desk = desk(&server(""));
+    let home = desk.home().join("planted").display().to_string();
+    let look = format!("ls -a ~ /tmp /var/tmp; cat ~/planted /tmp/planted; cat {home}; true");
+    let model = Server::scripted([
+        Answer::says([asks("toolu_1", "write", json!({"path": "/tmp/planted"}))]),
+        Answer::says([asks("toolu_2", "write", json!({"path": home}))]),
+        Answer::says([asks("toolu_3", "read", json!({"path": "/tmp/planted"}))]),
+        Answer::says([call("toolu_4", "bash", &json!({"command": look}).to_string())]),
+        Answer::text("Done."),
+    ]);
+    let ran = run(desk.with_server(&model, &AUTO));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let results = results(&model);
+    assert_eq!(
+        &results[..3],
+        ["written", "written", "written\n"],
+        "the control: it may write there"
+    );
+    assert!(!results[3].contains("written"), "{}", results[3]);
+    assert!(!desk.home().join("planted").exists());
+}
+
+#[test]
+fn a_call_sent_to_a_server_that_ends_has_an_end() {
+    let desk = desk(&server(", \"ends\""));
+    let calls: Vec<(&str, Value)> = (0..6).map(|_| ("echo", json!({"text": "hello"}))).collect();
+    let say = |(at, (tool, input)): (usize, &(&str, Value))| {
+        asks(&format!("toolu_{at}"), tool, input.clone())
+    };
+    let all: Vec<Say> = calls.iter().enumerate().map(say).collect();
+    let model = Server::scripted([Answer::says(all), Answer::text("Done.")]);
+    let ran = run(desk.with_server(&model, &AUTO));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
+}

@@ -21,7 +21,7 @@ pub(crate) struct CollectedServers(FileServers);
 impl CollectedServers {
     /// Adds those of one file.
     pub(crate) fn add(&mut self, file: FileServers, trust: FileTrust) {
-        let FileServers { servers, warnings } = file;
+        let FileServers { servers, off, warnings } = file;
         self.0.warnings.extend(warnings);
         for server in servers {
             let known = self.0.servers.iter().find(|known| known.name == server.name);
@@ -30,6 +30,9 @@ impl CollectedServers {
                     "does not run, since you have not said that you trust this file as it is now. \
                      Read it; then run `agentd init --trust`, or give --trust-project for one run"
                         .to_owned()
+                }
+                _ if self.0.off.contains(&server.name) => {
+                    "does not run: an earlier file switches a server of this name off".to_owned()
                 }
                 (Some(known), FileTrust::Trusted) => format!(
                     "does not run: {}:{} has a server of this name",
@@ -47,6 +50,7 @@ impl CollectedServers {
             let origin = ValueOrigin { layer: server.layer, file, line };
             self.0.warnings.push(ConfigWarning { origin, key: text, text: why });
         }
+        self.0.off.extend(off);
     }
 
     /// Adds those of the project's file of Claude Code.
@@ -69,7 +73,7 @@ impl CollectedServers {
 
     /// Puts them into the configuration.
     pub(crate) fn put_into(self, config: &mut Config) {
-        let FileServers { servers, warnings } = self.0;
+        let FileServers { servers, warnings, off: _ } = self.0;
         config.rows.extend(servers.iter().map(|server| ConfigRow {
             key: TABLE,
             value: server.in_words(),
@@ -99,11 +103,20 @@ mod tests {
             |text| claude(&format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"{text}\"}}}}}}"));
         let mut all = CollectedServers::default();
         all.add(one("nobody").unwrap(), FileTrust::Untrusted);
+        let off = claude("{\"mcpServers\": {\"b\": {\"command\": \"x\", \"enabled\": false}}}");
+        all.add(off.unwrap(), FileTrust::Trusted);
+        let on = claude("{\"mcpServers\": {\"b\": {\"command\": \"x\"}}}");
+        all.add(on.unwrap(), FileTrust::Trusted);
         all.add(one("first").unwrap(), FileTrust::Trusted);
         all.add(one("second").unwrap(), FileTrust::Trusted);
         assert_eq!(all.0.servers.len(), 1);
         assert_eq!(all.0.servers[0].command, ["first"]);
         let told: Vec<_> = all.0.warnings.iter().map(|warning| warning.text.as_str()).collect();
-        assert!(told[0].contains("init --trust") && told[1].contains("of this name"), "{told:?}");
+        for (told, words) in
+            told.iter().zip(["init --trust", "switches", "has a server of this name"])
+        {
+            assert!(told.contains(words), "{told}");
+        }
+        assert_eq!(told.len(), 3);
     }
 }

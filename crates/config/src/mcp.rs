@@ -152,6 +152,8 @@ fn yes() -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct FileServers {
     pub servers: Vec<McpServerConfig>,
+    /// The names of those that are switched off.
+    pub off: Vec<String>,
     pub warnings: Vec<ConfigWarning>,
 }
 
@@ -199,11 +201,13 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.len() <= LONGEST_NAME
         && name.chars().all(plain)
         && !name.contains("__")
+        && !name.starts_with('_')
+        && !name.ends_with('_')
 }
 
 pub(crate) fn wanted_name() -> String {
     format!(
-        "named by at most {LONGEST_NAME} letters, digits, `-` and single `_`: the names of its tools \
+        "named by at most {LONGEST_NAME} letters, digits, `-` and single `_` between them: the names of its tools \
          begin with it"
     )
 }
@@ -243,6 +247,7 @@ impl FileServers {
             warn(format!("has `{field}`, which agentd does not know"));
         }
         if !written.enabled {
+            self.off.push(name.to_owned());
             return Ok(());
         }
         let mut command = match written.command {
@@ -372,6 +377,8 @@ mod tests {
     fn what_is_no_server_is_told_with_its_place() {
         for (text, words) in [
             ("[mcp.a__b]\ncommand = \"x\"", "single `_`"),
+            ("[mcp.a_]\ncommand = \"x\"", "single `_`"),
+            ("[mcp._a]\ncommand = \"x\"", "single `_`"),
             ("[mcp.a]\nargs = [\"x\"]", "a server with a `command`"),
             ("[mcp.a]\ncommand = 7", "a server: "),
             ("[mcp.a]\ncommand = \"x\"\ncolour = 1", "`colour`"),

@@ -2,6 +2,7 @@
 //! server, and the part of the wire to the conversation that is about its start.
 
 use crate::call::RunReport;
+use crate::hook::EventHook;
 use crate::session::OfferedTool;
 use crate::{Decode, Encode};
 
@@ -33,7 +34,12 @@ pub enum ServerNews {
     /// Have this one started.
     Due(ServerStart),
     /// The tools of all servers that run, in place of the earlier ones.
-    Tools(Vec<OfferedTool>),
+    Tools {
+        /// The tools.
+        tools: Vec<OfferedTool>,
+        /// The session's hooks at events, whose matchers may cover these tools.
+        hooks: Vec<EventHook>,
+    },
 }
 
 /// A tool as its server describes it.

@@ -5,11 +5,13 @@
 mod aside;
 mod compaction;
 mod guard;
+mod subject;
 
 use aside::Aside;
 pub(crate) use aside::AsideStep;
 pub(crate) use compaction::{BeforeCompaction, Compacting};
 pub(crate) use guard::Guarded;
+use subject::{input_of, subject};
 
 use crate::hook_answer::{self, HookAnswer, HookDecision};
 use crate::pending_prompt;
@@ -258,7 +260,7 @@ impl EventHooks {
         if of.result.is_some() || run.about.file.is_some() {
             return None;
         }
-        of.call.input.clone_from(input);
+        of.call.input = input_of(&of.call, input);
         Some(of.call.clone())
     }
 
@@ -344,7 +346,7 @@ impl EventHooks {
         self.calls.iter().find_map(|RoundCall { call, result }| {
             let result = result.as_ref()?;
             let event = after(result)?;
-            of_event(setup, event, &call.tool).find_map(|hook| {
+            of_event(setup, event, &subject(&call.tool, &call.input).0).find_map(|hook| {
                 let files = files(call, &call.input, setup, reader);
                 files.iter().take(FILES).find_map(|file| {
                     if self.has_begun(hook, Some(call.id.number), file.as_deref()) {
@@ -415,7 +417,8 @@ fn files(call: &Call, input: &str, setup: &SessionSetup, reader: Reader) -> Vec<
 }
 
 fn about_call(call: &Call, input: &str, file: Option<&str>) -> Value {
-    let mut about = json!({ "call": call.id.number, "tool": call.tool, "input": input });
+    let (tool, input) = subject(&call.tool, input);
+    let mut about = json!({ "call": call.id.number, "tool": tool, "input": input });
     if let Some(file) = file {
         about["file"] = file.into();
     }

@@ -13,39 +13,49 @@ use protocol::session::{FromSession, SessionEvent};
 pub(crate) struct StartingServers {
     /// They came before the end of the replay, which they follow.
     due: Vec<ServerStart>,
-    /// The calls without a result.
-    open: Vec<CallId>,
+    /// The calls that the next request waits for.
+    awaited: Vec<CallId>,
+    /// Later starts: the model had to do without the server before.
+    others: Vec<CallId>,
 }
 
 impl Session {
     /// Takes in news about servers.
     pub(super) fn server_news(&mut self, news: ServerNews, out: &mut Outputs) {
         match news {
+            ServerNews::Due(start) if self.is_replaying() => self.servers.due.push(start),
+            // The model had to do without it before.
             ServerNews::Due(start) => {
-                self.servers.due.push(start);
-                if !self.is_replaying() {
-                    self.start_servers(out);
-                }
+                let call = self.start_server(start, out);
+                self.servers.others.push(call);
             }
-            ServerNews::Tools(tools) => {
+            ServerNews::Tools { tools, hooks } => {
+                self.setup.hooks.events = hooks;
                 self.setup.tools.retain(|tool| !tool.spec.name.starts_with(PREFIX));
                 self.setup.tools.extend(tools);
             }
         }
     }
 
-    /// Requests the starts that are due.
+    /// Requests the starts that came before the end of the replay.
     pub(super) fn start_servers(&mut self, out: &mut Outputs) {
-        for ServerStart { tool, input } in std::mem::take(&mut self.servers.due) {
-            let call = self.name_hook(&tool, input, out);
-            self.servers.open.push(call.id.clone());
-            out.words.push(FromSession::Run { call, note: None, asked: None });
+        for start in std::mem::take(&mut self.servers.due) {
+            let call = self.start_server(start, out);
+            self.servers.awaited.push(call);
         }
+    }
+
+    fn start_server(&mut self, start: ServerStart, out: &mut Outputs) -> CallId {
+        let ServerStart { tool, input } = start;
+        let call = self.name_hook(&tool, input, out);
+        let id = call.id.clone();
+        out.words.push(FromSession::Run { call, note: None, asked: None });
+        id
     }
 
     /// True if the next request waits for a start.
     pub(super) fn awaits_servers(&self) -> bool {
-        !self.servers.open.is_empty()
+        !self.servers.awaited.is_empty()
     }
 
     /// A call ended; true if it was the start of a server. The result is durable.
@@ -55,8 +65,13 @@ impl Session {
         result: &ToolResult,
         out: &mut Outputs,
     ) -> bool {
-        let Some(at) = self.servers.open.iter().position(|open| open == call) else { return false };
-        self.servers.open.remove(at);
+        let StartingServers { awaited, others, .. } = &mut self.servers;
+        let before = awaited.len() + others.len();
+        awaited.retain(|open| open != call);
+        others.retain(|open| open != call);
+        if awaited.len() + others.len() == before {
+            return false;
+        }
         let (call, use_id, result) = (call.clone(), String::new(), result.clone());
         self.take_in(&SessionEvent::Result { call, use_id, result });
         if matches!(self.phase, SessionPhase::Checking) && !self.awaits_servers() {

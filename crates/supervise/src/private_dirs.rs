@@ -35,6 +35,10 @@ pub(crate) const HOME: &str = "home";
 /// Copies of the owner's settings, which no call writes.
 pub(crate) const SETTINGS: &str = "settings";
 
+/// Those of MCP servers, one each, and the package caches within.
+const SERVERS: &str = "servers";
+const CACHES: &str = "caches";
+
 /// The preferred path of the session's directory.
 pub(crate) fn session_dir_path(root: &Path, session: &str) -> PathBuf {
     root.join(format!("{PREFIX}{session}"))
@@ -163,6 +167,28 @@ pub(crate) fn set_location(made: &Path, confinement: &mut Confinement) {
         let old = kept_at.to_path();
         *kept_at = FilePath::from(made.join(old.file_name().unwrap_or_default()));
     }
+}
+
+/// Gives a server directories of its own in place of those that the session's commands share: what it leaves
+/// there, no command and no other server meets.
+///
+/// # Errors
+/// If one cannot be made.
+pub(crate) fn set_own(name: &str, confinement: &mut Confinement) -> io::Result<()> {
+    let session = confinement.temp.to_path();
+    let own = session.parent().unwrap_or(&session).join(SERVERS).join(name);
+    let private = confinement.private.iter_mut().map(|dir| &mut dir.kept_at);
+    for kept_at in std::iter::once(&mut confinement.temp).chain(private) {
+        let old = kept_at.to_path();
+        *kept_at = FilePath::from(own.join(old.file_name().unwrap_or_default()));
+    }
+    let caches = own.join(CACHES);
+    let dirs = confinement.private.iter().map(|dir| &dir.kept_at).chain([&confinement.temp]);
+    for dir in dirs.map(FilePath::to_path).chain([caches.clone()]) {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    confinement.caches = Some(FilePath::from(caches));
+    Ok(())
 }
 
 /// Removes the directory, in the background.

@@ -76,8 +76,6 @@ impl ProjectOverlays {
                 | Profile::Format
                 | Profile::Hook
                 | Profile::GuardHook
-                | Profile::Mcp
-                | Profile::McpWrite
         );
         runs_commands && !wanted.private.is_empty()
     }

@@ -3,9 +3,9 @@
 
 use config::McpServerConfig;
 use protocol::content::ToolSpec;
-use protocol::hidden::visible;
+use protocol::hidden::{is_hidden, visible};
 use protocol::judgement::ToolKind;
-use protocol::mcp::{PREFIX, ServerTool};
+use protocol::mcp::{CALL, PREFIX, ServerTool};
 use protocol::session::{CopyBeforeChange, OfferedTool};
 use serde_json::Value;
 
@@ -75,13 +75,15 @@ pub(crate) fn full_name(server: &str, tool: &str) -> String {
     format!("{PREFIX}{server}__{}", tool.chars().map(letter).collect::<String>())
 }
 
+/// The tool of a server that a call is for, by its name for models.
+pub(crate) fn called(tool: &str, input: &str) -> Option<String> {
+    let input: Value = serde_json::from_str(input).ok().filter(|_| tool == CALL)?;
+    input["tool"].as_str().map(str::to_owned)
+}
+
 /// A text without letters that a person does not see: controls, and those that turn the direction.
 fn plain(text: &str) -> String {
-    let hides = |c: &char| {
-        (c.is_control() && !matches!(c, '\n' | '\t'))
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-    };
-    text.chars().filter(|c| !hides(c)).collect()
+    text.chars().filter(|c| *c == ' ' || !is_hidden(*c)).collect()
 }
 
 #[cfg(test)]
@@ -121,7 +123,11 @@ mod tests {
     #[test]
     fn tools_get_names_of_their_server_and_only_visible_letters() {
         let listed = [
-            tool("a.b/c", "Reads\u{202e} it.\u{7}\u{e0041}\nTwo.", "{\"type\":\"object\"}"),
+            tool(
+                "a.b/c",
+                "Reads\u{202e} it.\u{7}\u{e0041}\u{e0100}\u{ad}\nTwo.",
+                "{\"type\":\"object\"}",
+            ),
             tool("a.b c", "The same name.", "{}"),
             tool(&"x".repeat(60), "", "{}"),
             tool("bad", "", "[]"),

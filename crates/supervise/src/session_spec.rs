@@ -220,7 +220,7 @@ pub(crate) fn build_session_spec(
         task::narrow(task, (&mut rules, &mut confinement), &mut setup, &mut texts);
     }
     let agent = ground.task.map(|task| task.agent.as_str());
-    setup.hooks.events = event_hooks::event_hooks(&confinement, &config.hooks, agent);
+    setup.hooks.events = event_hooks::event_hooks(&confinement, &config.hooks, agent, &[]);
     setup.system = setup::system_prompt((&confinement, &[]), &texts, &setup.tools);
     if opening.start == SessionStart::New {
         check_price(opening.conversation.cost_limit, &setup.model, setup.facts)?;

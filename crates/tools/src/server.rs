@@ -38,11 +38,12 @@ pub(crate) fn facts(input: &Input) -> JudgedFacts {
 }
 
 pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
-    let Input { command: argv, start_ms, .. } = input;
+    let Input { name, command: argv, start_ms, .. } = input;
     if argv.is_empty() {
         let why = "the server has no command".to_owned();
         return Err(ToolFailure::new(FailureCode::InvalidArguments, why, ""));
     }
     let text = shell_words(&argv);
-    command::serve(CommandSpec::server(argv, text), Duration::from_millis(start_ms), ctx)
+    let start = Duration::from_millis(start_ms);
+    command::serve(CommandSpec::server(argv, text), (&name, start), ctx)
 }

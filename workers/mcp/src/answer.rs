@@ -5,8 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use protocol::call::{Outcome, RunReport, ToolResult};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
 use rmcp::service::ServiceError;
-use tools::{AnswerPart, server_report};
+use tools::{AnswerPart, server_report, visible};
 
+/// Most characters of an error.
+const ERROR: usize = 4000;
 /// Most characters of a resource's text in an answer.
 const RESOURCE: usize = 200_000;
 
@@ -63,7 +65,9 @@ fn failed(named: (&str, &str), outcome: Outcome, code: &str, why: &str, max: u32
         "Check what it changed before you call it again."
     };
     let report = server_report(named, Vec::new(), outcome.clone(), max);
-    let result = ToolResult::error(outcome, code, named.1, why, hint);
+    let tool = format!("{} {}", named.0, named.1);
+    let why: String = visible(why).chars().take(ERROR).collect();
+    let result = ToolResult::error(outcome, code, &tool, &why, hint);
     RunReport { result, ..report }
 }
 

@@ -8,7 +8,7 @@ use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
     ClientConfig, ClientRequest, Implementation, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion,
+    ProtocolVersion, Tool,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions,
@@ -30,12 +30,24 @@ const LONGEST_CALL: Duration = Duration::from_secs(600);
 /// Most characters of a line about progress.
 const PROGRESS: usize = 200;
 
+/// The pause before a list that has changed is asked for.
+const PACE: Duration = Duration::from_millis(200);
+
+/// Whether the list of tools is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    Idle,
+    UnderWay,
+    /// It changed while it was asked for.
+    Again,
+}
+
 /// Speaks the Model Context Protocol.
 pub(crate) struct McpClient;
 
 impl ServerEngine for McpClient {
     fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String> {
-        let ServerLink { start, asks, tell } = link;
+        let ServerLink { name, start, asks, tell } = link;
         let broken = |error: std::io::Error| format!("agentd-mcp cannot speak with it: {error}");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let (sender, receiver) = unbounded_channel();
@@ -46,7 +58,7 @@ impl ServerEngine for McpClient {
             let input = pipe::Sender::from_file(pipes.input).map_err(broken)?;
             let transport =
                 AsyncRwTransport::new_client(output, input).with_max_line_length(LONGEST_MESSAGE);
-            Conversation::begin(transport, start, receiver, tell).await
+            Conversation::begin(transport, (name, start), receiver, tell).await
         })
     }
 }
@@ -55,6 +67,8 @@ impl ServerEngine for McpClient {
 enum News {
     /// Its list of tools has changed.
     Changed,
+    /// The list that was asked for.
+    Listed(Result<Vec<Tool>, String>),
     Progress(ProgressNotificationParam),
     /// A call has its report.
     Answered(FromServer),
@@ -106,7 +120,7 @@ impl<'a> Conversation<'a> {
     /// Speaks with the server until one side ends.
     async fn begin(
         transport: AsyncRwTransport<RoleClient, pipe::Receiver, pipe::Sender>,
-        start: Duration,
+        (name, start): (&str, Duration),
         mut asks: UnboundedReceiver<ToServer>,
         tell: &'a ServerSink<'a>,
     ) -> Result<(), String> {
@@ -120,10 +134,11 @@ impl<'a> Conversation<'a> {
         let service = tokio::time::timeout(start, begin).await.map_err(|_| late())?;
         let service =
             service.map_err(|error| format!("the server does not speak the protocol: {error}"))?;
-        let server = service.peer_info().and_then(|peer| peer.server_info.clone());
-        let server = server.map_or_else(|| "server".to_owned(), |server| server.name);
+        let server = name.to_owned();
         let this = Self { service, server, waiting: Waiting::default(), news, tell };
-        tokio::time::timeout(start, this.list()).await.map_err(|_| late())??;
+        let first = tokio::time::timeout(start, this.service.peer().list_all_tools()).await;
+        this.tell_tools(first.map_err(|_| late())?.map_err(|error| no_list(&error))?);
+        let mut listing = Listing::Idle;
         loop {
             tokio::select! {
                 ask = asks.recv() => match ask {
@@ -133,7 +148,23 @@ impl<'a> Conversation<'a> {
                 },
                 said = heard.recv() => match said {
                     None => return Ok(()),
-                    Some(News::Changed) => this.list().await?,
+                    Some(News::Changed) if listing == Listing::Idle => {
+                        listing = Listing::UnderWay;
+                        this.list(start);
+                    }
+                    Some(News::Changed) => listing = Listing::Again,
+                    Some(News::Listed(listed)) => {
+                        match listed {
+                            Ok(tools) => this.tell_tools(tools),
+                            // The earlier list holds.
+                            Err(why) => tracing::warn!(why = %visible(&why), "{}", this.server),
+                        }
+                        let again = listing == Listing::Again;
+                        listing = if again { Listing::UnderWay } else { Listing::Idle };
+                        if again {
+                            this.list(start);
+                        }
+                    }
                     Some(News::Progress(params)) => this.progress(&params),
                     Some(News::Answered(answer)) => (this.tell)(answer),
                 },
@@ -142,17 +173,28 @@ impl<'a> Conversation<'a> {
         }
     }
 
+    /// Asks for the tools, aside: calls go on.
+    fn list(&self, limit: Duration) {
+        let (peer, news) = (self.service.peer().clone(), self.news.clone());
+        tokio::spawn(async move {
+            // A server that reports changes all the time is asked at this pace.
+            tokio::time::sleep(PACE).await;
+            let listed = tokio::time::timeout(limit, peer.list_all_tools()).await;
+            let listed = match listed {
+                Ok(listed) => listed.map_err(|error| no_list(&error)),
+                Err(_) => Err("the server does not list its tools in time".to_owned()),
+            };
+            let _ = news.send(News::Listed(listed));
+        });
+    }
+
     /// Passes the list of tools on.
-    async fn list(&self) -> Result<(), String> {
-        let listed = self.service.peer().list_all_tools().await;
-        let listed =
-            listed.map_err(|error| format!("the server does not list its tools: {error}"))?;
+    fn tell_tools(&self, listed: Vec<Tool>) {
         let (kept, left_out) = tool_list::tools(listed);
         for name in left_out {
             tracing::warn!(tool = %visible(&name), "a tool is too large, or one too many, and left out");
         }
         (self.tell)(FromServer::Tools(kept));
-        Ok(())
     }
 
     fn ask(&self, ask: ToServer) {
@@ -194,6 +236,10 @@ impl<'a> Conversation<'a> {
         let text: String = visible(line.trim_end()).chars().take(PROGRESS).collect();
         (self.tell)(FromServer::Progress { number: *number, text: text + "\n" });
     }
+}
+
+fn no_list(error: &rmcp::service::ServiceError) -> String {
+    format!("the server does not list its tools: {error}")
 }
 
 /// Returns once the server has closed its side.

@@ -50,7 +50,7 @@ fn run() -> anyhow::Result<()> {
                 | ToSession::Model { .. }
                 | ToSession::Mode(_)
                 | ToSession::Pinned(_)
-                | ToSession::Servers(ServerNews::Tools(_)),
+                | ToSession::Servers(ServerNews::Tools { .. }),
             ) => {}
             Ok(
                 ToSession::Replay(_)

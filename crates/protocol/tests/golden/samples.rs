@@ -184,7 +184,10 @@ goldens! {
             tool: text("mcp_server"),
             input: text("{}"),
         }),
-        Tools => protocol::mcp::ServerNews::Tools(setup().tools),
+        Tools => protocol::mcp::ServerNews::Tools {
+            tools: setup().tools,
+            hooks: setup().hooks.events,
+        },
     }
     mcp::ToServer {
         Call => protocol::mcp::ToServer::Call {

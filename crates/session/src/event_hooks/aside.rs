@@ -107,7 +107,10 @@ impl EventHooks {
         let about = match call {
             Some((number, input)) => {
                 let id = CallId { session: setup.id.clone(), number: *number };
-                let (use_id, tool) = (String::new(), subject.clone());
+                // The arguments of a tool of an MCP server are in the input of the one that stands for it.
+                let is_of_server = subject.starts_with(protocol::mcp::PREFIX);
+                let tool = if is_of_server { protocol::mcp::CALL } else { subject };
+                let (use_id, tool) = (String::new(), tool.to_owned());
                 about_call(&Call { id, use_id, tool, input: input.clone() }, input, None)
             }
             None => words(subject, message),

@@ -1,6 +1,6 @@
 //! Hooks before a call: each decides about it before the rules do. Part of [`EventHooks`]. Pure.
 
-use super::{EventHooks, FILES, about_call, arguments, files, of_event, run_of};
+use super::{EventHooks, FILES, about_call, arguments, files, of_event, run_of, subject};
 use crate::hook_answer::HookDecision;
 use crate::tool_lookup::Reader;
 use protocol::call::Call;
@@ -33,7 +33,8 @@ impl EventHooks {
             return Guarded::Open { input, asked, note };
         }
         let event = HookEvent::PreToolUse;
-        for hook in of_event(setup, event, &call.tool) {
+        let (shown, _) = subject(&call.tool, &call.input);
+        for hook in of_event(setup, event, &shown) {
             let files = files(call, &input, setup, reader);
             if files.len() > FILES {
                 return Guarded::Blocked(format!(
@@ -72,7 +73,7 @@ impl EventHooks {
                     HookDecision::Pass => {}
                 }
                 if let Some(updated) = &answer.updated_input {
-                    match reader(&call.tool, updated, &setup.project) {
+                    match reader(&shown, updated, &setup.project) {
                         Ok(read) if read.tool == call.tool && files.len() == 1 => {
                             input = read.input;
                             note = Some(format!("[{} changed the arguments]", key.label()));
@@ -87,7 +88,7 @@ impl EventHooks {
                             return Guarded::Blocked(format!(
                                 "{} changes the input to arguments that are none of {}: {}",
                                 from(),
-                                call.tool,
+                                shown,
                                 no.result.text
                             ));
                         }

@@ -189,7 +189,7 @@ impl SessionActorState {
         };
         let (mut widens, mut confinement) =
             rights::asked(&self.spec, &found, page.as_ref()).await?;
-        self.give_server_network(&call, &mut confinement)?;
+        self.confine_server(&call, &mut confinement)?;
         if own_server.is_some() {
             // Its process reaches nothing beyond what the command may reach already.
             widens.clear();

@@ -4,8 +4,9 @@
 use super::rights;
 use super::state::SessionActorState;
 use crate::git_signing::AgentGrant;
+use crate::private_dirs;
 use config::HookConfig;
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, Outcome, ToolResult};
 use protocol::confinement::{Confinement, Network, Profile};
 use protocol::hook::{EditHook, HookEvent};
 use protocol::judgement::{Audience, Rule};
@@ -91,13 +92,17 @@ impl SessionActorState {
         by.all(|other| other.is_some()).then_some(first)
     }
 
-    /// Gives a server the network of its configuration, whatever that of the session is.
-    pub(super) fn give_server_network(
+    /// Gives a server directories of its own and the network of its configuration, whatever the session has.
+    pub(super) fn confine_server(
         &self,
         call: &Call,
         confinement: &mut Confinement,
     ) -> Result<(), ToolResult> {
         let Some(server) = self.server_of(call) else { return Ok(()) };
+        private_dirs::set_own(&server.config.name, confinement).map_err(|error| {
+            let why = format!("its own directories cannot be made: {error}");
+            ToolResult::error(Outcome::Failed, "io", &call.tool, &why, "")
+        })?;
         if server.config.hosts.is_empty() {
             return Ok(());
         }

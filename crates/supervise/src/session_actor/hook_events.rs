@@ -5,6 +5,7 @@
 use super::state::{ClosingPhase, ReplayState, SessionActorState};
 use crate::call::CallInput;
 use crate::messages::{SessionMsg, SessionTimer};
+use crate::server_tools;
 use protocol::broker::ToBroker;
 use protocol::call::Call;
 use protocol::client::SessionEnding;
@@ -28,7 +29,8 @@ impl SessionActorState {
         }
         let occasion = HookOccasion {
             event: HookEvent::PermissionRequest,
-            subject: question.tool.clone(),
+            subject: server_tools::called(&question.tool, &question.input)
+                .unwrap_or_else(|| question.tool.clone()),
             call: Some((question.call.number, question.input.clone())),
             message: String::new(),
         };

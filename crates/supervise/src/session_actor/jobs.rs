@@ -14,7 +14,7 @@ use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
 use protocol::judgement::ExtraRight;
-use protocol::mcp::{SERVER_TOOLS, runs_server};
+use protocol::mcp::runs_server;
 use protocol::session::ToSession;
 use protocol::web::{PrivateNetworks, WebAddress};
 use ractor::{ActorRef, ActorStatus};
@@ -54,7 +54,7 @@ fn number_of(request: &JobRequest) -> Option<u32> {
 }
 
 /// True for a call that takes an answer.
-fn is_waiting(call: &ActorRef<CallMsg>) -> bool {
+pub(super) fn is_waiting(call: &ActorRef<CallMsg>) -> bool {
     !matches!(call.get_status(), ActorStatus::Stopping | ActorStatus::Stopped)
 }
 
@@ -68,7 +68,7 @@ impl SessionActorState {
     /// Files are not put back while a command in the background may write them, or while its own changes are
     /// not on the list yet.
     pub(super) fn check_restore(&self, tool: &str) -> Result<(), ToolResult> {
-        let writes = |(_, job): &(&u32, &BackgroundJob)| job.tool != SERVER_TOOLS[0];
+        let writes = |(_, job): &(&u32, &BackgroundJob)| !runs_server(&job.tool);
         let running = self.calls.background.iter().filter(writes);
         let running: Vec<_> = running.map(|(call, _)| call.to_string()).collect();
         if tool != "undo_restore" || running.is_empty() {
@@ -225,7 +225,8 @@ impl SessionActorState {
     pub(super) fn on_job_request(&mut self, request: JobRequest, from: ActorRef<CallMsg>) {
         let Some(number) = number_of(&request) else { return self.ask_server(request, from) };
         let id = CallId { session: self.spec.id.clone(), number };
-        if self.calls.background.contains_key(&number)
+        // Servers are no commands of the model.
+        if self.calls.background.get(&number).is_some_and(|job| !runs_server(&job.tool))
             && let Some(call) = self.calls.running.get(&id)
         {
             // A call that ends now drops its messages: its end answers those that it did not.
@@ -260,7 +261,8 @@ impl SessionActorState {
             | JobRequest::Withdraw { .. } => "bash",
         };
         let text = format!("call {number} does not run in the background");
-        let known: Vec<_> = self.calls.background.keys().map(u32::to_string).collect();
+        let jobs = self.calls.background.iter().filter(|(_, job)| !runs_server(&job.tool));
+        let known: Vec<_> = jobs.map(|(call, _)| call.to_string()).collect();
         let hint = match known.is_empty() {
             true => "No command does. Start one with bash and background.".to_owned(),
             false => format!("These do: {}.", known.join(", ")),

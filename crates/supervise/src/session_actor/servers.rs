@@ -1,6 +1,7 @@
 //! The MCP servers of a session: when one starts, what it offers, which call answers for it, and when it
 //! starts again. Each runs as a call in the background, so that `jobs` and the call actor do the rest.
 
+use super::jobs::is_waiting;
 use super::state::{ReplayState, SessionActorState};
 use crate::call::CallInput;
 use crate::call_actor::refused_by_server;
@@ -32,6 +33,11 @@ const AGAIN: [Duration; 4] = [
     Duration::from_secs(30),
 ];
 
+/// The server ends a call that makes progress after this time at the latest; a call that it does not end is
+/// not awaited longer than the margin.
+const LONGEST_CALL: Duration = Duration::from_secs(600);
+const MARGIN: Duration = Duration::from_secs(10);
+const LATE: &str = "was not ended by its MCP server in its time";
 /// Most bytes of a variable.
 const MOST_BYTES: usize = 64 * 1024;
 
@@ -48,6 +54,8 @@ pub(super) struct RunningServer {
     ends: usize,
     /// A change of its tools that a person has to approve before it starts again.
     change: Option<ServerChange>,
+    /// The calls that were passed on to it.
+    asked: Vec<ActorRef<CallMsg>>,
 }
 
 /// Tools that a server describes otherwise than a person approved.
@@ -66,7 +74,7 @@ impl SessionActorState {
         if self.spec.servers().is_empty() {
             return Vec::new();
         }
-        let mut news = vec![ToSession::Servers(ServerNews::Tools(self.all_server_tools()))];
+        let mut news = vec![self.server_tools_news()];
         for at in 0..self.spec.servers().len() {
             news.extend(self.server_due(at));
         }
@@ -108,9 +116,13 @@ impl SessionActorState {
         self.calls.servers.iter_mut().for_each(|server| server.is_due = false);
     }
 
-    fn all_server_tools(&self) -> Vec<OfferedTool> {
+    /// The tools of all servers that run, and the hooks that know them.
+    fn server_tools_news(&mut self) -> ToSession {
         let tools = self.calls.servers.iter().flat_map(|server| &server.tools);
-        tools.map(|tool| tool.offer.clone()).collect()
+        let tools: Vec<OfferedTool> = tools.map(|tool| tool.offer.clone()).collect();
+        let names: Vec<String> = tools.iter().map(|tool| tool.spec.name.clone()).collect();
+        self.spec.know_server_tools(&names);
+        ToSession::Servers(ServerNews::Tools { tools, hooks: self.spec.setup.hooks.events.clone() })
     }
 
     /// The server of the session that a call starts.
@@ -177,8 +189,8 @@ impl SessionActorState {
         for text in notes {
             self.show(&ClientEvent::Notice { text });
         }
-        let tools = ServerNews::Tools(self.all_server_tools());
-        self.send_conversation(ToSession::Servers(tools));
+        let news = self.server_tools_news();
+        self.send_conversation(news);
         self.send_call(call, CallInput::Detach);
     }
 
@@ -195,11 +207,15 @@ impl SessionActorState {
         };
         let server = &mut self.calls.servers[at];
         (server.call, server.tools) = (None, Vec::new());
+        // Some came to its call when that took no more messages. Those with an answer take no other.
+        for from in server.asked.drain(..).filter(is_waiting) {
+            lose(&from, format!("lost its MCP server ({})", result.summary));
+        }
         let is_refused = matches!(result.outcome, Outcome::Denied | Outcome::Refused { .. });
         let again = AGAIN.get(server.ends).copied().filter(|_| !is_refused);
         server.ends += 1;
-        let tools = ServerNews::Tools(self.all_server_tools());
-        self.send_conversation(ToSession::Servers(tools));
+        let news = self.server_tools_news();
+        self.send_conversation(news);
         if self.closing.has_begun() {
             return;
         }
@@ -255,14 +271,19 @@ impl SessionActorState {
             return;
         };
         running.ends = 0;
+        running.asked.retain(is_waiting);
         let call = running.call.map(|number| CallId { session: self.spec.id.clone(), number });
         let call_ms = server.config.call_ms;
         if let JobRequest::Server { tool, .. } = &mut request {
             *tool = own;
+            running.asked.push(from.clone());
+            let late = || CallMsg::Input(CallInput::ServerLost { cause: LATE.to_owned() });
+            from.send_after(Duration::from_millis(call_ms).max(LONGEST_CALL) + MARGIN, late);
         }
-        if let Some(call) = call.and_then(|call| self.calls.running.get(&call)) {
+        match call.and_then(|call| self.calls.running.get(&call)) {
             // A server that ends now drops its messages: its end answers those that it did not.
-            let _ = call.send_message(CallMsg::Server(request, from, call_ms));
+            Some(call) => drop(call.send_message(CallMsg::Server(request, from, call_ms))),
+            None => lose(&from, "lost its MCP server".to_owned()),
         }
     }
 
@@ -270,6 +291,11 @@ impl SessionActorState {
     pub(super) fn jobs_in_background(&self) -> usize {
         self.calls.background.values().filter(|job| !runs_server(&job.tool)).count()
     }
+}
+
+/// The call may have run.
+fn lose(from: &ActorRef<CallMsg>, cause: String) {
+    let _ = from.send_message(CallMsg::Input(CallInput::ServerLost { cause }));
 }
 
 /// Compares the tools of a server with its record, which is made at its first start and with an approval.

@@ -10,6 +10,7 @@ pub(super) fn event_hooks(
     confinement: &Confinement,
     of: &EventHookConfig,
     agent: Option<&str>,
+    server_tools: &[String],
 ) -> Vec<EventHook> {
     let is_for = |known: &&ConfiguredEventHook| match (known.event, agent) {
         (HookEvent::SubagentStop, Some(agent)) => known.covers(agent),
@@ -20,7 +21,7 @@ pub(super) fn event_hooks(
     match confinement.level {
         Level::Uncaged => Vec::new(),
         Level::Required | Level::BestEffort => {
-            of.commands.iter().filter(is_for).map(event_hook).collect()
+            of.commands.iter().filter(is_for).map(|known| event_hook(known, server_tools)).collect()
         }
     }
 }
@@ -34,7 +35,10 @@ pub(super) fn notes(confinement: &Confinement, of: &EventHookConfig) -> Vec<Stri
         )];
     }
     let idle = of.commands.iter().filter_map(|known| {
-        let none = event_hook(known).matched.is_some_and(|names| names.is_empty());
+        // Which tools MCP servers have is known later.
+        let of_servers = known.matcher.contains("mcp");
+        let none = event_hook(known, &[]).matched.is_some_and(|names| names.is_empty());
+        let none = none && !of_servers;
         none.then(|| {
             let ConfiguredEventHook { event, matcher, by, .. } = known;
             format!(
@@ -49,12 +53,21 @@ pub(super) fn notes(confinement: &Confinement, of: &EventHookConfig) -> Vec<Stri
     idle.collect()
 }
 
-fn event_hook(known: &ConfiguredEventHook) -> EventHook {
+fn event_hook(known: &ConfiguredEventHook, server_tools: &[String]) -> EventHook {
+    let of_call = matches!(
+        known.event,
+        HookEvent::PreToolUse
+            | HookEvent::PostToolUse
+            | HookEvent::PostToolUseFailure
+            | HookEvent::PermissionRequest
+    );
+    let more = server_tools.iter().filter(|name| of_call && known.covers(name));
     EventHook {
         event: known.event,
         matched: match known.covers_all() {
             true => None,
-            false => tools::hook_subjects(known.event, |name| known.covers(name)),
+            false => tools::hook_subjects(known.event, |name| known.covers(name))
+                .map(|names| names.into_iter().chain(more.cloned()).collect()),
         },
         command: known.command.clone(),
         timeout_ms: known.timeout_ms,

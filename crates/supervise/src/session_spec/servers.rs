@@ -1,6 +1,7 @@
 //! The MCP servers of a session: each configured one with the call that starts it and its environment.
 //! Pure.
 
+use super::event_hooks;
 use crate::server_pins;
 use config::{McpServerConfig, ProjectAccess, expand};
 use protocol::confinement::{Confinement, Level};
@@ -56,6 +57,14 @@ impl super::SessionSpec {
         &self.origin.servers
     }
 
+    /// Has the hooks know these tools of its servers.
+    pub(crate) fn know_server_tools(&mut self, names: &[String]) {
+        let agent = self.task().map(|task| task.agent.clone());
+        let (confinement, config) = (&self.confinement, &self.config.hooks);
+        let hooks = event_hooks::event_hooks(confinement, config, agent.as_deref(), names);
+        self.setup.hooks.events = hooks;
+    }
+
     /// The record of the tools of a server that a person approved.
     pub(crate) fn pins_file(&self, server: &SessionServer) -> PathBuf {
         let project = self.confinement.project.to_path();
@@ -92,7 +101,9 @@ fn server(
     (client, command): (&Variables, &Variables),
 ) -> Result<SessionServer, String> {
     let words = config.command.iter().map(|word| expand(word, |name| plain(client, name)));
-    let words = words.collect::<Result<Vec<_>, _>>()?;
+    let words = words.collect::<Result<Vec<_>, _>>().map_err(|why| {
+        format!("{why} for its command, which is recorded; a secret can only stand in its `env`")
+    })?;
     let usual = command.iter().filter(|(name, _)| USUAL.contains(&name.as_str())).cloned();
     let names: Vec<&String> = config.env.iter().map(|(name, _)| name).collect();
     let hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();

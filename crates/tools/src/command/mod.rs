@@ -51,6 +51,9 @@ use std::time::Duration;
 /// The kernel takes no longer argument.
 pub(crate) const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 
+/// Most characters of the reason why a server ended.
+const SERVER_END: usize = 400;
+
 /// The command to run.
 pub(crate) struct CommandSpec {
     /// Name or path, then the arguments.
@@ -156,7 +159,7 @@ pub(crate) fn filter(
 /// As [`run`].
 pub(crate) fn serve(
     wanted: CommandSpec,
-    start: Duration,
+    (server, start): (&str, Duration),
     ctx: &mut ToolContext<'_>,
 ) -> Result<ToolAnswer, ToolFailure> {
     let engine = ctx.server()?;
@@ -165,7 +168,7 @@ pub(crate) fn serve(
     let view = CommandView::of(&side);
     let name = wanted.argv.first().cloned().unwrap_or_default();
     let mut ended = Ok(());
-    let server = Server { engine, start, ended: &mut ended };
+    let server = Server { engine, name: server, start, ended: &mut ended };
     let side = (side, capture::KEPT);
     let (text, time, course) = start_and_wait(wanted, side, &mut *show, ctx, Some(server))
         .map_err(|failure| view.explain(failure, &name))?;
@@ -173,7 +176,9 @@ pub(crate) fn serve(
     Ok(match ended {
         Ok(()) => answer,
         Err(why) => {
-            let why = visible(&why).into_owned();
+            let last = answer.body.lines().rfind(|line| !line.trim().is_empty());
+            let last = last.map(|line| format!("; its last words: {line}")).unwrap_or_default();
+            let why: String = visible(&(why + &last)).chars().take(SERVER_END).collect();
             let mut footer = answer.footer;
             footer.insert(0, format!("[{why}]"));
             let (outcome, code) = (Outcome::Failed, Some(FailureCode::Io));
@@ -185,6 +190,8 @@ pub(crate) fn serve(
 /// A server that is started.
 struct Server<'a> {
     engine: &'a dyn ServerEngine,
+    /// Its name in the configuration.
+    name: &'a str,
     start: Duration,
     /// Why it was of no use.
     ended: &'a mut Result<(), String>,
@@ -262,7 +269,8 @@ fn start_and_wait(
         (Some(server), Some(input), _) => {
             let output = caged.stdout().ok_or_else(|| confined("no output", "it has no output"))?;
             let pipes = ServerPipes { input, output };
-            let link = ServerLink { start: server.start, asks: job.serves(), tell };
+            let (name, start) = (server.name, server.start);
+            let link = ServerLink { name, start, asks: job.serves(), tell };
             let (engine, cancel) = (server.engine, ctx.cancel);
             thread::scope(|scope| {
                 let speaks = scope.spawn(move || {

@@ -29,6 +29,8 @@ pub type ServerSink<'a> = dyn Fn(FromServer) + Sync + 'a;
 
 /// The way between a server and the supervisor.
 pub struct ServerLink<'a> {
+    /// Its name in the configuration.
+    pub name: &'a str,
     /// How long it may take to become ready.
     pub start: Duration,
     /// What it is asked for.

@@ -60,6 +60,10 @@ pub(super) fn tool_name(tool: &str) -> &str {
 /// The arguments of a call under Claude Code's names. A call of several files is shown once for each
 /// of them, in `file_path`.
 pub(super) fn tool_input(tool: &str, input: &Value, file: Option<&str>, project: &Path) -> Value {
+    // A tool of an MCP server has its own arguments.
+    if tool.starts_with(protocol::mcp::PREFIX) {
+        return input.clone();
+    }
     let mut fields = input.as_object().cloned().unwrap_or_default();
     let text = input.to_string();
     let read = interpret(tool, &text).ok();
