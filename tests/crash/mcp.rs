@@ -150,8 +150,8 @@ fn the_supervisor_dies_and_nothing_of_the_server_is_left() {
 }
 
 #[test]
-fn twenty_kills_around_a_server() {
-    soak(20);
+fn ten_kills_around_a_server() {
+    soak(10);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use memchr::memmem;
 use std::fs;
 
 /// The executables of this build, with the crates they must not hold.
-const EXECUTABLES: [(&str, &str, &[&str]); 9] = [
+const EXECUTABLES: [(&str, &str, &[&str]); 10] = [
     (
         "agentd",
         env!("CARGO_BIN_EXE_agentd"),
@@ -49,6 +49,11 @@ const EXECUTABLES: [(&str, &str, &[&str]); 9] = [
         &["reqwest", "rustls", "hyper", "tokio", "ractor"],
     ),
     ("agentd-web", env!("CARGO_BIN_EXE_agentd-web"), &["ractor", "tree_sitter"]),
+    (
+        "agentd-mcp",
+        env!("CARGO_BIN_EXE_agentd-mcp"),
+        &["reqwest", "rustls", "hyper", "ractor", "tree_sitter"],
+    ),
 ];
 
 fn holds(executable: &[u8], name: &str) -> bool {
@@ -102,6 +107,14 @@ fn the_search_finds_what_is_there() {
     ] {
         let (_, path, _) = EXECUTABLES.iter().find(|(known, ..)| *known == name).unwrap();
         assert!(holds(&read(path), crate_name), "{name} should link {crate_name}");
+    }
+}
+
+/// Only `agentd-mcp` speaks the protocol of MCP servers.
+#[test]
+fn the_protocol_of_servers_stands_in_one_executable() {
+    for (name, path, _) in EXECUTABLES {
+        assert_eq!(holds(&read(path), "rmcp"), name == "agentd-mcp", "{name}");
     }
 }
 

@@ -208,7 +208,7 @@ impl Desk {
     }
 }
 
-const EXECUTABLES: [&str; 9] = [
+const EXECUTABLES: [&str; 10] = [
     "agentd",
     "agentd-supervisor",
     "agentd-session",
@@ -218,6 +218,7 @@ const EXECUTABLES: [&str; 9] = [
     "agentd-tool",
     "agentd-code",
     "agentd-web",
+    "agentd-mcp",
 ];
 
 /// The executables in a place of their own, where one may be replaced.

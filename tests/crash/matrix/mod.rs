@@ -81,6 +81,7 @@ fn hooks_leave_their_mark() {
         env!("CARGO_BIN_EXE_agentd-tool"),
         env!("CARGO_BIN_EXE_agentd-code"),
         env!("CARGO_BIN_EXE_agentd-web"),
+        env!("CARGO_BIN_EXE_agentd-mcp"),
     ] {
         let mark = b"agentd_hook:";
         let found = std::fs::read(path).unwrap().windows(mark.len()).any(|window| window == mark);

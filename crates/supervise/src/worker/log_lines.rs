@@ -27,6 +27,7 @@ pub(crate) fn write(worker: &str, about: impl Display, line: &LogLine) {
         "agentd-tool" => at_level!("tool", about, line),
         "agentd-code" => at_level!("code", about, line),
         "agentd-web" => at_level!("web", about, line),
+        "agentd-mcp" => at_level!("mcp", about, line),
         _ => at_level!("worker", about, line),
     }
 }
