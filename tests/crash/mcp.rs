@@ -160,6 +160,17 @@ fn by_the_thousand_around_a_server() {
     soak(1000);
 }
 
+/// Waits as long as the longest pause before a start. A server that ended five times without a call in
+/// between starts with the next conversation only, and the model does without it.
+fn wait_for_a_start(word: &str) {
+    for _ in 0..400 {
+        if program(word).is_some() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 /// One call after another, each with a death of one process at some moment of its turn.
 fn soak(kills: usize) {
     const WORD: &str = "soaked-server";
@@ -169,7 +180,7 @@ fn soak(kills: usize) {
     let (mut wire, mut session) = session(&desk, &server, SessionStart::New);
     let mut killed: BTreeMap<&str, usize> = BTreeMap::new();
     for number in 0..kills {
-        until("the server", || program(WORD).is_some());
+        wait_for_a_start(WORD);
         wire.prompt(&session, &format!("append {number}"));
         std::thread::sleep(Duration::from_millis(dice.below(400) as u64));
         let victim = ["agentd-session", "agentd-mcp", "server", "agentd-supervisor"][dice.below(4)];
@@ -206,6 +217,7 @@ fn soak(kills: usize) {
     }
     drop((wire, daemon));
     until("the end of all processes", || !runs(WORD));
+    assert!(!lines.is_empty(), "no call ran: {dice}");
     println!("killed {killed:?}, calls {}, written {}", results.len(), lines.len());
     println!(
         "kills {}, lost {lost}, repeated {repeated}, left running 0",

@@ -194,7 +194,7 @@ fn finished_work_in_a_worktree_is_the_result_behind_a_death_though_its_model_is_
     std::fs::create_dir_all(&agents).unwrap();
     let file = "---\ndescription: Works apart.\nisolation: worktree\nmodel: small\n---\nWork.\n";
     std::fs::write(agents.join("small.md"), file).unwrap();
-    let command = json!({"command": "echo new > notes; sleep 7361"});
+    let command = json!({"command": "echo new > notes; n=7361; sleep $n"});
     let server = server([
         ("do it", vec![Answer::says([task("toolu_1", "PART", "small")]), Answer::text("Done.")]),
         ("PART", vec![tool("toolu_2", "bash", command), Answer::text("Did it.")]),
