@@ -342,7 +342,9 @@ fn after_the_death_of_the_supervisor_one_in_the_background_is_waited_for_again()
     // Between turns, and in the middle of one.
     for (command, own) in [("sleep 7331", None), ("sleep 7332", Some("sleep 7333"))] {
         let desk = Desk::new();
-        let server = background_server(&format!("echo x >> ran; {command}"), own);
+        // Its shell has the number alone, so that the words are seen behind the first step.
+        let number = command.replace("sleep ", "n=");
+        let server = background_server(&format!("echo x >> ran; {number}; sleep $n"), own);
         let daemon = desk.daemon();
         let (mut wire, session) = opened(&desk, &server);
         match own {
