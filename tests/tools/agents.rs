@@ -243,10 +243,10 @@ fn an_agents_file_takes_tools_and_modes_away_and_gives_none() {
     let requests = server.requests();
     let tools = requests[0].body["tools"].to_string();
     assert!(tools.contains("- look: Only looks."), "{tools}");
-    // The refusal is on record.
-    let refused =
-        desk.audit().into_iter().find(|it| it["event"] == "ended" && it["tool"] == "write");
-    assert_ne!(refused.unwrap()["outcome"]["how"], "done");
+    // The refusal is on record, before or behind the write of the agent that has the tool.
+    let mut ends =
+        desk.audit().into_iter().filter(|it| it["event"] == "ended" && it["tool"] == "write");
+    assert!(ends.any(|it| it["outcome"]["how"] != "done"));
 }
 
 #[test]
