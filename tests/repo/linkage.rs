@@ -1,6 +1,6 @@
 //! The content of each executable, read from the executable itself: no network code outside the
-//! provider, no async runtime in workers without need, grammars in one, no test hooks in shipped
-//! executables.
+//! provider, the web and MCP's client, no async runtime in workers without need, grammars in one, no test
+//! hooks in shipped executables.
 #![allow(clippy::unwrap_used)]
 
 use memchr::memmem;
@@ -49,11 +49,7 @@ const EXECUTABLES: [(&str, &str, &[&str]); 10] = [
         &["reqwest", "rustls", "hyper", "tokio", "ractor"],
     ),
     ("agentd-web", env!("CARGO_BIN_EXE_agentd-web"), &["ractor", "tree_sitter"]),
-    (
-        "agentd-mcp",
-        env!("CARGO_BIN_EXE_agentd-mcp"),
-        &["reqwest", "rustls", "hyper", "ractor", "tree_sitter"],
-    ),
+    ("agentd-mcp", env!("CARGO_BIN_EXE_agentd-mcp"), &["ractor", "tree_sitter"]),
 ];
 
 fn holds(executable: &[u8], name: &str) -> bool {
@@ -101,6 +97,7 @@ fn the_search_finds_what_is_there() {
         ("agentd-code", "tree_sitter"),
         ("agentd-web", "hyper"),
         ("agentd-web", "rustls"),
+        ("agentd-mcp", "rustls"),
         ("agentd", "clap_builder"),
         ("agentd", "syntect"),
         ("agentd", "ratatui_core"),

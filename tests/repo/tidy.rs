@@ -180,6 +180,7 @@ fn few_files_open_connections() {
             || name == "crates/tools/src/files/taken_over.rs"
             || name == "crates/web/src/dial.rs"
             || name == "crates/web/src/fetch.rs"
+            || name == "workers/mcp/src/http.rs"
             || name.starts_with("workers/agentd/src/demo")
             || name.starts_with("crates/sandbox/src/self_test/")
             || name.starts_with("crates/sandbox/src/notify/");

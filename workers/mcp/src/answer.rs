@@ -1,5 +1,6 @@
 //! The answers of a server in the terms of a call's result. Pure.
 
+use crate::challenge::{Challenge, Shown};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::call::{Outcome, RunReport, ToolResult};
@@ -15,6 +16,7 @@ const RESOURCE: usize = 200_000;
 /// The report of a call with this end.
 pub(crate) fn report(
     (server, tool): (&str, &str),
+    shown: Shown,
     ended: Result<ServerResult, ServiceError>,
     max: u32,
 ) -> RunReport {
@@ -51,6 +53,17 @@ pub(crate) fn report(
             let why = "the MCP server ended before it answered; the call may have run";
             failed((server, tool), Outcome::Interrupted, "interrupted", why, max)
         }
+        Err(ServiceError::TransportSend(error)) => match Challenge::of(&error) {
+            // The server refused the request before it ran anything.
+            Some(challenge) => {
+                let why = challenge.advice(server, shown);
+                failed((server, tool), Outcome::Failed, "login_required", &why, max)
+            }
+            None => {
+                let why = format!("the call may have run: {error}");
+                failed((server, tool), Outcome::Interrupted, "interrupted", &why, max)
+            }
+        },
         Err(error) => {
             let why = format!("the call may have run: {error}");
             failed((server, tool), Outcome::Interrupted, "interrupted", &why, max)

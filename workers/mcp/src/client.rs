@@ -2,6 +2,7 @@
 //! passes the list of tools on, and sends calls. Used by the runner's engine.
 
 use crate::answer;
+use crate::challenge::Shown;
 use crate::tool_list;
 use protocol::mcp::{FromServer, ToServer};
 use rmcp::ClientHandler;
@@ -14,6 +15,7 @@ use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions,
     RoleClient, RunningService,
 };
+use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,11 +26,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tools::{ServerEngine, ServerLink, ServerPipes, ServerSink, visible};
 
 /// Most bytes of one message of a server.
-const LONGEST_MESSAGE: usize = 16 << 20;
+pub(crate) const LONGEST_MESSAGE: usize = 16 << 20;
 /// Longest time of a call that reports its progress.
 const LONGEST_CALL: Duration = Duration::from_secs(600);
 /// Most characters of a line about progress.
 const PROGRESS: usize = 200;
+
+/// Longest time for the goodbye to a server.
+const CLOSING: Duration = Duration::from_secs(2);
 
 /// The pause before a list that has changed is asked for.
 const PACE: Duration = Duration::from_millis(200);
@@ -47,20 +52,40 @@ pub(crate) struct McpClient;
 
 impl ServerEngine for McpClient {
     fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String> {
-        let ServerLink { name, start, asks, tell } = link;
-        let broken = |error: std::io::Error| format!("agentd-mcp cannot speak with it: {error}");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let (sender, receiver) = unbounded_channel();
-        // It ends with the server, whose end closes `asks`.
-        thread::spawn(move || asks.into_iter().try_for_each(|ask| sender.send(ask)));
-        runtime.map_err(broken)?.block_on(async {
+        converse(link, Shown::Nothing, async || {
             let output = pipe::Receiver::from_file(pipes.output).map_err(broken)?;
             let input = pipe::Sender::from_file(pipes.input).map_err(broken)?;
-            let transport =
-                AsyncRwTransport::new_client(output, input).with_max_line_length(LONGEST_MESSAGE);
-            Conversation::begin(transport, (name, start), receiver, tell).await
+            let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(output, input);
+            Ok(transport.with_max_line_length(LONGEST_MESSAGE))
         })
     }
+}
+
+fn broken(error: std::io::Error) -> String {
+    format!("agentd-mcp cannot speak with it: {error}")
+}
+
+/// Speaks with a server over the transport that `connect` makes, until one side ends.
+///
+/// # Errors
+/// Why the server is of no use, or why no transport was made.
+pub(crate) fn converse<T, E, A>(
+    link: ServerLink<'_>,
+    shown: Shown,
+    connect: impl AsyncFnOnce() -> Result<T, String>,
+) -> Result<(), String>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let ServerLink { name, start, asks, tell } = link;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let (sender, receiver) = unbounded_channel();
+    // It ends with the server, whose end closes `asks`.
+    thread::spawn(move || asks.into_iter().try_for_each(|ask| sender.send(ask)));
+    runtime.map_err(broken)?.block_on(async {
+        Conversation::begin(connect().await?, (name, start, shown), receiver, tell).await
+    })
 }
 
 /// News of the server beside answers.
@@ -110,7 +135,8 @@ type Cancellation = rmcp::model::RequestId;
 /// A conversation that has begun.
 struct Conversation<'a> {
     service: RunningService<RoleClient, Listener>,
-    server: String,
+    /// Its name, and what it is shown as a right to ask.
+    server: (String, Shown),
     waiting: Waiting,
     news: UnboundedSender<News>,
     tell: &'a ServerSink<'a>,
@@ -118,13 +144,17 @@ struct Conversation<'a> {
 
 impl<'a> Conversation<'a> {
     /// Speaks with the server until one side ends.
-    async fn begin(
-        transport: AsyncRwTransport<RoleClient, pipe::Receiver, pipe::Sender>,
-        (name, start): (&str, Duration),
-        mut asks: UnboundedReceiver<ToServer>,
+    async fn begin<T, E, A>(
+        transport: T,
+        (name, start, shown): (&str, Duration, Shown),
+        asks: UnboundedReceiver<ToServer>,
         tell: &'a ServerSink<'a>,
-    ) -> Result<(), String> {
-        let (news, mut heard) = unbounded_channel();
+    ) -> Result<(), String>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let (news, heard) = unbounded_channel();
         let mode = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
@@ -134,41 +164,53 @@ impl<'a> Conversation<'a> {
         let service = tokio::time::timeout(start, begin).await.map_err(|_| late())?;
         let service =
             service.map_err(|error| format!("the server does not speak the protocol: {error}"))?;
-        let server = name.to_owned();
-        let this = Self { service, server, waiting: Waiting::default(), news, tell };
+        let server = (name.to_owned(), shown);
+        let mut this = Self { service, server, waiting: Waiting::default(), news, tell };
         let first = tokio::time::timeout(start, this.service.peer().list_all_tools()).await;
         this.tell_tools(first.map_err(|_| late())?.map_err(|error| no_list(&error))?);
+        let ended = this.go_on(start, asks, heard).await;
+        // A server that is reached over HTTP may end its session now.
+        let _ = this.service.close_with_timeout(CLOSING).await;
+        ended
+    }
+
+    async fn go_on(
+        &self,
+        start: Duration,
+        mut asks: UnboundedReceiver<ToServer>,
+        mut heard: UnboundedReceiver<News>,
+    ) -> Result<(), String> {
         let mut listing = Listing::Idle;
         loop {
             tokio::select! {
                 ask = asks.recv() => match ask {
                     // The process of the server has ended.
                     None => return Ok(()),
-                    Some(ask) => this.ask(ask),
+                    Some(ask) => self.ask(ask),
                 },
                 said = heard.recv() => match said {
                     None => return Ok(()),
                     Some(News::Changed) if listing == Listing::Idle => {
                         listing = Listing::UnderWay;
-                        this.list(start);
+                        self.list(start);
                     }
                     Some(News::Changed) => listing = Listing::Again,
                     Some(News::Listed(listed)) => {
                         match listed {
-                            Ok(tools) => this.tell_tools(tools),
+                            Ok(tools) => self.tell_tools(tools),
                             // The earlier list holds.
-                            Err(why) => tracing::warn!(why = %visible(&why), "{}", this.server),
+                            Err(why) => tracing::warn!(why = %visible(&why), "{}", self.server.0),
                         }
                         let again = listing == Listing::Again;
                         listing = if again { Listing::UnderWay } else { Listing::Idle };
                         if again {
-                            this.list(start);
+                            self.list(start);
                         }
                     }
-                    Some(News::Progress(params)) => this.progress(&params),
-                    Some(News::Answered(answer)) => (this.tell)(answer),
+                    Some(News::Progress(params)) => self.progress(&params),
+                    Some(News::Answered(answer)) => (self.tell)(answer),
                 },
-                () = closed(&this.service) => return Err("the server closed its output".to_owned()),
+                () = closed(&self.service) => return Err("the server closed its output".to_owned()),
             }
         }
     }
@@ -201,12 +243,12 @@ impl<'a> Conversation<'a> {
         match ask {
             ToServer::Call { number, tool, arguments, timeout_ms, max_result_chars } => {
                 let (peer, waiting) = (self.service.peer().clone(), Arc::clone(&self.waiting));
-                let (news, server) = (self.news.clone(), self.server.clone());
+                let (news, (server, shown)) = (self.news.clone(), self.server.clone());
                 let timeout = Duration::from_millis(timeout_ms);
                 tokio::spawn(async move {
                     let ended = call(&peer, number, (&tool, &arguments), timeout, &waiting).await;
                     lock(&waiting).remove(&number);
-                    let report = answer::report((&server, &tool), ended, max_result_chars);
+                    let report = answer::report((&server, &tool), shown, ended, max_result_chars);
                     let report = Box::new(report);
                     let _ = news.send(News::Answered(FromServer::Answer { number, report }));
                 });

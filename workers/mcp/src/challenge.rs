@@ -1,0 +1,256 @@
+//! A server's refusals that a log-in helps against (401, and 403 for a scope that is missing), noticed
+//! below the library's transport. Used by the transport over HTTP and for the answers of calls.
+
+use futures_util::stream::BoxStream;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, InsufficientScopeError, SseError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse, StreamableHttpResponseLimits,
+};
+use sse_stream::Sse;
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+use tools::visible;
+
+/// Most characters of a scope that a message shows.
+const SCOPE: usize = 200;
+
+/// What a server wants before it answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Challenge {
+    /// The value of its header `WWW-Authenticate`.
+    pub(crate) header: String,
+    pub(crate) wants: Wants,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// A log-in, or a new one.
+    LogIn,
+    /// A log-in with these scopes, where it names them.
+    Scope(Option<String>),
+}
+
+/// What the server was shown when it refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Nothing,
+    /// The token of the configuration.
+    Token,
+    /// A token of a log-in.
+    LogIn,
+}
+
+impl Challenge {
+    /// The challenge in this error or one of its causes.
+    pub(crate) fn of(error: &(dyn Error + 'static)) -> Option<Self> {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(refused) = error.downcast_ref::<AuthRequiredError>() {
+                return Some(Self::log_in(refused));
+            }
+            if let Some(refused) = error.downcast_ref::<InsufficientScopeError>() {
+                return Some(Self::scope(refused));
+            }
+            cause = error.source();
+        }
+        None
+    }
+
+    fn log_in(refused: &AuthRequiredError) -> Self {
+        Self { header: refused.www_authenticate_header.clone(), wants: Wants::LogIn }
+    }
+
+    fn scope(refused: &InsufficientScopeError) -> Self {
+        let wants = Wants::Scope(refused.required_scope.clone());
+        Self { header: refused.www_authenticate_header.clone(), wants }
+    }
+
+    /// The way on, for a person.
+    pub(crate) fn advice(&self, server: &str, shown: Shown) -> String {
+        match (&self.wants, shown) {
+            (Wants::LogIn, Shown::Token) => {
+                format!("the server refuses the token of its configuration; see [mcp.{server}]")
+            }
+            (Wants::LogIn, Shown::Nothing) => {
+                format!("the server wants a log-in; run `agentd mcp login {server}`")
+            }
+            (Wants::LogIn, Shown::LogIn) => format!(
+                "the server does not accept the log-in any more; run `agentd mcp login {server}`"
+            ),
+            (Wants::Scope(scope), Shown::Token) => format!(
+                "the token of the configuration does not have the scope{}; see [mcp.{server}]",
+                named(scope.as_deref())
+            ),
+            (Wants::Scope(scope), Shown::Nothing | Shown::LogIn) => format!(
+                "the server wants a log-in with the scope{0}; run `agentd mcp login {server}{1}`",
+                named(scope.as_deref()),
+                flag(scope.as_deref())
+            ),
+        }
+    }
+}
+
+fn named(scope: Option<&str>) -> String {
+    scope.map(|scope| format!(" {}", short(scope))).unwrap_or_default()
+}
+
+fn flag(scope: Option<&str>) -> String {
+    // A scope has no quotation marks and no backslash (RFC 6749, 3.3): others are not repeated.
+    let plain = |letter: char| {
+        letter == ' ' || letter.is_ascii_alphanumeric() || "-._~:/+*".contains(letter)
+    };
+    let scope = scope.filter(|scope| !scope.is_empty() && scope.chars().all(plain));
+    scope.map(|scope| format!(" --scope '{}'", short(scope))).unwrap_or_default()
+}
+
+fn short(scope: &str) -> String {
+    visible(scope).chars().take(SCOPE).collect()
+}
+
+/// Keeps the last challenge.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Challenged(Arc<Mutex<Option<Challenge>>>);
+
+impl Challenged {
+    fn set(&self, challenge: Option<Challenge>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = challenge;
+    }
+
+    /// The challenge of the last request, if it was refused by one.
+    pub(crate) fn last(&self) -> Option<Challenge> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A client whose challenges are kept.
+#[derive(Clone)]
+pub(crate) struct Watched<C> {
+    client: C,
+    challenged: Challenged,
+}
+
+impl<C: StreamableHttpClient> Watched<C> {
+    pub(crate) fn new(client: C, challenged: Challenged) -> Self {
+        Self { client, challenged }
+    }
+
+    fn seen<T>(
+        &self,
+        answer: Result<T, StreamableHttpError<C::Error>>,
+    ) -> Result<T, StreamableHttpError<C::Error>> {
+        // The library may add kinds of errors; all others are no challenge.
+        #[allow(clippy::wildcard_enum_match_arm)]
+        self.challenged.set(match &answer {
+            Err(StreamableHttpError::AuthRequired(refused)) => Some(Challenge::log_in(refused)),
+            Err(StreamableHttpError::InsufficientScope(refused)) => Some(Challenge::scope(refused)),
+            _ => None,
+        });
+        answer
+    }
+}
+
+/// The library's headers of one request.
+type Headers = HashMap<HeaderName, HeaderValue>;
+
+impl<C: StreamableHttpClient + Sync> StreamableHttpClient for Watched<C> {
+    type Error = C::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<C::Error>> {
+        self.seen(self.client.post_message(uri, message, session, token, headers).await)
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        limits: StreamableHttpResponseLimits,
+    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<C::Error>> {
+        let post = self
+            .client
+            .post_message_with_response_limits(uri, message, session, token, headers, limits);
+        self.seen(post.await)
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<(), StreamableHttpError<C::Error>> {
+        self.client.delete_session(uri, session, token, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<C::Error>> {
+        self.client.get_stream(uri, session, last_event, token, headers).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        most: usize,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<C::Error>> {
+        let stream = self
+            .client
+            .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, most);
+        stream.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(scope: &str) -> Challenge {
+        let wants = Wants::Scope(Some(scope.to_owned()));
+        Challenge { header: String::new(), wants }
+    }
+
+    #[test]
+    fn the_advice_repeats_a_scope_only_where_a_shell_reads_it_as_one_word() {
+        let advice = scope("files:read files:write").advice("drive", Shown::LogIn);
+        assert!(advice.ends_with("`agentd mcp login drive --scope 'files:read files:write'`"));
+        let advice = scope("a'; rm -rf x; '").advice("drive", Shown::LogIn);
+        assert!(advice.ends_with("`agentd mcp login drive`"), "{advice}");
+    }
+
+    #[test]
+    fn a_refused_token_leads_to_the_configuration_and_a_missing_one_to_the_log_in() {
+        let challenge = Challenge { header: String::new(), wants: Wants::LogIn };
+        assert!(challenge.advice("drive", Shown::Token).ends_with("see [mcp.drive]"));
+        assert!(challenge.advice("drive", Shown::Nothing).ends_with("`agentd mcp login drive`"));
+    }
+
+    #[test]
+    fn a_challenge_is_found_below_other_errors() {
+        let refused = AuthRequiredError::new("Bearer realm=\"x\"".to_owned());
+        let error = StreamableHttpError::<std::io::Error>::AuthRequired(refused);
+        let challenge = Challenge::of(&error).unwrap();
+        assert_eq!(challenge.header, "Bearer realm=\"x\"");
+        assert!(Challenge::of(&std::io::Error::other("no")).is_none());
+    }
+}

@@ -1,0 +1,148 @@
+//! `agentd-mcp --conformance URL`: the command that the protocol's conformance suite starts. It drives
+//! the client of the product: it lists the tools of the server and calls each, as the scenario wants.
+
+use crate::challenge::Challenged;
+use crate::http::{self, Access, HttpServer};
+use crate::sample;
+use protocol::mcp::{FromServer, ServerTool, ToServer};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::env;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tools::ServerLink;
+
+/// The suite ends a client after 30 s.
+const START: Duration = Duration::from_secs(20);
+const CALL_MS: u64 = 20_000;
+const RESULT: u32 = 20_000;
+
+/// The tool that takes a schema, and the tool whose schema it takes.
+const SCHEMA: (&str, &str) = ("json_schema_echo", "json_schema_2020_12_tool");
+
+/// The program.
+pub(crate) fn main(url: Option<String>) -> ExitCode {
+    let Some(url) = url else {
+        eprintln!("agentd-mcp: --conformance needs the address of a server");
+        return ExitCode::from(2);
+    };
+    match run(url) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("agentd-mcp: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The variables of the suite.
+struct Scenario {
+    /// The calls that it wants, by tool and arguments; each tool once where it names none.
+    calls: Vec<(String, Value)>,
+}
+
+impl Scenario {
+    fn from_env() -> Result<Self, String> {
+        let context = match env::var("MCP_CONFORMANCE_CONTEXT") {
+            Ok(text) => serde_json::from_str(&text)
+                .map_err(|error| format!("MCP_CONFORMANCE_CONTEXT is no JSON: {error}"))?,
+            Err(_) => Value::Null,
+        };
+        let calls = ["toolCalls", "tool_calls"].into_iter().find_map(|key| context.get(key));
+        let calls = calls.and_then(Value::as_array).into_iter().flatten();
+        let call = |call: &Value| {
+            let name = call.get("name")?.as_str()?.to_owned();
+            Some((name, call.get("arguments").cloned().unwrap_or(Value::Null)))
+        };
+        Ok(Self { calls: calls.filter_map(call).collect() })
+    }
+}
+
+fn run(url: String) -> Result<(), String> {
+    let scenario = Scenario::from_env()?;
+    let client = http::client_settings().build().map_err(|error| format!("no client: {error}"))?;
+    let challenged = Challenged::default();
+    let server = HttpServer { url, headers: Vec::new(), access: Access::Open, challenged };
+    let calls = Calls::new(scenario);
+    let (sender, asks) = mpsc::channel();
+    let tell = calls.sink(sender);
+    let link = ServerLink { name: "conformance", start: START, asks, tell: &tell };
+    http::serve(client, server, link)
+}
+
+/// The calls of a scenario, one after the other.
+struct Calls {
+    scenario: Scenario,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those that have not been sent; `None` until the tools are known.
+    left: Option<VecDeque<(String, Value)>>,
+    number: u64,
+}
+
+impl Calls {
+    fn new(scenario: Scenario) -> Self {
+        Self { scenario, state: Mutex::default() }
+    }
+
+    /// Receives the messages of the server and answers them with calls. The conversation ends with the
+    /// last one, when the sender is dropped.
+    fn sink(&self, sender: Sender<ToServer>) -> impl Fn(FromServer) + Sync {
+        let sender = Mutex::new(Some(sender));
+        move |message| {
+            let next = match message {
+                FromServer::Tools(tools) => self.begin(&tools),
+                FromServer::Answer { report, .. } => {
+                    eprintln!("{:?}", report.result);
+                    self.next()
+                }
+                FromServer::Progress { .. } => return,
+            };
+            let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
+            match (next, sender.as_ref()) {
+                // The conversation has ended if nobody receives it.
+                (Some(call), Some(open)) => drop(open.send(call)),
+                (_, _) => *sender = None,
+            }
+        }
+    }
+
+    fn begin(&self, tools: &[ServerTool]) -> Option<ToServer> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.left.is_none() {
+            let wanted = self.scenario.calls.clone();
+            let each =
+                tools.iter().map(|tool| (tool.name.clone(), sample::arguments(&tool.input_schema)));
+            state.left = Some(if wanted.is_empty() { each.collect() } else { wanted.into() });
+        }
+        drop(state);
+        self.next()
+    }
+
+    fn next(&self) -> Option<ToServer> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tool, arguments) = state.left.as_mut()?.pop_front()?;
+        state.number += 1;
+        Some(ToServer::Call {
+            number: state.number,
+            tool,
+            arguments: arguments.to_string(),
+            timeout_ms: CALL_MS,
+            max_result_chars: RESULT,
+        })
+    }
+}
+
+/// Arguments for a tool. One tool of the suite takes the schema of another, as the client has it.
+fn arguments(tool: &ServerTool, all: &[ServerTool]) -> Value {
+    let other = all.iter().find(|other| other.name == SCHEMA.1).filter(|_| tool.name == SCHEMA.0);
+    match other.map(|other| serde_json::from_str::<Value>(&other.input_schema)) {
+        Some(Ok(schema)) => serde_json::json!({ "schema": schema }),
+        Some(Err(_)) | None => sample::arguments(&tool.input_schema),
+    }
+}

@@ -1,0 +1,139 @@
+//! A server that is reached over HTTP: the transport, and how a refusal is told. Used by the engine and
+//! by the conformance client; the caller makes the HTTP client, with its proxy and its certificates.
+
+use crate::challenge::{Challenged, Shown, Watched};
+use crate::client::{LONGEST_MESSAGE, converse};
+use reqwest::Client;
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::auth::{AuthClient, AuthorizationManager};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpClientTransportConfig,
+};
+use std::collections::HashMap;
+use std::time::Duration;
+use tools::ServerLink;
+
+/// Most bytes of an error's text.
+const ERROR: usize = 64 * 1024;
+/// Longest time until a connection stands.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// A server with an address.
+pub(crate) struct HttpServer {
+    pub(crate) url: String,
+    /// Sent with each request. Their values may be secrets.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) access: Access,
+    /// The last request for a log-in that the server answered with.
+    pub(crate) challenged: Challenged,
+}
+
+/// What a server is shown.
+pub(crate) enum Access {
+    Open,
+    /// A token that does not change.
+    #[expect(dead_code, reason = "the configuration will name it")]
+    Bearer(String),
+    /// Tokens of a log-in, which are refreshed.
+    #[expect(dead_code, reason = "the log-in will make it")]
+    LoggedIn(Box<AuthorizationManager>),
+}
+
+/// The settings of a client for such servers; the caller adds a proxy or certificates. It follows no
+/// redirect: the configured address is the one that a person approved.
+pub(crate) fn client_settings() -> reqwest::ClientBuilder {
+    // Fails only if one is installed already, which is as good.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT)
+}
+
+/// Speaks with the server until `link.asks` has an end, or the server is of no use any more.
+///
+/// # Errors
+/// Why it is of no use: the address, a header, no connection, no log-in, or it does not speak the
+/// protocol.
+pub(crate) fn serve(
+    client: Client,
+    server: HttpServer,
+    link: ServerLink<'_>,
+) -> Result<(), String> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(server.url)
+        .custom_headers(headers(server.headers)?)
+        .max_sse_event_size(LONGEST_MESSAGE)
+        .max_json_response_size(LONGEST_MESSAGE)
+        .max_error_response_size(ERROR);
+    let name = link.name.to_owned();
+    let challenged = server.challenged;
+    let shown = match server.access {
+        Access::Open => Shown::Nothing,
+        Access::Bearer(_) => Shown::Token,
+        Access::LoggedIn(_) => Shown::LogIn,
+    };
+    let ended = match server.access {
+        Access::Open => converse(link, shown, async || connect(client, &challenged, config)),
+        Access::Bearer(token) => {
+            config = config.auth_header(token);
+            converse(link, shown, async || connect(client, &challenged, config))
+        }
+        Access::LoggedIn(manager) => {
+            let client = AuthClient::new(client, *manager);
+            converse(link, shown, async || connect(client, &challenged, config))
+        }
+    };
+    ended.map_err(|why| match challenged.last() {
+        Some(challenge) => challenge.advice(&name, shown),
+        None => why,
+    })
+}
+
+// One return type for the three kinds of access: the error lets them stand in one place.
+#[allow(clippy::unnecessary_wraps)]
+fn connect<C>(
+    client: C,
+    challenged: &Challenged,
+    config: StreamableHttpClientTransportConfig,
+) -> Result<StreamableHttpClientTransport<Watched<C>>, String>
+where
+    C: StreamableHttpClient + Sync,
+{
+    let client = Watched::new(client, challenged.clone());
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+fn headers(listed: Vec<(String, String)>) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+    let one = |(name, value): (String, String)| {
+        let header = HeaderName::try_from(&name)
+            .map_err(|_| format!("{name:?} cannot be the name of a header"))?;
+        // The value may be a secret, which no error shows.
+        let mut value = HeaderValue::try_from(value)
+            .map_err(|_| format!("the header {name} has letters that no header may have"))?;
+        value.set_sensitive(true);
+        Ok((header, value))
+    };
+    listed.into_iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, value: &str) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+        headers(vec![(name.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn a_header_is_named_where_it_is_wrong_and_its_value_is_not_shown() {
+        assert_eq!(of("x key", "a").unwrap_err(), "\"x key\" cannot be the name of a header");
+        let error = of("x-key", "secret\nvalue").unwrap_err();
+        assert_eq!(error, "the header x-key has letters that no header may have");
+        let good = of("X-Key", "secret").unwrap();
+        let (name, value) = good.iter().next().unwrap();
+        assert_eq!((name.as_str(), value.as_bytes()), ("x-key", &b"secret"[..]));
+        assert!(!format!("{value:?}").contains("secret"), "{value:?}");
+    }
+}
