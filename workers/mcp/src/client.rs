@@ -12,8 +12,8 @@ use rmcp::model::{
     ProtocolVersion, Tool,
 };
 use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions,
-    RoleClient, RunningService,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer,
+    PeerRequestOptions, RoleClient, RunningService,
 };
 use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -53,8 +53,9 @@ pub(crate) struct McpClient;
 impl ServerEngine for McpClient {
     fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String> {
         converse(link, Shown::Nothing, async || {
-            let output = pipe::Receiver::from_file(pipes.output).map_err(broken)?;
-            let input = pipe::Sender::from_file(pipes.input).map_err(broken)?;
+            let output = pipes.output.try_clone().and_then(pipe::Receiver::from_file);
+            let input = pipes.input.try_clone().and_then(pipe::Sender::from_file);
+            let (output, input) = (output.map_err(broken)?, input.map_err(broken)?);
             let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(output, input);
             Ok(transport.with_max_line_length(LONGEST_MESSAGE))
         })
@@ -65,14 +66,14 @@ fn broken(error: std::io::Error) -> String {
     format!("agentd-mcp cannot speak with it: {error}")
 }
 
-/// Speaks with a server over the transport that `connect` makes, until one side ends.
+/// Speaks with a server over a transport that `connect` makes, until one side ends.
 ///
 /// # Errors
 /// Why the server is of no use, or why no transport was made.
 pub(crate) fn converse<T, E, A>(
     link: ServerLink<'_>,
     shown: Shown,
-    connect: impl AsyncFnOnce() -> Result<T, String>,
+    connect: impl AsyncFn() -> Result<T, String>,
 ) -> Result<(), String>
 where
     T: IntoTransport<RoleClient, E, A>,
@@ -84,7 +85,7 @@ where
     // It ends with the server, whose end closes `asks`.
     thread::spawn(move || asks.into_iter().try_for_each(|ask| sender.send(ask)));
     runtime.map_err(broken)?.block_on(async {
-        Conversation::begin(connect().await?, (name, start, shown), receiver, tell).await
+        Conversation::begin(connect, (name, start, shown), receiver, tell).await
     })
 }
 
@@ -145,7 +146,7 @@ struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     /// Speaks with the server until one side ends.
     async fn begin<T, E, A>(
-        transport: T,
+        connect: impl AsyncFn() -> Result<T, String>,
         (name, start, shown): (&str, Duration, Shown),
         asks: UnboundedReceiver<ToServer>,
         tell: &'a ServerSink<'a>,
@@ -155,15 +156,9 @@ impl<'a> Conversation<'a> {
         E: std::error::Error + Send + Sync + 'static,
     {
         let (news, heard) = unbounded_channel();
-        let mode = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version: Some(ProtocolVersion::V_2025_11_25),
-        };
-        let begin = Listener(news.clone()).serve_with_lifecycle(transport, mode);
         let late = || format!("the server was not ready within {} s", start.as_secs_f64());
-        let service = tokio::time::timeout(start, begin).await.map_err(|_| late())?;
-        let service =
-            service.map_err(|error| format!("the server does not speak the protocol: {error}"))?;
+        let service = tokio::time::timeout(start, open(connect, &news)).await;
+        let service = service.map_err(|_| late())??;
         let server = (name.to_owned(), shown);
         let mut this = Self { service, server, waiting: Waiting::default(), news, tell };
         let first = tokio::time::timeout(start, this.service.peer().list_all_tools()).await;
@@ -278,6 +273,29 @@ impl<'a> Conversation<'a> {
         let text: String = visible(line.trim_end()).chars().take(PROGRESS).collect();
         (self.tell)(FromServer::Progress { number: *number, text: text + "\n" });
     }
+}
+
+/// Begins in the newest revision that the server speaks.
+async fn open<T, E, A>(
+    connect: impl AsyncFn() -> Result<T, String>,
+    news: &UnboundedSender<News>,
+) -> Result<RunningService<RoleClient, Listener>, String>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let mode = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::V_2025_11_25),
+    };
+    let listener = Listener(news.clone());
+    let mut began = listener.clone().serve_with_lifecycle(connect().await?, mode).await;
+    // Some older servers answer each request that they do not know with an empty result.
+    if let Err(ClientInitializeError::ExpectedInitResult(Some(_))) = &began {
+        let mode = ClientLifecycleMode::Initialize;
+        began = listener.serve_with_lifecycle(connect().await?, mode).await;
+    }
+    began.map_err(|error| format!("the server does not speak the protocol: {error}"))
 }
 
 fn no_list(error: &rmcp::service::ServiceError) -> String {

@@ -1,10 +1,16 @@
 //! `agentd-mcp --conformance URL`: the command that the protocol's conformance suite starts. It drives
-//! the client of the product: it lists the tools of the server and calls each, as the scenario wants.
+//! the client of the product: it lists the tools of the server, calls each, as the scenario wants, and
+//! logs in where the server wants that, in the place of a person with a browser.
 
-use crate::challenge::Challenged;
+use crate::challenge::{Challenge, Challenged, Wants};
 use crate::http::{self, Access, HttpServer};
+use crate::oauth::{ClientIdentity, LogIn, Pending};
+use crate::redirect::Redirected;
 use crate::sample;
 use protocol::mcp::{FromServer, ServerTool, ToServer};
+use reqwest::Client;
+use reqwest::header::LOCATION;
+use rmcp::transport::auth::{AuthorizationManager, InMemoryCredentialStore};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::env;
@@ -18,9 +24,14 @@ use tools::ServerLink;
 const START: Duration = Duration::from_secs(20);
 const CALL_MS: u64 = 20_000;
 const RESULT: u32 = 20_000;
-
 /// The tool that takes a schema, and the tool whose schema it takes.
 const SCHEMA: (&str, &str) = ("json_schema_echo", "json_schema_2020_12_tool");
+/// Most log-ins: a server that is never content is left alone.
+const LOG_INS: usize = 3;
+/// Where no browser is sent to: the answer is read from the redirect itself.
+const REDIRECT: &str = "http://127.0.0.1:3000/callback";
+/// The suite's own document about its client.
+const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 /// The program.
 pub(crate) fn main(url: Option<String>) -> ExitCode {
@@ -28,7 +39,7 @@ pub(crate) fn main(url: Option<String>) -> ExitCode {
         eprintln!("agentd-mcp: --conformance needs the address of a server");
         return ExitCode::from(2);
     };
-    match run(url) {
+    match Scenario::from_env().and_then(|scenario| run(&url, &scenario)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("agentd-mcp: {why}");
@@ -41,6 +52,7 @@ pub(crate) fn main(url: Option<String>) -> ExitCode {
 struct Scenario {
     /// The calls that it wants, by tool and arguments; each tool once where it names none.
     calls: Vec<(String, Value)>,
+    identity: ClientIdentity,
 }
 
 impl Scenario {
@@ -50,31 +62,81 @@ impl Scenario {
                 .map_err(|error| format!("MCP_CONFORMANCE_CONTEXT is no JSON: {error}"))?,
             Err(_) => Value::Null,
         };
-        let calls = ["toolCalls", "tool_calls"].into_iter().find_map(|key| context.get(key));
-        let calls = calls.and_then(Value::as_array).into_iter().flatten();
+        let calls = context.get("toolCalls").and_then(Value::as_array).into_iter().flatten();
         let call = |call: &Value| {
             let name = call.get("name")?.as_str()?.to_owned();
             Some((name, call.get("arguments").cloned().unwrap_or(Value::Null)))
         };
-        Ok(Self { calls: calls.filter_map(call).collect() })
+        let text = |key: &str| context.get(key).and_then(Value::as_str).map(str::to_owned);
+        let identity = ClientIdentity {
+            id: text("client_id"),
+            secret: text("client_secret"),
+            metadata_url: Some(DOCUMENT.to_owned()),
+        };
+        Ok(Self { calls: calls.filter_map(call).collect(), identity })
     }
 }
 
-fn run(url: String) -> Result<(), String> {
-    let scenario = Scenario::from_env()?;
+fn run(url: &str, scenario: &Scenario) -> Result<(), String> {
     let client = http::client_settings().build().map_err(|error| format!("no client: {error}"))?;
-    let challenged = Challenged::default();
-    let server = HttpServer { url, headers: Vec::new(), access: Access::Open, challenged };
-    let calls = Calls::new(scenario);
-    let (sender, asks) = mpsc::channel();
-    let tell = calls.sink(sender);
-    let link = ServerLink { name: "conformance", start: START, asks, tell: &tell };
-    http::serve(client, server, link)
+    let mut access = Access::Open;
+    let mut granted = Vec::new();
+    for _ in 0..LOG_INS {
+        let challenged = Challenged::default();
+        let server = HttpServer {
+            url: url.to_owned(),
+            headers: Vec::new(),
+            access,
+            challenged: challenged.clone(),
+        };
+        let calls = Calls::new(scenario);
+        let (sender, asks) = mpsc::channel();
+        let tell = calls.sink(sender);
+        let link = ServerLink { name: "conformance", start: START, asks, tell: &tell };
+        let ended = http::serve(client.clone(), server, link);
+        let Some(challenge) = challenged.last() else { return ended };
+        if let Wants::Scope(Some(scope)) = &challenge.wants {
+            granted.extend(scope.split(' ').map(str::to_owned));
+        }
+        let manager = log_in(url, (&client, &challenge), scenario, &granted)?;
+        granted = manager.1;
+        access = Access::LoggedIn(Box::new(manager.0));
+    }
+    Err("the server refuses each log-in".to_owned())
+}
+
+/// Logs in as a person would, and returns the scopes that were granted.
+fn log_in(
+    url: &str,
+    (client, challenge): (&Client, &Challenge),
+    scenario: &Scenario,
+    scopes: &[String],
+) -> Result<(AuthorizationManager, Vec<String>), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+    runtime.block_on(async {
+        let login = LogIn {
+            url,
+            challenge: Some(challenge),
+            scopes: scopes.to_vec(),
+            identity: scenario.identity.clone(),
+            redirect: REDIRECT,
+        };
+        let pending = Pending::begin(login).await?;
+        let answer = client.get(pending.address().clone()).send().await;
+        let answer = answer.map_err(|error| format!("no answer to the log-in: {error}"))?;
+        let location = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let location = location.ok_or("the authorization server sends the browser nowhere")?;
+        let answer = Redirected::to(location, &pending.state())?;
+        let manager = pending.finish(answer, |_| InMemoryCredentialStore::new()).await?;
+        let granted = manager.get_current_scopes().await;
+        Ok((manager, granted))
+    })
 }
 
 /// The calls of a scenario, one after the other.
-struct Calls {
-    scenario: Scenario,
+struct Calls<'a> {
+    scenario: &'a Scenario,
     state: Mutex<State>,
 }
 
@@ -85,8 +147,8 @@ struct State {
     number: u64,
 }
 
-impl Calls {
-    fn new(scenario: Scenario) -> Self {
+impl<'a> Calls<'a> {
+    fn new(scenario: &'a Scenario) -> Self {
         Self { scenario, state: Mutex::default() }
     }
 
@@ -116,8 +178,7 @@ impl Calls {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.left.is_none() {
             let wanted = self.scenario.calls.clone();
-            let each =
-                tools.iter().map(|tool| (tool.name.clone(), sample::arguments(&tool.input_schema)));
+            let each = tools.iter().map(|tool| (tool.name.clone(), arguments(tool, tools)));
             state.left = Some(if wanted.is_empty() { each.collect() } else { wanted.into() });
         }
         drop(state);

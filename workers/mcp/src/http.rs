@@ -37,7 +37,6 @@ pub(crate) enum Access {
     #[expect(dead_code, reason = "the configuration will name it")]
     Bearer(String),
     /// Tokens of a log-in, which are refreshed.
-    #[expect(dead_code, reason = "the log-in will make it")]
     LoggedIn(Box<AuthorizationManager>),
 }
 
@@ -75,14 +74,14 @@ pub(crate) fn serve(
         Access::LoggedIn(_) => Shown::LogIn,
     };
     let ended = match server.access {
-        Access::Open => converse(link, shown, async || connect(client, &challenged, config)),
+        Access::Open => converse(link, shown, async || connect(&client, &challenged, &config)),
         Access::Bearer(token) => {
             config = config.auth_header(token);
-            converse(link, shown, async || connect(client, &challenged, config))
+            converse(link, shown, async || connect(&client, &challenged, &config))
         }
         Access::LoggedIn(manager) => {
             let client = AuthClient::new(client, *manager);
-            converse(link, shown, async || connect(client, &challenged, config))
+            converse(link, shown, async || connect(&client, &challenged, &config))
         }
     };
     ended.map_err(|why| match challenged.last() {
@@ -94,15 +93,15 @@ pub(crate) fn serve(
 // One return type for the three kinds of access: the error lets them stand in one place.
 #[allow(clippy::unnecessary_wraps)]
 fn connect<C>(
-    client: C,
+    client: &C,
     challenged: &Challenged,
-    config: StreamableHttpClientTransportConfig,
+    config: &StreamableHttpClientTransportConfig,
 ) -> Result<StreamableHttpClientTransport<Watched<C>>, String>
 where
     C: StreamableHttpClient + Sync,
 {
-    let client = Watched::new(client, challenged.clone());
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    let client = Watched::new(client.clone(), challenged.clone());
+    Ok(StreamableHttpClientTransport::with_client(client, config.clone()))
 }
 
 fn headers(listed: Vec<(String, String)>) -> Result<HashMap<HeaderName, HeaderValue>, String> {

@@ -10,6 +10,8 @@ mod challenge;
 mod client;
 mod conformance;
 mod http;
+mod oauth;
+mod redirect;
 mod sample;
 mod tool_list;
 

@@ -1,0 +1,296 @@
+//! A log-in at a server by OAuth 2.1: what is asked for, the address that a person opens, and the tokens
+//! for the answer. Used by `--login` and by the conformance client; tokens are refreshed by [`resume`].
+//!
+//! Discovery, PKCE, resource indicators, the check of the issuer and the refresh are the library's.
+
+use crate::challenge::Challenge;
+use crate::redirect::Redirected;
+use reqwest::{Client, Url};
+use rmcp::transport::auth::{
+    AuthorizationManager, AuthorizationMetadata, CredentialStore, OAuthClientConfig,
+    OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest,
+};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tools::visible;
+
+/// Longest time of a request.
+const REQUEST: Duration = Duration::from_secs(30);
+/// Most bytes of an answer.
+const ANSWER: usize = 1 << 20;
+/// Most characters of an error.
+const ERROR: usize = 1000;
+
+/// What a log-in is for.
+pub(crate) struct LogIn<'a> {
+    /// The server.
+    pub(crate) url: &'a str,
+    /// Its refusal, which names its metadata and the scopes that it wants.
+    pub(crate) challenge: Option<&'a Challenge>,
+    /// Scopes beside those: the ones granted before, and those that a person asks for.
+    pub(crate) scopes: Vec<String>,
+    pub(crate) identity: ClientIdentity,
+    /// Where the browser is sent with the answer.
+    pub(crate) redirect: &'a str,
+}
+
+/// What the authorization server may know agentd by. Without any, agentd registers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClientIdentity {
+    /// Registered before, by a person.
+    pub(crate) id: Option<String>,
+    pub(crate) secret: Option<String>,
+    /// The address of a client-id metadata document.
+    pub(crate) metadata_url: Option<String>,
+}
+
+/// What a refresh needs beside the tokens.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Grantor {
+    /// The resource that the tokens are for.
+    pub(crate) resource: String,
+    pub(crate) redirect: String,
+    /// The secret of a client that has one.
+    pub(crate) client_secret: Option<String>,
+    pub(crate) metadata: AuthorizationMetadata,
+}
+
+/// A log-in that waits for the person's answer.
+pub(crate) struct Pending {
+    manager: AuthorizationManager,
+    address: Url,
+    grantor: Grantor,
+}
+
+impl Pending {
+    /// Asks the server's metadata where to log in, and makes agentd known there.
+    ///
+    /// # Errors
+    /// The server offers no log-in, or none that agentd may use.
+    pub(crate) async fn begin(login: LogIn<'_>) -> Result<Self, String> {
+        let url = Url::parse(login.url).map_err(|error| format!("{}: {error}", login.url))?;
+        let manager = if is_private(&url).await {
+            AuthorizationManager::new_allowing_private_addresses(url).await
+        } else {
+            AuthorizationManager::new(url).await
+        };
+        let mut manager = manager.map_err(|error| said(&error))?;
+        let header = login.challenge.map(|challenge| challenge.header.as_str());
+        let found =
+            manager.resolve_metadata_from_challenge(header).await.map_err(|error| said(&error))?;
+        if !found.source.is_discovered() {
+            return Err("the server publishes no address for a log-in (OAuth metadata)".to_owned());
+        }
+        manager.set_metadata(found.metadata.clone());
+        let scopes = scopes(&manager, login.scopes).await;
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let client =
+            known_as(&mut manager, (&found.metadata, login.identity), login.redirect, &scopes);
+        let client = client.await?;
+        let address = manager.get_authorization_url(&scopes).await.map_err(|error| said(&error))?;
+        let address = opened(&address)?;
+        let resource = parameter(&address, "resource").unwrap_or_else(|| login.url.to_owned());
+        let grantor = Grantor {
+            resource,
+            redirect: login.redirect.to_owned(),
+            client_secret: client.client_secret,
+            metadata: found.metadata,
+        };
+        Ok(Self { manager, address, grantor })
+    }
+
+    /// The address that the person opens.
+    pub(crate) fn address(&self) -> &Url {
+        &self.address
+    }
+
+    /// The mark by which the answer to this log-in is known.
+    pub(crate) fn state(&self) -> String {
+        parameter(&self.address, "state").unwrap_or_default()
+    }
+
+    /// Gets tokens for the answer, and has them stored.
+    ///
+    /// # Errors
+    /// The person or the server refused, or the answer comes from another issuer.
+    pub(crate) async fn finish<S: CredentialStore + 'static>(
+        mut self,
+        answer: Redirected,
+        store: impl FnOnce(Grantor) -> S,
+    ) -> Result<AuthorizationManager, String> {
+        let (code, state, issuer) = match answer {
+            Redirected::Code { code, state, issuer } => (code, state, issuer),
+            Redirected::Refused { error, .. } => {
+                return Err(format!("the log-in was refused: {}", short(&error)));
+            }
+        };
+        self.manager.set_credential_store(store(self.grantor));
+        let tokens =
+            self.manager.exchange_code_for_token_with_issuer(&code, &state, issuer.as_deref());
+        tokens.await.map_err(|error| said(&error))?;
+        Ok(self.manager)
+    }
+}
+
+/// The tokens of an earlier log-in, which are refreshed over this client.
+///
+/// # Errors
+/// There are none, or not for this grantor.
+pub(crate) async fn resume<S: CredentialStore + 'static>(
+    client: Client,
+    grantor: Grantor,
+    store: S,
+) -> Result<AuthorizationManager, String> {
+    let over = Arc::new(Direct(client));
+    let manager = AuthorizationManager::new_with_oauth_http_client(&grantor.resource, over).await;
+    let mut manager = manager.map_err(|error| said(&error))?;
+    manager.set_metadata(grantor.metadata);
+    let stored = store.load().await.map_err(|error| said(&error))?;
+    manager.set_credential_store(store);
+    if !manager.initialize_from_store().await.map_err(|error| said(&error))? {
+        return Err("there is no log-in".to_owned());
+    }
+    if let (Some(secret), Some(stored)) = (grantor.client_secret, stored) {
+        let config = OAuthClientConfig::new(stored.client_id, grantor.redirect);
+        let config = config.with_client_secret(secret);
+        manager.configure_client(config).map_err(|error| said(&error))?;
+    }
+    Ok(manager)
+}
+
+/// The scopes to ask for: those of the challenge, or else those of the server's metadata, and these.
+async fn scopes(manager: &AuthorizationManager, beside: Vec<String>) -> Vec<String> {
+    let defaults: Vec<&str> = beside.iter().map(String::as_str).collect();
+    let mut scopes = manager.select_initial_scopes(&defaults).await;
+    for scope in beside {
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
+    scopes
+}
+
+/// Makes agentd known to the authorization server: by what was registered before, by a document, or by
+/// registration.
+async fn known_as(
+    manager: &mut AuthorizationManager,
+    (metadata, identity): (&AuthorizationMetadata, ClientIdentity),
+    redirect: &str,
+    scopes: &[&str],
+) -> Result<OAuthClientConfig, String> {
+    let reads_documents = metadata
+        .additional_fields
+        .get("client_id_metadata_document_supported")
+        .and_then(serde_json::Value::as_bool)
+        .unwrap_or_default();
+    let config = match (identity.id, identity.metadata_url) {
+        (Some(id), _) => {
+            let config = OAuthClientConfig::new(id, redirect);
+            match identity.secret {
+                Some(secret) => config.with_client_secret(secret),
+                None => config,
+            }
+        }
+        (None, Some(document)) if reads_documents => OAuthClientConfig::new(document, redirect),
+        (None, _) if metadata.registration_endpoint.is_none() => {
+            let issuer = metadata.issuer.as_deref().unwrap_or("the authorization server");
+            return Err(format!(
+                "{} lets no client register itself; register agentd there by hand, with the redirect \
+                 address http://127.0.0.1/callback, and name its id by `--client-id`",
+                short(issuer)
+            ));
+        }
+        (None, _) => {
+            let registered = manager.register_client("agentd", redirect, scopes).await;
+            return registered.map_err(|error| said(&error));
+        }
+    };
+    manager.configure_client(config.clone()).map_err(|error| said(&error))?;
+    Ok(config)
+}
+
+/// The address, if a browser may be sent there.
+fn opened(address: &str) -> Result<Url, String> {
+    let url = Url::parse(address).map_err(|error| format!("the log-in's address: {error}"))?;
+    let here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if here => Ok(url),
+        scheme => Err(format!("the log-in's address is {} and not https", short(scheme))),
+    }
+}
+
+fn parameter(url: &Url, name: &str) -> Option<String> {
+    url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+/// True for a server in a private network, whose authorization server may be there too.
+async fn is_private(url: &Url) -> bool {
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+        return false;
+    };
+    let Ok(mut found) = tokio::net::lookup_host((host, port)).await else { return false };
+    found.any(|address| match address.ip() {
+        IpAddr::V4(address) => address.is_private(),
+        IpAddr::V6(address) => address.is_unique_local(),
+    })
+}
+
+fn said(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    short(&text)
+}
+
+fn short(text: &str) -> String {
+    visible(text).chars().take(ERROR).collect()
+}
+
+/// Sends requests over a client that its maker chose, which follows no redirect.
+struct Direct(Client);
+
+impl OAuthHttpClient for Direct {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(async move {
+            let mut sent = reqwest::Request::try_from(request.request)?;
+            *sent.timeout_mut() = Some(request.timeout.map_or(REQUEST, |time| time.min(REQUEST)));
+            let mut response = self.0.execute(sent).await?;
+            let mut answer = http::Response::builder().status(response.status());
+            for (name, value) in response.headers() {
+                answer = answer.header(name, value);
+            }
+            let mut body = Vec::new();
+            while let Some(piece) = response.chunk().await? {
+                if body.len() + piece.len() > ANSWER {
+                    return Err("the answer is too long".into());
+                }
+                body.extend_from_slice(&piece);
+            }
+            Ok(answer.body(body)?)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_is_sent_to_https_or_to_this_machine_only() {
+        for address in ["https://a.example/x", "http://127.0.0.1:1/x", "http://localhost:1/x"] {
+            assert!(opened(address).is_ok(), "{address}");
+        }
+        for address in ["http://a.example/x", "file:///etc/passwd", "javascript:alert(1)", "no"] {
+            assert!(opened(address).is_err(), "{address}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The answer to a log-in, as a browser brings it to this machine: one listener for one answer. Used by
+//! `--login`; the reading of an address is used by the conformance client too.
+
+use reqwest::Url;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+
+/// Where the browser is sent.
+const PATH: &str = "/callback";
+/// Longest request, and longest time of one: a browser may open connections that it does not use.
+const REQUEST: usize = 16 * 1024;
+const TIME: Duration = Duration::from_secs(10);
+
+/// The answer of an authorization server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Redirected {
+    Code {
+        code: String,
+        /// The mark of the log-in that it answers.
+        state: String,
+        /// Who says so, for servers that name themselves.
+        issuer: Option<String>,
+    },
+    Refused {
+        error: String,
+        state: String,
+    },
+}
+
+impl Redirected {
+    /// Reads the address that the browser was sent to.
+    ///
+    /// # Errors
+    /// It is no address, or no answer to a log-in.
+    pub(crate) fn read(address: &str) -> Result<Self, String> {
+        let url = Url::parse(address.trim()).map_err(|error| format!("no address: {error}"))?;
+        let value = |name: &str| {
+            url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+        };
+        let state = value("state").ok_or("the address has no `state`; paste all of it")?;
+        match (value("error"), value("code")) {
+            (Some(error), _) => {
+                let error = match value("error_description") {
+                    Some(description) => format!("{error}: {description}"),
+                    None => error,
+                };
+                Ok(Self::Refused { error, state })
+            }
+            (None, Some(code)) => Ok(Self::Code { code, state, issuer: value("iss") }),
+            (None, None) => Err("the address has no `code`; paste all of it".to_owned()),
+        }
+    }
+
+    /// The answer, if it is to the log-in with this mark.
+    ///
+    /// # Errors
+    /// As [`Redirected::read`], or it answers another log-in.
+    pub(crate) fn to(address: &str, state: &str) -> Result<Self, String> {
+        let answer = Self::read(address)?;
+        let (Self::Code { state: found, .. } | Self::Refused { state: found, .. }) = &answer;
+        if state.is_empty() || found != state {
+            return Err("this is the answer to another log-in".to_owned());
+        }
+        Ok(answer)
+    }
+}
+
+/// Waits on this machine for the browser.
+pub(crate) struct Listener {
+    socket: TcpListener,
+    address: String,
+}
+
+impl Listener {
+    /// Listens at 127.0.0.1, at a port that the kernel chooses.
+    ///
+    /// # Errors
+    /// No socket.
+    pub(crate) async fn open() -> io::Result<Self> {
+        let socket = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = format!("http://{}{PATH}", socket.local_addr()?);
+        Ok(Self { socket, address })
+    }
+
+    /// Where the browser is to be sent.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.socket.local_addr().map(|address| address.port()).unwrap_or_default()
+    }
+
+    /// Waits for the answer to the log-in with this mark. Other requests get an error and change nothing.
+    pub(crate) async fn answer(self, state: &str) -> Option<Redirected> {
+        let (found, mut answers) = unbounded_channel();
+        loop {
+            tokio::select! {
+                answer = answers.recv() => return answer,
+                came = self.socket.accept() => if let Ok((stream, _)) = came {
+                    let (found, state) = (found.clone(), state.to_owned());
+                    let base = self.address.clone();
+                    tokio::spawn(async move {
+                        // A browser that goes away in the middle asks again.
+                        let _ = timeout(TIME, serve(stream, (&base, &state), &found)).await;
+                    });
+                }
+            }
+        }
+    }
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    (base, state): (&str, &str),
+    found: &UnboundedSender<Redirected>,
+) -> io::Result<()> {
+    let head = head(&mut stream).await?;
+    let (status, text, answer) = reply(&head, base, state);
+    let page = page(text);
+    let reply = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\
+         Content-Security-Policy: default-src 'none'\r\nX-Content-Type-Options: nosniff\r\n\r\n{page}",
+        page.len()
+    );
+    stream.write_all(reply.as_bytes()).await?;
+    stream.shutdown().await?;
+    if let Some(answer) = answer {
+        // The log-in has ended if nobody receives it.
+        let _ = found.send(answer);
+    }
+    Ok(())
+}
+
+/// Reads until the end of a request's head.
+async fn head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut piece = [0; 2048];
+    while head.len() < REQUEST && !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut piece).await? {
+            0 => break,
+            read => head.extend(piece.iter().take(read)),
+        }
+    }
+    Ok(head)
+}
+
+/// The reply to a request, and the answer that it brought. Pure.
+fn reply(head: &[u8], base: &str, state: &str) -> (&'static str, &'static str, Option<Redirected>) {
+    let head = String::from_utf8_lossy(head);
+    let mut words = head.lines().next().unwrap_or_default().split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let path = target.split('?').next().unwrap_or_default();
+    if path != PATH {
+        return ("404 Not Found", "There is nothing here.", None);
+    }
+    if method != "GET" {
+        return ("405 Method Not Allowed", "This page is only read.", None);
+    }
+    let origin = base.strip_suffix(PATH).unwrap_or(base);
+    match Redirected::to(&format!("{origin}{target}"), state) {
+        Ok(answer @ Redirected::Code { .. }) => {
+            ("200 OK", "agentd has the answer. You can close this page.", Some(answer))
+        }
+        Ok(answer @ Redirected::Refused { .. }) => {
+            ("200 OK", "The log-in was refused. agentd says why.", Some(answer))
+        }
+        Err(_) => ("400 Bad Request", "This is not the answer that agentd waits for.", None),
+    }
+}
+
+fn page(text: &str) -> String {
+    format!("<!doctype html><meta charset=\"utf-8\"><title>agentd</title><p>{text}</p>\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "http://127.0.0.1:4/callback";
+
+    fn to(request: &str) -> (&'static str, Option<Redirected>) {
+        let (status, _, answer) = reply(request.as_bytes(), BASE, "mark");
+        (status, answer)
+    }
+
+    #[test]
+    fn only_the_answer_with_the_mark_is_taken() {
+        let code = Redirected::Code {
+            code: "a b".to_owned(),
+            state: "mark".to_owned(),
+            issuer: Some("https://i.example".to_owned()),
+        };
+        let good =
+            "GET /callback?code=a%20b&state=mark&iss=https%3A%2F%2Fi.example HTTP/1.1\r\n\r\n";
+        assert_eq!(to(good), ("200 OK", Some(code)));
+        for request in [
+            "GET /callback?code=a&state=other HTTP/1.1\r\n\r\n",
+            "GET /callback?code=a HTTP/1.1\r\n\r\n",
+            "GET /callback?state=mark HTTP/1.1\r\n\r\n",
+            "GET /callback HTTP/1.1\r\n\r\n",
+        ] {
+            assert_eq!(to(request), ("400 Bad Request", None), "{request}");
+        }
+        assert_eq!(to("GET /favicon.ico HTTP/1.1\r\n\r\n").0, "404 Not Found");
+        assert_eq!(to("POST /callback?code=a&state=mark HTTP/1.1\r\n\r\n").1, None);
+        assert_eq!(to("").0, "404 Not Found");
+    }
+
+    #[test]
+    fn a_refusal_is_an_answer_too() {
+        let request =
+            "GET /callback?error=access_denied&error_description=no&state=mark HTTP/1.1\r\n\r\n";
+        let refused =
+            Redirected::Refused { error: "access_denied: no".to_owned(), state: "mark".to_owned() };
+        assert_eq!(to(request), ("200 OK", Some(refused)));
+    }
+
+    #[test]
+    fn no_mark_is_no_answer() {
+        assert!(Redirected::to("http://127.0.0.1/callback?code=a&state=", "").is_err());
+    }
+}
