@@ -6,7 +6,7 @@ use std::path::Path;
 #[path = "src/policy_source.rs"]
 mod policy_source;
 
-const PROFILES: [&str; 18] = [
+const PROFILES: [&str; 19] = [
     "probe",
     "query",
     "mutate",
@@ -25,6 +25,7 @@ const PROFILES: [&str; 18] = [
     "document",
     "mcp",
     "mcp-write",
+    "mcp-remote",
 ];
 
 fn main() {

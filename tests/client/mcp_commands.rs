@@ -58,7 +58,7 @@ fn servers_are_listed_with_their_cages_and_those_that_do_not_run_with_the_reason
         "{}",
         ran.out
     );
-    assert!(line("far names a server by its URL").contains(".mcp.json"), "{}", ran.out);
+    assert!(line("far does not run").contains(".mcp.json"), "{}", ran.out);
     assert!(line("new does not run").contains("init --trust"), "{}", ran.out);
 
     run(desk.agentd(&["init", "--trust"]));
@@ -70,12 +70,15 @@ fn servers_are_listed_with_their_cages_and_those_that_do_not_run_with_the_reason
         (&of("new")[0]["runs"], &of("new")[0]["project"]),
         (&json!(true), &json!("read-only"))
     );
+    assert_eq!(
+        (&of("far")[0]["url"], &of("far")[0]["command"], &of("far")[0]["runs"]),
+        (&json!("https://x.example"), &Value::Null, &json!(true))
+    );
     assert_eq!((&of("net")[0]["runs"], &of("net")[1]["runs"]), (&json!(true), &json!(false)));
     assert!(
         of("net")[1]["why"].as_str().unwrap().contains("config.toml:5 has a server of this name"),
         "{servers:?}"
     );
-    assert!(of("far")[0]["why"].as_str().unwrap().contains("URL"));
 }
 
 #[test]
@@ -132,7 +135,8 @@ fn servers_of_other_agents_are_shown_and_added_without_their_secrets() {
     let project = desk.project().canonicalize().unwrap();
     let claude = json!({
         "mcpServers": {"hub": {"command": "npx", "args": ["hub"], "env": {"HUB_TOKEN": "s3cret"}},
-            "far": {"type": "http", "url": "https://x.example"}, "b.c": {"command": "x"}},
+            "far": {"type": "http", "url": "https://x.example", "headers": {"Authorization": "Bearer s3cret"}},
+            "b.c": {"command": "x"}},
         "projects": {project.to_str().unwrap(): {"mcpServers": {"here": {"command": "here"}}}},
     });
     fs::write(desk.home().join(".claude.json"), claude.to_string()).unwrap();
@@ -148,12 +152,13 @@ fn servers_of_other_agents_are_shown_and_added_without_their_secrets() {
         "HUB_TOKEN = \"${HUB_TOKEN}\"",
         "the value of HUB_TOKEN is not written",
         "b.c of",
-        "far of",
-        "URL",
+        "[mcp.far]",
+        "url = \"https://x.example\"",
+        "headers = { Authorization = \"${FAR_AUTHORIZATION}\" }",
     ] {
         assert!(ran.out.contains(words), "{words}: {}", ran.out);
     }
-    assert!(!ran.out.contains("s3cret") && ran.err.contains("--yes adds the 3 servers"), "{ran:?}");
+    assert!(!ran.out.contains("s3cret") && ran.err.contains("--yes adds the 4 servers"), "{ran:?}");
     assert_eq!(fs::read_to_string(file(&desk)).unwrap(), "", "nothing is written");
     let ran = mcp(&desk, &["import", "--from", "codex", "--yes"]);
     assert!(ran.out.contains("added docs to") && !ran.out.contains("hub"), "{ran:?}");
@@ -171,4 +176,32 @@ fn servers_of_other_agents_are_shown_and_added_without_their_secrets() {
     assert_eq!(names, ["docs", "hub"]);
     let ran = mcp(&desk, &["import", "nobody"]);
     assert!(ran.code == 2 && ran.err.contains("there are: here, b.c, far, hub, docs"), "{ran:?}");
+}
+
+#[test]
+fn a_server_with_an_address_is_added_without_a_secret() {
+    let desk = configured("");
+    let url = "https://x.example/mcp";
+    let ran = mcp(&desk, &["add", "far", "--url", url, "--header", "X-Key: ${KEY}"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let text = fs::read_to_string(file(&desk)).unwrap();
+    assert_eq!(
+        text,
+        "[mcp.far]\nurl = \"https://x.example/mcp\"\nheaders = { X-Key = \"${KEY}\" }\n"
+    );
+    let shown = &listed(&desk)[0];
+    assert_eq!((&shown["url"], &shown["missing"]), (&json!(url), &json!(["KEY"])));
+    for (words, told) in [
+        (&["--url", url, "--header", "Authorization: Bearer s3cret"][..], "may be a secret"),
+        (&["--url", url, "--header", "no header"], "NAME: TEXT"),
+        (&["--url", url, "--", "program"], "cannot be used with"),
+        (&["--url", "ftp://x.example"], "it begins with ftp"),
+        (&["--bearer-token-env-var", "T", "--", "x"], "cannot be used with"),
+        (&[], "required"),
+    ] {
+        let ran = mcp(&desk, &[&["add", "other"], words].concat());
+        assert!(ran.code != 0 && ran.err.contains(told), "{words:?}: {}", ran.err);
+        assert!(!ran.err.contains("s3cret"), "{}", ran.err);
+        assert_eq!(fs::read_to_string(file(&desk)).unwrap(), text, "{words:?}");
+    }
 }

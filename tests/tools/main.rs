@@ -13,6 +13,7 @@ mod format;
 mod images;
 mod inputs;
 mod mcp;
+mod mcp_http;
 mod plugins;
 mod session_events;
 mod session_network;

@@ -3,7 +3,7 @@
 
 use crate::edit_file::{self, FileAccessError};
 use crate::error::ConfigError;
-use crate::mcp::{self, McpServerConfig, ProjectAccess, TABLE};
+use crate::mcp::{self, McpServerConfig, ProjectAccess, ServerPlace, TABLE};
 use crate::origin::Layer;
 use crate::source_text::FileSource;
 use crate::text;
@@ -15,9 +15,9 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 pub struct NewServer {
     /// Its name.
     pub name: String,
-    /// The program and its arguments.
-    pub command: Vec<String>,
-    /// Variables that it gets.
+    /// Where it is.
+    pub place: ServerPlace,
+    /// Variables that it gets; of one with an address, headers.
     pub env: Vec<(String, String)>,
     /// The hosts that it may reach.
     pub hosts: Vec<String>,
@@ -75,10 +75,19 @@ impl NewServer {
     fn table(&self) -> Table {
         let list = |words: &[String]| value(words.iter().map(String::as_str).collect::<Array>());
         let mut table = Table::new();
-        table.insert("command", list(&self.command));
+        let named = match &self.place {
+            ServerPlace::Program(words) => {
+                table.insert("command", list(words));
+                "env"
+            }
+            ServerPlace::Url(url) => {
+                table.insert("url", value(url));
+                "headers"
+            }
+        };
         if !self.env.is_empty() {
             let all = self.env.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-            table.insert("env", value(all.collect::<InlineTable>()));
+            table.insert(named, value(all.collect::<InlineTable>()));
         }
         if !self.hosts.is_empty() {
             table.insert("hosts", list(&self.hosts));
@@ -138,7 +147,7 @@ pub fn add_servers(file: &Path, servers: &[NewServer]) -> Result<Vec<u32>, EditS
         }
         let line = |server: &NewServer| {
             let found = read.iter().find(|read| read.name == server.name)?;
-            (found.command == server.command).then_some(found.by.line)
+            (found.place == server.place).then_some(found.by.line)
         };
         let lines = servers.iter().map(line).collect::<Option<_>>().ok_or_else(no_table)?;
         Ok((Some(new), lines))

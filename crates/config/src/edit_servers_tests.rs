@@ -7,7 +7,7 @@ use std::fs;
 fn server(name: &str) -> NewServer {
     NewServer {
         name: name.to_owned(),
-        command: vec!["npx".to_owned(), "a b".to_owned()],
+        place: ServerPlace::Program(vec!["npx".to_owned(), "a b".to_owned()]),
         env: Vec::new(),
         hosts: Vec::new(),
         project: ProjectAccess::Reads,
@@ -65,7 +65,7 @@ fn all_fields_are_read_as_they_are_written() {
     add_servers(&file, &[written.clone(), server("two")]).unwrap();
     let read = parsed(&file, &fs::read_to_string(&file).unwrap()).unwrap();
     let one = read.iter().find(|server| server.name == "one").unwrap();
-    assert_eq!((read.len(), &one.command, &one.env), (2, &written.command, &written.env));
+    assert_eq!((read.len(), &one.place, &one.env), (2, &written.place, &written.env));
     assert_eq!((one.project, one.start_ms, one.call_ms), (ProjectAccess::Writes, 1500, 7000));
     assert_eq!((one.enabled.clone(), &one.disabled), (written.enabled.clone(), &written.disabled));
     assert_eq!(one.hosts.len(), 1);
@@ -114,4 +114,21 @@ fn what_cannot_be_done_leaves_the_file_as_it_was() {
     remove_server(&file, "new").unwrap();
     assert_eq!(server_line(&file, "new").unwrap(), None);
     assert_eq!(fs::read_to_string(&file).unwrap(), "[ui]\nview = \"full\"\n", "the control");
+}
+
+#[test]
+fn a_server_with_an_address_is_written_with_its_headers() {
+    let header = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let written = NewServer {
+        place: ServerPlace::Url("https://x.example/mcp".to_owned()),
+        env: vec![header("X-Key", "${KEY}"), header("Authorization", "Bearer ${T}")],
+        project: ProjectAccess::Reads,
+        ..server("far")
+    };
+    let text = written.text();
+    assert!(text.contains("headers = ") && !text.contains("command"), "{text}");
+    let read = &parsed(Path::new("f"), &text).unwrap()[0];
+    assert_eq!(read.place, written.place);
+    let texts: Vec<&str> = read.env.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(texts, ["Authorization: Bearer ${T}", "X-Key: ${KEY}"]);
 }

@@ -6,7 +6,9 @@ use crate::edit_servers::NewServer;
 use crate::environment::{holds_secret, sounds_secret};
 use crate::error::{ConfigError, SourceLine};
 use crate::event_hooks::{json, json_of};
-use crate::mcp::{MOST, ProjectAccess, THEIR_TABLE, is_name, wanted_name};
+use crate::mcp::{
+    MOST, ProjectAccess, ServerPlace, THEIR_TABLE, is_name, server_host, wanted_name,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -81,6 +83,13 @@ struct Theirs {
     env: BTreeMap<String, String>,
     #[serde(default)]
     env_vars: Vec<String>,
+    #[serde(default)]
+    url: String,
+    #[serde(default, alias = "http_headers")]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    env_http_headers: BTreeMap<String, String>,
+    bearer_token_env_var: Option<String>,
     enabled_tools: Option<Vec<String>>,
     #[serde(default)]
     disabled_tools: Vec<String>,
@@ -110,8 +119,10 @@ fn server(
     is_secret: &dyn Fn(&str) -> bool,
     notes: &mut Vec<String>,
 ) -> Result<NewServer, String> {
-    if value.get("url").is_some() {
-        return Err("it is named by a URL, and agentd starts servers with a command only".into());
+    if value.get("type").and_then(Value::as_str) == Some("sse") {
+        return Err(
+            "it speaks the old transport with server-sent events, which agentd does not".into()
+        );
     }
     if !is_name(name) {
         return Err(format!(
@@ -126,11 +137,20 @@ fn server(
     // The error would quote values, which may be secrets.
     let theirs: Theirs = serde_json::from_value(value.clone())
         .map_err(|_| "its fields do not have the form that a server's have".to_owned())?;
-    if theirs.command.trim().is_empty() {
-        return Err("it has no command".into());
-    }
-    let command: Vec<String> = [theirs.command].into_iter().chain(theirs.args).collect();
-    if has_secret(&command, is_secret) {
+    let (place, of_place) = match (theirs.command.trim(), theirs.url.as_str()) {
+        ("", "") => return Err("it has neither a command nor a URL".into()),
+        ("", url) => {
+            if !url.contains("${") {
+                server_host(url).map_err(|why| format!("agentd starts {why}"))?;
+            }
+            (ServerPlace::Url(url.to_owned()), theirs.headers)
+        }
+        (_, _) => {
+            let words = [theirs.command].into_iter().chain(theirs.args).collect();
+            (ServerPlace::Program(words), theirs.env)
+        }
+    };
+    if has_secret(place.words(), is_secret) {
         let why = "its arguments have a secret, as it seems. Give the server a variable instead, if it \
                    takes one, and name it with `agentd mcp add`";
         return Err(why.into());
@@ -138,20 +158,29 @@ fn server(
     for field in theirs.others.keys().filter(|field| !KNOWN.contains(&field.as_str())) {
         notes.push(format!("`{field}` is left out: agentd does not know it"));
     }
+    let is_remote = matches!(place, ServerPlace::Url(_));
     let mut env = Vec::new();
-    for (name, text) in theirs.env {
+    for (key, text) in of_place {
         let is_literal = !text.contains("${") && !text.is_empty();
-        if is_literal && (sounds_secret(&name) || holds_secret(&name, &text) || is_secret(&text)) {
+        // Headers have no names of variables.
+        let own = || format!("{name}_{key}").to_uppercase().replace('-', "_");
+        let variable = if is_remote { own() } else { key.clone() };
+        let is_key = sounds_secret(&key) || key.eq_ignore_ascii_case("authorization");
+        if is_literal && (is_key || holds_secret(&key, &text) || is_secret(&text)) {
             notes.push(format!(
-                "the value of {name} is not written, since it may be a secret: set the variable \
-                 {name} where you start agentd"
+                "the value of {key} is not written, since it may be a secret: set the variable \
+                 {variable} where you start agentd"
             ));
-            env.push((name.clone(), format!("${{{name}}}")));
+            env.push((key, format!("${{{variable}}}")));
         } else {
-            env.push((name, text));
+            env.push((key, text));
         }
     }
-    env.extend(theirs.env_vars.into_iter().map(|name| (name.clone(), format!("${{{name}}}"))));
+    let of = |name: &str| format!("${{{name}}}");
+    env.extend(theirs.env_vars.into_iter().map(|name| (name.clone(), of(&name))));
+    env.extend(theirs.env_http_headers.into_iter().map(|(header, name)| (header, of(&name))));
+    let bearer = theirs.bearer_token_env_var.iter();
+    env.extend(bearer.map(|name| ("Authorization".to_owned(), format!("Bearer {}", of(name)))));
     let mut time = |key: &str, seconds: Option<f64>| {
         let fits = seconds.is_none_or(|seconds| seconds > 0.0 && seconds <= MOST);
         if !fits {
@@ -161,7 +190,7 @@ fn server(
     };
     Ok(NewServer {
         name: name.to_owned(),
-        command,
+        place,
         env,
         hosts: Vec::new(),
         project: ProjectAccess::Reads,
@@ -197,6 +226,10 @@ mod tests {
         false
     }
 
+    fn words(found: &FoundServer) -> &[String] {
+        found.server.as_ref().unwrap().place.words()
+    }
+
     #[test]
     fn servers_of_the_project_come_before_those_of_all_projects() {
         let text = r#"{"mcpServers": {"a": {"type": "stdio", "command": "x", "args": ["-y"], "env": {}},
@@ -205,11 +238,10 @@ mod tests {
         let found = claude_servers((".claude.json", text), Path::new("/p"), &no).unwrap();
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["a", "a", "b", "c"]);
-        assert_eq!(found[0].server.as_ref().unwrap().command, ["own"]);
+        assert_eq!(words(&found[0]), ["own"]);
         assert!(found[0].place.contains("this project"));
-        let all = found[1].server.as_ref().unwrap();
-        assert_eq!((&all.command[..], found[1].notes.len()), (&["x".into(), "-y".into()][..], 0));
-        assert!(found[2].server.as_ref().unwrap_err().contains("URL"));
+        assert_eq!((words(&found[1]), found[1].notes.len()), (&["x".into(), "-y".into()][..], 0));
+        assert_eq!(words(&found[2]), ["https://x.example"]);
         assert!(found[3].server.as_ref().unwrap_err().contains("switched off"));
         assert!(claude_servers((".claude.json", "{"), Path::new("/p"), &no).is_err());
         assert!(claude_servers((".claude.json", ""), Path::new("/p"), &no).unwrap().is_empty());
@@ -219,10 +251,12 @@ mod tests {
     fn fields_of_codex_are_taken_over() {
         let text = "[mcp_servers.docs]\ncommand = \"npx\"\nargs = [\"-y\", \"d\"]\nenv = { LANG = \"C\" }\n\
             env_vars = [\"HOST_KIND\"]\nstartup_timeout_sec = 20\ntool_timeout_sec = 45.5\nenabled_tools = [\"a\"]\n\
-            disabled_tools = [\"b\"]\ncwd = \"/x\"\n[mcp_servers.far]\nurl = \"https://x.example\"\n";
+            disabled_tools = [\"b\"]\ncwd = \"/x\"\n[mcp_servers.far]\nurl = \"https://x.example\"\n\
+            bearer_token_env_var = \"T\"\nhttp_headers = { X = \"y\", authorization = \"Bearer s\" }\n\
+            env_http_headers = { Z = \"V\" }\n";
         let found = codex_servers(("config.toml", text), &no).unwrap();
         let docs = found[0].server.as_ref().unwrap();
-        assert_eq!(docs.command, ["npx", "-y", "d"]);
+        assert_eq!(docs.place.words(), ["npx", "-y", "d"]);
         let env = [("LANG", "C"), ("HOST_KIND", "${HOST_KIND}")];
         assert_eq!(docs.env, env.map(|(name, text)| (name.to_owned(), text.to_owned())));
         assert_eq!((docs.start_sec, docs.call_sec), (Some(20.0), Some(45.5)));
@@ -231,7 +265,15 @@ mod tests {
             (Some(&["a".into()][..]), &["b".into()][..])
         );
         assert!(found[0].notes[0].contains("`cwd`"), "{found:?}");
-        assert!(found[1].server.is_err());
+        let far = found[1].server.as_ref().unwrap();
+        let headers = [
+            ("X", "y"),
+            ("authorization", "${FAR_AUTHORIZATION}"),
+            ("Z", "${V}"),
+            ("Authorization", "Bearer ${T}"),
+        ];
+        assert_eq!(far.env, headers.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        assert!(found[1].notes[0].contains("FAR_AUTHORIZATION"), "{found:?}");
         let error = codex_servers(("config.toml", "a = 1\n[x\n"), &no).unwrap_err().to_string();
         assert!(error.contains("config.toml:2"), "{error}");
     }

@@ -80,7 +80,7 @@ pub use import_servers::{FoundServer, claude_servers, codex_servers};
 pub use init::{InitError, init_project, init_text, trust_claude_files, trusted_files};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;
-pub use mcp::{McpServerConfig, ProjectAccess, expand, variables_in};
+pub use mcp::{McpServerConfig, ProjectAccess, ServerPlace, expand, server_host, variables_in};
 pub use model_catalog::facts as model_facts;
 pub use origin::{Layer, ValueOrigin};
 pub use ownership::{KeyFile, user_file_is_own};

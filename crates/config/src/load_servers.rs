@@ -110,7 +110,7 @@ mod tests {
         all.add(one("first").unwrap(), FileTrust::Trusted);
         all.add(one("second").unwrap(), FileTrust::Trusted);
         assert_eq!(all.0.servers.len(), 1);
-        assert_eq!(all.0.servers[0].command, ["first"]);
+        assert_eq!(all.0.servers[0].place.words(), ["first"]);
         let told: Vec<_> = all.0.warnings.iter().map(|warning| warning.text.as_str()).collect();
         for (told, words) in
             told.iter().zip(["init --trust", "switches", "has a server of this name"])

@@ -7,11 +7,13 @@ use crate::origin::Layer;
 use crate::warning::ConfigWarning;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Rule, RuleEffect};
+use protocol::mcp::HEADER_VARIABLE;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use toml::de::DeTable;
+use url::Url;
 
 /// The table of our own files.
 pub(crate) const TABLE: &str = "mcp";
@@ -31,9 +33,10 @@ const LONGEST_NAME: usize = 40;
 pub struct McpServerConfig {
     /// Its name.
     pub name: String,
-    /// The program and its arguments, with `${VARIABLE}` as it is written.
-    pub command: Vec<String>,
-    /// Variables that it gets, likewise.
+    /// Where it is.
+    pub place: ServerPlace,
+    /// Variables that it gets, with `${VARIABLE}` as it is written. Those of a server with an address are
+    /// headers, see [`HEADER_VARIABLE`].
     pub env: Vec<(String, String)>,
     /// The hosts that it may reach; without any it has no network.
     pub hosts: Vec<HostRule>,
@@ -53,6 +56,26 @@ pub struct McpServerConfig {
     pub layer: Layer,
 }
 
+/// Where a server is, with `${VARIABLE}` as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerPlace {
+    /// A program and its arguments.
+    Program(Vec<String>),
+    /// An address, with http:// or https://.
+    Url(String),
+}
+
+impl ServerPlace {
+    /// The words that may have variables.
+    #[must_use]
+    pub fn words(&self) -> &[String] {
+        match self {
+            Self::Program(words) => words,
+            Self::Url(url) => std::slice::from_ref(url),
+        }
+    }
+}
+
 /// The right of a server to the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProjectAccess {
@@ -66,7 +89,7 @@ impl McpServerConfig {
     /// Name and command in one line.
     #[must_use]
     pub fn in_words(&self) -> String {
-        format!("{}: {}", self.name, self.command.join(" "))
+        format!("{}: {}", self.name, self.place.words().join(" "))
     }
 }
 
@@ -121,6 +144,10 @@ struct Written {
     args: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
+    url: Option<String>,
+    #[serde(default, alias = "http_headers")]
+    headers: BTreeMap<String, String>,
+    bearer_token_env_var: Option<String>,
     #[serde(default)]
     hosts: Vec<String>,
     #[serde(default)]
@@ -239,10 +266,6 @@ impl FileServers {
         let mut warn = |text: String| {
             self.warnings.push(source.warning(name, key.to_owned(), text));
         };
-        if written.others.contains_key("url") {
-            warn("names a server by its URL; agentd starts servers with a command only".to_owned());
-            return Ok(());
-        }
         for field in written.others.keys().filter(|field| *field != "type") {
             warn(format!("has `{field}`, which agentd does not know"));
         }
@@ -250,15 +273,8 @@ impl FileServers {
             self.off.push(name.to_owned());
             return Ok(());
         }
-        let mut command = match written.command {
-            Some(Command::Program(program)) => vec![program],
-            Some(Command::Words(words)) => words,
-            None => Vec::new(),
-        };
-        if command.first().is_none_or(|program| program.trim().is_empty()) {
-            return Err(source.bad(key, value, "a server with a `command`"));
-        }
-        command.extend(written.args);
+        let bad = |wanted: &str| source.bad(key, value, wanted);
+        let (place, env) = placed(&written).map_err(|why| bad(&why))?;
         let host = |text: &String| {
             text.parse::<HostRule>().map_err(|error| {
                 source.bad(&format!("{key}.hosts"), &Value::from(text.as_str()), &error.to_string())
@@ -277,27 +293,82 @@ impl FileServers {
                 }
             }
         };
-        let place = (source.file.to_owned(), source.line_of(name));
+        let (file, line) = (source.file.to_owned(), source.line_of(name));
         self.servers.push(McpServerConfig {
             name: name.to_owned(),
-            command,
-            env: written.env.into_iter().collect(),
+            place,
+            env,
             hosts,
             project: if written.write { ProjectAccess::Writes } else { ProjectAccess::Reads },
             enabled: written.enabled_tools,
             disabled: written.disabled_tools,
             start_ms: time("startup_timeout_sec", written.startup_timeout_sec, START)?,
             call_ms: time("tool_timeout_sec", written.tool_timeout_sec, CALL)?,
-            by: Rule {
-                effect: RuleEffect::Allow,
-                text: key.to_owned(),
-                file: place.0,
-                line: place.1,
-            },
+            by: Rule { effect: RuleEffect::Allow, text: key.to_owned(), file, line },
             layer: source.layer,
         });
         Ok(())
     }
+}
+
+/// Where it is, and its variables.
+fn placed(written: &Written) -> Result<(ServerPlace, Vec<(String, String)>), String> {
+    let env = written.env.clone().into_iter().collect();
+    let Some(url) = &written.url else {
+        let mut command = match &written.command {
+            Some(Command::Program(program)) => vec![program.clone()],
+            Some(Command::Words(words)) => words.clone(),
+            None => Vec::new(),
+        };
+        if command.first().is_none_or(|program| program.trim().is_empty()) {
+            return Err("a server with a `command` or a `url`".to_owned());
+        }
+        command.extend(written.args.iter().cloned());
+        let has_headers = !written.headers.is_empty() || written.bearer_token_env_var.is_some();
+        return match has_headers {
+            true => Err("a server with a `url`, since it has headers".to_owned()),
+            false => Ok((ServerPlace::Program(command), env)),
+        };
+    };
+    let of_command = written.command.is_some() || !written.args.is_empty() || written.write;
+    if of_command || !written.env.is_empty() {
+        let wanted = "a server with either a `url` or a `command`: `args`, `env` and `write` are for commands";
+        return Err(wanted.to_owned());
+    }
+    if !url.contains("${") {
+        server_host(url)?;
+    }
+    let mut headers: Vec<String> =
+        written.headers.iter().map(|(name, text)| format!("{name}: {text}")).collect();
+    headers.extend(
+        written
+            .bearer_token_env_var
+            .iter()
+            .map(|name| format!("Authorization: Bearer ${{{name}}}")),
+    );
+    let numbered = headers.into_iter().enumerate();
+    let env =
+        numbered.map(|(at, header)| (format!("{HEADER_VARIABLE}{}", at + 1), header)).collect();
+    Ok((ServerPlace::Url(url.clone()), env))
+}
+
+/// The host and the port of a server's address.
+///
+/// # Errors
+/// It is no address of a web server, or holds a password.
+pub fn server_host(url: &str) -> Result<HostRule, String> {
+    let wanted = |why: &str| format!("a server with a `url` of http:// or https://: {why}");
+    let read = Url::parse(url).map_err(|error| wanted(&error.to_string()))?;
+    if !matches!(read.scheme(), "http" | "https") {
+        return Err(wanted(&format!("it begins with {}:", read.scheme())));
+    }
+    if !read.username().is_empty() || read.password().is_some() {
+        return Err(wanted("keys have their place in `headers` or `bearer_token_env_var`"));
+    }
+    let (Some(host), Some(port)) = (read.host_str(), read.port_or_known_default()) else {
+        return Err(wanted("it has no host"));
+    };
+    HostRule::of_rule(&format!("{host}:{port}")).map_err(|error| wanted(&error.to_string()))
 }
 
 #[cfg(test)]
@@ -327,14 +398,14 @@ mod tests {
         );
         let (theirs, ours) = (&theirs.unwrap().servers[0], &ours.unwrap().servers[0]);
         assert_eq!(
-            (&theirs.name, &theirs.command, &theirs.env),
+            (&theirs.name, theirs.place.words(), &theirs.env),
             (
                 &"files".to_owned(),
-                &["npx", "-y", "x"].map(str::to_owned).to_vec(),
+                &["npx", "-y", "x"].map(str::to_owned)[..],
                 &vec![("A".to_owned(), "${B:-c}".to_owned())],
             )
         );
-        assert_eq!((&ours.command, &ours.env), (&theirs.command, &theirs.env));
+        assert_eq!((&ours.place, &ours.env), (&theirs.place, &theirs.env));
         assert_eq!(
             (theirs.project, theirs.start_ms, theirs.call_ms),
             (ProjectAccess::Reads, 30_000, 120_000)
@@ -349,6 +420,32 @@ mod tests {
             (Some(&["a".to_owned()][..]), &["b".to_owned()][..])
         );
         assert_eq!((theirs.by.text.as_str(), theirs.by.line), ("mcpServers.files", 2));
+    }
+
+    #[test]
+    fn a_server_with_an_address_has_its_headers_as_variables() {
+        let theirs = claude(
+            "{\"mcpServers\": {\"a\": {\"type\": \"http\", \"url\": \"${BASE:-https://x.org}/mcp\", \
+             \"headers\": {\"X-Key\": \"${KEY}\"}}}}",
+        );
+        let ours = own(
+            "[mcp.a]\nurl = \"http://127.0.0.1:80/mcp\"\nbearer_token_env_var = \"T\"\nhosts = \
+             [\"login.x.org\"]\nheaders = { X = \"y\" }\n",
+        );
+        let (theirs, ours) = (&theirs.unwrap().servers[0], &ours.unwrap().servers[0]);
+        let header = |at: u8, text: &str| (format!("{HEADER_VARIABLE}{at}"), text.to_owned());
+        assert_eq!(theirs.env, [header(1, "X-Key: ${KEY}")]);
+        assert_eq!(theirs.variables(), ["KEY"]);
+        assert_eq!(ours.env, [header(1, "X: y"), header(2, "Authorization: Bearer ${T}")]);
+        assert_eq!(ours.place, ServerPlace::Url("http://127.0.0.1:80/mcp".to_owned()));
+        for (url, host, port, admitted) in [
+            ("http://127.0.0.1:3000/mcp", "127.0.0.1", 3000, true),
+            ("https://x.org/mcp", "x.org", 443, true),
+            ("https://x.org/mcp", "x.org", 80, false),
+            ("http://[::1]:80", "[::1]", 80, true),
+        ] {
+            assert_eq!(server_host(url).unwrap().admits(host, port), admitted, "{url}");
+        }
     }
 
     #[test]
@@ -384,14 +481,19 @@ mod tests {
             ("[mcp.a]\ncommand = \"x\"\ncolour = 1", "`colour`"),
             ("[mcp.a]\ncommand = \"x\"\nhosts = [\"10.0.0.1\"]", "mcp.a.hosts"),
             ("[mcp.a]\ncommand = \"x\"\ntool_timeout_sec = 0", "seconds above 0"),
-            ("[mcp.a]\nurl = \"https://x.org\"", "by its URL"),
+            ("[mcp.a]\nurl = \"ftp://x.org\"", "it begins with ftp"),
+            ("[mcp.a]\nurl = \"https://u:p@x.org\"", "keys have their place"),
+            ("[mcp.a]\nurl = \"x.org\"", "http:// or https://"),
+            ("[mcp.a]\nurl = \"https://x.org\"\ncommand = \"x\"", "either a `url` or"),
+            ("[mcp.a]\ncommand = \"x\"\nbearer_token_env_var = \"T\"", "since it has headers"),
             ("mcp = 7", "a table with a server"),
         ] {
             let why = own(text).expect_err(text).to_string();
             assert!(why.contains(words) && why.contains("config.toml"), "{text}: {why}");
         }
         let found = claude("{\"mcpServers\": {\"a\": {\"type\": \"http\", \"url\": \"https://x\"}, \"b\": {\"command\": \"x\", \"cwd\": \"/\"}, \"c\": {\"command\": \"x\", \"enabled\": false}}}").unwrap();
-        assert_eq!(found.servers.len(), 1);
-        assert_eq!(found.warnings.len(), 2);
+        let places: Vec<_> = found.servers.iter().map(|server| server.place.words()).collect();
+        assert_eq!(places, [["https://x"], ["x"]]);
+        assert_eq!(found.warnings.len(), 1);
     }
 }

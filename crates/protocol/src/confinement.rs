@@ -71,6 +71,8 @@ pub enum Profile {
     Mcp,
     /// MCP servers that may write the project.
     McpWrite,
+    /// The client of an MCP server on another machine: its one host, certificates, no user files.
+    McpRemote,
 }
 
 impl Profile {
@@ -96,6 +98,7 @@ impl Profile {
             Self::Document => "document",
             Self::Mcp => "mcp",
             Self::McpWrite => "mcp-write",
+            Self::McpRemote => "mcp-remote",
         }
     }
 }

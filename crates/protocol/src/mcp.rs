@@ -10,8 +10,11 @@ use crate::{Decode, Encode};
 pub const PREFIX: &str = "mcp__";
 /// The tool by which models call a tool of a server.
 pub const CALL: &str = "mcp";
-/// The tools that run a server: with the project read-only, and writable.
-pub const SERVER_TOOLS: [&str; 2] = ["mcp_server", "mcp_writer"];
+/// The variables of a server with an address begin so: each has a header of every request, `Name: value`.
+pub const HEADER_VARIABLE: &str = "AGENTD_MCP_HEADER_";
+/// The tools that run a server: with the project read-only, with it writable, and the client of a server
+/// that has an address.
+pub const SERVER_TOOLS: [&str; 3] = ["mcp_server", "mcp_writer", "mcp_remote"];
 
 /// True for a call that runs a server.
 #[must_use]

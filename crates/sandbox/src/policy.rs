@@ -211,6 +211,7 @@ pub(crate) fn of(profile: Profile) -> &'static ConfinementPolicy {
         Profile::Document => &file::DOCUMENT,
         Profile::Mcp => &file::MCP,
         Profile::McpWrite => &file::MCP_WRITE,
+        Profile::McpRemote => &file::MCP_REMOTE,
     }
 }
 
@@ -222,7 +223,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    const ALL: [Profile; 18] = [
+    const ALL: [Profile; 19] = [
         Profile::Probe,
         Profile::Query,
         Profile::Mutate,
@@ -241,6 +242,7 @@ mod tests {
         Profile::Document,
         Profile::Mcp,
         Profile::McpWrite,
+        Profile::McpRemote,
     ];
 
     #[test]

@@ -98,7 +98,7 @@ mod tests {
             Rule { effect: RuleEffect::Allow, text: String::new(), file: String::new(), line: 1 };
         McpServerConfig {
             name: "s".to_owned(),
-            command: vec!["x".to_owned()],
+            place: config::ServerPlace::Program(vec!["x".to_owned()]),
             env: Vec::new(),
             hosts: Vec::new(),
             project: ProjectAccess::Reads,

@@ -64,7 +64,7 @@ pub use command::{BACKGROUND_MS, InputError, JobControl};
 pub use edit::restore::{probe_restore, restore};
 pub use engine::Engine;
 pub use engine::error::EngineError;
-pub use engine::server::{ServerEngine, ServerLink, ServerPipes, ServerSink};
+pub use engine::server::{ServerEngine, ServerLink, ServerPipes, ServerSink, ServerSpeech};
 pub use engine::syntax::{
     CodeMatch, FindBy, LocatedEdits, NameKind, Outline, OutlineEntry, SyntaxEngine, SyntaxSearch,
     TextEdit, TreeEdit,
@@ -84,6 +84,7 @@ pub use refusal_hints::{Restriction, restrictions, temp_dirs};
 pub use rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth, RuleTarget};
 pub use run::{CageLost, ToolRunRequest, run, run_command};
 pub use runner_program::RunnerProgram;
+pub use server::RemoteClient;
 pub use server_answer::{AnswerPart, server_report};
 pub use spec::{Alias, Caller, ToolDeclaration};
 pub use text::control::visible;

@@ -69,6 +69,7 @@ impl ToolDeclaration {
             Profile::Hook => "as a command, without a network",
             Profile::Document => "the program reads one file; writes nothing; no network",
             Profile::Mcp | Profile::McpWrite => "as a command, with the server's own hosts",
+            Profile::McpRemote => "the server's own host; no access to files",
             Profile::Broker | Profile::Provider => "only its message channel",
         }
     }

@@ -33,7 +33,8 @@ impl MatchedBy {
             | Profile::Hook
             | Profile::GuardHook
             | Profile::Mcp
-            | Profile::McpWrite => Self::Command,
+            | Profile::McpWrite
+            | Profile::McpRemote => Self::Command,
             Profile::Query | Profile::Mutate | Profile::Probe | Profile::Document => {
                 Self::Path(RuleDepth::Named)
             }

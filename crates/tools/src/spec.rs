@@ -258,6 +258,7 @@ const fn judged_as(profile: Profile, kind: ToolKind) -> ToolKind {
         | Profile::Document
         | Profile::Mcp
         | Profile::McpWrite
+        | Profile::McpRemote
         | Profile::Broker
         | Profile::Provider
         | Profile::Web => kind,

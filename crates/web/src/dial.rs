@@ -52,8 +52,12 @@ impl Resolve for CheckedResolver {
 }
 
 /// Resolves a name and connects.
-pub(crate) async fn dial(name: &str, port: u16) -> Result<(TcpStream, SocketAddr), DialError> {
-    let addresses = look_up(name, port, PrivateNetworks::Refused).await?;
+pub(crate) async fn dial(
+    name: &str,
+    port: u16,
+    private: PrivateNetworks,
+) -> Result<(TcpStream, SocketAddr), DialError> {
+    let addresses = look_up(name.trim_matches(['[', ']']), port, private).await?;
     let mut last = String::new();
     for address in addresses.into_iter().take(MAX_ADDRESSES) {
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {

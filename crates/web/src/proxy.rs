@@ -26,6 +26,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use protocol::confinement::{ConnectionOutcome, ProxyConnection};
 use protocol::hosts::{DENIED, HostRule, NOT_LISTED};
+use protocol::web::PrivateNetworks;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -66,6 +67,7 @@ type DecisionSink = dyn Fn(Vec<ProxyConnection>, u64) + Send + Sync;
 pub struct Proxy {
     hosts: Arc<[HostRule]>,
     denied: Arc<[HostRule]>,
+    private: PrivateNetworks,
     credentials: Option<Arc<Credentials>>,
     decision_log: DecisionLog,
     on_decision: Arc<DecisionSink>,
@@ -78,10 +80,12 @@ impl std::fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// A proxy for these hosts except denied ones; it signs in where it has credentials.
+    /// A proxy for these hosts except denied ones; it signs in where it has credentials. `private` says whether
+    /// addresses of private networks are reached.
     /// `on_decision` is called with all decisions whenever a new one was made.
     pub fn new(
         (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
+        private: PrivateNetworks,
         credentials: Option<Credentials>,
         told: impl Fn(Vec<ProxyConnection>, u64) + Send + Sync + 'static,
     ) -> Self {
@@ -90,6 +94,7 @@ impl Proxy {
         Self {
             hosts,
             denied,
+            private,
             credentials,
             decision_log: DecisionLog::default(),
             on_decision: Arc::new(told),
@@ -174,7 +179,7 @@ impl Proxy {
         request: Request<Incoming>,
         held: &ConnectionPermits,
     ) -> Response<ProxyBody> {
-        let target = match parse_target(&request) {
+        let target = match parse_target(&request, self.private) {
             Ok(target) => target,
             Err(TargetError::Refused(place, why)) => return self.refused(&place, why),
             Err(TargetError::NotProxyRequest) => {
@@ -211,7 +216,7 @@ impl Proxy {
         if named(&self.denied) {
             return Err(refused(DENIED.to_owned()));
         }
-        match dial(name, *port).await {
+        match dial(name, *port, self.private).await {
             Ok((stream, address)) => {
                 let carried =
                     self.record(place, ConnectionOutcome::Made { address: address.to_string() });

@@ -9,15 +9,21 @@ use crate::cli::McpCommand;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
-use config::{EditServersError, ProjectAccess};
+use config::{EditServersError, ProjectAccess, ServerPlace};
 use std::path::PathBuf;
 
 pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
     match command {
         McpCommand::Ls { project, json } => list::main(&project, json),
-        McpCommand::Add { name, env, host, write, command } => {
+        McpCommand::Add { name, host, url: Some(url), header, bearer_token_env_var, .. } => {
+            let place = ServerPlace::Url(url);
+            let env = edit::headers(header, bearer_token_env_var)?;
+            edit::add(&edit::server(name, env, &host, (ProjectAccess::Reads, place)))
+        }
+        McpCommand::Add { name, env, host, write, command, .. } => {
             let project = if write { ProjectAccess::Writes } else { ProjectAccess::Reads };
-            edit::add(&edit::server(name, env, &host, (project, command))?)
+            let place = ServerPlace::Program(command);
+            edit::add(&edit::server(name, edit::variables(env)?, &host, (project, place)))
         }
         McpCommand::Rm { name } => edit::remove(&name),
         McpCommand::Import { names, from, yes, project } => {

@@ -23,7 +23,7 @@ use std::thread;
 use std::time::Duration;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tools::{ServerEngine, ServerLink, ServerPipes, ServerSink, visible};
+use tools::{ServerLink, ServerPipes, ServerSink, visible};
 
 /// Most bytes of one message of a server.
 pub(crate) const LONGEST_MESSAGE: usize = 16 << 20;
@@ -47,19 +47,18 @@ enum Listing {
     Again,
 }
 
-/// Speaks the Model Context Protocol.
-pub(crate) struct McpClient;
-
-impl ServerEngine for McpClient {
-    fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String> {
-        converse(link, Shown::Nothing, async || {
-            let output = pipes.output.try_clone().and_then(pipe::Receiver::from_file);
-            let input = pipes.input.try_clone().and_then(pipe::Sender::from_file);
-            let (output, input) = (output.map_err(broken)?, input.map_err(broken)?);
-            let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(output, input);
-            Ok(transport.with_max_line_length(LONGEST_MESSAGE))
-        })
-    }
+/// Speaks with the server on these streams.
+///
+/// # Errors
+/// Why it is of no use.
+pub(crate) fn serve(pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String> {
+    converse(link, Shown::Nothing, async || {
+        let output = pipes.output.try_clone().and_then(pipe::Receiver::from_file);
+        let input = pipes.input.try_clone().and_then(pipe::Sender::from_file);
+        let (output, input) = (output.map_err(broken)?, input.map_err(broken)?);
+        let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(output, input);
+        Ok(transport.with_max_line_length(LONGEST_MESSAGE))
+    })
 }
 
 fn broken(error: std::io::Error) -> String {

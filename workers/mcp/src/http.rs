@@ -34,7 +34,6 @@ pub(crate) struct HttpServer {
 pub(crate) enum Access {
     Open,
     /// A token that does not change.
-    #[expect(dead_code, reason = "the configuration will name it")]
     Bearer(String),
     /// Tokens of a log-in, which are refreshed.
     LoggedIn(Box<AuthorizationManager>),

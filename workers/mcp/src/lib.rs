@@ -2,8 +2,9 @@
 //!
 //! The same program as `agentd-tool`, with an engine for the Model Context Protocol. It is a separate
 //! executable so that no other links the protocol. The server runs in a deeper cage, as a command does;
-//! this process has its standard streams and passes calls and answers on. `http` is for servers that
-//! have an address instead. `agentd-mcp --conformance URL` is the client for the protocol's own suite.
+//! this process has its standard streams and passes calls and answers on. A server that has an address is
+//! spoken with over `http`, by a client in such a deeper cage: `remote`.
+//! `agentd-mcp --conformance URL` is the client for the protocol's own suite.
 
 mod answer;
 mod challenge;
@@ -12,17 +13,34 @@ mod conformance;
 mod http;
 mod oauth;
 mod redirect;
+mod remote;
 mod sample;
 mod tool_list;
 
 use std::process::ExitCode;
 use tool_worker::Engine;
+use tools::{RemoteClient, ServerEngine, ServerLink, ServerPipes, ServerSpeech};
+
+/// Speaks with servers.
+struct McpEngine;
+
+impl ServerEngine for McpEngine {
+    fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String> {
+        match pipes.speech {
+            ServerSpeech::Mcp => client::serve(pipes, link),
+            ServerSpeech::Relay => remote::relay(pipes, link),
+        }
+    }
+}
 
 /// The program.
 pub fn main() -> ExitCode {
+    if let Some(client) = RemoteClient::parse(std::env::args().skip(1)) {
+        return remote::main(&client);
+    }
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
         Some("--conformance") => conformance::main(words.next()),
-        _ => tool_worker::main_with(Engine::Server(&client::McpClient)),
+        _ => tool_worker::main_with(Engine::Server(&McpEngine)),
     }
 }

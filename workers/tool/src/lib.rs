@@ -254,7 +254,8 @@ fn lock(
         | Profile::GuardHook
         | Profile::Document
         | Profile::Mcp
-        | Profile::McpWrite => {
+        | Profile::McpWrite
+        | Profile::McpRemote => {
             Cage::prepare(confinement, inherited).map(|(cage, enforced)| (Some(cage), enforced))
         }
         Profile::Probe

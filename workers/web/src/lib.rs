@@ -100,11 +100,11 @@ fn run() -> anyhow::Result<()> {
         }
     };
     let done = match job {
-        RunnerJob::Proxy { doors, hosts, denied, sign_in } => {
+        RunnerJob::Proxy { doors, hosts, denied, private, sign_in } => {
             let sockets = (0..doors).map(|_| words.recv_fd()).collect::<Result<_, _>>()?;
             let credentials =
                 sign_in.map(|sign_in| credentials(sign_in, &mut words)).transpose()?;
-            proxy_loop::run_proxy((hosts, denied), credentials, sockets, words, &say)
+            proxy_loop::run_proxy((hosts, denied), private, credentials, sockets, words, &say)
         }
         RunnerJob::Certify(hosts) => Ok(say.send(&FromTool::Certified(web::certify(&hosts)))?),
         RunnerJob::Web { tool, input, settings, onward, max_result_chars } => {
@@ -183,6 +183,7 @@ fn lock(confinement: &Confinement, network: &NetworkNamespace) -> Result<Enforce
         | Profile::GuardHook
         | Profile::Mcp
         | Profile::McpWrite
+        | Profile::McpRemote
         | Profile::Git
         | Profile::GitLook
         | Profile::Document => Err(CageError {

@@ -5,6 +5,7 @@ use anyhow::Context;
 use ipc::Receiver;
 use protocol::hosts::HostRule;
 use protocol::tool::{FromTool, ToTool};
+use protocol::web::PrivateNetworks;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use tokio::sync::oneshot;
@@ -17,6 +18,7 @@ const MAX_LOOKUPS: usize = 64;
 /// Serves until the supervisor reports the command's end, or is gone.
 pub(crate) fn run_proxy(
     (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
+    private: PrivateNetworks,
     credentials: Option<Credentials>,
     sockets: Vec<OwnedFd>,
     words: Receiver<ToTool>,
@@ -37,10 +39,11 @@ pub(crate) fn run_proxy(
     // Each new kind of decision is reported at once, so that it is recorded even if this process
     // dies.
     let teller = say.clone();
-    let proxy = Proxy::new((hosts.clone(), denied), credentials, move |connections, uncounted| {
-        // If this fails, the reader thread sees the closed channel.
-        let _ = teller.send(&FromTool::Proxied { connections, uncounted });
-    });
+    let proxy =
+        Proxy::new((hosts.clone(), denied), private, credentials, move |connections, uncounted| {
+            // If this fails, the reader thread sees the closed channel.
+            let _ = teller.send(&FromTool::Proxied { connections, uncounted });
+        });
     let why = runtime.block_on(async {
         let doors =
             sockets.into_iter().map(|socket| ProxyListener::new(TcpListener::from(socket), &hosts));

@@ -440,6 +440,7 @@ goldens! {
             doors: 3,
             hosts: vec![host()],
             denied: vec![host()],
+            private: PrivateNetworks::Refused,
             sign_in: Some(protocol::tool::SignIn {
                 identity: identity(),
                 accounts: vec![protocol::tool::SignInAccount {
@@ -798,6 +799,7 @@ goldens! {
         GuardHook => Profile::GuardHook,
         Mcp => Profile::Mcp,
         McpWrite => Profile::McpWrite,
+        McpRemote => Profile::McpRemote,
         Document => Profile::Document,
     }
     hook::HookEvent {

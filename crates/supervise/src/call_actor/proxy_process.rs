@@ -10,7 +10,9 @@ use crate::proxy_machine::{ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput
 use crate::worker::log_lines;
 use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
 use protocol::client::ProcessRow;
+use protocol::confinement::Profile;
 use protocol::tool::{FromTool, RunnerJob, SignIn, ToTool};
+use protocol::web::PrivateNetworks;
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
 use tools::RunnerProgram;
@@ -124,10 +126,15 @@ impl CallState {
                 ProxyEffect::Serve(sockets) => {
                     let hosts = self.args.confinement.hosts.clone();
                     let denied = self.args.denied_hosts.clone();
+                    // The person named that one host, wherever it is.
+                    let private = match self.args.confinement.profile == Profile::McpRemote {
+                        true => PrivateNetworks::Reached,
+                        false => PrivateNetworks::Refused,
+                    };
                     let (sign_in, keys) = self.sign_in();
                     if let Some(RunningProxy { process: Some(process), grant, .. }) = &self.proxy {
                         let doors = u16::try_from(sockets.len()).unwrap_or(u16::MAX);
-                        let job = RunnerJob::Proxy { doors, hosts, denied, sign_in };
+                        let job = RunnerJob::Proxy { doors, hosts, denied, private, sign_in };
                         match grant.go(&self.args.facts.call.id, job) {
                             Ok(go) => process.send(&go),
                             Err(error) => {

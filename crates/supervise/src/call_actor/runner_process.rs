@@ -326,7 +326,7 @@ impl CallState {
         let proxied = matches!(phase, RunnerPhase::CagingCall)
             && matches!(
                 grant.confinement().profile,
-                Profile::Command | Profile::Mcp | Profile::McpWrite
+                Profile::Command | Profile::Mcp | Profile::McpWrite | Profile::McpRemote
             )
             && grant.confinement().network == Network::Listed;
         let proxy = proxied.then(|| grant.proxy());

@@ -5,15 +5,17 @@ use super::rights;
 use super::state::SessionActorState;
 use crate::git_signing::AgentGrant;
 use crate::private_dirs;
-use config::HookConfig;
+use config::{HookConfig, ServerPlace};
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::confinement::{Confinement, Network, Profile};
+use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::hook::{EditHook, HookEvent};
 use protocol::judgement::{Audience, Rule};
-use tools::InterpretedCall;
+use tools::{InterpretedCall, RunnerProgram};
 
 /// How long a person's first request waits for a server.
 const SERVER_WAIT_MS: u64 = 1000;
+/// The policies' name for the client of a server that has an address.
+const CLIENT: &str = "AGENTD_MCP";
 
 impl SessionActorState {
     /// The hooks of this profile.
@@ -29,6 +31,7 @@ impl SessionActorState {
             | Profile::GuardHook
             | Profile::Mcp
             | Profile::McpWrite
+            | Profile::McpRemote
             | Profile::Session
             | Profile::Broker
             | Profile::Provider
@@ -66,7 +69,7 @@ impl SessionActorState {
     /// The configuration entry for a call that the conversation makes by itself: it must have this
     /// command, in this package, for each of these files; a hook at an event must have this time.
     pub(super) fn configured(&self, call: &Call, found: &InterpretedCall) -> Option<Rule> {
-        if matches!(found.profile, Profile::Mcp | Profile::McpWrite) {
+        if matches!(found.profile, Profile::Mcp | Profile::McpWrite | Profile::McpRemote) {
             return self.server_of(call).map(|server| server.config.by.clone());
         }
         let input: serde_json::Value = serde_json::from_str(&found.input).ok()?;
@@ -103,11 +106,15 @@ impl SessionActorState {
             let why = format!("its own directories cannot be made: {error}");
             ToolResult::error(Outcome::Failed, "io", &call.tool, &why, "")
         })?;
-        if server.config.hosts.is_empty() {
+        if let ServerPlace::Url(_) = server.config.place {
+            let client = self.resources.spawner.path_of(RunnerProgram::Mcp);
+            confinement.tool_homes.push((CLIENT.to_owned(), FilePath::from(client.as_path())));
+        }
+        if server.hosts.is_empty() {
             return Ok(());
         }
         rights::check_hosts(&self.spec, &call.tool)?;
-        (confinement.network, confinement.hosts) = (Network::Listed, server.config.hosts.clone());
+        (confinement.network, confinement.hosts) = (Network::Listed, server.hosts.clone());
         Ok(())
     }
 }

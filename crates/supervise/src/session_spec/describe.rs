@@ -93,13 +93,16 @@ pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
             | Profile::Verify
             | Profile::GuardHook
             | Profile::Mcp
+            | Profile::McpRemote
             | Profile::GitLook
             | Profile::Document,
             _,
         ) => "writes nothing".to_owned(),
     };
-    let has_network =
-        matches!(confinement.profile, Profile::Command | Profile::Mcp | Profile::McpWrite);
+    let has_network = matches!(
+        confinement.profile,
+        Profile::Command | Profile::Mcp | Profile::McpWrite | Profile::McpRemote
+    );
     let network = match has_network {
         true => describe_network(confinement),
         false => "off".to_owned(),

@@ -3,8 +3,9 @@
 
 use super::event_hooks;
 use crate::server_pins;
-use config::{McpServerConfig, ProjectAccess, expand};
+use config::{McpServerConfig, ProjectAccess, ServerPlace, expand, server_host};
 use protocol::confinement::{Confinement, Level};
+use protocol::hosts::HostRule;
 use protocol::mcp::{SERVER_TOOLS, ServerStart};
 use serde_json::json;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ type Variables = [(String, String)];
 pub(crate) struct SessionServer {
     pub(crate) config: McpServerConfig,
     pub(crate) start: ServerStart,
+    /// The hosts that it may reach.
+    pub(crate) hosts: Vec<HostRule>,
     /// The variables that every server gets.
     usual: Vec<(String, String)>,
     /// Those of the client that may be put in.
@@ -100,27 +103,49 @@ fn server(
     config: &McpServerConfig,
     (client, command): (&Variables, &Variables),
 ) -> Result<SessionServer, String> {
-    let words = config.command.iter().map(|word| expand(word, |name| plain(client, name)));
-    let words = words.collect::<Result<Vec<_>, _>>().map_err(|why| {
-        format!("{why} for its command, which is recorded; a secret can only stand in its `env`")
+    let words = config.place.words().iter();
+    let words = words.map(|word| expand(word, |name| plain(client, name)));
+    let words = words.collect::<Result<Vec<_>, _>>().map_err(|why| match config.place {
+        ServerPlace::Program(_) => {
+            format!(
+                "{why} for its command, which is recorded; a secret can only stand in its `env`"
+            )
+        }
+        ServerPlace::Url(_) => format!(
+            "{why} for its address, which is recorded; a secret can only stand in its `headers`"
+        ),
     })?;
     let usual = command.iter().filter(|(name, _)| USUAL.contains(&name.as_str())).cloned();
     let names: Vec<&String> = config.env.iter().map(|(name, _)| name).collect();
-    let hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
+    let mut hosts = config.hosts.clone();
+    if let ServerPlace::Url(_) = config.place {
+        hosts.extend(words.iter().map(|url| server_host(url)).collect::<Result<Vec<_>, _>>()?);
+    }
+    let listed: Vec<String> = hosts.iter().map(ToString::to_string).collect();
     // Values of variables are not among them: the arguments are recorded.
-    let input = json!({
-        "command": words, "env": names, "hosts": hosts, "name": config.name,
-        "start_ms": config.start_ms,
+    let mut input = json!({
+        "env": names, "hosts": listed, "name": config.name, "start_ms": config.start_ms,
     });
-    let [reads, writes] = SERVER_TOOLS;
-    let tool = match config.project {
-        ProjectAccess::Reads => reads,
-        ProjectAccess::Writes => writes,
+    let [reads, writes, remote] = SERVER_TOOLS;
+    let tool = match (&config.place, config.project) {
+        (ServerPlace::Url(_), _) => {
+            input["url"] = words.concat().into();
+            remote
+        }
+        (ServerPlace::Program(_), ProjectAccess::Reads) => {
+            input["command"] = words.into();
+            reads
+        }
+        (ServerPlace::Program(_), ProjectAccess::Writes) => {
+            input["command"] = words.into();
+            writes
+        }
     };
     let start = ServerStart { tool: tool.to_owned(), input: input.to_string() };
     Ok(SessionServer {
         config: config.clone(),
         start,
+        hosts,
         usual: usual.collect(),
         client: client.to_vec(),
     })

@@ -102,6 +102,7 @@ struct SpawnRequest {
 pub(crate) struct Spawner {
     requests: mpsc::Sender<SpawnRequest>,
     env: Arc<[(String, String)]>,
+    directory: Arc<Path>,
 }
 
 impl Spawner {
@@ -115,19 +116,25 @@ impl Spawner {
         #[cfg(agentd_hooks)]
         let env = ipc::hook::handed_on(env);
         let (orders, inbox) = mpsc::channel::<SpawnRequest>();
+        let kept = Arc::from(directory.as_path());
         std::thread::Builder::new().name("spawner".into()).spawn(move || {
             for order in inbox {
                 let path = directory.join(order.executable);
                 let _ = order.reply.send(spawn_process(&path, &log, &order.env));
             }
         })?;
-        Ok(Self { requests: orders, env: env.into() })
+        Ok(Self { requests: orders, env: env.into(), directory: kept })
     }
 
     /// The same thread, for workers with these additional variables.
     pub(crate) fn with_env(&self, more: &[(String, String)]) -> Self {
         let env = self.env.iter().chain(more).cloned().collect();
-        Self { requests: self.requests.clone(), env }
+        Self { requests: self.requests.clone(), env, directory: Arc::clone(&self.directory) }
+    }
+
+    /// The path of a runner's executable, for a cage that may run it.
+    pub(crate) fn path_of(&self, runner: RunnerProgram) -> PathBuf {
+        self.directory.join(runner.executable())
     }
 
     pub(crate) async fn spawn_worker(
@@ -157,6 +164,7 @@ impl Spawner {
                 | Profile::Document
                 | Profile::Mcp
                 | Profile::McpWrite
+                | Profile::McpRemote
         );
         let cgroup = confinement.cgroup.as_ref().filter(|_| runs).map(FilePath::to_path);
         Ok(SpawnedWorker { cgroup, ..started })

@@ -105,4 +105,6 @@ pub(crate) enum JobPlace {
     Over(File),
     /// The conversation goes on while it runs.
     Background,
+    /// The same in `/`: for a cage without the project.
+    Apart,
 }

@@ -3,6 +3,9 @@
 use crate::text::control::printed;
 use std::collections::VecDeque;
 
+/// The text of a command that printed nothing.
+pub(super) const NOTHING: &str = "(no output)";
+
 /// Most bytes of both streams together that a result holds.
 pub(crate) const KEPT: usize = 200_000;
 /// A cut moves at most so far to fall on the border of a line.
@@ -121,7 +124,7 @@ pub(crate) fn join(out: HeadTail, err: HeadTail) -> CommandOutput {
         printed.add("stderr", err, for_err);
     }
     if printed.text.is_empty() {
-        printed.text.push_str("(no output)");
+        printed.text.push_str(NOTHING);
     }
     printed
 }

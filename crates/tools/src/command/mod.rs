@@ -31,7 +31,7 @@ use crate::command::refusal_lines::not_harmless;
 pub use crate::command::result::BACKGROUND_MS;
 use crate::command::result::{LONGEST_MS, answer};
 use crate::command::setup::CommandSetup;
-use crate::engine::server::{ServerEngine, ServerLink, ServerPipes};
+use crate::engine::server::{ServerEngine, ServerLink, ServerPipes, ServerSpeech};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::refusal_hints::{self};
 use crate::text::control::visible;
@@ -77,6 +77,11 @@ impl CommandSpec {
         let (env, without, timeout_ms) = (Vec::new(), None, None);
         Self { argv, text, env, without, timeout_ms, place: JobPlace::Background }
     }
+
+    /// The client of a server, which has no project.
+    pub(crate) fn client(argv: Vec<String>, text: String) -> Self {
+        Self { place: JobPlace::Apart, ..Self::server(argv, text) }
+    }
 }
 
 /// The note about a `timeout_ms` above the longest time.
@@ -85,7 +90,7 @@ fn cut_time(wanted: &CommandSpec) -> Option<String> {
         JobPlace::Foreground | JobPlace::Fed(_) | JobPlace::Over(_) => {
             (LONGEST_MS, "split longer work into parts, or use background")
         }
-        JobPlace::Background => (BACKGROUND_MS, "start it again after that"),
+        JobPlace::Background | JobPlace::Apart => (BACKGROUND_MS, "start it again after that"),
     };
     let asked = wanted.timeout_ms.filter(|asked| *asked > most)?;
     Some(format!("[timeout_ms {asked} was reduced to {most}, the maximum; {instead}]"))
@@ -159,7 +164,7 @@ pub(crate) fn filter(
 /// As [`run`].
 pub(crate) fn serve(
     wanted: CommandSpec,
-    (server, start): (&str, Duration),
+    (server, start, speech): (&str, Duration, ServerSpeech),
     ctx: &mut ToolContext<'_>,
 ) -> Result<ToolAnswer, ToolFailure> {
     let engine = ctx.server()?;
@@ -168,7 +173,7 @@ pub(crate) fn serve(
     let view = CommandView::of(&side);
     let name = wanted.argv.first().cloned().unwrap_or_default();
     let mut ended = Ok(());
-    let server = Server { engine, name: server, start, ended: &mut ended };
+    let server = Server { engine, name: server, start, speech, ended: &mut ended };
     let side = (side, capture::KEPT);
     let (text, time, course) = start_and_wait(wanted, side, &mut *show, ctx, Some(server))
         .map_err(|failure| view.explain(failure, &name))?;
@@ -176,7 +181,10 @@ pub(crate) fn serve(
     Ok(match ended {
         Ok(()) => answer,
         Err(why) => {
-            let last = answer.body.lines().rfind(|line| !line.trim().is_empty());
+            let last = answer.body.lines().rfind(|line| {
+                let line = line.trim();
+                !line.is_empty() && line != capture::NOTHING
+            });
             let last = last.map(|line| format!("; its last words: {line}")).unwrap_or_default();
             let why: String = visible(&(why + &last)).chars().take(SERVER_END).collect();
             let mut footer = answer.footer;
@@ -193,6 +201,7 @@ struct Server<'a> {
     /// Its name in the configuration.
     name: &'a str,
     start: Duration,
+    speech: ServerSpeech,
     /// Why it was of no use.
     ended: &'a mut Result<(), String>,
 }
@@ -246,7 +255,10 @@ fn start_and_wait(
             let time = TimeLimit::of(asked(LONGEST_MS).unwrap_or(side.time));
             (time, ProgramInput::File(file.into()))
         }
-        JobPlace::Background => {
+        place @ (JobPlace::Background | JobPlace::Apart) => {
+            if matches!(place, JobPlace::Apart) {
+                cwd = PathBuf::from("/");
+            }
             let longest = Duration::from_millis(BACKGROUND_MS);
             (TimeLimit::of(asked(BACKGROUND_MS).unwrap_or(longest)), ProgramInput::Pipe)
         }
@@ -268,7 +280,7 @@ fn start_and_wait(
     let course = match (server, caged.stdin(), fed) {
         (Some(server), Some(input), _) => {
             let output = caged.stdout().ok_or_else(|| confined("no output", "it has no output"))?;
-            let pipes = ServerPipes { input, output };
+            let pipes = ServerPipes { input, output, speech: server.speech };
             let (name, start) = (server.name, server.start);
             let link = ServerLink { name, start, asks: job.serves(), tell };
             let (engine, cancel) = (server.engine, ctx.cancel);

@@ -22,6 +22,18 @@ pub struct ServerPipes {
     pub input: File,
     /// What it prints.
     pub output: File,
+    /// What is spoken on them.
+    pub speech: ServerSpeech,
+}
+
+/// What is spoken on the streams of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerSpeech {
+    /// The Model Context Protocol.
+    Mcp,
+    /// What is asked and told by [`ServerLink`]: a client of ours runs there, and speaks with a server that
+    /// has an address.
+    Relay,
 }
 
 /// Receives messages of a server.

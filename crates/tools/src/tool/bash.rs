@@ -150,7 +150,7 @@ impl Tool for BashTool {
                 JobPlace::Foreground | JobPlace::Fed(_) | JobPlace::Over(_) => {
                     JobRequest::Foreground
                 }
-                JobPlace::Background => JobRequest::Background,
+                JobPlace::Background | JobPlace::Apart => JobRequest::Background,
             },
             ..JudgedFacts::default()
         }

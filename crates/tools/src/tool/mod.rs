@@ -62,6 +62,7 @@ tools! {
     mcp::McpTool,
     mcp_server::McpServerTool,
     mcp_writer::McpWriterTool,
+    mcp_remote::McpRemoteTool,
     git_add::GitAddTool,
     git_commit::GitCommitTool,
 }

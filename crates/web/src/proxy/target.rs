@@ -2,7 +2,8 @@
 
 use hyper::http::uri::Scheme;
 use hyper::{Method, Request};
-use protocol::hosts::host_name;
+use protocol::hosts::{host, host_name};
+use protocol::web::PrivateNetworks;
 
 /// The destination of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,10 @@ pub(super) enum TargetError {
 pub(super) const PLAIN_REQUEST: &str =
     "agentd: this is the proxy of an allow-list, not a server.\n";
 
-pub(super) fn parse_target<B>(request: &Request<B>) -> Result<ProxyTarget, TargetError> {
+pub(super) fn parse_target<B>(
+    request: &Request<B>,
+    private: PrivateNetworks,
+) -> Result<ProxyTarget, TargetError> {
     let uri = request.uri();
     let authority = uri.authority().ok_or(TargetError::NotProxyRequest)?;
     let usual = match (request.method() == Method::CONNECT, uri.scheme()) {
@@ -45,7 +49,11 @@ pub(super) fn parse_target<B>(request: &Request<B>) -> Result<ProxyTarget, Targe
         (_, Some(port)) => port,
     };
     let place = format!("{}:{port}", authority.host());
-    let Some(name) = host_name(authority.host()) else {
+    let name = match private {
+        PrivateNetworks::Refused => host_name(authority.host()),
+        PrivateNetworks::Reached => host(authority.host()),
+    };
+    let Some(name) = name else {
         let why = "IP addresses cannot be on the allow-list; use the host name".to_owned();
         return Err(TargetError::Refused(place, why));
     };
@@ -60,7 +68,18 @@ mod tests {
     use super::*;
 
     fn asked(method: &str, uri: &str) -> Result<ProxyTarget, TargetError> {
-        parse_target(&Request::builder().method(method).uri(uri).body(()).unwrap())
+        let request = Request::builder().method(method).uri(uri).body(()).unwrap();
+        parse_target(&request, PrivateNetworks::Refused)
+    }
+
+    #[test]
+    fn an_address_in_numbers_where_it_may_be_one() {
+        for (uri, name) in [("http://127.0.0.1:80/a", "127.0.0.1"), ("http://[::1]/", "[::1]")] {
+            let request = Request::builder().uri(uri).body(()).unwrap();
+            let target = parse_target(&request, PrivateNetworks::Reached).unwrap();
+            assert_eq!((target.name.as_str(), target.port), (name, 80));
+            assert!(parse_target(&request, PrivateNetworks::Refused).is_err());
+        }
     }
 
     #[test]

@@ -34,8 +34,17 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         write: bool,
         /// The program and its arguments, behind `--`.
-        #[arg(last = true, required = true, value_name = "COMMAND")]
+        #[arg(last = true, required_unless_present = "url", value_name = "COMMAND")]
         command: Vec<String>,
+        /// The address of a server that needs no program here.
+        #[arg(long, conflicts_with_all = ["env", "write", "command"])]
+        url: Option<String>,
+        /// A header of each request to that address: `NAME: TEXT`, with ${VARIABLE} for a secret.
+        #[arg(long, requires = "url", conflicts_with = "command", value_name = "HEADER", value_parser = header)]
+        header: Vec<(String, String)>,
+        /// The variable with the token for that address.
+        #[arg(long, requires = "url", conflicts_with = "command", value_name = "NAME")]
+        bearer_token_env_var: Option<String>,
     },
     /// Take a server out of your configuration file.
     Rm {
@@ -78,4 +87,9 @@ fn variable(text: &str) -> Result<(String, Option<String>), String> {
         return Err("write NAME=VALUE, or NAME for the value of your variable".to_owned());
     }
     Ok((name.to_owned(), value))
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("a header is `NAME: TEXT`")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }

@@ -6,16 +6,15 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::output::print;
 use client::sanitize;
-use config::{NewServer, ProjectAccess, add_servers, holds_secret, remove_server, sounds_secret};
+use config::{
+    NewServer, ProjectAccess, ServerPlace, add_servers, holds_secret, remove_server, sounds_secret,
+};
 use protocol::hosts::HostRule;
 
-/// The server of the flags.
-pub(super) fn server(
-    name: String,
+/// The variables of `--env`.
+pub(super) fn variables(
     env: Vec<(String, Option<String>)>,
-    hosts: &[HostRule],
-    (project, command): (ProjectAccess, Vec<String>),
-) -> Result<NewServer, CliError> {
+) -> Result<Vec<(String, String)>, CliError> {
     let variable = |(name, value): (String, Option<String>)| match value {
         None => Ok((name.clone(), format!("${{{name}}}"))),
         Some(value)
@@ -31,17 +30,46 @@ pub(super) fn server(
         }
         Some(value) => Ok((name, value)),
     };
-    Ok(NewServer {
+    env.into_iter().map(variable).collect()
+}
+
+/// The headers of `--header` and `--bearer-token-env-var`.
+pub(super) fn headers(
+    named: Vec<(String, String)>,
+    bearer: Option<String>,
+) -> Result<Vec<(String, String)>, CliError> {
+    let is_key = |name: &str| sounds_secret(name) || name.eq_ignore_ascii_case("authorization");
+    let secret = named
+        .iter()
+        .find(|(name, value)| !value.contains("${") && (is_key(name) || holds_secret(name, value)));
+    if let Some((name, _)) = secret {
+        return Err(CliError::user(format!(
+            "--header {name}: the value may be a secret, and agentd writes none into a file"
+        ))
+        .hint(format!("name a variable: --header '{name}: ${{MY_VARIABLE}}'")));
+    }
+    let bearer = bearer.map(|name| ("Authorization".to_owned(), format!("Bearer ${{{name}}}")));
+    Ok(named.into_iter().chain(bearer).collect())
+}
+
+/// The server of the flags.
+pub(super) fn server(
+    name: String,
+    env: Vec<(String, String)>,
+    hosts: &[HostRule],
+    (project, place): (ProjectAccess, ServerPlace),
+) -> NewServer {
+    NewServer {
         name,
-        command,
-        env: env.into_iter().map(variable).collect::<Result<_, _>>()?,
+        place,
+        env,
         hosts: hosts.iter().map(ToString::to_string).collect(),
         project,
         enabled: None,
         disabled: Vec::new(),
         start_sec: None,
         call_sec: None,
-    })
+    }
 }
 
 pub(super) fn add(server: &NewServer) -> Result<CliExit, CliError> {
@@ -51,7 +79,7 @@ pub(super) fn add(server: &NewServer) -> Result<CliExit, CliError> {
     let line = lines.first().copied().unwrap_or_default();
     let place = format!("{}:{line}", file.display());
     print(&sanitize(&format!("added to {place}\n\n{}", server.text())));
-    if server.hosts.is_empty() {
+    if server.hosts.is_empty() && matches!(server.place, ServerPlace::Program(_)) {
         eprintln!(
             "agentd: it has no network; `hosts` in its table names the hosts that it may reach"
         );

@@ -167,7 +167,7 @@ mod tests {
         let found = claude_servers(("f", text), Path::new("/p"), &|_| false).unwrap();
         let place = |name: &str| Ok((name == "own").then(|| "mine:3".to_owned()));
         let SortedServers { new, left_out, notes } = sorted(found, place).unwrap();
-        assert_eq!((new.len(), &new[0].command[..]), (1, &["first".to_owned()][..]));
+        assert_eq!((new.len(), new[0].place.words()), (1, &["first".to_owned()][..]));
         assert!(notes.len() == 1 && notes[0].starts_with("a: `cwd`"), "{notes:?}");
         let words = ["comes before it", "URL", "mine:3 has a server"];
         assert_eq!(left_out.len(), words.len(), "{left_out:?}");

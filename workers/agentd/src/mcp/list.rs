@@ -7,7 +7,7 @@ use crate::output::print;
 use crate::settings::sound_as;
 use crate::table::table;
 use client::sanitize;
-use config::{Config, ConfigWarning, McpServerConfig, ProjectAccess};
+use config::{Config, ConfigWarning, McpServerConfig, ProjectAccess, ServerPlace};
 use serde_json::json;
 use std::path::Path;
 
@@ -64,7 +64,7 @@ fn listed<'a>(config: &'a Config, known: &SetVariables<'_>) -> ListedServers<'a>
     };
     let servers = config.servers.iter().map(|server| {
         let about = config.warnings.iter().filter(|warning| is_about(warning, server));
-        let of_command = named(server.command.iter(), known.passed);
+        let of_command = named(server.place.words().iter(), known.passed);
         let of_env = named(server.env.iter().map(|(_, text)| text), known.own);
         let (mut variables, mut missing) = (Vec::new(), Vec::new());
         for (name, is_missing) in of_command.into_iter().chain(of_env) {
@@ -104,7 +104,8 @@ impl ListedServers<'_> {
     fn words(&self) -> String {
         let mut text = String::new();
         if !self.servers.is_empty() {
-            let head = ["NAME", "COMMAND", "SANDBOX", "VARIABLES", "PLACE"].map(str::to_owned);
+            let head =
+                ["NAME", "COMMAND OR URL", "SANDBOX", "VARIABLES", "PLACE"].map(str::to_owned);
             let rows = self.servers.iter().map(ListedServer::cells);
             text.push_str(&table(&[head].into_iter().chain(rows).collect::<Vec<_>>()));
         }
@@ -128,10 +129,15 @@ impl ListedServers<'_> {
     fn json(&self) -> String {
         let servers = self.servers.iter().map(|server| {
             let ListedServer { config, variables, missing, notes } = server;
+            let (program, url) = match &config.place {
+                ServerPlace::Program(words) => (Some(words), None),
+                ServerPlace::Url(url) => (None, Some(url)),
+            };
             json!({
                 "name": config.name,
                 "runs": missing.is_empty(),
-                "command": config.command,
+                "command": program,
+                "url": url,
                 "project": access(config),
                 "hosts": config.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
                 "env": config.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
@@ -158,7 +164,14 @@ impl ListedServers<'_> {
 impl ListedServer<'_> {
     fn cells(&self) -> [String; 5] {
         let Self { config, variables, missing, .. } = self;
-        let hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
+        let mut hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
+        let sees = match &config.place {
+            ServerPlace::Program(_) => format!("project {}", access(config)),
+            ServerPlace::Url(_) => {
+                hosts.insert(0, "its own host".to_owned());
+                "no files".to_owned()
+            }
+        };
         let network = if hosts.is_empty() { "no network".to_owned() } else { hosts.join(" ") };
         let variables = variables.iter().map(|name| match missing.contains(name) {
             true => format!("{name} (not set)"),
@@ -166,8 +179,8 @@ impl ListedServer<'_> {
         });
         [
             config.name.clone(),
-            config.command.join(" "),
-            format!("project {}, {network}", access(config)),
+            config.place.words().join(" "),
+            format!("{sees}, {network}"),
             variables.collect::<Vec<_>>().join(" "),
             format!("{}:{}", config.by.file, config.by.line),
         ]
