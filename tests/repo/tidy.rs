@@ -110,8 +110,13 @@ fn is_word_start(code: &str, at: usize) -> bool {
 }
 
 #[test]
-fn three_files_start_processes() {
-    let allowed = ["crates/supervise/src/worker/spawner.rs", "crates/client/src/spawn.rs"];
+fn few_files_start_processes() {
+    // The last one opens the person's browser, for a log-in that the person asked for.
+    let allowed = [
+        "crates/supervise/src/worker/spawner.rs",
+        "crates/client/src/spawn.rs",
+        "workers/mcp/src/browser.rs",
+    ];
     for (name, text) in all_sources().iter().filter(|(name, _)| !is_test(name)) {
         let code = shipped(text);
         let starts = ["Command::new(", "posix_spawn", "execve(", "libc::fork", "unistd::fork"]

@@ -14,6 +14,7 @@ mod images;
 mod inputs;
 mod mcp;
 mod mcp_http;
+mod mcp_login;
 mod plugins;
 mod session_events;
 mod session_network;

@@ -223,6 +223,7 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for Watched<C> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn scope(scope: &str) -> Challenge {

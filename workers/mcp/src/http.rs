@@ -118,6 +118,7 @@ fn headers(listed: Vec<(String, String)>) -> Result<HashMap<HeaderName, HeaderVa
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn of(name: &str, value: &str) -> Result<HashMap<HeaderName, HeaderValue>, String> {

@@ -3,14 +3,17 @@
 //! The same program as `agentd-tool`, with an engine for the Model Context Protocol. It is a separate
 //! executable so that no other links the protocol. The server runs in a deeper cage, as a command does;
 //! this process has its standard streams and passes calls and answers on. A server that has an address is
-//! spoken with over `http`, by a client in such a deeper cage: `remote`.
-//! `agentd-mcp --conformance URL` is the client for the protocol's own suite.
+//! spoken with over `http`, by a client in such a deeper cage: `remote`. `login` is a person's log-in at
+//! such a server. `agentd-mcp --conformance URL` is the client for the protocol's own suite.
 
 mod answer;
+mod browser;
 mod challenge;
 mod client;
 mod conformance;
+mod credentials;
 mod http;
+mod login;
 mod oauth;
 mod redirect;
 mod remote;
@@ -41,6 +44,9 @@ pub fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
         Some("--conformance") => conformance::main(words.next()),
+        Some("--login") => login::log_in(words),
+        Some("--logout") => login::log_out(words),
+        Some("--token") => login::token(words),
         _ => tool_worker::main_with(Engine::Server(&McpEngine)),
     }
 }

@@ -4,7 +4,10 @@
 //! Discovery, PKCE, resource indicators, the check of the issuer and the refresh are the library's.
 
 use crate::challenge::Challenge;
+use crate::credentials::LogInFile;
 use crate::redirect::Redirected;
+use oauth2::TokenResponse;
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url};
 use rmcp::transport::auth::{
     AuthorizationManager, AuthorizationMetadata, CredentialStore, OAuthClientConfig,
@@ -70,7 +73,7 @@ impl Pending {
     /// # Errors
     /// The server offers no log-in, or none that agentd may use.
     pub(crate) async fn begin(login: LogIn<'_>) -> Result<Self, String> {
-        let url = Url::parse(login.url).map_err(|error| format!("{}: {error}", login.url))?;
+        let url = safe("the server's address", login.url)?;
         let manager = if is_private(&url).await {
             AuthorizationManager::new_allowing_private_addresses(url).await
         } else {
@@ -83,6 +86,10 @@ impl Pending {
         if !found.source.is_discovered() {
             return Err("the server publishes no address for a log-in (OAuth metadata)".to_owned());
         }
+        safe("the address for tokens", &found.metadata.token_endpoint)?;
+        if let Some(place) = &found.metadata.registration_endpoint {
+            safe("the address for registration", place)?;
+        }
         manager.set_metadata(found.metadata.clone());
         let scopes = scopes(&manager, login.scopes).await;
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
@@ -90,7 +97,7 @@ impl Pending {
             known_as(&mut manager, (&found.metadata, login.identity), login.redirect, &scopes);
         let client = client.await?;
         let address = manager.get_authorization_url(&scopes).await.map_err(|error| said(&error))?;
-        let address = opened(&address)?;
+        let address = safe("the log-in's address", &address)?;
         let resource = parameter(&address, "resource").unwrap_or_else(|| login.url.to_owned());
         let grantor = Grantor {
             resource,
@@ -160,6 +167,40 @@ pub(crate) async fn resume<S: CredentialStore + 'static>(
     Ok(manager)
 }
 
+/// Has the tokens of this log-in revoked, within this time. False where the server does not offer that.
+///
+/// # Errors
+/// The server was not reached, or refused.
+pub(crate) async fn revoke(
+    client: Client,
+    file: &LogInFile,
+    time: Duration,
+) -> Result<bool, String> {
+    let endpoint = file.grantor.metadata.additional_fields.get("revocation_endpoint");
+    let Some(endpoint) = endpoint.and_then(serde_json::Value::as_str) else { return Ok(false) };
+    let endpoint = safe("the address for revocations", endpoint)?;
+    let Some(tokens) = &file.credentials.token_response else { return Ok(false) };
+    let refresh = tokens.refresh_token().map(|token| ("refresh_token", token.secret()));
+    let all = refresh.into_iter().chain([("access_token", tokens.access_token().secret())]);
+    for (kind, token) in all {
+        let mut form = vec![("token", token.as_str()), ("token_type_hint", kind)];
+        let mut request = client.post(endpoint.clone()).timeout(time);
+        match &file.grantor.client_secret {
+            Some(secret) => request = request.basic_auth(&file.credentials.client_id, Some(secret)),
+            None => form.push(("client_id", &file.credentials.client_id)),
+        }
+        let body = Url::parse_with_params("form:", form).map_err(|error| said(&error))?;
+        let request = request
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(body.query().unwrap_or_default().to_owned());
+        let answer = request.send().await.map_err(|error| said(&error.without_url()))?;
+        if !answer.status().is_success() {
+            return Err(format!("it answers {}", answer.status()));
+        }
+    }
+    Ok(true)
+}
+
 /// The scopes to ask for: those of the challenge, or else those of the server's metadata, and these.
 async fn scopes(manager: &AuthorizationManager, beside: Vec<String>) -> Vec<String> {
     let defaults: Vec<&str> = beside.iter().map(String::as_str).collect();
@@ -211,14 +252,15 @@ async fn known_as(
     Ok(config)
 }
 
-/// The address, if a browser may be sent there.
-fn opened(address: &str) -> Result<Url, String> {
-    let url = Url::parse(address).map_err(|error| format!("the log-in's address: {error}"))?;
+/// The address, if secrets and a browser may be sent there.
+fn safe(what: &str, address: &str) -> Result<Url, String> {
+    let url = Url::parse(address).map_err(|error| format!("{what}: {error}"))?;
     let here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     match url.scheme() {
         "https" => Ok(url),
         "http" if here => Ok(url),
-        scheme => Err(format!("the log-in's address is {} and not https", short(scheme))),
+        "http" => Err(format!("{what} is not https: tokens would travel unencrypted")),
+        scheme => Err(format!("{what} begins with {}: and not https:", short(scheme))),
     }
 }
 
@@ -238,7 +280,8 @@ async fn is_private(url: &Url) -> bool {
     })
 }
 
-fn said(error: &(dyn std::error::Error + 'static)) -> String {
+/// An error with its causes.
+pub(crate) fn said(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -282,15 +325,16 @@ impl OAuthHttpClient for Direct {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
-    fn a_browser_is_sent_to_https_or_to_this_machine_only() {
+    fn tokens_and_browsers_go_to_https_or_to_this_machine_only() {
         for address in ["https://a.example/x", "http://127.0.0.1:1/x", "http://localhost:1/x"] {
-            assert!(opened(address).is_ok(), "{address}");
+            assert!(safe("it", address).is_ok(), "{address}");
         }
         for address in ["http://a.example/x", "file:///etc/passwd", "javascript:alert(1)", "no"] {
-            assert!(opened(address).is_err(), "{address}");
+            assert!(safe("it", address).is_err(), "{address}");
         }
     }
 }

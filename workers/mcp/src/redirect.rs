@@ -180,6 +180,7 @@ fn page(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const BASE: &str = "http://127.0.0.1:4/callback";

@@ -46,6 +46,7 @@ fn value(schema: &Value, depth: u8) -> Value {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -1,0 +1,260 @@
+//! Log-ins at MCP servers that have an address: the browser's way and the pasted one, tokens that are
+//! refreshed, and the end of a log-in.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::{needs, until};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const AGENTD_MCP: &str = env!("CARGO_BIN_EXE_agentd-mcp");
+
+/// The server of the tests with its authorization server, and a place for a log-in.
+struct Far {
+    process: Child,
+    url: String,
+    /// What the authorization server was asked for.
+    asked: Receiver<Value>,
+    dir: TempDir,
+}
+
+impl Far {
+    fn start(habits: &[&str]) -> Self {
+        needs("python3");
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("server.py");
+        fs::write(&script, include_str!("../data/oauth_server.py")).unwrap();
+        let mut command = Command::new("python3");
+        command.arg(script).args(habits).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let url = lines.next().unwrap().unwrap();
+        let (sender, asked) = channel();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let _ = sender.send(serde_json::from_str(&line).unwrap());
+            }
+        });
+        Self { process, url, asked, dir }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("state/far.json")
+    }
+
+    fn log_in(&self, flags: &[&str]) -> LogIn {
+        let file = self.file();
+        let words = ["--login", "far", &self.url, file.to_str().unwrap()];
+        let mut command = Command::new(AGENTD_MCP);
+        command.args(words).args(flags).env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = piped.spawn().unwrap();
+        let input = process.stdin.take();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let address = lines.next().map(Result::unwrap).unwrap_or_default();
+        LogIn { process, input, address }
+    }
+
+    fn run(&self, flag: &str) -> (bool, String, String) {
+        let file = self.file();
+        let ran = Command::new(AGENTD_MCP).args([flag, file.to_str().unwrap()]).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (ran.status.success(), text(ran.stdout), text(ran.stderr))
+    }
+
+    /// The next request to the authorization server.
+    fn next(&self) -> Value {
+        self.asked.recv_timeout(Duration::from_secs(20)).expect("a request")
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        // One that has ended already is no matter.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A log-in under way.
+struct LogIn {
+    process: Child,
+    input: Option<ChildStdin>,
+    address: String,
+}
+
+impl LogIn {
+    /// Where the authorization server sends the browser.
+    fn redirected(&self) -> String {
+        let (status, head, _) = get(&self.address);
+        assert_eq!(status, 302, "{head}");
+        let location = head.lines().find_map(|line| line.strip_prefix("Location: "));
+        location.expect("a redirect").to_owned()
+    }
+
+    fn ended(mut self) -> (bool, String) {
+        until("the log-in ends", || self.process.try_wait().unwrap().is_some());
+        let mut said = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.process.wait().unwrap().success(), said)
+    }
+}
+
+/// Status, head and body of a page.
+fn get(address: &str) -> (u16, String, String) {
+    let rest = address.strip_prefix("http://").expect(address);
+    let (host, path) = rest.split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).expect(host);
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, head.replace('\r', ""), body.to_owned())
+}
+
+#[test]
+fn a_person_logs_in_by_the_browser_and_the_tokens_are_in_a_file_of_the_person_alone() {
+    let far = Far::start(&[]);
+    let login = far.log_in(&[]);
+    let answer = login.redirected();
+    // Other programs of this machine reach the listener too.
+    let state = answer.split("state=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+    assert_eq!(get(&answer.replace(&state, "guessed")).0, 400);
+    assert_eq!(get(&answer.replace("/callback", "/other")).0, 404);
+    let (status, head, page) = get(&answer);
+    assert_eq!(status, 200, "{head}");
+    assert!(page.contains("You can close this page"), "{page}");
+    let (done, said) = login.ended();
+    assert!(done && said.contains("logged in to far with the scopes: files:read"), "{said}");
+    let registered = far.next();
+    assert_eq!(registered["name"], "agentd");
+    let redirect = registered["redirects"][0].as_str().unwrap().to_owned();
+    assert!(redirect.starts_with("http://127.0.0.1:") && answer.starts_with(&redirect));
+    let authorized = far.next();
+    assert_eq!(
+        (&authorized["scope"], &authorized["method"], &authorized["resource"]),
+        (&json!("files:read"), &json!("S256"), &json!(far.url))
+    );
+    assert_eq!(
+        far.next(),
+        json!({"what": "token", "kind": "authorization_code", "resource": far.url})
+    );
+    assert_eq!(fs::metadata(far.file()).unwrap().mode() & 0o777, 0o600);
+    let (done, token, said) = far.run("--token");
+    assert!(done && token.starts_with("access-s3cret-"), "{token} {said}");
+    assert!(TcpStream::connect(redirect.split('/').nth(2).unwrap()).is_err(), "it listens no more");
+}
+
+#[test]
+fn a_person_without_a_way_for_the_browser_pastes_the_address() {
+    let far = Far::start(&[]);
+    let mut login = far.log_in(&["--client-id", "mine", "--scope", "files:write"]);
+    let answer = login.redirected();
+    let mut input = login.input.take().unwrap();
+    writeln!(input, "\nhttps://a.example/\n{}\n  {answer}", answer.replace("state=", "state=x"))
+        .unwrap();
+    let (done, said) = login.ended();
+    assert!(done, "{said}");
+    assert!(said.contains("paste all of it") && said.contains("another log-in"), "{said}");
+    assert!(!said.contains("s3cret"), "{said}");
+    let authorized = far.next();
+    assert_eq!((&authorized["client"], &authorized["what"]), (&json!("mine"), &json!("authorize")));
+    assert_eq!(authorized["scope"], "files:read files:write");
+}
+
+#[test]
+fn more_scopes_leave_the_earlier_ones() {
+    let far = Far::start(&[]);
+    for (flags, scope) in [
+        (&["--scope", "files:write"][..], "files:read files:write"),
+        (&["--scope", "mail"], "files:read mail files:write"),
+    ] {
+        let login = far.log_in(flags);
+        let _ = get(&login.redirected());
+        let (done, said) = login.ended();
+        assert!(done && said.contains(scope), "{said}");
+    }
+}
+
+#[test]
+fn tokens_are_refreshed_and_the_new_ones_kept() {
+    let far = Far::start(&["short"]);
+    let login = far.log_in(&[]);
+    let _ = get(&login.redirected());
+    assert!(login.ended().0);
+    let ends = [far.next(), far.next(), far.next()].map(|asked| asked["what"].clone());
+    assert_eq!(ends, ["register", "authorize", "token"]);
+    thread::sleep(Duration::from_millis(1100));
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let (done, token, said) = far.run("--token");
+        assert!(done && !seen.contains(&token), "{token} {said}");
+        seen.push(token);
+        let refreshed = far.next();
+        assert_eq!(
+            (&refreshed["kind"], &refreshed["resource"]),
+            (&json!("refresh_token"), &json!(far.url))
+        );
+        thread::sleep(Duration::from_millis(1100));
+    }
+    assert_eq!(fs::metadata(far.file()).unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_refusal_another_issuer_and_a_server_without_registration_end_the_log_in_with_the_reason() {
+    for (habit, reason) in [
+        ("refuses", "the log-in was refused: access_denied: not today"),
+        ("wrong-issuer", "issuer mismatch"),
+    ] {
+        let far = Far::start(&[habit]);
+        let login = far.log_in(&[]);
+        let _ = get(&login.redirected());
+        let (done, said) = login.ended();
+        assert!(!done && said.contains(reason), "{habit}: {said}");
+        assert!(!far.file().exists() && !said.contains("s3cret"), "{said}");
+    }
+    let far = Far::start(&["no-registration"]);
+    let (done, said) = far.log_in(&[]).ended();
+    assert!(!done && said.contains("--client-id"), "{said}");
+    let (done, _, said) = far.run("--token");
+    assert!(!done && said.contains("there is no log-in"), "{said}");
+}
+
+#[test]
+fn a_log_out_revokes_the_tokens_where_the_server_can_and_removes_the_file_in_any_case() {
+    for (habits, revoked, reason) in
+        [(&[][..], 2, "has revoked the tokens"), (&["no-revocation"], 0, "revokes no tokens")]
+    {
+        let far = Far::start(habits);
+        let login = far.log_in(&[]);
+        let _ = get(&login.redirected());
+        assert!(login.ended().0);
+        let (done, _, said) = far.run("--logout");
+        assert!(done && said.contains(reason), "{said}");
+        assert!(!far.file().exists());
+        let asked = || far.asked.recv_timeout(Duration::from_millis(300)).ok();
+        let all = std::iter::from_fn(asked).filter(|asked| asked["what"] == "revoke");
+        assert_eq!(all.count(), revoked);
+        assert!(!far.run("--logout").0, "there is none any more");
+    }
+    let mut far = Far::start(&[]);
+    let login = far.log_in(&[]);
+    let _ = get(&login.redirected());
+    assert!(login.ended().0);
+    far.process.kill().unwrap();
+    far.process.wait().unwrap();
+    let (done, _, said) = far.run("--logout");
+    assert!(done && said.contains("did not revoke the tokens"), "{said}");
+    assert!(!far.file().exists());
+}
