@@ -15,6 +15,7 @@ mod inputs;
 mod mcp;
 mod mcp_http;
 mod mcp_login;
+mod mcp_questions;
 mod plugins;
 mod session_events;
 mod session_network;

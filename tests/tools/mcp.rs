@@ -9,10 +9,10 @@ use protocol::judgement::{PermissionMode, PersonAnswer};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 
-const AUTO: [&str; 4] = ["-p", "Go.", "--permission-mode", "auto"];
+pub(crate) const AUTO: [&str; 4] = ["-p", "Go.", "--permission-mode", "auto"];
 
 /// A project with the server of the tests, configured by the person with these lines.
-fn desk(lines: &str) -> Desk {
+pub(crate) fn desk(lines: &str) -> Desk {
     needs("python3");
     let desk = Desk::new();
     desk.write("server.py", include_str!("../data/mcp_server.py"));
@@ -26,16 +26,20 @@ fn configure(desk: &Desk, lines: &str) {
     std::fs::write(file, lines).unwrap();
 }
 
-fn server(habits: &str) -> String {
+pub(crate) fn server(habits: &str) -> String {
     format!("[mcp.test]\ncommand = [\"python3\", \"server.py\"{habits}]\n")
 }
 
-fn asks(id: &str, tool: &str, input: Value) -> Say {
+pub(crate) fn asks(id: &str, tool: &str, input: Value) -> Say {
     call(id, &format!("mcp__test__{tool}"), &input.to_string())
 }
 
 /// One call a round, and the results in their order.
-fn rounds(desk: &Desk, flags: &[&str], calls: &[(&str, Value)]) -> (Run, Vec<String>, Server) {
+pub(crate) fn rounds(
+    desk: &Desk,
+    flags: &[&str],
+    calls: &[(&str, Value)],
+) -> (Run, Vec<String>, Server) {
     let says = |(at, (tool, input)): (usize, &(&str, Value))| {
         Answer::says([asks(&format!("toolu_{at}"), tool, input.clone())])
     };
@@ -140,7 +144,7 @@ fn results(server: &Server) -> Vec<String> {
     results.collect()
 }
 
-fn journals(desk: &Desk) -> String {
+pub(crate) fn journals(desk: &Desk) -> String {
     let sessions = std::fs::read_dir(desk.state().join("sessions")).unwrap();
     let files = sessions.map(|entry| entry.unwrap().path().join("journal.jsonl"));
     files.filter_map(|file| std::fs::read_to_string(file).ok()).collect()
@@ -307,7 +311,7 @@ fn a_server_that_changes_a_tool_behind_its_approval_needs_another_one() {
     assert_eq!(results, ["hello"], "{}", ran.err);
 }
 
-fn results_of(server: &Server) -> String {
+pub(crate) fn results_of(server: &Server) -> String {
     server.requests().last().unwrap().body["messages"].to_string()
 }
 

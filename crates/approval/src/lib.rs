@@ -51,6 +51,8 @@ mod lenient;
 mod parse_call;
 mod program_name;
 mod rule;
+mod server_form;
+mod server_question;
 mod strict;
 
 pub use judge::examples::try_examples;
@@ -67,3 +69,5 @@ pub use judge::widening::split_rights;
 pub use parse_call::{CallSubject, NamedCall, programs};
 pub use rule::error::{RuleError, RuleFault};
 pub use rule::rule_list::{claude_rule, rules_of_flag};
+pub use server_form::ServerForm;
+pub use server_question::{ServerAnswer, Unasked};

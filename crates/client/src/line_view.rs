@@ -9,7 +9,7 @@ use crate::transcript::fault_of;
 use protocol::call::{Call, REFUSED_LINE, ToolResult};
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
-use protocol::judgement::{ExtraRight, Question};
+use protocol::judgement::{ExtraRight, Question, SERVER_QUESTION};
 use protocol::session::TurnEnd;
 
 /// Longest line about a call, in characters.
@@ -103,7 +103,12 @@ impl LineView {
             },
             ScreenItem::Asked(question) => self.question(question),
             ScreenItem::Decided { tool, allowed, basis } => {
-                let word = if *allowed { "allowed" } else { "not allowed" };
+                let word = match (tool == SERVER_QUESTION, *allowed) {
+                    (true, true) => "answered",
+                    (true, false) => "not answered",
+                    (false, true) => "allowed",
+                    (false, false) => "not allowed",
+                };
                 let line = format!("  {} {word}: {}", sanitize(tool), one_line(basis, LINE));
                 let line = wrap(&line, self.columns, 2);
                 let line = if *allowed { self.colour.green(&line) } else { self.colour.red(&line) };
@@ -189,7 +194,10 @@ impl LineView {
     fn question(&self, question: &Question) -> String {
         let Question { call, tool, preview, confinement, reason, widens, offers, .. } = question;
         let asks = asks(question);
-        let head = format!("{} {}: {asks}", sanitize(tool), call.number);
+        let head = match question.is_of_server() {
+            true => sanitize(reason).clone(),
+            false => format!("{} {}: {asks}", sanitize(tool), call.number),
+        };
         let head = self.label("Question: ").to_owned() + &head;
         let mut text = format!("\n{}\n", self.colour.bold(&head));
         let preview = match preview.trim().is_empty() {
@@ -199,7 +207,7 @@ impl LineView {
         for line in sanitize(&mark_hidden(&preview)).trim_end().lines() {
             let line = format!("    {line}");
             let line = match line.trim_start().chars().next() {
-                _ if question.is_plan() => line,
+                _ if question.is_plan() || question.is_of_server() => line,
                 Some('+') => self.colour.green(&line),
                 Some('-') => self.colour.red(&line),
                 Some(_) | None => line,
@@ -208,6 +216,10 @@ impl LineView {
         }
         // Further rows are indented to the text after the label.
         let about = |line: String| wrap(&line, self.columns, 7);
+        if question.is_of_server() {
+            text.push_str(&about(format!("  ({}; {asks})\n", sanitize(confinement))));
+            return text;
+        }
         text.push_str(&about(format!("  why:   {}\n", sanitize(reason))));
         text.push_str(&about(format!("  cage:  {}\n", sanitize(confinement))));
         for widening in widens {
@@ -235,7 +247,12 @@ impl LineView {
 /// What a question asks, behind the name of its call.
 #[must_use]
 pub fn asks(question: &Question) -> &'static str {
-    if question.is_plan() { "do you approve this plan?" } else { "may it run?" }
+    match question.is_of_server() {
+        true if question.is_form() => "do you fill in its form?",
+        true => "did you visit its page?",
+        false if question.is_plan() => "do you approve this plan?",
+        false => "may it run?",
+    }
 }
 
 /// The error message for a turn's end, with a way on. `None` for a normal end.

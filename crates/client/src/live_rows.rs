@@ -118,6 +118,15 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
         return Some(format!("{name}: another terminal has to answer"));
     }
     Some(match screen.focus {
+        Focus::Question if question.is_form() => {
+            "y fill in the form, n decline, x stop the turn".to_owned()
+        }
+        Focus::Question if question.is_of_server() => {
+            "y when you have finished on that page, n decline, x stop the turn".to_owned()
+        }
+        Focus::Reason if question.is_form() => {
+            "Enter sends the answers to the server; an empty line leaves a field out".to_owned()
+        }
         Focus::Question if question.is_plan() => format!(
             "{name}: y approve (mode ask), e (accept-edits), A (auto), D (dont-ask), n plan on, r plan on \
              for a reason, x stop the turn"

@@ -366,7 +366,9 @@ impl ScreenItems {
             None => basis.to_owned(),
         };
         let asked = self.questions.iter().position(|question| question.call == *call);
-        if let Some(block) = self.find(call) {
+        let of_server =
+            asked.and_then(|at| self.questions.get(at)).is_some_and(Question::is_of_server);
+        if let Some(block) = self.find(call).filter(|_| !of_server) {
             block.basis = Some(basis.clone());
         }
         let Some(at) = asked else { return Vec::new() };

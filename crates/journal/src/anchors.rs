@@ -62,6 +62,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<ChainAnchor>) -> Result<()
             | JournalRecord::Approved { .. }
             | JournalRecord::Denied { .. }
             | JournalRecord::Expired { .. }
+            | JournalRecord::Answered { .. }
             | JournalRecord::Start { .. }
             | JournalRecord::Tampered { .. }
             | JournalRecord::TurnEnded { .. }

@@ -57,6 +57,7 @@ impl JournalRecord {
             | Self::Approved { .. }
             | Self::Denied { .. }
             | Self::Expired { .. }
+            | Self::Answered { .. }
             | Self::Start { .. }
             | Self::Seen { .. }
             | Self::Background { .. }

@@ -89,6 +89,7 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> V
             | JournalRecord::Seen { .. }
             | JournalRecord::Answer { .. }
             | JournalRecord::Asked { .. }
+            | JournalRecord::Answered { .. }
             | JournalRecord::Background { .. }
             | JournalRecord::Spent { .. }
             | JournalRecord::Tampered { .. }

@@ -190,6 +190,15 @@ pub enum JournalRecord {
         /// Which.
         call: u32,
     },
+    /// A question of an MCP server during it is closed. The answers themselves are not recorded.
+    Answered {
+        /// Which.
+        call: u32,
+        /// `accept`, `decline` or `cancel`.
+        action: String,
+        /// Who, by the name of their terminal; absent where no person answered.
+        by: Option<String>,
+    },
     /// It is about to be let go. Without this on disk it never ran.
     Start {
         /// Which.
@@ -314,7 +323,7 @@ pub enum JournalRecord {
 
 impl JournalRecord {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 23] = [
+    pub(crate) const KINDS: [&str; 24] = [
         "SESSION",
         "PROMPT",
         "QUEUED",
@@ -328,6 +337,7 @@ impl JournalRecord {
         "APPROVED",
         "DENIED",
         "EXPIRED",
+        "ANSWERED",
         "START",
         "BACKGROUND",
         "SPENT",
@@ -356,6 +366,7 @@ impl JournalRecord {
             | Self::Asked { .. }
             | Self::Denied { .. }
             | Self::Expired { .. }
+            | Self::Answered { .. }
             | Self::Background { .. }
             | Self::Result { .. }
             | Self::Interrupted { .. }

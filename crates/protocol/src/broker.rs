@@ -7,6 +7,7 @@ use crate::confinement::Tier;
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{JudgedCall, PersonAnswer, RuleSet, Verdict};
 use crate::log::LogLine;
+use crate::mcp::{ServerQuestion, ServerReply};
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -33,6 +34,16 @@ pub enum ToBroker {
     },
     /// Judge this; answered by exactly one `Verdict`, or by an `Ask` verdict and later another.
     Judge(Box<JudgedCall>),
+    /// Put a server's question to a person; answered by `Verdict` with the question and later `Replied`,
+    /// or by `Replied` at once.
+    AskForServer {
+        /// The call during which the server asks.
+        call: CallId,
+        /// Tells it from the call's other questions.
+        ask: u64,
+        /// The question.
+        question: Box<ServerQuestion>,
+    },
     /// A person's answer to an open question, bound to the digest they saw.
     Answer {
         /// The question.
@@ -67,6 +78,17 @@ pub enum FromBroker {
         call: CallId,
         /// The question.
         verdict: Verdict,
+    },
+    /// The answer to a server's question.
+    Replied {
+        /// The call during which the server asked.
+        call: CallId,
+        /// The answer.
+        reply: ServerReply,
+        /// The person, by the name of their terminal; absent where agentd answered.
+        by: Option<String>,
+        /// Why agentd answered, for people and the model.
+        note: Option<String>,
     },
     /// An answer that did not count, and why.
     Rejected {

@@ -69,6 +69,9 @@ impl PermissionMode {
 /// The tool that shows a plan to a person. Its questions are answered by `PersonAnswer::Mode`.
 pub const EXIT_PLAN: &str = "exit_plan";
 
+/// The name of the tool in questions that an MCP server asks a person during a call.
+pub const SERVER_QUESTION: &str = "mcp_question";
+
 /// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum RuleEffect {
@@ -227,7 +230,8 @@ pub struct Question {
     /// Rights beyond the session's that this call asks for; granted to this call alone.
     pub widens: Vec<ExtraRight>,
     /// Rules that would cover it, for an answer that holds longer. Narrowest first; none where
-    /// only over-broad ones would do. Of a plan: the modes that it may be approved with.
+    /// only over-broad ones would do. Of a plan: the modes that it may be approved with. Of a server's
+    /// form: its lines, with the defaults.
     pub offers: Vec<String>,
     /// When it expires, in milliseconds of Unix time; 0 until the supervisor has set it.
     pub deadline: u64,
@@ -241,6 +245,18 @@ impl Question {
     #[must_use]
     pub fn is_plan(&self) -> bool {
         self.tool == EXIT_PLAN
+    }
+
+    /// True if an MCP server asks it, during a call that runs already.
+    #[must_use]
+    pub fn is_of_server(&self) -> bool {
+        self.tool == SERVER_QUESTION
+    }
+
+    /// True if it is answered by filling in a form, which the offers begin.
+    #[must_use]
+    pub fn is_form(&self) -> bool {
+        self.is_of_server() && !self.offers.is_empty()
     }
 }
 
@@ -270,6 +286,8 @@ pub enum PersonAnswer {
     /// Allow this, and all that this rule matches from now on; the rule is added to the user's
     /// file. The rule is one of the question's offers.
     Always(String),
+    /// The answers to a server's question: a line for each field, or a JSON object.
+    Form(String),
     /// Yes to a plan: the session leaves mode `plan` for this mode. It is one of the question's offers.
     Mode(PermissionMode),
     /// No; the words, if any, are for the model.

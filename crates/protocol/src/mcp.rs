@@ -58,6 +58,72 @@ pub struct ServerTool {
     pub digest: String,
 }
 
+/// What a server asks a person during a call.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ServerQuestion {
+    /// The server's name in the configuration.
+    pub server: String,
+    /// Its words, as it sent them.
+    pub message: String,
+    /// What it wants.
+    pub wants: ServerWants,
+}
+
+/// What a server wants of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ServerWants {
+    /// A form with these fields filled in: a flat JSON Schema.
+    Form(String),
+    /// Something at this web address, which no process of agentd visits.
+    Visit(String),
+}
+
+/// The answer to a server's question.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ServerReply {
+    /// The person's answers as a JSON object, checked against the schema; empty for an address.
+    Accept(String),
+    /// The person does not want to answer.
+    Decline,
+    /// The question has no answer.
+    Cancel,
+}
+
+/// The same for the record: no answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyAction {
+    /// Answered.
+    Accept,
+    /// Refused.
+    Decline,
+    /// Closed without an answer.
+    Cancel,
+}
+
+impl ReplyAction {
+    /// The protocol's word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Decline => "decline",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+impl ServerReply {
+    /// What the person did, without the answers.
+    #[must_use]
+    pub fn action(&self) -> ReplyAction {
+        match self {
+            Self::Accept(_) => ReplyAction::Accept,
+            Self::Decline => ReplyAction::Decline,
+            Self::Cancel => ReplyAction::Cancel,
+        }
+    }
+}
+
 /// From the supervisor to a running server.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToServer {
@@ -76,6 +142,13 @@ pub enum ToServer {
     },
     /// Nobody waits for the answer any more: tell the server.
     Cancel(u64),
+    /// The answer to a question of the server.
+    Reply {
+        /// Names the question on this channel.
+        ask: u64,
+        /// The answer.
+        reply: ServerReply,
+    },
 }
 
 /// From a running server.
@@ -96,5 +169,21 @@ pub enum FromServer {
         number: u64,
         /// The result.
         report: Box<RunReport>,
+    },
+    /// The server asks a person; answered by `Reply`, unless the call ends first.
+    Asks {
+        /// During which call.
+        number: u64,
+        /// Names the question on this channel.
+        ask: u64,
+        /// The question.
+        question: Box<ServerQuestion>,
+    },
+    /// The server does not wait for this answer any more.
+    Unasked {
+        /// During which call.
+        number: u64,
+        /// The question.
+        ask: u64,
     },
 }

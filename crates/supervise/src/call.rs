@@ -10,6 +10,7 @@
 //! | `input`, `effect`, `phase` | the machine's inputs, effects and phases |
 //! | `machine` | the table of transitions, the first phases and the end |
 //! | `judging`, `running` | from the case to the verdict; from the verdict to the runner's end |
+//! | `server_ask`, `server_questions` | questions of MCP servers during a call |
 //! | `cache`, `store` | cached results; calls that need the store |
 //! | `results` | results of calls that did not run to their end |
 
@@ -22,6 +23,8 @@ mod machine;
 mod phase;
 mod results;
 mod running;
+mod server_ask;
+mod server_questions;
 mod store;
 
 pub(crate) use effect::{CallConclusion, CallEffect, CallRecord, Cut};
@@ -31,6 +34,7 @@ pub(crate) use facts::{
 pub(crate) use input::{CallInput, WillRestart};
 pub(crate) use machine::CallMachine;
 pub(crate) use results::{EXPIRED, interruption};
+pub(crate) use server_ask::{QuestionReply, ServerAsk, ServerEffect, ServerInput};
 
 #[cfg(test)]
 #[path = "call_tests.rs"]

@@ -2,11 +2,13 @@
 //!
 //! It owns the runner's process (`runner_process`) and that of a command's proxy (`proxy_process`), and writes
 //! the call's records (`records`). `reserve` takes a runner that the session started before, `job` serves calls
-//! about a command in the background, `server` those of an MCP server. Only this file makes grants for calls.
+//! about a command in the background, `server` those of an MCP server, and `questions` has the times of
+//! questions. Only this file makes grants for calls.
 
 mod instructions;
 mod job;
 mod proxy_process;
+mod questions;
 mod records;
 mod reserve;
 mod runner_process;
@@ -223,6 +225,7 @@ impl CallState {
             | CallInput::OtherAnswered(_)
             | CallInput::ServerAnswered(_)
             | CallInput::ServerLost { .. }
+            | CallInput::OfServer(_)
             | CallInput::TaskEnded(_)
             | CallInput::Cancel
             | CallInput::Overdue
@@ -275,6 +278,10 @@ impl CallState {
             CallEffect::Ask(question) => {
                 self.wait_until(myself, question.deadline);
                 let _ = self.args.session.send_message(CallToSession::Asked(question).into());
+                Ok(())
+            }
+            CallEffect::OfServer(effect) => {
+                self.server_effect(myself, effect);
                 Ok(())
             }
             CallEffect::AuditDecision(verdict) => {
@@ -331,7 +338,7 @@ impl CallState {
             }
             CallEffect::AskOtherCall(request) => {
                 decision_durable(self.before_go.decision_written.take()).await?;
-                self.ran.started = Some(now_ms());
+                self.ran.started.get_or_insert_with(now_ms);
                 let message = CallToSession::AskOtherCall { request, from: myself.clone() };
                 let _ = self.args.session.send_message(message.into());
                 Ok(())
@@ -406,13 +413,6 @@ impl CallState {
         self.before_go.backed_up = Some(backed_up);
     }
 
-    fn wait_until(&mut self, myself: &ActorRef<CallMsg>, deadline: u64) {
-        let left = Duration::from_millis(deadline.saturating_sub(now_ms()));
-        self.timers
-            .others
-            .push(myself.send_after(left, move || CallMsg::QuestionDeadline(deadline)));
-    }
-
     /// START is on disk, as before `Go`. The decision must be in the audit log, too.
     async fn ask_store(&mut self, call: Call) -> Result<(), CallInput> {
         decision_durable(self.before_go.decision_written.take()).await?;
@@ -460,20 +460,6 @@ impl CallState {
 
     fn cache_key(&self, call: Call) -> CacheKey {
         CacheKey { call, max_result_chars: self.args.facts.max_result_chars }
-    }
-
-    /// Compares the clock with the deadline when the timer fires: timers stop while the machine sleeps,
-    /// and Unix time can jump.
-    fn on_question_deadline(
-        &mut self,
-        myself: &ActorRef<CallMsg>,
-        deadline: u64,
-    ) -> Option<CallInput> {
-        if now_ms() >= deadline {
-            return Some(CallInput::Expired);
-        }
-        self.wait_until(myself, deadline);
-        None
     }
 }
 

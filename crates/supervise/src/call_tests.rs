@@ -11,6 +11,7 @@ use protocol::confinement::Tier;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Basis, ExtraRight, Question, ToolKind, Verdict};
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
+use protocol::mcp::ServerReply;
 use protocol::store::{CachedResult, FileBackup, MayHaveChanged};
 use protocol::tool::{JudgedPath, RunnerJob};
 use tools::JobRequest;
@@ -612,6 +613,7 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::KillRunner
             | CallEffect::Detach
             | CallEffect::AskOtherCall(_)
+            | CallEffect::OfServer(_)
             | CallEffect::StartTask(_)
             | CallEffect::StopTask
             | CallEffect::Repair
@@ -1025,5 +1027,148 @@ fn a_call_about_another_one_is_started_on_disk_and_answered_by_it_once() {
     let mut machine = about();
     machine.step(allow());
     let effects = machine.step(CallInput::Cancel);
+    assert_eq!(conclusion(&effects).result.outcome, Outcome::Interrupted);
+}
+
+/// A call that its server works on.
+fn at_server() -> CallMachine {
+    let plain = facts(ToolKind::Mutation, NeedsProbe::No);
+    let job = JobRequest::Server { tool: "mcp__t__ask".into(), arguments: "{}".into() };
+    let facts = CallFacts { executor: Executor::OtherCall, job, ..plain };
+    let mut machine = CallMachine::new(facts);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    machine
+}
+
+fn of_server(input: ServerInput) -> CallInput {
+    CallInput::OfServer(input)
+}
+
+fn asks(ask: u64) -> CallInput {
+    let wants = protocol::mcp::ServerWants::Form("{}".into());
+    let (server, message) = ("t".to_owned(), "Which?".to_owned());
+    let question = Box::new(protocol::mcp::ServerQuestion { server, message, wants });
+    of_server(ServerInput::Asks(ServerAsk { ask, question }))
+}
+
+fn asked(digest: &str) -> CallInput {
+    let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
+    CallInput::Verdict(Verdict::Ask(Question {
+        call: id,
+        tool: protocol::judgement::SERVER_QUESTION.into(),
+        input: String::new(),
+        preview: String::new(),
+        confinement: String::new(),
+        reason: String::new(),
+        widens: Vec::new(),
+        offers: Vec::new(),
+        deadline: 5,
+        digest: digest.into(),
+    }))
+}
+
+fn replied(reply: ServerReply) -> CallInput {
+    let by = Some("terminal 1".to_owned());
+    of_server(ServerInput::Replied(QuestionReply { reply, by, note: None }))
+}
+
+/// The numbers of the questions that the broker is asked, and those that are replied to.
+fn server_steps(effects: &[CallEffect]) -> (Vec<u64>, Vec<(u64, ServerReply)>) {
+    let (mut put, mut replies) = (Vec::new(), Vec::new());
+    for effect in effects {
+        match effect {
+            CallEffect::OfServer(ServerEffect::Ask(ask, _)) => put.push(*ask),
+            CallEffect::AskOtherCall(JobRequest::Reply { ask, reply, .. }) => {
+                replies.push((*ask, reply.clone()));
+            }
+            _ => {}
+        }
+    }
+    (put, replies)
+}
+
+#[test]
+fn questions_of_a_server_are_put_one_after_the_other_and_recorded_before_their_answer() {
+    let mut machine = at_server();
+    assert_eq!(server_steps(&machine.step(asks(1))), (vec![1], vec![]));
+    assert_eq!(machine.step(asks(2)), [], "it waits");
+    let effects = machine.step(asked("d1"));
+    assert!(matches!(&effects[..], [CallEffect::Record(_), CallEffect::Ask(_)]), "{effects:?}");
+    let again = machine.step(CallInput::BrokerBack);
+    assert_eq!(server_steps(&again).0, [1], "a new broker gets the open one");
+    let effects = machine.step(asked("d1"));
+    assert!(matches!(&effects[..], [CallEffect::Ask(_)]), "recorded once: {effects:?}");
+    let effects = machine.step(replied(ServerReply::Accept("{}".into())));
+    assert_eq!(
+        effects[0],
+        CallEffect::Record(vec![CallRecord::Answered(
+            protocol::mcp::ReplyAction::Accept,
+            Some("terminal 1".to_owned()),
+        )])
+    );
+    let replies = vec![(1, ServerReply::Accept("{}".into()))];
+    assert_eq!(server_steps(&effects), (vec![2], replies));
+    machine.step(asked("d2"));
+    let effects = machine.step(CallInput::Expired);
+    assert_eq!(effects[0], CallEffect::ForgetQuestion);
+    assert_eq!(server_steps(&effects), (vec![], vec![(2, ServerReply::Cancel)]));
+    assert_eq!(machine.step(replied(ServerReply::Decline)), [], "none is open");
+}
+
+#[test]
+fn the_end_of_a_call_closes_its_open_question() {
+    for end in [
+        CallInput::ServerLost { cause: "ended".into() },
+        CallInput::ServerAnswered(Box::new((report("done"), None))),
+        CallInput::Cancel,
+    ] {
+        let mut machine = at_server();
+        machine.step(asks(1));
+        machine.step(asked("d1"));
+        let effects = machine.step(end);
+        assert!(effects.contains(&CallEffect::ForgetQuestion), "{effects:?}");
+        conclusion(&effects);
+        assert_eq!(machine.step(asks(2)), [], "it is over");
+    }
+    // The control: without a question, nothing is forgotten.
+    let effects = at_server().step(CallInput::ServerLost { cause: "ended".into() });
+    assert!(!effects.contains(&CallEffect::ForgetQuestion), "{effects:?}");
+}
+
+#[test]
+fn a_server_that_asks_without_end_or_without_a_broker_is_told_no() {
+    let mut machine = at_server();
+    let all: Vec<_> = (1..=9).flat_map(|ask| machine.step(asks(ask))).collect();
+    assert_eq!(server_steps(&all), (vec![1], vec![(9, ServerReply::Cancel)]));
+    let effects = machine.step(CallInput::BrokerFailed("gone".into()));
+    let (put, replies) = server_steps(&effects);
+    assert!(put.is_empty() && replies.len() == 8, "{effects:?}");
+    let effects = machine.step(asks(10));
+    assert_eq!(server_steps(&effects), (vec![], vec![(10, ServerReply::Cancel)]));
+}
+
+#[test]
+fn a_server_that_withdraws_a_question_gets_no_answer_to_it() {
+    let mut machine = at_server();
+    machine.step(asks(1));
+    machine.step(asks(2));
+    machine.step(asked("d1"));
+    let effects = machine.step(of_server(ServerInput::Unasked(1)));
+    assert_eq!(effects[0], CallEffect::ForgetQuestion);
+    assert_eq!(server_steps(&effects), (vec![2], vec![]));
+    assert_eq!(machine.step(of_server(ServerInput::Unasked(1))), []);
+}
+
+#[test]
+fn a_late_server_gets_more_time_only_for_a_question() {
+    let mut machine = at_server();
+    machine.step(asks(1));
+    machine.step(asked("d1"));
+    let more = [CallEffect::OfServer(ServerEffect::Await)];
+    assert_eq!(machine.step(of_server(ServerInput::Late)), more, "it is open");
+    machine.step(replied(ServerReply::Decline));
+    assert_eq!(machine.step(of_server(ServerInput::Late)), more, "it was open");
+    let effects = machine.step(of_server(ServerInput::Late));
     assert_eq!(conclusion(&effects).result.outcome, Outcome::Interrupted);
 }

@@ -52,9 +52,11 @@ impl MessageProgress for FromBroker {
     fn progress(&self) -> WorkerProgress {
         match self {
             Self::Log(_) => WorkerProgress::NoProgress,
-            Self::Ready { .. } | Self::Verdict { .. } | Self::Rejected { .. } | Self::Pong(_) => {
-                WorkerProgress::Progressed
-            }
+            Self::Ready { .. }
+            | Self::Verdict { .. }
+            | Self::Replied { .. }
+            | Self::Rejected { .. }
+            | Self::Pong(_) => WorkerProgress::Progressed,
         }
     }
 }

@@ -19,7 +19,8 @@ use crate::audit_actor::{AuditActor, AuditFailure};
 use crate::client_actor::connection::ClientStream;
 use crate::client_actor::{ClientActor, ClientArgs};
 use crate::messages::{
-    BrokerToSession, IdleMsg, RootMsg, RootToSession, SessionMsg, SessionSummary, TaskToSession,
+    BrokerToSession, IdleMsg, RepliedQuestion, RootMsg, RootToSession, SessionMsg, SessionSummary,
+    TaskToSession,
 };
 use crate::private_dirs;
 use crate::project_caches;
@@ -225,6 +226,12 @@ impl RootState {
                 }
                 None => tracing::warn!(%call, "a verdict for a session that is not open"),
             },
+            FromBroker::Replied { call, reply, by, note } => {
+                if let Some(session) = self.sessions.get(&call.session) {
+                    let replied = Box::new(RepliedQuestion { call, reply, by, note });
+                    let _ = session.send_message(BrokerToSession::Replied(replied).into());
+                }
+            }
             FromBroker::Rejected { call, reason } => match self.sessions.get(&call.session) {
                 Some(session) => {
                     let _ =

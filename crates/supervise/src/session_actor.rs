@@ -41,6 +41,7 @@ mod replay;
 mod request_images;
 mod reserve;
 mod rights;
+mod server_questions;
 mod servers;
 mod shutdown;
 mod state;
@@ -283,6 +284,7 @@ impl SessionActorState {
             BrokerToSession::Verdict(call, verdict) => {
                 self.on_verdict(myself, call, *verdict).await
             }
+            BrokerToSession::Replied(replied) => self.on_replied(myself, *replied).await,
             BrokerToSession::AnswerRejected(call, reason) => {
                 self.on_answer_rejected(&call, &reason);
             }
@@ -297,7 +299,7 @@ impl SessionActorState {
                 self.back_up(call, tool, what, done);
             }
             CallToSession::Record { records, done } => {
-                let _ = done.send(self.record(records).await);
+                let _ = done.send(self.record_of_call(records).await);
             }
             CallToSession::Show(event) => {
                 if let ClientEvent::Started { enforced, .. } = &event {

@@ -40,6 +40,7 @@ pub(crate) fn wanted_compaction(entries: &[JournalEntry]) -> Option<String> {
             | JournalRecord::Approved { .. }
             | JournalRecord::Denied { .. }
             | JournalRecord::Expired { .. }
+            | JournalRecord::Answered { .. }
             | JournalRecord::Start { .. }
             | JournalRecord::Background { .. }
             | JournalRecord::Unknown { .. } => {}

@@ -17,7 +17,10 @@ pub(crate) struct QuestionRows {
 pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<QuestionRows> {
     let question = screen.items().questions().first()?;
     let Question { call, tool, confinement, reason, widens, offers, .. } = question;
-    let title = format!("{tool} {}: {}", call.number, asks(question));
+    let title = match question.is_of_server() {
+        true => reason.clone(),
+        false => format!("{tool} {}: {}", call.number, asks(question)),
+    };
     let mut subject = vec![Row::new(&title, look.asks).cut(width)];
     subject.extend(subject_rows(question, width, look));
     let mut facts = Vec::new();
@@ -25,12 +28,17 @@ pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<Qu
         let pieces = [Piece::new(label, look.dim), Piece::new(text, style)];
         facts.extend(wrap(&pieces, width, &Piece::new("       ", look.text)));
     };
-    fact("why:   ", reason, look.text);
-    fact("cage:  ", confinement, look.text);
+    if question.is_of_server() {
+        let note = format!("({confinement}; {})", asks(question));
+        fact("", &note, look.dim);
+    } else {
+        fact("why:   ", reason, look.text);
+        fact("cage:  ", confinement, look.text);
+    }
     for widening in widens {
         fact("wider: ", &describe_widening(widening), look.bad);
     }
-    for offer in offers.iter().filter(|_| !question.is_plan()) {
+    for offer in offers.iter().filter(|_| !question.is_plan() && !question.is_of_server()) {
         fact("rule:  ", offer, look.dim);
     }
     if let Some(keys) = key_hint(screen) {
@@ -49,6 +57,9 @@ fn subject_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {
     };
     let preview = mark_hidden(&preview);
     let preview = preview.trim_end();
+    if question.is_of_server() {
+        return preview.lines().flat_map(|line| wrap_text(line, look.text, width, "  ")).collect();
+    }
     if diff::is_unified(preview) {
         let under = Piece::new("            ", look.text);
         let rows = diff::unified(preview, look);

@@ -61,6 +61,12 @@ pub(crate) fn export(
     }
 }
 
+/// The end of a server's question.
+fn server_question(action: &str, by: Option<&str>) -> String {
+    let by = by.map_or_else(|| "nobody".to_owned(), |by| one_line(by, LINE));
+    format!("asked a question of its MCP server: {} by {by}", one_line(action, LINE))
+}
+
 /// When the question of each call was first asked, in milliseconds of Unix time.
 #[derive(Default)]
 struct QuestionTimes(BTreeMap<u32, u64>);
@@ -227,6 +233,9 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
             format!("   {call} not allowed: {}\n", one_line(message, LINE))
         }
         JournalRecord::Expired { call } => format!("   {call} was not answered in time{waited}\n"),
+        JournalRecord::Answered { call, action, by } => {
+            format!("   {call} {}\n", server_question(action, by.as_deref()))
+        }
         JournalRecord::Background { call, .. } => {
             format!("   {call} goes on in the background\n")
         }
@@ -351,6 +360,9 @@ fn as_markdown(entry: &JournalEntry, waited: String) -> String {
         }
         JournalRecord::Expired { call } => {
             format!("\nCall {call} was not answered in time{waited}.\n")
+        }
+        JournalRecord::Answered { call, action, by } => {
+            format!("\nCall {call} {}.\n", server_question(action, by.as_deref()))
         }
         JournalRecord::Background { call, .. } => {
             format!("\nCall {call} goes on in the background.\n")

@@ -5,11 +5,13 @@
 //! cannot parse it refuses every call. It has no clock: the supervisor watches deadlines and sends
 //! `Forget`.
 
+use crate::server_questions::{AskedByServer, ServerQuestions};
 use approval::SessionRules;
 use protocol::broker::{FromBroker, ToBroker};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Basis, EXIT_PLAN, JudgedCall, PersonAnswer, RuleSet, Verdict};
 use protocol::log::{LogLevel, LogLine};
+use protocol::mcp::{ServerQuestion, ServerReply};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -27,6 +29,7 @@ pub struct Broker {
     /// Cases of sessions whose rules have not come.
     waiting: BTreeMap<CallId, JudgedCall>,
     settled: VecDeque<(CallId, String)>,
+    of_servers: ServerQuestions,
 }
 
 /// The rules of a session.
@@ -56,9 +59,13 @@ impl Broker {
             ToBroker::Answer { call, digest, answer, by } => {
                 vec![self.answer(call, &digest, answer, by)]
             }
+            ToBroker::AskForServer { call, ask, question } => {
+                self.ask_for_server(call, AskedByServer { ask, question: *question })
+            }
             ToBroker::Forget(call) => {
                 self.waiting.remove(&call);
-                if self.open.remove(&call).is_some() {
+                let of_server = self.of_servers.forget(&call);
+                if self.open.remove(&call).is_some() || of_server {
                     self.settle(call, "it was withdrawn".into());
                 }
                 Vec::new()
@@ -66,6 +73,7 @@ impl Broker {
             ToBroker::Ping(number) => vec![FromBroker::Pong(number)],
             ToBroker::EndSession(session) => {
                 self.sessions.remove(&session);
+                self.of_servers.end_session(&session);
                 self.waiting.retain(|call, _| call.session != session);
                 self.open.retain(|call, _| call.session != session);
                 self.settled.retain(|(call, _)| call.session != session);
@@ -116,7 +124,39 @@ impl Broker {
             .partition::<BTreeMap<_, _>, _>(|(call, _)| call.session == session);
         self.waiting = waiting;
         out.extend(ready.into_values().map(|case| self.judge(case)));
+        if let Some(BrokerSession::Rules(rules)) = self.sessions.get(&session) {
+            out.extend(self.of_servers.on_rules(&session, rules));
+        }
         out
+    }
+
+    /// Puts a server's question to a person, now or when the rules of its session come.
+    fn ask_for_server(&mut self, call: CallId, asked: AskedByServer) -> Vec<FromBroker> {
+        let unasked = |call, why: &str, asked: &ServerQuestion| {
+            let note = format!(
+                "[agentd did not pass on a question of the MCP server {}: {why}]",
+                protocol::hidden::visible(&asked.server)
+            );
+            vec![FromBroker::Replied {
+                call,
+                reply: ServerReply::Cancel,
+                by: None,
+                note: Some(note),
+            }]
+        };
+        if self.of_servers.count() >= OPEN_CAP {
+            return unasked(call, "too many questions are open", &asked.question);
+        }
+        match self.sessions.get(&call.session) {
+            Some(BrokerSession::Rules(rules)) => vec![self.of_servers.ask(call, asked, rules)],
+            Some(BrokerSession::Broken(_)) => {
+                unasked(call, "the permission rules are invalid", &asked.question)
+            }
+            None => {
+                self.of_servers.wait(call, asked);
+                Vec::new()
+            }
+        }
     }
 
     /// Takes a case: judged at once, or when the rules of its session come.
@@ -173,6 +213,14 @@ impl Broker {
         answer: PersonAnswer,
         by: String,
     ) -> FromBroker {
+        match self.of_servers.answer(&call, digest, &answer, &by) {
+            Some(Ok(reply)) => {
+                self.settle(call.clone(), format!("{by} answered first"));
+                return FromBroker::Replied { call, reply, by: Some(by), note: None };
+            }
+            Some(Err(reason)) => return FromBroker::Rejected { call, reason },
+            None => {}
+        }
         let Some(open) = self.open.get(&call) else {
             let why = self
                 .settled
@@ -206,6 +254,8 @@ impl Broker {
             | PersonAnswer::Session(_)
             | PersonAnswer::Always(_)
             | PersonAnswer::Mode(_) => Verdict::Allow(Basis::Person(by)),
+            // It was rejected above.
+            PersonAnswer::Form(_) => unjudgeable("a form approves no call"),
             PersonAnswer::Stop => {
                 Verdict::Deny(Basis::Person(by), "Not run: the user stopped the turn.".into())
             }
@@ -238,9 +288,11 @@ impl Broker {
 fn rule_of(answer: &PersonAnswer) -> Option<&String> {
     match answer {
         PersonAnswer::Session(rule) | PersonAnswer::Always(rule) => Some(rule),
-        PersonAnswer::Once | PersonAnswer::Mode(_) | PersonAnswer::Deny(_) | PersonAnswer::Stop => {
-            None
-        }
+        PersonAnswer::Once
+        | PersonAnswer::Form(_)
+        | PersonAnswer::Mode(_)
+        | PersonAnswer::Deny(_)
+        | PersonAnswer::Stop => None,
     }
 }
 

@@ -3,6 +3,7 @@
 //! The thinking is [`Broker::step`]; this file locks the process and carries words to and fro.
 
 mod broker;
+mod server_questions;
 
 pub use broker::{Broker, OPEN_CAP};
 
@@ -106,6 +107,9 @@ fn note(out: &FromBroker) {
                 Verdict::Deny(..) => "deny",
             };
             tracing::info!(%call, verdict, "judged");
+        }
+        FromBroker::Replied { call, reply, .. } => {
+            tracing::info!(%call, action = reply.action().name(), "a server's question is closed");
         }
         FromBroker::Rejected { call, reason } => tracing::info!(%call, reason, "answer refused"),
         FromBroker::Ready { .. } | FromBroker::Pong(_) | FromBroker::Log(_) => {}

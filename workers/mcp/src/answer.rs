@@ -1,5 +1,6 @@
 //! The answers of a server in the terms of a call's result. Pure.
 
+use crate::calls::CallFailure;
 use crate::challenge::{Challenge, Shown};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +18,7 @@ const RESOURCE: usize = 200_000;
 pub(crate) fn report(
     (server, tool): (&str, &str),
     shown: Shown,
-    ended: Result<ServerResult, ServiceError>,
+    ended: Result<ServerResult, CallFailure>,
     max: u32,
 ) -> RunReport {
     match ended {
@@ -28,32 +29,44 @@ pub(crate) fn report(
             };
             server_report((server, tool), parts(result), outcome, max)
         }
-        Ok(ServerResult::InputRequiredResult(_)) => {
-            let why = "the server asks the user for input, which agentd does not pass on";
-            failed((server, tool), Outcome::Failed, "input_required", why, max)
-        }
         Ok(_) => {
             let why = "the server answered with something that is no result of a tool";
             failed((server, tool), Outcome::Interrupted, "bad_answer", why, max)
         }
+        Err(CallFailure::Refused(why)) => {
+            let why = format!("agentd does not give the server what it asks for: {why}");
+            failed((server, tool), Outcome::Failed, "not_given", &why, max)
+        }
+        Err(CallFailure::Service(error)) => service_failure((server, tool), shown, error, max),
+    }
+}
+
+/// The report of a call that the server did not answer, or answered with an error.
+fn service_failure(
+    (server, tool): (&str, &str),
+    shown: Shown,
+    error: ServiceError,
+    max: u32,
+) -> RunReport {
+    match error {
         // The server understood the request and refused it.
-        Err(ServiceError::McpError(error)) => {
+        ServiceError::McpError(error) => {
             let why =
                 format!("the server refused the call: {} (code {})", error.message, error.code.0);
             failed((server, tool), Outcome::Failed, "server_error", &why, max)
         }
-        Err(ServiceError::Timeout { timeout }) => {
+        ServiceError::Timeout { timeout } => {
             let why = format!(
                 "the server has not answered within {} s; the call may have run",
                 timeout.as_secs_f64()
             );
             failed((server, tool), Outcome::TimedOut, "timed_out", &why, max)
         }
-        Err(ServiceError::TransportClosed) => {
+        ServiceError::TransportClosed => {
             let why = "the MCP server ended before it answered; the call may have run";
             failed((server, tool), Outcome::Interrupted, "interrupted", why, max)
         }
-        Err(ServiceError::TransportSend(error)) => match Challenge::of(&error) {
+        ServiceError::TransportSend(error) => match Challenge::of(&error) {
             // The server refused the request before it ran anything.
             Some(challenge) => {
                 let why = challenge.advice(server, shown);
@@ -64,7 +77,7 @@ pub(crate) fn report(
                 failed((server, tool), Outcome::Interrupted, "interrupted", &why, max)
             }
         },
-        Err(error) => {
+        error => {
             let why = format!("the call may have run: {error}");
             failed((server, tool), Outcome::Interrupted, "interrupted", &why, max)
         }

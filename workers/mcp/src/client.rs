@@ -2,33 +2,35 @@
 //! passes the list of tools on, and sends calls. Used by the runner's engine.
 
 use crate::answer;
+use crate::calls::{Calls, ToolCall};
 use crate::challenge::Shown;
+use crate::questions;
 use crate::tool_list;
-use protocol::mcp::{FromServer, ToServer};
+use protocol::mcp::{FromServer, ServerReply, ToServer};
 use rmcp::ClientHandler;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
-    ClientConfig, ClientRequest, Implementation, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, Tool,
+    CancelledNotificationParam, ClientCapabilities, ClientConfig, ConstString, CustomRequest,
+    CustomResult, ElicitRequestParams, ElicitResult, ElicitationCapability,
+    ElicitationCreateRequestMethod, ErrorCode, ErrorData, FormElicitationCapability,
+    Implementation, ProgressNotificationParam, ProtocolVersion, Tool, UrlElicitationCapability,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer,
-    PeerRequestOptions, RoleClient, RunningService,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext,
+    RequestContext, RoleClient, RunningService,
 };
 use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use serde_json::Value;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tools::{ServerLink, ServerPipes, ServerSink, visible};
 
 /// Most bytes of one message of a server.
 pub(crate) const LONGEST_MESSAGE: usize = 16 << 20;
-/// Longest time of a call that reports its progress.
-const LONGEST_CALL: Duration = Duration::from_secs(600);
 /// Most characters of a line about progress.
 const PROGRESS: usize = 200;
 
@@ -95,21 +97,60 @@ enum News {
     /// The list that was asked for.
     Listed(Result<Vec<Tool>, String>),
     Progress(ProgressNotificationParam),
-    /// A call has its report.
-    Answered(FromServer),
+    /// For the supervisor.
+    Tell(FromServer),
+    /// It asks a person; answered once.
+    Asked(Value, oneshot::Sender<ElicitResult>),
 }
 
-/// Takes what the server sends on its own account. What it asks of the client is refused, by the
-/// library's defaults.
+/// Takes what the server sends on its own account. Its questions to people are passed on; other requests are
+/// refused, by the library's defaults.
 #[derive(Clone)]
 struct Listener(UnboundedSender<News>);
 
+impl Listener {
+    /// Asks a person, until the server withdraws its request.
+    async fn ask(&self, params: Value, context: RequestContext<RoleClient>) -> ElicitResult {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.0.send(News::Asked(params, answer));
+        let cancelled = || questions::result(&ServerReply::Cancel);
+        tokio::select! {
+            answered = answered => answered.unwrap_or_else(|_| cancelled()),
+            () = context.ct.cancelled() => cancelled(),
+        }
+    }
+}
+
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(
-            ClientCapabilities::default(),
-            Implementation::new("agentd", env!("CARGO_PKG_VERSION")),
-        )
+        let elicitation = ElicitationCapability::new()
+            .with_form(FormElicitationCapability::new())
+            .with_url(UrlElicitationCapability::new());
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(elicitation);
+        ClientConfig::new(capabilities, Implementation::new("agentd", env!("CARGO_PKG_VERSION")))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.ask(serde_json::to_value(request).unwrap_or_default(), context).await)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        // A form with a field that the library does not know.
+        if method == ElicitationCreateRequestMethod::VALUE {
+            let result = self.ask(params.unwrap_or_default(), context).await;
+            return Ok(CustomResult(serde_json::to_value(result).unwrap_or_default()));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -126,18 +167,12 @@ impl ClientHandler for Listener {
     }
 }
 
-/// The calls that wait, by their numbers and by their tokens.
-type Waiting = Arc<Mutex<HashMap<u64, (ProgressToken, Cancellation)>>>;
-
-/// How a call is cancelled.
-type Cancellation = rmcp::model::RequestId;
-
 /// A conversation that has begun.
 struct Conversation<'a> {
     service: RunningService<RoleClient, Listener>,
     /// Its name, and what it is shown as a right to ask.
     server: (String, Shown),
-    waiting: Waiting,
+    calls: Calls,
     news: UnboundedSender<News>,
     tell: &'a ServerSink<'a>,
 }
@@ -159,7 +194,9 @@ impl<'a> Conversation<'a> {
         let service = tokio::time::timeout(start, open(connect, &news)).await;
         let service = service.map_err(|_| late())??;
         let server = (name.to_owned(), shown);
-        let mut this = Self { service, server, waiting: Waiting::default(), news, tell };
+        let to_tell = news.clone();
+        let calls = Calls::new(Arc::new(move |said| drop(to_tell.send(News::Tell(said)))));
+        let mut this = Self { service, server, calls, news, tell };
         let first = tokio::time::timeout(start, this.service.peer().list_all_tools()).await;
         this.tell_tools(first.map_err(|_| late())?.map_err(|error| no_list(&error))?);
         let ended = this.go_on(start, asks, heard).await;
@@ -202,7 +239,8 @@ impl<'a> Conversation<'a> {
                         }
                     }
                     Some(News::Progress(params)) => self.progress(&params),
-                    Some(News::Answered(answer)) => (self.tell)(answer),
+                    Some(News::Tell(said)) => (self.tell)(said),
+                    Some(News::Asked(params, answer)) => self.ask_person(&params, answer),
                 },
                 () = closed(&self.service) => return Err("the server closed its output".to_owned()),
             }
@@ -236,19 +274,20 @@ impl<'a> Conversation<'a> {
     fn ask(&self, ask: ToServer) {
         match ask {
             ToServer::Call { number, tool, arguments, timeout_ms, max_result_chars } => {
-                let (peer, waiting) = (self.service.peer().clone(), Arc::clone(&self.waiting));
+                let (peer, calls) = (self.service.peer().clone(), self.calls.clone());
                 let (news, (server, shown)) = (self.news.clone(), self.server.clone());
                 let timeout = Duration::from_millis(timeout_ms);
+                let call = ToolCall { number, server, tool, arguments, timeout };
                 tokio::spawn(async move {
-                    let ended = call(&peer, number, (&tool, &arguments), timeout, &waiting).await;
-                    lock(&waiting).remove(&number);
-                    let report = answer::report((&server, &tool), shown, ended, max_result_chars);
-                    let report = Box::new(report);
-                    let _ = news.send(News::Answered(FromServer::Answer { number, report }));
+                    let ended = calls.call(&peer, &call).await;
+                    let named = (call.server.as_str(), call.tool.as_str());
+                    let report = Box::new(answer::report(named, shown, ended, max_result_chars));
+                    let _ = news.send(News::Tell(FromServer::Answer { number, report }));
                 });
             }
+            ToServer::Reply { ask, reply } => self.calls.reply(ask, reply),
             ToServer::Cancel(number) => {
-                let Some((_, id)) = lock(&self.waiting).remove(&number) else { return };
+                let Some(id) = self.calls.cancel(number) else { return };
                 let peer = self.service.peer().clone();
                 tokio::spawn(async move {
                     let params = CancelledNotificationParam::new(
@@ -262,15 +301,33 @@ impl<'a> Conversation<'a> {
         }
     }
 
+    /// Asks a person for the server, aside.
+    fn ask_person(&self, params: &Value, mut answer: oneshot::Sender<ElicitResult>) {
+        let question = match questions::question(&self.server.0, params) {
+            Ok(question) => question,
+            Err(why) => {
+                tracing::warn!(why = %visible(&why), "a question of the server is declined");
+                let _ = answer.send(questions::result(&ServerReply::Decline));
+                return;
+            }
+        };
+        let calls = self.calls.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                reply = calls.ask(question) => drop(answer.send(questions::result(&reply))),
+                // The server does not wait for it any more.
+                () = answer.closed() => {}
+            }
+        });
+    }
+
     fn progress(&self, params: &ProgressNotificationParam) {
-        let waiting = lock(&self.waiting);
-        let of_it = waiting.iter().find(|(_, (token, _))| *token == params.progress_token);
-        let Some((number, _)) = of_it else { return };
+        let Some(number) = self.calls.progress(&params.progress_token) else { return };
         let whole = params.total.map(|total| format!(" of {total}")).unwrap_or_default();
         let message = params.message.clone().unwrap_or_default();
         let line = format!("{}{whole} {message}", params.progress);
         let text: String = visible(line.trim_end()).chars().take(PROGRESS).collect();
-        (self.tell)(FromServer::Progress { number: *number, text: text + "\n" });
+        (self.tell)(FromServer::Progress { number, text: text + "\n" });
     }
 }
 
@@ -306,25 +363,4 @@ async fn closed(service: &RunningService<RoleClient, Listener>) {
     while !service.is_transport_closed() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-}
-
-async fn call(
-    peer: &Peer<RoleClient>,
-    number: u64,
-    (tool, arguments): (&str, &str),
-    timeout: Duration,
-    waiting: &Waiting,
-) -> Result<rmcp::model::ServerResult, rmcp::service::ServiceError> {
-    let mut params = CallToolRequestParams::new(tool.to_owned());
-    params.arguments = serde_json::from_str(arguments).ok();
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-    let mut options = PeerRequestOptions::with_timeout(timeout).reset_timeout_on_progress();
-    options.max_total_timeout = Some(LONGEST_CALL.max(timeout));
-    let handle = peer.send_cancellable_request(request, options).await?;
-    lock(waiting).insert(number, (handle.progress_token.clone(), handle.id.clone()));
-    handle.await_response().await
-}
-
-fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -163,7 +163,10 @@ impl<'a> Calls<'a> {
                     eprintln!("{:?}", report.result);
                     self.next()
                 }
-                FromServer::Progress { .. } => return,
+                FromServer::Asks { ask, question, .. } => {
+                    Some(ToServer::Reply { ask, reply: sample::answers(&question) })
+                }
+                FromServer::Progress { .. } | FromServer::Unasked { .. } => return,
             };
             let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
             match (next, sender.as_ref()) {

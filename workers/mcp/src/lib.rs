@@ -8,6 +8,7 @@
 
 mod answer;
 mod browser;
+mod calls;
 mod challenge;
 mod client;
 mod conformance;
@@ -15,6 +16,7 @@ mod credentials;
 mod http;
 mod login;
 mod oauth;
+mod questions;
 mod redirect;
 mod remote;
 mod sample;

@@ -1,5 +1,6 @@
 //! Arguments that a tool's schema accepts. Pure; used by the conformance client.
 
+use protocol::mcp::{ServerQuestion, ServerReply, ServerWants};
 use serde_json::{Map, Value, json};
 
 /// Deepest object that is filled in.
@@ -9,6 +10,20 @@ const DEPTH: u8 = 4;
 pub(crate) fn arguments(schema: &str) -> Value {
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     object(&schema, DEPTH)
+}
+
+/// The answers of a person who changes no default.
+pub(crate) fn answers(question: &ServerQuestion) -> ServerReply {
+    let ServerWants::Form(schema) = &question.wants else {
+        return ServerReply::Accept(String::new());
+    };
+    let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+    let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let fields =
+        fields.filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone())));
+    let Value::Object(mut answers) = object(&schema, DEPTH) else { return ServerReply::Decline };
+    answers.extend(fields);
+    ServerReply::Accept(Value::Object(answers).to_string())
 }
 
 fn object(schema: &Value, depth: u8) -> Value {

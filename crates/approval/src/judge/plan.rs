@@ -67,6 +67,7 @@ pub fn fits_plan(answer: &PersonAnswer, is_plan: bool) -> Result<(), String> {
         PersonAnswer::Mode(mode) if is_plan && !MODES.contains(mode) => {
             Err(format!("a plan cannot be approved with mode {}: answer no instead", mode.name()))
         }
+        PersonAnswer::Form(_) => Err("no form is asked for: allow or deny this call".to_owned()),
         PersonAnswer::Mode(_) if !is_plan => {
             Err("only a plan is approved with a mode; allow this call without one".to_owned())
         }

@@ -24,8 +24,8 @@ pub struct SessionRules {
     pub(crate) deny: Arc<RuleIndex>,
     pub(crate) ask: Arc<RuleIndex>,
     pub(super) allow: Arc<RuleIndex>,
-    pub(super) mode: PermissionMode,
-    pub(super) audience: Audience,
+    pub(crate) mode: PermissionMode,
+    pub(crate) audience: Audience,
     pub(crate) project: PathBuf,
 }
 

@@ -113,6 +113,18 @@ impl Editor {
         self.cursor = from;
     }
 
+    /// Moves the cursor to the end of the line before, or of the next one.
+    pub fn move_line(&mut self, toward: Direction) {
+        let line_end = |at: usize| self.text[at..].find('\n').map(|behind| at + behind);
+        self.cursor = match toward {
+            Direction::Start => self.text[..self.cursor].rfind('\n').unwrap_or(0),
+            Direction::End => {
+                let next = line_end(self.cursor).map(|end| end + 1);
+                next.map_or(self.text.len(), |next| line_end(next).unwrap_or(self.text.len()))
+            }
+        };
+    }
+
     /// The line before, from the history.
     pub fn earlier(&mut self) {
         let at = self.recalled.as_ref().map_or(self.history.len(), |(at, _)| *at);

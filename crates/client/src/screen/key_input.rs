@@ -114,8 +114,11 @@ impl Screen {
             Focus::Question | Focus::Rule(_) => {
                 let (letter, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
                 let Some(letter) = letter.chars().next() else { return Vec::new() };
-                if letter == 'r' && !rest.trim().is_empty() {
+                if letter == 'r' && !self.asks_for_form() && !rest.trim().is_empty() {
                     return self.answer(PersonAnswer::Deny(rest.trim().to_owned()));
+                }
+                if letter == 'y' && !rest.trim().is_empty() && self.asks_for_form() {
+                    return self.answer(PersonAnswer::Form(rest.trim().to_owned()));
                 }
                 let mode = PermissionMode::parse(rest.trim());
                 if let ('y', Some(mode), true) = (letter, mode, self.asks_about_plan()) {

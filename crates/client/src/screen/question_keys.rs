@@ -1,6 +1,7 @@
 //! The keys while a question is pending: answers, the rule of an "always" answer, a reason, and the
 //! mode that a plan is approved with.
 
+use super::editor::Direction;
 use super::{Focus, KeyPress, Screen, ScreenEffect};
 use protocol::client::FromClient;
 use protocol::judgement::{PermissionMode, PersonAnswer, Question};
@@ -8,6 +9,10 @@ use protocol::judgement::{PermissionMode, PersonAnswer, Question};
 /// Hint of the keys that answer a question.
 const ANSWERS_TO_PLAN: &str = "y or e approves the plan, A and D too, n plans on, r plans on for a reason, \
     x stop the turn; Tab to type a message first";
+/// Hint of the keys that answer a server's form, and its wish for a visit.
+const ANSWERS_TO_FORM: &str =
+    "y fill in the form, n decline, x stop the turn; Tab to type a message first";
+const ANSWERS_TO_VISIT: &str = "y when you have finished on that page, n decline, x stop the turn; Tab to type a message first";
 /// Hint of the keys that answer another question.
 const ANSWERS: &str = "y once, s session, a always, n deny, r deny with a reason, x stop the turn; \
     Tab to type a message first";
@@ -24,6 +29,17 @@ impl Screen {
                 mode.map_or_else(Vec::new, |answer| self.answer(answer))
             }
             KeyPress::Char('s' | 'a') if question.is_plan() => self.say_hint(ANSWERS_TO_PLAN),
+            KeyPress::Char('s' | 'a' | 'r') if question.is_of_server() => {
+                self.say_hint(self.answers())
+            }
+            KeyPress::Char('y') if question.is_form() => {
+                // Answers that did not fit are there to be changed.
+                if self.reason.is_empty() {
+                    self.reason.set(&question.offers.join("\n"));
+                }
+                self.focus = Focus::Reason;
+                Vec::new()
+            }
             KeyPress::Char('y') => self.answer(PersonAnswer::Once),
             KeyPress::Char('n') => self.answer(PersonAnswer::Deny(String::new())),
             KeyPress::Char('x') => self.answer(PersonAnswer::Stop),
@@ -79,8 +95,18 @@ impl Screen {
         self.items.questions().first().is_some_and(Question::is_plan)
     }
 
+    pub(super) fn asks_for_form(&self) -> bool {
+        self.items.questions().first().is_some_and(Question::is_form)
+    }
+
     pub(super) fn answers(&self) -> &'static str {
-        if self.asks_about_plan() { ANSWERS_TO_PLAN } else { ANSWERS }
+        let Some(question) = self.items.questions().first() else { return ANSWERS };
+        match question.is_of_server() {
+            true if question.is_form() => ANSWERS_TO_FORM,
+            true => ANSWERS_TO_VISIT,
+            false if question.is_plan() => ANSWERS_TO_PLAN,
+            false => ANSWERS,
+        }
     }
 
     /// A rule is written only after it was shown and a second key confirmed it.
@@ -116,6 +142,10 @@ impl Screen {
 
     pub(super) fn at_reason(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
         match key {
+            KeyPress::Enter if self.asks_for_form() => {
+                let answers = self.reason.text().to_owned();
+                return self.answer(PersonAnswer::Form(answers));
+            }
             KeyPress::Enter => {
                 let reason = self.reason.take().trim().to_owned();
                 return self.answer(PersonAnswer::Deny(reason));
@@ -123,6 +153,8 @@ impl Screen {
             KeyPress::Escape => return self.back_to_question(),
             KeyPress::Char(c) => self.reason.insert(c.encode_utf8(&mut [0; 4])),
             KeyPress::NewLine => self.reason.insert("\n"),
+            KeyPress::Up if self.asks_for_form() => self.reason.move_line(Direction::Start),
+            KeyPress::Down if self.asks_for_form() => self.reason.move_line(Direction::End),
             KeyPress::Up => self.reason.earlier(),
             KeyPress::Down => self.reason.later(),
             KeyPress::Move(reach, toward) => self.reason.move_cursor(reach, toward),

@@ -199,6 +199,46 @@ fn without_a_narrow_rule_nothing_longer_than_once_is_answered() {
     assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once);
 }
 
+/// The question of a server, with these lines of its form.
+fn server_question(offers: &[&str]) -> ClientEvent {
+    let ClientEvent::Asked { mut question } = question(1, offers) else { panic!() };
+    question.tool = protocol::judgement::SERVER_QUESTION.to_owned();
+    question.reason = "The MCP server tracker asks:".to_owned();
+    ClientEvent::Asked { question }
+}
+
+#[test]
+fn a_servers_form_is_filled_in_and_sent_and_stays_as_it_was_typed() {
+    let mut screen = screen();
+    screen.update(event(1, server_question(&["count = 3", "name ="])));
+    assert!(key_hint(&screen).unwrap().contains("y fill in the form"));
+    assert_eq!(press(&mut screen, "sar"), [], "no rule and no reason");
+    assert_eq!(press(&mut screen, "y"), []);
+    assert_eq!(press(&mut screen, " Bo"), []);
+    let enter = ScreenInput::Key(KeyPress::Enter);
+    let typed = |text: &str| PersonAnswer::Form(text.to_owned());
+    assert_eq!(answered(&screen.update(enter)), typed("count = 3\nname = Bo"));
+    // It was rejected: the answers are there to be changed, on any line.
+    assert_eq!(press(&mut screen, "yb"), []);
+    screen.update(ScreenInput::Key(KeyPress::Up));
+    assert_eq!(press(&mut screen, "0"), []);
+    let enter = ScreenInput::Key(KeyPress::Enter);
+    assert_eq!(answered(&screen.update(enter)), typed("count = 30\nname = Bob"));
+    for (keys, want) in [("n", PersonAnswer::Deny(String::new())), ("x", PersonAnswer::Stop)] {
+        assert_eq!(answered(&press(&mut screen, keys)), want, "{keys}");
+    }
+    let line = ScreenInput::Line("y {\"name\": \"Bob\"}".to_owned());
+    assert_eq!(answered(&screen.update(line)), typed("{\"name\": \"Bob\"}"));
+}
+
+#[test]
+fn a_servers_page_is_confirmed_as_visited() {
+    let mut screen = screen();
+    screen.update(event(1, server_question(&[])));
+    assert!(key_hint(&screen).unwrap().contains("finished on that page"));
+    assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once);
+}
+
 #[test]
 fn a_denial_carries_its_reason() {
     let mut screen = screen();

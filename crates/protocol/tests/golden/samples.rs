@@ -198,6 +198,10 @@ goldens! {
             max_result_chars: 9,
         },
         Cancel => protocol::mcp::ToServer::Cancel(1),
+        Reply => protocol::mcp::ToServer::Reply {
+            ask: 2,
+            reply: protocol::mcp::ServerReply::Accept(text("{}")),
+        },
     }
     mcp::FromServer {
         Tools => protocol::mcp::FromServer::Tools(vec![protocol::mcp::ServerTool {
@@ -208,6 +212,12 @@ goldens! {
         }]),
         Progress => protocol::mcp::FromServer::Progress { number: 1, text: text("half") },
         Answer => protocol::mcp::FromServer::Answer { number: 1, report: Box::new(report()) },
+        Asks => protocol::mcp::FromServer::Asks {
+            number: 1,
+            ask: 2,
+            question: Box::new(server_question()),
+        },
+        Unasked => protocol::mcp::FromServer::Unasked { number: 1, ask: 2 },
     }
     session::FromSession {
         Ready => FromSession::Ready,
@@ -395,6 +405,11 @@ goldens! {
             answer: protocol::judgement::PersonAnswer::Once,
             by: text("pts/0"),
         },
+        AskForServer => ToBroker::AskForServer {
+            call: call_id(),
+            ask: 2,
+            question: Box::new(server_question()),
+        },
         Forget => ToBroker::Forget(call_id()),
         Ping => ToBroker::Ping(1),
         EndSession => ToBroker::EndSession(session_id()),
@@ -406,6 +421,12 @@ goldens! {
             verdict: protocol::judgement::Verdict::Ask(question()),
         },
         Rejected => FromBroker::Rejected { call: call_id(), reason: text("late") },
+        Replied => FromBroker::Replied {
+            call: call_id(),
+            reply: protocol::mcp::ServerReply::Decline,
+            by: Some(text("pts/0")),
+            note: None,
+        },
         Pong => FromBroker::Pong(1),
         Log => FromBroker::Log(log()),
     }
@@ -925,7 +946,17 @@ goldens! {
         Always => PersonAnswer::Always(text("bash:ls *")),
         Mode => PersonAnswer::Mode(protocol::judgement::PermissionMode::Ask),
         Deny => PersonAnswer::Deny(text("no")),
+        Form => PersonAnswer::Form(text("name = x")),
         Stop => PersonAnswer::Stop,
+    }
+    mcp::ServerWants {
+        Form => protocol::mcp::ServerWants::Form(text("{}")),
+        Visit => protocol::mcp::ServerWants::Visit(text("https://a.example/")),
+    }
+    mcp::ServerReply {
+        Accept => protocol::mcp::ServerReply::Accept(text("{}")),
+        Decline => protocol::mcp::ServerReply::Decline,
+        Cancel => protocol::mcp::ServerReply::Cancel,
     }
     judgement::ExtraRight {
         Network => ExtraRight::Network,
@@ -948,6 +979,14 @@ fn deaths() -> WorkerDeaths {
         cause: text("was ended by signal 9"),
         count: 3,
         place: text("in turn 1"),
+    }
+}
+
+fn server_question() -> protocol::mcp::ServerQuestion {
+    protocol::mcp::ServerQuestion {
+        server: text("tracker"),
+        message: text("Which?"),
+        wants: protocol::mcp::ServerWants::Form(text("{}")),
     }
 }
 

@@ -1,9 +1,11 @@
 //! The effects of a call's machine, and the records of a call.
 
+use super::server_ask::ServerEffect;
 use protocol::call::{Call, RunReport, TamperedFile, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, JudgedCall, Question, Verdict};
+use protocol::mcp::ReplyAction;
 use protocol::store::MayHaveChanged;
 use protocol::tool::RunnerJob;
 use tools::{JobRequest, TaskRequest};
@@ -24,6 +26,8 @@ pub(crate) enum CallEffect {
     ForgetQuestion,
     /// Make these durable together.
     Record(Vec<CallRecord>),
+    /// About the server that the call is for, while it works.
+    OfServer(ServerEffect),
     /// Put this question to people until its deadline.
     Ask(Question),
     /// Write the decision to the audit log, while the next effects are carried out.
@@ -72,6 +76,8 @@ pub(crate) enum CallRecord {
     Approved(Basis),
     Denied(Basis, String),
     Expired,
+    /// A server's question is closed, by this person.
+    Answered(ReplyAction, Option<String>),
     Start,
 }
 

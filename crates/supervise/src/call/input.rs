@@ -1,5 +1,6 @@
 //! The inputs of a call's machine.
 
+use super::server_ask::ServerInput;
 use protocol::call::{ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::confinement::Enforced;
 use protocol::judgement::Verdict;
@@ -63,6 +64,8 @@ pub(crate) enum CallInput {
     OtherAnswered(ToolResult),
     /// The answer of the server that the call was for, with the server's cage.
     ServerAnswered(Box<(RunReport, Option<Enforced>)>),
+    /// About the server that the call was for, while it works.
+    OfServer(ServerInput),
     /// The server that the call was for ended before it answered.
     ServerLost {
         cause: String,

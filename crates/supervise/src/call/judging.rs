@@ -5,6 +5,7 @@ use super::facts::{CallFacts, Executor, PendingQuestion, UndoBy};
 use super::machine::CallMachine;
 use super::phase::CallPhase;
 use super::results::{EXPIRED, denial, failed, no_store, stale};
+use super::server_ask::ServerAsks;
 use protocol::call::{Call, Outcome, ProbeReport, ToolResult};
 use protocol::judgement::{Basis, JudgedCall, Question, Verdict};
 use protocol::store::{FileBackup, MayHaveChanged};
@@ -87,6 +88,9 @@ impl CallMachine {
 
     pub(super) fn on_broker_back(&mut self) -> Vec<CallEffect> {
         self.broker_failure = None;
+        if self.has_server_question() {
+            return self.on_broker_back_for_servers();
+        }
         if !self.phase.is_judging() {
             return Vec::new();
         }
@@ -99,12 +103,18 @@ impl CallMachine {
             "The call was not run: the broker, which judges calls, is not available ({why})."
         );
         self.broker_failure = Some(why.clone());
+        if self.has_server_question() {
+            return self.no_broker_for_servers(&why);
+        }
         self.on_verdict(Verdict::Deny(Basis::Unjudgeable(why), text))
     }
 
     pub(super) fn on_verdict(&mut self, verdict: Verdict) -> Vec<CallEffect> {
         if !self.phase.is_judging() {
-            return Vec::new();
+            return match verdict {
+                Verdict::Ask(question) => self.on_server_question(question),
+                Verdict::Allow(_) | Verdict::Deny(..) => Vec::new(),
+            };
         }
         match verdict {
             Verdict::Allow(basis) if !gives_rights(&basis, &self.facts) => {
@@ -151,7 +161,7 @@ impl CallMachine {
                 effects
             }
             (Executor::OtherCall, _) => {
-                self.phase = CallPhase::AtOtherCall;
+                self.phase = CallPhase::AtOtherCall(ServerAsks::default());
                 vec![decided, started, CallEffect::AskOtherCall(self.facts.job.clone())]
             }
             (Executor::SubAgent(request), _) => {
@@ -182,7 +192,7 @@ impl CallMachine {
 
     /// Asks people. The same question keeps its deadline however often it is put, and is recorded
     /// once.
-    fn ask(&mut self, mut question: Question) -> Vec<CallEffect> {
+    pub(super) fn ask(&mut self, mut question: Question) -> Vec<CallEffect> {
         let is_recorded = match &self.pending_question {
             Some(pending) => {
                 question.deadline = pending.deadline;
@@ -200,6 +210,9 @@ impl CallMachine {
     }
 
     pub(super) fn on_expired(&mut self) -> Vec<CallEffect> {
+        if self.has_server_question() {
+            return self.on_server_question_expired();
+        }
         if !self.phase.is_judging() || self.pending_question.is_none() {
             return Vec::new();
         }

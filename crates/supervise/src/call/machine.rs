@@ -48,6 +48,7 @@
 //! | AtOtherCall | OtherAnswered, ServerAnswered, Cancel | Conclude | Over |
 //! | AtOtherCall | Cancel; a call of a server | AskOtherCall to withdraw, Conclude `may have run` | Over |
 //! | AtOtherCall | ServerLost | Conclude `may have run` | Over |
+//! | AtOtherCall | a question of the server, and its answer | see `server_questions` | AtOtherCall |
 //! | Judging | Verdict Allow; sub-agent | AuditDecision, Record, StartTask | AtSubAgent |
 //! | AtSubAgent | Detach, the first | Detach | unchanged |
 //! | AtSubAgent | Cancel | StopTask; TaskEnded follows | unchanged |
@@ -193,6 +194,7 @@ impl CallMachine {
                 self.conclude_cut_short(Cut::AfterGo { cause })
             }
             CallInput::ServerAnswered(_) | CallInput::ServerLost { .. } => Vec::new(),
+            CallInput::OfServer(input) => self.on_server_input(input),
             CallInput::TaskEnded(result) if self.phase.is_at_sub_agent() => {
                 self.conclude(result, Cut::No)
             }
@@ -317,12 +319,14 @@ impl CallMachine {
         report: Option<RunReport>,
         cut: Cut,
     ) -> Vec<CallEffect> {
+        let forget = self.has_server_question().then_some(CallEffect::ForgetQuestion);
         self.phase = CallPhase::Over;
         let cache = self.cache_effect(report.as_ref());
         let enforced = self.enforced.take();
         let repaired = std::mem::take(&mut self.repaired);
         let conclusion =
             CallConclusion { result, report, enforced, cached_from: None, cut, repaired };
-        cache.into_iter().chain([CallEffect::Conclude(Box::new(conclusion))]).collect()
+        let before = forget.into_iter().chain(cache);
+        before.chain([CallEffect::Conclude(Box::new(conclusion))]).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! The phases of a call.
 
+use super::server_ask::ServerAsks;
 use protocol::call::RunReport;
 use protocol::confinement::Enforced;
 
@@ -23,8 +24,8 @@ pub(super) enum CallPhase {
     Running,
     /// The store executes the call.
     AtStore,
-    /// Another call, whose command runs in the background, executes it.
-    AtOtherCall,
+    /// Another call, whose command runs in the background, executes it. A server may ask people meanwhile.
+    AtOtherCall(ServerAsks),
     /// A sub-agent does the work.
     AtSubAgent,
     /// The runner has reported; its process has not ended.
@@ -78,7 +79,7 @@ impl CallPhase {
     }
 
     pub(super) fn is_at_other_call(&self) -> bool {
-        matches!(self, Self::AtOtherCall)
+        matches!(self, Self::AtOtherCall(_))
     }
 
     pub(super) fn is_at_sub_agent(&self) -> bool {

@@ -154,7 +154,7 @@ impl CallMachine {
             | CallPhase::FetchingRestore
             | CallPhase::Judging
             | CallPhase::AtStore
-            | CallPhase::AtOtherCall
+            | CallPhase::AtOtherCall(_)
             | CallPhase::AtSubAgent
             | CallPhase::Repairing { .. }
             | CallPhase::Over) => {

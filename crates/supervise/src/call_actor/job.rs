@@ -109,6 +109,7 @@ impl CallState {
                 | JobRequest::Input { .. }
                 | JobRequest::Server { .. }
                 | JobRequest::Withdraw { .. }
+                | JobRequest::Reply { .. }
                 | JobRequest::Stop { .. },
                 _,
             ) => {}
@@ -217,7 +218,8 @@ impl CallState {
             JobRequest::Foreground
             | JobRequest::Background
             | JobRequest::Server { .. }
-            | JobRequest::Withdraw { .. } => {}
+            | JobRequest::Withdraw { .. }
+            | JobRequest::Reply { .. } => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! An MCP server that the call runs: the calls of its tools, each until its answer. Used by the call actor.
 
 use super::state::CallState;
-use crate::call::CallInput;
+use crate::call::{CallInput, ServerAsk, ServerInput};
 use crate::messages::{CallMsg, CallToSession};
 use crate::records::images;
 use protocol::call::{Outcome, RunReport, ToolResult};
@@ -25,6 +25,10 @@ impl ServerAsks {
         self.next += 1;
         self.waiting.push((self.next, from));
         self.next
+    }
+
+    fn of(&self, number: u64) -> Option<&ActorRef<CallMsg>> {
+        self.waiting.iter().find(|(known, _)| *known == number).map(|(_, from)| from)
     }
 
     fn take(&mut self, number: u64) -> Option<ActorRef<CallMsg>> {
@@ -68,6 +72,9 @@ impl CallState {
                     self.send_runner(&ToTool::Server(ToServer::Cancel(number)));
                 }
             }
+            JobRequest::Reply { ask, reply, .. } => {
+                self.send_runner(&ToTool::Server(ToServer::Reply { ask, reply }));
+            }
             JobRequest::Foreground
             | JobRequest::Background
             | JobRequest::Output { .. }
@@ -86,9 +93,19 @@ impl CallState {
                 let _ = self.args.session.send_message(tools.into());
             }
             FromServer::Progress { number, text } => {
-                let of_it = self.job.asks.waiting.iter().find(|(known, _)| *known == number);
-                if let Some((_, from)) = of_it {
+                if let Some(from) = self.job.asks.of(number) {
                     answer(from, CallInput::Output(text));
+                }
+            }
+            FromServer::Asks { number, ask, question } => {
+                if let Some(from) = self.job.asks.of(number) {
+                    let asks = ServerInput::Asks(ServerAsk { ask, question });
+                    answer(from, CallInput::OfServer(asks));
+                }
+            }
+            FromServer::Unasked { number, ask } => {
+                if let Some(from) = self.job.asks.of(number) {
+                    answer(from, CallInput::OfServer(ServerInput::Unasked(ask)));
                 }
             }
             FromServer::Answer { number, report } => {

@@ -16,7 +16,7 @@ use protocol::client::{
 };
 use protocol::ids::{CallId, Generation, SessionId};
 use protocol::judgement::{ExtraRight, PersonAnswer, Question, Verdict};
-use protocol::mcp::ServerTool;
+use protocol::mcp::{ServerReply, ServerTool};
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
 use protocol::store::{FileChanges, StoreLink};
@@ -44,6 +44,8 @@ pub(crate) enum SessionMsg {
 /// From the broker, which judges the calls of every session; the supervisor actor passes it on.
 pub(crate) enum BrokerToSession {
     Verdict(CallId, Box<Verdict>),
+    /// A server's question has its answer.
+    Replied(Box<RepliedQuestion>),
     /// The broker did not accept the answer that was sent last for this call, and why.
     AnswerRejected(CallId, String),
     /// The broker restarted as this process, which knows nothing of this session.
@@ -254,6 +256,14 @@ pub(crate) struct GivenAnswer {
     /// The name of the terminal that it came from.
     pub(crate) by: String,
     pub(crate) client: ActorRef<ClientMsg>,
+}
+
+/// A server's question during a call has its answer: by this person, or by agentd with a note.
+pub(crate) struct RepliedQuestion {
+    pub(crate) call: CallId,
+    pub(crate) reply: ServerReply,
+    pub(crate) by: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 /// The files that a call may change, of which the store keeps copies.

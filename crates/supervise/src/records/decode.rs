@@ -13,6 +13,7 @@ use protocol::content::{ContentBlock, Usage};
 use protocol::context::{Compaction, CompactionCause};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
+use protocol::mcp::ReplyAction;
 use protocol::provider::ProviderFailure;
 use protocol::session::{
     CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TaskSpent, TaskUse, TurnEnd, WorkerDeaths,
@@ -122,6 +123,7 @@ fn happened(
         | JournalRecord::Approved { .. }
         | JournalRecord::Denied { .. }
         | JournalRecord::Expired { .. }
+        | JournalRecord::Answered { .. }
         | JournalRecord::Start { .. }
         | JournalRecord::Unknown { .. } => None,
     }
@@ -183,6 +185,14 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
             call: id(session, call),
             allowed: false,
             basis: describe_basis(&why),
+        }),
+        JournalRecord::Answered { call, action, by } => Some(ClientEvent::Decided {
+            call: id(session, call),
+            allowed: action == ReplyAction::Accept.name(),
+            basis: match by {
+                Some(by) => describe_basis(&journal::BasisRecord::Person { who: by }),
+                None => "nobody answered".to_owned(),
+            },
         }),
         JournalRecord::Expired { call } => Some(ClientEvent::Decided {
             call: id(session, call),

@@ -150,6 +150,9 @@ pub(crate) fn call_fact(call: &Call, kind: ToolKind, fact: CallRecord) -> Journa
             reason: question.reason,
             deadline: question.deadline,
         },
+        CallRecord::Answered(action, by) => {
+            JournalRecord::Answered { call: number, action: action.name().to_owned(), by }
+        }
         CallRecord::Expired => JournalRecord::Expired { call: number },
         CallRecord::Approved(why) => {
             JournalRecord::Approved { call: number, tool_kind: tool_kind(kind), basis: basis(&why) }

@@ -15,7 +15,7 @@ use protocol::judgement::{Basis, PersonAnswer, Question, Verdict};
 use ractor::ActorRef;
 
 impl PendingAnswers {
-    fn settled(&mut self, call: &CallId) -> Option<SentAnswer> {
+    pub(super) fn settled(&mut self, call: &CallId) -> Option<SentAnswer> {
         let at = self.0.iter().position(|sent| sent.call == *call)?;
         self.0.remove(at)
     }
@@ -27,7 +27,10 @@ impl SessionActorState {
         // The broker's death has it put the same question again.
         let is_new = !self.clients.questions.contains_key(&question.call);
         if is_new && !HookEvent::is_run_by(&question.tool) {
-            let words = format!("agentd asks for your permission to use {}", question.tool);
+            let words = match question.is_of_server() {
+                true => question.reason.trim_end_matches(" asks:").to_owned() + " asks you",
+                false => format!("agentd asks for your permission to use {}", question.tool),
+            };
             self.notify(PERMISSION_PROMPT, words);
         }
         self.clients.questions.insert(question.call.clone(), question.clone());

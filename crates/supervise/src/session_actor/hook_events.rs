@@ -24,7 +24,8 @@ const END_HOOKS: Duration = Duration::from_secs(4);
 impl SessionActorState {
     /// A call needs a person's answer. Its hooks come first; the run of a hook has none.
     pub(super) fn on_question(&mut self, question: Question) {
-        if HookEvent::is_run_by(&question.tool) {
+        // Hooks judge calls. A server's question is about none.
+        if HookEvent::is_run_by(&question.tool) || question.is_of_server() {
             return self.put_question(question);
         }
         let occasion = HookOccasion {

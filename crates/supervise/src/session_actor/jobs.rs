@@ -36,6 +36,7 @@ pub(super) fn asks_other_call(job: &JobRequest) -> bool {
         | JobRequest::Input { .. }
         | JobRequest::Server { .. }
         | JobRequest::Withdraw { .. }
+        | JobRequest::Reply { .. }
         | JobRequest::Stop { .. } => true,
     }
 }
@@ -49,7 +50,8 @@ fn number_of(request: &JobRequest) -> Option<u32> {
         JobRequest::Foreground
         | JobRequest::Background
         | JobRequest::Server { .. }
-        | JobRequest::Withdraw { .. } => None,
+        | JobRequest::Withdraw { .. }
+        | JobRequest::Reply { .. } => None,
     }
 }
 
@@ -88,7 +90,8 @@ impl SessionActorState {
             JobRequest::Foreground
             | JobRequest::Stop { .. }
             | JobRequest::Server { .. }
-            | JobRequest::Withdraw { .. } => Ok(()),
+            | JobRequest::Withdraw { .. }
+            | JobRequest::Reply { .. } => Ok(()),
             JobRequest::Background if self.jobs_in_background() >= MOST && !runs_server(tool) => {
                 let text = format!("{MOST} calls run in the background, which is the most");
                 let hint = "End one with bash_stop first.";
@@ -134,6 +137,7 @@ impl SessionActorState {
             | JobRequest::Output { .. }
             | JobRequest::Server { .. }
             | JobRequest::Withdraw { .. }
+            | JobRequest::Reply { .. }
             | JobRequest::Stop { .. } => Vec::new(),
         }
     }
@@ -258,7 +262,8 @@ impl SessionActorState {
             JobRequest::Foreground
             | JobRequest::Background
             | JobRequest::Server { .. }
-            | JobRequest::Withdraw { .. } => "bash",
+            | JobRequest::Withdraw { .. }
+            | JobRequest::Reply { .. } => "bash",
         };
         let text = format!("call {number} does not run in the background");
         let jobs = self.calls.background.iter().filter(|(_, job)| !runs_server(&job.tool));

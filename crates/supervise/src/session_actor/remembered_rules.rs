@@ -13,7 +13,10 @@ impl SessionActorState {
     /// Remembers the rule of an answer that the broker accepted.
     pub(super) async fn learn(&mut self, answer: &PersonAnswer, by: &str) {
         let (text, written) = match answer {
-            PersonAnswer::Once | PersonAnswer::Deny(_) | PersonAnswer::Stop => return,
+            PersonAnswer::Once
+            | PersonAnswer::Form(_)
+            | PersonAnswer::Deny(_)
+            | PersonAnswer::Stop => return,
             PersonAnswer::Mode(mode) => return self.leave_plan_mode(*mode, by).await,
             PersonAnswer::Session(text) => (text, Ok(None)),
             PersonAnswer::Always(text) => {

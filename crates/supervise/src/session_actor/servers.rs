@@ -3,7 +3,7 @@
 
 use super::jobs::is_waiting;
 use super::state::{ReplayState, SessionActorState};
-use crate::call::CallInput;
+use crate::call::{CallInput, ServerInput};
 use crate::call_actor::refused_by_server;
 use crate::messages::{CallMsg, SessionMsg, SessionTimer};
 use crate::server_pins::ServerPins;
@@ -37,7 +37,6 @@ const AGAIN: [Duration; 4] = [
 /// not awaited longer than the margin.
 const LONGEST_CALL: Duration = Duration::from_secs(600);
 const MARGIN: Duration = Duration::from_secs(10);
-const LATE: &str = "was not ended by its MCP server in its time";
 /// Most bytes of a variable.
 const MOST_BYTES: usize = 64 * 1024;
 
@@ -254,7 +253,10 @@ impl SessionActorState {
 
     /// Passes the call of a tool on to its server, or answers it: the server does not run.
     pub(super) fn ask_server(&mut self, mut request: JobRequest, from: ActorRef<CallMsg>) {
-        let (JobRequest::Server { tool, .. } | JobRequest::Withdraw { tool }) = &request else {
+        let (JobRequest::Server { tool, .. }
+        | JobRequest::Withdraw { tool }
+        | JobRequest::Reply { tool, .. }) = &request
+        else {
             return;
         };
         let is_it = |offered: &&OfferedServerTool| offered.offer.spec.name == *tool;
@@ -264,6 +266,10 @@ impl SessionActorState {
                 Some((running, server, own))
             });
         let Some((running, server, own)) = found else {
+            if matches!(request, JobRequest::Reply { .. }) {
+                // The end of the server ends the call.
+                return;
+            }
             let why =
                 format!("the MCP server of {tool} does not run, or has no such tool any more");
             let input = CallInput::OtherAnswered(refused_by_server(tool, &why));
@@ -277,7 +283,7 @@ impl SessionActorState {
         if let JobRequest::Server { tool, .. } = &mut request {
             *tool = own;
             running.asked.push(from.clone());
-            let late = || CallMsg::Input(CallInput::ServerLost { cause: LATE.to_owned() });
+            let late = || CallMsg::Input(CallInput::OfServer(ServerInput::Late));
             from.send_after(Duration::from_millis(call_ms).max(LONGEST_CALL) + MARGIN, late);
         }
         match call.and_then(|call| self.calls.running.get(&call)) {

@@ -3,6 +3,7 @@
 use crate::arguments::command_rights::GitSigning;
 use protocol::confinement::{GitSettings, Network, Profile};
 use protocol::hosts::HostRule;
+use protocol::mcp::ServerReply;
 use protocol::tool::AfterInput;
 use protocol::web::WebAddress;
 use std::fs::File;
@@ -86,6 +87,15 @@ pub enum JobRequest {
     Withdraw {
         /// The tool's name for models.
         tool: String,
+    },
+    /// A question of its server has this answer.
+    Reply {
+        /// The tool's name for models.
+        tool: String,
+        /// The question's number on the server's channel.
+        ask: u64,
+        /// The answer.
+        reply: ServerReply,
     },
     /// It ends one.
     Stop {

@@ -183,7 +183,9 @@ impl SessionReport {
                 self.calls.entry(*call).or_default().question = Some(question);
             }
             JournalRecord::Approved { call, .. } => self.answered(*call, time),
-            JournalRecord::Denied { call, .. } | JournalRecord::Expired { call } => {
+            JournalRecord::Denied { call, .. }
+            | JournalRecord::Answered { call, .. }
+            | JournalRecord::Expired { call } => {
                 self.answered(*call, time);
             }
             JournalRecord::Start { call, .. } => {

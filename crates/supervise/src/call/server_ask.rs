@@ -1,0 +1,67 @@
+//! The questions of an MCP server during a call, and the inputs and effects about them. `server_questions`
+//! has the steps.
+
+use protocol::mcp::{ServerQuestion, ServerReply};
+use std::collections::VecDeque;
+
+/// The questions of a call that its server works on.
+#[derive(Debug, Default)]
+pub(super) struct ServerAsks {
+    /// The first is open.
+    pub(super) asks: VecDeque<ServerAsk>,
+    /// How many there were.
+    pub(super) count: u32,
+    /// One was open since the call's time was looked at.
+    pub(super) since_late: bool,
+}
+
+/// A question, by its number on the server's channel.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ServerAsk {
+    pub(crate) ask: u64,
+    pub(crate) question: Box<ServerQuestion>,
+}
+
+/// An event of a call that a server works on.
+#[derive(Debug, PartialEq)]
+pub(crate) enum ServerInput {
+    /// It asks people.
+    Asks(ServerAsk),
+    /// It does not wait for this answer any more.
+    Unasked(u64),
+    /// Its open question has an answer.
+    Replied(QuestionReply),
+    /// It did not end the call in its time.
+    Late,
+}
+
+/// An effect of a call that a server works on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ServerEffect {
+    /// Have the broker put this question to people.
+    Ask(u64, Box<ServerQuestion>),
+    /// Show this to people, and to the model with the result.
+    Note(String),
+    /// Give the server more time for the call.
+    Await,
+}
+
+/// The answer to the open question.
+#[derive(Debug, PartialEq)]
+pub(crate) struct QuestionReply {
+    pub(crate) reply: ServerReply,
+    /// The person; absent where agentd answered.
+    pub(crate) by: Option<String>,
+    /// Why agentd answered, for people and the model.
+    pub(crate) note: Option<String>,
+}
+
+impl QuestionReply {
+    pub(super) fn cancelled(server: &str, why: &str) -> Self {
+        let note = format!(
+            "[a question of the MCP server {server} has no answer: {why}]",
+            server = protocol::hidden::visible(server)
+        );
+        Self { reply: ServerReply::Cancel, by: None, note: Some(note) }
+    }
+}

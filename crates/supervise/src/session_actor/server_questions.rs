@@ -1,0 +1,50 @@
+//! Answers to the questions of MCP servers: passed on to the call, and shown as closed. Used by the session
+//! actor.
+
+use super::state::SessionActorState;
+use crate::call::{CallInput, QuestionReply, ServerInput};
+use crate::messages::{RepliedQuestion, SessionMsg};
+use crate::worker::actor::WorkerMsg;
+use journal::JournalRecord;
+use protocol::ids::CallId;
+use protocol::judgement::PersonAnswer;
+use ractor::ActorRef;
+
+impl SessionActorState {
+    /// The broker took an answer to a server's question, or no person is asked.
+    pub(super) async fn on_replied(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        replied: RepliedQuestion,
+    ) {
+        let RepliedQuestion { call, reply, by, note } = replied;
+        let sent = by.as_ref().and_then(|_| self.clients.answers.settled(&call));
+        self.close_question(&call);
+        let _ = self.workers.broker.actor().send_message(WorkerMsg::ResetFailures);
+        let reply = QuestionReply { reply, by, note };
+        self.send_call(&call, CallInput::OfServer(ServerInput::Replied(reply)));
+        if sent.is_some_and(|sent| sent.answer == PersonAnswer::Stop) {
+            let steps = self.turn.router.interrupt();
+            self.carry_out(myself, steps).await;
+        }
+    }
+
+    fn close_question(&mut self, call: &CallId) {
+        self.clients.questions.remove(call);
+        self.clients.held.remove(call);
+    }
+
+    /// Writes the records of a call. A server's question that is closed is shown no longer.
+    pub(super) async fn record_of_call(
+        &mut self,
+        records: Vec<JournalRecord>,
+    ) -> Result<(), String> {
+        for record in &records {
+            if let JournalRecord::Answered { call, .. } = record {
+                let call = CallId { session: self.spec.id.clone(), number: *call };
+                self.close_question(&call);
+            }
+        }
+        self.record(records).await
+    }
+}

@@ -1,0 +1,395 @@
+//! The calls that a server works on: their rounds, the questions that it asks during them, and their time,
+//! which does not run while a question is open. Used by the client.
+
+use crate::questions;
+use protocol::mcp::{FromServer, ServerQuestion, ServerReply};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest,
+    ProgressToken, RequestId, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
+
+/// Longest time of a call that reports its progress, without the time of its questions.
+const LONGEST_CALL: Duration = Duration::from_secs(600);
+/// Most rounds of a call: a server that asks on and on is told no.
+const ROUNDS: usize = 10;
+/// Most questions of a round.
+const QUESTIONS: usize = 8;
+/// Most bytes of a server's state between two rounds. agentd passes it on and never reads it.
+const STATE: usize = 256 * 1024;
+/// The error of a call that needs a visit to a page first (2025-11-25).
+const VISIT_NEEDED: i32 = -32042;
+
+/// Sends a message to the supervisor.
+pub(crate) type Tell = Arc<dyn Fn(FromServer) + Send + Sync>;
+
+/// A call of a tool.
+pub(crate) struct ToolCall {
+    pub(crate) number: u64,
+    pub(crate) server: String,
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+    pub(crate) timeout: Duration,
+}
+
+/// The open calls and questions of a server.
+#[derive(Clone)]
+pub(crate) struct Calls {
+    open: Arc<Mutex<Open>>,
+    tell: Tell,
+}
+
+#[derive(Default)]
+struct Open {
+    calls: BTreeMap<u64, OpenCall>,
+    asks: HashMap<u64, OpenAsk>,
+    last_ask: u64,
+}
+
+struct OpenCall {
+    /// Of the present round.
+    request: Option<(ProgressToken, RequestId)>,
+    events: UnboundedSender<CallEvent>,
+}
+
+struct OpenAsk {
+    number: u64,
+    reply: oneshot::Sender<ServerReply>,
+}
+
+/// Something that changes the time of a call.
+enum CallEvent {
+    Progress,
+    /// A question is open.
+    Asked,
+    Replied,
+    Cancelled,
+}
+
+impl Calls {
+    pub(crate) fn new(tell: Tell) -> Self {
+        Self { open: Arc::default(), tell }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call is on its way: its number.
+    pub(crate) fn progress(&self, token: &ProgressToken) -> Option<u64> {
+        let open = self.lock();
+        let is_it =
+            |call: &OpenCall| call.request.as_ref().is_some_and(|(known, _)| known == token);
+        let (number, call) = open.calls.iter().find(|(_, call)| is_it(call))?;
+        let _ = call.events.send(CallEvent::Progress);
+        Some(*number)
+    }
+
+    /// Nobody waits for a call any more: the request of its present round, and none of its questions.
+    pub(crate) fn cancel(&self, number: u64) -> Option<RequestId> {
+        let mut open = self.lock();
+        open.asks.retain(|_, ask| ask.number != number);
+        let call = open.calls.remove(&number)?;
+        let _ = call.events.send(CallEvent::Cancelled);
+        call.request.map(|(_, id)| id)
+    }
+
+    /// A question has its answer.
+    pub(crate) fn reply(&self, ask: u64, reply: ServerReply) {
+        let known = self.lock().asks.remove(&ask);
+        // The server does not wait for it any more.
+        let _ = known.map(|known| known.reply.send(reply));
+    }
+
+    /// Asks a person for the server, during the newest call: an older server does not say during which. Closed
+    /// if there is none, or if the future is dropped.
+    pub(crate) async fn ask(&self, question: ServerQuestion) -> ServerReply {
+        let newest = self.lock().calls.keys().next_back().copied();
+        match newest {
+            Some(number) => self.ask_during(number, question).await,
+            None => {
+                tracing::warn!("a question of the server outside of a call is cancelled");
+                ServerReply::Cancel
+            }
+        }
+    }
+
+    async fn ask_during(&self, number: u64, question: ServerQuestion) -> ServerReply {
+        let (sender, reply) = oneshot::channel();
+        let ask = {
+            let mut open = self.lock();
+            let Some(call) = open.calls.get(&number) else { return ServerReply::Cancel };
+            let _ = call.events.send(CallEvent::Asked);
+            open.last_ask += 1;
+            let ask = open.last_ask;
+            open.asks.insert(ask, OpenAsk { number, reply: sender });
+            ask
+        };
+        (self.tell)(FromServer::Asks { number, ask, question: Box::new(question) });
+        let _open = OpenQuestion { calls: self, number, ask };
+        // The call was cancelled.
+        reply.await.unwrap_or(ServerReply::Cancel)
+    }
+
+    /// Calls a tool: round by round, until the server has a result.
+    pub(crate) async fn call(
+        &self,
+        peer: &Peer<RoleClient>,
+        call: &ToolCall,
+    ) -> Result<ServerResult, CallFailure> {
+        let (events, mut heard) = unbounded_channel();
+        self.lock().calls.insert(call.number, OpenCall { request: None, events });
+        let ended = self.rounds(peer, call, &mut heard).await;
+        let mut open = self.lock();
+        open.calls.remove(&call.number);
+        // A server that has answered waits for no person.
+        open.asks.retain(|_, ask| ask.number != call.number);
+        ended
+    }
+
+    async fn rounds(
+        &self,
+        peer: &Peer<RoleClient>,
+        call: &ToolCall,
+        heard: &mut UnboundedReceiver<CallEvent>,
+    ) -> Result<ServerResult, CallFailure> {
+        let mut time = CallTime::new(call.timeout);
+        let mut params = CallToolRequestParams::new(call.tool.clone());
+        params.arguments = serde_json::from_str(&call.arguments).ok();
+        for _ in 0..ROUNDS {
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+            let options = PeerRequestOptions::no_options();
+            let handle = peer.send_cancellable_request(request, options).await?;
+            let request = Some((handle.progress_token.clone(), handle.id.clone()));
+            match self.lock().calls.get_mut(&call.number) {
+                Some(open) => open.request = request,
+                None => return Err(cancelled().into()),
+            }
+            let ended = time.response(handle, heard).await;
+            let Some(asked) = Asked::of(&ended).map_err(CallFailure::Refused)? else {
+                return ended.map_err(CallFailure::Service);
+            };
+            let mut responses = BTreeMap::new();
+            for (key, params) in asked.questions {
+                let question =
+                    questions::question(&call.server, &params).map_err(CallFailure::Refused)?;
+                let reply = self.ask_during(call.number, question).await;
+                if !self.lock().calls.contains_key(&call.number) {
+                    return Err(cancelled().into());
+                }
+                if asked.is_error && !matches!(reply, ServerReply::Accept(_)) {
+                    return ended.map_err(CallFailure::Service);
+                }
+                let response = serde_json::to_value(questions::result(&reply));
+                responses.insert(key, response.unwrap_or_default());
+            }
+            params.input_responses = Some(responses).filter(|_| !asked.is_error);
+            params.request_state = asked.state;
+        }
+        Err(CallFailure::Refused(format!("it asks people after {ROUNDS} rounds")))
+    }
+}
+
+/// Tells the supervisor that the server waits no longer, unless the question has its answer.
+struct OpenQuestion<'a> {
+    calls: &'a Calls,
+    number: u64,
+    ask: u64,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        let (is_open, events) = {
+            let mut open = self.calls.lock();
+            let is_open = open.asks.remove(&self.ask).is_some();
+            (is_open, open.calls.get(&self.number).map(|call| call.events.clone()))
+        };
+        let _ = events.map(|events| events.send(CallEvent::Replied));
+        if is_open {
+            (self.calls.tell)(FromServer::Unasked { number: self.number, ask: self.ask });
+        }
+    }
+}
+
+/// The questions of a round, by their keys.
+#[derive(Debug, PartialEq)]
+struct Asked {
+    questions: Vec<(String, Value)>,
+    state: Option<String>,
+    /// The round ended with an error that asks for visits; the next one has no answers.
+    is_error: bool,
+}
+
+impl Asked {
+    /// What the end of a round asks of people; none where it is the end of the call.
+    fn of(ended: &Result<ServerResult, ServiceError>) -> Result<Option<Self>, String> {
+        let value = match ended {
+            Ok(ServerResult::InputRequiredResult(result)) => serde_json::to_value(result),
+            Ok(ServerResult::CustomResult(result)) => Ok(result.0.clone()),
+            Err(ServiceError::McpError(error)) if error.code.0 == VISIT_NEEDED => {
+                return Ok(Self::visits(error.data.as_ref()));
+            }
+            _ => return Ok(None),
+        };
+        let value = value.unwrap_or_default();
+        match value.get("resultType").and_then(Value::as_str) {
+            Some("input_required") => Self::required(&value).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn required(result: &Value) -> Result<Self, String> {
+        let state = result.get("requestState").and_then(Value::as_str).map(str::to_owned);
+        if state.as_ref().is_some_and(|state| state.len() > STATE) {
+            return Err(format!("its state between two rounds has more than {STATE} bytes"));
+        }
+        let requests = result.get("inputRequests").and_then(Value::as_object);
+        let requests = requests.into_iter().flatten().map(|(key, request)| {
+            match request.get("method").and_then(Value::as_str) {
+                Some("elicitation/create") => {
+                    Ok((key.clone(), request.get("params").cloned().unwrap_or_default()))
+                }
+                Some("sampling/createMessage") => Err("it asks for the use of the model \
+                     (sampling), which agentd does not give"
+                    .to_owned()),
+                Some(_) | None => Err("it asks for something that agentd does not give".to_owned()),
+            }
+        });
+        let questions = requests.collect::<Result<Vec<_>, _>>()?;
+        if questions.len() > QUESTIONS {
+            return Err(format!("it asks more than {QUESTIONS} questions at once"));
+        }
+        Ok(Self { questions, state, is_error: false })
+    }
+
+    fn visits(data: Option<&Value>) -> Option<Self> {
+        let asked = data?.get("elicitations")?.as_array()?;
+        let is_visit = |params: &&Value| params.get("mode").is_some_and(|mode| mode == "url");
+        let visits = asked.iter().filter(is_visit).take(QUESTIONS).enumerate();
+        let questions: Vec<_> =
+            visits.map(|(at, params)| (at.to_string(), params.clone())).collect();
+        (!questions.is_empty()).then_some(Self { questions, state: None, is_error: true })
+    }
+}
+
+/// Why a call has no result of the server.
+#[derive(Debug)]
+pub(crate) enum CallFailure {
+    Service(ServiceError),
+    /// The server asks for something that agentd does not give, and the call ended there.
+    Refused(String),
+}
+
+impl From<ServiceError> for CallFailure {
+    fn from(error: ServiceError) -> Self {
+        Self::Service(error)
+    }
+}
+
+fn cancelled() -> ServiceError {
+    ServiceError::Cancelled { reason: Some("nobody waits for the answer any more".to_owned()) }
+}
+
+/// The time that is left for a call.
+struct CallTime {
+    timeout: Duration,
+    /// Until an answer or some progress.
+    idle: Duration,
+    /// In all.
+    total: Duration,
+    open_questions: usize,
+}
+
+impl CallTime {
+    fn new(timeout: Duration) -> Self {
+        Self { timeout, idle: timeout, total: LONGEST_CALL.max(timeout), open_questions: 0 }
+    }
+
+    /// The response of a round. A round that takes too long is cancelled.
+    async fn response(
+        &mut self,
+        mut handle: RequestHandle<RoleClient>,
+        heard: &mut UnboundedReceiver<CallEvent>,
+    ) -> Result<ServerResult, ServiceError> {
+        loop {
+            let (began, left) = (Instant::now(), self.idle.min(self.total));
+            let runs = self.open_questions == 0;
+            tokio::select! {
+                response = &mut handle.rx => {
+                    self.spend(runs, began);
+                    return response.unwrap_or(Err(ServiceError::TransportClosed));
+                }
+                event = heard.recv() => {
+                    self.spend(runs, began);
+                    match event {
+                        Some(CallEvent::Progress) => self.idle = self.timeout,
+                        Some(CallEvent::Asked) => self.open_questions += 1,
+                        Some(CallEvent::Replied) => {
+                            self.open_questions = self.open_questions.saturating_sub(1);
+                        }
+                        // The request was cancelled with it.
+                        Some(CallEvent::Cancelled) | None => return Err(cancelled()),
+                    }
+                }
+                () = sleep(left), if runs => {
+                    let why = Some("request timeout".to_owned());
+                    let params = CancelledNotificationParam::new(Some(handle.id.clone()), why);
+                    // The server has ended if it cannot be told.
+                    let _ = handle.peer.notify_cancelled(params).await;
+                    return Err(ServiceError::Timeout { timeout: self.timeout });
+                }
+            }
+        }
+    }
+
+    fn spend(&mut self, runs: bool, since: Instant) {
+        if runs {
+            let spent = since.elapsed();
+            self.idle = self.idle.saturating_sub(spent);
+            self.total = self.total.saturating_sub(spent);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_round_asks_people_at_most_so_much_and_for_nothing_else() {
+        let form = json!({"method": "elicitation/create", "params": {"message": "Which?"}});
+        let round = |requests: Value, state: &str| {
+            Asked::required(&json!({"inputRequests": requests, "requestState": state}))
+        };
+        let asked = round(json!({"a": form, "b": form}), "opaque").unwrap();
+        assert_eq!((asked.questions.len(), asked.state.as_deref()), (2, Some("opaque")));
+        assert!(round(json!({}), &"x".repeat(STATE + 1)).is_err());
+        assert!(
+            round(json!({"a": {"method": "sampling/createMessage"}}), "")
+                .unwrap_err()
+                .contains("sampling")
+        );
+        assert!(round(json!({"a": {"method": "roots/list"}}), "").is_err());
+        let many: serde_json::Map<String, Value> =
+            (0..=QUESTIONS).map(|at| (at.to_string(), form.clone())).collect();
+        assert!(round(Value::Object(many), "").is_err());
+    }
+
+    #[test]
+    fn an_error_that_needs_visits_asks_for_them() {
+        let visit = json!({"mode": "url", "url": "https://a.example/", "message": "Sign in."});
+        let asked =
+            Asked::visits(Some(&json!({"elicitations": [visit, {"mode": "form"}]}))).unwrap();
+        assert_eq!(asked.questions, [("0".to_owned(), visit)]);
+        assert_eq!(Asked::visits(None), None);
+        assert_eq!(Asked::visits(Some(&json!({"elicitations": []}))), None);
+    }
+}
