@@ -2,7 +2,7 @@
 //! refreshed, and the end of a log-in.
 #![allow(clippy::unwrap_used)]
 
-use crate::support::{needs, until};
+use crate::support::{Desk, needs, run, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -54,13 +54,8 @@ impl Far {
         let file = self.file();
         let words = ["--login", "far", &self.url, file.to_str().unwrap()];
         let mut command = Command::new(AGENTD_MCP);
-        command.args(words).args(flags).env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
-        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = piped.spawn().unwrap();
-        let input = process.stdin.take();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let address = lines.next().map(Result::unwrap).unwrap_or_default();
-        LogIn { process, input, address }
+        command.args(words).args(flags);
+        LogIn::start(command)
     }
 
     fn run(&self, flag: &str) -> (bool, String, String) {
@@ -92,6 +87,16 @@ struct LogIn {
 }
 
 impl LogIn {
+    fn start(mut command: Command) -> Self {
+        command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = piped.spawn().unwrap();
+        let input = process.stdin.take();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let address = lines.next().map(Result::unwrap).unwrap_or_default();
+        Self { process, input, address }
+    }
+
     /// Where the authorization server sends the browser.
     fn redirected(&self) -> String {
         let (status, head, _) = get(&self.address);
@@ -257,4 +262,48 @@ fn a_log_out_revokes_the_tokens_where_the_server_can_and_removes_the_file_in_any
     let (done, _, said) = far.run("--logout");
     assert!(done && said.contains("did not revoke the tokens"), "{said}");
     assert!(!far.file().exists());
+}
+
+fn desk(lines: &str) -> Desk {
+    let desk = Desk::new();
+    let file = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, lines).unwrap();
+    desk
+}
+
+#[test]
+fn agentd_mcp_logs_a_person_in_and_out_by_the_name_of_the_server() {
+    let far = Far::start(&[]);
+    let desk = desk(&format!(
+        "[mcp.far]\nurl = \"{}\"\n[mcp.near]\ncommand = \"x\"\n[mcp.own]\nurl = \"{0}\"\n\
+             bearer_token_env_var = \"T\"\n[mcp.plain]\nurl = \"http://a.example/mcp\"\n",
+        far.url
+    ));
+    let login = LogIn::start(desk.agentd(&["mcp", "login", "far", "--scope", "mail"]));
+    let (status, ..) = get(&login.redirected());
+    assert_eq!(status, 200);
+    let (done, said) = login.ended();
+    assert!(done && said.contains("logged in to far"), "{said}");
+    let dir = desk.state().join("mcp-log-ins");
+    let files: Vec<PathBuf> =
+        fs::read_dir(&dir).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert!(files[0].file_name().unwrap().to_str().unwrap().starts_with("far-"), "{files:?}");
+    assert_eq!(fs::metadata(&files[0]).unwrap().mode() & 0o777, 0o600);
+    for (name, reason) in [
+        ("nobody", "there is no MCP server nobody"),
+        ("near", "is a program"),
+        ("own", "has a token in its configuration"),
+        ("plain", "not https"),
+    ] {
+        let ran = run(desk.agentd(&["mcp", "login", name]));
+        assert!(ran.code != 0 && ran.err.contains(reason), "{name}: {}", ran.err);
+    }
+    let ran = run(desk.agentd(&["mcp", "logout", "far"]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("has revoked the tokens"), "{}", ran.err);
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    let ran = run(desk.agentd(&["mcp", "logout", "far"]));
+    assert!(ran.code == 1 && ran.err.contains("not logged in to far"), "{}", ran.err);
 }

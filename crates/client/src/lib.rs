@@ -67,8 +67,8 @@ pub use screen::{
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use spawn::{
-    PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, copy_by_program,
-    edit_file, key_of_command, page, sibling_executable,
+    PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, become_program,
+    copy_by_program, edit_file, key_of_command, page, sibling_executable,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};

@@ -10,6 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Deserialize;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -316,6 +317,16 @@ pub fn sibling_executable(name: &str) -> Result<PathBuf, StartError> {
     let own = std::env::current_exe().and_then(fs::canonicalize);
     let path = own.map_err(StartError::Nowhere)?.with_file_name(name);
     if path.is_file() { Ok(path) } else { Err(StartError::Missing { path }) }
+}
+
+/// Has a program of agentd take the place of this process, terminal included. Returns only if it cannot.
+pub fn become_program(executable: &Path, words: &[&OsStr]) -> StartError {
+    let mut command = Command::new(executable);
+    command.args(words);
+    // It must not inherit blocked signals.
+    let unblocked = SigSet::empty().thread_set_mask();
+    let source = unblocked.map_or_else(io::Error::from, |()| command.exec());
+    StartError::Refused { path: executable.to_owned(), source }
 }
 
 impl PrivateSupervisor {

@@ -1,8 +1,11 @@
 //! Where agentd's directories are: configuration, state, and the private place of its socket.
 
 use crate::environment::Environment;
+use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The largest socket path in bytes: the kernel's field has 108, including a final NUL.
 pub const SOCKET_PATH_CAP: usize = 107;
@@ -66,6 +69,43 @@ impl Dirs {
         self.state.join("trust")
     }
 
+    /// The tokens of a log-in at the MCP server of this name and address.
+    #[must_use]
+    pub fn log_in_file(&self, server: &str, url: &str) -> PathBuf {
+        let digest = Sha256::digest(url);
+        let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        self.log_ins().join(format!("{server}-{digest}.json"))
+    }
+
+    /// The files of all log-ins at servers of this name, whatever their address.
+    ///
+    /// # Errors
+    /// Their directory cannot be read.
+    pub fn log_ins_of(&self, server: &str) -> io::Result<Vec<PathBuf>> {
+        let entries = match fs::read_dir(self.log_ins()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let is_of = |name: &str| {
+            let digest = name.strip_prefix(server)?.strip_prefix('-')?.strip_suffix(".json")?;
+            let plain = digest.len() == 16 && digest.chars().all(|c| c.is_ascii_hexdigit());
+            plain.then_some(())
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.file_name().and_then(OsStr::to_str).and_then(is_of).is_some() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    fn log_ins(&self) -> PathBuf {
+        self.state.join("mcp-log-ins")
+    }
+
     /// The daemon's socket.
     ///
     /// # Errors
@@ -119,6 +159,24 @@ mod tests {
         assert_eq!(dirs.state, Path::new("/s/agentd"));
         assert_eq!(dirs.config.unwrap(), Path::new("/home/me/.config/agentd"));
         assert_eq!(dirs.runtime, Path::new("/run/user/7/agentd"));
+    }
+
+    #[test]
+    fn a_log_in_is_kept_by_the_servers_name_and_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = resolve(&[("XDG_STATE_HOME", dir.path().to_str().unwrap())]).unwrap();
+        assert_eq!(dirs.log_ins_of("a").unwrap(), Vec::<PathBuf>::new());
+        let [one, other] = ["https://x", "https://y"].map(|url| dirs.log_in_file("a", url));
+        let longer = dirs.log_in_file("a-b", "https://x");
+        assert!(one != other && one.starts_with(&dirs.state), "{one:?}");
+        fs::create_dir_all(one.parent().unwrap()).unwrap();
+        for file in [&one, &other, &longer, &one.with_extension("lock")] {
+            fs::write(file, "").unwrap();
+        }
+        let mut both = [one, other];
+        both.sort();
+        assert_eq!(dirs.log_ins_of("a").unwrap(), both);
+        assert_eq!(dirs.log_ins_of("a-b").unwrap(), [longer]);
     }
 
     #[test]

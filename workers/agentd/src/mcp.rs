@@ -1,9 +1,10 @@
 //! `agentd mcp`: the MCP servers of a project and of the person's file. `list` shows them, `edit` adds and
-//! removes them, `import` takes over those of other agents.
+//! removes them, `import` takes over those of other agents, `login` logs in.
 
 mod edit;
 mod import;
 mod list;
+mod login;
 
 use crate::cli::McpCommand;
 use crate::cli_error::{CliError, chain};
@@ -26,6 +27,10 @@ pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
             edit::add(&edit::server(name, edit::variables(env)?, &host, (project, place)))
         }
         McpCommand::Rm { name } => edit::remove(&name),
+        McpCommand::Login { name, scope, client_id, project } => {
+            login::log_in(&project, &name, &login::Wishes { scopes: scope, client_id })
+        }
+        McpCommand::Logout { name } => login::log_out(&name),
         McpCommand::Import { names, from, yes, project } => {
             let act = if yes { import::ImportAct::Add } else { import::ImportAct::Show };
             import::main(&project, from, &names, act)

@@ -31,7 +31,7 @@ const REVOKE: Duration = Duration::from_secs(15);
 /// The variable with the secret of a registered client, if it has one.
 const SECRET: &str = "AGENTD_MCP_CLIENT_SECRET";
 const USAGE: &str =
-    "--login NAME URL FILE [--scope SCOPE]… [--client-id ID] | --logout FILE | --token FILE";
+    "--login NAME URL FILE [--scope SCOPE]… [--client-id ID] | --logout FILE… | --token FILE";
 
 /// A log-in that a person wants.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -52,12 +52,15 @@ pub(crate) fn log_in(words: impl Iterator<Item = String>) -> ExitCode {
     ended(request.log_in())
 }
 
-/// `--logout` with the words behind it.
-pub(crate) fn log_out(mut words: impl Iterator<Item = String>) -> ExitCode {
-    ended(match words.next() {
-        Some(file) => log_out_of(Path::new(&file)),
-        None => Err(USAGE.to_owned()),
-    })
+/// `--logout` with the words behind it: the files of log-ins.
+pub(crate) fn log_out(words: impl Iterator<Item = String>) -> ExitCode {
+    let files: Vec<PathBuf> = words.map(PathBuf::from).collect();
+    if files.is_empty() {
+        return ended(Err(USAGE.to_owned()));
+    }
+    // Each is ended, also after one that cannot be.
+    let ended_all = files.iter().map(|file| log_out_of(file)).collect::<Vec<_>>();
+    ended(ended_all.into_iter().collect())
 }
 
 /// `--token` with the words behind it: prints the token.
@@ -95,6 +98,7 @@ impl Request {
     }
 
     fn log_in(self) -> Result<(), String> {
+        oauth::safe("the server's address", &self.url)?;
         let client = client()?;
         let challenged = Challenged::default();
         // A server that refuses at once says what it wants; of another one the metadata say it.

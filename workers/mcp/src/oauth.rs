@@ -253,7 +253,10 @@ async fn known_as(
 }
 
 /// The address, if secrets and a browser may be sent there.
-fn safe(what: &str, address: &str) -> Result<Url, String> {
+///
+/// # Errors
+/// Why they may not.
+pub(crate) fn safe(what: &str, address: &str) -> Result<Url, String> {
     let url = Url::parse(address).map_err(|error| format!("{what}: {error}"))?;
     let here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     match url.scheme() {

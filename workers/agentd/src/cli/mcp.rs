@@ -51,6 +51,29 @@ pub(crate) enum McpCommand {
         /// The name of the server.
         name: String,
     },
+    /// Log in at a server that has an address. Its tokens are in a file of yours alone.
+    ///
+    /// Prints the address to open in a browser, and waits for the answer for five minutes.
+    Login {
+        /// The name of the server.
+        name: String,
+        /// A scope to ask for beside those that the server wants; repeatable.
+        #[arg(long, value_name = "SCOPE")]
+        scope: Vec<String>,
+        /// The id of agentd at the authorization server, where agentd cannot register itself.
+        ///
+        /// Its secret, if it has one, is the value of the variable AGENTD_MCP_CLIENT_SECRET.
+        #[arg(long, value_name = "ID")]
+        client_id: Option<String>,
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+    },
+    /// End the log-in at a server: revoke its tokens and remove their file.
+    Logout {
+        /// The name of the server.
+        name: String,
+    },
     /// Show servers of Claude Code and Codex, and add them to your configuration file.
     ///
     /// Reads ~/.claude.json and ~/.codex/config.toml. Secrets are not written.
