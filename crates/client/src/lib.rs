@@ -29,6 +29,7 @@ mod screen;
 mod screen_items;
 mod screen_view;
 mod sealed_key;
+mod servers_text;
 mod spawn;
 mod supervisor_connection;
 mod supervisor_source;
@@ -66,6 +67,7 @@ pub use screen::{
     SessionFacts, SlashRow, TextPart, TurnState,
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
+pub use servers_text::servers_text;
 pub use spawn::{
     PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, become_program,
     copy_by_program, edit_file, key_of_command, page, sibling_executable,

@@ -342,6 +342,7 @@ impl OneShot<'_> {
                 RunInput::Message(
                     ToClient::Changes { .. }
                     | ToClient::Context { .. }
+                    | ToClient::Servers { .. }
                     | ToClient::Welcome { .. }
                     | ToClient::Refused { .. }
                     | ToClient::Opened { .. }

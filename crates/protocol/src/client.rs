@@ -10,6 +10,7 @@ use crate::context::{Compaction, ContextReport};
 use crate::hosts::HostRule;
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
+use crate::mcp::ServerReport;
 use crate::session::{TaskSpent, TurnEnd};
 pub use crate::session_request::{
     AnswerForm, ConversationFlags, ImageLimits, ModelFacts, OnUnfinished, Prices, ProjectTrust,
@@ -454,6 +455,13 @@ pub enum ToClient {
         session: SessionId,
         /// The parts, or one sentence why they are not known.
         report: Result<ContextReport, String>,
+    },
+    /// The answer to a query of the MCP servers, in the order of the configuration.
+    Servers {
+        /// Which session.
+        session: SessionId,
+        /// The servers.
+        servers: Vec<ServerReport>,
     },
     /// The prompts that waited and wait no more.
     TakenBack {

@@ -45,6 +45,44 @@ pub enum ServerNews {
     },
 }
 
+/// A server of a session, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ServerReport {
+    /// Its name.
+    pub name: String,
+    /// Its command or its address.
+    pub place: String,
+    /// Its cage in words, where it runs.
+    pub sandbox: Option<String>,
+    /// Where it is in its life.
+    pub state: ServerState,
+    /// Its tools, while it runs.
+    pub tools: Vec<ServedTool>,
+}
+
+/// Where a server is in its life.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ServerState {
+    /// It was asked to start, and is not ready.
+    Starts,
+    /// It answers.
+    Ready {
+        /// So long after its call was proposed, in milliseconds.
+        after_ms: u64,
+    },
+    /// It does not run: why, in words.
+    Ended(String),
+}
+
+/// A tool of a server that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ServedTool {
+    /// Its name for models.
+    pub name: String,
+    /// Its description by the server, without hidden letters.
+    pub description: String,
+}
+
 /// A tool as its server describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ServerTool {

@@ -206,6 +206,8 @@ pub enum SessionQuery {
     },
     /// What fills the model's context; answered by `Context`.
     Context,
+    /// The MCP servers of the session; answered by `Servers`.
+    Servers,
 }
 
 /// A person's wish for a session.

@@ -1,12 +1,13 @@
 //! `agentd mcp`: the MCP servers of a project and of the person's file. `list` shows them, `edit` adds and
 //! removes them, `import` takes over those of other agents, `login` logs in.
 
+mod check;
 mod edit;
 mod import;
 mod list;
 mod login;
 
-use crate::cli::McpCommand;
+use crate::cli::{McpCommand, SessionFlags};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
@@ -26,6 +27,12 @@ pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
             let place = ServerPlace::Program(command);
             edit::add(&edit::server(name, edit::variables(env)?, &host, (project, place)))
         }
+        McpCommand::Check { names, project, trust_project, json } => {
+            let flags =
+                SessionFlags { project: Some(project), trust_project, ..SessionFlags::default() };
+            check::main(flags, &names, json)
+        }
+        McpCommand::Show { name, project } => list::show(&project, &name),
         McpCommand::Rm { name } => edit::remove(&name),
         McpCommand::Login { name, scope, client_id, project } => {
             login::log_in(&project, &name, &login::Wishes { scopes: scope, client_id })

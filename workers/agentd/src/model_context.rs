@@ -42,6 +42,7 @@ pub(crate) fn main(beginning: &str, json: bool) -> Result<CliExit, CliError> {
             | ToClient::Behind { .. }
             | ToClient::Page { .. }
             | ToClient::Changes { .. }
+            | ToClient::Servers { .. }
             | ToClient::TakenBack { .. }
             | ToClient::Sessions(_)
             | ToClient::Status(_)

@@ -143,11 +143,11 @@ fn answered(
     checked(connection.recv().map_err(|error| lost(&error))?)
 }
 
-fn lost(error: &ChannelError) -> CliError {
+pub(crate) fn lost(error: &ChannelError) -> CliError {
     CliError::internal(chain(error)).exit(CliExit::SupervisorUnreachable)
 }
 
-fn checked(word: ToClient) -> Result<ToClient, CliError> {
+pub(crate) fn checked(word: ToClient) -> Result<ToClient, CliError> {
     if let ToClient::Failed { kind, message } = word {
         return Err(failed(kind, message));
     }

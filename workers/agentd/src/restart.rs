@@ -70,6 +70,7 @@ fn restart(mut connection: SupervisorConnection, session: SessionId) -> Result<C
         | ToClient::Detached { .. }
         | ToClient::Behind { .. }
         | ToClient::Page { .. }
+        | ToClient::Servers { .. }
         | ToClient::TakenBack { .. }
         | ToClient::Changes { .. }
         | ToClient::Context { .. }

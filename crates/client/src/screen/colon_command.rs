@@ -19,6 +19,8 @@ pub(crate) enum ColonCommand {
     /// With words about the focus of the summary.
     Compact(String),
     Context,
+    /// The MCP servers.
+    Servers,
     /// To the input line, to change it; or its new text.
     Summary(Option<String>),
     /// What to take back, as the conversation parses it; empty for the last turn.
@@ -63,6 +65,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
         ":compact FOCUS",
         "shrink the model's context: a summary replaces the\noldest messages (kept on disk)",
     ),
+    (":mcp", "show the MCP servers with their sandboxes and tools"),
     (":paste", "put the image of the clipboard into the prompt"),
     (":add FILE", "pin a file: each request contains its current text"),
     (":drop FILE", "unpin a file"),
@@ -110,6 +113,7 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
     match name {
         "q" | "quit" => none(ColonCommand::Quit),
         "compact" => Ok(ColonCommand::Compact(rest)),
+        "mcp" => none(ColonCommand::Servers),
         "context" if rest.is_empty() => Ok(ColonCommand::Context),
         // The text keeps its lines.
         "context" => match text.trim_start_matches(':').trim_start()["context".len()..].trim() {
@@ -206,6 +210,8 @@ mod tests {
         assert_eq!(parse(":compact"), Ok(ColonCommand::Compact(String::new())));
         assert_eq!(parse(":compact the tests"), Ok(ColonCommand::Compact("the tests".to_owned())));
         assert_eq!(parse(":context"), Ok(ColonCommand::Context));
+        assert_eq!(parse(":mcp"), Ok(ColonCommand::Servers));
+        assert!(parse(":mcp x").is_err());
         assert_eq!(parse(":context summary"), Ok(ColonCommand::Summary(None)));
         let text = Some("one\n\n  two".to_owned());
         assert_eq!(parse(":context summary one\n\n  two\n"), Ok(ColonCommand::Summary(text)));

@@ -291,6 +291,7 @@ impl Screen {
             | ColonCommand::Audit
             | ColonCommand::Changes(_)
             | ColonCommand::Context
+            | ColonCommand::Servers
             | ColonCommand::Summary(None)
             | ColonCommand::Earlier
             | ColonCommand::Help => false,
@@ -346,6 +347,10 @@ impl Screen {
                 })
             }
             ColonCommand::Context => self.ask_for_context(ContextUse::Show),
+            ColonCommand::Servers => {
+                let query = SessionQuery::Servers;
+                self.to_session(|session| FromClient::Query { session, query })
+            }
             ColonCommand::Summary(None) => self.ask_for_context(ContextUse::EditSummary),
             ColonCommand::Summary(Some(text)) => self.edit_summary(text),
             ColonCommand::Earlier => {

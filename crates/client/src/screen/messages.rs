@@ -7,6 +7,7 @@ use super::{
 };
 use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
+use crate::servers_text::servers_text;
 use crate::transcript::sum;
 use protocol::client::{
     ClientEvent, ClientRights, DetachReason, FromClient, ModelFacts, NumberedEvent, OtherClients,
@@ -96,6 +97,9 @@ impl Screen {
             ToClient::Context { session, report } if self.is_here(&session) => {
                 self.context_report(report)
             }
+            ToClient::Servers { session, servers } if self.is_here(&session) => {
+                vec![ScreenEffect::Show(ScreenItem::Note(servers_text(&servers)))]
+            }
             ToClient::Failed { kind, message } => self.failed(kind, message),
             ToClient::Sessions(rows) => {
                 self.last_words.sessions = rows;
@@ -109,6 +113,7 @@ impl Screen {
             | ToClient::TakenBack { .. }
             | ToClient::Changes { .. }
             | ToClient::Context { .. }
+            | ToClient::Servers { .. }
             | ToClient::Welcome { .. }
             | ToClient::Refused { .. }
             | ToClient::Status(_)

@@ -619,6 +619,7 @@ goldens! {
     client::SessionQuery {
         Changes => protocol::client::SessionQuery::Changes { since: 7 },
         Context => protocol::client::SessionQuery::Context,
+        Servers => protocol::client::SessionQuery::Servers,
     }
     client::SessionWish {
         Compact => protocol::client::SessionWish::Compact { focus: text("tests") },
@@ -764,6 +765,19 @@ goldens! {
         },
         Changes => ToClient::Changes { session: session_id(), changes: Ok(change_set()) },
         Context => ToClient::Context { session: session_id(), report: Ok(context_report()) },
+        Servers => ToClient::Servers {
+            session: session_id(),
+            servers: vec![protocol::mcp::ServerReport {
+                name: text("docs"),
+                place: text("npx docs"),
+                sandbox: Some(text("writes nothing")),
+                state: protocol::mcp::ServerState::Ready { after_ms: 7 },
+                tools: vec![protocol::mcp::ServedTool {
+                    name: text("mcp__docs__find"),
+                    description: text("Finds."),
+                }],
+            }],
+        },
         TakenBack => ToClient::TakenBack { session: session_id(), texts: vec![text("t")] },
         Sessions => ToClient::Sessions(vec![session_row()]),
         Status => ToClient::Status(status()),
@@ -801,6 +815,11 @@ goldens! {
         Deleted => FileEffect::Deleted(text("/p/a")),
         Ran => FileEffect::Ran(text("ls")),
         Signed => FileEffect::Signed { key: text("SHA256:k"), count: 2 },
+    }
+    mcp::ServerState {
+        Starts => protocol::mcp::ServerState::Starts,
+        Ready => protocol::mcp::ServerState::Ready { after_ms: 7 },
+        Ended => protocol::mcp::ServerState::Ended(text("it died")),
     }
     confinement::Profile {
         Probe => Profile::Probe,

@@ -65,6 +65,9 @@ impl SessionActorState {
             ClientToSession::Query { client, query: SessionQuery::Context } => {
                 self.describe_context(myself, client).await;
             }
+            ClientToSession::Query { client, query: SessionQuery::Servers } => {
+                self.report_servers(&client);
+            }
             ClientToSession::Prompt { client, text, form } => {
                 self.prompt(myself, &client, text, form).await;
             }

@@ -1,6 +1,9 @@
 //! The MCP servers of a session: when one starts, what it offers, which call answers for it, and when it
 //! starts again. Each runs as a call in the background, so that `jobs` and the call actor do the rest.
 
+mod life;
+mod report;
+
 use super::jobs::is_waiting;
 use super::state::{ReplayState, SessionActorState};
 use crate::call::{CallInput, ServerInput};
@@ -9,6 +12,7 @@ use crate::messages::{CallMsg, SessionMsg, SessionTimer};
 use crate::server_pins::ServerPins;
 use crate::server_tools::{self, OfferedServerTool};
 use crate::session_spec::SessionServer;
+use life::ServerLife;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
@@ -55,6 +59,7 @@ pub(super) struct RunningServer {
     change: Option<ServerChange>,
     /// The calls that were passed on to it.
     asked: Vec<ActorRef<CallMsg>>,
+    life: ServerLife,
 }
 
 /// Tools that a server describes otherwise than a person approved.
@@ -89,6 +94,7 @@ impl SessionActorState {
         let server = self.spec.servers().get(at)?;
         if let Err(why) = self.server_env(server) {
             let text = format!("the MCP server {} does not start: {why}", server.config.name);
+            self.calls.servers[at].life.ends(why);
             self.show(&ClientEvent::Notice { text });
             return None;
         }
@@ -141,6 +147,7 @@ impl SessionActorState {
         let at = self.spec.servers().iter().position(|server| server.config.name == name);
         if let Some(running) = at.and_then(|at| self.calls.servers.get_mut(at)) {
             (running.call, running.is_due) = (Some(call.id.number), false);
+            running.life.begins();
         }
     }
 
@@ -185,6 +192,7 @@ impl SessionActorState {
             }
         }
         self.calls.servers[at].tools = tools;
+        self.calls.servers[at].life.is_ready();
         for text in notes {
             self.show(&ClientEvent::Notice { text });
         }
@@ -231,6 +239,9 @@ impl SessionActorState {
             None if is_refused => "it does not start again in this session".to_owned(),
             None => format!("it has ended {} times and does not start again", AGAIN.len() + 1),
         };
+        let running = &mut self.calls.servers[at];
+        let changed = running.change.as_ref().map(|change| change.reason.trim_end().to_owned());
+        running.life.ends(format!("{}; {then}", changed.as_ref().unwrap_or(&result.summary)));
         let text = format!("the MCP server {name} has ended: {}; {then}", result.summary);
         self.show(&ClientEvent::Notice { text });
     }

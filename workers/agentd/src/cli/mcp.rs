@@ -16,6 +16,31 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show one server of a project: its fields, as JSON.
+    Show {
+        /// The name of the server.
+        name: String,
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+    },
+    /// Start the servers of a project, show their sandboxes and tools, and end them.
+    ///
+    /// Needs no key and no model. The exit code is 1 if one is not ready.
+    Check {
+        /// Only these servers; default: all.
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+        /// Trust the project's files as they are, for this run.
+        #[arg(long)]
+        trust_project: bool,
+        /// Print one JSON object per line.
+        #[arg(long)]
+        json: bool,
+    },
     /// Add a server to your configuration file.
     ///
     /// agentd mcp add tracker --env TRACKER_TOKEN --host api.tracker.example -- npx -y tracker-mcp

@@ -8,10 +8,26 @@ use crate::settings::sound_as;
 use crate::table::table;
 use client::sanitize;
 use config::{Config, ConfigWarning, McpServerConfig, ProjectAccess, ServerPlace};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 
 pub(super) fn main(project: &Path, json: bool) -> Result<CliExit, CliError> {
+    with_listed(project, |listed| {
+        match json {
+            true => print(&listed.json()),
+            false if listed.servers.is_empty() && listed.others.is_empty() => {
+                eprintln!("agentd: there are no MCP servers; `agentd mcp add` adds one");
+            }
+            false => print(&sanitize(&listed.words())),
+        }
+        Ok(CliExit::Done)
+    })
+}
+
+fn with_listed(
+    project: &Path,
+    then: impl FnOnce(&ListedServers<'_>) -> Result<CliExit, CliError>,
+) -> Result<CliExit, CliError> {
     let project = real_dir(project, "the project directory")?;
     let context = CliContext::of_process()?;
     let config = sound_as(&context, &project, TrustFlag::NotGiven)?;
@@ -20,15 +36,23 @@ pub(super) fn main(project: &Path, json: bool) -> Result<CliExit, CliError> {
         own: &|name| context.environment.get(name).is_some(),
         passed: &|name| passed.iter().any(|(known, _)| known == name),
     };
-    let listed = listed(&config, &known);
-    match json {
-        true => print(&listed.json()),
-        false if listed.servers.is_empty() && listed.others.is_empty() => {
-            eprintln!("agentd: there are no MCP servers; `agentd mcp add` adds one");
+    then(&listed(&config, &known))
+}
+
+/// One server, with its fields.
+pub(super) fn show(project: &Path, name: &str) -> Result<CliExit, CliError> {
+    with_listed(project, |listed| {
+        let of = |server: &Value| server["name"] == name;
+        let found: Vec<Value> = listed.objects().filter(of).collect();
+        if found.is_empty() {
+            let why = format!("this project has no MCP server {name}");
+            return Err(CliError::user(why).hint("`agentd mcp ls` lists them"));
         }
-        false => print(&sanitize(&listed.words())),
-    }
-    Ok(CliExit::Done)
+        for server in &found {
+            print(&format!("{server:#}\n"));
+        }
+        Ok(CliExit::Done)
+    })
 }
 
 /// The variables that are set.
@@ -127,6 +151,10 @@ impl ListedServers<'_> {
     }
 
     fn json(&self) -> String {
+        self.objects().map(|line| format!("{line}\n")).collect()
+    }
+
+    fn objects(&self) -> impl Iterator<Item = Value> {
         let servers = self.servers.iter().map(|server| {
             let ListedServer { config, variables, missing, notes } = server;
             let (program, url) = match &config.place {
@@ -141,6 +169,10 @@ impl ListedServers<'_> {
                 "project": access(config),
                 "hosts": config.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
                 "env": config.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+                "enabled_tools": config.enabled,
+                "disabled_tools": config.disabled,
+                "startup_timeout_ms": config.start_ms,
+                "tool_timeout_ms": config.call_ms,
                 "variables": variables,
                 "missing": missing,
                 "notes": notes,
@@ -157,7 +189,7 @@ impl ListedServers<'_> {
                 "line": other.origin.line,
             })
         });
-        servers.chain(others).map(|line| format!("{line}\n")).collect()
+        servers.chain(others)
     }
 }
 

@@ -1,0 +1,90 @@
+//! `agentd mcp check` and `show`: servers that are started to look at them.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::{Desk, Run, needs, run};
+use serde_json::{Value, json};
+
+fn desk(lines: &str) -> Desk {
+    needs("python3");
+    let desk = Desk::new();
+    desk.write("server.py", include_str!("../data/mcp_server.py"));
+    let file = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, lines).unwrap();
+    desk
+}
+
+fn mcp(desk: &Desk, words: &[&str]) -> Run {
+    let mut command = desk.agentd(&[&["mcp"], words].concat());
+    command.env_remove("ANTHROPIC_API_KEY").env_remove("OPENAI_API_KEY");
+    run(command)
+}
+
+const GOOD: &str = "[mcp.good]\ncommand = [\"python3\", \"server.py\"]\nhosts = [\"docs.rs\"]\n\
+                    enabled_tools = [\"echo\", \"read\"]\n";
+
+#[test]
+fn servers_are_started_shown_with_their_sandboxes_and_ended() {
+    let desk = desk(GOOD);
+    let ran = mcp(&desk, &["check"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    for words in [
+        "good: ready after ",
+        "2 tools",
+        "place: python3 server.py",
+        "writes nothing",
+        "docs.rs",
+        "mcp__good__echo  Echoes a text.",
+    ] {
+        assert!(ran.out.contains(words), "{words}: {}", ran.out);
+    }
+    assert!(!ran.out.contains("mcp__good__write"), "{}", ran.out);
+    let json = mcp(&desk, &["check", "good", "--json"]);
+    let line: Value = serde_json::from_str(&json.out).expect(&json.out);
+    assert_eq!((&line["state"], line["tools"].as_array().unwrap().len()), (&json!("ready"), 2));
+    assert!(line["ready_after_ms"].as_u64().unwrap() > 0);
+    // No session is left, and the record of the starts is.
+    let sessions = std::fs::read_dir(desk.state().join("sessions")).unwrap();
+    assert_eq!(sessions.count(), 0);
+    let starts = desk.audit().into_iter();
+    let ended = |record: &Value| record["event"] == "ended" && record["tool"] == "mcp_server";
+    assert_eq!(starts.filter(ended).count(), 2);
+}
+
+#[test]
+fn a_server_that_is_of_no_use_is_shown_with_the_reason() {
+    let desk = desk(&format!(
+        "{GOOD}[mcp.dead]\ncommand = [\"false\"]\n\
+         [mcp.late]\ncommand = [\"sleep\", \"100\"]\nstartup_timeout_sec = 0.5\n\
+         [mcp.unset]\ncommand = [\"x\"]\nenv = {{ A = \"${{NO_SUCH_VARIABLE}}\" }}\n"
+    ));
+    let ran = mcp(&desk, &["check"]);
+    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+    for words in [
+        "good: ready",
+        "dead: does not run: ",
+        "late: does not run: ",
+        "not ready within 0.5 s",
+        "unset: does not run: the variable NO_SUCH_VARIABLE is not set",
+    ] {
+        assert!(ran.out.contains(words), "{words}: {}", ran.out);
+    }
+    let ran = mcp(&desk, &["check", "good"]);
+    assert_eq!(ran.code, 0, "the control: {}{}", ran.out, ran.err);
+    let ran = mcp(&desk, &["check", "nobody"]);
+    assert!(ran.code != 0 && ran.err.contains("starts no MCP server nobody"), "{}", ran.err);
+}
+
+#[test]
+fn the_fields_of_one_server_are_shown() {
+    let desk = desk(GOOD);
+    let ran = mcp(&desk, &["show", "good"]);
+    let shown: Value = serde_json::from_str(&ran.out).expect(&ran.out);
+    assert_eq!(shown["enabled_tools"], json!(["echo", "read"]));
+    assert_eq!(
+        (&shown["hosts"], &shown["startup_timeout_ms"]),
+        (&json!(["docs.rs"]), &json!(30000))
+    );
+    let ran = mcp(&desk, &["show", "nobody"]);
+    assert!(ran.code != 0 && ran.err.contains("no MCP server nobody"), "{}", ran.err);
+}
