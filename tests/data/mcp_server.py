@@ -39,6 +39,7 @@ def tools():
         tool("fail", "Fails."),
         tool("began", "When the server began."),
         tool("ask", "Asks the person.", what="string"),
+        tool("grow", "Has another prompt from now on."),
     ]
 
 
@@ -68,13 +69,47 @@ def ask_person(what, asked):
     if asked == "withdrawn":
         time.sleep(1)
         say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+        time.sleep(1)
         return "withdrawn"
     with ANSWERED:
         ANSWERED.wait_for(lambda: number in ANSWERS)
     return json.dumps(ANSWERS[number], sort_keys=True)
 
 
+GROWN = []
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def resource(uri):
+    return {"uri": uri, "name": uri, "description": "A no\u202ete."}
+
+
+def prompt(name, **arguments):
+    listed = [{"name": key, "required": needed} for key, needed in arguments.items()]
+    return {"name": name, "description": "Greets.", "arguments": listed}
+
+
+def offered(method, params):
+    """What people name in their prompts."""
+    if method == "resources/list":
+        return {"resources": [resource("note://a"), resource("pic://p.png")]}
+    if method == "resources/templates/list":
+        templates = [{"uriTemplate": "odd://{x}", "name": "odd"}] if "templates" in HABITS else []
+        return {"resourceTemplates": templates}
+    if method == "resources/read":
+        uri = params["uri"]
+        if uri == "pic://p.png":
+            return {"contents": [{"uri": uri, "mimeType": "image/png", "blob": PIXEL}]}
+        if uri not in ("note://a", "odd://x"):
+            return None
+        return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": "Alpha note of " + uri}]}
+    if method == "prompts/list":
+        return {"prompts": [prompt("greet", who=True, how=False)] + [prompt(name) for name in GROWN]}
+    if method == "prompts/get":
+        given = params.get("arguments", {})
+        text = " ".join(["Prompt", params["name"]] + [f"{key}={given[key]}" for key in sorted(given)])
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+    return None
 
 
 def leave_behind():
@@ -130,6 +165,10 @@ def run(name, given, number, progress):
         return "left"
     if name == "began":
         return str(BEGAN)
+    if name == "grow":
+        GROWN.append("grown")
+        say({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"})
+        return "grown"
     if name == "ask":
         if given["what"] == "withdrawn":
             return ask_person("form", "withdrawn")
@@ -194,7 +233,7 @@ def main():
             continue
         if MODERN and method == "server/discover":
             say({"jsonrpc": "2.0", "id": number, "result": {
-                "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
                 "ttlMs": 0, "cacheScope": "private"}})
             continue
         if MODERN and method == "initialize":
@@ -202,11 +241,15 @@ def main():
             continue
         if method == "initialize":
             say({"jsonrpc": "2.0", "id": number, "result": {
-                "protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}},
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {"listChanged": True}},
                 "serverInfo": {"name": "test", "version": "1"}}})
         elif method == "tools/list":
             fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if MODERN else {}
             say({"jsonrpc": "2.0", "id": number, "result": {"tools": tools(), **fresh}})
+        elif method and offered(method, message.get("params", {})) is not None:
+            fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if MODERN else {}
+            say({"jsonrpc": "2.0", "id": number, "result": {**offered(method, message.get("params", {})), **fresh}})
         elif method == "tools/call":
             threading.Thread(target=call, args=(message,), daemon=True).start()
         elif method == "notifications/cancelled":

@@ -177,6 +177,13 @@ pub enum PromptPartRecord {
     Text(String),
     /// A command whose output stands there; its call follows the prompt.
     Command(String),
+    /// A resource or a prompt of an MCP server; its call follows the prompt.
+    Server {
+        /// Its name for rules.
+        name: String,
+        /// A JSON object.
+        arguments: String,
+    },
 }
 
 /// Why a call was decided as it was.

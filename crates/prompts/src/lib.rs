@@ -17,6 +17,7 @@ mod markdown_files;
 mod plugin_root;
 mod prompt_list;
 mod read_text;
+mod server_resources;
 mod shown;
 mod shown_files;
 mod skills;
@@ -35,6 +36,7 @@ pub use prompt_list::{
     PromptPlaces, parse_slash,
 };
 pub use read_text::read as read_text;
+pub use server_resources::{server_resources, words};
 pub use shown::line;
 pub use shown_files::{NamedBy, ShownFile, shown_files};
 pub use skills::{FoundSkills, Skill, SkillCallers, find as find_skills};

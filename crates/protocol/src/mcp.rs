@@ -96,6 +96,75 @@ pub struct ServerTool {
     pub digest: String,
 }
 
+/// The name behind `mcp__SERVER__` under which rules know the resources of a server, and its prompts. No tool has
+/// one: names of tools have no such letter.
+pub const RESOURCE: &str = "@resource";
+/// See [`RESOURCE`].
+pub const PROMPT: &str = "@prompt";
+
+/// What a call wants of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum ServerAction {
+    /// Run this tool.
+    Tool,
+    /// Give the resource that the arguments name.
+    Resource,
+    /// Give the prompt that the arguments name.
+    Prompt,
+}
+
+impl ServerAction {
+    /// By the name of a call behind `mcp__SERVER__`.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        match name {
+            RESOURCE => Self::Resource,
+            PROMPT => Self::Prompt,
+            _ => Self::Tool,
+        }
+    }
+}
+
+/// What a server offers people in their prompts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub struct ServerOffers {
+    /// Resources that it lists.
+    pub resources: Vec<ServerResource>,
+    /// It has resources that it does not list: those of templates, or too many.
+    pub has_unlisted: bool,
+    /// Prompts.
+    pub prompts: Vec<ServerPrompt>,
+}
+
+/// A resource as its server describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ServerResource {
+    /// Names it.
+    pub uri: String,
+    /// For people.
+    pub description: String,
+}
+
+/// A prompt as its server describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ServerPrompt {
+    /// The server's name for it.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// Its arguments, in their order.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// An argument of a server's prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct PromptArgument {
+    /// Its name.
+    pub name: String,
+    /// The server does without it.
+    pub is_optional: bool,
+}
+
 /// What a server asks a person during a call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ServerQuestion {
@@ -165,10 +234,12 @@ impl ServerReply {
 /// From the supervisor to a running server.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToServer {
-    /// Call a tool; answered once.
+    /// Call a tool, or get a resource or a prompt; answered once.
     Call {
         /// Names the call on this channel.
         number: u64,
+        /// What it is.
+        action: ServerAction,
         /// The server's name for the tool.
         tool: String,
         /// A JSON object.
@@ -194,6 +265,8 @@ pub enum ToServer {
 pub enum FromServer {
     /// It is ready, or its list has changed: all of its tools.
     Tools(Vec<ServerTool>),
+    /// Behind the first tools, and when it has changed: all that it offers people.
+    Offers(ServerOffers),
     /// The call is on its way.
     Progress {
         /// Of which call.

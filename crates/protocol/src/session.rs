@@ -225,6 +225,14 @@ pub enum PromptPart {
     Command(String),
     /// A file that the prompt shows, as `read` is given it: the model gets the image in this place.
     File(String),
+    /// A resource or a prompt of an MCP server: the conversation has the call made, and the model gets the
+    /// answer in this place.
+    Server {
+        /// Its name for rules, `mcp__SERVER__@resource` or `mcp__SERVER__@prompt`.
+        name: String,
+        /// A JSON object.
+        arguments: String,
+    },
 }
 
 /// How a turn ended.

@@ -9,6 +9,7 @@ use protocol::call::{Call, Outcome, ToolResult};
 use protocol::content::{ContentBlock, ImageRef};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
+use protocol::mcp;
 use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent};
 
 /// The tool that runs the commands.
@@ -26,13 +27,15 @@ enum PendingPart {
     Text(String),
     Command { command: String, call: Option<Call>, output: Option<String> },
     File { path: String, call: Option<Call>, shown: Option<Vec<ContentBlock>> },
+    Server { wanted: PartCall, call: Option<Call>, given: Option<Vec<ContentBlock>> },
 }
 
 /// A call that a part of the prompt needs.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum PartCall {
     Command(String),
     File(String),
+    Server { name: String, arguments: String },
 }
 
 impl PartCall {
@@ -40,6 +43,7 @@ impl PartCall {
         match self {
             Self::Command(_) => (SHELL, ToolKind::Mutation),
             Self::File(_) => (READ, ToolKind::Query),
+            Self::Server { .. } => (mcp::CALL, ToolKind::Mutation),
         }
     }
 
@@ -47,8 +51,32 @@ impl PartCall {
         match self {
             Self::Command(command) => serde_json::json!({ "command": command }),
             Self::File(path) => serde_json::json!({ "path": path }),
+            Self::Server { name, arguments } => {
+                serde_json::json!({ "tool": name, "arguments": arguments })
+            }
         }
         .to_string()
+    }
+
+    /// Its name for people: `@SERVER:URI`, or the prompt's.
+    fn shown(&self) -> String {
+        match self {
+            Self::Command(it) | Self::File(it) => it.clone(),
+            Self::Server { name, arguments } => {
+                let server = name.strip_prefix(mcp::PREFIX).unwrap_or(name);
+                let arguments: serde_json::Value =
+                    serde_json::from_str(arguments).unwrap_or_default();
+                match server.split_once("__@") {
+                    Some((server, "resource")) => {
+                        format!("@{server}:{}", arguments["uri"].as_str().unwrap_or_default())
+                    }
+                    _ => {
+                        let prompt = arguments["name"].as_str().unwrap_or_default();
+                        format!("/{}{prompt}", name.strip_suffix(mcp::PROMPT).unwrap_or(name))
+                    }
+                }
+            }
+        }
     }
 
     /// The part that this call belongs to, if it is of a prompt.
@@ -59,6 +87,7 @@ impl PartCall {
             _ if !call.use_id.is_empty() || call.is_pinned_read() => None,
             SHELL => Some(Self::Command(field("command"))),
             READ => Some(Self::File(field("path"))),
+            mcp::CALL => Some(Self::Server { name: field("tool"), arguments: field("arguments") }),
             _ => None,
         }
     }
@@ -77,6 +106,11 @@ impl PendingPrompt {
             }
             PromptPart::File(path) => {
                 PendingPart::File { path: path.clone(), call: None, shown: None }
+            }
+            PromptPart::Server { name, arguments } => {
+                let (name, arguments) = (name.clone(), arguments.clone());
+                let wanted = PartCall::Server { name, arguments };
+                PendingPart::Server { wanted, call: None, given: None }
             }
         };
         Self(prompt.parts.iter().map(part).collect())
@@ -100,6 +134,12 @@ impl PendingPrompt {
                     *call = Some(named.clone());
                     return;
                 }
+                (PendingPart::Server { wanted: it, call: call @ None, .. }, wanted)
+                    if it == wanted =>
+                {
+                    *call = Some(named.clone());
+                    return;
+                }
                 (_, _) => {}
             }
         }
@@ -119,7 +159,15 @@ impl PendingPrompt {
                 {
                     *shown = Some(blocks(path, result));
                 }
-                PendingPart::Text(_) | PendingPart::Command { .. } | PendingPart::File { .. } => {}
+                PendingPart::Server { wanted, call: Some(call), given: given @ None }
+                    if call.id == *ended =>
+                {
+                    *given = Some(server_blocks(wanted, result));
+                }
+                PendingPart::Text(_)
+                | PendingPart::Command { .. }
+                | PendingPart::Server { .. }
+                | PendingPart::File { .. } => {}
             }
         }
     }
@@ -130,6 +178,7 @@ impl PendingPrompt {
             PendingPart::Text(_) => true,
             PendingPart::Command { output, .. } => output.is_some(),
             PendingPart::File { shown, .. } => shown.is_some(),
+            PendingPart::Server { given, .. } => given.is_some(),
         })
     }
 
@@ -140,7 +189,11 @@ impl PendingPrompt {
                 Some(PartCall::Command(command.clone()))
             }
             PendingPart::File { path, call: None, .. } => Some(PartCall::File(path.clone())),
-            PendingPart::Command { .. } | PendingPart::File { .. } | PendingPart::Text(_) => None,
+            PendingPart::Server { wanted, call: None, .. } => Some(wanted.clone()),
+            PendingPart::Command { .. }
+            | PendingPart::File { .. }
+            | PendingPart::Server { .. }
+            | PendingPart::Text(_) => None,
         };
         self.0.iter().filter_map(unnamed).collect()
     }
@@ -149,8 +202,12 @@ impl PendingPrompt {
     fn unanswered(&self) -> Vec<Call> {
         let open = |part: &PendingPart| match part {
             PendingPart::Command { call, output: None, .. }
-            | PendingPart::File { call, shown: None, .. } => call.clone(),
-            PendingPart::Command { .. } | PendingPart::File { .. } | PendingPart::Text(_) => None,
+            | PendingPart::File { call, shown: None, .. }
+            | PendingPart::Server { call, given: None, .. } => call.clone(),
+            PendingPart::Command { .. }
+            | PendingPart::File { .. }
+            | PendingPart::Server { .. }
+            | PendingPart::Text(_) => None,
         };
         self.0.iter().filter_map(open).collect()
     }
@@ -161,6 +218,11 @@ impl PendingPrompt {
             PendingPart::File { shown: Some(shown), .. } => shown.clone(),
             PendingPart::File { path, shown: None, .. } => {
                 let text = format!("[{path} was not read: the turn ended before]");
+                vec![ContentBlock::Text { text }]
+            }
+            PendingPart::Server { given: Some(given), .. } => given.clone(),
+            PendingPart::Server { wanted, given: None, .. } => {
+                let text = format!("[{} was not given: the turn ended before]", wanted.shown());
                 vec![ContentBlock::Text { text }]
             }
             PendingPart::Command { .. } | PendingPart::Text(_) => Vec::new(),
@@ -176,11 +238,15 @@ impl PendingPrompt {
             PendingPart::Command { command, output: None, .. } => {
                 format!("[`{command}` was not run: the turn ended before]")
             }
-            PendingPart::File { .. } => String::new(),
+            PendingPart::File { .. } | PendingPart::Server { .. } => String::new(),
         };
         let text: String = self.0.iter().map(text).collect();
         // A vendor refuses blank text.
-        if text.trim().is_empty() { EMPTY.to_owned() } else { text }
+        let is_of_server = |part: &PendingPart| matches!(part, PendingPart::Server { .. });
+        match text.trim().is_empty() && !self.0.iter().any(is_of_server) {
+            true => EMPTY.to_owned(),
+            false => text,
+        }
     }
 }
 
@@ -193,7 +259,7 @@ pub(crate) fn whole_prompt(text: &str, expanded: Option<&ExpandedPrompt>) -> Str
         PromptPart::Text(text) => text.clone(),
         PromptPart::Command(command) => format!("!`{command}`"),
         // Its name is in the text.
-        PromptPart::File(_) => String::new(),
+        PromptPart::File(_) | PromptPart::Server { .. } => String::new(),
     });
     let behind: String = parts.collect();
     if behind.is_empty() { text.to_owned() } else { format!("{text}\n\n{behind}") }
@@ -210,9 +276,15 @@ fn not_shown(result: &ToolResult) -> Option<&str> {
 
 /// The sentence for the person where a file of the prompt could not be shown.
 pub(crate) fn notice(call: &Call, result: &ToolResult) -> Option<String> {
-    let Some(PartCall::File(path)) = PartCall::of(call) else { return None };
-    let why = not_shown(result)?.lines().next().unwrap_or_default();
-    Some(format!("{path} is not shown to the model: {why}"))
+    let (what, why) = match PartCall::of(call)? {
+        PartCall::File(path) => (path, not_shown(result)?),
+        wanted @ PartCall::Server { .. } if result.is_error => {
+            (wanted.shown(), result.text.as_str())
+        }
+        PartCall::Server { .. } | PartCall::Command(_) => return None,
+    };
+    let why = why.lines().next().unwrap_or_default();
+    Some(format!("{what} is not shown to the model: {why}"))
 }
 
 /// What stands for a file: the image with its name, or the text of the result.
@@ -221,11 +293,25 @@ fn blocks(path: &str, result: &ToolResult) -> Vec<ContentBlock> {
         let text = format!("[{path} could not be shown: {why}]");
         return vec![ContentBlock::Text { text }];
     }
-    let named = |image: &ImageRef| {
-        let text = format!("[image {image}]");
-        [ContentBlock::Text { text }, ContentBlock::Image { image: image.clone() }]
+    result.images.iter().flat_map(image_blocks).collect()
+}
+
+fn image_blocks(image: &ImageRef) -> [ContentBlock; 2] {
+    let text = format!("[image {image}]");
+    [ContentBlock::Text { text }, ContentBlock::Image { image: image.clone() }]
+}
+
+/// What stands for a resource or a prompt of a server: its text, and its images with their names.
+fn server_blocks(wanted: &PartCall, result: &ToolResult) -> Vec<ContentBlock> {
+    let text = match (wanted, result.is_error) {
+        (_, true) => format!("[{}: {}]", wanted.shown(), result.text.trim_end()),
+        (PartCall::Server { name, .. }, false) if name.ends_with(mcp::PROMPT) => {
+            result.text.trim_end().to_owned()
+        }
+        (_, false) => format!("[{}]\n{}", wanted.shown(), result.text.trim_end()),
     };
-    result.images.iter().flat_map(named).collect()
+    let text = std::iter::once(ContentBlock::Text { text });
+    text.chain(result.images.iter().flat_map(image_blocks)).collect()
 }
 
 /// What stands in the command's place.
@@ -276,7 +362,9 @@ impl Session {
             open.push(call);
         }
         for call in open {
-            let is_offered = self.setup.tools.iter().any(|tool| tool.spec.name == call.tool);
+            // The supervisor knows the servers.
+            let is_offered = call.tool == mcp::CALL
+                || self.setup.tools.iter().any(|tool| tool.spec.name == call.tool);
             match (is_offered, PartCall::of(&call)) {
                 (true, Some(part)) => batch.push(call, part.tool().1),
                 (_, _) => {
@@ -366,5 +454,41 @@ mod tests {
         let ended = Outcome::Exited { code: 0 };
         pending.ended(&call(1, "true").id, &result(ended, "--- agentd ---\nexit code: 0"));
         assert_eq!(pending.text(), EMPTY);
+    }
+
+    #[test]
+    fn a_resource_stands_behind_the_text_and_a_prompt_of_a_server_alone() {
+        let server = |own: &str, arguments: &str| {
+            let name = format!("mcp__t__{own}");
+            PromptPart::Server { name, arguments: arguments.to_owned() }
+        };
+        let calls = |pending: &mut PendingPrompt, result: &ToolResult| {
+            for part in pending.unnamed() {
+                let (input, tool) = (part.input(), part.tool().0.to_owned());
+                let named = Call { input, tool, ..call(1, "") };
+                pending.called(&named);
+                pending.ended(&named.id, result);
+            }
+            assert!(pending.is_complete());
+            let text = |block: ContentBlock| match block {
+                ContentBlock::Text { text } => text,
+                other => panic!("{other:?}"),
+            };
+            (pending.text(), pending.files().into_iter().map(text).collect::<Vec<_>>())
+        };
+        let resource = r#"{"uri":"note://a"}"#;
+        let parts = [PromptPart::Text("See it.".to_owned()), server("@resource", resource)];
+        let (text, behind) = calls(&mut prompt(&parts), &result(Outcome::Done, "Alpha\n"));
+        assert_eq!((text.as_str(), behind), ("See it.", vec!["[@t:note://a]\nAlpha".to_owned()]));
+        let parts = [server("@prompt", r#"{"name":"greet","arguments":{}}"#)];
+        let (text, behind) = calls(&mut prompt(&parts), &result(Outcome::Done, "Greet.\n"));
+        assert_eq!((text.as_str(), behind), ("", vec!["Greet.".to_owned()]));
+        let refused = ToolResult { is_error: true, ..result(Outcome::Failed, "Error: no") };
+        let (_, behind) = calls(&mut prompt(&parts), &refused);
+        assert_eq!(behind, ["[/mcp__t__greet: Error: no]"]);
+        let cut = prompt(&parts).files();
+        assert!(
+            matches!(&cut[..], [ContentBlock::Text { text }] if text.contains("was not given"))
+        );
     }
 }

@@ -14,6 +14,7 @@
 //! | `tasks`, `task_run`, `task_questions`, `background_tasks` | sub-agents |
 //! | `task_work` | the work of a sub-agent's session |
 //! | `store`, `provider`, `fallback` | two workers that may be away, and the model that takes over |
+//! | `servers`, `server_questions`, `server_prompts` | MCP servers, their questions, their parts of prompts |
 //! | `clients`, `wishes` | attached clients; prompts and changed settings |
 //! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
 //! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
@@ -41,6 +42,7 @@ mod replay;
 mod request_images;
 mod reserve;
 mod rights;
+mod server_prompts;
 mod server_questions;
 mod servers;
 mod shutdown;
@@ -77,11 +79,10 @@ use protocol::session::{SessionEvent, SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use state::{
-    Closing, PendingAnswers, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls,
-    SessionClients, SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn,
-    SessionWorkers, StoreState, TurnModel,
+    Closing, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls, SessionClients,
+    SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn, SessionWorkers,
+    StoreState, TurnModel,
 };
-use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -189,15 +190,7 @@ impl Actor for SessionActor {
                 opened.pending_questions.into_iter().collect(),
                 (opened.file_versions, opened.tampered),
             ),
-            clients: SessionClients {
-                attached: Vec::new(),
-                expected: HashSet::new(),
-                of_context: Vec::new(),
-                questions: BTreeMap::new(),
-                held: BTreeMap::new(),
-                answers: PendingAnswers::default(),
-                untrusted_hook_shown: false,
-            },
+            clients: SessionClients::default(),
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
                     .with_queue(opened.waiting.queue)
@@ -311,7 +304,7 @@ impl SessionActorState {
             CallToSession::Slow(call) => self.on_slow(&call),
             CallToSession::Detached(detached) => self.on_detached(myself, detached).await,
             CallToSession::NetworkMoved { call, network } => self.on_network_moved(call, network),
-            CallToSession::ServerTools { call, tools } => self.on_server_tools(&call, &tools).await,
+            CallToSession::ServerSays { call, said } => self.on_server_says(&call, said).await,
             CallToSession::AskOtherCall { request, from } => self.on_job_request(request, from),
             CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
         }

@@ -5,7 +5,9 @@ use crate::challenge::{Challenge, Shown};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::call::{Outcome, RunReport, ToolResult};
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
+use rmcp::model::{
+    CallToolResult, ContentBlock, PromptMessage, ResourceContents, Role, ServerResult,
+};
 use rmcp::service::ServiceError;
 use tools::{AnswerPart, server_report, visible};
 
@@ -28,6 +30,14 @@ pub(crate) fn report(
                 Some(false) | None => Outcome::Done,
             };
             server_report((server, tool), parts(result), outcome, max)
+        }
+        Ok(ServerResult::ReadResourceResult(result)) => {
+            let parts = result.contents.into_iter().map(contents).collect();
+            server_report((server, tool), parts, Outcome::Done, max)
+        }
+        Ok(ServerResult::GetPromptResult(result)) => {
+            let parts = result.messages.into_iter().flat_map(message).collect();
+            server_report((server, tool), parts, Outcome::Done, max)
         }
         Ok(_) => {
             let why = "the server answered with something that is no result of a tool";
@@ -125,6 +135,25 @@ fn part(block: ContentBlock) -> AnswerPart {
         }
         ContentBlock::Resource(embedded) => resource(embedded.resource),
         _ => AnswerPart::Text("[a part of a kind that agentd does not know]".to_owned()),
+    }
+}
+
+/// A message of a prompt. Words of the assistant are named as such: the model has not said them.
+fn message(message: PromptMessage) -> Vec<AnswerPart> {
+    let name = match message.role {
+        Role::Assistant => Some(AnswerPart::Text("[an answer, as the prompt has it]".to_owned())),
+        Role::User => None,
+    };
+    name.into_iter().chain([part(message.content)]).collect()
+}
+
+/// The contents of a resource that a person named: its address is known.
+fn contents(contents: ResourceContents) -> AnswerPart {
+    match contents {
+        ResourceContents::TextResourceContents { text, .. } => {
+            AnswerPart::Text(text.chars().take(RESOURCE).collect())
+        }
+        other => resource(other),
     }
 }
 

@@ -2,10 +2,11 @@
 //! which does not run while a question is open. Used by the client.
 
 use crate::questions;
-use protocol::mcp::{FromServer, ServerQuestion, ServerReply};
+use protocol::mcp::{FromServer, ServerAction, ServerQuestion, ServerReply};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest,
-    ProgressToken, RequestId, ServerResult,
+    GetPromptRequest, GetPromptRequestParams, InputResponses, JsonObject, ProgressToken,
+    ReadResourceRequest, ReadResourceRequestParams, RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::Value;
@@ -30,13 +31,45 @@ const VISIT_NEEDED: i32 = -32042;
 /// Sends a message to the supervisor.
 pub(crate) type Tell = Arc<dyn Fn(FromServer) + Send + Sync>;
 
-/// A call of a tool.
-pub(crate) struct ToolCall {
+/// A call of a tool, or the request of a resource or a prompt.
+pub(crate) struct ServerCall {
     pub(crate) number: u64,
+    pub(crate) action: ServerAction,
     pub(crate) server: String,
     pub(crate) tool: String,
     pub(crate) arguments: String,
     pub(crate) timeout: Duration,
+}
+
+impl ServerCall {
+    /// The request of a round, with the answers and the state of the one before.
+    fn request(&self, responses: Option<InputResponses>, state: Option<String>) -> ClientRequest {
+        let arguments: Option<JsonObject> = serde_json::from_str(&self.arguments).ok();
+        let text = |name: &str| {
+            let value = arguments.as_ref().and_then(|all| all.get(name)).and_then(Value::as_str);
+            value.unwrap_or_default().to_owned()
+        };
+        match self.action {
+            ServerAction::Tool => {
+                let mut params = CallToolRequestParams::new(self.tool.clone());
+                params.arguments = arguments;
+                (params.input_responses, params.request_state) = (responses, state);
+                ClientRequest::CallToolRequest(CallToolRequest::new(params))
+            }
+            ServerAction::Resource => {
+                let mut params = ReadResourceRequestParams::new(text("uri"));
+                (params.input_responses, params.request_state) = (responses, state);
+                ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+            }
+            ServerAction::Prompt => {
+                let mut params = GetPromptRequestParams::new(text("name"));
+                let given = arguments.as_ref().and_then(|all| all.get("arguments"));
+                params.arguments = given.and_then(Value::as_object).cloned();
+                (params.input_responses, params.request_state) = (responses, state);
+                ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+            }
+        }
+    }
 }
 
 /// The open calls and questions of a server.
@@ -142,7 +175,7 @@ impl Calls {
     pub(crate) async fn call(
         &self,
         peer: &Peer<RoleClient>,
-        call: &ToolCall,
+        call: &ServerCall,
     ) -> Result<ServerResult, CallFailure> {
         let (events, mut heard) = unbounded_channel();
         self.lock().calls.insert(call.number, OpenCall { request: None, events });
@@ -157,14 +190,13 @@ impl Calls {
     async fn rounds(
         &self,
         peer: &Peer<RoleClient>,
-        call: &ToolCall,
+        call: &ServerCall,
         heard: &mut UnboundedReceiver<CallEvent>,
     ) -> Result<ServerResult, CallFailure> {
         let mut time = CallTime::new(call.timeout);
-        let mut params = CallToolRequestParams::new(call.tool.clone());
-        params.arguments = serde_json::from_str(&call.arguments).ok();
+        let (mut responses, mut state) = (None, None);
         for _ in 0..ROUNDS {
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+            let request = call.request(responses.take(), state.take());
             let options = PeerRequestOptions::no_options();
             let handle = peer.send_cancellable_request(request, options).await?;
             let request = Some((handle.progress_token.clone(), handle.id.clone()));
@@ -176,7 +208,7 @@ impl Calls {
             let Some(asked) = Asked::of(&ended).map_err(CallFailure::Refused)? else {
                 return ended.map_err(CallFailure::Service);
             };
-            let mut responses = BTreeMap::new();
+            let mut given = BTreeMap::new();
             for (key, params) in asked.questions {
                 let question =
                     questions::question(&call.server, &params).map_err(CallFailure::Refused)?;
@@ -188,10 +220,10 @@ impl Calls {
                     return ended.map_err(CallFailure::Service);
                 }
                 let response = serde_json::to_value(questions::result(&reply));
-                responses.insert(key, response.unwrap_or_default());
+                given.insert(key, response.unwrap_or_default());
             }
-            params.input_responses = Some(responses).filter(|_| !asked.is_error);
-            params.request_state = asked.state;
+            responses = Some(given).filter(|_| !asked.is_error);
+            state = asked.state;
         }
         Err(CallFailure::Refused(format!("it asks people after {ROUNDS} rounds")))
     }

@@ -2,8 +2,9 @@
 //! passes the list of tools on, and sends calls. Used by the runner's engine.
 
 use crate::answer;
-use crate::calls::{Calls, ToolCall};
+use crate::calls::{Calls, ServerCall};
 use crate::challenge::Shown;
+use crate::offers;
 use crate::questions;
 use crate::tool_list;
 use protocol::mcp::{FromServer, ServerReply, ToServer};
@@ -90,10 +91,36 @@ where
     })
 }
 
+/// The list of resources and prompts, one request at a time.
+struct OffersListing(Listing);
+
+impl OffersListing {
+    fn start(client: &Conversation<'_>, limit: Duration) -> Self {
+        client.list_offers(limit);
+        Self(Listing::UnderWay)
+    }
+
+    fn changed(&mut self, client: &Conversation<'_>, limit: Duration) {
+        match self.0 {
+            Listing::Idle => *self = Self::start(client, limit),
+            Listing::UnderWay | Listing::Again => self.0 = Listing::Again,
+        }
+    }
+
+    fn ended(&mut self, client: &Conversation<'_>, limit: Duration) {
+        match self.0 {
+            Listing::Again => *self = Self::start(client, limit),
+            Listing::Idle | Listing::UnderWay => self.0 = Listing::Idle,
+        }
+    }
+}
+
 /// News of the server beside answers.
 enum News {
     /// Its list of tools has changed.
     Changed,
+    /// Its resources or prompts have changed.
+    OffersChanged,
     /// The list that was asked for.
     Listed(Result<Vec<Tool>, String>),
     Progress(ProgressNotificationParam),
@@ -158,6 +185,14 @@ impl ClientHandler for Listener {
         let _ = self.0.send(News::Changed);
     }
 
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        let _ = self.0.send(News::OffersChanged);
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        let _ = self.0.send(News::OffersChanged);
+    }
+
     async fn on_progress(
         &self,
         params: ProgressNotificationParam,
@@ -212,6 +247,7 @@ impl<'a> Conversation<'a> {
         mut heard: UnboundedReceiver<News>,
     ) -> Result<(), String> {
         let mut listing = Listing::Idle;
+        let mut offers = OffersListing::start(self, start);
         loop {
             tokio::select! {
                 ask = asks.recv() => match ask {
@@ -239,6 +275,11 @@ impl<'a> Conversation<'a> {
                         }
                     }
                     Some(News::Progress(params)) => self.progress(&params),
+                    Some(News::OffersChanged) => offers.changed(self, start),
+                    Some(News::Tell(said @ FromServer::Offers(_))) => {
+                        (self.tell)(said);
+                        offers.ended(self, start);
+                    }
                     Some(News::Tell(said)) => (self.tell)(said),
                     Some(News::Asked(params, answer)) => self.ask_person(&params, answer),
                 },
@@ -262,6 +303,16 @@ impl<'a> Conversation<'a> {
         });
     }
 
+    /// Lists what the server offers people, aside.
+    fn list_offers(&self, limit: Duration) {
+        let (peer, news) = (self.service.peer().clone(), self.news.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(PACE).await;
+            let offers = tokio::time::timeout(limit, offers::of(&peer)).await;
+            let _ = news.send(News::Tell(FromServer::Offers(offers.unwrap_or_default())));
+        });
+    }
+
     /// Passes the list of tools on.
     fn tell_tools(&self, listed: Vec<Tool>) {
         let (kept, left_out) = tool_list::tools(listed);
@@ -273,11 +324,11 @@ impl<'a> Conversation<'a> {
 
     fn ask(&self, ask: ToServer) {
         match ask {
-            ToServer::Call { number, tool, arguments, timeout_ms, max_result_chars } => {
+            ToServer::Call { number, action, tool, arguments, timeout_ms, max_result_chars } => {
                 let (peer, calls) = (self.service.peer().clone(), self.calls.clone());
                 let (news, (server, shown)) = (self.news.clone(), self.server.clone());
                 let timeout = Duration::from_millis(timeout_ms);
-                let call = ToolCall { number, server, tool, arguments, timeout };
+                let call = ServerCall { number, action, server, tool, arguments, timeout };
                 tokio::spawn(async move {
                     let ended = calls.call(&peer, &call).await;
                     let named = (call.server.as_str(), call.tool.as_str());

@@ -7,7 +7,7 @@ use crate::http::{self, Access, HttpServer};
 use crate::oauth::{ClientIdentity, LogIn, Pending};
 use crate::redirect::Redirected;
 use crate::sample;
-use protocol::mcp::{FromServer, ServerTool, ToServer};
+use protocol::mcp::{FromServer, ServerAction, ServerTool, ToServer};
 use reqwest::Client;
 use reqwest::header::LOCATION;
 use rmcp::transport::auth::{AuthorizationManager, InMemoryCredentialStore};
@@ -166,7 +166,11 @@ impl<'a> Calls<'a> {
                 FromServer::Asks { ask, question, .. } => {
                     Some(ToServer::Reply { ask, reply: sample::answers(&question) })
                 }
-                FromServer::Progress { .. } | FromServer::Unasked { .. } => return,
+                FromServer::Progress { .. }
+                | FromServer::Unasked { .. }
+                | FromServer::Offers(_) => {
+                    return;
+                }
             };
             let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
             match (next, sender.as_ref()) {
@@ -194,6 +198,7 @@ impl<'a> Calls<'a> {
         state.number += 1;
         Some(ToServer::Call {
             number: state.number,
+            action: ServerAction::Tool,
             tool,
             arguments: arguments.to_string(),
             timeout_ms: CALL_MS,

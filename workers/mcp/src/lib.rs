@@ -16,6 +16,7 @@ mod credentials;
 mod http;
 mod login;
 mod oauth;
+mod offers;
 mod questions;
 mod redirect;
 mod remote;

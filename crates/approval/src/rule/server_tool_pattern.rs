@@ -15,7 +15,7 @@ impl ServerToolPattern {
     /// Reads a rule's text; none for a rule of another tool. A server alone stands for all of its tools.
     pub(crate) fn of(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX).filter(|rest| !rest.is_empty())?;
-        let letter = |c: char| c.is_ascii_alphanumeric() || "_-*".contains(c);
+        let letter = |c: char| c.is_ascii_alphanumeric() || "_-*@".contains(c);
         let pieces = |text: &str| text.split('*').map(str::to_owned).collect();
         rest.chars().all(letter).then(|| match rest.contains("__") || rest.contains('*') {
             true => Self { pieces: pieces(text) },

@@ -79,6 +79,10 @@ goldens! {
         Text => protocol::session::PromptPart::Text(text("part")),
         Command => protocol::session::PromptPart::Command(text("date")),
         File => protocol::session::PromptPart::File(text("shot.png")),
+        Server => protocol::session::PromptPart::Server {
+            name: text("mcp__t__@resource"),
+            arguments: text("{}"),
+        },
     }
     session::TurnEnd {
         Done => TurnEnd::Done,
@@ -191,6 +195,7 @@ goldens! {
     }
     mcp::ToServer {
         Call => protocol::mcp::ToServer::Call {
+            action: protocol::mcp::ServerAction::Tool,
             number: 1,
             tool: text("echo"),
             arguments: text("{}"),
@@ -210,6 +215,21 @@ goldens! {
             input_schema: text("{}"),
             digest: text("00"),
         }]),
+        Offers => protocol::mcp::FromServer::Offers(protocol::mcp::ServerOffers {
+            resources: vec![protocol::mcp::ServerResource {
+                uri: text("a://b"),
+                description: text("B."),
+            }],
+            has_unlisted: true,
+            prompts: vec![protocol::mcp::ServerPrompt {
+                name: text("p"),
+                description: text("P."),
+                arguments: vec![protocol::mcp::PromptArgument {
+                    name: text("a"),
+                    is_optional: true,
+                }],
+            }],
+        }),
         Progress => protocol::mcp::FromServer::Progress { number: 1, text: text("half") },
         Answer => protocol::mcp::FromServer::Answer { number: 1, report: Box::new(report()) },
         Asks => protocol::mcp::FromServer::Asks {
@@ -967,6 +987,11 @@ goldens! {
         Deny => PersonAnswer::Deny(text("no")),
         Form => PersonAnswer::Form(text("name = x")),
         Stop => PersonAnswer::Stop,
+    }
+    mcp::ServerAction {
+        Tool => protocol::mcp::ServerAction::Tool,
+        Resource => protocol::mcp::ServerAction::Resource,
+        Prompt => protocol::mcp::ServerAction::Prompt,
     }
     mcp::ServerWants {
         Form => protocol::mcp::ServerWants::Form(text("{}")),

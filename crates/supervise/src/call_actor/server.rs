@@ -2,10 +2,10 @@
 
 use super::state::CallState;
 use crate::call::{CallInput, ServerAsk, ServerInput};
-use crate::messages::{CallMsg, CallToSession};
+use crate::messages::{CallMsg, CallToSession, ServerSays};
 use crate::records::images;
 use protocol::call::{Outcome, RunReport, ToolResult};
-use protocol::mcp::{CALL, FromServer, ToServer};
+use protocol::mcp::{CALL, FromServer, ServerAction, ToServer};
 use protocol::tool::ToTool;
 use ractor::ActorRef;
 use tools::JobRequest;
@@ -61,7 +61,15 @@ impl CallState {
             JobRequest::Server { tool, arguments } => {
                 let number = self.job.asks.begin(from);
                 let max_result_chars = self.args.facts.max_result_chars;
-                let call = ToServer::Call { number, tool, arguments, timeout_ms, max_result_chars };
+                let action = ServerAction::of(&tool);
+                let call = ToServer::Call {
+                    number,
+                    action,
+                    tool,
+                    arguments,
+                    timeout_ms,
+                    max_result_chars,
+                };
                 self.send_runner(&ToTool::Server(call));
             }
             JobRequest::Withdraw { .. } => {
@@ -89,8 +97,15 @@ impl CallState {
         match said {
             FromServer::Tools(tools) => {
                 let call = self.args.facts.call.id.clone();
-                let tools = CallToSession::ServerTools { call, tools };
+                let said = ServerSays::Tools(tools);
+                let tools = CallToSession::ServerSays { call, said };
                 let _ = self.args.session.send_message(tools.into());
+            }
+            FromServer::Offers(offers) => {
+                let call = self.args.facts.call.id.clone();
+                let said = ServerSays::Offers(offers);
+                let offers = CallToSession::ServerSays { call, said };
+                let _ = self.args.session.send_message(offers.into());
             }
             FromServer::Progress { number, text } => {
                 if let Some(from) = self.job.asks.of(number) {

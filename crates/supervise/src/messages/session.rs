@@ -16,7 +16,7 @@ use protocol::client::{
 };
 use protocol::ids::{CallId, Generation, SessionId};
 use protocol::judgement::{ExtraRight, PersonAnswer, Question, Verdict};
-use protocol::mcp::{ServerReply, ServerTool};
+use protocol::mcp::{ServerOffers, ServerReply, ServerTool};
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
 use protocol::store::{FileChanges, StoreLink};
@@ -71,12 +71,20 @@ pub(crate) enum CallToSession {
     Detached(DetachedCall),
     /// A command in the background is in this network now: its runner was started again.
     NetworkMoved { call: u32, network: Option<Arc<SessionNetwork>> },
-    /// The server that a call runs offers these tools now.
-    ServerTools { call: CallId, tools: Vec<ServerTool> },
+    /// The server that a call runs offers this now.
+    ServerSays { call: CallId, said: ServerSays },
     /// A request about a background command, from the call that makes it.
     AskOtherCall { request: JobRequest, from: ActorRef<CallMsg> },
     /// The call has ended.
     Finished(Box<FinishedCall>),
+}
+
+/// What a server offers.
+pub(crate) enum ServerSays {
+    /// The model these tools.
+    Tools(Vec<ServerTool>),
+    /// People this.
+    Offers(ServerOffers),
 }
 
 /// From a client.

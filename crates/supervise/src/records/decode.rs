@@ -348,6 +348,9 @@ pub(crate) fn expanded_prompt(record: journal::ExpandedRecord) -> ExpandedPrompt
     let part = |part| match part {
         journal::PromptPartRecord::Text(text) => PromptPart::Text(text),
         journal::PromptPartRecord::Command(command) => PromptPart::Command(command),
+        journal::PromptPartRecord::Server { name, arguments } => {
+            PromptPart::Server { name, arguments }
+        }
     };
     ExpandedPrompt {
         file,

@@ -95,6 +95,9 @@ fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
             PromptPart::Command(command) => {
                 records.push(journal::PromptPartRecord::Command(command));
             }
+            PromptPart::Server { name, arguments } => {
+                records.push(journal::PromptPartRecord::Server { name, arguments });
+            }
             PromptPart::File(path) => files.push(path),
         }
     }

@@ -8,7 +8,8 @@ use super::jobs::is_waiting;
 use super::state::{ReplayState, SessionActorState};
 use crate::call::{CallInput, ServerInput};
 use crate::call_actor::refused_by_server;
-use crate::messages::{CallMsg, SessionMsg, SessionTimer};
+use crate::messages::{CallMsg, ServerSays, SessionMsg, SessionTimer};
+use crate::server_offers;
 use crate::server_pins::ServerPins;
 use crate::server_tools::{self, OfferedServerTool};
 use crate::session_spec::SessionServer;
@@ -16,7 +17,7 @@ use life::ServerLife;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
-use protocol::mcp::{ServerNews, ServerStart, ServerTool, runs_server};
+use protocol::mcp::{ServerNews, ServerOffers, ServerStart, ServerTool, runs_server};
 use protocol::provider::PassedFd;
 use protocol::session::{OfferedTool, ToSession};
 use ractor::ActorRef;
@@ -48,13 +49,15 @@ const MOST_BYTES: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct RunningServer {
     /// The call that runs it, from its proposal to its end.
-    call: Option<u32>,
+    pub(super) call: Option<u32>,
     /// It was requested and has no call yet.
-    is_due: bool,
+    pub(super) is_due: bool,
     /// Its tools, while it runs.
     tools: Vec<OfferedServerTool>,
+    /// What it offers people, once it has said so.
+    pub(super) offers: Option<ServerOffers>,
     /// How often it has ended since a call of it was answered.
-    ends: usize,
+    pub(super) ends: usize,
     /// A change of its tools that a person has to approve before it starts again.
     change: Option<ServerChange>,
     /// The calls that were passed on to it.
@@ -160,8 +163,20 @@ impl SessionActorState {
         Some(change.reason.clone())
     }
 
+    pub(super) async fn on_server_says(&mut self, call: &CallId, said: ServerSays) {
+        match said {
+            ServerSays::Tools(tools) => self.on_server_tools(call, &tools).await,
+            ServerSays::Offers(offers) => {
+                let is_of = |server: &&mut RunningServer| server.call == Some(call.number);
+                let Some(running) = self.calls.servers.iter_mut().find(is_of) else { return };
+                running.offers = Some(offers);
+                self.send_waiting_prompts();
+            }
+        }
+    }
+
     /// A server is ready, or its tools have changed.
-    pub(super) async fn on_server_tools(&mut self, call: &CallId, listed: &[ServerTool]) {
+    async fn on_server_tools(&mut self, call: &CallId, listed: &[ServerTool]) {
         let is_of = |server: &RunningServer| server.call == Some(call.number);
         let Some(at) = self.calls.servers.iter().position(is_of) else { return };
         let Some(server) = self.spec.servers().get(at) else { return };
@@ -213,7 +228,7 @@ impl SessionActorState {
             return;
         };
         let server = &mut self.calls.servers[at];
-        (server.call, server.tools) = (None, Vec::new());
+        (server.call, server.tools, server.offers) = (None, Vec::new(), None);
         // Some came to its call when that took no more messages. Those with an answer take no other.
         for from in server.asked.drain(..).filter(is_waiting) {
             lose(&from, format!("lost its MCP server ({})", result.summary));
@@ -226,6 +241,7 @@ impl SessionActorState {
         if self.closing.has_begun() {
             return;
         }
+        self.send_waiting_prompts();
         let Some(name) = self.spec.servers().get(at).map(|server| server.config.name.clone())
         else {
             return;
@@ -259,7 +275,12 @@ impl SessionActorState {
     /// The call that runs the server of a tool.
     pub(super) fn server_call(&self, tool: &str) -> Option<u32> {
         let is_it = |offered: &OfferedServerTool| offered.offer.spec.name == tool;
-        self.calls.servers.iter().find(|server| server.tools.iter().any(is_it))?.call
+        let all = self.calls.servers.iter().zip(self.spec.servers());
+        let mut all = all.filter(|(running, server)| {
+            running.tools.iter().any(is_it)
+                || server_offers::own_name(&server.config.name, tool).is_some()
+        });
+        all.next()?.0.call
     }
 
     /// Passes the call of a tool on to its server, or answers it: the server does not run.
@@ -273,7 +294,10 @@ impl SessionActorState {
         let is_it = |offered: &&OfferedServerTool| offered.offer.spec.name == *tool;
         let found =
             self.calls.servers.iter_mut().zip(self.spec.servers()).find_map(|(running, server)| {
-                let own = running.tools.iter().find(is_it)?.own.clone();
+                let of_people = server_offers::own_name(&server.config.name, tool);
+                let of_people = of_people.filter(|_| running.offers.is_some());
+                let own = running.tools.iter().find(is_it).map(|tool| tool.own.clone());
+                let own = own.or(of_people.map(str::to_owned))?;
                 Some((running, server, own))
             });
         let Some((running, server, own)) = found else {

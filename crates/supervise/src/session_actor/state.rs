@@ -291,6 +291,7 @@ pub(super) struct RunningTask {
 pub(super) struct Unjudged(pub(super) HashMap<CallId, Call>);
 
 /// The session's clients.
+#[derive(Default)]
 pub(super) struct SessionClients {
     pub(super) attached: Vec<AttachedClient>,
     /// Clients that opened the session and have yet to attach.
@@ -302,8 +303,17 @@ pub(super) struct SessionClients {
     /// Questions whose hooks run: no person sees them yet.
     pub(super) held: BTreeMap<CallId, Question>,
     pub(super) answers: PendingAnswers,
+    /// Prompts that name a server which starts.
+    pub(super) waiting_prompts: Vec<WaitingPrompt>,
     /// Clients were shown the hook that does not run because the project is not trusted.
     pub(super) untrusted_hook_shown: bool,
+}
+
+/// A prompt that waits for a server.
+pub(super) struct WaitingPrompt {
+    pub(super) client: ActorRef<ClientMsg>,
+    pub(super) text: String,
+    pub(super) form: Option<protocol::client::AnswerForm>,
 }
 
 /// An attached client.

@@ -2,6 +2,7 @@
 //! settings, which hold for later calls.
 
 use super::pinning;
+use super::server_prompts::{NamedServers, ServerParts};
 use super::state::{SessionActorState, TurnModel};
 use crate::error_chain::chain;
 use crate::messages::{ClientMsg, SessionMsg};
@@ -35,12 +36,25 @@ impl SessionActorState {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
         }
+        if !self.clients.waiting_prompts.is_empty() {
+            return self.wait_behind(client, text, form);
+        }
+        let servers = match self.servers_in(&text) {
+            Ok(NamedServers::Starting(server)) => {
+                return self.wait_for_server((client, text, form), &server);
+            }
+            Ok(NamedServers::Ready(parts)) => Ok(parts),
+            Err(why) => Err(why),
+        };
         let expanded = match self.turn.router.must_queue() && is_rewind(&text) {
             true => Err(format!(
                 "`{text}` does not wait behind a turn, whose changes it would take back too: stop the turn \
                  or wait for its end, then choose the place again"
             )),
-            false => self.expand(&text, form).await,
+            false => match servers {
+                Ok(servers) => self.expand(&text, form, servers).await,
+                Err(why) => Err(why),
+            },
         };
         let prompt = match expanded {
             Ok(prompt) => prompt,
@@ -71,16 +85,29 @@ impl SessionActorState {
 
     /// The prompt with the text that a slash command stands for, the images that it shows, and the form
     /// that is asked for; the error is for the person.
-    async fn expand(&self, text: &str, form: Option<AnswerForm>) -> Result<PersonPrompt, String> {
-        let files = match is_undo(text) {
+    async fn expand(
+        &self,
+        text: &str,
+        form: Option<AnswerForm>,
+        servers: ServerParts,
+    ) -> Result<PersonPrompt, String> {
+        let mut files = match is_undo(text) {
             true => Vec::new(),
             false => prompts::shown_files(text),
         };
+        // An address of a server's resource may end as a file does.
+        files.retain(|file| {
+            let server = file.path.split_once(':').map(|(server, _)| server);
+            server.is_none_or(|server| !self.has_server(server))
+        });
         let form = form.filter(|_| !is_undo(text));
-        if prompts::parse_slash(text).is_none() && files.is_empty() && form.is_none() {
+        let is_words = files.is_empty() && form.is_none() && servers.parts.is_empty();
+        if prompts::parse_slash(text).is_none() && is_words {
             return Ok(text.into());
         }
-        let (context, typed) = (self.spec.slash_context(), text.to_owned());
+        // A prompt of a server is no file.
+        let typed = if servers.prompt.is_some() { "" } else { text }.to_owned();
+        let context = self.spec.slash_context();
         let images = ImageContext::of(&self.spec.confinement, context.places.home.clone());
         let reading = tokio::task::spawn_blocking(move || {
             let expanded = slash_command::expand(&context, &typed)?;
@@ -102,8 +129,11 @@ impl SessionActorState {
         let (expanded, images) = read?;
         let Expansion { mut prompt, mut notes } = expanded.unwrap_or_else(|| Expansion {
             prompt: ExpandedPrompt {
-                file: String::new(),
-                parts: vec![PromptPart::Text(text.to_owned())],
+                file: servers.prompt.clone().unwrap_or_default(),
+                parts: match servers.prompt {
+                    Some(_) => Vec::new(),
+                    None => vec![PromptPart::Text(text.to_owned())],
+                },
                 allow: Vec::new(),
                 answer_schema: None,
                 model: None,
@@ -115,7 +145,12 @@ impl SessionActorState {
             usable.map_err(|why| format!("`model: {name}` of {}: {why}", prompt.file))?;
             notes.push(format!("this turn is for the model {name}, which {} names", prompt.file));
         }
-        let is_plain = prompt.file.is_empty() && images.parts.is_empty() && form.is_none();
+        let is_plain = prompt.file.is_empty()
+            && images.parts.is_empty()
+            && form.is_none()
+            && servers.parts.is_empty();
+        prompt.parts.extend(servers.parts);
+        prompt.allow.extend(servers.allow);
         if let Some(AnswerForm { words, schema }) = form {
             prompt.parts.push(PromptPart::Text(format!("\n\n{words}")));
             prompt.answer_schema = Some(schema);

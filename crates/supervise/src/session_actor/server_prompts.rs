@@ -1,0 +1,174 @@
+//! Resources and prompts of MCP servers in a person's prompt: `@SERVER:URI`, and `/mcp__SERVER__PROMPT`. Each is
+//! checked before the prompt counts, and becomes a call of the conversation. Used by the session actor.
+
+use super::servers::RunningServer;
+use super::state::{ReplayState, SessionActorState, WaitingPrompt};
+use crate::messages::{ClientMsg, ClientToSession};
+use crate::server_offers;
+use crate::session_spec::SessionServer;
+use protocol::client::{AnswerForm, ClientEvent};
+use protocol::judgement::{Rule, RuleEffect};
+use protocol::mcp::{PREFIX, PROMPT, RESOURCE, ServerOffers};
+use protocol::session::PromptPart;
+use ractor::ActorRef;
+
+/// The parts of a prompt that servers give.
+#[derive(Debug, Default)]
+pub(super) struct ServerParts {
+    /// The prompt is one of a server: its name.
+    pub(super) prompt: Option<String>,
+    pub(super) parts: Vec<PromptPart>,
+    /// The person named them: they need no other approval.
+    pub(super) allow: Vec<Rule>,
+}
+
+/// The servers' parts of a prompt, or the server that they wait for.
+pub(super) enum NamedServers {
+    Ready(ServerParts),
+    Starting(String),
+}
+
+/// What a server offers, as far as it is known.
+enum Offers<'a> {
+    Known(&'a ServerOffers),
+    Starting,
+}
+
+impl SessionActorState {
+    /// The parts that servers give to a prompt. The error is for the person.
+    pub(super) fn servers_in(&self, text: &str) -> Result<NamedServers, String> {
+        let mut found = ServerParts::default();
+        for (server, uri) in prompts::server_resources(text) {
+            let Some((running, known)) = self.server_named(&server) else {
+                if uri.contains("://") {
+                    return Err(self.no_server(&server, &format!("@{server}:{uri}")));
+                }
+                // It may be a word.
+                continue;
+            };
+            match self.offers(running, known)? {
+                Offers::Starting => return Ok(NamedServers::Starting(server)),
+                Offers::Known(offers) => server_offers::check_resource(&server, &uri, offers)?,
+            }
+            let arguments = serde_json::json!({ "uri": uri });
+            found.add(&server, RESOURCE, &arguments);
+        }
+        let Some((name, words)) = prompts::parse_slash(text) else {
+            return Ok(NamedServers::Ready(found));
+        };
+        let Some(rest) = name.strip_prefix(PREFIX) else { return Ok(NamedServers::Ready(found)) };
+        let of = |(_, known): &(&RunningServer, &SessionServer)| {
+            rest.strip_prefix(&*known.config.name).is_some_and(|rest| rest.starts_with("__"))
+        };
+        let Some((running, known)) = self.servers().find(of) else {
+            let server = rest.split("__").next().unwrap_or_default();
+            return Err(self.no_server(server, &format!("/{name}")));
+        };
+        let server = &known.config.name;
+        let prompt = &rest[server.len() + 2..];
+        match self.offers(running, known)? {
+            Offers::Starting => Ok(NamedServers::Starting(server.clone())),
+            Offers::Known(offers) => {
+                let arguments = server_offers::prompt_arguments(server, prompt, words, offers)?;
+                // It stands before the resources.
+                let resources = std::mem::take(&mut found.parts);
+                found.add(server, PROMPT, &arguments);
+                found.parts.extend(resources);
+                found.prompt = Some(format!("/{name} of the MCP server {server}"));
+                Ok(NamedServers::Ready(found))
+            }
+        }
+    }
+
+    fn servers(&self) -> impl Iterator<Item = (&RunningServer, &SessionServer)> {
+        self.calls.servers.iter().zip(self.spec.servers())
+    }
+
+    fn server_named(&self, name: &str) -> Option<(&RunningServer, &SessionServer)> {
+        self.servers().find(|(_, known)| known.config.name == name)
+    }
+
+    /// True if a server of the session has this name.
+    pub(super) fn has_server(&self, name: &str) -> bool {
+        self.server_named(name).is_some()
+    }
+
+    fn no_server(&self, name: &str, wanted: &str) -> String {
+        let known: Vec<&str> =
+            self.servers().map(|(_, known)| known.config.name.as_str()).collect();
+        let known = match known.is_empty() {
+            true => "this session has none".to_owned(),
+            false => format!("this session has {}", known.join(", ")),
+        };
+        let (name, wanted) = (prompts::line(name, 100), prompts::line(wanted, 200));
+        format!("`{wanted}`: there is no MCP server {name}; {known}")
+    }
+
+    fn offers<'a>(
+        &self,
+        running: &'a RunningServer,
+        known: &SessionServer,
+    ) -> Result<Offers<'a>, String> {
+        if let Some(offers) = &running.offers {
+            return Ok(Offers::Known(offers));
+        }
+        let name = &known.config.name;
+        if let Err(why) = self.server_env(known) {
+            return Err(format!("the MCP server {name} does not run: {why}"));
+        }
+        let begins =
+            running.ends == 0 && !matches!(self.workers.replay, ReplayState::Started { .. });
+        match running.call.is_some() || running.is_due || begins {
+            true => Ok(Offers::Starting),
+            false => Err(format!("the MCP server {name} does not run")),
+        }
+    }
+
+    /// Keeps a prompt until the server is ready or has ended.
+    pub(super) fn wait_for_server(
+        &mut self,
+        (client, text, form): (&ActorRef<ClientMsg>, String, Option<AnswerForm>),
+        server: &str,
+    ) {
+        let notice = format!("the prompt waits for the MCP server {server} to start");
+        self.show(&ClientEvent::Notice { text: notice });
+        self.wait_behind(client, text, form);
+    }
+
+    /// Keeps a prompt behind those that wait.
+    pub(super) fn wait_behind(
+        &mut self,
+        client: &ActorRef<ClientMsg>,
+        text: String,
+        form: Option<AnswerForm>,
+    ) {
+        let client = client.clone();
+        self.clients.waiting_prompts.push(WaitingPrompt { client, text, form });
+    }
+
+    /// A server is ready or has ended: the prompts that wait are looked at again, in their order.
+    pub(super) fn send_waiting_prompts(&mut self) {
+        for WaitingPrompt { client, text, form } in
+            std::mem::take(&mut self.clients.waiting_prompts)
+        {
+            let again = ClientToSession::Prompt { client, text, form };
+            let _ = self.own.send_message(again.into());
+        }
+    }
+}
+
+impl ServerParts {
+    fn add(&mut self, server: &str, own: &str, arguments: &serde_json::Value) {
+        let name = format!("{PREFIX}{server}__{own}");
+        let rule = Rule {
+            effect: RuleEffect::Allow,
+            text: name.clone(),
+            file: "the prompt".to_owned(),
+            line: 0,
+        };
+        if !self.allow.contains(&rule) {
+            self.allow.push(rule);
+        }
+        self.parts.push(PromptPart::Server { name, arguments: arguments.to_string() });
+    }
+}
