@@ -9,6 +9,8 @@ use rmcp::model::{
     CallToolResult, ContentBlock, PromptMessage, ResourceContents, Role, ServerResult,
 };
 use rmcp::service::ServiceError;
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use tools::{AnswerPart, server_report, visible};
 
 /// Most characters of an error.
@@ -82,6 +84,10 @@ fn service_failure(
                 let why = challenge.advice(server, shown);
                 failed((server, tool), Outcome::Failed, "login_required", &why, max)
             }
+            None if is_unsent(&error) => {
+                let why = format!("the call did not run: no connection to the server: {error}");
+                failed((server, tool), Outcome::Failed, "unreachable", &why, max)
+            }
             None => {
                 let why = format!("the call may have run: {error}");
                 failed((server, tool), Outcome::Interrupted, "interrupted", &why, max)
@@ -92,6 +98,12 @@ fn service_failure(
             failed((server, tool), Outcome::Interrupted, "interrupted", &why, max)
         }
     }
+}
+
+/// True for a request over HTTP that had no connection to be sent on.
+fn is_unsent(error: &DynamicTransportError) -> bool {
+    let error = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+    matches!(error, Some(StreamableHttpError::Client(error)) if error.is_connect())
 }
 
 fn failed(named: (&str, &str), outcome: Outcome, code: &str, why: &str, max: u32) -> RunReport {
@@ -177,5 +189,34 @@ fn resource(contents: ResourceContents) -> AnswerPart {
             }
         }
         _ => AnswerPart::Text("[a resource of a kind that agentd does not know]".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn told(error: StreamableHttpError<reqwest::Error>) -> (Outcome, String) {
+        let named = std::any::TypeId::of::<()>();
+        let error = DynamicTransportError::from_parts("http", named, Box::new(error));
+        let failure = CallFailure::Service(ServiceError::TransportSend(error));
+        let result = report(("far", "tool"), Shown::Nothing, Err(failure), 1000).result;
+        (result.outcome.clone(), format!("{result:?}"))
+    }
+
+    #[test]
+    fn a_call_without_a_connection_did_not_run_and_another_one_may_have() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let client = crate::http::client_settings().no_proxy().build().unwrap();
+        let request = client.get(format!("http://{closed}/")).send();
+        let refused = runtime.block_on(request).unwrap_err();
+        let (outcome, text) = told(StreamableHttpError::Client(refused));
+        assert_eq!(outcome, Outcome::Failed, "{text}");
+        assert!(text.contains("did not run") && !text.contains("may have run"), "{text}");
+        let (outcome, text) = told(StreamableHttpError::UnexpectedEndOfStream);
+        assert_eq!(outcome, Outcome::Interrupted, "{text}");
+        assert!(text.contains("may have run"), "{text}");
     }
 }

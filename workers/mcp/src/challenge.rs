@@ -143,13 +143,29 @@ impl<C: StreamableHttpClient> Watched<C> {
     ) -> Result<T, StreamableHttpError<C::Error>> {
         // The library may add kinds of errors; all others are no challenge.
         #[allow(clippy::wildcard_enum_match_arm)]
-        self.challenged.set(match &answer {
-            Err(StreamableHttpError::AuthRequired(refused)) => Some(Challenge::log_in(refused)),
-            Err(StreamableHttpError::InsufficientScope(refused)) => Some(Challenge::scope(refused)),
-            _ => None,
-        });
+        let (challenge, answer) = match answer {
+            Err(StreamableHttpError::AuthRequired(refused)) => {
+                (Some(Challenge::log_in(&refused)), Err(StreamableHttpError::AuthRequired(refused)))
+            }
+            Err(StreamableHttpError::InsufficientScope(refused)) => {
+                let challenge = Challenge::scope(&refused);
+                (Some(challenge), Err(StreamableHttpError::InsufficientScope(refused)))
+            }
+            // The library takes a 401 for a challenge only with the header that it has to have.
+            Err(StreamableHttpError::UnexpectedServerResponse(text)) if is_bare(&text) => {
+                let refused = AuthRequiredError::new(String::new());
+                (Some(Challenge::log_in(&refused)), Err(StreamableHttpError::AuthRequired(refused)))
+            }
+            other => (None, other),
+        };
+        self.challenged.set(challenge);
         answer
     }
+}
+
+/// True for a 401 without a header, in the words of the library, which a test compares.
+fn is_bare(text: &str) -> bool {
+    text.starts_with("HTTP 401")
 }
 
 /// The library's headers of one request.
@@ -244,6 +260,43 @@ mod tests {
         let challenge = Challenge { header: String::new(), wants: Wants::LogIn };
         assert!(challenge.advice("drive", Shown::Token).ends_with("see [mcp.drive]"));
         assert!(challenge.advice("drive", Shown::Nothing).ends_with("`agentd mcp login drive`"));
+    }
+
+    /// A server that answers its one request with this head.
+    fn answers(head: &'static str) -> std::net::SocketAddr {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = socket.accept().unwrap();
+            let mut request = [0; 4096];
+            let _ = std::io::Read::read(&mut stream, &mut request).unwrap();
+            let reply = format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n");
+            std::io::Write::write_all(&mut stream, reply.as_bytes()).unwrap();
+        });
+        address
+    }
+
+    #[test]
+    fn a_refusal_for_want_of_a_log_in_is_known_with_and_without_its_header() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let ping = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+        for (head, header) in [
+            ("401 Unauthorized\r\nWWW-Authenticate: Bearer", Some("Bearer")),
+            ("401 Unauthorized", Some("")),
+            ("400 Bad Request", None),
+            ("404 Not Found", None),
+        ] {
+            let challenged = Challenged::default();
+            let client = crate::http::client_settings().no_proxy().build().unwrap();
+            let client = Watched::new(client, challenged.clone());
+            let url = format!("http://{}/", answers(head)).into();
+            let message = serde_json::from_value(ping.clone()).unwrap();
+            let posted = client.post_message(url, message, None, None, Headers::new());
+            let error = runtime.block_on(posted).unwrap_err();
+            let found = Challenge::of(&error).map(|challenge| challenge.header);
+            assert_eq!(found.as_deref(), header, "{head}: {error}");
+            assert_eq!(challenged.last().map(|it| it.header).as_deref(), header, "{head}");
+        }
     }
 
     #[test]
