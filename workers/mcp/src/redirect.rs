@@ -14,6 +14,8 @@ const PATH: &str = "/callback";
 /// Longest request, and longest time of one: a browser may open connections that it does not use.
 const REQUEST: usize = 16 * 1024;
 const TIME: Duration = Duration::from_secs(10);
+/// The pause after a connection that could not be taken.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The answer of an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,13 +103,17 @@ impl Listener {
         loop {
             tokio::select! {
                 answer = answers.recv() => return answer,
-                came = self.socket.accept() => if let Ok((stream, _)) = came {
-                    let (found, state) = (found.clone(), state.to_owned());
-                    let base = self.address.clone();
-                    tokio::spawn(async move {
-                        // A browser that goes away in the middle asks again.
-                        let _ = timeout(TIME, serve(stream, (&base, &state), &found)).await;
-                    });
+                came = self.socket.accept() => match came {
+                    Ok((stream, _)) => {
+                        let (found, state) = (found.clone(), state.to_owned());
+                        let base = self.address.clone();
+                        tokio::spawn(async move {
+                            // A browser that goes away in the middle asks again.
+                            let _ = timeout(TIME, serve(stream, (&base, &state), &found)).await;
+                        });
+                    }
+                    // Too many connections at once: earlier ones end by themselves.
+                    Err(_) => tokio::time::sleep(PAUSE).await,
                 }
             }
         }
@@ -119,7 +125,7 @@ async fn serve(
     (base, state): (&str, &str),
     found: &UnboundedSender<Redirected>,
 ) -> io::Result<()> {
-    let head = head(&mut stream).await?;
+    let Some(head) = head(&mut stream).await? else { return Ok(()) };
     let (status, text, answer) = reply(&head, base, state);
     let page = page(text);
     let reply = format!(
@@ -137,17 +143,18 @@ async fn serve(
     Ok(())
 }
 
-/// Reads until the end of a request's head.
-async fn head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+/// Reads a request's head; none if it has no end.
+async fn head(stream: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
     let mut head = Vec::new();
     let mut piece = [0; 2048];
-    while head.len() < REQUEST && !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        match stream.read(&mut piece).await? {
-            0 => break,
-            read => head.extend(piece.iter().take(read)),
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let read = stream.read(&mut piece).await?;
+        if read == 0 || head.len() > REQUEST {
+            return Ok(None);
         }
+        head.extend(piece.iter().take(read));
     }
-    Ok(head)
+    Ok(Some(head))
 }
 
 /// The reply to a request, and the answer that it brought. Pure.
@@ -225,5 +232,38 @@ mod tests {
     #[test]
     fn no_mark_is_no_answer() {
         assert!(Redirected::to("http://127.0.0.1/callback?code=a&state=", "").is_err());
+    }
+
+    #[test]
+    fn idle_and_endless_connections_keep_no_answer_out() {
+        use std::io::{Read, Write};
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let listener = runtime.block_on(Listener::open()).unwrap();
+        let host = listener.address().strip_prefix("http://").unwrap().to_owned();
+        let host = host.strip_suffix(PATH).unwrap().to_owned();
+        let browser = std::thread::spawn(move || {
+            let connect = || std::net::TcpStream::connect(&host).unwrap();
+            // A browser opens connections in advance.
+            let idle: Vec<_> = (0..40).map(|_| connect()).collect();
+            let mut endless = connect();
+            let long =
+                format!("GET {PATH}?code=a&state=mark HTTP/1.1\r\nX: {}", "x".repeat(REQUEST));
+            // It may be cut off in the middle.
+            let _ = endless.write_all(long.as_bytes());
+            let mut good = connect();
+            good.write_all(b"GET /callback?code=b&state=mark HTTP/1.1\r\n\r\n").unwrap();
+            let mut page = String::new();
+            good.read_to_string(&mut page).unwrap();
+            drop((idle, endless));
+            page
+        });
+        let answer = runtime.block_on(listener.answer("mark")).unwrap();
+        let code = |code: &str| {
+            let (code, state) = (code.to_owned(), "mark".to_owned());
+            Redirected::Code { code, state, issuer: None }
+        };
+        assert_eq!(answer, code("b"), "a request without an end is none");
+        drop(runtime);
+        assert!(browser.join().unwrap().contains("You can close this page"));
     }
 }
