@@ -62,10 +62,17 @@ QUESTIONS = {
 }
 
 
+OTHERS = {
+    "roots": {"method": "roots/list"},
+    "model": {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}},
+}
+
+
 def ask_person(what, asked):
     """Sends a request of its own, and returns the answer; a withdrawn one has none."""
     number = f"ask-{time.time_ns()}"
-    say({"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": QUESTIONS[what]})
+    request = OTHERS.get(what) or {"method": "elicitation/create", "params": QUESTIONS[what]}
+    say({"jsonrpc": "2.0", "id": number, **request})
     if asked == "withdrawn":
         time.sleep(1)
         say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
@@ -186,8 +193,7 @@ def call(message):
     if MODERN and params["name"] == "ask" and "inputResponses" not in params:
         asked = {what: {"method": "elicitation/create", "params": QUESTIONS[what]}
                  for what in params["arguments"]["what"].split("+") if what in QUESTIONS}
-        if "model" in params["arguments"]["what"]:
-            asked["model"] = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}
+        asked |= {what: OTHERS[what] for what in params["arguments"]["what"].split("+") if what in OTHERS}
         return say({"jsonrpc": "2.0", "id": number, "result": {
             "resultType": "input_required", "inputRequests": asked, "requestState": f"opaque {BEGAN}"}})
     try:

@@ -268,3 +268,17 @@ fn a_call_whose_supervisor_dies_with_a_question_open_may_have_run() {
         assert!(journals(&desk).contains("INTERRUPTED"), "{habit}");
     }
 }
+
+#[test]
+fn a_server_is_told_the_project_and_does_not_get_the_model_and_learns_why() {
+    for habit in ["", ", \"modern\""] {
+        let desk = desk(&server(habit));
+        let calls = [("ask", json!({"what": "roots"})), ("ask", json!({"what": "model"}))];
+        let (ran, results, _) = rounds(&desk, &AUTO, &calls);
+        assert_eq!(ran.code, 0, "{habit}: {}", ran.err);
+        let root = format!("file://{}", desk.project().display());
+        assert!(results[0].contains(&root), "{habit}: {results:?}");
+        let why = "agentd does not lend its model to servers (sampling)";
+        assert!(results[1].contains(why), "{habit}: {results:?}");
+    }
+}

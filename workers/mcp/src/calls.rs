@@ -2,6 +2,7 @@
 //! which does not run while a question is open. Used by the client.
 
 use crate::questions;
+use crate::roots::{self, Roots};
 use protocol::mcp::{FromServer, ServerAction, ServerQuestion, ServerReply};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest,
@@ -77,6 +78,8 @@ impl ServerCall {
 pub(crate) struct Calls {
     open: Arc<Mutex<Open>>,
     tell: Tell,
+    /// The answer to `roots/list`.
+    roots: Value,
 }
 
 #[derive(Default)]
@@ -107,8 +110,9 @@ enum CallEvent {
 }
 
 impl Calls {
-    pub(crate) fn new(tell: Tell) -> Self {
-        Self { open: Arc::default(), tell }
+    pub(crate) fn new(tell: Tell, roots: &Roots) -> Self {
+        let roots = serde_json::to_value(roots).unwrap_or_default();
+        Self { open: Arc::default(), tell, roots }
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -208,7 +212,8 @@ impl Calls {
             let Some(asked) = Asked::of(&ended).map_err(CallFailure::Refused)? else {
                 return ended.map_err(CallFailure::Service);
             };
-            let mut given = BTreeMap::new();
+            let roots = asked.roots.into_iter().map(|key| (key, self.roots.clone()));
+            let mut given: BTreeMap<String, Value> = roots.collect();
             for (key, params) in asked.questions {
                 let question =
                     questions::question(&call.server, &params).map_err(CallFailure::Refused)?;
@@ -254,6 +259,8 @@ impl Drop for OpenQuestion<'_> {
 #[derive(Debug, PartialEq)]
 struct Asked {
     questions: Vec<(String, Value)>,
+    /// The keys of its requests of the root.
+    roots: Vec<String>,
     state: Option<String>,
     /// The round ended with an error that asks for visits; the next one has no answers.
     is_error: bool,
@@ -283,22 +290,26 @@ impl Asked {
             return Err(format!("its state between two rounds has more than {STATE} bytes"));
         }
         let requests = result.get("inputRequests").and_then(Value::as_object);
-        let requests = requests.into_iter().flatten().map(|(key, request)| {
+        let (mut questions, mut roots) = (Vec::new(), Vec::new());
+        for (key, request) in requests.into_iter().flatten().take(QUESTIONS + 1) {
             match request.get("method").and_then(Value::as_str) {
                 Some("elicitation/create") => {
-                    Ok((key.clone(), request.get("params").cloned().unwrap_or_default()))
+                    questions
+                        .push((key.clone(), request.get("params").cloned().unwrap_or_default()));
                 }
-                Some("sampling/createMessage") => Err("it asks for the use of the model \
-                     (sampling), which agentd does not give"
-                    .to_owned()),
-                Some(_) | None => Err("it asks for something that agentd does not give".to_owned()),
+                Some("roots/list") => roots.push(key.clone()),
+                Some("sampling/createMessage") => {
+                    return Err(roots::no_sampling().message.into_owned());
+                }
+                Some(_) | None => {
+                    return Err("it asks for something that agentd does not know".to_owned());
+                }
             }
-        });
-        let questions = requests.collect::<Result<Vec<_>, _>>()?;
-        if questions.len() > QUESTIONS {
+        }
+        if questions.len() + roots.len() > QUESTIONS {
             return Err(format!("it asks more than {QUESTIONS} questions at once"));
         }
-        Ok(Self { questions, state, is_error: false })
+        Ok(Self { questions, roots, state, is_error: false })
     }
 
     fn visits(data: Option<&Value>) -> Option<Self> {
@@ -307,7 +318,8 @@ impl Asked {
         let visits = asked.iter().filter(is_visit).take(QUESTIONS).enumerate();
         let questions: Vec<_> =
             visits.map(|(at, params)| (at.to_string(), params.clone())).collect();
-        (!questions.is_empty()).then_some(Self { questions, state: None, is_error: true })
+        let is_some = !questions.is_empty();
+        is_some.then_some(Self { questions, roots: Vec::new(), state: None, is_error: true })
     }
 }
 
@@ -409,7 +421,9 @@ mod tests {
                 .unwrap_err()
                 .contains("sampling")
         );
-        assert!(round(json!({"a": {"method": "roots/list"}}), "").is_err());
+        let asked = round(json!({"a": {"method": "roots/list"}}), "").unwrap();
+        assert_eq!(asked.roots, ["a"]);
+        assert!(round(json!({"a": {"method": "tools/list"}}), "").is_err());
         let many: serde_json::Map<String, Value> =
             (0..=QUESTIONS).map(|at| (at.to_string(), form.clone())).collect();
         assert!(round(Value::Object(many), "").is_err());

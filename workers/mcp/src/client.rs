@@ -6,6 +6,7 @@ use crate::calls::{Calls, ServerCall};
 use crate::challenge::Shown;
 use crate::offers;
 use crate::questions;
+use crate::roots::{self, Roots, Sample, SampleRequest};
 use crate::tool_list;
 use protocol::mcp::{FromServer, ServerReply, ToServer};
 use rmcp::ClientHandler;
@@ -81,13 +82,14 @@ where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let ServerLink { name, start, asks, tell } = link;
+    let ServerLink { name, start, project, asks, tell } = link;
+    let roots = roots::of(project);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let (sender, receiver) = unbounded_channel();
     // It ends with the server, whose end closes `asks`.
     thread::spawn(move || asks.into_iter().try_for_each(|ask| sender.send(ask)));
     runtime.map_err(broken)?.block_on(async {
-        Conversation::begin(connect, (name, start, shown), receiver, tell).await
+        Conversation::begin(connect, (name, start, shown, roots), receiver, tell).await
     })
 }
 
@@ -133,13 +135,16 @@ enum News {
 /// Takes what the server sends on its own account. Its questions to people are passed on; other requests are
 /// refused, by the library's defaults.
 #[derive(Clone)]
-struct Listener(UnboundedSender<News>);
+struct Listener {
+    news: UnboundedSender<News>,
+    roots: Roots,
+}
 
 impl Listener {
     /// Asks a person, until the server withdraws its request.
     async fn ask(&self, params: Value, context: RequestContext<RoleClient>) -> ElicitResult {
         let (answer, answered) = oneshot::channel();
-        let _ = self.0.send(News::Asked(params, answer));
+        let _ = self.news.send(News::Asked(params, answer));
         let cancelled = || questions::result(&ServerReply::Cancel);
         tokio::select! {
             answered = answered => answered.unwrap_or_else(|_| cancelled()),
@@ -155,7 +160,20 @@ impl ClientHandler for Listener {
             .with_url(UrlElicitationCapability::new());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
+        capabilities.roots = roots::capability(&self.roots);
         ClientConfig::new(capabilities, Implementation::new("agentd", env!("CARGO_PKG_VERSION")))
+    }
+
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<Roots, ErrorData> {
+        Ok(self.roots.clone())
+    }
+
+    async fn create_message(
+        &self,
+        _: SampleRequest,
+        _: RequestContext<RoleClient>,
+    ) -> Result<Sample, ErrorData> {
+        Err(roots::no_sampling())
     }
 
     async fn create_elicitation(
@@ -182,15 +200,15 @@ impl ClientHandler for Listener {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         // The conversation has ended if nobody receives it.
-        let _ = self.0.send(News::Changed);
+        let _ = self.news.send(News::Changed);
     }
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
-        let _ = self.0.send(News::OffersChanged);
+        let _ = self.news.send(News::OffersChanged);
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        let _ = self.0.send(News::OffersChanged);
+        let _ = self.news.send(News::OffersChanged);
     }
 
     async fn on_progress(
@@ -198,7 +216,7 @@ impl ClientHandler for Listener {
         params: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        let _ = self.0.send(News::Progress(params));
+        let _ = self.news.send(News::Progress(params));
     }
 }
 
@@ -216,7 +234,7 @@ impl<'a> Conversation<'a> {
     /// Speaks with the server until one side ends.
     async fn begin<T, E, A>(
         connect: impl AsyncFn() -> Result<T, String>,
-        (name, start, shown): (&str, Duration, Shown),
+        (name, start, shown, roots): (&str, Duration, Shown, Roots),
         asks: UnboundedReceiver<ToServer>,
         tell: &'a ServerSink<'a>,
     ) -> Result<(), String>
@@ -225,12 +243,13 @@ impl<'a> Conversation<'a> {
         E: std::error::Error + Send + Sync + 'static,
     {
         let (news, heard) = unbounded_channel();
+        let listener = Listener { news: news.clone(), roots: roots.clone() };
         let late = || format!("the server was not ready within {} s", start.as_secs_f64());
-        let service = tokio::time::timeout(start, open(connect, &news)).await;
+        let service = tokio::time::timeout(start, open(connect, listener)).await;
         let service = service.map_err(|_| late())??;
         let server = (name.to_owned(), shown);
         let to_tell = news.clone();
-        let calls = Calls::new(Arc::new(move |said| drop(to_tell.send(News::Tell(said)))));
+        let calls = Calls::new(Arc::new(move |said| drop(to_tell.send(News::Tell(said)))), &roots);
         let mut this = Self { service, server, calls, news, tell };
         let first = tokio::time::timeout(start, this.service.peer().list_all_tools()).await;
         this.tell_tools(first.map_err(|_| late())?.map_err(|error| no_list(&error))?);
@@ -385,7 +404,7 @@ impl<'a> Conversation<'a> {
 /// Begins in the newest revision that the server speaks.
 async fn open<T, E, A>(
     connect: impl AsyncFn() -> Result<T, String>,
-    news: &UnboundedSender<News>,
+    listener: Listener,
 ) -> Result<RunningService<RoleClient, Listener>, String>
 where
     T: IntoTransport<RoleClient, E, A>,
@@ -395,7 +414,6 @@ where
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     };
-    let listener = Listener(news.clone());
     let mut began = listener.clone().serve_with_lifecycle(connect().await?, mode).await;
     // Some older servers answer each request that they do not know with an empty result.
     if let Err(ClientInitializeError::ExpectedInitResult(Some(_))) = &began {

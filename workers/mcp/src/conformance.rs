@@ -92,7 +92,8 @@ fn run(url: &str, scenario: &Scenario) -> Result<(), String> {
         let calls = Calls::new(scenario);
         let (sender, asks) = mpsc::channel();
         let tell = calls.sink(sender);
-        let link = ServerLink { name: "conformance", start: START, asks, tell: &tell };
+        let link =
+            ServerLink { name: "conformance", start: START, project: None, asks, tell: &tell };
         let ended = http::serve(client.clone(), server, link);
         let Some(challenge) = challenged.last() else { return ended };
         if let Wants::Scope(Some(scope)) = &challenge.wants {

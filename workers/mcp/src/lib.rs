@@ -20,6 +20,7 @@ mod offers;
 mod questions;
 mod redirect;
 mod remote;
+mod roots;
 mod sample;
 mod tool_list;
 

@@ -171,7 +171,11 @@ fn probe(client: Client, request: &Request, challenged: Challenged) -> Result<()
     let tell = |_: FromServer| {
         *sender.lock().unwrap_or_else(PoisonError::into_inner) = None;
     };
-    http::serve(client, server, ServerLink { name: &request.name, start: PROBE, asks, tell: &tell })
+    http::serve(
+        client,
+        server,
+        ServerLink { name: &request.name, start: PROBE, project: None, asks, tell: &tell },
+    )
 }
 
 /// Shows the person where to log in.

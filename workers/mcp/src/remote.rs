@@ -67,7 +67,8 @@ fn converse(of: &RemoteClient, tell: &ServerSink<'_>) -> Result<(), String> {
     let server = HttpServer { url: url.clone(), headers, access, challenged: Default::default() };
     let (sender, asks) = channel();
     thread::spawn(move || read_asks(&sender));
-    let link = ServerLink { name, start: Duration::from_millis(*start_ms), asks, tell };
+    let link =
+        ServerLink { name, start: Duration::from_millis(*start_ms), project: None, asks, tell };
     http::serve(client, server, link)
 }
 

@@ -282,7 +282,8 @@ fn start_and_wait(
             let output = caged.stdout().ok_or_else(|| confined("no output", "it has no output"))?;
             let pipes = ServerPipes { input, output, speech: server.speech };
             let (name, start) = (server.name, server.start);
-            let link = ServerLink { name, start, asks: job.serves(), tell };
+            let project = Some(ctx.scope.project.as_path());
+            let link = ServerLink { name, start, project, asks: job.serves(), tell };
             let (engine, cancel) = (server.engine, ctx.cancel);
             thread::scope(|scope| {
                 let speaks = scope.spawn(move || {

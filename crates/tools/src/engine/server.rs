@@ -3,6 +3,7 @@
 
 use protocol::mcp::{FromServer, ToServer};
 use std::fs::File;
+use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct ServerLink<'a> {
     pub name: &'a str,
     /// How long it may take to become ready.
     pub start: Duration,
+    /// The project directory, for a server that is told it.
+    pub project: Option<&'a Path>,
     /// What it is asked for.
     pub asks: Receiver<ToServer>,
     /// What it answers.
