@@ -2,13 +2,14 @@
 //! refreshed, and the end of a log-in.
 #![allow(clippy::unwrap_used)]
 
+use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{Desk, needs, run, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -290,7 +291,8 @@ fn agentd_mcp_logs_a_person_in_and_out_by_the_name_of_the_server() {
         fs::read_dir(&dir).unwrap().map(|file| file.unwrap().path()).collect();
     assert_eq!(files.len(), 1, "{files:?}");
     assert!(files[0].file_name().unwrap().to_str().unwrap().starts_with("far-"), "{files:?}");
-    assert_eq!(fs::metadata(&files[0]).unwrap().mode() & 0o777, 0o600);
+    let file = files[0].join("log-in.json");
+    assert_eq!(fs::metadata(file).unwrap().mode() & 0o777, 0o600);
     for (name, reason) in [
         ("nobody", "there is no MCP server nobody"),
         ("near", "is a program"),
@@ -306,4 +308,49 @@ fn agentd_mcp_logs_a_person_in_and_out_by_the_name_of_the_server() {
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
     let ran = run(desk.agentd(&["mcp", "logout", "far"]));
     assert!(ran.code == 1 && ran.err.contains("not logged in to far"), "{}", ran.err);
+}
+
+#[test]
+fn a_session_uses_the_log_in_and_renews_its_tokens_from_the_sandbox_of_the_client() {
+    let far = Far::start(&["short"]);
+    let desk = desk(&format!("[mcp.far]\nurl = \"{}\"\n", far.url));
+    let session = || {
+        let server = Server::scripted([
+            Answer::says([call("toolu_1", "mcp__far__scope", "{}")]),
+            Answer::text("Done."),
+        ]);
+        let ran = run(desk.with_server(&server, &["-p", "Go.", "--permission-mode", "auto"]));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        (server.requests().last().unwrap().body["messages"].to_string(), ran.err)
+    };
+    let (_, told) = session();
+    assert!(told.contains("run `agentd mcp login far`"), "the control: {told}");
+
+    let login = LogIn::start(desk.agentd(&["mcp", "login", "far"]));
+    get(&login.redirected());
+    assert!(login.ended().0);
+    let dir = fs::read_dir(desk.state().join("mcp-log-ins")).unwrap().next().unwrap();
+    let file = dir.unwrap().path().join("log-in.json");
+    let tokens = fs::read_to_string(&file).unwrap();
+    std::thread::sleep(Duration::from_millis(1100));
+    let (messages, told) = session();
+    assert!(messages.contains("files:read"), "{messages}{told}");
+    let renewed = fs::read_to_string(&file).unwrap();
+    assert!(renewed != tokens && renewed.contains("s3cret"), "the tokens were renewed");
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+    // Records and logs have no token.
+    for dir in ["sessions", "audit"] {
+        assert!(!text_below(&desk.state().join(dir)).contains("s3cret"), "{dir}");
+    }
+    assert!(text_below(&desk.state()).contains("s3cret"), "the control");
+}
+
+/// All files below a directory, as far as they are text.
+fn text_below(dir: &Path) -> String {
+    let entries = fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let texts = entries.map(|path| match path.is_dir() {
+        true => text_below(&path),
+        false => fs::read_to_string(path).unwrap_or_default(),
+    });
+    texts.collect()
 }

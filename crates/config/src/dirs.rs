@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+/// The file with the tokens of one log-in.
+const LOG_IN: &str = "log-in.json";
 /// The largest socket path in bytes: the kernel's field has 108, including a final NUL.
 pub const SOCKET_PATH_CAP: usize = 107;
 
@@ -69,12 +71,13 @@ impl Dirs {
         self.state.join("trust")
     }
 
-    /// The tokens of a log-in at the MCP server of this name and address.
+    /// The tokens of a log-in at the MCP server of this name and address, in a directory of their own: the
+    /// client of the server may write there.
     #[must_use]
     pub fn log_in_file(&self, server: &str, url: &str) -> PathBuf {
         let digest = Sha256::digest(url);
         let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        self.log_ins().join(format!("{server}-{digest}.json"))
+        self.log_ins().join(format!("{server}-{digest}")).join(LOG_IN)
     }
 
     /// The files of all log-ins at servers of this name, whatever their address.
@@ -87,15 +90,17 @@ impl Dirs {
             entries => entries?,
         };
         let is_of = |name: &str| {
-            let digest = name.strip_prefix(server)?.strip_prefix('-')?.strip_suffix(".json")?;
+            let digest = name.strip_prefix(server)?.strip_prefix('-')?;
             let plain = digest.len() == 16 && digest.chars().all(|c| c.is_ascii_hexdigit());
             plain.then_some(())
         };
         let mut found = Vec::new();
         for entry in entries {
             let path = entry?.path();
-            if path.file_name().and_then(OsStr::to_str).and_then(is_of).is_some() {
-                found.push(path);
+            let file = path.join(LOG_IN);
+            let is_of = path.file_name().and_then(OsStr::to_str).and_then(is_of).is_some();
+            if is_of && file.exists() {
+                found.push(file);
             }
         }
         found.sort();
@@ -171,6 +176,7 @@ mod tests {
         assert!(one != other && one.starts_with(&dirs.state), "{one:?}");
         fs::create_dir_all(one.parent().unwrap()).unwrap();
         for file in [&one, &other, &longer, &one.with_extension("lock")] {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "").unwrap();
         }
         let mut both = [one, other];

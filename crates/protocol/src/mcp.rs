@@ -12,6 +12,8 @@ pub const PREFIX: &str = "mcp__";
 pub const CALL: &str = "mcp";
 /// The variables of a server with an address begin so: each has a header of every request, `Name: value`.
 pub const HEADER_VARIABLE: &str = "AGENTD_MCP_HEADER_";
+/// The variable with the file of the log-in at a server with an address.
+pub const LOG_IN_VARIABLE: &str = "AGENTD_MCP_LOG_IN";
 /// The tools that run a server: with the project read-only, with it writable, and the client of a server
 /// that has an address.
 pub const SERVER_TOOLS: [&str; 3] = ["mcp_server", "mcp_writer", "mcp_remote"];

@@ -75,6 +75,7 @@ mod remover;
 mod reserve_actor;
 mod root;
 mod route;
+mod server_log_in;
 mod server_offers;
 mod server_pins;
 mod server_tools;

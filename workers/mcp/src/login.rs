@@ -12,6 +12,7 @@ use protocol::mcp::FromServer;
 use reqwest::Client;
 use rmcp::transport::auth::AuthError;
 use std::env;
+use std::fs;
 use std::future::Future;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -260,6 +261,7 @@ fn log_out_of(path: &Path) -> Result<(), String> {
     remove(path).map_err(|error| format!("{}: {error}", path.display()))?;
     // The lock of its refreshes has no secret; without a log-in nobody waits for it.
     let _ = remove(&path.with_extension("lock"));
+    let _ = path.parent().map(fs::remove_dir);
     match revoked {
         Ok(true) => eprintln!("agentd: logged out; the server has revoked the tokens"),
         Ok(false) => eprintln!(

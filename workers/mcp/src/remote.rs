@@ -2,10 +2,14 @@
 //! and tells goes over its standard streams, a frame each. `relay` is the engine's end, `main` the client's.
 
 use crate::client::LONGEST_MESSAGE;
+use crate::credentials::{FileStore, LogInFile};
 use crate::http::{self, Access, HttpServer};
+use crate::oauth;
 use ipc::codec::{self, Decode, Encode};
-use protocol::mcp::{FromServer, HEADER_VARIABLE, ToServer};
+use protocol::mcp::{FromServer, HEADER_VARIABLE, LOG_IN_VARIABLE, ToServer};
+use rmcp::transport::auth::AuthorizationManager;
 use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -63,13 +67,30 @@ fn converse(of: &RemoteClient, tell: &ServerSink<'_>) -> Result<(), String> {
     let proxy = reqwest::Proxy::all(&proxy).map_err(|error| format!("the proxy: {error}"))?;
     let client = http::client_settings().proxy(proxy).build();
     let client = client.map_err(|error| format!("no HTTP client: {error}"))?;
-    let (headers, access) = shown(std::env::vars())?;
+    let (headers, mut access) = shown(std::env::vars())?;
+    if let (Access::Open, Some(file)) = (&access, std::env::var_os(LOG_IN_VARIABLE))
+        && let Some(log_in) = LogInFile::read(Path::new(&file))?
+    {
+        access = Access::LoggedIn(Box::new(resumed(log_in, file.into(), client.clone())?));
+    }
     let server = HttpServer { url: url.clone(), headers, access, challenged: Default::default() };
     let (sender, asks) = channel();
     thread::spawn(move || read_asks(&sender));
     let link =
         ServerLink { name, start: Duration::from_millis(*start_ms), project: None, asks, tell };
     http::serve(client, server, link)
+}
+
+fn resumed(
+    log_in: LogInFile,
+    path: PathBuf,
+    client: reqwest::Client,
+) -> Result<AuthorizationManager, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+    let LogInFile { url, grantor, credentials: _ } = log_in;
+    let store = FileStore { path, url, grantor: grantor.clone() };
+    runtime.block_on(oauth::resume(client, grantor, store))
 }
 
 /// Ends with the standard input.

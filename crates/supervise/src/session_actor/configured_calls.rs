@@ -5,11 +5,13 @@ use super::rights;
 use super::state::SessionActorState;
 use crate::git_signing::AgentGrant;
 use crate::private_dirs;
+use crate::server_log_in;
 use config::{HookConfig, ServerPlace};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::hook::{EditHook, HookEvent};
 use protocol::judgement::{Audience, Rule};
+use protocol::mcp::LOG_IN_VARIABLE;
 use tools::{InterpretedCall, RunnerProgram};
 
 /// How long a person's first request waits for a server.
@@ -51,7 +53,9 @@ impl SessionActorState {
     ) -> Vec<(String, String)> {
         if let Some(server) = self.server_of(call) {
             // A missing one was found before the server was due.
-            return self.server_env(server).unwrap_or_default();
+            let file = self.spec.log_in_file(server).map(|file| file.display().to_string());
+            let log_in = file.map(|file| (LOG_IN_VARIABLE.to_owned(), file));
+            return self.server_env(server).unwrap_or_default().into_iter().chain(log_in).collect();
         }
         rights::env(&self.spec, profile, signing)
     }
@@ -110,11 +114,19 @@ impl SessionActorState {
             let client = self.resources.spawner.path_of(RunnerProgram::Mcp);
             confinement.tool_homes.push((CLIENT.to_owned(), FilePath::from(client.as_path())));
         }
-        if server.hosts.is_empty() {
+        let mut hosts = server.hosts.clone();
+        if let Some(file) = self.spec.log_in_file(server)
+            && let Some(host) = server_log_in::renewed_at(&file)
+        {
+            // It has no packages.
+            confinement.caches = file.parent().map(FilePath::from);
+            hosts.push(host);
+        }
+        if hosts.is_empty() {
             return Ok(());
         }
         rights::check_hosts(&self.spec, &call.tool)?;
-        (confinement.network, confinement.hosts) = (Network::Listed, server.hosts.clone());
+        (confinement.network, confinement.hosts) = (Network::Listed, hosts);
         Ok(())
     }
 }

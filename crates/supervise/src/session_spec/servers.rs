@@ -22,6 +22,8 @@ type Variables = [(String, String)];
 pub(crate) struct SessionServer {
     pub(crate) config: McpServerConfig,
     pub(crate) start: ServerStart,
+    /// Its address, if it has one, with values for its variables.
+    url: Option<String>,
     /// The hosts that it may reach.
     pub(crate) hosts: Vec<HostRule>,
     /// The variables that every server gets.
@@ -66,6 +68,12 @@ impl super::SessionSpec {
         let (confinement, config) = (&self.confinement, &self.config.hooks);
         let hooks = event_hooks::event_hooks(confinement, config, agent.as_deref(), names);
         self.setup.hooks.events = hooks;
+    }
+
+    /// The file of the person's log-in at a server that has an address.
+    pub(crate) fn log_in_file(&self, server: &SessionServer) -> Option<PathBuf> {
+        let url = server.url.as_ref()?;
+        Some(self.origin.dirs.log_in_file(&server.config.name, url))
     }
 
     /// The record of the tools of a server that a person approved.
@@ -118,8 +126,9 @@ fn server(
     let usual = command.iter().filter(|(name, _)| USUAL.contains(&name.as_str())).cloned();
     let names: Vec<&String> = config.env.iter().map(|(name, _)| name).collect();
     let mut hosts = config.hosts.clone();
-    if let ServerPlace::Url(_) = config.place {
-        hosts.extend(words.iter().map(|url| server_host(url)).collect::<Result<Vec<_>, _>>()?);
+    let url = matches!(config.place, ServerPlace::Url(_)).then(|| words.concat());
+    if let Some(url) = &url {
+        hosts.push(server_host(url)?);
     }
     let listed: Vec<String> = hosts.iter().map(ToString::to_string).collect();
     // Values of variables are not among them: the arguments are recorded.
@@ -129,7 +138,7 @@ fn server(
     let [reads, writes, remote] = SERVER_TOOLS;
     let tool = match (&config.place, config.project) {
         (ServerPlace::Url(_), _) => {
-            input["url"] = words.concat().into();
+            input["url"] = url.clone().into();
             remote
         }
         (ServerPlace::Program(_), ProjectAccess::Reads) => {
@@ -145,6 +154,7 @@ fn server(
     Ok(SessionServer {
         config: config.clone(),
         start,
+        url,
         hosts,
         usual: usual.collect(),
         client: client.to_vec(),
