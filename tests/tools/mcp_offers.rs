@@ -5,7 +5,7 @@ use crate::mcp::{asks, desk, server};
 use crate::support::anthropic::{Answer, Server};
 use crate::support::daemon::Wire;
 use crate::support::{Desk, Run, run, until};
-use protocol::client::{ClientEvent, ToClient};
+use protocol::client::{ClientEvent, FromClient, SessionQuery, ToClient};
 use protocol::judgement::PermissionMode;
 use serde_json::{Value, json};
 
@@ -112,6 +112,21 @@ fn a_prompt_that_a_server_has_since_it_began_is_known() {
             _ => None,
         })
     });
+    wire.say(FromClient::Query { session: session.clone(), query: SessionQuery::Servers });
+    let words = wire.until("what the server offers", |word| match word {
+        ToClient::Servers { servers, .. } => Some(servers[0].words.clone()),
+        _ => None,
+    });
+    let typed: Vec<String> =
+        words.iter().map(|it| format!("{} {}", it.text, it.arguments)).collect();
+    let wanted = [
+        "@test:note://a ",
+        "@test:pic://p.png ",
+        "/mcp__test__greet who [how]",
+        "/mcp__test__grown ",
+    ];
+    assert_eq!(typed, wanted);
+    assert_eq!(words[0].description, "A note.");
     let last = model.requests().last().unwrap().body["messages"].to_string();
     assert!(last.contains("Prompt grown"), "{last}");
 }

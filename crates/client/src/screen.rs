@@ -66,6 +66,8 @@ pub enum ScreenInput {
     OpenEditor(KeyPause),
     /// Ask for the list of sessions.
     ListSessions,
+    /// Ask for the session's MCP servers, for a view that takes the answer.
+    ListServers,
     /// Ask for the last events of another session, for a preview.
     Preview(SessionId),
     /// Go to another session.
@@ -403,6 +405,10 @@ impl Screen {
             ScreenInput::Edited(text) => {
                 self.editor.set(text.trim_end_matches('\n'));
                 Vec::new()
+            }
+            ScreenInput::ListServers => {
+                let query = protocol::client::SessionQuery::Servers;
+                self.to_session(|session| FromClient::Query { session, query })
             }
             ScreenInput::ListSessions => vec![ScreenEffect::Send(FromClient::List)],
             ScreenInput::Preview(session) => {

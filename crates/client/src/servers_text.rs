@@ -44,6 +44,12 @@ fn server(report: &ServerReport) -> String {
         text.push_str(format!("  {:<width$}  {about}", tool.name).trim_end());
         text.push('\n');
     }
+    for words in &report.words {
+        let typed = format!("{} {}", words.text, words.arguments);
+        let about = one_line(&words.description, DESCRIPTION);
+        text.push_str(format!("  {}  {about}", one_line(typed.trim_end(), PLACE)).trim_end());
+        text.push('\n');
+    }
     text
 }
 
@@ -64,6 +70,7 @@ mod tests {
             sandbox: None,
             state,
             tools: Vec::new(),
+            words: Vec::new(),
         };
         let ready = ServerReport {
             sandbox: Some("writes nothing".to_owned()),

@@ -60,6 +60,19 @@ pub struct ServerReport {
     pub state: ServerState,
     /// Its tools, while it runs.
     pub tools: Vec<ServedTool>,
+    /// What it offers people in their prompts, while it runs.
+    pub words: Vec<PromptWords>,
+}
+
+/// Words that stand for something of a server in a person's prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct PromptWords {
+    /// As they are typed: `@SERVER:URI` or `/mcp__SERVER__PROMPT`.
+    pub text: String,
+    /// The arguments that a prompt takes; empty for a resource.
+    pub arguments: String,
+    /// By the server, without hidden letters.
+    pub description: String,
 }
 
 /// Where a server is in its life.

@@ -2,7 +2,9 @@
 //! arguments? Pure. Used by the session actor.
 
 use protocol::hidden::is_hidden;
-use protocol::mcp::{PREFIX, PROMPT, RESOURCE, ServerOffers, ServerPrompt};
+use protocol::mcp::{
+    PREFIX, PROMPT, PromptArgument, PromptWords, RESOURCE, ServerOffers, ServerPrompt,
+};
 use serde_json::{Map, Value, json};
 
 /// Most names in an error.
@@ -72,6 +74,30 @@ pub(crate) fn prompt_arguments(
     Ok(json!({ "name": known.name, "arguments": given }))
 }
 
+/// The words for all that a server offers people, for their lists.
+pub(crate) fn words(server: &str, offers: &ServerOffers) -> Vec<PromptWords> {
+    // A prompt needs its address as it is.
+    let resources = offers.resources.iter().filter(|known| !known.uri.contains(is_hidden));
+    let resources = resources.map(|known| PromptWords {
+        text: match known.uri.contains([' ', ',', ')']) {
+            true => format!("@\"{server}:{}\"", known.uri),
+            false => format!("@{server}:{}", known.uri),
+        },
+        arguments: String::new(),
+        description: plain(&known.description),
+    });
+    let argument = |argument: &PromptArgument| match argument.is_optional {
+        true => format!("[{}]", plain(&argument.name)),
+        false => plain(&argument.name),
+    };
+    let prompts = offers.prompts.iter().map(|known| PromptWords {
+        text: format!("/{PREFIX}{server}__{}", plain(&typed_name(known))),
+        arguments: known.arguments.iter().map(argument).collect::<Vec<_>>().join(" "),
+        description: plain(&known.description),
+    });
+    resources.chain(prompts).collect()
+}
+
 /// The name of a prompt as people type it: without blanks.
 fn typed_name(prompt: &ServerPrompt) -> String {
     let letter = |c: char| if c.is_whitespace() || c == '/' || is_hidden(c) { '_' } else { c };
@@ -98,7 +124,7 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::mcp::{PromptArgument, ServerResource};
+    use protocol::mcp::ServerResource;
 
     fn offers() -> ServerOffers {
         let argument =
@@ -147,5 +173,28 @@ mod tests {
         assert!(arguments("say_it", "x").unwrap_err().contains("takes no arguments"));
         let why = arguments("other", "").unwrap_err();
         assert!(why.contains("no prompt other; it has /mcp__t__greet, /mcp__t__say_it"), "{why}");
+    }
+
+    #[test]
+    fn lists_show_what_a_person_types() {
+        let mut offers = offers();
+        let more = [("my note", "A no\u{202e}te."), ("bad\u{1b}", "")];
+        offers.resources.extend(more.map(|(uri, about)| ServerResource {
+            uri: uri.to_owned(),
+            description: about.to_owned(),
+        }));
+        let words: Vec<String> = words("t", &offers)
+            .into_iter()
+            .map(|it| format!("{} {} {}", it.text, it.arguments, it.description))
+            .collect();
+        let wanted = [
+            "@t:note://a  ",
+            "@\"t:my note\"  A note.",
+            "/mcp__t__greet who [how] ",
+            "/mcp__t__say_it  ",
+        ];
+        assert_eq!(words, wanted);
+        let typed = prompts::server_resources("See @\"t:my note\".");
+        assert_eq!(typed, [("t".to_owned(), "my note".to_owned())]);
     }
 }

@@ -115,6 +115,10 @@ pub(crate) fn inputs(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenIn
         PickerKind::Sessions => {
             vec![ScreenInput::SwitchTo(SessionId(value.to_owned()))]
         }
+        // A resource of a server has no lines.
+        PickerKind::Files if value.starts_with('@') => {
+            vec![ScreenInput::Paste(format!("{value} "))]
+        }
         PickerKind::Files => {
             let range =
                 typed.split_once(':').map(|(_, range)| format!(":{range}")).unwrap_or_default();

@@ -6,7 +6,7 @@
 //! `frame` makes a frame of cells from the model and the view's own state, with `conversation`, `block`,
 //! `markdown`, `diff`, `question`, `panels`, `pager` and `picker`: all pure. `tty` touches the
 //! terminal, `guard` the process that gives it back after a kill, `files` reads the
-//! project, `slash` the slash commands.
+//! project, `slash` the slash commands, `server_words` what MCP servers offer beside both.
 
 mod block;
 mod choices;
@@ -23,6 +23,7 @@ mod panels;
 mod picker;
 mod question;
 mod row;
+mod server_words;
 mod slash;
 mod table;
 mod theme;

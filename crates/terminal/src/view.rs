@@ -16,6 +16,7 @@ use crate::help::help_rows;
 use crate::pager::{Pager, PagerAction};
 use crate::picker::{Picker, PickerAction, PickerItem, PickerKind};
 use crate::row::{Piece, Row, wrap};
+use crate::server_words::ServerWords;
 use crate::slash;
 use crate::theme::Theme;
 use crate::tty::{Mouse, Notify, Tty};
@@ -62,6 +63,8 @@ pub struct FullScreen {
     state: ViewState,
     inputs: SyncSender<ScreenInput>,
     files: Vec<PickerItem>,
+    slash: Vec<PickerItem>,
+    servers: ServerWords,
     /// Earlier events were asked for.
     loading: bool,
     /// Does the desktop show this terminal? Terminals that do not say count as shown.
@@ -93,6 +96,8 @@ impl FullScreen {
             state: ViewState::new(look),
             inputs,
             files: Vec::new(),
+            slash: Vec::new(),
+            servers: ServerWords::default(),
             loading: false,
             focused: true,
             working: false,
@@ -218,6 +223,7 @@ impl FullScreen {
                 let inputs = self.inputs.clone();
                 files::list(self.project(screen), inputs);
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::Files, self.files.clone()));
+                return self.servers.ask(screen.session());
             }
             KeyPress::Char('/') if at_line && empty => {
                 let places = PromptPlaces {
@@ -226,6 +232,7 @@ impl FullScreen {
                 };
                 slash::list(places, self.inputs.clone());
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::Slash, Vec::new()));
+                return self.servers.ask(screen.session());
             }
             KeyPress::Char(':') if at_line && empty => {
                 let items = choices::commands();
@@ -252,6 +259,21 @@ impl FullScreen {
         Vec::new()
     }
 
+    /// Puts the present items into the list of files, or that behind `/`.
+    fn fill_picker(&mut self) {
+        let Mode::Picker(picker) = &mut self.state.mode else { return };
+        let own = match picker.kind {
+            PickerKind::Files => &self.files,
+            PickerKind::Slash => &self.slash,
+            PickerKind::Sessions
+            | PickerKind::Commands
+            | PickerKind::History
+            | PickerKind::Rewind
+            | PickerKind::RewindScope => return,
+        };
+        picker.set_items(self.servers.beside(picker.kind, own));
+    }
+
     fn copy(&mut self, text: &str) {
         self.state.hint = Some(match self.tty.copy(text) {
             Ok(way) => way,
@@ -268,6 +290,7 @@ fn at_word_start(screen: &Screen) -> bool {
 impl ScreenView for FullScreen {
     fn take(&mut self, input: ScreenInput, screen: &Screen) -> Vec<ScreenInput> {
         self.typing = !screen.draft().is_empty();
+        self.servers.note(&input);
         match input {
             ScreenInput::Key(key) => self.key(key, screen),
             ScreenInput::Mouse(mouse) => self.mouse(mouse, screen),
@@ -283,19 +306,12 @@ impl ScreenView for FullScreen {
                 let item =
                     |text: String| PickerItem { value: text.clone(), text, detail: String::new() };
                 self.files = names.into_iter().map(item).collect();
-                if let Mode::Picker(picker) = &mut self.state.mode
-                    && picker.kind == PickerKind::Files
-                {
-                    picker.set_items(self.files.clone());
-                }
+                self.fill_picker();
                 Vec::new()
             }
             ScreenInput::SlashCommands(rows) => {
-                if let Mode::Picker(picker) = &mut self.state.mode
-                    && picker.kind == PickerKind::Slash
-                {
-                    picker.set_items(slash::items(&rows));
-                }
+                self.slash = slash::items(&rows);
+                self.fill_picker();
                 Vec::new()
             }
             ScreenInput::Paste(text) => {
@@ -312,6 +328,11 @@ impl ScreenView for FullScreen {
                 if let Mode::Picker(picker) = &mut self.state.mode {
                     picker.set_preview(&session.0, &events);
                 }
+                Vec::new()
+            }
+            ScreenInput::Message(ToClient::Servers { servers, .. }) if self.servers.is_asked() => {
+                self.servers.answered(&servers);
+                self.fill_picker();
                 Vec::new()
             }
             ScreenInput::Message(message) => {
@@ -335,6 +356,7 @@ impl ScreenView for FullScreen {
             | ScreenInput::Edited(_)
             | ScreenInput::OpenEditor(_)
             | ScreenInput::ListSessions
+            | ScreenInput::ListServers
             | ScreenInput::SwitchTo(_)
             | ScreenInput::HungUp
             | ScreenInput::Signal(_) => vec![input],

@@ -796,6 +796,11 @@ goldens! {
                     name: text("mcp__docs__find"),
                     description: text("Finds."),
                 }],
+                words: vec![protocol::mcp::PromptWords {
+                    text: text("@docs:a://b"),
+                    arguments: text("x"),
+                    description: text("B."),
+                }],
             }],
         },
         TakenBack => ToClient::TakenBack { session: session_id(), texts: vec![text("t")] },

@@ -2,6 +2,7 @@
 
 use super::RunningServer;
 use crate::messages::ClientMsg;
+use crate::server_offers;
 use crate::session_actor::state::SessionActorState;
 use crate::session_spec::SessionServer;
 use protocol::client::ToClient;
@@ -28,6 +29,10 @@ impl SessionActorState {
             sandbox: job.map(|job| job.cage.clone()),
             state: running.life.state(),
             tools: tools.collect(),
+            words: match &running.offers {
+                Some(offers) => server_offers::words(&server.config.name, offers),
+                None => Vec::new(),
+            },
         }
     }
 }
