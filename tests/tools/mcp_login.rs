@@ -287,9 +287,13 @@ fn agentd_mcp_logs_a_person_in_and_out_by_the_name_of_the_server() {
     let (done, said) = login.ended();
     assert!(done && said.contains("logged in to far"), "{said}");
     let dir = desk.state().join("mcp-log-ins");
-    let files: Vec<PathBuf> =
+    let mut files: Vec<PathBuf> =
         fs::read_dir(&dir).unwrap().map(|file| file.unwrap().path()).collect();
-    assert_eq!(files.len(), 1, "{files:?}");
+    files.sort();
+    assert_eq!(files.len(), 2, "{files:?}");
+    // The hosts that its client may reach for new tokens stand where the client does not write.
+    let host = far.url.split('/').nth(2).unwrap();
+    assert_eq!(fs::read_to_string(files[0].with_extension("hosts")).unwrap(), host);
     assert!(files[0].file_name().unwrap().to_str().unwrap().starts_with("far-"), "{files:?}");
     let file = files[0].join("log-in.json");
     assert_eq!(fs::metadata(file).unwrap().mode() & 0o777, 0o600);
@@ -329,8 +333,9 @@ fn a_session_uses_the_log_in_and_renews_its_tokens_from_the_sandbox_of_the_clien
     let login = LogIn::start(desk.agentd(&["mcp", "login", "far"]));
     get(&login.redirected());
     assert!(login.ended().0);
-    let dir = fs::read_dir(desk.state().join("mcp-log-ins")).unwrap().next().unwrap();
-    let file = dir.unwrap().path().join("log-in.json");
+    let entries = fs::read_dir(desk.state().join("mcp-log-ins")).unwrap();
+    let dir = entries.map(|entry| entry.unwrap().path()).find(|path| path.is_dir());
+    let file = dir.unwrap().join("log-in.json");
     let tokens = fs::read_to_string(&file).unwrap();
     std::thread::sleep(Duration::from_millis(1100));
     let (messages, told) = session();

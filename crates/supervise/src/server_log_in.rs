@@ -1,16 +1,23 @@
 //! The log-in of a person at an MCP server that has an address, as far as the cage of its client needs it. The
-//! tokens themselves are the client's. Used by the session's actor.
+//! client may write the directory of its tokens, so nothing is read there: `agentd-mcp --login` recorded the
+//! host beside it. Used by the session's actor.
 
-use config::server_host;
 use protocol::hosts::HostRule;
-use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
+
+/// The suffix of the record beside the directory.
+const HOSTS: &str = "hosts";
+/// Most bytes of it.
+const LONGEST: u64 = 4096;
 
 /// The host where the tokens in this file are renewed; none without a log-in.
 pub(crate) fn renewed_at(file: &Path) -> Option<HostRule> {
-    let text = std::fs::read_to_string(file).ok()?;
-    let log_in: Value = serde_json::from_str(&text).ok()?;
-    server_host(log_in["grantor"]["metadata"]["token_endpoint"].as_str()?).ok()
+    let mut text = String::new();
+    let record = File::open(file.parent()?.with_extension(HOSTS)).ok()?;
+    record.take(LONGEST).read_to_string(&mut text).ok()?;
+    HostRule::of_rule(text.lines().next()?).ok()
 }
 
 #[cfg(test)]
@@ -19,17 +26,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_of_the_token_endpoint_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("log-in.json");
+    fn the_recorded_host_counts_and_nothing_that_the_client_writes() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("far-0123456789abcdef");
+        let file = dir.join("log-in.json");
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(
+            &file,
+            r#"{"grantor": {"metadata": {"token_endpoint": "https://b.example"}}}"#,
+        )
+        .unwrap();
+        std::fs::write(dir.join("log-in.hosts"), "b.example:443").unwrap();
         assert_eq!(renewed_at(&file), None);
-        for (text, host) in [
-            (r#"{"grantor": {"metadata": {"token_endpoint": "https://a.example/token"}}}"#, true),
-            (r#"{"grantor": {"metadata": {"token_endpoint": "file:///etc"}}}"#, false),
-            ("{}", false),
-            ("no JSON", false),
-        ] {
-            std::fs::write(&file, text).unwrap();
+        for (text, host) in [("a.example:443", true), ("", false), ("a b", false)] {
+            std::fs::write(dir.with_extension(HOSTS), text).unwrap();
             let found = renewed_at(&file);
             assert_eq!(found.is_some_and(|rule| rule.admits("a.example", 443)), host, "{text}");
         }

@@ -1,16 +1,21 @@
-//! The tokens of a log-in, in a file of the person's alone. Used by `--login`, `--token` and `--logout`.
+//! The tokens of a log-in, in a file of the person's alone. The client in its cage may write the directory of
+//! the file, so that nothing in there is trusted outside: the hosts that the cage reaches for new tokens stand
+//! in a file beside the directory. Used by `login` and `remote`.
 
 use crate::oauth::Grantor;
 use rmcp::transport::auth::{
     AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials,
 };
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// The suffix of the file beside the directory.
+const HOSTS: &str = "hosts";
 /// Longest file in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Rights that nobody but the owner has.
@@ -34,13 +39,18 @@ impl LogInFile {
     /// It cannot be read, others may read it, or it is no such file.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, String> {
         let wrong = |why: String| format!("{}: {why}", path.display());
-        let file = match File::open(path) {
+        // A client that was taken over may have put anything in its place: a link, or a pipe without an end.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(wrong(error.to_string())),
         };
-        let mode = file.metadata().map_err(|error| wrong(error.to_string()))?.mode();
-        if mode & OTHERS != 0 {
+        let metadata = file.metadata().map_err(|error| wrong(error.to_string()))?;
+        if !metadata.is_file() {
+            return Err(wrong("it is no file; log in again".to_owned()));
+        }
+        if metadata.mode() & OTHERS != 0 {
             return Err(wrong("others may read the tokens in it; log in again".to_owned()));
         }
         let mut text = String::new();
@@ -71,8 +81,37 @@ impl LogInFile {
     }
 }
 
+/// Records the hosts that the tokens in this file come from, where no cage writes.
+///
+/// # Errors
+/// The file beside the directory cannot be written.
+pub(crate) fn record_hosts(path: &Path, hosts: &[String]) -> io::Result<()> {
+    let file = hosts_file(path)?;
+    if let Some(all) = file.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(all)?;
+    }
+    fs::write(file, hosts.join("\n"))
+}
+
+/// Removes all of a log-in.
+///
+/// # Errors
+/// The tokens, or the file beside their directory, stay.
+pub(crate) fn remove_log_in(path: &Path) -> io::Result<()> {
+    remove(path)?;
+    // The lock of its refreshes has no secret; without a log-in nobody waits for it.
+    let _ = remove(&path.with_extension("lock"));
+    let _ = path.parent().map(fs::remove_dir);
+    remove(&hosts_file(path)?)
+}
+
+fn hosts_file(path: &Path) -> io::Result<PathBuf> {
+    let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(dir.with_extension(HOSTS))
+}
+
 /// Removes a file that need not be there.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
+fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -156,8 +195,13 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(LogInFile::read(&path).unwrap().unwrap().url, "https://a.example/mcp");
         assert_eq!(fs::read_dir(dir.path().join("mcp")).unwrap().count(), 1);
+        record_hosts(&path, &["a.example:443".to_owned()]).unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join("mcp.hosts")).unwrap(), "a.example:443");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(LogInFile::read(&path).err().unwrap().contains("others may read"));
+        remove_log_in(&path).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        remove_log_in(&path).unwrap();
     }
 
     #[test]
@@ -169,5 +213,20 @@ mod tests {
         made.write_all(b"{\"url\": \"s3cret\"}").unwrap();
         let error = LogInFile::read(&path).err().unwrap();
         assert!(error.contains("log in again") && !error.contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn what_a_client_put_in_place_of_the_file_is_neither_followed_nor_awaited() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("real.json");
+        file().write(&real).unwrap();
+        let path = dir.path().join("a.json");
+        std::os::unix::fs::symlink(&real, &path).unwrap();
+        assert!(LogInFile::read(&path).is_err());
+        remove(&path).unwrap();
+        let mode = rustix::fs::Mode::from(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(LogInFile::read(&path).err().unwrap().contains("no file"));
+        assert!(LogInFile::read(&real).unwrap().is_some(), "the control");
     }
 }

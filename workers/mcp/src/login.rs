@@ -4,7 +4,7 @@
 
 use crate::browser;
 use crate::challenge::Challenged;
-use crate::credentials::{FileStore, LogInFile, remove};
+use crate::credentials::{FileStore, LogInFile, record_hosts, remove_log_in};
 use crate::http::{self, Access, HttpServer};
 use crate::oauth::{self, ClientIdentity, LogIn, Pending};
 use crate::redirect::{Listener, Redirected};
@@ -12,7 +12,6 @@ use protocol::mcp::FromServer;
 use reqwest::Client;
 use rmcp::transport::auth::AuthError;
 use std::env;
-use std::fs;
 use std::future::Future;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -132,6 +131,8 @@ impl Request {
             })?;
             ask(&self.name, &pending, listener.port());
             let answer = answer(listener, &pending.state()).await?;
+            record_hosts(&self.file, &pending.hosts())
+                .map_err(|error| format!("{}: {error}", self.file.display()))?;
             let (path, url) = (self.file.clone(), self.url.clone());
             let store = |grantor| FileStore { path, url, grantor };
             let manager = pending.finish(answer, store).await?;
@@ -258,10 +259,7 @@ fn log_out_of(path: &Path) -> Result<(), String> {
         Ok(Some(file)) => client().and_then(|client| block_on(oauth::revoke(client, file, REVOKE))),
         Err(why) => Err(why.clone()),
     };
-    remove(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    // The lock of its refreshes has no secret; without a log-in nobody waits for it.
-    let _ = remove(&path.with_extension("lock"));
-    let _ = path.parent().map(fs::remove_dir);
+    remove_log_in(path).map_err(|error| format!("{}: {error}", path.display()))?;
     match revoked {
         Ok(true) => eprintln!("agentd: logged out; the server has revoked the tokens"),
         Ok(false) => eprintln!(

@@ -118,6 +118,14 @@ impl Pending {
         parameter(&self.address, "state").unwrap_or_default()
     }
 
+    /// The hosts that tokens come from, with their ports.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        let url = Url::parse(&self.grantor.metadata.token_endpoint).ok();
+        let host =
+            url.as_ref().and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
+        host.map(|(host, port)| format!("{host}:{port}")).into_iter().collect()
+    }
+
     /// Gets tokens for the answer, and has them stored.
     ///
     /// # Errors
