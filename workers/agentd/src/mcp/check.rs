@@ -52,7 +52,8 @@ pub(super) fn main(
         CliError::internal(format!("cannot determine how agentd-supervisor ended: {error}"))
     })?;
     let (reports, warnings) = checked?;
-    for name in names.iter().filter(|name| !reports.iter().any(|report| report.name == **name)) {
+    let is_unknown = |name: &&String| !reports.iter().any(|report| report.name == **name);
+    if let Some(name) = names.iter().find(is_unknown) {
         let why = format!("this project starts no MCP server {name}");
         return Err(CliError::user(why).hint("`agentd mcp ls` lists them, with the reasons"));
     }
