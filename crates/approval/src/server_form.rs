@@ -160,6 +160,7 @@ pub(crate) fn plain_text(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
 

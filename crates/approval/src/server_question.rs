@@ -164,6 +164,7 @@ fn digest(call: &CallId, ask: u64, asked: &ServerQuestion) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use protocol::ids::SessionId;
     use protocol::judgement::RuleSet;

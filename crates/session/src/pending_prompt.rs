@@ -470,9 +470,9 @@ mod tests {
                 pending.ended(&named.id, result);
             }
             assert!(pending.is_complete());
-            let text = |block: ContentBlock| match block {
-                ContentBlock::Text { text } => text,
-                other => panic!("{other:?}"),
+            let text = |block: ContentBlock| {
+                let ContentBlock::Text { text } = block else { panic!("{block:?}") };
+                text
             };
             (pending.text(), pending.files().into_iter().map(text).collect::<Vec<_>>())
         };

@@ -1077,12 +1077,11 @@ fn replied(reply: ServerReply) -> CallInput {
 fn server_steps(effects: &[CallEffect]) -> (Vec<u64>, Vec<(u64, ServerReply)>) {
     let (mut put, mut replies) = (Vec::new(), Vec::new());
     for effect in effects {
-        match effect {
-            CallEffect::OfServer(ServerEffect::Ask(ask, _)) => put.push(*ask),
-            CallEffect::AskOtherCall(JobRequest::Reply { ask, reply, .. }) => {
-                replies.push((*ask, reply.clone()));
-            }
-            _ => {}
+        if let CallEffect::OfServer(ServerEffect::Ask(ask, _)) = effect {
+            put.push(*ask);
+        }
+        if let CallEffect::AskOtherCall(JobRequest::Reply { ask, reply, .. }) = effect {
+            replies.push((*ask, reply.clone()));
         }
     }
     (put, replies)

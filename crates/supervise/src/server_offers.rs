@@ -123,6 +123,7 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use protocol::mcp::ServerResource;
 

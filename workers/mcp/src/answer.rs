@@ -93,7 +93,11 @@ fn service_failure(
                 failed((server, tool), Outcome::Interrupted, "interrupted", &why, max)
             }
         },
-        error => {
+        error @ (ServiceError::UnexpectedResponse
+        | ServiceError::SubscriptionLagged { .. }
+        | ServiceError::Cancelled { .. }
+        | ServiceError::InputRequiredRoundsExceeded { .. }
+        | _) => {
             let why = format!("the call may have run: {error}");
             failed((server, tool), Outcome::Interrupted, "interrupted", &why, max)
         }
@@ -165,7 +169,7 @@ fn contents(contents: ResourceContents) -> AnswerPart {
         ResourceContents::TextResourceContents { text, .. } => {
             AnswerPart::Text(text.chars().take(RESOURCE).collect())
         }
-        other => resource(other),
+        other @ (ResourceContents::BlobResourceContents { .. } | _) => resource(other),
     }
 }
 

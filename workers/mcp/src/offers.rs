@@ -65,6 +65,7 @@ fn prompt(listed: Prompt) -> Option<ServerPrompt> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::{from_value, json};
 

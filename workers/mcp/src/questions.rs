@@ -52,6 +52,7 @@ pub(crate) fn result(reply: &ServerReply) -> ElicitResult {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
 

@@ -41,6 +41,7 @@ pub(crate) fn no_sampling() -> ErrorData {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -149,9 +149,9 @@ impl FormField {
             }
             (FieldKind::Several { choices, least, most }, Value::Array(values)) => {
                 in_bounds(name, values.len() as u64, (*least, *most), " choices")?;
-                let one = |value: &Value| match value {
-                    Value::String(text) => choose(name, choices, text).map(Value::String),
-                    _ => Err(format!("`{name}` has an answer of another kind")),
+                let one = |value: &Value| match value.as_str() {
+                    Some(text) => choose(name, choices, text).map(Value::String),
+                    None => Err(format!("`{name}` has an answer of another kind")),
                 };
                 values.iter().map(one).collect::<Result<Vec<_>, _>>().map(Value::Array)
             }
@@ -370,7 +370,7 @@ fn typed(value: &Value) -> String {
         Value::Array(values) => {
             values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
         }
-        other => other.to_string(),
+        Value::Null | Value::Number(_) | Value::Object(_) => value.to_string(),
     }
 }
 
