@@ -342,8 +342,15 @@ fn a_person_stops_a_call_and_the_server_is_told() {
 }
 
 /// Arguments of the simplest kind for a schema.
-fn simplest(schema: &Value) -> Value {
-    let of = |field: &Value| match field["type"].as_str() {
+fn simplest(schema: &Value, project: &str) -> Value {
+    let of = |name: &str, field: &Value| match field["type"].as_str() {
+        Some("string") if name == "repo_path" => json!(project),
+        Some("string") if name.ends_with("timezone") => json!("UTC"),
+        Some("string") if ["target", "revision"].contains(&name) => json!("HEAD"),
+        Some("string") if name == "branch_type" => json!("local"),
+        Some("string") if name == "time" => json!("12:30"),
+        Some("string") if name == "url" => json!("https://example.org/"),
+        Some("array") if name == "files" => json!(["server.py"]),
         Some("string") => field["enum"][0].as_str().map_or(json!("x"), |first| json!(first)),
         Some("integer" | "number") => json!(1),
         Some("boolean") => json!(true),
@@ -352,7 +359,7 @@ fn simplest(schema: &Value) -> Value {
         _ => Value::Null,
     };
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    required.map(|name| (name.to_owned(), of(&schema["properties"][name]))).collect()
+    required.map(|name| (name.to_owned(), of(name, &schema["properties"][name]))).collect()
 }
 
 #[test]
@@ -376,7 +383,11 @@ fn real_servers_of_both_eras_answer_each_of_their_tools_once() {
         "venv/bin/pip",
         &["install", "-q", "mcp-server-git", "mcp-server-time", "mcp-server-fetch"],
     );
-    install("git", &["init", "-q"]);
+    install("git", &["init", "-q", "-b", "main"]);
+    install("git", &["add", "server.py"]);
+    let by = ["-c", "user.name=a", "-c", "user.email=a@b.example"];
+    install("git", &[&by[..], &["commit", "-q", "-m", "first"]].concat());
+    install("git", &["branch", "x"]);
     let project = desk.project().display().to_string();
     let npm = |name: &str| format!("\"node\", \"node_modules/.bin/mcp-server-{name}\"");
     let pip = |name: &str| format!("\"venv/bin/mcp-server-{name}\"");
@@ -389,7 +400,12 @@ fn real_servers_of_both_eras_answer_each_of_their_tools_once() {
         ("fetch", pip("fetch")),
     ];
     for (name, command) in servers {
-        configure(&desk, &format!("[mcp.test]\ncommand = [{command}]\ntool_timeout_sec = 30\n"));
+        let write = if name == "git" { "write = true\n" } else { "" };
+        configure(
+            &desk,
+            &format!("[mcp.test]\ncommand = [{command}]\ntool_timeout_sec = 30\n{write}"),
+        );
+        let project = desk.project().display().to_string();
         let mut left: Option<Vec<(String, Value)>> = None;
         let model = Server::answering(move |number, body| {
             let left = left.get_or_insert_with(|| {
@@ -397,7 +413,10 @@ fn real_servers_of_both_eras_answer_each_of_their_tools_once() {
                 let own =
                     tools.filter(|tool| tool["name"].as_str().unwrap().starts_with("mcp__test__"));
                 own.map(|tool| {
-                    (tool["name"].as_str().unwrap().to_owned(), simplest(&tool["input_schema"]))
+                    (
+                        tool["name"].as_str().unwrap().to_owned(),
+                        simplest(&tool["input_schema"], &project),
+                    )
                 })
                 .collect()
             });
@@ -421,6 +440,9 @@ fn real_servers_of_both_eras_answer_each_of_their_tools_once() {
         assert_eq!(results.len(), tools, "{name}");
         let good = results.iter().filter(|result| !result.contains("Error")).count();
         println!("{name}: {tools} tools, {good} without an error");
+        for wrong in results.iter().filter(|result| result.contains("Error")) {
+            println!("    {}", wrong.chars().take(200).collect::<String>());
+        }
         assert!(
             results.iter().all(|result| !result.contains("may have run")),
             "{name}: {results:#?}"
