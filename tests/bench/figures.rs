@@ -1,6 +1,6 @@
 //! How fast the path is: `cargo bench` prints each figure with its target, PASS or MISS, and the
 //! baseline measured in the same run. Nothing here asserts; a shared machine has bad days.
-//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`, `tools`, `jobs`, `scale`, `terminal`) prints those alone.
+//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`, `tools`, `jobs`, `scale`, `terminal`, `servers`) prints those alone.
 #![allow(clippy::unwrap_used)]
 
 mod doors;
@@ -8,6 +8,7 @@ mod jobs;
 mod provider;
 mod recovery;
 mod scale;
+mod servers;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminal;
@@ -28,7 +29,7 @@ fn main() {
     println!("| Figure | Value | Target | | Baseline of the same run |");
     println!("|---|---|---|---|---|");
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let parts: [(&str, fn()); 8] = [
+    let parts: [(&str, fn()); 9] = [
         ("calls", calls),
         ("recovery", recovery::rows),
         ("doors", doors::rows),
@@ -37,6 +38,7 @@ fn main() {
         ("jobs", jobs::rows),
         ("scale", scale::rows),
         ("terminal", terminal::rows),
+        ("servers", servers::rows),
     ];
     for (name, rows) in parts {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {
