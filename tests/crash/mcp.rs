@@ -51,6 +51,7 @@ fn session(desk: &Desk, server: &Server, start: SessionStart) -> (Wire, SessionI
     opening.mode = Some(PermissionMode::Auto);
     opening.start = start;
     let session = wire.open(&opening);
+    wire.servers_ready(&session);
     (wire, session)
 }
 

@@ -5,11 +5,12 @@ use ipc::{ChannelError, Receiver, Sender};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use protocol::client::{
     AnswerPart, BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients,
-    ProjectTrust, SessionRequest, SessionStart, ToClient,
+    ProjectTrust, SessionQuery, SessionRequest, SessionStart, ToClient,
 };
 use protocol::confinement::FilePath;
 use protocol::ids::{Generation, SessionId};
 use protocol::judgement::{Audience, PermissionMode, Question};
+use protocol::mcp::{ServerReport, ServerState};
 use protocol::provider::PassedFd;
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -105,6 +106,23 @@ impl Wire {
             ToClient::Event { event, .. } => wanted(event),
             _ => None,
         })
+    }
+
+    /// Waits until each MCP server of the session is ready or has ended. Events meanwhile are dropped.
+    #[track_caller]
+    pub fn servers_ready(&mut self, session: &SessionId) {
+        let is_settled = |report: &ServerReport| report.state != ServerState::Starts;
+        loop {
+            self.say(FromClient::Query { session: session.clone(), query: SessionQuery::Servers });
+            let settled = self.until("the servers", |word| match word {
+                ToClient::Servers { servers, .. } => Some(servers.iter().all(is_settled)),
+                _ => None,
+            });
+            if settled {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Receives messages until a question comes.

@@ -325,9 +325,7 @@ fn a_person_stops_a_call_and_the_server_is_told() {
     let mut opening = desk.opening(&model);
     opening.mode = Some(PermissionMode::Auto);
     let session = wire.open(&opening);
-    wire.event("the server", |event| {
-        matches!(event, ClientEvent::InBackground { .. }).then_some(())
-    });
+    wire.servers_ready(&session);
     wire.prompt(&session, "wait");
     wire.event("its progress", |event| match event {
         ClientEvent::Output { text, .. } => text.contains("halfway").then_some(()),

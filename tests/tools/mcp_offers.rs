@@ -99,9 +99,7 @@ fn a_prompt_that_a_server_has_since_it_began_is_known() {
     let mut opening = desk.opening(&model);
     opening.mode = Some(PermissionMode::Auto);
     let session = wire.open(&opening);
-    wire.event("the server", |event| {
-        matches!(event, ClientEvent::InBackground { .. }).then_some(())
-    });
+    wire.servers_ready(&session);
     wire.prompt(&session, "go");
     wire.turn_ends();
     until("the new prompt", || {

@@ -32,9 +32,7 @@ impl<'a> Asked<'a> {
         let mut opening = desk.opening(&model);
         opening.mode = Some(PermissionMode::Auto);
         let session = wire.open(&opening);
-        wire.event("the server", |event| {
-            matches!(event, ClientEvent::InBackground { .. }).then_some(())
-        });
+        wire.servers_ready(&session);
         wire.prompt(&session, "go");
         Self { desk, model, daemon, wire, session }
     }
@@ -237,7 +235,11 @@ fn a_question_survives_its_terminal_the_broker_and_the_conversation() {
         let again = asked.wire.question();
         assert_eq!((&again.call, &again.digest), (&first.call, &first.digest), "{habit}");
         kill("agentd-session");
-        assert_eq!(asked.attach(), [again.clone()], "{habit}: another terminal is shown it");
+        assert_eq!(
+            asked.attach(),
+            std::slice::from_ref(&again),
+            "{habit}: another terminal is shown it"
+        );
         asked.answer(&again, form("name = Bob"));
         asked.answer(&again, form("name = Eve"));
         assert!(asked.rejected().contains("answered first"), "{habit}");

@@ -14,8 +14,10 @@ use protocol::judgement::{Audience, Rule};
 use protocol::mcp::LOG_IN_VARIABLE;
 use tools::{InterpretedCall, RunnerProgram};
 
-/// How long a person's first request waits for a server.
-const SERVER_WAIT_MS: u64 = 1000;
+/// How long a person's first request waits for a server: as long as nobody notices.
+const SERVER_WAIT_MS: u64 = 50;
+/// How much longer than its own time a script waits for a server.
+const MARGIN_MS: u64 = 1000;
 /// The policies' name for the client of a server that has an address.
 const CLIENT: &str = "AGENTD_MCP";
 
@@ -60,13 +62,13 @@ impl SessionActorState {
         rights::env(&self.spec, profile, signing)
     }
 
-    /// How long the conversation waits for a command. For a server that starts it waits a second where a
-    /// person is there; a script would miss its tools.
+    /// How long the conversation waits for a command. For a server that starts it hardly waits where a
+    /// person is there, whose next request has the tools; a script would miss them.
     pub(super) fn background_after_ms(&self, call: &Call) -> u64 {
         match (self.server_of(call), self.spec.rules.audience) {
             (None, _) => self.spec.config.tools.background_after_ms,
             (Some(_), Audience::Person) => SERVER_WAIT_MS,
-            (Some(server), Audience::NonInteractive) => server.config.start_ms + SERVER_WAIT_MS,
+            (Some(server), Audience::NonInteractive) => server.config.start_ms + MARGIN_MS,
         }
     }
 
