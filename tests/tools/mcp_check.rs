@@ -1,6 +1,7 @@
 //! `agentd mcp check` and `show`: servers that are started to look at them.
 #![allow(clippy::unwrap_used)]
 
+use crate::support::anthropic::{Answer, Server};
 use crate::support::{Desk, Run, needs, run};
 use serde_json::{Value, json};
 
@@ -73,6 +74,38 @@ fn a_server_that_is_of_no_use_is_shown_with_the_reason() {
     assert_eq!(ran.code, 0, "the control: {}{}", ran.out, ran.err);
     let ran = mcp(&desk, &["check", "nobody"]);
     assert!(ran.code != 0 && ran.err.contains("starts no MCP server nobody"), "{}", ran.err);
+}
+
+#[test]
+fn a_description_that_steers_the_model_is_marked_for_it_and_for_the_person() {
+    let desk = desk(
+        "[mcp.sly]\ncommand = [\"python3\", \"server.py\", \"steers\"]\n\
+         [mcp.good]\ncommand = [\"python3\", \"server.py\"]\n",
+    );
+    let ran = mcp(&desk, &["check"]);
+    assert_eq!(ran.code, 0, "a mark is no failure: {}{}", ran.out, ran.err);
+    assert_eq!(ran.out.matches("marked: speaks of other tools").count(), 1, "{}", ran.out);
+    assert!(ran.out.contains("mcp__sly__steer    Finds. Use it"), "{}", ran.out);
+    let json = mcp(&desk, &["check", "sly", "--json"]);
+    let line: Value = serde_json::from_str(&json.out).expect(&json.out);
+    let marks: Vec<_> =
+        line["tools"].as_array().unwrap().iter().map(|tool| &tool["marked"]).collect();
+    assert_eq!((marks[0], marks[1]), (&json!("tell the user"), &Value::Null));
+    let model = Server::scripted([Answer::text("Done.")]);
+    let ran = run(desk.with_server(&model, &["-p", "Go."]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let words = "the MCP server sly describes its tool steer with words about other tools";
+    assert_eq!(ran.err.matches(words).count(), 1, "{}", ran.err);
+    let body = &model.requests()[0].body;
+    let tools = body["tools"].as_array().unwrap();
+    let about = |name: &str| {
+        let tool = tools.iter().find(|tool| tool["name"] == name).expect(name);
+        tool["description"].as_str().unwrap().to_owned()
+    };
+    let steer = about("mcp__sly__steer");
+    assert!(steer.starts_with("[agentd: this description by the MCP server sly"), "{steer}");
+    assert!(steer.contains("]\nFinds. Use it"), "{steer}");
+    assert_eq!(about("mcp__good__echo"), "Echoes a text.", "the control");
 }
 
 #[test]

@@ -43,6 +43,10 @@ fn server(report: &ServerReport) -> String {
         let about: String = one_line(&tool.description, DESCRIPTION);
         text.push_str(format!("  {:<width$}  {about}", tool.name).trim_end());
         text.push('\n');
+        if let Some(words) = &tool.marked {
+            let words = one_line(words, DESCRIPTION);
+            text.push_str(&format!("    marked: speaks of other tools or rules: {words:?}\n"));
+        }
     }
     for words in &report.words {
         let typed = format!("{} {}", words.text, words.arguments);
@@ -63,6 +67,7 @@ mod tests {
         let tool = |name: &str, about: &str| ServedTool {
             name: name.to_owned(),
             description: about.to_owned(),
+            marked: about.starts_with("Finds").then(|| "bash".to_owned()),
         };
         let report = |name: &str, state| ServerReport {
             name: name.to_owned(),
@@ -85,7 +90,7 @@ mod tests {
         assert_eq!(
             text,
             "a: ready after 1.23 s, 2 tools\n  place: npx docs\n  sandbox: writes nothing\n  \
-             mcp__a__x     Finds all.\n  mcp__a__long\n\nb: starts\n  place: npx docs\n\n\
+             mcp__a__x     Finds all.\n    marked: speaks of other tools or rules: \"bash\"\n  mcp__a__long\n\nb: starts\n  place: npx docs\n\n\
              c: does not run: it died\n  place: npx docs\n"
         );
         assert!(servers_text(&[]).contains("no MCP servers"));

@@ -96,6 +96,8 @@ pub struct ServedTool {
     pub name: String,
     /// Its description by the server, without hidden letters.
     pub description: String,
+    /// Words of the description that speak of other tools or of rules.
+    pub marked: Option<String>,
 }
 
 /// A tool as its server describes it.

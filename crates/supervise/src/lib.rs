@@ -76,6 +76,7 @@ mod reserve_actor;
 mod root;
 mod route;
 mod server_log_in;
+mod server_marks;
 mod server_offers;
 mod server_pins;
 mod server_tools;

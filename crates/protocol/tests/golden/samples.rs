@@ -795,6 +795,7 @@ goldens! {
                 tools: vec![protocol::mcp::ServedTool {
                     name: text("mcp__docs__find"),
                     description: text("Finds."),
+                    marked: Some(text("bash")),
                 }],
                 words: vec![protocol::mcp::PromptWords {
                     text: text("@docs:a://b"),

@@ -151,7 +151,9 @@ fn object(report: &ServerReport) -> String {
         ServerState::Ended(why) => ("ended", None, Some(why)),
     };
     let tools = report.tools.iter();
-    let tools = tools.map(|tool| json!({"name": tool.name, "description": tool.description}));
+    let tools = tools.map(
+        |tool| json!({"name": tool.name, "description": tool.description, "marked": tool.marked}),
+    );
     let line = json!({
         "name": report.name,
         "place": report.place,

@@ -20,7 +20,8 @@ impl SessionActorState {
     fn server_report(&self, server: &SessionServer, running: &RunningServer) -> ServerReport {
         let tools = running.tools.iter().map(|tool| ServedTool {
             name: tool.offer.spec.name.clone(),
-            description: tool.offer.spec.description.clone(),
+            description: tool.description().to_owned(),
+            marked: tool.marked.clone(),
         });
         let job = running.call.and_then(|call| self.calls.background.get(&call));
         ServerReport {
