@@ -191,8 +191,13 @@ fn a_server_with_an_address_is_added_without_a_secret() {
     );
     let shown = &listed(&desk)[0];
     assert_eq!((&shown["url"], &shown["missing"]), (&json!(url), &json!(["KEY"])));
+    // Known by its shape alone.
+    let shaped = format!("X-Team: ghp_{}", "aB3dE5fG7h".repeat(4).split_at(36).0);
     for (words, told) in [
         (&["--url", url, "--header", "Authorization: Bearer s3cret"][..], "may be a secret"),
+        (&["--url", "https://x.example/mcp?token=s3cret"], "has a secret"),
+        (&["--url", url, "--header", &shaped], "has a secret"),
+        (&["--", "program", "--token", "s3cret"], "has a secret"),
         (&["--url", url, "--header", "no header"], "NAME: TEXT"),
         (&["--url", url, "--", "program"], "cannot be used with"),
         (&["--url", "ftp://x.example"], "it begins with ftp"),

@@ -90,6 +90,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if result is None:
             said["error"] = {"code": -32601, "message": f"no method {message['method']}"}
             return self.reply(404 if "modern" in HABITS else 200, json.dumps(said).encode())
+        if message["method"] == "tools/call" and "forgets" in HABITS:
+            # It runs the call, and then knows the session no more.
+            print("ran", flush=True)
+            return self.reply(404, b"")
         said["result"] = result if "modern" not in HABITS else {"resultType": "complete", **result}
         headers = {"Mcp_Session_Id": SESSION} if message["method"] == "initialize" else {}
         if message["method"] == "tools/call" and "modern" not in HABITS:

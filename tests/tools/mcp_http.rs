@@ -4,9 +4,9 @@
 use crate::support::anthropic::{Answer, Say, Server, call};
 use crate::support::{Desk, Run, needs, run};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 const AUTO: [&str; 4] = ["-p", "Go.", "--permission-mode", "auto"];
 const TOKEN: &str = "t0ken-of-the-server";
@@ -15,6 +15,8 @@ const TOKEN: &str = "t0ken-of-the-server";
 struct Remote {
     child: Child,
     port: u16,
+    /// What it prints behind its port.
+    output: BufReader<ChildStdout>,
 }
 
 impl Remote {
@@ -26,8 +28,9 @@ impl Remote {
         command.envs(token.map(|token| ("SERVER_TOKEN", token)));
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { child, port: line.trim().parse().expect("the server prints its port") }
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        Self { child, port: line.trim().parse().expect("the server prints its port"), output }
     }
 
     fn url(&self) -> String {
@@ -179,4 +182,17 @@ fn a_server_that_ends_in_a_call_leaves_it_as_may_have_run_and_a_long_answer_is_r
         results[0]
     );
     assert!(results[1].contains("may have run"), "{}", results[1]);
+}
+
+#[test]
+fn a_call_is_not_sent_again_where_the_server_has_lost_the_session() {
+    let mut remote = Remote::start(&["forgets"], None);
+    let desk = desk(&format!("[mcp.far]\nurl = \"{}\"\n", remote.url()));
+    let (ran, results) = rounds(&desk, &[("echo", json!({"text": "hello"}))]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(results[0].contains("may have run"), "{}", results[0]);
+    remote.child.kill().unwrap();
+    let mut printed = String::new();
+    remote.output.read_to_string(&mut printed).unwrap();
+    assert_eq!(printed, "ran\n");
 }

@@ -201,6 +201,13 @@ fn server(
     })
 }
 
+/// True if a server to write has a secret, in its command or address, its variables or its headers.
+pub fn writes_secret(server: &NewServer, is_secret: &dyn Fn(&str) -> bool) -> bool {
+    let is_literal = |text: &str| !text.contains("${");
+    let of_env = |(_, text): &(String, String)| is_literal(text) && is_secret(text);
+    has_secret(server.place.words(), is_secret) || server.env.iter().any(of_env)
+}
+
 /// True if the words of a command have a secret.
 fn has_secret(command: &[String], is_secret: &dyn Fn(&str) -> bool) -> bool {
     let is_literal = |word: &str| !word.contains("${");

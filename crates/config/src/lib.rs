@@ -76,7 +76,7 @@ pub use environment::{
 };
 pub use error::{ConfigError, SourceLine};
 pub use event_hooks::{ConfiguredEventHook, EventHookConfig};
-pub use import_servers::{FoundServer, claude_servers, codex_servers};
+pub use import_servers::{FoundServer, claude_servers, codex_servers, writes_secret};
 pub use init::{InitError, init_project, init_text, trust_claude_files, trusted_files};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;

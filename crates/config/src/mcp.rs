@@ -25,6 +25,20 @@ const START: f64 = 30.0;
 const CALL: f64 = 120.0;
 /// Most seconds of both.
 pub(crate) const MOST: f64 = 600.0;
+/// Headers that the transport sets.
+const RESERVED: [&str; 9] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
+];
+/// The kinds of servers that run.
+const KINDS: [&str; 3] = ["stdio", "http", "streamable-http"];
 /// Longest name in bytes.
 const LONGEST_NAME: usize = 40;
 
@@ -266,6 +280,14 @@ impl FileServers {
         let mut warn = |text: String| {
             self.warnings.push(source.warning(name, key.to_owned(), text));
         };
+        let kind = written.others.get("type").and_then(Value::as_str).unwrap_or("stdio");
+        if !KINDS.contains(&kind) {
+            warn(format!(
+                "does not run: it has the type {kind}, and agentd knows {}",
+                KINDS.join(", ")
+            ));
+            return Ok(());
+        }
         for field in written.others.keys().filter(|field| *field != "type") {
             warn(format!("has `{field}`, which agentd does not know"));
         }
@@ -337,6 +359,10 @@ fn placed(written: &Written) -> Result<(ServerPlace, Vec<(String, String)>), Str
     }
     if !url.contains("${") {
         server_host(url)?;
+    }
+    let reserved = |name: &&String| RESERVED.iter().any(|known| known.eq_ignore_ascii_case(name));
+    if let Some(name) = written.headers.keys().find(reserved) {
+        return Err(format!("a server whose headers leave out {name}, which the protocol sets"));
     }
     let mut headers: Vec<String> =
         written.headers.iter().map(|(name, text)| format!("{name}: {text}")).collect();
@@ -449,6 +475,19 @@ mod tests {
     }
 
     #[test]
+    fn a_server_of_another_kind_does_not_run() {
+        let kinds = ["sse", "ws", "http", "streamable-http"];
+        let of = |kind| {
+            claude(&format!(
+                "{{\"mcpServers\": {{\"a\": {{\"type\": \"{kind}\", \"url\": \"https://x\"}}}}}}"
+            ))
+        };
+        let run = kinds.map(|kind| of(kind).unwrap().servers.len());
+        assert_eq!(run, [0, 0, 1, 1]);
+        assert!(of("sse").unwrap().warnings[0].text.contains("the type sse"));
+    }
+
+    #[test]
     fn variables_are_put_in_where_they_are_set() {
         let set = [("A", "1"), ("EMPTY", "")];
         let value = |name: &str| {
@@ -484,6 +523,7 @@ mod tests {
             ("[mcp.a]\nurl = \"ftp://x.org\"", "it begins with ftp"),
             ("[mcp.a]\nurl = \"https://u:p@x.org\"", "keys have their place"),
             ("[mcp.a]\nurl = \"x.org\"", "http:// or https://"),
+            ("[mcp.a]\nurl = \"https://x.org\"\nheaders = { Host = \"y\" }", "leave out Host"),
             ("[mcp.a]\nurl = \"https://x.org\"\ncommand = \"x\"", "either a `url` or"),
             ("[mcp.a]\ncommand = \"x\"\nbearer_token_env_var = \"T\"", "since it has headers"),
             ("mcp = 7", "a table with a server"),

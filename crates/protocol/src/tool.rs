@@ -15,7 +15,7 @@ use crate::judgement::RuleSet;
 use crate::log::LogLine;
 use crate::mcp::{FromServer, ToServer};
 use crate::store::FileBackup;
-use crate::web::{PrivateNetworks, RedirectScope, WebSettings};
+use crate::web::{RedirectScope, WebSettings};
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -91,8 +91,8 @@ pub enum RunnerJob {
         hosts: Vec<HostRule>,
         /// Where it may not, though `hosts` names it.
         denied: Vec<HostRule>,
-        /// Whether they may be in private networks and on this machine, and named in numbers.
-        private: PrivateNetworks,
+        /// Those among them that may be in private networks and on this machine, and named in numbers.
+        private: Vec<HostRule>,
         /// Where it signs in. A descriptor with the key of each account follows the socket's, in their
         /// order.
         sign_in: Option<SignIn>,

@@ -67,7 +67,7 @@ type DecisionSink = dyn Fn(Vec<ProxyConnection>, u64) + Send + Sync;
 pub struct Proxy {
     hosts: Arc<[HostRule]>,
     denied: Arc<[HostRule]>,
-    private: PrivateNetworks,
+    private: Arc<[HostRule]>,
     credentials: Option<Arc<Credentials>>,
     decision_log: DecisionLog,
     on_decision: Arc<DecisionSink>,
@@ -80,12 +80,12 @@ impl std::fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// A proxy for these hosts except denied ones; it signs in where it has credentials. `private` says whether
-    /// addresses of private networks are reached.
+    /// A proxy for these hosts except denied ones; it signs in where it has credentials. `private` names those
+    /// among them that may be in private networks.
     /// `on_decision` is called with all decisions whenever a new one was made.
     pub fn new(
         (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
-        private: PrivateNetworks,
+        private: Vec<HostRule>,
         credentials: Option<Credentials>,
         told: impl Fn(Vec<ProxyConnection>, u64) + Send + Sync + 'static,
     ) -> Self {
@@ -94,7 +94,7 @@ impl Proxy {
         Self {
             hosts,
             denied,
-            private,
+            private: private.into(),
             credentials,
             decision_log: DecisionLog::default(),
             on_decision: Arc::new(told),
@@ -179,7 +179,11 @@ impl Proxy {
         request: Request<Incoming>,
         held: &ConnectionPermits,
     ) -> Response<ProxyBody> {
-        let target = match parse_target(&request, self.private) {
+        let numbers = match self.private.is_empty() {
+            true => PrivateNetworks::Refused,
+            false => PrivateNetworks::Reached,
+        };
+        let target = match parse_target(&request, numbers) {
             Ok(target) => target,
             Err(TargetError::Refused(place, why)) => return self.refused(&place, why),
             Err(TargetError::NotProxyRequest) => {
@@ -202,6 +206,14 @@ impl Proxy {
         }
     }
 
+    /// Whether this host may be in a private network.
+    fn private_at(&self, target: &ProxyTarget) -> PrivateNetworks {
+        match self.private.iter().any(|rule| rule.admits(&target.name, target.port)) {
+            true => PrivateNetworks::Reached,
+            false => PrivateNetworks::Refused,
+        }
+    }
+
     /// Checks a host and connects to it. Each decision is recorded.
     async fn reach(&self, target: &ProxyTarget) -> Result<(Counted, SocketAddr), ReachError> {
         let ProxyTarget { place, name, port } = target;
@@ -216,7 +228,7 @@ impl Proxy {
         if named(&self.denied) {
             return Err(refused(DENIED.to_owned()));
         }
-        match dial(name, *port, self.private).await {
+        match dial(name, *port, self.private_at(target)).await {
             Ok((stream, address)) => {
                 let carried =
                     self.record(place, ConnectionOutcome::Made { address: address.to_string() });

@@ -60,14 +60,18 @@ pub(crate) fn serve(
     server: HttpServer,
     link: ServerLink<'_>,
 ) -> Result<(), String> {
+    let has_key = server.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     let mut config = StreamableHttpClientTransportConfig::with_uri(server.url)
         .custom_headers(headers(server.headers)?)
+        // It would send the request again that the server answers with 404, and that may have run.
+        .reinit_on_expired_session(false)
         .max_sse_event_size(LONGEST_MESSAGE)
         .max_json_response_size(LONGEST_MESSAGE)
         .max_error_response_size(ERROR);
     let name = link.name.to_owned();
     let challenged = server.challenged;
     let shown = match server.access {
+        Access::Open if has_key => Shown::Token,
         Access::Open => Shown::Nothing,
         Access::Bearer(_) => Shown::Token,
         Access::LoggedIn(_) => Shown::LogIn,
@@ -75,6 +79,10 @@ pub(crate) fn serve(
     let ended = match server.access {
         Access::Open => converse(link, shown, async || connect(&client, &challenged, &config)),
         Access::Bearer(token) => {
+            if HeaderValue::try_from(&token).is_err() {
+                return Err("the token has letters that no header may have, such as a line's end"
+                    .to_owned());
+            }
             config = config.auth_header(token);
             converse(link, shown, async || connect(&client, &challenged, &config))
         }

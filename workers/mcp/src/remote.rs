@@ -68,7 +68,8 @@ fn converse(of: &RemoteClient, tell: &ServerSink<'_>) -> Result<(), String> {
     let client = http::client_settings().proxy(proxy).build();
     let client = client.map_err(|error| format!("no HTTP client: {error}"))?;
     let (headers, mut access) = shown(std::env::vars())?;
-    if let (Access::Open, Some(file)) = (&access, std::env::var_os(LOG_IN_VARIABLE))
+    let has_own = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    if let (Access::Open, false, Some(file)) = (&access, has_own, std::env::var_os(LOG_IN_VARIABLE))
         && let Some(log_in) = LogInFile::read(Path::new(&file))?
     {
         access = Access::LoggedIn(Box::new(resumed(log_in, file.into(), client.clone())?));

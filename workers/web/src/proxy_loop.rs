@@ -5,7 +5,6 @@ use anyhow::Context;
 use ipc::Receiver;
 use protocol::hosts::HostRule;
 use protocol::tool::{FromTool, ToTool};
-use protocol::web::PrivateNetworks;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use tokio::sync::oneshot;
@@ -18,7 +17,7 @@ const MAX_LOOKUPS: usize = 64;
 /// Serves until the supervisor reports the command's end, or is gone.
 pub(crate) fn run_proxy(
     (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
-    private: PrivateNetworks,
+    private: Vec<HostRule>,
     credentials: Option<Credentials>,
     sockets: Vec<OwnedFd>,
     words: Receiver<ToTool>,

@@ -481,7 +481,7 @@ goldens! {
             doors: 3,
             hosts: vec![host()],
             denied: vec![host()],
-            private: PrivateNetworks::Refused,
+            private: vec![host()],
             sign_in: Some(protocol::tool::SignIn {
                 identity: identity(),
                 accounts: vec![protocol::tool::SignInAccount {

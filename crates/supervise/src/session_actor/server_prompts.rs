@@ -40,7 +40,8 @@ impl SessionActorState {
         let mut found = ServerParts::default();
         for (server, uri) in prompts::server_resources(text) {
             let Some((running, known)) = self.server_named(&server) else {
-                if uri.contains("://") {
+                // Where there are servers, it is most likely a slip.
+                if uri.contains("://") && !self.spec.servers().is_empty() {
                     return Err(self.no_server(&server, &format!("@{server}:{uri}")));
                 }
                 // It may be a word.

@@ -236,8 +236,9 @@ impl Tunnel {
 
     async fn dial(&self) -> Result<(Counted, SocketAddr), String> {
         let ProxyTarget { place, name, port } = &self.target;
-        let (stream, address) =
-            dial(name, *port, self.proxy.private).await.map_err(|error| error.to_string())?;
+        let (stream, address) = dial(name, *port, self.proxy.private_at(&self.target))
+            .await
+            .map_err(|error| error.to_string())?;
         let carried =
             self.proxy.record(place, ConnectionOutcome::Made { address: address.to_string() });
         Ok((Counted { stream, carried }, address))

@@ -4,6 +4,7 @@ use super::{not_edited, own_file};
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
+use crate::export::Redactor;
 use crate::output::print;
 use client::sanitize;
 use config::{
@@ -73,6 +74,13 @@ pub(super) fn server(
 }
 
 pub(super) fn add(server: &NewServer) -> Result<CliExit, CliError> {
+    let known = Redactor::new().map_err(|error| CliError::internal(error.to_string()))?;
+    if config::writes_secret(server, &|text| known.finds(text)) {
+        return Err(CliError::user(
+            "it has a secret, as it seems, and agentd writes none into a file".to_owned(),
+        )
+        .hint("name a variable in its place: `${MY_VARIABLE}` in a header or in --env"));
+    }
     let context = CliContext::of_process()?;
     let file = own_file(&context)?;
     let lines = add_servers(&file, std::slice::from_ref(server)).map_err(|e| not_edited(&e))?;
