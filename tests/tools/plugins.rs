@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
-use crate::support::{Desk, run};
+use crate::support::{Desk, needs, run};
 use serde_json::json;
 
 /// A desk with a plugin beside the project.
@@ -23,7 +23,12 @@ fn desk() -> (Desk, String) {
     let hook = r#"cat "${CLAUDE_PLUGIN_ROOT}/words.txt" >&2; echo x >> ${CLAUDE_PLUGIN_ROOT}/words.txt; exit 2"#;
     let group = json!([{"matcher": "Read", "hooks": [{"type": "command", "command": hook}]}]);
     write("hooks/hooks.json", &json!({"hooks": {"PreToolUse": group}}).to_string());
-    write(".mcp.json", "{}");
+    write("server.py", include_str!("../data/mcp_server.py"));
+    let kettle = json!({
+        "command": "python3", "args": ["${CLAUDE_PLUGIN_ROOT}/server.py"],
+        "env": {"WORDS": "${CLAUDE_PLUGIN_ROOT}/words.txt"},
+    });
+    write(".mcp.json", &json!({"mcpServers": {"kettle": kettle}}).to_string());
     (desk, root.display().to_string())
 }
 
@@ -54,11 +59,11 @@ fn a_plugin_counts_once_it_is_trusted_and_until_a_file_changes() {
     assert_eq!(trusted.code, 0, "{}", trusted.err);
     for named in [
         "the plugin mine",
-        "7 files",
+        "8 files",
         "/mine:greet allows Bash(touch:*)",
         "PreToolUse hook of",
         "words.txt",
-        ".mcp.json",
+        ".mcp.json:1: kettle: python3 /",
     ] {
         assert!(trusted.out.contains(named), "{named}: {}", trusted.out);
     }
@@ -70,7 +75,6 @@ fn a_plugin_counts_once_it_is_trusted_and_until_a_file_changes() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(text(&server, 0).contains("Greet Ann kindly."), "{}", text(&server, 0));
     assert!(desk.project().join("made").exists(), "{}", text(&server, 1));
-    assert!(ran.err.contains("servers, which do not run"), "{}", ran.err);
     // Without the flag there is no such command.
     let (ran, server) = ask(&desk, "/mine:greet Ann", &[], vec![Answer::text("Done.")]);
     assert!(ran.code != 0 && server.requests().is_empty(), "{}", ran.err);
@@ -95,6 +99,53 @@ fn a_hook_of_a_plugin_reads_its_folder_and_changes_nothing_there() {
     // Its hooks are no one else's.
     let (_, server) = ask(&desk, "Go.", &[], answers());
     assert!(text(&server, 1).contains("one"), "{}", text(&server, 1));
+}
+
+#[test]
+fn a_server_of_a_plugin_reads_its_folder_and_changes_nothing_there() {
+    needs("python3");
+    let (desk, root) = desk();
+    let trusted = run(desk.agentd(&["init", "--plugin-dir", &root]));
+    assert_eq!(trusted.code, 0, "{}", trusted.err);
+    let words = format!("{root}/words.txt");
+    let calls = || {
+        let kettle = |(at, (tool, input)): (usize, (&str, serde_json::Value))| {
+            let call =
+                call(&format!("toolu_{at}"), &format!("mcp__kettle__{tool}"), &input.to_string());
+            Answer::says([call])
+        };
+        let path = json!({"path": words});
+        let calls = [("env", json!({})), ("read", path.clone()), ("write", path)];
+        calls.into_iter().enumerate().map(kettle).chain([Answer::text("Done.")]).collect()
+    };
+    let flags = ["--permission-mode", "auto", "--plugin-dir", &root];
+    let (ran, server) = ask(&desk, "Go.", &flags, calls());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let told = text(&server, 3);
+    for named in ["WORDS", "CLAUDE_PLUGIN_ROOT", &words, "from the plugin", "Error"] {
+        assert!(told.contains(named), "{named}: {told}");
+    }
+    assert_eq!(std::fs::read_to_string(&words).unwrap(), "from the plugin");
+    // Without the plugin there is no such server.
+    let (_, server) = ask(&desk, "Go.", &flags[..2], calls());
+    assert!(text(&server, 1).contains("no tool \\\"mcp__kettle__env"), "{}", text(&server, 1));
+    // One of the person with its name counts, and agentd says so.
+    let file = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let lines = format!("plugins.dirs = [{root:?}]\n");
+    std::fs::write(&file, &lines).unwrap();
+    let ran = run(desk.agentd(&["mcp", "check"]));
+    assert!(ran.out.contains("kettle: ready after"), "the control: {}{}", ran.out, ran.err);
+    std::fs::write(file, lines + "[mcp.kettle]\ncommand = \"false\"\n").unwrap();
+    let ran = run(desk.agentd(&["mcp", "check"]));
+    assert!(
+        ran.out.contains("place: false") && !ran.out.contains("server.py"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    let (ran, _) = ask(&desk, "Go.", &flags, vec![Answer::text("Done.")]);
+    assert!(ran.err.contains("config.toml:2 has a server of this name"), "{}", ran.err);
 }
 
 #[test]

@@ -40,6 +40,7 @@ mod origin;
 mod ownership;
 mod path_dirs;
 mod plugin;
+mod plugin_servers;
 mod project;
 mod proxy;
 mod schema;

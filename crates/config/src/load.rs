@@ -102,7 +102,7 @@ impl Config {
         put_ceilings(managed, &mut settings, &mut warnings)?;
         hooks.add_claude(&settings, sources)?;
         servers.add_project(sources)?;
-        let plugins = hooks.add_plugins(&settings, sources)?;
+        let plugins = hooks.add_plugins(&settings, sources, &mut servers)?;
         let extras = model.map(|model| model.extras).unwrap_or_default();
         let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
         config.managed = limits;

@@ -7,6 +7,8 @@ use crate::error::ConfigError;
 use crate::event_hooks::{self, DisablesAll, EventHookConfig, FileHooks, HookFile};
 use crate::from_settings::directories;
 use crate::load::{project_trust, read_text};
+use crate::load_servers::CollectedServers;
+use crate::mcp::FileServers;
 use crate::origin::Layer;
 use crate::plugin::{Plugin, PluginFolder};
 use crate::project::FileTrust;
@@ -101,11 +103,12 @@ impl CollectedHooks {
         Ok(())
     }
 
-    /// Adds those of the plugins, which run behind the others.
+    /// Adds those of the plugins, which run behind the others, and their servers.
     pub(crate) fn add_plugins(
         &mut self,
         settings: &LayeredSettings,
         sources: &Sources,
+        servers: &mut CollectedServers,
     ) -> Result<Vec<Plugin>, ConfigError> {
         let mut plugins: Vec<Plugin> = Vec::new();
         for dir in directories("plugins.dirs", settings, sources)? {
@@ -122,6 +125,8 @@ impl CollectedHooks {
             }
             self.found.commands.extend(found.hooks);
             self.warnings.extend(found.warnings);
+            let of_plugin = FileServers { servers: found.servers, ..FileServers::default() };
+            servers.add(of_plugin, FileTrust::Trusted);
             plugins.push(found.plugin);
         }
         Ok(plugins)

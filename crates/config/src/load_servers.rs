@@ -1,4 +1,5 @@
-//! Collects the MCP servers of all files: our own, and those of a project's `.mcp.json`. Called by `load`.
+//! Collects the MCP servers of all files: our own, those of a project's `.mcp.json`, and those of plugins, which
+//! come last. Called by `load` and `load_hooks`.
 
 use crate::config::{Config, ConfigRow};
 use crate::error::ConfigError;
@@ -50,7 +51,9 @@ impl CollectedServers {
             let origin = ValueOrigin { layer: server.layer, file, line };
             self.0.warnings.push(ConfigWarning { origin, key: text, text: why });
         }
-        self.0.off.extend(off);
+        if trust == FileTrust::Trusted {
+            self.0.off.extend(off);
+        }
     }
 
     /// Adds those of the project's file of Claude Code.
@@ -102,6 +105,8 @@ mod tests {
         let one =
             |text| claude(&format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"{text}\"}}}}}}"));
         let mut all = CollectedServers::default();
+        let off = claude("{\"mcpServers\": {\"a\": {\"command\": \"x\", \"enabled\": false}}}");
+        all.add(off.unwrap(), FileTrust::Untrusted);
         all.add(one("nobody").unwrap(), FileTrust::Untrusted);
         let off = claude("{\"mcpServers\": {\"b\": {\"command\": \"x\", \"enabled\": false}}}");
         all.add(off.unwrap(), FileTrust::Trusted);

@@ -204,7 +204,7 @@ pub(crate) fn of_table(
     table: &DeTable<'_>,
 ) -> Result<FileServers, ConfigError> {
     let Some(servers) = table.get(TABLE) else { return Ok(FileServers::default()) };
-    let mut found = read(source, TABLE, &json(servers.get_ref()))?;
+    let mut found = of_json(source, TABLE, &json(servers.get_ref()))?;
     for server in &mut found.servers {
         server.by.line = line_in(source.text, &server.name).unwrap_or(server.by.line);
     }
@@ -231,7 +231,7 @@ pub(crate) fn line_in(text: &str, name: &str) -> Option<u32> {
 pub(crate) fn of_claude(source: HookFile<'_>) -> Result<FileServers, ConfigError> {
     match json_of(source.file, source.text)?.get(THEIR_TABLE) {
         None | Some(Value::Null) => Ok(FileServers::default()),
-        Some(servers) => read(source, THEIR_TABLE, servers),
+        Some(servers) => of_json(source, THEIR_TABLE, servers),
     }
 }
 
@@ -253,7 +253,12 @@ pub(crate) fn wanted_name() -> String {
     )
 }
 
-fn read(source: HookFile<'_>, table: &str, servers: &Value) -> Result<FileServers, ConfigError> {
+/// Those of a table.
+pub(crate) fn of_json(
+    source: HookFile<'_>,
+    table: &str,
+    servers: &Value,
+) -> Result<FileServers, ConfigError> {
     let mut found = FileServers::default();
     let wanted = "a table with a server for each name";
     let servers = servers.as_object().ok_or_else(|| source.bad(table, servers, wanted))?;
@@ -270,6 +275,13 @@ fn read(source: HookFile<'_>, table: &str, servers: &Value) -> Result<FileServer
 }
 
 impl FileServers {
+    /// Adds those of another file.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.servers.extend(other.servers);
+        self.off.extend(other.off);
+        self.warnings.extend(other.warnings);
+    }
+
     fn add(
         &mut self,
         source: HookFile<'_>,

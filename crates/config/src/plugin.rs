@@ -1,10 +1,12 @@
-//! A local plugin in Claude Code's form: a folder with skills, sub-agents, slash commands and hooks. It
-//! counts as long as a digest over all of its files is the one that the user trusted. Called by `load`
+//! A local plugin in Claude Code's form: a folder with skills, sub-agents, slash commands, hooks and MCP
+//! servers. It counts as long as a digest over all of its files is the one that the user trusted. Called by `load`
 //! and by those who check a plugin again.
 
 use crate::error::ConfigError;
 use crate::event_hooks::{self, ConfiguredEventHook, FileHooks, HookFile};
+use crate::mcp::{FileServers, McpServerConfig, PROJECT_SERVERS};
 use crate::origin::{Layer, ValueOrigin};
+use crate::plugin_servers::plugin_servers;
 use crate::trust::TrustStore;
 use crate::warning::ConfigWarning;
 use serde_json::Value;
@@ -17,12 +19,14 @@ use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = ".claude-plugin/plugin.json";
 const HOOKS: &str = "hooks/hooks.json";
-const MCP: &str = ".mcp.json";
+/// The files that the plugin is described in.
+const DESCRIBED: [&str; 3] = [MANIFEST, HOOKS, PROJECT_SERVERS];
 /// Folders with parts that agentd reads.
 const FOLDERS: [&str; 3] = ["commands", "agents", "skills"];
-/// Fields of the manifest that only describe the plugin.
-const METADATA: [&str; 10] = [
+/// Fields of the manifest that only describe the plugin, and the one that is read elsewhere.
+const METADATA: [&str; 11] = [
     "name",
+    "mcpServers",
     "version",
     "description",
     "author",
@@ -59,6 +63,8 @@ pub struct PluginFolder {
     pub files: usize,
     /// Its hooks. Each command has the variable `CLAUDE_PLUGIN_ROOT`.
     pub hooks: Vec<ConfiguredEventHook>,
+    /// Its MCP servers, without those that it switches off.
+    pub servers: Vec<McpServerConfig>,
     /// Parts without effect.
     pub warnings: Vec<ConfigWarning>,
 }
@@ -85,6 +91,13 @@ impl PluginFolder {
             )));
         }
         let file = root.join(MANIFEST).display().to_string();
+        let listed = walk.text(PROJECT_SERVERS).map_err(failed)?;
+        let listing = root.join(PROJECT_SERVERS).display().to_string();
+        let FileServers { servers, off: _, warnings: of_servers } = plugin_servers(
+            &root,
+            manifest.as_deref().map(|text| (file.as_str(), text)),
+            listed.as_deref().map(|text| (listing.as_str(), text)),
+        )?;
         let manifest = match &manifest {
             Some(text) => event_hooks::json_of(&file, text)?,
             None => Value::Null,
@@ -94,10 +107,7 @@ impl PluginFolder {
         let name = name.unwrap_or_default();
         check_name(&name).map_err(failed)?;
         let mut warnings = unused(&manifest, &file);
-        if walk.seen.iter().any(|name| name == MCP) {
-            let text = "names servers, which do not run: name them in your configuration, see `agentd help mcp`".to_owned();
-            warnings.push(warning(&root.join(MCP).display().to_string(), "mcpServers", text));
-        }
+        warnings.extend(of_servers);
         let hooks = match walk.text(HOOKS).map_err(failed)? {
             None => FileHooks::default(),
             Some(text) => {
@@ -112,7 +122,7 @@ impl PluginFolder {
         };
         let hooks = hooks.hooks.into_iter().map(with_root).collect();
         let (digest, files) = (walk.digest(), walk.seen.len());
-        Ok(Self { plugin: Plugin { name, root, digest }, files, hooks, warnings })
+        Ok(Self { plugin: Plugin { name, root, digest }, files, hooks, servers, warnings })
     }
 
     /// Reads a folder that the user trusts as it is now.
@@ -154,7 +164,6 @@ fn unused(manifest: &Value, file: &str) -> Vec<ConfigWarning> {
     let fields = fields.filter(|(field, _)| !METADATA.contains(&field.as_str()));
     let named = fields.map(|(field, _)| {
         let text = match field.as_str() {
-            "mcpServers" => "names servers, which do not run: name them in your configuration",
             "commands" | "agents" | "skills" | "hooks" => {
                 "has no effect: agentd reads the folder of this name"
             }
@@ -231,7 +240,7 @@ impl<'a> Walk<'a> {
     /// The digest would not notice a change of a file elsewhere. Behind a link in their place the
     /// plugin's own description and hooks would not be found, and its guards would be gone.
     fn check_link(&self, path: &Path, below: &Path) -> Result<(), String> {
-        if let Some(own) = [MANIFEST, HOOKS].iter().find(|own| Path::new(own).starts_with(below)) {
+        if let Some(own) = DESCRIBED.iter().find(|own| Path::new(own).starts_with(below)) {
             return Err(format!("{} is a link: {own} must be a file itself", path.display()));
         }
         match path.canonicalize() {
@@ -259,7 +268,7 @@ impl<'a> Walk<'a> {
         self.hash.update((content.len() as u64).to_le_bytes());
         self.hash.update(&content);
         let name = below.to_string_lossy().into_owned();
-        if [MANIFEST, HOOKS].contains(&name.as_str()) && meta.is_file() {
+        if DESCRIBED.contains(&name.as_str()) && meta.is_file() {
             self.kept.push((name.clone(), content));
         }
         self.seen.push(name);
@@ -296,7 +305,7 @@ mod tests {
         let hook = r#"{"description": "d", "hooks": {"Stop": [{"hooks":
             [{"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/x.sh"}]}]}}"#;
         write(HOOKS, hook);
-        write(MCP, "{}");
+        write(PROJECT_SERVERS, r#"{"kettle": {"command": "${CLAUDE_PLUGIN_ROOT}/serve"}}"#);
         dir
     }
 
@@ -311,9 +320,10 @@ mod tests {
             format!("export CLAUDE_PLUGIN_ROOT='{}'\n${{CLAUDE_PLUGIN_ROOT}}/x.sh", root.display());
         assert_eq!(*command, wanted);
         let notes: Vec<String> = found.warnings.iter().map(ToString::to_string).collect();
-        for named in ["plugin.json:1: `mcpServers`", "`agents` has no effect", ".mcp.json:1"] {
-            assert!(notes.iter().any(|note| note.contains(named)), "{named}: {notes:?}");
-        }
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].contains("`agents` has no effect"), "{notes:?}");
+        let servers: Vec<_> = found.servers.iter().map(McpServerConfig::in_words).collect();
+        assert_eq!(servers, [format!("kettle: {}/serve", root.display())]);
         assert_eq!(assignment(Path::new("/a'b")), "export CLAUDE_PLUGIN_ROOT='/a'\\''b'");
     }
 

@@ -100,7 +100,7 @@ fn about_hooks(config: &Config) -> String {
 pub(crate) fn trust_plugin(dir: &Path) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
     let store = TrustStore::at(context.dirs.trust_file());
-    let PluginFolder { plugin, files, hooks, warnings } = PluginFolder::read(dir)?;
+    let PluginFolder { plugin, files, hooks, servers, warnings } = PluginFolder::read(dir)?;
     let mut said = format!(
         "the plugin {} in {}: {files} files, digest {}\n",
         plugin.name,
@@ -111,6 +111,10 @@ pub(crate) fn trust_plugin(dir: &Path) -> Result<CliExit, CliError> {
         let command = hook.command.lines().skip(1).collect::<Vec<_>>().join("\n");
         let (file, line, event) = (&hook.by.file, hook.by.line, hook.event.name());
         said.push_str(&format!("agentd runs the {event} hook of {file}:{line}: {command}\n"));
+    }
+    for server in &servers {
+        let (file, line, words) = (&server.by.file, server.by.line, server.in_words());
+        said.push_str(&format!("agentd starts the MCP server of {file}:{line}: {words}\n"));
     }
     let place = PluginPlace { name: plugin.name.clone(), root: plugin.root.clone() };
     let places = PromptPlaces { plugins: vec![place], ..PromptPlaces::default() };
