@@ -11,7 +11,7 @@ pub(crate) use flags::{
     ExportFormat, InputFormat, NetFlag, OutputFormat, Redact, ReplaySpeedFlag, RuleArgs, RunFlags,
     SessionFlags, ShellFlag,
 };
-pub(crate) use mcp::{McpCommand, OtherAgent};
+pub(crate) use mcp::{McpCommand, OtherAgent, ServeFlags};
 
 /// The end of `agentd --help`.
 const MORE: &str = "\
@@ -253,7 +253,7 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: RulesCommand,
     },
-    /// List, add, remove and import MCP servers.
+    /// List, add, remove and import MCP servers; be one.
     Mcp {
         #[command(subcommand)]
         command: McpCommand,

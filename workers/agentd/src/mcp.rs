@@ -1,18 +1,24 @@
 //! `agentd mcp`: the MCP servers of a project and of the person's file. `list` shows them, `edit` adds and
-//! removes them, `import` takes over those of other agents, `login` logs in.
+//! removes them, `import` takes over those of other agents, `login` logs in. `serve` is agentd as a server.
 
 mod check;
 mod edit;
 mod import;
 mod list;
 mod login;
+mod serve;
 
 use crate::cli::{McpCommand, SessionFlags};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use config::{EditServersError, ProjectAccess, ServerPlace};
+use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::path::PathBuf;
+
+/// The executable that speaks the protocol.
+const EXECUTABLE: &str = "agentd-mcp";
 
 pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
     match command {
@@ -33,6 +39,7 @@ pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
             check::main(flags, &names, json)
         }
         McpCommand::Show { name, project } => list::show(&project, &name),
+        McpCommand::Serve(flags) => serve::main(&flags),
         McpCommand::Rm { name } => edit::remove(&name),
         McpCommand::Login { name, scope, client_id, project } => {
             login::log_in(&project, &name, &login::Wishes { scopes: scope, client_id })
@@ -43,6 +50,12 @@ pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
             import::main(&project, from, &names, act)
         }
     }
+}
+
+/// Has `agentd-mcp` take the place of this process. Returns only if it cannot.
+fn become_agentd_mcp(words: &[&OsStr]) -> Result<Infallible, CliError> {
+    let executable = client::sibling_executable(EXECUTABLE)?;
+    Err(client::become_program(&executable, words).into())
 }
 
 /// The person's configuration file.

@@ -4,7 +4,8 @@
 //! executable so that no other links the protocol. The server runs in a deeper cage, as a command does;
 //! this process has its standard streams and passes calls and answers on. A server that has an address is
 //! spoken with over `http`, by a client in such a deeper cage: `remote`. `login` is a person's log-in at
-//! such a server. `agentd-mcp --conformance URL` is the client for the protocol's own suite.
+//! such a server. `agentd-mcp --conformance URL` is the client for the protocol's own suite. `serve` is
+//! agentd as a server for other agents.
 
 mod answer;
 mod browser;
@@ -22,6 +23,7 @@ mod redirect;
 mod remote;
 mod roots;
 mod sample;
+mod serve;
 mod tool_list;
 
 use std::process::ExitCode;
@@ -42,6 +44,10 @@ impl ServerEngine for McpEngine {
 
 /// The program.
 pub fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "--serve") {
+        return serve::main(words);
+    }
     if let Some(client) = RemoteClient::parse(std::env::args().skip(1)) {
         return remote::main(&client);
     }

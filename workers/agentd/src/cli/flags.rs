@@ -277,7 +277,7 @@ pub(crate) enum NetFlag {
     Allow,
 }
 
-fn mode(text: &str) -> Result<PermissionMode, String> {
+pub(super) fn mode(text: &str) -> Result<PermissionMode, String> {
     PermissionMode::parse_either(text).ok_or_else(|| {
         "the modes are ask, accept-edits, plan, auto and dont-ask, or Claude Code's names of them"
             .to_owned()
@@ -285,7 +285,7 @@ fn mode(text: &str) -> Result<PermissionMode, String> {
 }
 
 /// An amount in millionths of a dollar.
-fn dollars(text: &str) -> Result<u64, String> {
+pub(super) fn dollars(text: &str) -> Result<u64, String> {
     let wrong = || "give US dollars above 0, such as 2 or 0.50".to_owned();
     let amount = text.strip_prefix('$').unwrap_or(text);
     let (whole, parts) = amount.split_once('.').unwrap_or((amount, "0"));
@@ -304,7 +304,7 @@ fn not_blank(text: &str) -> Result<String, String> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || "give a number of seconds above 0, such as 90 or 0.5".to_owned();
     let seconds: f64 = text.parse().map_err(|_| wrong())?;
     let duration = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;

@@ -1,8 +1,11 @@
 //! The commands of `agentd mcp`.
 
-use clap::{Subcommand, ValueEnum};
+use super::flags::{RuleArgs, dollars, mode, seconds};
+use clap::{Args, Subcommand, ValueEnum};
 use protocol::hosts::HostRule;
+use protocol::judgement::PermissionMode;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What is done with MCP servers.
 #[derive(Debug, Subcommand)]
@@ -71,6 +74,10 @@ pub(crate) enum McpCommand {
         #[arg(long, requires = "url", conflicts_with = "command", value_name = "NAME")]
         bearer_token_env_var: Option<String>,
     },
+    /// Be an MCP server on standard input and output, so that other agents can run agentd.
+    ///
+    /// Its tools are `run`, one prompt in a project, and `sessions`. More: `agentd help mcp`.
+    Serve(ServeFlags),
     /// Take a server out of your configuration file.
     Rm {
         /// The name of the server.
@@ -116,6 +123,30 @@ pub(crate) enum McpCommand {
         #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
         project: PathBuf,
     },
+}
+
+/// The limits of the runs that other agents start.
+#[derive(Debug, Args)]
+pub(crate) struct ServeFlags {
+    /// Run in or below this directory only; repeatable.
+    ///
+    /// The first is the default of a run.
+    #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+    pub(crate) projects: Vec<PathBuf>,
+    /// How runs treat calls that match no rule: as in `agentd -p`.
+    #[arg(long, value_parser = mode, value_name = "MODE")]
+    pub(crate) permission_mode: Option<PermissionMode>,
+    /// Vendor's name of the model of runs, or one of [models].
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The most that each run may cost, in US dollars.
+    #[arg(long, alias = "max-budget-usd", value_name = "DOLLARS", value_parser = dollars)]
+    pub(crate) max_cost: Option<u64>,
+    /// Longest time for each run, in seconds.
+    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "3600")]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
 }
 
 /// An agent whose file names servers.

@@ -1,17 +1,14 @@
 //! `agentd mcp login` and `agentd mcp logout`. The log-in itself is the work of `agentd-mcp`, which takes the
 //! place of this process: no token comes here.
 
+use super::become_agentd_mcp;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::settings::sound_as;
 use config::{McpServerConfig, ServerPlace, expand, server_host};
-use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::path::Path;
-
-/// The executable that logs in.
-const EXECUTABLE: &str = "agentd-mcp";
 
 /// What a person wants beside what the server wants.
 pub(super) struct Wishes {
@@ -77,9 +74,4 @@ pub(super) fn log_out(name: &str) -> Result<CliExit, CliError> {
     let words: Vec<&OsStr> = [OsStr::new("--logout")].into_iter().chain(files).collect();
     let never = become_agentd_mcp(&words)?;
     match never {}
-}
-
-fn become_agentd_mcp(words: &[&OsStr]) -> Result<Infallible, CliError> {
-    let executable = client::sibling_executable(EXECUTABLE)?;
-    Err(client::become_program(&executable, words).into())
 }
