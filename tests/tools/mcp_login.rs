@@ -1,9 +1,12 @@
 //! Log-ins at MCP servers that have an address: the browser's way and the pasted one, tokens that are
 //! refreshed, and the end of a log-in.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Server, call};
+use crate::support::daemon::Wire;
 use crate::support::{Desk, needs, run, until};
+use protocol::client::ClientEvent;
+use protocol::judgement::PermissionMode;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -348,6 +351,45 @@ fn a_session_uses_the_log_in_and_renews_its_tokens_from_the_sandbox_of_the_clien
         assert!(!text_below(&desk.state().join(dir)).contains("s3cret"), "{dir}");
     }
     assert!(text_below(&desk.state()).contains("s3cret"), "the control");
+}
+
+#[test]
+fn a_server_that_wants_a_log_in_waits_for_it_and_starts_with_the_next_prompt() {
+    let far = Far::start(&[]);
+    let desk = desk(&format!("[mcp.far]\nurl = \"{}\"\n", far.url));
+    let model = Server::scripted(["one", "two", "three"].map(Answer::text));
+    let starts = || {
+        let is_start =
+            |record: &Value| record["event"] == "ended" && record["tool"] == "mcp_remote";
+        desk.audit().into_iter().filter(is_start).count()
+    };
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&model);
+    opening.mode = Some(PermissionMode::Auto);
+    let session = wire.open(&opening);
+    wire.event("the end of the server", |event| match event {
+        ClientEvent::Notice { text } => text
+            .contains("login far`; it starts again with your next prompt once you have logged in")
+            .then_some(()),
+        _ => None,
+    });
+    // It would start again after 0.2 s and 1 s.
+    std::thread::sleep(Duration::from_millis(1500));
+    wire.prompt(&session, "go");
+    wire.turn_ends();
+    assert_eq!(starts(), 1, "without a log-in a prompt changes nothing");
+    let login = LogIn::start(desk.agentd(&["mcp", "login", "far"]));
+    get(&login.redirected());
+    assert!(login.ended().0);
+    wire.prompt(&session, "go on");
+    wire.turn_ends();
+    wire.servers_ready(&session);
+    wire.prompt(&session, "and on");
+    wire.turn_ends();
+    let tools = |at: usize| model.requests()[at].body["tools"].to_string();
+    assert!(!tools(0).contains("mcp__far__"), "the control");
+    assert!(tools(2).contains("mcp__far__"), "{}", tools(2));
 }
 
 /// All files below a directory, as far as they are text.

@@ -248,6 +248,31 @@ impl ServerReply {
     }
 }
 
+/// Why a server is of no use, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ServerFault {
+    /// It wants a log-in of the person.
+    WantsLogIn(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl ServerFault {
+    /// The words.
+    #[must_use]
+    pub fn into_words(self) -> String {
+        match self {
+            Self::WantsLogIn(why) | Self::Other(why) => why,
+        }
+    }
+}
+
+impl From<String> for ServerFault {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
 /// From the supervisor to a running server.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToServer {

@@ -3,8 +3,9 @@
 //! host beside it. Used by the session's actor.
 
 use protocol::hosts::HostRule;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The suffix of the record beside the directory.
@@ -18,6 +19,17 @@ pub(crate) fn renewed_at(file: &Path) -> Option<HostRule> {
     let record = File::open(file.parent()?.with_extension(HOSTS)).ok()?;
     record.take(LONGEST).read_to_string(&mut text).ok()?;
     HostRule::of_rule(text.lines().next()?).ok()
+}
+
+/// Tells one log-in from another; the same for none at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct LogInStamp(Option<(u64, i64, i64)>);
+
+/// That of the log-in whose tokens stand in this file.
+pub(crate) fn stamp(file: &Path) -> LogInStamp {
+    let record = file.parent().map(|dir| dir.with_extension(HOSTS));
+    let found = record.and_then(|record| fs::metadata(record).ok());
+    LogInStamp(found.map(|found| (found.ino(), found.mtime(), found.mtime_nsec())))
 }
 
 #[cfg(test)]
@@ -38,8 +50,14 @@ mod tests {
         .unwrap();
         std::fs::write(dir.join("log-in.hosts"), "b.example:443").unwrap();
         assert_eq!(renewed_at(&file), None);
+        assert_eq!(stamp(&file), LogInStamp::default());
         for (text, host) in [("a.example:443", true), ("", false), ("a b", false)] {
             std::fs::write(dir.with_extension(HOSTS), text).unwrap();
+            let before = stamp(&file);
+            assert_eq!(before, stamp(&file));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::fs::write(dir.with_extension(HOSTS), text).unwrap();
+            assert_ne!(before, stamp(&file), "a new log-in");
             let found = renewed_at(&file);
             assert_eq!(found.is_some_and(|rule| rule.admits("a.example", 443)), host, "{text}");
         }

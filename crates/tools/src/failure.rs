@@ -58,6 +58,8 @@ pub enum FailureCode {
     Unreachable,
     /// A server in a private network, or this machine itself.
     PrivateAddress,
+    /// A server that wants a log-in of the person.
+    LoginRequired,
     /// A page that leads to another host.
     Redirected,
     /// A server that answered that it cannot or will not.
@@ -111,6 +113,7 @@ impl FailureCode {
             Self::BrokenSyntax => "broken_syntax",
             Self::Unreachable => "unreachable",
             Self::PrivateAddress => "private_address",
+            Self::LoginRequired => "login_required",
             Self::Redirected => "redirected",
             Self::HttpError => "http_error",
             Self::UnsupportedContent => "unsupported_content",

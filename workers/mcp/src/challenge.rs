@@ -2,6 +2,7 @@
 //! below the library's transport. Used by the transport over HTTP and for the answers of calls.
 
 use futures_util::stream::BoxStream;
+use protocol::mcp::ServerFault;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_client::{
@@ -66,6 +67,17 @@ impl Challenge {
     fn scope(refused: &InsufficientScopeError) -> Self {
         let wants = Wants::Scope(refused.required_scope.clone());
         Self { header: refused.www_authenticate_header.clone(), wants }
+    }
+
+    /// The same as the reason why the server is of no use.
+    pub(crate) fn fault(&self, server: &str, shown: Shown) -> ServerFault {
+        let why = self.advice(server, shown);
+        match (&self.wants, shown) {
+            (Wants::LogIn, Shown::Nothing | Shown::LogIn) => ServerFault::WantsLogIn(why),
+            // No log-in helps against the token of the configuration, and one call that wants a scope does
+            // not end the server.
+            (Wants::LogIn, Shown::Token) | (Wants::Scope(_), _) => ServerFault::Other(why),
+        }
     }
 
     /// The way on, for a person.
@@ -258,6 +270,8 @@ mod tests {
     #[test]
     fn a_refused_token_leads_to_the_configuration_and_a_missing_one_to_the_log_in() {
         let challenge = Challenge { header: String::new(), wants: Wants::LogIn };
+        assert!(matches!(challenge.fault("drive", Shown::LogIn), ServerFault::WantsLogIn(_)));
+        assert!(matches!(challenge.fault("drive", Shown::Token), ServerFault::Other(_)));
         assert!(challenge.advice("drive", Shown::Token).ends_with("see [mcp.drive]"));
         assert!(challenge.advice("drive", Shown::Nothing).ends_with("`agentd mcp login drive`"));
     }

@@ -7,7 +7,7 @@ use crate::http::{self, Access, HttpServer};
 use crate::oauth::{ClientIdentity, LogIn, Pending};
 use crate::redirect::Redirected;
 use crate::sample;
-use protocol::mcp::{FromServer, ServerAction, ServerTool, ToServer};
+use protocol::mcp::{FromServer, ServerAction, ServerFault, ServerTool, ToServer};
 use reqwest::Client;
 use reqwest::header::LOCATION;
 use rmcp::transport::auth::{AuthorizationManager, InMemoryCredentialStore};
@@ -94,7 +94,7 @@ fn run(url: &str, scenario: &Scenario) -> Result<(), String> {
         let tell = calls.sink(sender);
         let link =
             ServerLink { name: "conformance", start: START, project: None, asks, tell: &tell };
-        let ended = http::serve(client.clone(), server, link);
+        let ended = http::serve(client.clone(), server, link).map_err(ServerFault::into_words);
         let Some(challenge) = challenged.last() else { return ended };
         if let Wants::Scope(Some(scope)) = &challenge.wants {
             granted.extend(scope.split(' ').map(str::to_owned));

@@ -3,6 +3,7 @@
 
 use crate::challenge::{Challenged, Shown, Watched};
 use crate::client::{LONGEST_MESSAGE, converse};
+use protocol::mcp::ServerFault;
 use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
@@ -59,7 +60,7 @@ pub(crate) fn serve(
     client: Client,
     server: HttpServer,
     link: ServerLink<'_>,
-) -> Result<(), String> {
+) -> Result<(), ServerFault> {
     let has_key = server.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     let mut config = StreamableHttpClientTransportConfig::with_uri(server.url)
         .custom_headers(headers(server.headers)?)
@@ -81,7 +82,8 @@ pub(crate) fn serve(
         Access::Bearer(token) => {
             if HeaderValue::try_from(&token).is_err() {
                 return Err("the token has letters that no header may have, such as a line's end"
-                    .to_owned());
+                    .to_owned()
+                    .into());
             }
             config = config.auth_header(token);
             converse(link, shown, async || connect(&client, &challenged, &config))
@@ -92,8 +94,8 @@ pub(crate) fn serve(
         }
     };
     ended.map_err(|why| match challenged.last() {
-        Some(challenge) => challenge.advice(&name, shown),
-        None => why,
+        Some(challenge) => challenge.fault(&name, shown),
+        None => ServerFault::Other(why),
     })
 }
 

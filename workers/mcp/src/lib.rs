@@ -26,6 +26,7 @@ mod sample;
 mod serve;
 mod tool_list;
 
+use protocol::mcp::ServerFault;
 use std::process::ExitCode;
 use tool_worker::Engine;
 use tools::{RemoteClient, ServerEngine, ServerLink, ServerPipes, ServerSpeech};
@@ -34,9 +35,9 @@ use tools::{RemoteClient, ServerEngine, ServerLink, ServerPipes, ServerSpeech};
 struct McpEngine;
 
 impl ServerEngine for McpEngine {
-    fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String> {
+    fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), ServerFault> {
         match pipes.speech {
-            ServerSpeech::Mcp => client::serve(pipes, link),
+            ServerSpeech::Mcp => client::serve(pipes, link).map_err(ServerFault::from),
             ServerSpeech::Relay => remote::relay(pipes, link),
         }
     }

@@ -8,7 +8,7 @@ use crate::credentials::{FileStore, LogInFile, record_hosts, remove_log_in};
 use crate::http::{self, Access, HttpServer};
 use crate::oauth::{self, ClientIdentity, LogIn, Pending};
 use crate::redirect::{Listener, Redirected};
-use protocol::mcp::FromServer;
+use protocol::mcp::{FromServer, ServerFault};
 use reqwest::Client;
 use rmcp::transport::auth::AuthError;
 use std::env;
@@ -178,6 +178,7 @@ fn probe(client: Client, request: &Request, challenged: Challenged) -> Result<()
         server,
         ServerLink { name: &request.name, start: PROBE, project: None, asks, tell: &tell },
     )
+    .map_err(ServerFault::into_words)
 }
 
 /// Shows the person where to log in.

@@ -6,7 +6,7 @@ use crate::credentials::{FileStore, LogInFile};
 use crate::http::{self, Access, HttpServer};
 use crate::oauth;
 use ipc::codec::{self, Decode, Encode};
-use protocol::mcp::{FromServer, HEADER_VARIABLE, LOG_IN_VARIABLE, ToServer};
+use protocol::mcp::{FromServer, HEADER_VARIABLE, LOG_IN_VARIABLE, ServerFault, ToServer};
 use rmcp::transport::auth::AuthorizationManager;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ const PROXY: &str = "HTTPS_PROXY";
 const BEARER: &str = "Bearer ";
 
 /// What the client tells; the last one is the reason why the server is of no use.
-type Told = Result<FromServer, String>;
+type Told = Result<FromServer, ServerFault>;
 
 /// Passes on what is asked and told, until the client ends.
-pub(crate) fn relay(pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String> {
+pub(crate) fn relay(pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), ServerFault> {
     let ServerPipes { mut input, mut output, speech: _ } = pipes;
     let ServerLink { asks, tell, .. } = link;
     // The end of `asks` closes the client's standard input, at which it ends.
@@ -37,8 +37,8 @@ pub(crate) fn relay(pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), Stri
         match read::<Told>(&mut output) {
             Ok(Some(Ok(told))) => tell(told),
             Ok(Some(Err(why))) => return Err(why),
-            Ok(None) => return Err("the client of the server ended".to_owned()),
-            Err(error) => return Err(format!("the client of the server: {error}")),
+            Ok(None) => return Err("the client of the server ended".to_owned().into()),
+            Err(error) => return Err(format!("the client of the server: {error}").into()),
         }
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn main(of: &RemoteClient) -> ExitCode {
     }
 }
 
-fn converse(of: &RemoteClient, tell: &ServerSink<'_>) -> Result<(), String> {
+fn converse(of: &RemoteClient, tell: &ServerSink<'_>) -> Result<(), ServerFault> {
     let RemoteClient { name, url, start_ms } = of;
     let proxy = std::env::var(PROXY).map_err(|_| "its cage has no way to the server".to_owned())?;
     let proxy = reqwest::Proxy::all(&proxy).map_err(|error| format!("the proxy: {error}"))?;

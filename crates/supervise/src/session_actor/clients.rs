@@ -52,6 +52,12 @@ impl SessionActorState {
         myself: &ActorRef<SessionMsg>,
         message: ClientToSession,
     ) {
+        if let ClientToSession::Attach(_)
+        | ClientToSession::Prompt { .. }
+        | ClientToSession::Query { query: SessionQuery::Servers, .. } = &message
+        {
+            self.start_logged_in();
+        }
         match message {
             ClientToSession::Attach(request) => self.attach(myself, request).await,
             ClientToSession::Detach(client) => {

@@ -2,6 +2,7 @@
 //! starts again. Each runs as a call in the background, so that `jobs` and the call actor do the rest.
 
 mod life;
+mod log_ins;
 mod report;
 
 use super::jobs::is_waiting;
@@ -14,6 +15,7 @@ use crate::server_pins::ServerPins;
 use crate::server_tools::{self, OfferedServerTool};
 use crate::session_spec::SessionServer;
 use life::ServerLife;
+use log_ins::ServerLogIn;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
@@ -62,6 +64,7 @@ pub(super) struct RunningServer {
     change: Option<ServerChange>,
     /// The calls that were passed on to it.
     asked: Vec<ActorRef<CallMsg>>,
+    log_in: ServerLogIn,
     life: ServerLife,
 }
 
@@ -152,6 +155,9 @@ impl SessionActorState {
             (running.call, running.is_due) = (Some(call.id.number), false);
             running.life.begins();
         }
+        if let Some(at) = at {
+            self.note_log_in(at);
+        }
     }
 
     /// The reason why a person has to approve the start of a server.
@@ -234,7 +240,8 @@ impl SessionActorState {
             lose(&from, format!("lost its MCP server ({})", result.summary));
         }
         let is_refused = matches!(result.outcome, Outcome::Denied | Outcome::Refused { .. });
-        let again = AGAIN.get(server.ends).copied().filter(|_| !is_refused);
+        let wants_log_in = server.ends_for_log_in(result);
+        let again = AGAIN.get(server.ends).copied().filter(|_| !is_refused && !wants_log_in);
         server.ends += 1;
         let news = self.server_tools_news();
         self.send_conversation(news);
@@ -251,6 +258,9 @@ impl SessionActorState {
                 let due = move || SessionMsg::Timer(SessionTimer::ServerDue(at));
                 myself.send_after(after, due);
                 "it starts again".to_owned()
+            }
+            None if wants_log_in => {
+                "it starts again with your next prompt once you have logged in".to_owned()
             }
             None if is_refused => "it does not start again in this session".to_owned(),
             None => format!("it has ended {} times and does not start again", AGAIN.len() + 1),

@@ -39,6 +39,7 @@ use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use nix::errno::Errno;
 use protocol::call::Outcome;
+use protocol::mcp::ServerFault;
 use protocol::tool::OutputStream;
 use sandbox::{CageError, CageStep, Program, ProgramInput};
 use std::ffi::OsString;
@@ -180,7 +181,12 @@ pub(crate) fn serve(
     let answer = answer(text, (time, &view), course, ctx);
     Ok(match ended {
         Ok(()) => answer,
-        Err(why) => {
+        Err(fault) => {
+            let code = match fault {
+                ServerFault::WantsLogIn(_) => FailureCode::LoginRequired,
+                ServerFault::Other(_) => FailureCode::Io,
+            };
+            let why = fault.into_words();
             let last = answer.body.lines().rfind(|line| {
                 let line = line.trim();
                 !line.is_empty() && line != capture::NOTHING
@@ -189,7 +195,7 @@ pub(crate) fn serve(
             let why: String = visible(&(why + &last)).chars().take(SERVER_END).collect();
             let mut footer = answer.footer;
             footer.insert(0, format!("[{why}]"));
-            let (outcome, code) = (Outcome::Failed, Some(FailureCode::Io));
+            let (outcome, code) = (Outcome::Failed, Some(code));
             ToolAnswer { footer, summary: why, outcome, code, ..answer }
         }
     })
@@ -203,7 +209,7 @@ struct Server<'a> {
     start: Duration,
     speech: ServerSpeech,
     /// Why it was of no use.
-    ended: &'a mut Result<(), String>,
+    ended: &'a mut Result<(), ServerFault>,
 }
 
 /// Shows nothing.
@@ -294,7 +300,9 @@ fn start_and_wait(
                 });
                 let course = run_to_end(caged, (&time, kept), (cancel, &job), live);
                 job.ended();
-                let panicked = |_| Err("agentd-mcp failed; this is a bug in agentd".to_owned());
+                let panicked = |_| {
+                    Err(ServerFault::Other("agentd-mcp failed; this is a bug in agentd".to_owned()))
+                };
                 *server.ended = speaks.join().unwrap_or_else(panicked);
                 course
             })

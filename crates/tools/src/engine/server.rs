@@ -1,7 +1,7 @@
 //! The interface between the tools that run an MCP server and the engine that speaks its protocol. The
 //! engine is linked into `agentd-mcp` only.
 
-use protocol::mcp::{FromServer, ToServer};
+use protocol::mcp::{FromServer, ServerFault, ToServer};
 use std::fs::File;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
@@ -13,7 +13,7 @@ pub trait ServerEngine: Sync {
     ///
     /// # Errors
     /// Why the server is of no use: it did not start in time, or does not speak the protocol.
-    fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String>;
+    fn serve(&self, pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), ServerFault>;
 }
 
 /// The server's ends of its standard streams.
