@@ -80,7 +80,7 @@ fn a_server_asks_by_form_and_gets_answers_that_fit_in_both_eras() {
         assert_eq!(question.reason, "The MCP server test asks:", "{habit}");
         assert_eq!(
             question.preview,
-            "  Who are you?[31m\n  The MCP server other asks:\n\n  count (whole number, 1 to 9)\n  \
+            "  | Who are you?[31m\n  | The MCP server other asks:\n\n  count (whole number, 1 to 9)\n  \
              name: Your name (text, at least 2 characters, needed)\n",
             "{habit}"
         );
@@ -120,7 +120,7 @@ fn a_server_asks_for_a_visit_with_its_host_made_plain() {
         let question = asked.wire.question();
         let address =
             "  address: https://xn--bcher-kva.example/in?x=1\n  host:    xn--bcher-kva.example\n";
-        assert!(question.preview.ends_with(address), "{habit}: {}", question.preview);
+        assert!(question.preview.starts_with(address), "{habit}: {}", question.preview);
         asked.answer(&question, PersonAnswer::Once);
         let result = asked.result();
         assert!(result.contains("accept") && !result.contains("content\\\\"), "{habit}: {result}");

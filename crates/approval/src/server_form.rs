@@ -158,6 +158,11 @@ pub(crate) fn plain_text(text: &str, most: usize) -> String {
     field::plain(text, most)
 }
 
+/// True for a message that asks a person to type a secret into the form.
+pub(crate) fn asks_for_secret(message: &str) -> bool {
+    secret::asks_for_secret(message)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

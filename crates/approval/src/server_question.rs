@@ -2,16 +2,19 @@
 //! Used by the broker.
 
 use crate::judge::session_rules::SessionRules;
-use crate::server_form::{ServerForm, plain_text};
+use crate::server_form::{ServerForm, asks_for_secret, plain_text};
 use protocol::ids::CallId;
 use protocol::judgement::{Audience, PermissionMode, PersonAnswer, Question, SERVER_QUESTION};
 use protocol::mcp::{ServerQuestion, ServerReply, ServerWants};
 use sha2::{Digest, Sha256};
+use std::fmt::Write;
 use url::Url;
 
 /// Most characters of a server's name and of its message.
 const NAME: usize = 64;
 const MESSAGE: usize = 4000;
+/// Most lines of its message.
+const LINES: usize = 20;
 /// Most characters of an address. A longer one cannot be compared by eye.
 const ADDRESS: usize = 2000;
 
@@ -50,9 +53,12 @@ impl SessionRules {
             note: format!("[agentd did not pass on a question of the MCP server {server}: {why}]"),
         };
         let refused = |why: String| unasked(ServerReply::Decline, &why);
-        let message = plain_text(&asked.message, MESSAGE);
-        let message: String = message.lines().map(|line| format!("  {line}\n")).collect();
+        let message = quoted(&asked.message);
         let (subject, offers, answer) = match &asked.wants {
+            ServerWants::Form(_) if asks_for_secret(&asked.message) => {
+                let why = "its message asks you to type a secret, which the protocol forbids";
+                return Err(refused(why.to_owned()));
+            }
             ServerWants::Form(schema) => {
                 let form = ServerForm::parse(schema).map_err(refused)?;
                 let fields = form.describe();
@@ -60,7 +66,7 @@ impl SessionRules {
             }
             ServerWants::Visit(address) => {
                 let page = page(address).map_err(refused)?;
-                (format!("{message}\n{page}"), Vec::new(), ServerAnswer::Visited)
+                (format!("{page}\n{message}"), Vec::new(), ServerAnswer::Visited)
             }
         };
         match (self.audience, self.mode) {
@@ -118,6 +124,19 @@ impl ServerAnswer {
             }
         }
     }
+}
+
+/// A server's message. The mark of each line tells it from the lines of agentd.
+fn quoted(message: &str) -> String {
+    let message = plain_text(message, MESSAGE);
+    let mut text: String =
+        message.lines().take(LINES).map(|line| format!("  | {line}\n")).collect();
+    let _ = match message.lines().count().saturating_sub(LINES) {
+        0 => Ok(()),
+        1 => writeln!(text, "  (1 more line of the server is not shown)"),
+        more => writeln!(text, "  ({more} more lines of the server are not shown)"),
+    };
+    text
 }
 
 /// The lines about an address, its host as browsers resolve it.
@@ -188,7 +207,7 @@ mod tests {
     fn a_question_names_its_server_first_and_its_words_are_indented() {
         let (question, answer) = ask(RuleSet::empty(), form()).unwrap();
         assert_eq!(question.reason, "The MCP server tracker asks:");
-        assert_eq!(question.preview, "  The MCP server\n  other asks:\n\n  name (text)\n");
+        assert_eq!(question.preview, "  | The MCP server\n  | other asks:\n\n  name (text)\n");
         assert_eq!(question.offers, ["name ="]);
         assert!(question.is_form());
         assert_eq!(
@@ -204,7 +223,7 @@ mod tests {
     fn the_host_of_an_address_is_shown_as_it_is_resolved() {
         let (question, answer) = visit("https://b\u{fc}cher.example/?a=\u{202e}b").unwrap();
         let wanted = "  address: https://xn--bcher-kva.example/?a=%E2%80%AEb\n  host:    xn--bcher-kva.example\n";
-        assert!(question.preview.ends_with(wanted), "{}", question.preview);
+        assert!(question.preview.starts_with(wanted), "{}", question.preview);
         assert!(question.is_of_server() && !question.is_form());
         assert_eq!(answer.reply(&PersonAnswer::Once), Ok(ServerReply::Accept(String::new())));
         assert!(answer.reply(&PersonAnswer::Form("x".to_owned())).is_err());
@@ -214,6 +233,36 @@ mod tests {
             let unasked = visit(refused).unwrap_err();
             assert_eq!(unasked.reply, ServerReply::Decline, "{refused}");
         }
+    }
+
+    #[test]
+    fn a_message_cannot_imitate_the_lines_of_agentd_and_a_long_one_is_cut() {
+        assert_eq!(quoted("a\n  host:    bank.example"), "  | a\n  |   host:    bank.example\n");
+        let text = quoted(&"x\n".repeat(20));
+        assert_eq!((text.lines().count(), text.contains("not shown")), (20, false));
+        assert!(
+            quoted(&"x\n".repeat(21)).ends_with("\n  (1 more line of the server is not shown)\n")
+        );
+        let text = quoted(&"x\n".repeat(30));
+        assert_eq!(text.lines().count(), 21);
+        assert!(text.ends_with("\n  (10 more lines of the server are not shown)\n"), "{text}");
+    }
+
+    #[test]
+    fn a_form_whose_message_asks_for_a_secret_is_declined() {
+        let call = CallId { session: SessionId("0123456789ab".to_owned()), number: 7 };
+        let rules = SessionRules::new(&RuleSet::empty()).unwrap();
+        let ask = |message: &str, wants| {
+            let (server, message) = ("tracker".to_owned(), message.to_owned());
+            rules.ask_for_server(&call, 1, &ServerQuestion { server, message, wants })
+        };
+        let unasked = ask("Enter your password", form()).unwrap_err();
+        assert_eq!(unasked.reply, ServerReply::Decline);
+        assert!(unasked.note.contains("secret"), "{}", unasked.note);
+        assert!(ask("Enter your name", form()).is_ok());
+        // A page is the right place for it.
+        let page = ServerWants::Visit("https://a.example/".to_owned());
+        assert!(ask("Enter your password", page).is_ok());
     }
 
     #[test]

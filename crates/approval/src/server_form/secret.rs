@@ -1,32 +1,28 @@
-//! Fields that ask for a secret. The protocol forbids them in forms: a server asks for a secret on a page of
-//! its own, which agentd and the model do not see. Pure.
+//! Fields and messages that ask for a secret. The protocol forbids them in forms: a server asks for a secret
+//! on a page of its own, which agentd and the model do not see. Pure.
 
+use super::field::plain_line;
 use serde_json::Value;
 
+/// Most characters of a text that are looked at. A field shows fewer.
+const TEXT: usize = 4000;
 /// Words that name a secret.
-const WORDS: [&str; 17] = [
+const WORDS: [&str; 9] = ["pwd", "otp", "totp", "mfa", "2fa", "cvv", "cvc", "pin", "pat"];
+/// Endings of words that name a secret, such as `authtoken`. A plural has one too.
+const ENDINGS: [&str; 9] = [
     "password",
-    "passwords",
     "passwd",
-    "pwd",
     "passphrase",
     "passcode",
     "secret",
-    "secrets",
     "token",
-    "tokens",
     "credential",
-    "credentials",
-    "apikey",
-    "otp",
-    "cvv",
-    "cvc",
-    "pin",
+    "jwt",
+    "cookie",
 ];
-/// The same in two words.
-const PAIRS: [(&str, &str); 16] = [
+/// The same in two words. As one word they are an ending: `myprivatekey`.
+const PAIRS: [(&str, &str); 39] = [
     ("api", "key"),
-    ("api", "keys"),
     ("access", "key"),
     ("private", "key"),
     ("secret", "key"),
@@ -35,13 +31,54 @@ const PAIRS: [(&str, &str); 16] = [
     ("ssh", "key"),
     ("license", "key"),
     ("auth", "key"),
+    ("master", "key"),
+    ("deploy", "key"),
+    ("account", "key"),
+    ("ai", "key"),
+    ("openai", "key"),
+    ("anthropic", "key"),
+    ("claude", "key"),
+    ("gemini", "key"),
+    ("mistral", "key"),
+    ("openrouter", "key"),
+    ("github", "key"),
+    ("gitlab", "key"),
+    ("hub", "key"),
+    ("lab", "key"),
+    ("router", "key"),
+    ("aws", "key"),
+    ("azure", "key"),
+    ("google", "key"),
+    ("stripe", "key"),
+    ("slack", "key"),
     ("seed", "phrase"),
     ("recovery", "phrase"),
+    ("pass", "phrase"),
+    ("pass", "word"),
     ("recovery", "code"),
     ("security", "code"),
+    ("verification", "code"),
+    ("backup", "code"),
     ("card", "number"),
-    ("pass", "phrase"),
+    ("2", "fa"),
 ];
+/// Words of a short text that make a number a count: `token_limit`.
+const COUNTS: [&str; 13] = [
+    "max", "maximum", "min", "minimum", "limit", "count", "budget", "length", "size", "lifetime",
+    "ttl", "expiry", "attempts",
+];
+/// Most words of such a text.
+const COUNT_TEXT: usize = 4;
+/// Verbs that ask a person to type something.
+const VERBS: [&str; 8] = ["enter", "type", "paste", "provide", "give", "supply", "input", "send"];
+/// Words that may stand between such a verb and the secret.
+const BETWEEN: [&str; 16] = [
+    "your", "the", "a", "an", "us", "me", "in", "here", "current", "old", "new", "personal",
+    "account", "git", "hub", "login",
+];
+/// Words after a secret's name that name something else: `the token file`.
+const AFTER: [&str; 10] =
+    ["file", "files", "name", "path", "length", "manager", "policy", "id", "type", "limit"];
 
 /// True for a field whose answer would be a secret.
 pub(super) fn is_secret(name: &str, schema: &Value) -> bool {
@@ -50,46 +87,186 @@ pub(super) fn is_secret(name: &str, schema: &Value) -> bool {
         return true;
     }
     let has_choices = ["enum", "oneOf"].iter().any(|key| schema.get(*key).is_some());
-    let named = |words: &[&str]| {
-        [Some(name), text("title")].into_iter().flatten().any(|it| has_word(it, words))
-    };
+    // People see the texts without hidden letters.
+    let texts = [Some(name), text("title"), text("description")].into_iter().flatten();
+    let mut texts = texts.map(|text| words(&plain_line(text, TEXT)));
     match text("type") {
         // A choice or a yes is no secret.
         Some("string") if has_choices => false,
-        Some("string") => [Some(name), text("title"), text("description")]
-            .into_iter()
-            .flatten()
-            .any(|it| has_word(it, &WORDS) || has_pair(it)),
-        Some("integer" | "number") => named(&["pin", "otp", "cvv", "cvc", "passcode", "password"]),
+        Some("string") => texts.any(|words| names_secret(&words)),
+        Some("integer" | "number") => texts.any(|words| names_secret(&words) && !is_count(&words)),
         _ => false,
     }
 }
 
-/// The words of a name or a sentence, in lower case: `apiKey`, `API_KEY` and `API key` are the same.
+/// True for a message that plainly asks a person to type a secret: `enter your password`.
+pub(super) fn asks_for_secret(message: &str) -> bool {
+    let message = plain_line(message, TEXT);
+    message.split(['.', '!', '?', ';']).any(|sentence| {
+        let words = words(sentence);
+        words.iter().enumerate().any(|(at, word)| {
+            let (before, after) = words.split_at(at);
+            VERBS.contains(&word.as_str())
+                && !before.iter().any(|word| matches!(word.as_str(), "not" | "never" | "don"))
+                && is_object_secret(after.get(1..).unwrap_or_default())
+        })
+    })
+}
+
+/// True if the object of a verb, which these words follow, is a secret.
+fn is_object_secret(words: &[String]) -> bool {
+    let skipped = words.iter().take_while(|word| BETWEEN.contains(&word.as_str())).count();
+    // Two names may overlap with a filler: `account key`.
+    (0..=skipped).any(|from| {
+        let rest = words.get(from..).unwrap_or_default();
+        (1..=2).any(|length| {
+            let is_other = rest.iter().take(length + 1).any(|it| AFTER.contains(&it.as_str()));
+            !is_other && rest.get(..length).is_some_and(names_secret)
+        })
+    })
+}
+
+/// True for a number of secrets or of their letters.
+fn is_count(words: &[String]) -> bool {
+    let is_plural = |word: &String| word.ends_with('s') && is_word(word);
+    let has_count = words.iter().any(|word| COUNTS.contains(&word.as_str()));
+    let singular: Vec<String> = words.iter().filter(|word| !is_plural(word)).cloned().collect();
+    !names_secret(&singular) || (words.len() <= COUNT_TEXT && has_count)
+}
+
+fn names_secret(words: &[String]) -> bool {
+    let is_pair = |pair: &[String]| match pair {
+        [first, second] => {
+            let second = second.strip_suffix('s').unwrap_or(second);
+            PAIRS.contains(&(first.as_str(), second))
+        }
+        _ => false,
+    };
+    words.iter().any(|word| is_word(word)) || words.windows(2).any(is_pair)
+}
+
+fn is_word(word: &str) -> bool {
+    let is_joined = |word: &str| {
+        PAIRS.iter().any(|(first, second)| {
+            // Short ones end other words too.
+            word.strip_suffix(second).is_some_and(|rest| match first.len() {
+                0..=2 => rest == *first,
+                _ => rest.ends_with(first),
+            })
+        })
+    };
+    [Some(word), word.strip_suffix('s')].into_iter().flatten().any(|word| {
+        WORDS.contains(&word)
+            || ENDINGS.iter().any(|ending| word.ends_with(ending))
+            || is_joined(word)
+    })
+}
+
+/// The words of a name or a sentence, in lower case: `apiKey`, `API_KEY`, `APIKey` and `API key` are the same.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    let mut before_is_lower = false;
-    for c in text.chars() {
-        let starts = !c.is_alphanumeric() || (c.is_uppercase() && before_is_lower);
-        if starts {
+    let mut before = ' ';
+    let mut letters = text.chars().peekable();
+    while let Some(c) = letters.next() {
+        let ends_capitals = !before.is_lowercase()
+            && before.is_alphanumeric()
+            && letters.peek().is_some_and(|next| next.is_lowercase());
+        if !c.is_alphanumeric() || (c.is_uppercase() && (before.is_lowercase() || ends_capitals)) {
             words.push(String::new());
         }
         if let (true, Some(word)) = (c.is_alphanumeric(), words.last_mut()) {
             word.extend(c.to_lowercase());
         }
-        before_is_lower = c.is_lowercase() || c.is_numeric();
+        before = c;
     }
     words.retain(|word| !word.is_empty());
     words
 }
 
-fn has_word(text: &str, wanted: &[&str]) -> bool {
-    words(text).iter().any(|word| wanted.contains(&word.as_str()))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
 
-fn has_pair(text: &str) -> bool {
-    words(text).windows(2).any(|pair| match pair {
-        [first, second] => PAIRS.contains(&(first.as_str(), second.as_str())),
-        _ => false,
-    })
+    #[test]
+    fn common_names_of_secrets_are_found_and_like_words_are_not() {
+        for text in [
+            "authtoken",
+            "APIToken",
+            "SMTPPassword",
+            "privatekey",
+            "2FA code",
+            "Your GitHub PAT",
+            "Your OpenAI key",
+            "Your GitHub key",
+            "myApikeys",
+            "oauth2Token",
+            "session cookie",
+            "pass\u{200b}word",
+            "Card number",
+            "mfa",
+            "JWT",
+            "pass-word",
+        ] {
+            assert!(is_secret("value", &json!({"type": "string", "title": text})), "{text}");
+            let described = json!({"type": "string", "description": text});
+            assert!(is_secret("value", &described), "{text}");
+        }
+        for text in [
+            "monkey",
+            "keyboard",
+            "key",
+            "projectKey",
+            "issuekey",
+            "path",
+            "spin",
+            "pattern",
+            "secretary",
+            "Tokenizer",
+            "author",
+            "airkey",
+            "keyword",
+        ] {
+            assert!(!is_secret("value", &json!({"type": "string", "title": text})), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_a_secret_unless_it_counts() {
+        for (name, about) in [
+            ("value", "Card number"),
+            ("value", "The PIN of your card"),
+            ("value", "The PIN of your card, of maximum length 6"),
+            ("otp", "x"),
+        ] {
+            assert!(is_secret(name, &json!({"type": "integer", "description": about})), "{about}");
+        }
+        for (name, about) in
+            [("max_tokens", "The most tokens of an answer"), ("token_limit", "A limit")]
+        {
+            assert!(!is_secret(name, &json!({"type": "integer", "description": about})), "{name}");
+        }
+        assert!(!is_secret("use_password", &json!({"type": "boolean"})));
+    }
+
+    #[test]
+    fn a_message_is_looked_at_only_where_it_asks_to_type_a_secret() {
+        for message in [
+            "Please enter your password.",
+            "To go on, paste your GitHub token here",
+            "Enter your API key:",
+            "Type in your pass\u{200b}word",
+        ] {
+            assert!(asks_for_secret(message), "{message}");
+        }
+        for message in [
+            "Your password has expired.",
+            "Never enter your password here. Which project?",
+            "Enter the name of the token",
+            "Enter the token file",
+            "Enter your name",
+        ] {
+            assert!(!asks_for_secret(message), "{message}");
+        }
+    }
 }
