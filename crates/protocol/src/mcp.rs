@@ -151,6 +151,8 @@ pub struct ServerOffers {
     pub has_unlisted: bool,
     /// Prompts.
     pub prompts: Vec<ServerPrompt>,
+    /// Why it did not list its prompts.
+    pub no_prompts: Option<String>,
 }
 
 /// A resource as its server describes it.

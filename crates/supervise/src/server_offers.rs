@@ -45,6 +45,9 @@ pub(crate) fn prompt_arguments(
         let known: Vec<String> = offers.prompts.iter().map(typed_name).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let prompt = prompts::line(prompt, 100);
+        if let Some(why) = &offers.no_prompts {
+            return Err(format!("the MCP server {server} did not list its prompts: {why}"));
+        }
         return Err(format!(
             "the MCP server {server} has no prompt {prompt}{}",
             named(&known, "/", server)
@@ -137,6 +140,7 @@ mod tests {
         };
         ServerOffers {
             resources: vec![ServerResource { uri: "note://a".into(), description: String::new() }],
+            no_prompts: None,
             has_unlisted: false,
             prompts: vec![
                 prompt("greet", vec![argument("who", false), argument("how", true)]),

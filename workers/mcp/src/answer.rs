@@ -2,6 +2,7 @@
 
 use crate::calls::CallFailure;
 use crate::challenge::{Challenge, Shown};
+use crate::oauth::said;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::call::{Outcome, RunReport, ToolResult};
@@ -85,11 +86,12 @@ fn service_failure(
                 failed((server, tool), Outcome::Failed, "login_required", &why, max)
             }
             None if is_unsent(&error) => {
-                let why = format!("the call did not run: no connection to the server: {error}");
+                let why =
+                    format!("the call did not run: no connection to the server: {}", said(&error));
                 failed((server, tool), Outcome::Failed, "unreachable", &why, max)
             }
             None => {
-                let why = format!("the call may have run: {error}");
+                let why = format!("the call may have run: {}", said(&error));
                 failed((server, tool), Outcome::Interrupted, "interrupted", &why, max)
             }
         },

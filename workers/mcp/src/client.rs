@@ -4,7 +4,9 @@
 use crate::answer;
 use crate::calls::{Calls, ServerCall};
 use crate::challenge::Shown;
+use crate::oauth::said;
 use crate::offers;
+use crate::pages;
 use crate::questions;
 use crate::roots::{self, Roots, Sample, SampleRequest};
 use crate::tool_list;
@@ -17,7 +19,7 @@ use rmcp::model::{
     Implementation, ProgressNotificationParam, ProtocolVersion, Tool, UrlElicitationCapability,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer,
     RequestContext, RoleClient, RunningService,
 };
 use rmcp::transport::IntoTransport;
@@ -251,8 +253,7 @@ impl<'a> Conversation<'a> {
         let to_tell = news.clone();
         let calls = Calls::new(Arc::new(move |said| drop(to_tell.send(News::Tell(said)))), &roots);
         let mut this = Self { service, server, calls, news, tell };
-        let first = tokio::time::timeout(start, this.service.peer().list_all_tools()).await;
-        this.tell_tools(first.map_err(|_| late())?.map_err(|error| no_list(&error))?);
+        this.tell_tools(all_tools(this.service.peer(), start).await?);
         let ended = this.go_on(start, asks, heard).await;
         // A server that is reached over HTTP may end its session now.
         let _ = this.service.close_with_timeout(CLOSING).await;
@@ -313,12 +314,7 @@ impl<'a> Conversation<'a> {
         tokio::spawn(async move {
             // A server that reports changes all the time is asked at this pace.
             tokio::time::sleep(PACE).await;
-            let listed = tokio::time::timeout(limit, peer.list_all_tools()).await;
-            let listed = match listed {
-                Ok(listed) => listed.map_err(|error| no_list(&error)),
-                Err(_) => Err("the server does not list its tools in time".to_owned()),
-            };
-            let _ = news.send(News::Listed(listed));
+            let _ = news.send(News::Listed(all_tools(&peer, limit).await));
         });
     }
 
@@ -327,8 +323,7 @@ impl<'a> Conversation<'a> {
         let (peer, news) = (self.service.peer().clone(), self.news.clone());
         tokio::spawn(async move {
             tokio::time::sleep(PACE).await;
-            let offers = tokio::time::timeout(limit, offers::of(&peer)).await;
-            let _ = news.send(News::Tell(FromServer::Offers(offers.unwrap_or_default())));
+            let _ = news.send(News::Tell(FromServer::Offers(offers::of(&peer, limit).await)));
         });
     }
 
@@ -420,11 +415,15 @@ where
         let mode = ClientLifecycleMode::Initialize;
         began = listener.serve_with_lifecycle(connect().await?, mode).await;
     }
-    began.map_err(|error| format!("the server does not speak the protocol: {error}"))
+    began.map_err(|error| format!("the server does not speak the protocol: {}", said(&error)))
 }
 
-fn no_list(error: &rmcp::service::ServiceError) -> String {
-    format!("the server does not list its tools: {error}")
+async fn all_tools(peer: &Peer<RoleClient>, limit: Duration) -> Result<Vec<Tool>, String> {
+    let listed = pages::all(limit, |of| async move {
+        let page = peer.list_tools(of).await?;
+        Ok((page.tools, page.next_cursor))
+    });
+    listed.await.map_err(|why| format!("the server does not list its tools: {why}"))
 }
 
 /// Returns once the server has closed its side.

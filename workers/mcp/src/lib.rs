@@ -18,6 +18,7 @@ mod http;
 mod login;
 mod oauth;
 mod offers;
+mod pages;
 mod questions;
 mod redirect;
 mod remote;

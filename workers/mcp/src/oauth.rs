@@ -302,7 +302,16 @@ pub(crate) fn said(error: &(dyn std::error::Error + 'static)) -> String {
         }
         cause = inner.source();
     }
-    short(&text)
+    short(&without_types(&text))
+}
+
+/// The library names its own types in errors of a transport: `Transport [a::B<c::D>] error: HTTP 503`.
+fn without_types(text: &str) -> String {
+    let named = text.split_once("Transport [").and_then(|(before, rest)| {
+        let (_, after) = rest.split_once("] error: ")?;
+        Some(format!("{before}{after}"))
+    });
+    named.map_or_else(|| text.to_owned(), |rest| without_types(&rest))
 }
 
 fn short(text: &str) -> String {

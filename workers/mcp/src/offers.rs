@@ -1,8 +1,10 @@
 //! What a server offers people in their prompts: its resources and its prompts. Used by the client.
 
+use crate::pages;
 use protocol::mcp::{PromptArgument, ServerOffers, ServerPrompt, ServerResource};
 use rmcp::model::{Prompt, Resource};
-use rmcp::service::{Peer, RoleClient, ServiceError};
+use rmcp::service::{Peer, RoleClient};
+use std::time::Duration;
 use tools::visible;
 
 /// Most resources and prompts of a server that are listed.
@@ -15,29 +17,47 @@ const URI: usize = 2000;
 const NAME: usize = 100;
 const DESCRIPTION: usize = 400;
 
-/// Lists what the server says that it has. A list that fails is empty, and the log has the reason.
-pub(crate) async fn of(peer: &Peer<RoleClient>) -> ServerOffers {
+/// Longest time for each of the lists.
+const LIST: Duration = Duration::from_secs(10);
+
+/// Lists what the server says that it has. A list that fails is named by its reason, and loses no other.
+pub(crate) async fn of(peer: &Peer<RoleClient>, limit: Duration) -> ServerOffers {
+    let limit = limit.min(LIST);
     let Some(info) = peer.peer_info() else { return ServerOffers::default() };
     let mut offers = ServerOffers::default();
     if info.capabilities.resources.is_some() {
-        let listed = logged("resources", peer.list_all_resources().await);
+        let listed = pages::all(limit, |of| async move {
+            let page = peer.list_resources(of).await?;
+            Ok((page.resources, page.next_cursor))
+        });
+        let listed = logged("resources", listed.await);
+        let templates = pages::all(limit, |of| async move {
+            let page = peer.list_resource_templates(of).await?;
+            Ok((page.resource_templates, page.next_cursor))
+        });
         // A server without templates need not know the request.
-        let templates = peer.list_all_resource_templates().await.unwrap_or_default();
-        offers.has_unlisted = !templates.is_empty() || listed.len() > RESOURCES;
+        let templates = templates.await.unwrap_or_default();
+        // Which there are is the server's to say then.
+        offers.has_unlisted = listed.is_err() || !templates.is_empty();
+        let listed = listed.unwrap_or_default();
+        offers.has_unlisted |= listed.len() > RESOURCES;
         offers.resources = listed.into_iter().filter_map(resource).take(RESOURCES).collect();
     }
     if info.capabilities.prompts.is_some() {
-        let listed = logged("prompts", peer.list_all_prompts().await);
-        offers.prompts = listed.into_iter().filter_map(prompt).take(PROMPTS).collect();
+        let listed = pages::all(limit, |of| async move {
+            let page = peer.list_prompts(of).await?;
+            Ok((page.prompts, page.next_cursor))
+        });
+        let listed = logged("prompts", listed.await);
+        offers.no_prompts = listed.as_ref().err().cloned();
+        offers.prompts =
+            listed.unwrap_or_default().into_iter().filter_map(prompt).take(PROMPTS).collect();
     }
     offers
 }
 
-fn logged<T>(what: &str, listed: Result<Vec<T>, ServiceError>) -> Vec<T> {
-    listed.unwrap_or_else(|error| {
-        tracing::warn!(why = %visible(&error.to_string()), "the server does not list its {what}");
-        Vec::new()
-    })
+fn logged<T>(what: &str, listed: Result<Vec<T>, String>) -> Result<Vec<T>, String> {
+    listed.inspect_err(|why| tracing::warn!(%why, "the server does not list its {what}"))
 }
 
 fn resource(listed: Resource) -> Option<ServerResource> {
@@ -57,7 +77,7 @@ fn prompt(listed: Prompt) -> Option<ServerPrompt> {
     let described = description.or(title).unwrap_or_default();
     let description = described.chars().take(DESCRIPTION).collect();
     let arguments = arguments.into_iter().map(|argument| PromptArgument {
-        name: argument.name,
+        name: argument.name.chars().take(NAME).collect(),
         is_optional: argument.required != Some(true),
     });
     Some(ServerPrompt { name, description, arguments: arguments.collect() })

@@ -229,6 +229,7 @@ goldens! {
                     is_optional: true,
                 }],
             }],
+            no_prompts: Some(text("late")),
         }),
         Progress => protocol::mcp::FromServer::Progress { number: 1, text: text("half") },
         Answer => protocol::mcp::FromServer::Answer { number: 1, report: Box::new(report()) },
