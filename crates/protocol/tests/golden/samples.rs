@@ -843,6 +843,10 @@ goldens! {
         Ran => FileEffect::Ran(text("ls")),
         Signed => FileEffect::Signed { key: text("SHA256:k"), count: 2 },
     }
+    mcp::ServerFault {
+        WantsLogIn => protocol::mcp::ServerFault::WantsLogIn(text("log in")),
+        Other => protocol::mcp::ServerFault::Other(text("it died")),
+    }
     mcp::ServerState {
         Starts => protocol::mcp::ServerState::Starts,
         Ready => protocol::mcp::ServerState::Ready { after_ms: 7 },
