@@ -503,3 +503,16 @@ fn a_call_sent_to_a_server_that_ends_has_an_end() {
     let ran = run(desk.with_server(&model, &AUTO));
     assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
 }
+
+#[test]
+fn a_stream_has_no_result_without_a_use() {
+    let desk = desk(&server(""));
+    let flags = [&AUTO[..], &["--output-format", "stream-json"]].concat();
+    let (ran, _, _) = rounds(&desk, &flags, &[("echo", json!({"text": "hello"}))]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines = ran.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let results = lines.filter(|line| line["message"]["content"][0]["type"] == "tool_result");
+    let uses: Vec<Value> =
+        results.map(|line| line["message"]["content"][0]["tool_use_id"].clone()).collect();
+    assert_eq!(uses, [json!("toolu_0")]);
+}

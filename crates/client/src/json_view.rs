@@ -104,7 +104,8 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
             ])
         }
         ClientEvent::InBackground { call, text } => {
-            let known = transcript.calls.get(call)?;
+            // The model did not ask for the start of a server.
+            let known = transcript.calls.get(call).filter(|it| !it.call.use_id.is_empty())?;
             let result = tool_result(&known.call.use_id, text, false);
             let details = json!({
                 "call": call.to_string(),

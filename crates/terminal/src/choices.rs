@@ -1,4 +1,4 @@
-//! What the pickers list, and what a choice means. Pure.
+//! The rows of the pickers, and the effect of a choice. Pure.
 
 use crate::picker::{Picker, PickerItem, PickerKind};
 use client::{COMMANDS, RewindPoint, RewindScope, Screen, ScreenInput, one_line};

@@ -215,8 +215,8 @@ pub(crate) enum CliCommand {
         /// seconds.
         #[arg(long)]
         attempts: bool,
-        /// Report on the files for agents in DIR, or here: what agentd uses of them, what it ignores
-        /// and why. Runs nothing.
+        /// Report on the files for agents in DIR, or here: the parts that agentd uses, and those that it
+        /// ignores, with the reason. Runs nothing.
         #[arg(
             long,
             value_name = "DIR",

@@ -153,6 +153,8 @@ impl CredentialStore for FileStore {
         let path = self.path.with_extension("lock");
         let mut open = OpenOptions::new();
         let open = open.write(true).create(true).truncate(false).mode(0o600);
+        // A client that was taken over may have put a link there, for `--token` outside of its cage.
+        let open = open.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
         let file = open.open(path).map_err(|error| self.failed(&error))?;
         let end = Instant::now() + REFRESH;
         loop {
@@ -202,6 +204,20 @@ mod tests {
         remove_log_in(&path).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         remove_log_in(&path).unwrap();
+    }
+
+    #[test]
+    fn the_lock_of_a_refresh_follows_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, elsewhere) = (dir.path().join("log-in.json"), dir.path().join("elsewhere"));
+        let LogInFile { url, grantor, credentials: _ } = file();
+        let store = FileStore { path: path.clone(), url, grantor };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let locked = || runtime.block_on(store.acquire_refresh_guard());
+        assert!(locked().unwrap().is_some(), "the control");
+        remove(&path.with_extension("lock")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, path.with_extension("lock")).unwrap();
+        assert!(locked().is_err() && !elsewhere.exists());
     }
 
     #[test]

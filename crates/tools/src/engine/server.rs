@@ -23,17 +23,16 @@ pub struct ServerPipes {
     pub input: File,
     /// What it prints.
     pub output: File,
-    /// What is spoken on them.
+    /// Their protocol.
     pub speech: ServerSpeech,
 }
 
-/// What is spoken on the streams of a server.
+/// The protocol on the streams of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerSpeech {
     /// The Model Context Protocol.
     Mcp,
-    /// What is asked and told by [`ServerLink`]: a client of ours runs there, and speaks with a server that
-    /// has an address.
+    /// The messages of [`ServerLink`], with agentd's own client of a server that has an address.
     Relay,
 }
 

@@ -10,7 +10,7 @@ use config::{McpServerConfig, ServerPlace, expand, server_host};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// What a person wants beside what the server wants.
+/// The flags of a log-in.
 pub(super) struct Wishes {
     pub(super) scopes: Vec<String>,
     pub(super) client_id: Option<String>,
