@@ -18,6 +18,7 @@ mod mcp_http;
 mod mcp_login;
 mod mcp_offers;
 mod mcp_questions;
+mod mcp_restarts;
 mod mcp_serve;
 mod plugins;
 mod session_events;

@@ -128,6 +128,14 @@ impl CallState {
                 let Some(from) = self.job.asks.take(number) else { return };
                 let report: RunReport =
                     images::named(*report, (CALL, self.args.confinement.profile));
+                if let Outcome::Done | Outcome::Failed = report.result.outcome {
+                    let call = self.args.facts.call.id.clone();
+                    let said = ServerSays::Answered;
+                    let _ = self
+                        .args
+                        .session
+                        .send_message(CallToSession::ServerSays { call, said }.into());
+                }
                 let enforced = self.machine.enforced().cloned();
                 answer(&from, CallInput::ServerAnswered(Box::new((report, enforced))));
             }

@@ -79,12 +79,14 @@ pub(crate) enum CallToSession {
     Finished(Box<FinishedCall>),
 }
 
-/// What a server offers.
+/// What a server says beside its output.
 pub(crate) enum ServerSays {
     /// The model these tools.
     Tools(Vec<ServerTool>),
     /// People this.
     Offers(ServerOffers),
+    /// It has answered a call.
+    Answered,
 }
 
 /// From a client.

@@ -72,6 +72,7 @@ impl SessionActorState {
                 self.describe_context(myself, client).await;
             }
             ClientToSession::Query { client, query: SessionQuery::Servers } => {
+                self.try_failed_servers();
                 self.report_servers(&client);
             }
             ClientToSession::Prompt { client, text, form } => {

@@ -90,6 +90,7 @@ impl SessionActorState {
         let _ = self.workers.conversation.actor().send_message(WorkerMsg::Retry);
         let _ = self.workers.provider.actor().send_message(WorkerMsg::Retry);
         let _ = self.workers.store.actor().send_message(WorkerMsg::Retry);
+        self.restart_servers();
         Ok(())
     }
 }

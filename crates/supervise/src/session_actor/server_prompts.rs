@@ -117,8 +117,8 @@ impl SessionActorState {
         if let Err(why) = self.server_env(known) {
             return Err(format!("the MCP server {name} does not run: {why}"));
         }
-        let begins =
-            running.ends == 0 && !matches!(self.workers.replay, ReplayState::Started { .. });
+        let begins = running.restarts.is_fresh()
+            && !matches!(self.workers.replay, ReplayState::Started { .. });
         match running.call.is_some() || running.is_due || begins {
             true => Ok(Offers::Starting),
             false => Err(format!("the MCP server {name} does not run")),

@@ -4,6 +4,7 @@
 mod life;
 mod log_ins;
 mod report;
+mod restarts;
 
 use super::jobs::is_waiting;
 use super::state::{ReplayState, SessionActorState};
@@ -23,6 +24,7 @@ use protocol::mcp::{ServerNews, ServerOffers, ServerStart, ServerTool, runs_serv
 use protocol::provider::PassedFd;
 use protocol::session::{OfferedTool, ToSession};
 use ractor::ActorRef;
+use restarts::ServerRestarts;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,15 +32,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 use tools::JobRequest;
-
-/// A server starts again after these times; behind the last one only with a new process of the
-/// conversation.
-const AGAIN: [Duration; 4] = [
-    Duration::from_millis(200),
-    Duration::from_secs(1),
-    Duration::from_secs(5),
-    Duration::from_secs(30),
-];
 
 /// The server ends a call that makes progress after this time at the latest; a call that it does not end is
 /// not awaited longer than the margin.
@@ -58,8 +51,7 @@ pub(super) struct RunningServer {
     tools: Vec<OfferedServerTool>,
     /// What it offers people, once it has said so.
     pub(super) offers: Option<ServerOffers>,
-    /// How often it has ended since a call of it was answered.
-    pub(super) ends: usize,
+    pub(super) restarts: ServerRestarts,
     /// A change of its tools that a person has to approve before it starts again.
     change: Option<ServerChange>,
     /// The calls that were passed on to it.
@@ -178,6 +170,12 @@ impl SessionActorState {
                 running.offers = Some(offers);
                 self.send_waiting_prompts();
             }
+            ServerSays::Answered => {
+                let is_of = |server: &&mut RunningServer| server.call == Some(call.number);
+                if let Some(running) = self.calls.servers.iter_mut().find(is_of) {
+                    running.restarts.progressed();
+                }
+            }
         }
     }
 
@@ -241,8 +239,9 @@ impl SessionActorState {
         }
         let is_refused = matches!(result.outcome, Outcome::Denied | Outcome::Refused { .. });
         let wants_log_in = server.ends_for_log_in(result);
-        let again = AGAIN.get(server.ends).copied().filter(|_| !is_refused && !wants_log_in);
-        server.ends += 1;
+        let again = server.restarts.ended(server.life.since());
+        let again = again.filter(|_| !is_refused && !wants_log_in);
+        let ends = server.restarts.count();
         let news = self.server_tools_news();
         self.send_conversation(news);
         if self.closing.has_begun() {
@@ -257,13 +256,17 @@ impl SessionActorState {
             Some(after) => {
                 let due = move || SessionMsg::Timer(SessionTimer::ServerDue(at));
                 myself.send_after(after, due);
-                "it starts again".to_owned()
+                format!("it starts again in {} s", after.as_secs_f64())
             }
             None if wants_log_in => {
                 "it starts again with your next prompt once you have logged in".to_owned()
             }
             None if is_refused => "it does not start again in this session".to_owned(),
-            None => format!("it has ended {} times and does not start again", AGAIN.len() + 1),
+            None => format!(
+                "it has failed: it ended {ends} times without an answer to a call. `:mcp` tries it once more, \
+                 `agentd restart {}` starts it anew",
+                self.spec.id
+            ),
         };
         let running = &mut self.calls.servers[at];
         let changed = running.change.as_ref().map(|change| change.reason.trim_end().to_owned());
@@ -279,6 +282,16 @@ impl SessionActorState {
         }
         if let Some(due) = self.server_due(at) {
             self.send_conversation(due);
+        }
+    }
+
+    /// Has servers that do not run start anew, for a person who asked for that.
+    pub(super) fn restart_servers(&mut self) {
+        for at in 0..self.calls.servers.len() {
+            if let Some(running) = self.calls.servers.get_mut(at) {
+                running.restarts = ServerRestarts::default();
+            }
+            self.on_server_due(at);
         }
     }
 
@@ -321,7 +334,6 @@ impl SessionActorState {
             let _ = from.send_message(CallMsg::Input(input));
             return;
         };
-        running.ends = 0;
         running.asked.retain(is_waiting);
         let call = running.call.map(|number| CallId { session: self.spec.id.clone(), number });
         let call_ms = server.config.call_ms;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub(super) struct ServerLife {
     began: Option<Instant>,
     ready_after: Option<Duration>,
-    ended: Option<String>,
+    ended: Option<(String, Instant)>,
 }
 
 impl ServerLife {
@@ -25,12 +25,18 @@ impl ServerLife {
 
     /// It has ended, or cannot start.
     pub(super) fn ends(&mut self, why: String) {
-        *self = Self { ended: Some(why), ..Self::default() };
+        *self = Self { ended: Some((why, Instant::now())), ..Self::default() };
+    }
+
+    /// The time since it began or ended.
+    pub(super) fn since(&self) -> Duration {
+        let at = self.ended.as_ref().map(|(_, at)| *at).or(self.began);
+        at.map(|at| at.elapsed()).unwrap_or_default()
     }
 
     pub(super) fn state(&self) -> ServerState {
         match (&self.ended, self.ready_after) {
-            (Some(why), _) => ServerState::Ended(why.clone()),
+            (Some((why, _)), _) => ServerState::Ended(why.clone()),
             (None, Some(after)) => ServerState::Ready {
                 after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
             },

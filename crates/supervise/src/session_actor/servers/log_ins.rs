@@ -1,5 +1,5 @@
 //! Servers that ended for want of a log-in: each starts again once the person has logged in, which a prompt, a
-//! new client and a question for the servers look for.
+//! new client and a question for the servers look for. Such a question has a failed server tried once more too.
 
 use super::RunningServer;
 use crate::server_log_in::{self, LogInStamp};
@@ -32,6 +32,16 @@ impl SessionActorState {
         let used = self.log_in_stamp(at);
         if let Some(running) = self.calls.servers.get_mut(at) {
             running.log_in = ServerLogIn { used, is_wanted: false };
+        }
+    }
+
+    /// Tries servers once more that have failed a while ago.
+    pub(in crate::session_actor) fn try_failed_servers(&mut self) {
+        for at in 0..self.calls.servers.len() {
+            let running = self.calls.servers.get(at);
+            if running.is_some_and(|it| it.restarts.is_tried_again(it.life.since())) {
+                self.on_server_due(at);
+            }
         }
     }
 
