@@ -5,6 +5,7 @@ import http.server, json, os, sys, threading, time
 HABITS = set(sys.argv[1:])
 TOKEN = os.environ.get("SERVER_TOKEN")
 SESSION = "session-4711"
+STREAMS = []
 
 
 def tool(name, description, **fields):
@@ -17,6 +18,7 @@ TOOLS = [
     tool("echo", "Echoes a text.", text="string"),
     tool("headers", "Shows the headers of the request."),
     tool("slow", "Waits.", seconds="number"),
+    tool("streams", "How many streams were opened."),
     tool("die", "Ends the server."),
     tool("huge", "Sends 64 MiB."),
 ]
@@ -41,6 +43,8 @@ def result_of(message, headers):
             # All but the token, which no record may have.
             names = {key.lower(): value for key, value in headers.items() if key.lower() != "authorization"}
             text = json.dumps(names)
+        elif name == "streams":
+            text = str(len(STREAMS))
         elif name == "slow":
             time.sleep(given["seconds"])
             text = "waited"
@@ -71,7 +75,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             pass  # The client has had enough.
 
     def do_GET(self):
-        self.reply(405, b"")
+        if "streams" not in HABITS:
+            return self.reply(405, b"")
+        # A stream that ends at once and wants to be opened again at once.
+        STREAMS.append(time.time())
+        self.reply(200, b"retry: 0\n\n", "text/event-stream")
 
     def do_DELETE(self):
         self.reply(200, b"")

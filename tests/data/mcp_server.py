@@ -39,6 +39,7 @@ def tools():
         tool("leave", "Leaves a process behind."),
         tool("fail", "Fails."),
         tool("began", "When the server began."),
+        tool("listed", "How often it listed its tools."),
         tool("ask", "Asks the person.", what="string"),
         tool("grow", "Has another prompt from now on."),
     ]
@@ -85,6 +86,7 @@ def ask_person(what, asked):
 
 
 GROWN = []
+LISTED = []
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -171,6 +173,8 @@ def run(name, given, number, progress):
     if name == "leave":
         leave_behind()
         return "left"
+    if name == "listed":
+        return str(len(LISTED))
     if name == "began":
         return str(BEGAN)
     if name == "grow":
@@ -228,6 +232,13 @@ def main():
     if "noise" in HABITS:
         sys.stdout.write("Welcome to this server!\n" * 100)
         sys.stdout.flush()
+    if "relists" in HABITS:
+        def relist():
+            while True:
+                for what in ("tools", "prompts"):
+                    say({"jsonrpc": "2.0", "method": f"notifications/{what}/list_changed"})
+                time.sleep(0.005)
+        threading.Timer(1, relist).start()
     if "flood" in HABITS:
         threading.Thread(target=lambda: [sys.stderr.write("y" * 4096 + "\n") for _ in range(4096)], daemon=True).start()
     for line in sys.stdin:
@@ -252,6 +263,7 @@ def main():
                 "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {"listChanged": True}},
                 "serverInfo": {"name": "test", "version": "1"}}})
         elif method == "tools/list":
+            LISTED.append(time.time())
             fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if MODERN else {}
             say({"jsonrpc": "2.0", "id": number, "result": {"tools": tools(), **fresh}})
         elif method and offered(method, message.get("params", {})) is not None:

@@ -196,3 +196,14 @@ fn a_call_is_not_sent_again_where_the_server_has_lost_the_session() {
     remote.output.read_to_string(&mut printed).unwrap();
     assert_eq!(printed, "ran\n");
 }
+
+#[test]
+fn a_server_that_wants_its_stream_opened_again_at_once_is_asked_at_growing_pauses() {
+    let remote = Remote::start(&["streams"], None);
+    let desk = desk(&format!("[mcp.far]\nurl = \"{}\"\n", remote.url()));
+    let (ran, results) = rounds(&desk, &[("slow", json!({"seconds": 4})), ("streams", json!({}))]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(results[0], "waited");
+    let streams: u32 = results[1].parse().expect(&results[1]);
+    assert!((2..=6).contains(&streams), "{streams} streams in four seconds");
+}

@@ -1,7 +1,7 @@
 //! MCP servers that end again and again, and those that report changes without an end.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
-use crate::mcp::{asks, desk, results_of, server};
+use crate::mcp::{AUTO, asks, desk, results_of, rounds, server};
 use crate::support::anthropic::{Answer, Server};
 use crate::support::daemon::Wire;
 use protocol::client::{ClientEvent, FromClient, SessionQuery, ToClient};
@@ -106,4 +106,17 @@ fn a_server_that_ends_in_each_call_fails_after_growing_pauses_and_restart_starts
     ready(&mut wire, &session);
     let said = die(&mut wire, &session);
     assert!(said.contains("starts again in 0.2 s"), "{said}");
+}
+
+#[test]
+fn a_server_that_reports_changes_without_an_end_is_listed_at_growing_pauses() {
+    let desk = desk(&server(", \"relists\""));
+    let calls = [("slow", json!({"seconds": 6})), ("listed", json!({}))];
+    let (ran, results, model) = rounds(&desk, &AUTO, &calls);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(results[0], "waited", "a call goes on meanwhile");
+    let listed: u32 = results[1].parse().expect(&results[1]);
+    assert!((2..=7).contains(&listed), "listed {listed} times in six seconds");
+    let tools: Vec<_> = model.requests().iter().map(|it| it.body["tools"].to_string()).collect();
+    assert!(tools.windows(2).all(|two| two[0] == two[1]), "the lists are the same");
 }

@@ -1,6 +1,7 @@
 //! A server's refusals that a log-in helps against (401, and 403 for a scope that is missing), noticed
 //! below the library's transport. Used by the transport over HTTP and for the answers of calls.
 
+use crate::reconnects::Reconnects;
 use futures_util::stream::BoxStream;
 use protocol::mcp::ServerFault;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -12,7 +13,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 use std::collections::HashMap;
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tools::visible;
 
 /// Most characters of a scope that a message shows.
@@ -122,35 +123,67 @@ fn short(scope: &str) -> String {
     visible(scope).chars().take(SCOPE).collect()
 }
 
-/// Keeps the last challenge.
+/// Keeps the last challenge, until a request that began after it ended otherwise. Several requests are under way
+/// at once: the answer to an earlier one proves nothing.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Challenged(Arc<Mutex<Option<Challenge>>>);
+pub(crate) struct Challenged(Arc<Mutex<LastChallenge>>);
+
+#[derive(Debug, Default)]
+struct LastChallenge {
+    /// Beginnings of requests and challenges so far.
+    count: u64,
+    /// The last challenge, with its place among those.
+    last: Option<(u64, Challenge)>,
+}
 
 impl Challenged {
-    fn set(&self, challenge: Option<Challenge>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = challenge;
+    fn lock(&self) -> MutexGuard<'_, LastChallenge> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The challenge of the last request, if it was refused by one.
+    /// A request begins. Returns its place.
+    fn begin(&self) -> u64 {
+        let mut known = self.lock();
+        known.count += 1;
+        known.count
+    }
+
+    /// The request that began at this place has ended.
+    fn end(&self, place: u64, challenge: Option<Challenge>) {
+        let mut known = self.lock();
+        match challenge {
+            Some(challenge) => {
+                known.count += 1;
+                known.last = Some((known.count, challenge));
+            }
+            None => {
+                known.last.take_if(|(challenged, _)| *challenged < place);
+            }
+        }
+    }
+
+    /// The last challenge, if no later request passed.
     pub(crate) fn last(&self) -> Option<Challenge> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().last.as_ref().map(|(_, challenge)| challenge.clone())
     }
 }
 
-/// A client whose challenges are kept.
+/// A client whose challenges are kept, and whose streams are opened at a bounded pace.
 #[derive(Clone)]
 pub(crate) struct Watched<C> {
     client: C,
     challenged: Challenged,
+    reconnects: Reconnects,
 }
 
 impl<C: StreamableHttpClient> Watched<C> {
     pub(crate) fn new(client: C, challenged: Challenged) -> Self {
-        Self { client, challenged }
+        Self { client, challenged, reconnects: Reconnects::default() }
     }
 
     fn seen<T>(
         &self,
+        place: u64,
         answer: Result<T, StreamableHttpError<C::Error>>,
     ) -> Result<T, StreamableHttpError<C::Error>> {
         // The library may add kinds of errors; all others are no challenge.
@@ -170,7 +203,7 @@ impl<C: StreamableHttpClient> Watched<C> {
             }
             other => (None, other),
         };
-        self.challenged.set(challenge);
+        self.challenged.end(place, challenge);
         answer
     }
 }
@@ -194,7 +227,9 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for Watched<C> {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<C::Error>> {
-        self.seen(self.client.post_message(uri, message, session, token, headers).await)
+        let place = self.challenged.begin();
+        let posted = self.client.post_message(uri, message, session, token, headers).await;
+        self.seen(place, posted)
     }
 
     async fn post_message_with_response_limits(
@@ -206,10 +241,11 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for Watched<C> {
         headers: Headers,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<C::Error>> {
+        let place = self.challenged.begin();
         let post = self
             .client
             .post_message_with_response_limits(uri, message, session, token, headers, limits);
-        self.seen(post.await)
+        self.seen(place, post.await)
     }
 
     async fn delete_session(
@@ -230,6 +266,7 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for Watched<C> {
         token: Option<String>,
         headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<C::Error>> {
+        self.reconnects.wait().await;
         self.client.get_stream(uri, session, last_event, token, headers).await
     }
 
@@ -242,6 +279,7 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for Watched<C> {
         headers: Headers,
         most: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<C::Error>> {
+        self.reconnects.wait().await;
         let stream = self
             .client
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, most);
@@ -311,6 +349,19 @@ mod tests {
             assert_eq!(found.as_deref(), header, "{head}: {error}");
             assert_eq!(challenged.last().map(|it| it.header).as_deref(), header, "{head}");
         }
+    }
+
+    #[test]
+    fn a_challenge_stays_until_a_later_request_passes() {
+        let challenge = || Some(scope("a"));
+        let challenged = Challenged::default();
+        let (first, second) = (challenged.begin(), challenged.begin());
+        challenged.end(first, challenge());
+        challenged.end(second, None);
+        assert_eq!(challenged.last(), challenge(), "it began before the refusal");
+        let third = challenged.begin();
+        challenged.end(third, None);
+        assert_eq!(challenged.last(), None);
     }
 
     #[test]

@@ -8,9 +8,10 @@ use crate::oauth::said;
 use crate::offers;
 use crate::pages;
 use crate::questions;
+use crate::relisting::Relisting;
 use crate::roots::{self, Roots, Sample, SampleRequest};
 use crate::tool_list;
-use protocol::mcp::{FromServer, ServerReply, ToServer};
+use protocol::mcp::{FromServer, ServerOffers, ServerReply, ServerTool, ToServer};
 use rmcp::ClientHandler;
 use rmcp::model::{
     CancelledNotificationParam, ClientCapabilities, ClientConfig, ConstString, CustomRequest,
@@ -27,7 +28,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -40,18 +41,6 @@ const PROGRESS: usize = 200;
 
 /// Longest time for the goodbye to a server.
 const CLOSING: Duration = Duration::from_secs(2);
-
-/// The pause before a list that has changed is asked for.
-const PACE: Duration = Duration::from_millis(200);
-
-/// Whether the list of tools is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Listing {
-    Idle,
-    UnderWay,
-    /// It changed while it was asked for.
-    Again,
-}
 
 /// Speaks with the server on these streams.
 ///
@@ -95,30 +84,6 @@ where
     })
 }
 
-/// The list of resources and prompts, one request at a time.
-struct OffersListing(Listing);
-
-impl OffersListing {
-    fn start(client: &Conversation<'_>, limit: Duration) -> Self {
-        client.list_offers(limit);
-        Self(Listing::UnderWay)
-    }
-
-    fn changed(&mut self, client: &Conversation<'_>, limit: Duration) {
-        match self.0 {
-            Listing::Idle => *self = Self::start(client, limit),
-            Listing::UnderWay | Listing::Again => self.0 = Listing::Again,
-        }
-    }
-
-    fn ended(&mut self, client: &Conversation<'_>, limit: Duration) {
-        match self.0 {
-            Listing::Again => *self = Self::start(client, limit),
-            Listing::Idle | Listing::UnderWay => self.0 = Listing::Idle,
-        }
-    }
-}
-
 /// News of the server beside answers.
 enum News {
     /// Its list of tools has changed.
@@ -127,6 +92,8 @@ enum News {
     OffersChanged,
     /// The list that was asked for.
     Listed(Result<Vec<Tool>, String>),
+    /// Its resources and prompts, which were asked for.
+    ListedOffers(ServerOffers),
     Progress(ProgressNotificationParam),
     /// For the supervisor.
     Tell(FromServer),
@@ -230,6 +197,8 @@ struct Conversation<'a> {
     calls: Calls,
     news: UnboundedSender<News>,
     tell: &'a ServerSink<'a>,
+    /// The lists that were passed on last: the same ones are not passed on again.
+    told: (Vec<ServerTool>, Option<ServerOffers>),
 }
 
 impl<'a> Conversation<'a> {
@@ -252,8 +221,11 @@ impl<'a> Conversation<'a> {
         let server = (name.to_owned(), shown);
         let to_tell = news.clone();
         let calls = Calls::new(Arc::new(move |said| drop(to_tell.send(News::Tell(said)))), &roots);
-        let mut this = Self { service, server, calls, news, tell };
-        this.tell_tools(all_tools(this.service.peer(), start).await?);
+        let told = (Vec::new(), None);
+        let mut this = Self { service, server, calls, news, tell, told };
+        let tools = all_tools(this.service.peer(), start).await?;
+        this.told.0 = this.kept(tools);
+        (this.tell)(FromServer::Tools(this.told.0.clone()));
         let ended = this.go_on(start, asks, heard).await;
         // A server that is reached over HTTP may end its session now.
         let _ = this.service.close_with_timeout(CLOSING).await;
@@ -261,13 +233,13 @@ impl<'a> Conversation<'a> {
     }
 
     async fn go_on(
-        &self,
+        &mut self,
         start: Duration,
         mut asks: UnboundedReceiver<ToServer>,
         mut heard: UnboundedReceiver<News>,
     ) -> Result<(), String> {
-        let mut listing = Listing::Idle;
-        let mut offers = OffersListing::start(self, start);
+        let (mut tools, mut offers) = (Relisting::idle(), Relisting::idle());
+        self.list_offers(offers.changed(Instant::now()), start);
         loop {
             tokio::select! {
                 ask = asks.recv() => match ask {
@@ -277,28 +249,22 @@ impl<'a> Conversation<'a> {
                 },
                 said = heard.recv() => match said {
                     None => return Ok(()),
-                    Some(News::Changed) if listing == Listing::Idle => {
-                        listing = Listing::UnderWay;
-                        self.list(start);
-                    }
-                    Some(News::Changed) => listing = Listing::Again,
+                    Some(News::Changed) => self.list(tools.changed(Instant::now()), start),
                     Some(News::Listed(listed)) => {
                         match listed {
                             Ok(tools) => self.tell_tools(tools),
                             // The earlier list holds.
                             Err(why) => tracing::warn!(why = %visible(&why), "{}", self.server.0),
                         }
-                        let again = listing == Listing::Again;
-                        listing = if again { Listing::UnderWay } else { Listing::Idle };
-                        if again {
-                            self.list(start);
-                        }
+                        self.list(tools.ended(Instant::now()), start);
                     }
                     Some(News::Progress(params)) => self.progress(&params),
-                    Some(News::OffersChanged) => offers.changed(self, start),
-                    Some(News::Tell(said @ FromServer::Offers(_))) => {
-                        (self.tell)(said);
-                        offers.ended(self, start);
+                    Some(News::OffersChanged) => {
+                        self.list_offers(offers.changed(Instant::now()), start);
+                    }
+                    Some(News::ListedOffers(listed)) => {
+                        self.tell_offers(listed);
+                        self.list_offers(offers.ended(Instant::now()), start);
                     }
                     Some(News::Tell(said)) => (self.tell)(said),
                     Some(News::Asked(params, answer)) => self.ask_person(&params, answer),
@@ -308,32 +274,51 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Asks for the tools, aside: calls go on.
-    fn list(&self, limit: Duration) {
+    /// Asks for the tools after this pause, aside: calls go on.
+    fn list(&self, pause: Option<Duration>, limit: Duration) {
+        let Some(pause) = pause else { return };
         let (peer, news) = (self.service.peer().clone(), self.news.clone());
         tokio::spawn(async move {
-            // A server that reports changes all the time is asked at this pace.
-            tokio::time::sleep(PACE).await;
+            tokio::time::sleep(pause).await;
             let _ = news.send(News::Listed(all_tools(&peer, limit).await));
         });
     }
 
-    /// Lists what the server offers people, aside.
-    fn list_offers(&self, limit: Duration) {
+    /// Lists what the server offers people after this pause, aside.
+    fn list_offers(&self, pause: Option<Duration>, limit: Duration) {
+        let Some(pause) = pause else { return };
         let (peer, news) = (self.service.peer().clone(), self.news.clone());
         tokio::spawn(async move {
-            tokio::time::sleep(PACE).await;
-            let _ = news.send(News::Tell(FromServer::Offers(offers::of(&peer, limit).await)));
+            tokio::time::sleep(pause).await;
+            let _ = news.send(News::ListedOffers(offers::of(&peer, limit).await));
         });
     }
 
-    /// Passes the list of tools on.
-    fn tell_tools(&self, listed: Vec<Tool>) {
+    /// The tools as agentd knows them.
+    fn kept(&self, listed: Vec<Tool>) -> Vec<ServerTool> {
         let (kept, left_out) = tool_list::tools(listed);
         for name in left_out {
-            tracing::warn!(tool = %visible(&name), "a tool is too large, or one too many, and left out");
+            let server = &self.server.0;
+            tracing::warn!(%server, tool = %visible(&name), "a tool is too large, or one too many, and left out");
         }
-        (self.tell)(FromServer::Tools(kept));
+        kept
+    }
+
+    /// Passes the list of tools on, if it is another one.
+    fn tell_tools(&mut self, listed: Vec<Tool>) {
+        let kept = self.kept(listed);
+        if self.told.0 != kept {
+            self.told.0.clone_from(&kept);
+            (self.tell)(FromServer::Tools(kept));
+        }
+    }
+
+    /// Passes the list of resources and prompts on, if it is another one.
+    fn tell_offers(&mut self, listed: ServerOffers) {
+        if self.told.1.as_ref() != Some(&listed) {
+            self.told.1 = Some(listed.clone());
+            (self.tell)(FromServer::Offers(listed));
+        }
     }
 
     fn ask(&self, ask: ToServer) {

@@ -9,10 +9,12 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::auth::{AuthClient, AuthorizationManager};
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpClientTransportConfig,
 };
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tools::ServerLink;
 
@@ -20,6 +22,9 @@ use tools::ServerLink;
 const ERROR: usize = 64 * 1024;
 /// Longest time until a connection stands.
 const CONNECT: Duration = Duration::from_secs(20);
+
+/// Longest pause before a stream is opened again that failed.
+const RECONNECT: Duration = Duration::from_secs(60);
 
 /// A server with an address.
 pub(crate) struct HttpServer {
@@ -69,6 +74,9 @@ pub(crate) fn serve(
         .max_sse_event_size(LONGEST_MESSAGE)
         .max_json_response_size(LONGEST_MESSAGE)
         .max_error_response_size(ERROR);
+    let mut backoff = ExponentialBackoff::default();
+    backoff.max_delay = Some(RECONNECT);
+    config.retry_config = Arc::new(backoff);
     let name = link.name.to_owned();
     let challenged = server.challenged;
     let shown = match server.access {
