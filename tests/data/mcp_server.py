@@ -85,6 +85,11 @@ def ask_person(what, asked):
     return json.dumps(ANSWERS[number], sort_keys=True)
 
 
+def hide(text):
+    """The text with letters that show as nothing: a direction, a tag, a space without width."""
+    return text + "\u202e\U000e0049\u200b" if "hides" in HABITS else text
+
+
 GROWN = []
 LISTED = []
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -112,13 +117,13 @@ def offered(method, params):
             return {"contents": [{"uri": uri, "mimeType": "image/png", "blob": PIXEL}]}
         if uri not in ("note://a", "odd://x"):
             return None
-        return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": "Alpha note of " + uri}]}
+        return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": hide("Alpha note of " + uri)}]}
     if method == "prompts/list":
         return {"prompts": [prompt("greet", who=True, how=False)] + [prompt(name) for name in GROWN]}
     if method == "prompts/get":
         given = params.get("arguments", {})
         text = " ".join(["Prompt", params["name"]] + [f"{key}={given[key]}" for key in sorted(given)])
-        return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": hide(text)}}]}
     return None
 
 
@@ -137,7 +142,7 @@ def leave_behind():
 
 def run(name, given, number, progress):
     if name == "echo":
-        return given["text"]
+        return hide(given["text"])
     if name == "env":
         return json.dumps(sorted(os.environ.items()))
     if name == "read":

@@ -128,3 +128,28 @@ fn a_prompt_that_a_server_has_since_it_began_is_known() {
     let last = model.requests().last().unwrap().body["messages"].to_string();
     assert!(last.contains("Prompt grown"), "{last}");
 }
+
+#[test]
+fn hidden_letters_of_results_resources_and_prompts_do_not_reach_the_model() {
+    for (habit, hides) in [(", \"hides\"", true), ("", false)] {
+        let desk = desk(&server(habit));
+        let allow = "[permissions]\nallow = [\"mcp__test__*\"]\n";
+        let file = desk.home().join(".config/agentd/config.toml");
+        std::fs::write(&file, format!("{allow}{}", server(habit))).unwrap();
+        let model = Server::scripted([
+            Answer::says([asks("toolu_1", "echo", json!({"text": "hello"}))]),
+            Answer::text("Done."),
+        ]);
+        let ran = run(desk.with_server(&model, &["-p", "Read @test:note://a"]));
+        assert_eq!(ran.code, 0, "{habit}: {}", ran.err);
+        let (_, prompt) = script(&desk, "/mcp__test__greet Ann");
+        let requests = model.requests();
+        let seen = [requests[1].body["messages"].to_string(), prompt[0].to_string()].concat();
+        for text in ["Alpha note of note://a", "hello", "Prompt greet who=Ann"] {
+            assert!(seen.contains(text), "{habit}: {text}: {seen}");
+        }
+        assert!(!seen.contains(['\u{202e}', '\u{e0049}', '\u{200b}']), "{habit}: {seen}");
+        let notes = seen.matches("letters that show as nothing were taken out").count();
+        assert_eq!(notes, if hides { 3 } else { 0 }, "{habit}: {seen}");
+    }
+}

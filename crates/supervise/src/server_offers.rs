@@ -1,7 +1,7 @@
 //! Resources and prompts of an MCP server, as a person names them: is there such a one, and with which
 //! arguments? Pure. Used by the session actor.
 
-use protocol::hidden::is_hidden;
+use protocol::hidden::{is_hidden, without_hidden};
 use protocol::mcp::{
     PREFIX, PROMPT, PromptArgument, PromptWords, RESOURCE, ServerOffers, ServerPrompt,
 };
@@ -121,7 +121,7 @@ fn named(known: &[&str], sign: &str, server: &str) -> String {
 }
 
 fn plain(text: &str) -> String {
-    prompts::line(&text.chars().filter(|c| !is_hidden(*c)).collect::<String>(), 200)
+    prompts::line(&without_hidden(text), 200)
 }
 
 #[cfg(test)]

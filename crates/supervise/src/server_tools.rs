@@ -5,7 +5,7 @@
 use crate::server_marks::mark;
 use config::McpServerConfig;
 use protocol::content::ToolSpec;
-use protocol::hidden::{is_hidden, visible};
+use protocol::hidden::{visible, without_hidden};
 use protocol::judgement::ToolKind;
 use protocol::mcp::{CALL, PREFIX, ServerTool};
 use protocol::session::{CopyBeforeChange, OfferedTool};
@@ -61,8 +61,8 @@ pub(crate) fn offered(
             _ if is_known => format!("an earlier tool has the name {name}"),
             Ok(Value::Object(schema)) => {
                 let mut description: String =
-                    plain(&tool.description).chars().take(DESCRIPTION).collect();
-                let input_schema = plain(&tool.input_schema);
+                    without_hidden(&tool.description).chars().take(DESCRIPTION).collect();
+                let input_schema = without_hidden(&tool.input_schema).into_owned();
                 let mut texts = vec![description.clone()];
                 schema.values().for_each(|value| collect_texts(value, &mut texts));
                 let of_server = (server.name.as_str(), own.as_slice());
@@ -125,16 +125,11 @@ fn note_for_person((server, tool): (&str, &str), words: &str) -> String {
 /// All texts in a schema.
 fn collect_texts(value: &Value, texts: &mut Vec<String>) {
     match value {
-        Value::String(text) => texts.push(plain(text)),
+        Value::String(text) => texts.push(without_hidden(text).into_owned()),
         Value::Array(all) => all.iter().for_each(|value| collect_texts(value, texts)),
         Value::Object(all) => all.values().for_each(|value| collect_texts(value, texts)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// A text without letters that a person does not see: controls, and those that turn the direction.
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| *c == ' ' || !is_hidden(*c)).collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,11 @@ use crate::tool_answer::{BodyFrom, ToolAnswer};
 use protocol::call::{Outcome, ProcessUsage, RunReport};
 use protocol::confinement::Profile;
 use protocol::content::ImageFile;
+use protocol::hidden::without_hidden;
+
+/// Says that the answer is not whole.
+const HID: &str =
+    "[agentd: letters that show as nothing were taken out of this answer of the server]";
 
 /// One part of a server's answer.
 #[derive(Debug)]
@@ -26,12 +31,18 @@ pub fn server_report(
     max_chars: u32,
 ) -> RunReport {
     let (mut body, mut images) = (Vec::new(), Vec::<ImageFile>::new());
+    let mut hides = false;
     for part in parts {
         match part {
             AnswerPart::Image(_) if images.len() == most_images(Profile::Mcp) => {
                 body.push("[one more image, which is not shown]".to_owned());
             }
-            AnswerPart::Text(text) => body.push(visible_lines(&text).into_owned()),
+            AnswerPart::Text(text) => {
+                let lines = visible_lines(&text);
+                let kept = without_hidden(&lines);
+                hides |= kept != lines;
+                body.push(kept.into_owned());
+            }
             AnswerPart::Image(data) => {
                 let name = format!("{server}-{tool}-{}", images.len() + 1);
                 match image::of_bytes(&data, &name) {
@@ -43,6 +54,9 @@ pub fn server_report(
                 }
             }
         }
+    }
+    if hides {
+        body.push(HID.to_owned());
     }
     let end = if outcome == Outcome::Done { "done" } else { "the server reports an error" };
     let summary = format!("{server} {tool}: {end}");
@@ -67,5 +81,25 @@ pub fn server_report(
         tampered: Vec::new(),
         usage: ProcessUsage::default(),
         command_pid: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text_of(text: &str) -> String {
+        let parts = vec![AnswerPart::Text(text.to_owned())];
+        server_report(("s", "t"), parts, Outcome::Done, 10_000).result.text
+    }
+
+    #[test]
+    fn hidden_letters_of_an_answer_are_taken_out_and_the_model_learns_of_it() {
+        let text = text_of("Hello.\u{202e}\u{e0049}\u{200b}\nTwo \u{1b}.");
+        assert!(text.starts_with("Hello.\nTwo \u{241b}."), "{text:?}");
+        assert!(text.contains(HID), "{text:?}");
+        let text = text_of("Hello \u{2764}\u{fe0f}.\nTwo.");
+        assert!(text.starts_with("Hello \u{2764}\u{fe0f}.\nTwo."), "{text:?}");
+        assert!(!text.contains(HID), "the control: {text:?}");
     }
 }
