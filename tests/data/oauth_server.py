@@ -1,7 +1,8 @@
 """A server of the Model Context Protocol with an address, and its authorization server, in one program.
 
 Prints its address, then a line for each request to the authorization server. Words on the command line
-are its habits: no-registration, short (tokens end at once), wrong-issuer, refuses, no-revocation.
+are its habits: no-registration, short (tokens end at once), wrong-issuer, refuses, no-revocation,
+no-renewal (tokens are not renewed), no-answer (nor refused).
 """
 
 import base64
@@ -111,6 +112,10 @@ class Handler(BaseHTTPRequestHandler):
             if not asked or asked["code_challenge"] != mark:
                 return self.reply(400, {"error": "invalid_grant"})
             scope = asked.get("scope", "")
+        elif "no-renewal" in habits:
+            return self.reply(400, {"error": "invalid_grant", "error_description": "ended by its owner"})
+        elif "no-answer" in habits:
+            return self.reply(503)
         elif form.get("refresh_token") in refreshes:
             scope = refreshes.pop(form["refresh_token"])
         else:

@@ -118,6 +118,17 @@ fn the_fields_of_one_server_are_shown() {
         (&shown["hosts"], &shown["startup_timeout_ms"]),
         (&json!(["docs.rs"]), &json!(30000))
     );
+    assert_eq!((&shown["project"], &shown["headers"]), (&json!("read-only"), &Value::Null));
+    let far = "[mcp.far]\nurl = \"https://x.example/mcp\"\nheaders = { X-Key = \"plain-s3cret\" }\n\
+               bearer_token_env_var = \"FAR_TOKEN\"\n";
+    let file = desk.home().join(".config/agentd/config.toml");
+    std::fs::write(file, format!("{GOOD}{far}")).unwrap();
+    let ran = mcp(&desk, &["show", "far"]);
+    let shown: Value = serde_json::from_str(&ran.out).expect(&ran.out);
+    assert_eq!(shown["headers"], json!({"X-Key": "hidden", "Authorization": "hidden"}));
+    assert_eq!((&shown["project"], &shown["env"]), (&Value::Null, &Value::Null));
+    assert_eq!(shown["variables"], json!(["FAR_TOKEN"]));
+    assert!(!ran.out.contains("s3cret") && !ran.out.contains("AGENTD_MCP_HEADER"), "{}", ran.out);
     let ran = mcp(&desk, &["show", "nobody"]);
     assert!(ran.code != 0 && ran.err.contains("no MCP server nobody"), "{}", ran.err);
 }

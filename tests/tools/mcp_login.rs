@@ -354,6 +354,35 @@ fn a_session_uses_the_log_in_and_renews_its_tokens_from_the_sandbox_of_the_clien
 }
 
 #[test]
+fn a_log_in_that_is_not_renewed_is_named_with_the_cause_and_the_way_on() {
+    for (habit, cause) in [
+        ("no-renewal", "the server did not renew the log-in (invalid_grant: ended by its owner)"),
+        ("no-answer", "the log-in could not be renewed (HTTP 503); try again later"),
+    ] {
+        let far = Far::start(&["short", habit]);
+        assert!({
+            let login = far.log_in(&[]);
+            let _ = get(&login.redirected());
+            login.ended().0
+        });
+        thread::sleep(Duration::from_millis(1100));
+        let (done, token, said) = far.run("--token");
+        assert!(!done && said.contains(cause) && token.is_empty(), "{habit}: {said}");
+        assert!(said.contains("agentd mcp login NAME"), "{habit}: {said}");
+        let desk = desk(&format!("[mcp.far]\nurl = \"{}\"\n", far.url));
+        let login = LogIn::start(desk.agentd(&["mcp", "login", "far"]));
+        get(&login.redirected());
+        assert!(login.ended().0);
+        thread::sleep(Duration::from_millis(1100));
+        let model = Server::scripted([Answer::text("Done.")]);
+        let ran = run(desk.with_server(&model, &["-p", "Go."]));
+        assert_eq!(ran.code, 0, "{habit}: {}", ran.err);
+        assert!(ran.err.contains(cause), "{habit}: {}", ran.err);
+        assert!(ran.err.contains("run `agentd mcp login far`"), "{habit}: {}", ran.err);
+    }
+}
+
+#[test]
 fn a_server_that_wants_a_log_in_waits_for_it_and_starts_with_the_next_prompt() {
     let far = Far::start(&[]);
     let desk = desk(&format!("[mcp.far]\nurl = \"{}\"\n", far.url));

@@ -6,6 +6,7 @@ use crate::oauth::said;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::call::{Outcome, RunReport, ToolResult};
+use protocol::hidden::without_hidden;
 use rmcp::model::{
     CallToolResult, ContentBlock, PromptMessage, ResourceContents, Role, ServerResult,
 };
@@ -82,7 +83,16 @@ fn service_failure(
         ServiceError::TransportSend(error) => match Challenge::of(&error) {
             // The server refused the request before it ran anything.
             Some(challenge) => {
-                let why = challenge.advice(server, shown);
+                let why = challenge.advice(server, &shown);
+                failed((server, tool), Outcome::Failed, "login_required", &why, max)
+            }
+            None if is_without_token(&error) => {
+                let why = match &shown {
+                    Shown::LogIn(renewal) => renewal.failure(),
+                    Shown::Nothing | Shown::Token => None,
+                };
+                let why = why.map_or_else(|| said(&error), |failure| failure.advice(server));
+                let why = format!("the call did not run: {why}");
                 failed((server, tool), Outcome::Failed, "login_required", &why, max)
             }
             None if is_unsent(&error) => {
@@ -112,6 +122,12 @@ fn is_unsent(error: &DynamicTransportError) -> bool {
     matches!(error, Some(StreamableHttpError::Client(error)) if error.is_connect())
 }
 
+/// True for a request over HTTP that was not sent, since there was no token for it.
+fn is_without_token(error: &DynamicTransportError) -> bool {
+    let error = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+    matches!(error, Some(StreamableHttpError::Auth(_)))
+}
+
 fn failed(named: (&str, &str), outcome: Outcome, code: &str, why: &str, max: u32) -> RunReport {
     let hint = if outcome == Outcome::Failed {
         ""
@@ -120,7 +136,7 @@ fn failed(named: (&str, &str), outcome: Outcome, code: &str, why: &str, max: u32
     };
     let report = server_report(named, Vec::new(), outcome.clone(), max);
     let tool = format!("{} {}", named.0, named.1);
-    let why: String = visible(why).chars().take(ERROR).collect();
+    let why: String = without_hidden(&visible(why)).chars().take(ERROR).collect();
     let result = ToolResult::error(outcome, code, &tool, &why, hint);
     RunReport { result, ..report }
 }
@@ -202,6 +218,7 @@ fn resource(contents: ResourceContents) -> AnswerPart {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use rmcp::transport::auth::AuthError;
 
     fn told(error: StreamableHttpError<reqwest::Error>) -> (Outcome, String) {
         let named = std::any::TypeId::of::<()>();
@@ -224,5 +241,9 @@ mod tests {
         let (outcome, text) = told(StreamableHttpError::UnexpectedEndOfStream);
         assert_eq!(outcome, Outcome::Interrupted, "{text}");
         assert!(text.contains("may have run"), "{text}");
+        let renewal = AuthError::TokenRefreshFailed("invalid_client".to_owned());
+        let (outcome, text) = told(StreamableHttpError::Auth(renewal));
+        assert_eq!(outcome, Outcome::Failed, "{text}");
+        assert!(text.contains("did not run") && text.contains("invalid_client"), "{text}");
     }
 }

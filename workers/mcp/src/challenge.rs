@@ -2,6 +2,7 @@
 //! below the library's transport. Used by the transport over HTTP and for the answers of calls.
 
 use crate::reconnects::Reconnects;
+use crate::renewal::Renewal;
 use futures_util::stream::BoxStream;
 use protocol::mcp::ServerFault;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -36,13 +37,13 @@ pub(crate) enum Wants {
 }
 
 /// What the server was shown when it refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Shown {
     Nothing,
     /// The token of the configuration.
     Token,
-    /// A token of a log-in.
-    LogIn,
+    /// A token of a log-in, and how its last renewal went.
+    LogIn(Renewal),
 }
 
 impl Challenge {
@@ -71,10 +72,10 @@ impl Challenge {
     }
 
     /// The same as the reason why the server is of no use.
-    pub(crate) fn fault(&self, server: &str, shown: Shown) -> ServerFault {
+    pub(crate) fn fault(&self, server: &str, shown: &Shown) -> ServerFault {
         let why = self.advice(server, shown);
         match (&self.wants, shown) {
-            (Wants::LogIn, Shown::Nothing | Shown::LogIn) => ServerFault::WantsLogIn(why),
+            (Wants::LogIn, Shown::Nothing | Shown::LogIn(_)) => ServerFault::WantsLogIn(why),
             // No log-in helps against the token of the configuration, and one call that wants a scope does
             // not end the server.
             (Wants::LogIn, Shown::Token) | (Wants::Scope(_), _) => ServerFault::Other(why),
@@ -82,7 +83,7 @@ impl Challenge {
     }
 
     /// The way on, for a person.
-    pub(crate) fn advice(&self, server: &str, shown: Shown) -> String {
+    pub(crate) fn advice(&self, server: &str, shown: &Shown) -> String {
         match (&self.wants, shown) {
             (Wants::LogIn, Shown::Token) => {
                 format!("the server refuses the token of its configuration; see [mcp.{server}]")
@@ -90,14 +91,17 @@ impl Challenge {
             (Wants::LogIn, Shown::Nothing) => {
                 format!("the server wants a log-in; run `agentd mcp login {server}`")
             }
-            (Wants::LogIn, Shown::LogIn) => format!(
-                "the server does not accept the log-in any more; run `agentd mcp login {server}`"
-            ),
+            (Wants::LogIn, Shown::LogIn(renewal)) => match renewal.failure() {
+                Some(failure) => failure.advice(server),
+                None => format!(
+                    "the server does not accept the log-in any more; run `agentd mcp login {server}`"
+                ),
+            },
             (Wants::Scope(scope), Shown::Token) => format!(
                 "the token of the configuration does not have the scope{}; see [mcp.{server}]",
                 named(scope.as_deref())
             ),
-            (Wants::Scope(scope), Shown::Nothing | Shown::LogIn) => format!(
+            (Wants::Scope(scope), Shown::Nothing | Shown::LogIn(_)) => format!(
                 "the server wants a log-in with the scope{0}; run `agentd mcp login {server}{1}`",
                 named(scope.as_deref()),
                 flag(scope.as_deref())
@@ -299,19 +303,23 @@ mod tests {
 
     #[test]
     fn the_advice_repeats_a_scope_only_where_a_shell_reads_it_as_one_word() {
-        let advice = scope("files:read files:write").advice("drive", Shown::LogIn);
+        let advice =
+            scope("files:read files:write").advice("drive", &Shown::LogIn(Renewal::default()));
         assert!(advice.ends_with("`agentd mcp login drive --scope 'files:read files:write'`"));
-        let advice = scope("a'; rm -rf x; '").advice("drive", Shown::LogIn);
+        let advice = scope("a'; rm -rf x; '").advice("drive", &Shown::LogIn(Renewal::default()));
         assert!(advice.ends_with("`agentd mcp login drive`"), "{advice}");
     }
 
     #[test]
     fn a_refused_token_leads_to_the_configuration_and_a_missing_one_to_the_log_in() {
         let challenge = Challenge { header: String::new(), wants: Wants::LogIn };
-        assert!(matches!(challenge.fault("drive", Shown::LogIn), ServerFault::WantsLogIn(_)));
-        assert!(matches!(challenge.fault("drive", Shown::Token), ServerFault::Other(_)));
-        assert!(challenge.advice("drive", Shown::Token).ends_with("see [mcp.drive]"));
-        assert!(challenge.advice("drive", Shown::Nothing).ends_with("`agentd mcp login drive`"));
+        assert!(matches!(
+            challenge.fault("drive", &Shown::LogIn(Renewal::default())),
+            ServerFault::WantsLogIn(_)
+        ));
+        assert!(matches!(challenge.fault("drive", &Shown::Token), ServerFault::Other(_)));
+        assert!(challenge.advice("drive", &Shown::Token).ends_with("see [mcp.drive]"));
+        assert!(challenge.advice("drive", &Shown::Nothing).ends_with("`agentd mcp login drive`"));
     }
 
     /// A server that answers its one request with this head.

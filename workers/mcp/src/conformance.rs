@@ -6,6 +6,7 @@ use crate::challenge::{Challenge, Challenged, Wants};
 use crate::http::{self, Access, HttpServer};
 use crate::oauth::{ClientIdentity, LogIn, Pending};
 use crate::redirect::Redirected;
+use crate::renewal::Renewal;
 use crate::sample;
 use protocol::mcp::{FromServer, ServerAction, ServerFault, ServerTool, ToServer};
 use reqwest::Client;
@@ -101,7 +102,7 @@ fn run(url: &str, scenario: &Scenario) -> Result<(), String> {
         }
         let manager = log_in(url, (&client, &challenge), scenario, &granted)?;
         granted = manager.1;
-        access = Access::LoggedIn(Box::new(manager.0));
+        access = Access::LoggedIn(Box::new(manager.0), Renewal::default());
     }
     Err("the server refuses each log-in".to_owned())
 }

@@ -3,6 +3,7 @@
 
 use crate::challenge::{Challenged, Shown, Watched};
 use crate::client::{LONGEST_MESSAGE, converse};
+use crate::renewal::{Renewal, RenewalFailureKind};
 use protocol::mcp::ServerFault;
 use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -42,7 +43,7 @@ pub(crate) enum Access {
     /// A token that does not change.
     Bearer(String),
     /// Tokens of a log-in, which are refreshed.
-    LoggedIn(Box<AuthorizationManager>),
+    LoggedIn(Box<AuthorizationManager>, Renewal),
 }
 
 /// The settings of a client for such servers; the caller adds a proxy or certificates. It follows no
@@ -79,14 +80,16 @@ pub(crate) fn serve(
     config.retry_config = Arc::new(backoff);
     let name = link.name.to_owned();
     let challenged = server.challenged;
-    let shown = match server.access {
+    let shown = match &server.access {
         Access::Open if has_key => Shown::Token,
         Access::Open => Shown::Nothing,
         Access::Bearer(_) => Shown::Token,
-        Access::LoggedIn(_) => Shown::LogIn,
+        Access::LoggedIn(_, renewal) => Shown::LogIn(renewal.clone()),
     };
     let ended = match server.access {
-        Access::Open => converse(link, shown, async || connect(&client, &challenged, &config)),
+        Access::Open => {
+            converse(link, shown.clone(), async || connect(&client, &challenged, &config))
+        }
         Access::Bearer(token) => {
             if HeaderValue::try_from(&token).is_err() {
                 return Err("the token has letters that no header may have, such as a line's end"
@@ -94,16 +97,27 @@ pub(crate) fn serve(
                     .into());
             }
             config = config.auth_header(token);
-            converse(link, shown, async || connect(&client, &challenged, &config))
+            converse(link, shown.clone(), async || connect(&client, &challenged, &config))
         }
-        Access::LoggedIn(manager) => {
+        Access::LoggedIn(manager, _) => {
             let client = AuthClient::new(client, *manager);
-            converse(link, shown, async || connect(&client, &challenged, &config))
+            converse(link, shown.clone(), async || connect(&client, &challenged, &config))
         }
     };
     ended.map_err(|why| match challenged.last() {
-        Some(challenge) => challenge.fault(&name, shown),
-        None => ServerFault::Other(why),
+        Some(challenge) => challenge.fault(&name, &shown),
+        None => not_renewed(&name, &shown).unwrap_or(ServerFault::Other(why)),
+    })
+}
+
+/// The fault of a server whose log-in could not be renewed.
+fn not_renewed(server: &str, shown: &Shown) -> Option<ServerFault> {
+    let Shown::LogIn(renewal) = shown else { return None };
+    let failure = renewal.failure()?;
+    let why = failure.advice(server);
+    Some(match failure.kind {
+        RenewalFailureKind::Refused => ServerFault::WantsLogIn(why),
+        RenewalFailureKind::Other => ServerFault::Other(why),
     })
 }
 

@@ -24,6 +24,7 @@ mod reconnects;
 mod redirect;
 mod relisting;
 mod remote;
+mod renewal;
 mod roots;
 mod sample;
 mod serve;

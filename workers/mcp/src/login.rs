@@ -8,6 +8,7 @@ use crate::credentials::{FileStore, LogInFile, record_hosts, remove_log_in};
 use crate::http::{self, Access, HttpServer};
 use crate::oauth::{self, ClientIdentity, LogIn, Pending};
 use crate::redirect::{Listener, Redirected};
+use crate::renewal::Renewal;
 use protocol::mcp::{FromServer, ServerFault};
 use reqwest::Client;
 use rmcp::transport::auth::AuthError;
@@ -243,12 +244,14 @@ fn token_of(path: &Path) -> Result<String, String> {
     let (client, grantor) = (client()?, file.grantor);
     let store = FileStore { path: path.to_owned(), url: file.url, grantor: grantor.clone() };
     block_on(async {
-        let manager = oauth::resume(client, grantor, store).await?;
-        manager.get_access_token().await.map_err(|error| {
-            if matches!(error, AuthError::AuthorizationRequired) {
-                return "the log-in has ended; log in again".to_owned();
+        let renewal = Renewal::default();
+        let manager = oauth::resume(client, grantor, store, renewal.clone()).await?;
+        manager.get_access_token().await.map_err(|error| match renewal.failure() {
+            Some(failure) => failure.advice("NAME"),
+            None if matches!(error, AuthError::AuthorizationRequired) => {
+                "the log-in has ended; run `agentd mcp login NAME`".to_owned()
             }
-            oauth::said(&error)
+            None => oauth::said(&error),
         })
     })
 }

@@ -6,6 +6,7 @@
 use crate::challenge::Challenge;
 use crate::credentials::LogInFile;
 use crate::redirect::Redirected;
+use crate::renewal::{Renewal, RenewalFailure};
 use oauth2::TokenResponse;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url};
@@ -149,7 +150,7 @@ impl Pending {
     }
 }
 
-/// The tokens of an earlier log-in, which are refreshed over this client.
+/// The tokens of an earlier log-in, which are refreshed over this client. `renewal` learns how that went.
 ///
 /// # Errors
 /// There are none, or not for this grantor.
@@ -157,8 +158,9 @@ pub(crate) async fn resume<S: CredentialStore + 'static>(
     client: Client,
     grantor: Grantor,
     store: S,
+    renewal: Renewal,
 ) -> Result<AuthorizationManager, String> {
-    let over = Arc::new(Direct(client));
+    let over = Arc::new(Direct { client, renewal });
     let manager = AuthorizationManager::new_with_oauth_http_client(&grantor.resource, over).await;
     let mut manager = manager.map_err(|error| said(&error))?;
     manager.set_metadata(grantor.metadata);
@@ -279,16 +281,23 @@ fn parameter(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
-/// True for a server in a private network, whose authorization server may be there too.
+/// True for a server in a private network, whose authorization server may be there too. All of its addresses
+/// are: a name with a public address beside a private one may not lead requests into the network.
 async fn is_private(url: &Url) -> bool {
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return false;
     };
-    let Ok(mut found) = tokio::net::lookup_host((host, port)).await else { return false };
-    found.any(|address| match address.ip() {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let Ok(found) = tokio::net::lookup_host((host, port)).await else { return false };
+    are_private(&found.map(|address| address.ip()).collect::<Vec<_>>())
+}
+
+fn are_private(addresses: &[IpAddr]) -> bool {
+    let is_private = |address: &IpAddr| match address.to_canonical() {
         IpAddr::V4(address) => address.is_private(),
         IpAddr::V6(address) => address.is_unique_local(),
-    })
+    };
+    !addresses.is_empty() && addresses.iter().all(is_private)
 }
 
 /// An error with its causes.
@@ -318,15 +327,20 @@ fn short(text: &str) -> String {
     visible(text).chars().take(ERROR).collect()
 }
 
-/// Sends requests over a client that its maker chose, which follows no redirect.
-struct Direct(Client);
+/// Sends requests for tokens over a client that its maker chose, which follows no redirect.
+struct Direct {
+    client: Client,
+    renewal: Renewal,
+}
 
 impl OAuthHttpClient for Direct {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let mut sent = reqwest::Request::try_from(request.request)?;
             *sent.timeout_mut() = Some(request.timeout.map_or(REQUEST, |time| time.min(REQUEST)));
-            let mut response = self.0.execute(sent).await?;
+            let mut response = self.client.execute(sent).await.inspect_err(|error| {
+                self.renewal.note(Some(RenewalFailure::without_answer(&said(error))));
+            })?;
             let mut answer = http::Response::builder().status(response.status());
             for (name, value) in response.headers() {
                 answer = answer.header(name, value);
@@ -338,6 +352,7 @@ impl OAuthHttpClient for Direct {
                 }
                 body.extend_from_slice(&piece);
             }
+            self.renewal.note(RenewalFailure::of_answer(response.status().as_u16(), &body));
             Ok(answer.body(body)?)
         })
     }
@@ -347,6 +362,21 @@ impl OAuthHttpClient for Direct {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_name_is_private_only_with_all_of_its_addresses() {
+        let are_private = |addresses: &[&str]| {
+            are_private(&addresses.iter().map(|it| it.parse().unwrap()).collect::<Vec<_>>())
+        };
+        for all in [&["10.0.0.1"][..], &["192.168.1.1", "fd00::1"], &["::ffff:172.16.0.1"]] {
+            assert!(are_private(all), "{all:?}");
+        }
+        for mixed in
+            [&["10.0.0.1", "93.184.216.34"][..], &["169.254.169.254"], &["2001:db8::1"], &[]]
+        {
+            assert!(!are_private(mixed), "{mixed:?}");
+        }
+    }
 
     #[test]
     fn tokens_and_browsers_go_to_https_or_to_this_machine_only() {

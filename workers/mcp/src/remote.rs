@@ -5,6 +5,7 @@ use crate::client::LONGEST_MESSAGE;
 use crate::credentials::{FileStore, LogInFile};
 use crate::http::{self, Access, HttpServer};
 use crate::oauth;
+use crate::renewal::Renewal;
 use ipc::codec::{self, Decode, Encode};
 use protocol::mcp::{FromServer, HEADER_VARIABLE, LOG_IN_VARIABLE, ServerFault, ToServer};
 use rmcp::transport::auth::AuthorizationManager;
@@ -72,7 +73,9 @@ fn converse(of: &RemoteClient, tell: &ServerSink<'_>) -> Result<(), ServerFault>
     if let (Access::Open, false, Some(file)) = (&access, has_own, std::env::var_os(LOG_IN_VARIABLE))
         && let Some(log_in) = LogInFile::read(Path::new(&file))?
     {
-        access = Access::LoggedIn(Box::new(resumed(log_in, file.into(), client.clone())?));
+        let renewal = Renewal::default();
+        let manager = resumed(log_in, file.into(), client.clone(), renewal.clone())?;
+        access = Access::LoggedIn(Box::new(manager), renewal);
     }
     let server = HttpServer { url: url.clone(), headers, access, challenged: Default::default() };
     let (sender, asks) = channel();
@@ -86,12 +89,13 @@ fn resumed(
     log_in: LogInFile,
     path: PathBuf,
     client: reqwest::Client,
+    renewal: Renewal,
 ) -> Result<AuthorizationManager, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     let LogInFile { url, grantor, credentials: _ } = log_in;
     let store = FileStore { path, url, grantor: grantor.clone() };
-    runtime.block_on(oauth::resume(client, grantor, store))
+    runtime.block_on(oauth::resume(client, grantor, store, renewal))
 }
 
 /// Ends with the standard input.

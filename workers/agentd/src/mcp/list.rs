@@ -166,9 +166,10 @@ impl ListedServers<'_> {
                 "runs": missing.is_empty(),
                 "command": program,
                 "url": url,
-                "project": access(config),
+                "project": program.map(|_| access(config)),
                 "hosts": config.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
-                "env": config.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+                "env": program.map(|_| config.env.iter().map(|(name, _)| name).collect::<Vec<_>>()),
+                "headers": url.map(|_| headers(config)),
                 "enabled_tools": config.enabled,
                 "disabled_tools": config.disabled,
                 "startup_timeout_ms": config.start_ms,
@@ -224,6 +225,12 @@ fn access(config: &McpServerConfig) -> &'static str {
         ProjectAccess::Reads => "read-only",
         ProjectAccess::Writes => "writable",
     }
+}
+
+/// The names of the headers of a server with an address; their values may be secrets.
+fn headers(config: &McpServerConfig) -> Value {
+    let names = config.env.iter().filter_map(|(_, header)| header.split_once(": "));
+    Value::Object(names.map(|(name, _)| (name.to_owned(), "hidden".into())).collect())
 }
 
 /// The name of the server that a warning is about.
