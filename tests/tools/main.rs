@@ -13,6 +13,7 @@ mod format;
 mod images;
 mod inputs;
 mod mcp;
+mod mcp_agents;
 mod mcp_check;
 mod mcp_http;
 mod mcp_login;

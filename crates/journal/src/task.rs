@@ -24,6 +24,9 @@ pub struct TaskHeader {
     pub tools: Option<Vec<String>>,
     /// Rules that deny calls.
     pub deny: Vec<String>,
+    /// The MCP servers of its parent that it may have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
     /// Its loosest rights.
     pub rights: TaskRights,
     /// Its limits.

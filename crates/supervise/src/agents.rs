@@ -4,8 +4,10 @@
 //! A file can only take rights away from an agent. So a file of an untrusted project counts, but for its
 //! model, which may cost more.
 
+use approval::ServerToolPattern;
 use prompts::{AgentFile, AgentList, PromptOwner};
 use protocol::judgement::PermissionMode;
+use protocol::mcp::PREFIX;
 use std::path::Path;
 
 /// The built-in agent.
@@ -256,7 +258,12 @@ fn allowed(names: &[String], unknown: &mut Vec<String>) -> Result<Vec<String>, S
     for name in names {
         if name == "*" {
             let all = tools::specs().iter().filter(|spec| spec.caller == tools::Caller::Model);
-            return Ok(all.map(|spec| spec.name.to_owned()).collect());
+            let of_servers = [format!("{PREFIX}*")];
+            return Ok(all.map(|spec| spec.name.to_owned()).chain(of_servers).collect());
+        }
+        if ServerToolPattern::of(name).is_some() {
+            tools.push(name.clone());
+            continue;
         }
         let Some(tool) = named(name, unknown)? else { continue };
         let family: &[&str] = match tool {
@@ -275,7 +282,10 @@ fn allowed(names: &[String], unknown: &mut Vec<String>) -> Result<Vec<String>, S
 fn denied(names: &[String], unknown: &mut Vec<String>) -> Result<Vec<String>, String> {
     let mut rules = Vec::new();
     for name in names {
-        rules.extend(named(name, unknown)?.map(str::to_owned));
+        match ServerToolPattern::of(name) {
+            Some(_) => rules.push(name.clone()),
+            None => rules.extend(named(name, unknown)?.map(str::to_owned)),
+        }
     }
     Ok(rules)
 }
@@ -336,17 +346,17 @@ mod tests {
     #[test]
     fn tools_of_another_agents_file_are_ours() {
         let listed = AgentFile {
-            tools: Some(names(&["Read", "Edit", "Bash", "NotebookEdit"])),
-            disallowed: names(&["WebFetch"]),
+            tools: Some(names(&["Read", "Edit", "Bash", "NotebookEdit", "mcp__docs"])),
+            disallowed: names(&["WebFetch", "mcp__docs__delete_*"]),
             ..file()
         };
         let catalog = catalog(listed, FileTrust::Trusted);
         let agent = catalog.find(Some("Look")).unwrap();
         let tools = agent.tools.clone().unwrap();
         let wanted =
-            ["read", "edit", "multi_edit", "bash", "bash_output", "bash_input", "bash_stop"];
-        assert_eq!(tools, wanted);
-        assert_eq!(agent.deny, ["web_fetch"]);
+            "read edit multi_edit bash bash_output bash_input bash_stop mcp__docs".split(' ');
+        assert_eq!(tools, wanted.collect::<Vec<_>>());
+        assert_eq!(agent.deny, ["web_fetch", "mcp__docs__delete_*"]);
         assert_eq!(
             catalog.notes,
             ["/p/.claude/agents/look.md: agentd has no tool NotebookEdit; it is left out"]

@@ -11,6 +11,7 @@ mod servers;
 mod setup;
 mod task;
 mod task_bounds;
+mod task_servers;
 mod unsandboxed;
 
 pub(crate) use change::check_allow_list;
@@ -230,11 +231,12 @@ pub(crate) fn build_session_spec(
     let notes = keys_note(&confinement.keys).into_iter();
     let notes = notes.chain(kept.own_dirs_note(&project));
     let notes = notes.chain(event_hooks::notes(&confinement, &config.hooks));
-    // A sub-agent works without servers.
-    let configured = if ground.task.is_none() { &config.servers[..] } else { &[] };
+    // A sub-agent has those that its parent gave it.
+    let is_given = |name: &String| ground.task.is_none_or(|task| task.servers.contains(name));
+    let configured = config.servers.iter().filter(|server| is_given(&server.name));
     let (servers, of_servers) = servers::servers(configured, &confinement, (&opening.env, &env));
-    let notes = notes.chain(of_servers);
-    // The person has seen those of the agents in the parent's session.
+    // The person has seen those of a sub-agent's servers and agents in the parent's session.
+    let notes = notes.chain(of_servers.into_iter().filter(|_| ground.task.is_none()));
     let of_agents = agents.notes.iter().filter(|_| ground.task.is_none()).cloned();
     let notes = notes.chain(of_agents).collect();
     let worker_env = worker_env(opening);

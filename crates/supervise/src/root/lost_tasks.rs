@@ -126,6 +126,7 @@ mod tests {
             model: None,
             tools: None,
             deny: Vec::new(),
+            servers: Vec::new(),
             rights,
             limits: TaskLimits { depth: 0, rounds: 9, calls: None, cost: None },
             worktree: None,

@@ -28,6 +28,7 @@ fn header(parent: &SessionId) -> TaskHeader {
         model: None,
         tools: None,
         deny: Vec::new(),
+        servers: Vec::new(),
         rights: TaskRights {
             mode: "auto".to_owned(),
             network: "off".to_owned(),

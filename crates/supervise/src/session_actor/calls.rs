@@ -170,7 +170,11 @@ impl SessionActorState {
         self.check_restore(found.spec.name)?;
         self.check_task(call.id.number, &found)?;
         let configured = match found.spec.caller {
-            Caller::ModelOfServer => None,
+            Caller::ModelOfServer => {
+                self.check_server_tool(&call, &found.job)
+                    .map_err(|why| not_given(&call.tool, &why))?;
+                None
+            }
             Caller::Model => {
                 self.spec
                     .check_given(found.spec.name)

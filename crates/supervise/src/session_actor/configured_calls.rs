@@ -63,9 +63,13 @@ impl SessionActorState {
     }
 
     /// How long the conversation waits for a command. For a server that starts it hardly waits where a
-    /// person is there, whose next request has the tools; a script would miss them.
+    /// person is there, whose next request has the tools; a script and a sub-agent would miss them.
     pub(super) fn background_after_ms(&self, call: &Call) -> u64 {
-        match (self.server_of(call), self.spec.rules.audience) {
+        let waits = match self.spec.task() {
+            Some(_) => Audience::NonInteractive,
+            None => self.spec.rules.audience,
+        };
+        match (self.server_of(call), waits) {
             (None, _) => self.spec.config.tools.background_after_ms,
             (Some(_), Audience::Person) => SERVER_WAIT_MS,
             (Some(server), Audience::NonInteractive) => server.config.start_ms + MARGIN_MS,

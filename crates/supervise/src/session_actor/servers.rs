@@ -20,7 +20,9 @@ use log_ins::ServerLogIn;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
-use protocol::mcp::{ServerNews, ServerOffers, ServerStart, ServerTool, runs_server};
+use protocol::mcp::{
+    PROMPT, RESOURCE, ServerNews, ServerOffers, ServerStart, ServerTool, runs_server,
+};
 use protocol::provider::PassedFd;
 use protocol::session::{OfferedTool, ToSession};
 use ractor::ActorRef;
@@ -188,7 +190,8 @@ impl SessionActorState {
         let (name, file) = (server.config.name.clone(), self.spec.pins_file(server));
         let approved = self.calls.servers[at].change.take();
         let approved = approved.is_some_and(|change| change.is_asked && change.now == now);
-        let (tools, notes) = server_tools::offered(&server.config, listed);
+        let (mut tools, notes) = server_tools::offered(&server.config, listed);
+        tools.retain(|tool| self.spec.has_server_tool(&tool.offer.spec.name));
         let pins = now.clone();
         // Aside, since a disk may be slow.
         let checked = tokio::task::spawn_blocking(move || check_pins(&file, &pins, approved)).await;
@@ -304,6 +307,21 @@ impl SessionActorState {
                 || server_offers::own_name(&server.config.name, tool).is_some()
         });
         all.next()?.0.call
+    }
+
+    /// Checks that a sub-agent was given the server's tool that it calls. A person may name its resources and
+    /// prompts.
+    ///
+    /// # Errors
+    /// The tool.
+    pub(super) fn check_server_tool(&self, call: &Call, job: &JobRequest) -> Result<(), String> {
+        let JobRequest::Server { tool, .. } = job else { return Ok(()) };
+        let is_named_by_person =
+            call.use_id.is_empty() && (tool.ends_with(RESOURCE) || tool.ends_with(PROMPT));
+        if is_named_by_person || self.spec.has_server_tool(tool) {
+            return Ok(());
+        }
+        Err(format!("this sub-agent was not given the tool {tool}"))
     }
 
     /// Passes the call of a tool on to its server, or answers it: the server does not run.

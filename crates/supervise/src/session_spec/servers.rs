@@ -76,21 +76,27 @@ impl super::SessionSpec {
         Some(self.origin.dirs.log_in_file(&server.config.name, url))
     }
 
-    /// The record of the tools of a server that a person approved.
+    /// The record of the tools of a server that a person approved. A sub-agent in a git worktree has that of the
+    /// project.
     pub(crate) fn pins_file(&self, server: &SessionServer) -> PathBuf {
-        let project = self.confinement.project.to_path();
+        let worktree = self.task().and_then(|task| task.worktree.as_ref());
+        let project = match worktree {
+            Some(worktree) => worktree.project.0.clone(),
+            None => self.confinement.project.to_path(),
+        };
         server_pins::file_of(&self.origin.dirs.state, &project, &server.start.input)
     }
 }
 
 /// The servers, and sentences for the person about those that do not run.
-pub(super) fn servers(
-    configured: &[McpServerConfig],
+pub(super) fn servers<'a>(
+    configured: impl Iterator<Item = &'a McpServerConfig>,
     confinement: &Confinement,
     (client, command): (&Variables, &Variables),
 ) -> (Vec<SessionServer>, Vec<String>) {
-    if confinement.level == Level::Uncaged && !configured.is_empty() {
-        let count = configured.len();
+    let mut configured = configured.peekable();
+    if confinement.level == Level::Uncaged && configured.peek().is_some() {
+        let count = configured.count();
         let note = format!("{count} MCP servers do not run: this session has no sandbox for them");
         return (Vec::new(), vec![note]);
     }

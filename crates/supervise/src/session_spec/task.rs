@@ -5,12 +5,13 @@
 //! a person's terminal with other flags, and no later change of a setting exceeds them.
 
 use super::task_bounds::TaskBounds;
-use super::{SessionSpec, SystemTexts};
+use super::{SessionSpec, SystemTexts, task_servers};
 use crate::agent_skills;
 use crate::agents::{Agent, AgentCatalog, FileTrust, Workplace, stricter};
 use crate::agents_flag;
 use crate::git_worktree;
 use crate::open_failure::OpenFailure;
+use approval::ServerToolPattern;
 use config::Config;
 use journal::{TaskHeader, TaskLimits, TaskWorktree};
 use prompts::{AgentList, PluginPlace, PromptPlaces};
@@ -193,6 +194,14 @@ fn gives(task: &TaskHeader, tool: &str) -> bool {
         && task.tools.as_ref().is_none_or(|tools| tools.iter().any(|given| given == tool))
 }
 
+/// True if these tools include this one, or this pattern for tools of servers.
+fn has(tools: &[String], tool: &String) -> bool {
+    let pattern = ServerToolPattern::of(tool);
+    let patterns = tools.iter().filter_map(|text| ServerToolPattern::of(text));
+    tools.contains(tool)
+        || pattern.is_some_and(|it| patterns.into_iter().any(|own| own.includes(&it)))
+}
+
 /// The lower of two limits.
 pub(super) fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
@@ -258,13 +267,17 @@ impl SessionSpec {
         let flags = self.rules.rules.iter().filter(from_flag).map(|rule| rule.text.clone());
         let mode = agent.mode.map_or(self.rules.mode, |mode| stricter(mode, self.rules.mode));
         let both = |list: &Vec<String>| match own.and_then(|own| own.tools.as_ref()) {
-            Some(own) => list.iter().filter(|tool| own.contains(tool)).cloned().collect(),
+            Some(own) => list.iter().filter(|tool| has(own, tool)).cloned().collect(),
             None => list.clone(),
         };
         let tools = match &agent.tools {
             Some(list) => Some(both(list)),
             None => own.and_then(|own| own.tools.clone()),
         };
+        let own_denials = own.into_iter().flat_map(|own| own.deny.clone());
+        let deny: Vec<String> = flags.chain(own_denials).chain(agent.deny.clone()).collect();
+        let servers = self.servers().iter().map(|server| server.config.name.as_str());
+        let servers = task_servers::given((tools.as_deref(), &deny), servers);
         let uncaged = self.origin.opening.uncaged == Unsandboxed::Accepted;
         TaskHeader {
             session: self.id.0.clone(),
@@ -274,10 +287,8 @@ impl SessionSpec {
             instructions: agent.instructions.clone(),
             model: agent.model.clone(),
             tools,
-            deny: flags
-                .chain(own.iter().flat_map(|own| own.deny.clone()))
-                .chain(agent.deny.clone())
-                .collect(),
+            deny,
+            servers,
             rights: self.task_bounds().to_record(mode, uncaged),
             limits: TaskLimits {
                 depth: depth(&self.config, own).saturating_sub(1),
