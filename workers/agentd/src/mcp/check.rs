@@ -125,17 +125,26 @@ fn settled(
             .map(|report| {
                 let known = seen.iter().find(|known| known.name == report.name);
                 match known {
-                    Some(known) if known.state != ServerState::Starts => known.clone(),
+                    Some(known) if is_settled(known) => known.clone(),
                     Some(_) | None => report,
                 }
             })
             .collect();
         seen = new;
         let is_over = Instant::now() >= until;
-        if is_over || seen.iter().all(|report| report.state != ServerState::Starts) {
+        if is_over || seen.iter().all(is_settled) {
             return Ok(seen);
         }
         sleep(PAUSE);
+    }
+}
+
+/// True if more questions would bring nothing new. The sandbox of a server that is ready at once follows.
+fn is_settled(report: &ServerReport) -> bool {
+    match report.state {
+        ServerState::Starts => false,
+        ServerState::Ready { .. } => report.sandbox.is_some(),
+        ServerState::Ended(_) => true,
     }
 }
 
