@@ -16,6 +16,7 @@ mod mcp;
 mod mcp_agents;
 mod mcp_check;
 mod mcp_http;
+mod mcp_install;
 mod mcp_login;
 mod mcp_offers;
 mod mcp_questions;

@@ -134,7 +134,7 @@ fn a_server_sees_its_own_variables_alone_and_neither_secrets_nor_the_network() {
 }
 
 /// The results in the requests behind the first, in their order.
-fn results(server: &Server) -> Vec<String> {
+pub(crate) fn results(server: &Server) -> Vec<String> {
     let requests = server.requests();
     let results = requests.iter().skip(1).map(|request| {
         let messages = request.body["messages"].as_array().unwrap();

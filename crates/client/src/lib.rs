@@ -18,6 +18,7 @@ mod context_text;
 mod cost;
 mod daemon_source;
 mod event_reader;
+mod installer;
 mod json_view;
 mod line_view;
 mod live_rows;
@@ -50,6 +51,7 @@ pub use client_error::{ClientError, RunStop};
 pub use context_text::context_text;
 pub use cost::{Spent, context_left, in_dollars};
 pub use daemon_source::{DaemonError, DaemonSource};
+pub use installer::run_installer;
 pub use json_view::{JsonView, StreamJsonView, failure_line};
 pub use line_view::{
     Labels, LineView, LiveArea, asks, describe_change, describe_widening, fault_of_turn,

@@ -1,5 +1,5 @@
 //! Starts supervisors (private ones and the daemon), the command that prints a key, and the pager. The
-//! only file of this crate that starts a process.
+//! only file of this crate that starts a process, beside `installer`.
 //!
 //! The child's standard input is one end of a socket pair, its lifeline. When this process ends, the
 //! lifeline closes, and the supervisor ends. The supervisor first sends one line of JSON on it, with the
@@ -174,7 +174,7 @@ pub(crate) fn output_of(
 
 /// Starts a program with no signal blocked. This process blocks signals that it reads in a thread, and
 /// a child would inherit that.
-fn spawn_unmasked(command: &mut Command) -> io::Result<Child> {
+pub(crate) fn spawn_unmasked(command: &mut Command) -> io::Result<Child> {
     let blocked = SigSet::empty().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
     let child = command.spawn();
     blocked.thread_set_mask()?;

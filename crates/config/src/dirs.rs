@@ -1,6 +1,7 @@
-//! Where agentd's directories are: configuration, state, and the private place of its socket.
+//! Where agentd's directories are: configuration, state, data, and the private place of its socket.
 
 use crate::environment::Environment;
+use crate::server_package::{self, ServerPackage};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,13 +13,15 @@ const LOG_IN: &str = "log-in.json";
 /// The largest socket path in bytes: the kernel's field has 108, including a final NUL.
 pub const SOCKET_PATH_CAP: usize = 107;
 
-/// The three directories. Resolving them creates none.
+/// The four directories. Resolving them creates none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dirs {
     /// Holds the user's `config.toml`; absent where neither `XDG_CONFIG_HOME` nor `HOME` is set.
     pub config: Option<PathBuf>,
     /// Sessions, audit log, logs, trust.
     pub state: PathBuf,
+    /// Programs that agentd fetched; absent where neither `XDG_DATA_HOME` nor `HOME` is set.
+    pub data: Option<PathBuf>,
     /// Socket and token; to be made with mode 0700.
     pub runtime: PathBuf,
 }
@@ -56,7 +59,8 @@ impl Dirs {
             None => state.join("run"),
         };
         let config = of("XDG_CONFIG_HOME", ".config").map(|dir| dir.join("agentd"));
-        Ok(Self { config, state, runtime })
+        let data = of("XDG_DATA_HOME", ".local/share").map(|dir| dir.join("agentd"));
+        Ok(Self { config, state, data, runtime })
     }
 
     /// The user's file, where there is a place for it.
@@ -101,6 +105,40 @@ impl Dirs {
             let is_of = path.file_name().and_then(OsStr::to_str).and_then(is_of).is_some();
             if is_of && file.exists() {
                 found.push(file);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// The packages of MCP servers, each in a directory of its own.
+    #[must_use]
+    pub fn packages(&self) -> Option<PathBuf> {
+        self.data.as_ref().map(|data| data.join("mcp"))
+    }
+
+    /// The directory of the package of the MCP server of this name.
+    #[must_use]
+    pub fn package_dir(&self, server: &str, package: &ServerPackage) -> Option<PathBuf> {
+        self.packages().map(|packages| packages.join(package.dir_name(server)))
+    }
+
+    /// The directories of all packages of the MCP server of this name.
+    ///
+    /// # Errors
+    /// Their directory cannot be read.
+    pub fn packages_of(&self, server: &str) -> io::Result<Vec<PathBuf>> {
+        let entries = match self.packages().map(fs::read_dir) {
+            None => return Ok(Vec::new()),
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Some(entries) => entries?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name.to_str().is_some_and(|name| server_package::is_dir_of(server, name)) {
+                found.push(entry.path());
             }
         }
         found.sort();
@@ -183,6 +221,31 @@ mod tests {
         both.sort();
         assert_eq!(dirs.log_ins_of("a").unwrap(), both);
         assert_eq!(dirs.log_ins_of("a-b").unwrap(), [longer]);
+    }
+
+    #[test]
+    fn packages_lie_in_the_data_directory_by_server_and_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = resolve(&[("HOME", "/h"), ("XDG_DATA_HOME", dir.path().to_str().unwrap())]);
+        let dirs = dirs.unwrap();
+        let package = |lock: &str| ServerPackage {
+            source: server_package::PackageSource::Npm,
+            name: "x".to_owned(),
+            version: "1".to_owned(),
+            lock: ServerPackage::digest(lock.as_bytes()),
+        };
+        assert_eq!(dirs.packages_of("a").unwrap(), Vec::<PathBuf>::new());
+        let mut own = ["1", "2"].map(|lock| dirs.package_dir("a", &package(lock)).unwrap());
+        own.sort();
+        let other = dirs.package_dir("a-b", &package("1")).unwrap();
+        for path in own.iter().chain([&other, &dirs.packages().unwrap().join(".new-1")]) {
+            fs::create_dir_all(path).unwrap();
+        }
+        assert!(other.starts_with(dir.path().join("agentd/mcp")), "{other:?}");
+        assert_eq!(dirs.packages_of("a").unwrap(), own);
+        assert_eq!(dirs.packages_of("a-b").unwrap(), [other]);
+        let usual = resolve(&[("HOME", "/h")]).unwrap().packages().unwrap();
+        assert_eq!(usual, Path::new("/h/.local/share/agentd/mcp"));
     }
 
     #[test]

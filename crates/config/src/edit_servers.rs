@@ -5,10 +5,14 @@ use crate::edit_file::{self, FileAccessError};
 use crate::error::ConfigError;
 use crate::mcp::{self, McpServerConfig, ProjectAccess, ServerPlace, TABLE};
 use crate::origin::Layer;
+use crate::server_package::ServerPackage;
 use crate::source_text::FileSource;
 use crate::text;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
+
+/// The key that `agentd mcp install` writes.
+const PACKAGE: &str = "package";
 
 /// A server to write.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +35,8 @@ pub struct NewServer {
     pub start_sec: Option<f64>,
     /// `tool_timeout_sec`.
     pub call_sec: Option<f64>,
+    /// Its package, if it was installed.
+    pub package: Option<ServerPackage>,
 }
 
 /// Why a server is not written or not taken out. The file is as it was.
@@ -107,8 +113,17 @@ impl NewServer {
                 table.insert(key, value(seconds));
             }
         }
+        if let Some(package) = &self.package {
+            table.insert(PACKAGE, value(package_table(package)));
+        }
         table
     }
+}
+
+fn package_table(package: &ServerPackage) -> InlineTable {
+    let ServerPackage { source, name, version, lock } = package;
+    let fields = [("from", source.name()), ("name", name), ("version", version), ("lock", lock)];
+    fields.into_iter().collect()
 }
 
 /// The line of a server in this file, if it has one of this name.
@@ -119,6 +134,15 @@ pub fn server_line(file: &Path, name: &str) -> Result<Option<u32>, EditServersEr
     let text = edit_file::text_of(file)?;
     parsed(file, &text)?;
     Ok(mcp::line_in(&text, name))
+}
+
+/// The server of this name in this file, if it has one that is not switched off.
+///
+/// # Errors
+/// The file cannot be read or parsed.
+pub fn server_in(file: &Path, name: &str) -> Result<Option<McpServerConfig>, EditServersError> {
+    let servers = parsed(file, &edit_file::text_of(file)?)?;
+    Ok(servers.into_iter().find(|server| server.name == name))
 }
 
 /// Adds servers to this file, which is made where it is missing. Returns the line of each.
@@ -151,6 +175,32 @@ pub fn add_servers(file: &Path, servers: &[NewServer]) -> Result<Vec<u32>, EditS
         };
         let lines = servers.iter().map(line).collect::<Option<_>>().ok_or_else(no_table)?;
         Ok((Some(new), lines))
+    })
+}
+
+/// Gives a server of this file the command of an installed package. Returns its line.
+///
+/// # Errors
+/// Why it was not. The file is as it was.
+pub fn install_server(
+    file: &Path,
+    name: &str,
+    (command, package): (&[String], &ServerPackage),
+) -> Result<u32, EditServersError> {
+    edit_file::edit(file, |old| {
+        parsed(file, old)?;
+        let missing = || EditServersError::Missing { file: file.to_owned(), name: name.to_owned() };
+        mcp::line_in(old, name).ok_or_else(missing)?;
+        let no_table = || EditServersError::NoTable(file.to_owned());
+        let new = with_package(old, name, (command, package)).ok_or_else(no_table)?;
+        let read = parsed(file, &new)?;
+        let server = read.iter().find(|read| read.name == name).ok_or_else(no_table)?;
+        let is_good = server.place.words() == command && server.package.as_ref() == Some(package);
+        let rest = |text: &str| values(text).map(|values| without_command(values, name));
+        if !is_good || rest(&new) != rest(old) {
+            return Err(no_table());
+        }
+        Ok((Some(new), server.by.line))
     })
 }
 
@@ -198,6 +248,40 @@ fn without(mut values: toml::Table, name: &str) -> toml::Table {
         }
     }
     values
+}
+
+/// The same without the keys of a server that an installation writes.
+fn without_command(mut values: toml::Table, name: &str) -> toml::Table {
+    let server = values.get_mut(TABLE).and_then(|servers| servers.get_mut(name));
+    if let Some(server) = server.and_then(toml::Value::as_table_mut) {
+        server.retain(|key, _| !["command", "args", PACKAGE].contains(&key));
+    }
+    values
+}
+
+fn with_package(
+    text: &str,
+    name: &str,
+    (command, package): (&[String], &ServerPackage),
+) -> Option<String> {
+    let mut document: DocumentMut = text.parse().ok()?;
+    let server = document.get_mut(TABLE)?.as_table_like_mut()?.get_mut(name)?;
+    let server = server.as_table_like_mut()?;
+    let command = value(command.iter().map(String::as_str).collect::<Array>());
+    for (key, new) in [("command", command), (PACKAGE, value(package_table(package)))] {
+        match (server.get_mut(key).and_then(Item::as_value_mut), new) {
+            // Comments beside it stay.
+            (Some(old), Item::Value(mut new)) => {
+                *new.decor_mut() = old.decor().clone();
+                *old = new;
+            }
+            (_, new) => {
+                server.insert(key, new);
+            }
+        }
+    }
+    server.remove("args");
+    Some(document.to_string())
 }
 
 /// Puts it last, below comments that end the file.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::server_package::PackageSource;
 use std::fs;
 
 fn server(name: &str) -> NewServer {
@@ -15,6 +16,7 @@ fn server(name: &str) -> NewServer {
         disabled: Vec::new(),
         start_sec: None,
         call_sec: None,
+        package: None,
     }
 }
 
@@ -131,4 +133,44 @@ fn a_server_with_an_address_is_written_with_its_headers() {
     assert_eq!(read.place, written.place);
     let texts: Vec<&str> = read.env.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(texts, ["Authorization: Bearer ${T}", "X-Key: ${KEY}"]);
+}
+
+#[test]
+fn an_installed_command_takes_the_place_of_the_old_one_and_all_else_stays() {
+    let package = ServerPackage {
+        source: PackageSource::Npm,
+        name: "@a/b".to_owned(),
+        version: "1.2.3".to_owned(),
+        lock: ServerPackage::digest(b"lock"),
+    };
+    let command = ["/store/b".to_owned(), "a b".to_owned()];
+    let fields = format!(
+        "{{ from = \"npm\", name = \"@a/b\", version = \"1.2.3\", lock = \"{}\" }}",
+        package.lock
+    );
+    for (old, new) in [
+        (
+            "# mine\n[mcp.a]\ncommand = \"npx\" # why\nargs = [\"b\"]\nwrite = true\n\n[net]\nmode = \"off\"\n",
+            "# mine\n[mcp.a]\ncommand = [\"/store/b\", \"a b\"] # why\nwrite = true\npackage = FIELDS\n\n[net]\nmode = \"off\"\n",
+        ),
+        (
+            "[mcp]\na = { command = [\"npx\", \"b\"] }\nb = { command = \"y\" } # stays\n",
+            "[mcp]\na = { command = [\"/store/b\", \"a b\"] , package = FIELDS }\nb = { command = \"y\" } # stays\n",
+        ),
+    ] {
+        let (_dir, file) = file(old);
+        for _ in 0..2 {
+            install_server(&file, "a", (&command, &package)).unwrap();
+            let text = fs::read_to_string(&file).unwrap();
+            assert_eq!(text, new.replace("FIELDS", &fields), "and again");
+        }
+        let server = server_in(&file, "a").unwrap().unwrap();
+        assert_eq!((server.place.words(), server.package), (&command[..], Some(package.clone())));
+        let missing = install_server(&file, "c", (&command, &package)).unwrap_err();
+        assert!(matches!(missing, EditServersError::Missing { .. }), "{missing}");
+        assert_eq!(server_in(&file, "c").unwrap(), None);
+    }
+    let (_dir, file) = file("");
+    add_servers(&file, &[NewServer { package: Some(package.clone()), ..server("new") }]).unwrap();
+    assert_eq!(server_in(&file, "new").unwrap().unwrap().package, Some(package));
 }

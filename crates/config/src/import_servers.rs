@@ -198,6 +198,7 @@ fn server(
         disabled: theirs.disabled_tools,
         start_sec: time("startup_timeout_sec", theirs.startup_timeout_sec),
         call_sec: time("tool_timeout_sec", theirs.tool_timeout_sec),
+        package: None,
     })
 }
 

@@ -44,6 +44,7 @@ mod plugin_servers;
 mod project;
 mod proxy;
 mod schema;
+mod server_package;
 mod settings;
 mod source_text;
 mod sources;
@@ -69,7 +70,9 @@ pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use duration::written as written_duration;
 pub use edit_file::FileAccessError;
 pub use edit_hooks::{ConfiguredHook, HookConfig};
-pub use edit_servers::{EditServersError, NewServer, add_servers, remove_server, server_line};
+pub use edit_servers::{
+    EditServersError, NewServer, add_servers, install_server, remove_server, server_in, server_line,
+};
 pub use environment::{
     CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,
     PLUGIN_FOLDERS, SETTINGS_HOME, TOOL_HOMES, assigns_secret, command_may_see, credential_paths,
@@ -81,12 +84,16 @@ pub use import_servers::{FoundServer, claude_servers, codex_servers, writes_secr
 pub use init::{InitError, init_project, init_text, trust_claude_files, trusted_files};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;
-pub use mcp::{McpServerConfig, ProjectAccess, ServerPlace, expand, server_host, variables_in};
+pub use mcp::{
+    McpServerConfig, ProjectAccess, ServerPlace, expand, is_name as is_server_name, server_host,
+    variables_in,
+};
 pub use model_catalog::facts as model_facts;
 pub use origin::{Layer, ValueOrigin};
 pub use ownership::{KeyFile, user_file_is_own};
 pub use path_dirs::{PathPolicy, granted_path_dirs, refused_path_dirs};
 pub use plugin::{Plugin, PluginFolder};
+pub use server_package::{PackageSource, ServerPackage};
 pub use sources::{Sources, Trust};
 pub use trust::{TrustError, TrustStore};
 pub use vendors::{

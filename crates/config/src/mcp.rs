@@ -4,6 +4,7 @@
 use crate::error::{ConfigError, SourceLine};
 use crate::event_hooks::{HookFile, json, json_of};
 use crate::origin::Layer;
+use crate::server_package::ServerPackage;
 use crate::warning::ConfigWarning;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Rule, RuleEffect};
@@ -60,6 +61,8 @@ pub struct McpServerConfig {
     pub enabled: Option<Vec<String>>,
     /// The tools that models do not see.
     pub disabled: Vec<String>,
+    /// Its package, if `agentd mcp install` fetched it.
+    pub package: Option<ServerPackage>,
     /// How long it may take to become ready.
     pub start_ms: u64,
     /// How long a call of it may take.
@@ -173,6 +176,7 @@ struct Written {
     disabled_tools: Vec<String>,
     startup_timeout_sec: Option<f64>,
     tool_timeout_sec: Option<f64>,
+    package: Option<Value>,
     #[serde(flatten)]
     others: Map<String, Value>,
 }
@@ -236,7 +240,8 @@ pub(crate) fn of_claude(source: HookFile<'_>) -> Result<FileServers, ConfigError
 }
 
 /// True if a server can have this name.
-pub(crate) fn is_name(name: &str) -> bool {
+#[must_use]
+pub fn is_name(name: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     !name.is_empty()
         && name.len() <= LONGEST_NAME
@@ -303,12 +308,21 @@ impl FileServers {
         for field in written.others.keys().filter(|field| *field != "type") {
             warn(format!("has `{field}`, which agentd does not know"));
         }
+        // It opens a directory of the person's.
+        let package = written.package.as_ref().filter(|_| source.layer == Layer::User);
+        if written.package.is_some() && package.is_none() {
+            warn("has `package`, which only your own configuration file can have".to_owned());
+        }
         if !written.enabled {
             self.off.push(name.to_owned());
             return Ok(());
         }
         let bad = |wanted: &str| source.bad(key, value, wanted);
         let (place, env) = placed(&written).map_err(|why| bad(&why))?;
+        let package = package.map(ServerPackage::read).transpose().map_err(|why| bad(&why))?;
+        if package.is_some() && matches!(place, ServerPlace::Url(_)) {
+            return Err(bad("a server with a `command`, since it has a `package`"));
+        }
         let host = |text: &String| {
             text.parse::<HostRule>().map_err(|error| {
                 source.bad(&format!("{key}.hosts"), &Value::from(text.as_str()), &error.to_string())
@@ -336,6 +350,7 @@ impl FileServers {
             project: if written.write { ProjectAccess::Writes } else { ProjectAccess::Reads },
             enabled: written.enabled_tools,
             disabled: written.disabled_tools,
+            package,
             start_ms: time("startup_timeout_sec", written.startup_timeout_sec, START)?,
             call_ms: time("tool_timeout_sec", written.tool_timeout_sec, CALL)?,
             by: Rule { effect: RuleEffect::Allow, text: key.to_owned(), file, line },
@@ -547,5 +562,24 @@ mod tests {
         let places: Vec<_> = found.servers.iter().map(|server| server.place.words()).collect();
         assert_eq!(places, [["https://x"], ["x"]]);
         assert_eq!(found.warnings.len(), 1);
+    }
+
+    #[test]
+    fn a_package_is_of_the_persons_own_file_alone() {
+        let lock = "0".repeat(64);
+        let table = format!(
+            "[mcp.a]\ncommand = \"x\"\npackage = {{ from = \"npm\", name = \"p\", version = \"1\", lock = \"{lock}\" }}\n"
+        );
+        let package = own(&table).unwrap().servers[0].package.clone().unwrap();
+        assert_eq!((package.in_words().as_str(), package.lock), ("npm:p@1", lock));
+        for (old, new) in [("\"npm\"", "\"cargo\""), ("command", "url"), ("version", "versions")] {
+            own(&table.replace(old, new)).unwrap_err();
+        }
+        let theirs = r#"{"mcpServers": {"a": {"command": "x", "package": {"from": "npm"}}}}"#;
+        let found = claude(theirs).unwrap();
+        assert_eq!(found.servers[0].package, None);
+        assert!(found.warnings[0].text.contains("only your own configuration file"), "{found:?}");
+        let source = HookFile { layer: Layer::Project, file: "c", text: &table };
+        of_table(source, DeTable::parse(&table).unwrap().get_ref()).unwrap_err();
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct ForbiddenDirs {
     pub(crate) rules: Vec<Rule>,
     /// Folders of plugins: calls may read them, and write nothing there.
     pub(crate) plugins: Vec<PathBuf>,
+    /// Packages of MCP servers: their servers alone may read them, and no call writes there.
+    pub(crate) packages: Vec<PathBuf>,
 }
 
 impl ForbiddenDirs {
@@ -48,7 +50,10 @@ impl ForbiddenDirs {
     pub(crate) fn check_added(&self, dir: &Path) -> Result<(), OpenFailure> {
         let reached = |place: &PathBuf| dir.starts_with(place) || place.starts_with(dir);
         match self.paths().into_iter().chain(reached_in_run(dir)).find(reached) {
-            None => self.check_plugins(dir).and_then(|()| self.check_rules(dir)),
+            None => {
+                self.check_packages(dir)?;
+                self.check_plugins(dir).and_then(|()| self.check_rules(dir))
+            }
             Some(place) => Err(OpenFailure::new(
                 RequestFailure::Usage,
                 format!(
@@ -57,6 +62,22 @@ impl ForbiddenDirs {
                      directory, or copy the files you need into the project",
                     dir.display(),
                     place.display()
+                ),
+            )),
+        }
+    }
+
+    fn check_packages(&self, dir: &Path) -> Result<(), OpenFailure> {
+        let meets = |package: &&PathBuf| package.starts_with(dir) || dir.starts_with(package);
+        match self.packages.iter().find(meets) {
+            None => Ok(()),
+            Some(package) => Err(OpenFailure::new(
+                RequestFailure::Usage,
+                format!(
+                    "the directory {} cannot be added: it overlaps {}, the package of an MCP server of \
+                     this session, and calls could change it. Add another directory",
+                    dir.display(),
+                    package.display()
                 ),
             )),
         }

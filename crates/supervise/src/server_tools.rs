@@ -150,6 +150,7 @@ mod tests {
             project: ProjectAccess::Reads,
             enabled: enabled.map(names),
             disabled: names(disabled),
+            package: None,
             start_ms: 1,
             call_ms: 1,
             by,

@@ -7,6 +7,7 @@ mod describe;
 mod event_hooks;
 mod join_conflicts;
 mod model;
+mod server_package;
 mod servers;
 mod setup;
 mod task;
@@ -150,6 +151,7 @@ pub(crate) fn build_session_spec(
         key_files: config.key_files.iter().map(|key| key.path.clone()).collect(),
         rules: config.permissions.rules.clone(),
         plugins: Vec::new(),
+        packages: Vec::new(),
     };
     // Resolved once: with the homes of all users these are thousands of system calls.
     let keys = kept.keys.places();
@@ -206,6 +208,7 @@ pub(crate) fn build_session_spec(
             kept.check_plugins(&place)?;
         }
     }
+    kept.packages = server_package::package_dirs(&config.servers, dirs);
     for dir in &confinement.added {
         kept.check_added(&dir.to_path())?;
     }
@@ -282,11 +285,15 @@ fn client_environment(opening: &SessionRequest) -> Environment {
     variables.map(|(name, value)| (name.clone(), bytes(value))).collect()
 }
 
-/// The supervisor's directories, with the user's configuration file where the client has it: the
-/// daemon may have been started from another environment.
+/// The supervisor's directories, with the user's configuration file and packages where the client has
+/// them: the daemon may have been started from another environment.
 fn client_dirs(own: &Dirs, environment: &Environment) -> Dirs {
-    let config = Dirs::resolve(environment).ok().and_then(|dirs| dirs.config);
-    Dirs { config: config.or_else(|| own.config.clone()), ..own.clone() }
+    let (config, data) = match Dirs::resolve(environment) {
+        Ok(client) => (client.config, client.data),
+        Err(_) => (None, None),
+    };
+    let config = config.or_else(|| own.config.clone());
+    Dirs { config, data: data.or_else(|| own.data.clone()), ..own.clone() }
 }
 
 fn load(

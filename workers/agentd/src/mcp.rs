@@ -1,9 +1,10 @@
 //! `agentd mcp`: the MCP servers of a project and of the person's file. `list` shows them, `edit` adds and
-//! removes them, `import` takes over those of other agents, `login` logs in. `serve` is agentd as a server.
+//! removes them, `install` fetches the package of one, `import` takes over those of other agents, `login` logs in. `serve` is agentd as a server.
 
 mod check;
 mod edit;
 mod import;
+mod install;
 mod list;
 mod login;
 mod serve;
@@ -37,6 +38,13 @@ pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
             let flags =
                 SessionFlags { project: Some(project), trust_project, ..SessionFlags::default() };
             check::main(flags, &names, json)
+        }
+        McpCommand::Install { name, package, yes, args } => {
+            let consent = match yes {
+                true => install::InstallConsent::Given,
+                false => install::InstallConsent::Ask,
+            };
+            install::main(&install::InstallArgs { name, package, consent, args })
         }
         McpCommand::Show { name, project } => list::show(&project, &name),
         McpCommand::Serve(flags) => serve::main(&flags),

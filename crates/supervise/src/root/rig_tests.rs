@@ -133,7 +133,12 @@ pub(super) async fn root_in(place: &Path) -> (ActorRef<RootMsg>, JoinHandle<()>,
     let (bin, project) = (directory("bin"), directory("project"));
     workers(&bin);
     let settings = SupervisorSettings {
-        dirs: Dirs { config: None, state: directory("state"), runtime: directory("run") },
+        dirs: Dirs {
+            config: None,
+            state: directory("state"),
+            data: None,
+            runtime: directory("run"),
+        },
         workers: bin,
         host: crate::HostTier::new(Tier::B, || Tier::B),
         cgroup: None,

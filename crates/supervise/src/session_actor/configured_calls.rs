@@ -20,6 +20,8 @@ const SERVER_WAIT_MS: u64 = 50;
 const MARGIN_MS: u64 = 1000;
 /// The policies' name for the client of a server that has an address.
 const CLIENT: &str = "AGENTD_MCP";
+/// The same for the package of a server.
+const PACKAGE: &str = "AGENTD_MCP_PACKAGE";
 
 impl SessionActorState {
     /// The hooks of this profile.
@@ -116,6 +118,11 @@ impl SessionActorState {
             let why = format!("its own directories cannot be made: {error}");
             ToolResult::error(Outcome::Failed, "io", &call.tool, &why, "")
         })?;
+        let package = self
+            .spec
+            .package_dir(server)
+            .map_err(|why| ToolResult::error(Outcome::Failed, "io", &call.tool, &why, ""))?;
+        confinement.tool_homes.extend(package.map(|dir| (PACKAGE.to_owned(), FilePath::from(dir))));
         if let ServerPlace::Url(_) = server.config.place {
             let client = self.resources.spawner.path_of(RunnerProgram::Mcp);
             confinement.tool_homes.push((CLIENT.to_owned(), FilePath::from(client.as_path())));

@@ -74,6 +74,23 @@ pub(crate) enum McpCommand {
         #[arg(long, requires = "url", conflicts_with = "command", value_name = "NAME")]
         bearer_token_env_var: Option<String>,
     },
+    /// Fetch the package of a server once, so that it starts without a registry.
+    ///
+    /// NAME is a server of your configuration file whose command is npx or uvx, or a new one with
+    /// --package. No install script runs. More: `agentd help mcp`.
+    Install {
+        /// The name of the server.
+        name: String,
+        /// The package: npm:PACKAGE[@VERSION] or pypi:PACKAGE[==VERSION].
+        #[arg(long, value_name = "PACKAGE")]
+        package: Option<String>,
+        /// Install without a question.
+        #[arg(long)]
+        yes: bool,
+        /// The arguments of the server, behind `--`; default: those that it has.
+        #[arg(last = true, value_name = "ARGS")]
+        args: Vec<String>,
+    },
     /// Be an MCP server on standard input and output, so that other agents can run agentd.
     ///
     /// Its tools are `run`, one prompt in a project, and `sessions`. More: `agentd help mcp`.

@@ -1,5 +1,6 @@
 //! `agentd mcp add` and `agentd mcp rm`: servers of the person's configuration file.
 
+use super::install::store::remove_packages;
 use super::{not_edited, own_file};
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
@@ -70,16 +71,14 @@ pub(super) fn server(
         disabled: Vec::new(),
         start_sec: None,
         call_sec: None,
+        package: None,
     }
 }
 
 pub(super) fn add(server: &NewServer) -> Result<CliExit, CliError> {
     let known = Redactor::new().map_err(|error| CliError::internal(error.to_string()))?;
     if config::writes_secret(server, &|text| known.finds(text)) {
-        return Err(CliError::user(
-            "it has a secret, as it seems, and agentd writes none into a file".to_owned(),
-        )
-        .hint("name a variable in its place: `${MY_VARIABLE}` in a header or in --env"));
+        return Err(has_secret());
     }
     let context = CliContext::of_process()?;
     let file = own_file(&context)?;
@@ -95,11 +94,20 @@ pub(super) fn add(server: &NewServer) -> Result<CliExit, CliError> {
     Ok(CliExit::Done)
 }
 
+pub(super) fn has_secret() -> CliError {
+    CliError::user("it has a secret, as it seems, and agentd writes none into a file".to_owned())
+        .hint("name a variable in its place: `${MY_VARIABLE}` in a header or in --env")
+}
+
 pub(super) fn remove(name: &str) -> Result<CliExit, CliError> {
-    let file = own_file(&CliContext::of_process()?)?;
+    let context = CliContext::of_process()?;
+    let file = own_file(&context)?;
     let line = remove_server(&file, name).map_err(|error| {
         not_edited(&error).hint("`agentd mcp ls` names the file of each server of a project")
     })?;
     print(&sanitize(&format!("took {name} out of {}:{line}\n", file.display())));
+    for dir in remove_packages(&context.dirs, name, None)? {
+        print(&sanitize(&format!("removed its package {}\n", dir.display())));
+    }
     Ok(CliExit::Done)
 }

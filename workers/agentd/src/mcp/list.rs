@@ -167,6 +167,7 @@ impl ListedServers<'_> {
                 "command": program,
                 "url": url,
                 "project": program.map(|_| access(config)),
+                "package": config.package.as_ref().map(config::ServerPackage::in_words),
                 "hosts": config.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
                 "env": program.map(|_| config.env.iter().map(|(name, _)| name).collect::<Vec<_>>()),
                 "headers": url.map(|_| headers(config)),
