@@ -70,6 +70,7 @@ fn supervisor((what, turns, words, limit): (&str, usize, usize, f64)) {
         agentd: "0".to_owned(),
         parent: None,
         task: None,
+        fleet_task: None,
     };
     let turn = |n: usize| {
         let text = format!("{n} {}", "word ".repeat(words));

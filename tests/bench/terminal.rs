@@ -118,6 +118,7 @@ fn long_session(desk: &Desk, records: usize) -> SessionId {
         agentd: "0".to_owned(),
         parent: None,
         task: None,
+        fleet_task: None,
     };
     let turn = |text: String| {
         let blocks = vec![BlockRecord::Text { text: text.clone() }];

@@ -46,6 +46,7 @@ fn failure_06_one_corrupt_record_stops_the_recovery_of_all_sessions() {
         agentd: "9.8.7".to_owned(),
         parent: None,
         task: None,
+        fleet_task: None,
     };
     drop(journal::Journal::create(&desk.state().join("sessions"), header).unwrap());
     let prompt = desk.write("long", &long);

@@ -7,7 +7,7 @@ use memchr::memmem;
 use std::fs;
 
 /// The executables of this build, with the crates they must not hold.
-const EXECUTABLES: [(&str, &str, &[&str]); 10] = [
+const EXECUTABLES: [(&str, &str, &[&str]); 11] = [
     (
         "agentd",
         env!("CARGO_BIN_EXE_agentd"),
@@ -50,6 +50,7 @@ const EXECUTABLES: [(&str, &str, &[&str]); 10] = [
     ),
     ("agentd-web", env!("CARGO_BIN_EXE_agentd-web"), &["ractor", "tree_sitter"]),
     ("agentd-mcp", env!("CARGO_BIN_EXE_agentd-mcp"), &["ractor", "tree_sitter"]),
+    ("agentd-fleet", env!("CARGO_BIN_EXE_agentd-fleet"), &["ractor", "tree_sitter", "reqwest"]),
 ];
 
 fn holds(executable: &[u8], name: &str) -> bool {
@@ -112,6 +113,14 @@ fn the_search_finds_what_is_there() {
 fn the_protocol_of_servers_stands_in_one_executable() {
     for (name, path, _) in EXECUTABLES {
         assert_eq!(holds(&read(path), "rmcp"), name == "agentd-mcp", "{name}");
+    }
+}
+
+/// Only `agentd-fleet` speaks with a fleet's database.
+#[test]
+fn the_database_client_stands_in_one_executable() {
+    for (name, path, _) in EXECUTABLES {
+        assert_eq!(holds(&read(path), "tokio_postgres"), name == "agentd-fleet", "{name}");
     }
 }
 

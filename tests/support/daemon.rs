@@ -273,6 +273,7 @@ pub fn opening(project: &Path, env: &[(&str, &str)]) -> SessionRequest {
         uncaged: protocol::client::Unsandboxed::Refused,
         conversation: protocol::client::ConversationFlags::default(),
         agents: None,
+        seat: None,
     }
 }
 

@@ -208,7 +208,7 @@ impl Desk {
     }
 }
 
-const EXECUTABLES: [&str; 10] = [
+const EXECUTABLES: [&str; 11] = [
     "agentd",
     "agentd-supervisor",
     "agentd-session",
@@ -219,6 +219,7 @@ const EXECUTABLES: [&str; 10] = [
     "agentd-code",
     "agentd-web",
     "agentd-mcp",
+    "agentd-fleet",
 ];
 
 /// The executables in a place of their own, where one may be replaced.

@@ -225,6 +225,7 @@ impl Terminal {
             uncaged: protocol::client::Unsandboxed::Refused,
             conversation: protocol::client::ConversationFlags::default(),
             agents: None,
+            seat: None,
         }));
         self.say.send_fd(key.as_fd()).unwrap();
         let word = self.hear();

@@ -288,7 +288,9 @@ impl OneShot<'_> {
         else {
             return Err(ClientError::Lost(ChannelError::OutOfTurn));
         };
-        if self.session.is_none() {
+        // The run of a fleet's task may come after the end of its turn: it sees the session from its
+        // beginning.
+        if self.session.is_none() && self.task.opening.seat.is_none() {
             self.last_seq = last_seq;
         }
         self.session = Some(session.clone());

@@ -88,6 +88,7 @@ fn write(sessions: &Path, id: &str, calls: usize, text: &str) -> Result<(), Box<
         agentd: env!("CARGO_PKG_VERSION").to_owned(),
         parent: None,
         task: None,
+        fleet_task: None,
     };
     let mut journal = Journal::create(sessions, header)?;
     journal.append(&JournalRecord::Prompt {
@@ -112,7 +113,7 @@ fn records_of(call: u32, text: &str) -> [JournalRecord; 4] {
     [
         JournalRecord::Proposed { call, use_id: use_id.clone(), tool, tool_kind, input },
         JournalRecord::Approved { call, tool_kind, basis: journal::BasisRecord::Query },
-        JournalRecord::Start { call, tool_kind },
+        JournalRecord::Start { call, tool_kind, contained: false },
         JournalRecord::Result {
             call,
             use_id,

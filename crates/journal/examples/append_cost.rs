@@ -18,9 +18,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         agentd: env!("CARGO_PKG_VERSION").to_owned(),
         parent: None,
         task: None,
+        fleet_task: None,
     };
     let mut journal = Journal::create(&dir.join("sessions"), header)?;
-    let start = |tool_kind| JournalRecord::Start { call: 1, tool_kind };
+    let start = |tool_kind| JournalRecord::Start { call: 1, tool_kind, contained: false };
     let prompt = JournalRecord::Prompt { text: "x".repeat(500), expanded: None };
     let verdict = [start(ToolKindRecord::Mutation), start(ToolKindRecord::Mutation)];
     median("journal, no barrier", 5000, || {

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 /// Ends the name of a copy in the making. No session has such a name, so nothing opens it.
-const UNFINISHED: &str = ".copy";
+pub(crate) const UNFINISHED: &str = ".copy";
 
 /// Why a session could not be forked.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +83,13 @@ fn copy(
     }
     let parent = ForkParent { session: from.to_owned(), seq: good.len() as u64 };
     if let Some(JournalRecord::Session(header)) = good.first_mut() {
-        *header = SessionHeader { id: id.to_owned(), parent: Some(parent), ..header.clone() };
+        // A copy is a session of this host alone.
+        *header = SessionHeader {
+            id: id.to_owned(),
+            parent: Some(parent),
+            fleet_task: None,
+            ..header.clone()
+        };
     }
     let mut journal = Journal::create_in(sessions, to, id)?;
     let copies = Blobs::at(to.join(BLOBS));

@@ -24,8 +24,17 @@ pub struct Journal {
     path: PathBuf,
     blobs: Blobs,
     last_seq: u64,
+    /// Takes each line too, before it is synced.
+    copy: Option<Box<dyn JournalCopy>>,
     /// Why nothing more is taken, once a write or sync has failed.
     closed: Option<String>,
+}
+
+/// A second copy of a journal. It is given lines that are written and not yet synced, so that both copies
+/// become durable at the same time.
+pub trait JournalCopy: std::fmt::Debug + Send {
+    /// Takes these lines, the first of which has this number. Does not wait.
+    fn take(&mut self, first: u64, lines: Vec<String>);
 }
 
 /// An opened journal and its state.
@@ -192,7 +201,7 @@ impl Journal {
             CreateError::Io { path: dir.to_owned(), source }
         })?;
         let blobs = Blobs::at(dir.join(BLOBS));
-        Ok(Self { file, path, blobs, last_seq: 0, closed: None })
+        Ok(Self { file, path, blobs, last_seq: 0, copy: None, closed: None })
     }
 
     /// Opens the session in this directory: checks every line, and moves a record that was cut
@@ -223,7 +232,7 @@ impl Journal {
         let torn = mend(&file, reader.tail(), session_dir).map_err(cannot_mend)?;
         let last_seq = reader.last_seq();
         let blobs = Blobs::at(session_dir.join(BLOBS));
-        let journal = Self { file, path, blobs, last_seq, closed: None };
+        let journal = Self { file, path, blobs, last_seq, copy: None, closed: None };
         Ok(OpenedJournal { journal, past, torn })
     }
 
@@ -259,6 +268,9 @@ impl Journal {
             let path = self.path.clone();
             self.close(AppendError::Write { path, source })
         })?;
+        if let Some(copy) = &mut self.copy {
+            copy.take(self.last_seq + 1, lines.lines().map(str::to_owned).collect());
+        }
         if records.iter().any(JournalRecord::barrier) {
             self.sync()?;
         }
@@ -276,6 +288,11 @@ impl Journal {
             let path = self.path.clone();
             self.close(AppendError::Sync { path, source })
         })
+    }
+
+    /// Gives each line to this copy too, from now on.
+    pub fn set_copy(&mut self, copy: Box<dyn JournalCopy>) {
+        self.copy = Some(copy);
     }
 
     /// The number of the last record taken.
@@ -334,8 +351,12 @@ mod tests {
     fn a_failed_sync_is_not_tried_again() {
         let file = OpenOptions::new().read(true).append(true).open("/dev/null").unwrap();
         let (path, blobs) = (PathBuf::from("/dev/null"), Blobs::at(PathBuf::from("/nowhere")));
-        let mut journal = Journal { file, path, blobs, last_seq: 0, closed: None };
-        let no_barrier = JournalRecord::Start { call: 1, tool_kind: crate::ToolKindRecord::Query };
+        let mut journal = Journal { file, path, blobs, last_seq: 0, copy: None, closed: None };
+        let no_barrier = JournalRecord::Start {
+            call: 1,
+            tool_kind: crate::ToolKindRecord::Query,
+            contained: false,
+        };
         assert_eq!(journal.append(&no_barrier).unwrap(), 1);
         let barrier = JournalRecord::Prompt { text: String::new(), expanded: None };
         assert!(matches!(journal.append(&barrier), Err(AppendError::Sync { .. })));
@@ -348,10 +369,14 @@ mod tests {
     fn a_long_text_that_cannot_be_kept_closes_the_journal() {
         let file = OpenOptions::new().read(true).append(true).open("/dev/null").unwrap();
         let (path, blobs) = (PathBuf::from("/dev/null"), Blobs::at(PathBuf::from("/dev/null/x")));
-        let mut journal = Journal { file, path, blobs, last_seq: 0, closed: None };
+        let mut journal = Journal { file, path, blobs, last_seq: 0, copy: None, closed: None };
         let long = JournalRecord::Prompt { text: "x".repeat(70_000), expanded: None };
         assert!(matches!(journal.append(&long), Err(AppendError::Blob(_))));
-        let short = JournalRecord::Start { call: 1, tool_kind: crate::ToolKindRecord::Query };
+        let short = JournalRecord::Start {
+            call: 1,
+            tool_kind: crate::ToolKindRecord::Query,
+            contained: false,
+        };
         assert!(matches!(journal.append(&short), Err(AppendError::ReadOnly { .. })));
     }
 }

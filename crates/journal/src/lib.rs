@@ -56,6 +56,7 @@ mod path;
 mod reader;
 mod record;
 mod resume_state;
+mod second_copy;
 mod session_dirs;
 mod spill;
 mod summary;
@@ -82,7 +83,7 @@ pub use digest::{Digest, DigestError};
 pub use fork::{ForkError, fork};
 pub use image::{ImageBytes, ImageRecord, image};
 pub use journal::{
-    AppendError, CreateError, Journal, OpenError, OpenedJournal, TornRecord, is_held,
+    AppendError, CreateError, Journal, JournalCopy, OpenError, OpenedJournal, TornRecord, is_held,
     is_session_name,
 };
 pub use line::LineDamage;
@@ -92,6 +93,7 @@ pub use path::StoredPath;
 pub use reader::{JournalReader, ReadError, Tail, header, read};
 pub use record::{FORMAT, ForkParent, JournalEntry, JournalRecord, SessionHeader};
 pub use resume_state::{LastTurn, ResumeState, past_of};
+pub use second_copy::{kept_beside, kept_bytes, lines_after, restore};
 pub use session_dirs::{sessions, was_begun};
 pub use summary::{SessionSummary, glance};
 pub use summary_record::SummaryRecord;

@@ -45,6 +45,10 @@ pub struct SessionHeader {
     /// know this field opens it as a session of its own, without these bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<TaskHeader>>,
+    /// The task of a fleet that it works for. A build that does not know this field opens it also where
+    /// another host has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet_task: Option<i64>,
 }
 
 /// Where a fork came from.
@@ -205,6 +209,10 @@ pub enum JournalRecord {
         call: u32,
         /// Query or mutation; decides if this record is a barrier.
         tool_kind: ToolKindRecord,
+        /// True if its cage lets nothing out of this host's copy of the project. Only in a session of a
+        /// fleet. A build that does not know this field takes the call's effects for unknown.
+        #[serde(default, skip_serializing_if = "is_false")]
+        contained: bool,
     },
     /// A call read or wrote these files.
     Seen {
@@ -411,6 +419,11 @@ impl JournalRecord {
         fields.insert("kind".to_owned(), Value::String(kind));
         serde_json::from_value(Value::Object(fields))
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -2,7 +2,7 @@
 //! wires speak about.
 //!
 //! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
-//! [`provider`], [`broker`], [`store`], [`tool`], [`client`]. Words: [`ids`], [`content`], [`call`],
+//! [`provider`], [`broker`], [`store`], [`tool`], [`client`], [`fleet`]. Words: [`ids`], [`content`], [`call`],
 //! [`confinement`], [`connection`], [`context`], [`hidden`], [`hosts`], [`judgement`], [`log`], [`mcp`],
 //! [`pinned`].
 //!
@@ -17,6 +17,7 @@ pub mod confinement;
 pub mod connection;
 pub mod content;
 pub mod context;
+pub mod fleet;
 pub mod hidden;
 pub mod hook;
 pub mod hosts;

@@ -4,6 +4,7 @@
 use crate::confinement::{FilePath, Network};
 use crate::content::Usage;
 use crate::context::NumberedSummary;
+use crate::fleet::FleetSeat;
 use crate::hosts::HostRule;
 use crate::ids::SessionId;
 use crate::judgement::PermissionMode;
@@ -48,6 +49,12 @@ pub enum SessionStart {
         /// The last record to take; all up to the last turn's end where absent.
         at: Option<u64>,
     },
+    /// The session of a fleet's task: new, or where it was on this host or a lost one. Its unfinished
+    /// turn goes on.
+    Seat {
+        /// Which.
+        session: SessionId,
+    },
 }
 
 /// Where a session's answers come from, as the client's environment and flags say.
@@ -80,6 +87,8 @@ pub struct SessionRequest {
     pub conversation: ConversationFlags,
     /// Further sub-agents, as the JSON text of `--agents`.
     pub agents: Option<String>,
+    /// The seat in a fleet, where the session works for one.
+    pub seat: Option<Box<FleetSeat>>,
 }
 
 /// Flags about the conversation. The journal keeps them, so that a resumed session has them too.

@@ -29,7 +29,8 @@ mod store;
 
 pub(crate) use effect::{CallConclusion, CallEffect, CallRecord, Cut};
 pub(crate) use facts::{
-    CachePolicy, CallFacts, CallRemarks, Executor, NeedsProbe, PendingQuestion, Protects, UndoBy,
+    CachePolicy, CallFacts, CallRemarks, Contained, Executor, NeedsProbe, PendingQuestion,
+    Protects, UndoBy,
 };
 pub(crate) use input::{CallInput, WillRestart};
 pub(crate) use machine::CallMachine;

@@ -25,6 +25,7 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
     CallFacts {
         executor: Executor::Runner,
         job: JobRequest::Foreground,
+        contained: Contained::No,
         undo: UndoBy::Nothing,
         protects: Protects::Nothing,
         cache: CachePolicy::Unused,
@@ -48,6 +49,25 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
         tampered: Vec::new(),
         remarks: CallRemarks::default(),
         hint: None,
+    }
+}
+
+/// Its START says that nothing gets out; a weaker cage than tier A gets no `Go`.
+#[test]
+fn a_contained_call_runs_in_tier_a_only() {
+    for (tier, goes) in [(Tier::A, true), (Tier::B, false)] {
+        let contained = Contained::Yes;
+        let facts = CallFacts { contained, ..facts(ToolKind::Mutation, NeedsProbe::No) };
+        let mut call = CallMachine::new(facts);
+        call.step(CallInput::Begin);
+        call.step(allow());
+        call.step(CallInput::GoPrepared);
+        let CallInput::Caged(enforced) = caged() else { unreachable!() };
+        let enforced = Enforced { tier, profile: "command".into(), ..enforced };
+        let effects = call.step(CallInput::Caged(enforced));
+        let go = effects.iter().any(|effect| matches!(effect, CallEffect::Go(_)));
+        assert_eq!(go, goes, "{effects:?}");
+        assert_eq!(effects.contains(&CallEffect::KillRunner), !goes, "{effects:?}");
     }
 }
 

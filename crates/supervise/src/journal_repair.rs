@@ -7,8 +7,9 @@ use journal::{
     CallProgress, DeathsRecord, JournalEntry, JournalRecord, OpenCall, OutcomeRecord, RefusedCall,
     ResumeState, TurnEndRecord,
 };
+use protocol::fleet::RestoredSession;
 use protocol::session::OpenTurn;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The records to append, and the state after them.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +29,8 @@ pub(crate) struct JournalRepair {
     pub(crate) open_turn: OpenTurn,
     /// How the last turn was cut short, if it was and does not continue.
     pub(crate) cut_short: Option<DeathsRecord>,
+    /// The lost calls that began on another host, which is lost.
+    pub(crate) elsewhere: BTreeSet<u32>,
 }
 
 /// Why a call has no end that is its own.
@@ -36,14 +39,21 @@ pub(crate) const LOST: &str = "was lost when agentd ended";
 /// Ends every open call, and the open turn unless it continues. A call that got `Go` may have run
 /// and is never run again. A call that did not ends with its turn, or stays pending if the turn
 /// continues.
-pub(crate) fn repair_journal(past: &ResumeState, wanted: OpenTurn) -> JournalRepair {
+pub(crate) fn repair_journal(
+    past: &ResumeState,
+    wanted: OpenTurn,
+    restored: Option<RestoredSession>,
+) -> JournalRepair {
     let in_turn = past.turn.is_open();
     let last = if in_turn { wanted } else { OpenTurn::Waits };
     let mut lost = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
     let in_background = background_calls(past);
+    let begun = restored.map(|restored| begun_elsewhere(past, restored)).unwrap_or_default();
     // Its sub-agent works on. The conversation has a result of this call and does not repeat it.
     let is_left = |open: &mut OpenCall| {
         let is_task = open.tool == TASK && open.refused.is_none();
+        // A sub-agent of a lost host is lost with it.
+        let is_task = is_task && !begun.contains_key(&open.number);
         wanted == OpenTurn::GoesOn && is_task && in_background.contains(&open.number)
     };
     let left_tasks = lost.extract_if(.., is_left).collect();
@@ -52,11 +62,16 @@ pub(crate) fn repair_journal(past: &ResumeState, wanted: OpenTurn) -> JournalRep
         // questions are still pending. It does not propose refused calls again.
         // The call of a sub-agent is repeated, too: it finds the session that works for it.
         lost.retain(|open| {
-            let began = open.progress == CallProgress::MayHaveRun && open.tool != TASK;
+            let here = open.tool != TASK || begun.contains_key(&open.number);
+            let began = open.progress == CallProgress::MayHaveRun && here;
             began || open.refused.is_some()
         });
     }
-    let mut records: Vec<_> = lost.iter().map(closing_record).collect();
+    let close = |open: &OpenCall| match begun.get(&open.number) {
+        Some(Elsewhere::NotHere) if open.refused.is_none() => not_here(open),
+        _ => closing_record(open),
+    };
+    let mut records: Vec<_> = lost.iter().map(close).collect();
     let cut_short = match last {
         OpenTurn::Waits => past.turn.cut_short(past.turns),
         OpenTurn::GoesOn => None,
@@ -78,6 +93,48 @@ pub(crate) fn repair_journal(past: &ResumeState, wanted: OpenTurn) -> JournalRep
         round: past.round,
         open_turn: last,
         cut_short,
+        elsewhere: begun.into_keys().collect(),
+    }
+}
+
+/// Where the effects of a call of a lost host are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Elsewhere {
+    /// In the workspace of that host alone, of which the snapshot here is older.
+    NotHere,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// The calls that a lost host began, by their number.
+fn begun_elsewhere(past: &ResumeState, restored: RestoredSession) -> BTreeMap<u32, Elsewhere> {
+    let start = |entry: &JournalEntry| match entry.record {
+        JournalRecord::Start { call, contained, .. } if entry.seq <= restored.last_seq => {
+            let is_known = contained && restored.lacks(entry.seq);
+            Some((call, if is_known { Elsewhere::NotHere } else { Elsewhere::Unknown }))
+        }
+        _ => None,
+    };
+    past.entries.iter().filter_map(start).collect()
+}
+
+/// The end of a call that provably left nothing in this workspace.
+fn not_here(open: &OpenCall) -> JournalRecord {
+    let text = "This call did not happen here. It ran when its host was lost. Its sandbox had no \
+                network and could write to that host's copy of the project only. This is another \
+                copy, from before the call. Run it again if it is still wanted.";
+    JournalRecord::Result {
+        full: None,
+        call: open.number,
+        use_id: open.use_id.clone(),
+        outcome: OutcomeRecord::Interrupted,
+        text: text.to_owned(),
+        summary: "its host was lost; it did not happen here".to_owned(),
+        is_error: true,
+        code: Some("not_here".to_owned()),
+        images: Vec::new(),
+        recalled: None,
+        audit: None,
     }
 }
 
@@ -141,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_session_that_ended_well_needs_nothing() {
-        let mended = repair_journal(&past(Vec::new(), 2, LastTurn::Ended), OpenTurn::GoesOn);
+        let mended = repair_journal(&past(Vec::new(), 2, LastTurn::Ended), OpenTurn::GoesOn, None);
         let (lost, records) = (Vec::new(), Vec::new());
         let (last, cut_short) = (OpenTurn::Waits, None);
         assert_eq!(
@@ -153,7 +210,8 @@ mod tests {
                 turns: 2,
                 round: 0,
                 open_turn: last,
-                cut_short
+                cut_short,
+                elsewhere: BTreeSet::new(),
             }
         );
     }
@@ -163,7 +221,7 @@ mod tests {
         let basis = journal::BasisRecord::Person { who: "pts/1".into() };
         let denied = JournalRecord::Denied { call: 1, basis, message: "not that one".into() };
         let records = vec![proposed(1), denied, proposed(2), JournalRecord::Expired { call: 2 }];
-        let mended = repair_journal(&past(records, 1, LastTurn::Open), OpenTurn::GoesOn);
+        let mended = repair_journal(&past(records, 1, LastTurn::Open), OpenTurn::GoesOn, None);
         let [
             JournalRecord::Result { call: 1, text, outcome: OutcomeRecord::Denied, .. },
             JournalRecord::Result { call: 2, outcome: OutcomeRecord::Denied, .. },
@@ -176,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_turn_of_a_session_that_was_ended_in_order_is_no_death() {
-        let mended = repair_journal(&past(vec![], 1, LastTurn::Left), OpenTurn::Waits);
+        let mended = repair_journal(&past(vec![], 1, LastTurn::Left), OpenTurn::Waits, None);
         assert_eq!(mended.records, [JournalRecord::TurnEnded { end: TurnEndRecord::Interrupted }]);
         assert_eq!(mended.cut_short, None);
     }
@@ -187,10 +245,11 @@ mod tests {
             panic!("it is none")
         };
         let task = JournalRecord::Proposed { call, use_id, tool: TASK.into(), tool_kind, input };
-        let start = JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Query };
+        let start =
+            JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Query, contained: false };
         let past = past(vec![task, start], 1, LastTurn::Open);
-        assert_eq!(repair_journal(&past, OpenTurn::GoesOn).lost, []);
-        assert_eq!(repair_journal(&past, OpenTurn::Waits).lost.len(), 1);
+        assert_eq!(repair_journal(&past, OpenTurn::GoesOn, None).lost, []);
+        assert_eq!(repair_journal(&past, OpenTurn::Waits, None).lost.len(), 1);
     }
 
     #[test]
@@ -206,28 +265,33 @@ mod tests {
                 tool_kind,
                 input,
             };
-            let start = JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Query };
+            let start = JournalRecord::Start {
+                call: 1,
+                tool_kind: ToolKindRecord::Query,
+                contained: false,
+            };
             let text = "[call 1 runs in the background]".to_owned();
             vec![begun, start, JournalRecord::Background { call: 1, use_id, text }]
         };
         // Also between turns.
         for turn in [LastTurn::Open, LastTurn::Ended] {
             let task = past(records(TASK), 1, turn.clone());
-            let on = repair_journal(&task, OpenTurn::GoesOn);
+            let on = repair_journal(&task, OpenTurn::GoesOn, None);
             assert_eq!((on.lost.len(), on.left_tasks.len(), on.records.len()), (0, 1, 0));
-            let waits = repair_journal(&task, OpenTurn::Waits);
+            let waits = repair_journal(&task, OpenTurn::Waits, None);
             assert_eq!((waits.lost.len(), waits.left_tasks.len()), (1, 0));
             // A command may have run, and is not run again.
-            let command = repair_journal(&past(records("bash"), 1, turn), OpenTurn::GoesOn);
+            let command = repair_journal(&past(records("bash"), 1, turn), OpenTurn::GoesOn, None);
             assert_eq!((command.lost.len(), command.left_tasks.len()), (1, 0));
         }
     }
 
     #[test]
     fn open_calls_and_the_open_turn_are_ended_and_told_apart() {
-        let start = JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Mutation };
+        let start =
+            JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Mutation, contained: false };
         let past = past(vec![proposed(1), start, proposed(2)], 1, LastTurn::Open);
-        let mended = repair_journal(&past, OpenTurn::Waits);
+        let mended = repair_journal(&past, OpenTurn::Waits, None);
         let [
             JournalRecord::Interrupted { call: 1, progress: CallProgress::MayHaveRun, .. },
             JournalRecord::Interrupted { call: 2, progress: CallProgress::NeverStarted, .. },
@@ -237,8 +301,39 @@ mod tests {
             panic!("{mended:?}")
         };
         assert_eq!((mended.turns, died.process.as_str()), (1, "agentd-supervisor"));
-        let on = repair_journal(&past, OpenTurn::GoesOn);
+        let on = repair_journal(&past, OpenTurn::GoesOn, None);
         let left = (on.records.len(), on.open_turn);
         assert_eq!(left, (1, OpenTurn::GoesOn), "the turn and the call that never began are left");
+    }
+
+    /// A call that a lost host began ends by what its START says and by the newest snapshot.
+    #[test]
+    fn a_call_of_a_lost_host_did_not_happen_here_or_may_have_run() {
+        let call = |contained| {
+            let proposed = JournalRecord::Proposed {
+                call: 1,
+                use_id: "u".to_owned(),
+                tool: "bash".to_owned(),
+                tool_kind: ToolKindRecord::Mutation,
+                input: "{}".to_owned(),
+            };
+            let start =
+                JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Mutation, contained };
+            past(vec![proposed, start], 1, LastTurn::Open)
+        };
+        let end = |contained, restored| {
+            let mut mended = repair_journal(&call(contained), OpenTurn::GoesOn, restored);
+            assert_eq!(mended.elsewhere.len(), usize::from(restored.is_some()));
+            mended.records.remove(0)
+        };
+        let start = call(true).entries.last().unwrap().seq;
+        let restored = |last_seq, snapshot_seq| Some(RestoredSession { last_seq, snapshot_seq });
+        let is_not_here = |record: &JournalRecord| matches!(record, JournalRecord::Result { code: Some(code), .. } if code == "not_here");
+        assert!(is_not_here(&end(true, restored(start, start - 1))));
+        for unknown in [end(false, restored(start, start - 1)), end(true, restored(start, start))] {
+            assert!(matches!(unknown, JournalRecord::Interrupted { .. }), "{unknown:?}");
+        }
+        // It began on this host.
+        assert!(matches!(end(true, None), JournalRecord::Interrupted { .. }));
     }
 }

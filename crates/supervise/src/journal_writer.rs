@@ -2,25 +2,38 @@
 //! session actor is its only user.
 
 use crate::error_chain::chain;
+use crate::fleet_seat::FleetCopy;
 use journal::{Journal, JournalRecord};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A journal that is written to by one actor, in order.
 #[derive(Debug, Clone)]
-pub(crate) struct JournalWriter(Arc<Mutex<Journal>>);
+pub(crate) struct JournalWriter {
+    journal: Arc<Mutex<Journal>>,
+    /// The second copy, where the session works for a fleet.
+    copy: Option<FleetCopy>,
+}
 
 impl JournalWriter {
-    pub(crate) fn new(journal: Journal) -> Self {
-        Self(Arc::new(Mutex::new(journal)))
+    pub(crate) fn new(journal: Journal, copy: Option<FleetCopy>) -> Self {
+        Self { journal: Arc::new(Mutex::new(journal)), copy }
     }
 
     /// Appends the records in one write. If one of them is a barrier, they are durable when this
-    /// returns. Returns the number of the last record.
+    /// returns, in both copies. Returns the number of the last record.
     pub(crate) async fn append(&self, records: Vec<JournalRecord>) -> Result<u64, String> {
         if !records.iter().any(JournalRecord::barrier) {
-            return append(&self.0, &records);
+            return append(&self.journal, &records);
         }
-        let journal = Arc::clone(&self.0);
+        let last = self.append_synced(records).await?;
+        if let Some(copy) = &self.copy {
+            copy.durable(last).await?;
+        }
+        Ok(last)
+    }
+
+    async fn append_synced(&self, records: Vec<JournalRecord>) -> Result<u64, String> {
+        let journal = Arc::clone(&self.journal);
         let sync = move || {
             ipc::step!(
                 "supervisor: sync of a prompt",

@@ -51,6 +51,7 @@ mod command_env;
 mod control_socket;
 mod error_chain;
 mod file_versions;
+mod fleet_seat;
 mod forbidden_dirs;
 mod git_signing;
 mod git_worktree;

@@ -9,6 +9,7 @@ mod lost_tasks;
 mod open_journal;
 mod opening;
 mod recovery;
+mod seat;
 mod session_list;
 mod session_opener;
 mod shutdown;

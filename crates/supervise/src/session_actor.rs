@@ -14,6 +14,7 @@
 //! | `tasks`, `task_run`, `task_questions`, `background_tasks` | sub-agents |
 //! | `task_work` | the work of a sub-agent's session |
 //! | `store`, `provider`, `fallback` | two workers that may be away, and the model that takes over |
+//! | `fleet` | the lease of a session that works for a fleet |
 //! | `servers`, `server_questions`, `server_prompts` | MCP servers, their questions, their parts of prompts |
 //! | `clients`, `wishes` | attached clients; prompts and changed settings |
 //! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
@@ -28,6 +29,7 @@ mod clients;
 mod configured_calls;
 mod context;
 mod fallback;
+mod fleet;
 mod hook_events;
 mod idle_session;
 mod jobs;
@@ -118,7 +120,9 @@ impl Actor for SessionActor {
             broker,
             audit,
             root,
+            fleet,
         } = args;
+        let copy = fleet.map(|seated| fleet::listen(&myself, seated));
         let spawner = spawner.with_env(&plan.worker_env);
         broker.send(rules(&plan, &opened.turn.allow));
         let (store, _) = WorkerActor::<StoreLink>::spawn_linked(
@@ -171,7 +175,7 @@ impl Actor for SessionActor {
                 times,
             },
             journal: SessionJournal {
-                writer: JournalWriter::new(opened.journal),
+                writer: JournalWriter::new(opened.journal, copy),
                 directory: opened.directory,
                 last_seq,
             },
@@ -227,6 +231,7 @@ impl Actor for SessionActor {
             SessionMsg::Root(message) => state.on_root_msg(&myself, message).await,
             SessionMsg::Timer(timer) => state.on_timer(&myself, timer).await,
             SessionMsg::Task(message) => state.on_task_msg(message).await,
+            SessionMsg::Fleet(event) => state.on_fleet_event(&myself, event),
             SessionMsg::ReplayFailed(why) => state.enter_read_only(why).await,
         }
         Ok(())

@@ -58,6 +58,7 @@ mod tests {
             agentd: "0".to_owned(),
             parent: None,
             task: None,
+            fleet_task: None,
         };
         Journal::create(sessions, header).unwrap()
     }

@@ -16,7 +16,8 @@ pub(crate) use mcp::{McpCommand, OtherAgent, ServeFlags};
 /// The end of `agentd --help`.
 const MORE: &str = "\
 Topics: agentd help sessions, scripts, config, rules, sandbox, network, tools,
-  images, commands, agents, context, undo, hooks, mcp, security, exit-codes
+  images, commands, agents, context, undo, hooks, mcp, fleet, security,
+  exit-codes
 Help: agentd help COMMAND (of -p: run); manual pages: agentd man [NAME]";
 
 /// Runs language-model agents on Linux; each tool call in its own sandboxed process.
@@ -257,6 +258,24 @@ pub(crate) enum CliCommand {
     Mcp {
         #[command(subcommand)]
         command: McpCommand,
+    },
+    /// Run tasks on many hosts, which take them from one database.
+    ///
+    /// More: `agentd help fleet`.
+    Fleet {
+        #[command(subcommand)]
+        command: fleet::FleetCommand,
+    },
+    /// Submit tasks to the fleet.
+    ///
+    /// More: `agentd help fleet`.
+    Submit(fleet::SubmitArgs),
+    /// List and control the tasks of the fleet.
+    ///
+    /// More: `agentd help fleet`.
+    Tasks {
+        #[command(subcommand)]
+        command: fleet::TasksCommand,
     },
     /// List the model's tools, or describe one.
     Tools {

@@ -192,6 +192,7 @@ fn task(
         uncaged: Unsandboxed::Refused,
         conversation: protocol::client::ConversationFlags::default(),
         agents: None,
+        seat: None,
     };
     let prompt = "Finish greet.sh and run it. Then show what you cannot do.".to_owned();
     Ok(Task {

@@ -12,6 +12,8 @@ mod daemon;
 mod demo;
 mod doctor;
 mod export;
+mod fleet_commands;
+mod fleet_seat;
 mod help;
 mod init;
 mod interactive;
@@ -136,6 +138,9 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         (Some(CliCommand::Config { command }), _) => settings::main(&command),
         (Some(CliCommand::Rules { command }), _) => rules::main(&command),
         (Some(CliCommand::Mcp { command }), _) => mcp::main(command),
+        (Some(CliCommand::Fleet { .. } | CliCommand::Submit(_) | CliCommand::Tasks { .. }), _) => {
+            fleet_commands::main()
+        }
         (Some(CliCommand::Tools { name }), _) => tools_page::main(name.as_deref()),
         (Some(CliCommand::Sandbox), _) => help::main(&["sandbox".to_owned()]),
         (Some(CliCommand::Help { words }), _) => help::main(&words),

@@ -7,6 +7,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::daemon;
+use crate::fleet_seat;
 use crate::last_message::{AnswerView, LastMessageFile};
 use crate::open_request::{KeyNeed, open_request};
 use crate::prompt;
@@ -152,8 +153,11 @@ fn task(context: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Resul
         true => KeyNeed::WhereSet,
         false => KeyNeed::Always,
     };
-    let (opening, papers) =
+    let seat = flags.fleet_seat.as_deref().map(fleet_seat::read).transpose()?;
+    let start = seat.as_ref().map_or(start, |seat| SessionStart::Seat { session: seat.session() });
+    let (mut opening, papers) =
         open_request(context, &flags.session, start, Audience::NonInteractive, need)?;
+    opening.seat = seat.map(|seat| Box::new(seat.into_seat()));
     let (prompt, more) = match prompt {
         Some(prompt) => (prompt, Prompts::One),
         None => prompt::first_of_stream()?,

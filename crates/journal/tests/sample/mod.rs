@@ -21,6 +21,7 @@ pub fn header(id: &str) -> SessionHeader {
         agentd: "0.1.0".to_owned(),
         parent: None,
         task: None,
+        fleet_task: None,
     }
 }
 
@@ -65,7 +66,7 @@ pub fn interrupted(call: u32, progress: CallProgress) -> JournalRecord {
 }
 
 pub fn start(call: u32, tool_kind: ToolKindRecord) -> JournalRecord {
-    JournalRecord::Start { call, tool_kind }
+    JournalRecord::Start { call, tool_kind, contained: false }
 }
 
 /// What follows the header: one record of each kind.

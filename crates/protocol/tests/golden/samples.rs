@@ -592,6 +592,7 @@ goldens! {
             open_turn: protocol::session::OpenTurn::GoesOn,
         },
         Fork => SessionStart::Fork { of: session_id(), at: Some(9) },
+        Seat => SessionStart::Seat { session: session_id() },
     }
     client::BacklogFrom {
         Seq => BacklogFrom::Seq(300),
@@ -753,6 +754,16 @@ goldens! {
         Ending => RequestFailure::Ending,
         NoRoom => RequestFailure::NoRoom,
         Internal => RequestFailure::Internal,
+    }
+    fleet::ToFleet {
+        Sit => ToFleet::Sit { session: session_id(), token: text("secret") },
+        Append => ToFleet::Append { first: 300, lines: vec![text("{}")] },
+    }
+    fleet::FromFleet {
+        Seated => FromFleet::Seated { last_seq: 300, lease: lease_clock() },
+        Durable => FromFleet::Durable(300),
+        Renewed => FromFleet::Renewed(lease_clock()),
+        Lost => FromFleet::Lost(text("gone")),
     }
     client::ToClient {
         Welcome => ToClient::Welcome { build: text("0.1.0-0"), pid: 70_000 },
@@ -1498,5 +1509,16 @@ fn opening() -> SessionRequest {
             cost_limit: Some(2_000_000),
         },
         agents: Some(text("{}")),
+        seat: Some(Box::new(protocol::fleet::FleetSeat {
+            task: 7,
+            socket: path("/run/fleet.socket"),
+            token: text("secret"),
+            shared_disk: false,
+            restored: Some(protocol::fleet::RestoredSession { last_seq: 300, snapshot_seq: 7 }),
+        })),
     }
+}
+
+fn lease_clock() -> protocol::fleet::LeaseClock {
+    protocol::fleet::LeaseClock { freeze_at: 70_000, kill_at: 90_000 }
 }

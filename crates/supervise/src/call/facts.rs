@@ -35,6 +35,7 @@ pub(crate) struct CallFacts {
     /// Its relation to commands in the background.
     pub(crate) job: JobRequest,
     pub(crate) undo: UndoBy,
+    pub(crate) contained: Contained,
     pub(crate) protects: Protects,
     pub(crate) cache: CachePolicy,
     /// The file versions that the model has read, for tools that must not act on changed files.
@@ -85,6 +86,15 @@ pub(crate) enum UndoBy {
     Snapshot,
     /// As `Copy`; and it restores the files of another call.
     Restore,
+}
+
+/// Whether a call's cage lets nothing out of this host's copy of the project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contained {
+    /// No network, no other directory, and tier A. It gets no `Go` in another cage.
+    Yes,
+    /// It may, or nobody needs to know.
+    No,
 }
 
 /// Files that a runner restores after the call.

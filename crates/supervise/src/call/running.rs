@@ -1,13 +1,13 @@
 //! From the verdict to the end of the runner.
 
 use super::effect::{CallEffect, Cut};
-use super::facts::{Protects, UndoBy};
+use super::facts::{Contained, Protects, UndoBy};
 use super::machine::CallMachine;
 use super::phase::CallPhase;
 use super::results::failed;
 use protocol::call::{Call, Outcome, TamperedFile};
 use protocol::client::ClientEvent;
-use protocol::confinement::Enforced;
+use protocol::confinement::{Enforced, Tier};
 use protocol::judgement::{Basis, ToolKind, Verdict};
 use protocol::tool::{JudgedPath, RunnerJob};
 use protocol::web::{HostRight, RedirectScope};
@@ -15,6 +15,12 @@ use protocol::web::{HostRight, RedirectScope};
 impl CallMachine {
     /// The cage is complete.
     pub(super) fn on_caged(&mut self, enforced: Enforced) -> Vec<CallEffect> {
+        if self.facts.contained == Contained::Yes && enforced.of_command() != Some(Tier::A) {
+            // Its START promises more than this cage keeps.
+            let kill = std::iter::once(CallEffect::KillRunner);
+            let why = "the fleet was told that the call runs in tier A, and its sandbox is weaker";
+            return kill.chain(self.on_uncaged("tier", why)).collect();
+        }
         if let CallPhase::Starting { caged } = &mut self.phase {
             *caged = Some(enforced);
         }

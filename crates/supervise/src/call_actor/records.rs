@@ -20,8 +20,8 @@ use tokio::sync::oneshot;
 
 impl CallState {
     pub(super) async fn record(&mut self, facts: Vec<CallRecord>) -> Result<(), CallInput> {
-        let (call, kind) = (&self.args.facts.call, self.args.facts.kind);
-        let records = facts.into_iter().map(|fact| encode::call_fact(call, kind, fact)).collect();
+        let about = &self.args.facts;
+        let records = facts.into_iter().map(|fact| encode::call_fact(about, fact)).collect();
         let (done, written) = oneshot::channel();
         let _ = self.args.session.send_message(CallToSession::Record { records, done }.into());
         match written.await {

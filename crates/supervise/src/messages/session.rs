@@ -3,6 +3,7 @@
 use super::call::CallMsg;
 use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
+use crate::fleet_seat::FleetEvent;
 use crate::open_failure::OpenFailure;
 use crate::session_network::SessionNetwork;
 use crate::session_spec::TaskBounds;
@@ -37,6 +38,7 @@ pub(crate) enum SessionMsg {
     Root(RootToSession),
     Timer(SessionTimer),
     Task(TaskToSession),
+    Fleet(FleetEvent),
     /// The journal could not be read for the conversation, and why.
     ReplayFailed(String),
 }

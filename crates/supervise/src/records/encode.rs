@@ -2,7 +2,7 @@
 //! the inverse.
 
 use super::images;
-use crate::call::{CallConclusion, CallRecord, Cut};
+use crate::call::{CallConclusion, CallFacts, CallRecord, Contained, Cut};
 use crate::person_prompt::PersonPrompt;
 use crate::protected_restore::in_words;
 use journal::{JournalRecord, StoredPath, SummaryRecord};
@@ -142,8 +142,8 @@ pub(crate) fn learned_rule(given: &Rule, by: String, unwritten: Option<String>) 
 }
 
 /// A fact about a call before its end.
-pub(crate) fn call_fact(call: &Call, kind: ToolKind, fact: CallRecord) -> JournalRecord {
-    let number = call.id.number;
+pub(crate) fn call_fact(about: &CallFacts, fact: CallRecord) -> JournalRecord {
+    let (number, kind) = (about.call.id.number, about.kind);
     match fact {
         CallRecord::Asked(question) => JournalRecord::Asked {
             call: number,
@@ -163,7 +163,11 @@ pub(crate) fn call_fact(call: &Call, kind: ToolKind, fact: CallRecord) -> Journa
         CallRecord::Denied(why, message) => {
             JournalRecord::Denied { call: number, basis: basis(&why), message }
         }
-        CallRecord::Start => JournalRecord::Start { call: number, tool_kind: tool_kind(kind) },
+        CallRecord::Start => JournalRecord::Start {
+            call: number,
+            tool_kind: tool_kind(kind),
+            contained: about.contained == Contained::Yes,
+        },
     }
 }
 

@@ -75,7 +75,8 @@ mod tests {
             tool_kind: ToolKindRecord::Mutation,
             input: "{}".into(),
         };
-        let start = JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Mutation };
+        let start =
+            JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Mutation, contained: false };
         let entries = (1..).zip([proposed(1), start, proposed(2)]);
         let entries = entries.map(|(seq, record)| JournalEntry { seq, time: 0, record }).collect();
         let mut copy =

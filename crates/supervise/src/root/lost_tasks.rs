@@ -139,6 +139,7 @@ mod tests {
             agentd: "0".to_owned(),
             parent: None,
             task: Some(Box::new(task)),
+            fleet_task: None,
         };
         Journal::create(sessions, header).unwrap()
     }

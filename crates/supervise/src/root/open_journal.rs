@@ -91,8 +91,10 @@ impl SessionOpener {
                     tracing::warn!(kept = %torn.kept.display(), "an incomplete record was set \
                                                                  aside");
                 }
-                let repair = repair_journal(&opened.past, open_turn);
+                let restored = spec.seat().and_then(|seat| seat.restored);
+                let repair = repair_journal(&opened.past, open_turn, restored);
                 let JournalRepair { lost, left_tasks, mut records, turns, round, .. } = repair;
+                let elsewhere = repair.elsewhere;
                 let (last, cut_short) = (repair.open_turn, repair.cut_short);
                 let saved = ProtectedCopies::of(&directory);
                 let known = decode::tampered_names(&opened.past.entries);
@@ -115,7 +117,11 @@ impl SessionOpener {
                 });
                 let (lost, mut records, spent) = tasks.await?;
                 for (call, record) in lost.iter().zip(&mut records) {
-                    let names = self.restore_protected(spec, (&hold, &saved), call).await?;
+                    let names = match elsewhere.contains(&call.number) {
+                        // The workspace was restored from before the call.
+                        true => Vec::new(),
+                        false => self.restore_protected(spec, (&hold, &saved), call).await?,
+                    };
                     let left = protected_restore::unrestored(&names).into_iter();
                     let new: Vec<_> = left.filter(|name| !tampered.contains(name)).collect();
                     tampered.extend(new);
@@ -348,5 +354,6 @@ fn new_header(spec: &SessionSpec) -> SessionHeader {
         agentd: env!("CARGO_PKG_VERSION").to_owned(),
         parent: None,
         task: spec.task().cloned().map(Box::new),
+        fleet_task: spec.seat().map(|seat| seat.task),
     }
 }

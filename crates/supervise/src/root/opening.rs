@@ -11,6 +11,7 @@ use protocol::client::{RequestFailure, SessionStart};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use ractor::{ActorRef, ActorStatus};
+use std::path::Path;
 use std::sync::Arc;
 
 impl RootState {
@@ -25,7 +26,7 @@ impl RootState {
                 let start = TaskStart { header: task.header.clone(), bounds: task.bounds.clone() };
                 Ok((id, OpenMode::Task(Box::new(start))))
             }
-            None => open_mode(&order.opening.start),
+            None => open_mode(&order.opening.start, &self.settings.dirs.state.join("sessions")),
         };
         let (id, begin) = match found {
             Ok(found) => found,
@@ -143,8 +144,16 @@ pub(super) struct TaskStart {
     pub(super) bounds: TaskBounds,
 }
 
-fn open_mode(start: &SessionStart) -> Result<(SessionId, OpenMode), OpenFailure> {
+fn open_mode(start: &SessionStart, sessions: &Path) -> Result<(SessionId, OpenMode), OpenFailure> {
     match start {
+        SessionStart::Seat { session } if !journal::is_session_name(&session.0) => {
+            let message = format!("{session} is no name for a session");
+            Err(OpenFailure::new(RequestFailure::Usage, message))
+        }
+        SessionStart::Seat { session } if sessions.join(&session.0).is_dir() => {
+            Ok((session.clone(), OpenMode::Resume(OpenTurn::GoesOn)))
+        }
+        SessionStart::Seat { session } => Ok((session.clone(), OpenMode::New)),
         SessionStart::New => Ok((new_id()?, OpenMode::New)),
         SessionStart::Resume { session, open_turn } => {
             Ok((session.clone(), OpenMode::Resume(*open_turn)))

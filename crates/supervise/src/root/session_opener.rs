@@ -4,6 +4,7 @@
 use super::kept_flags;
 use super::open_journal::forked_from;
 use super::opening::OpenMode;
+use super::seat::{copy_records, take_seat};
 use crate::SupervisorSettings;
 use crate::audit_actor::AuditMsg;
 use crate::clean_settings::copy_settings;
@@ -99,6 +100,9 @@ impl SessionOpener {
         });
         let mut spec = spec.await?;
         make_withheld_dirs(&spec.confinement);
+        let earlier = matches!(begin, OpenMode::Resume(_))
+            .then(|| self.settings.dirs.state.join("sessions").join(&spec.id.0));
+        let seated = take_seat(&spec, earlier.as_deref()).await?;
         let mut opened = self.open_journal(&spec, begin).await?;
         let directory = opened.directory.clone();
         spec.store.forked_from = blocking(move || Ok(forked_from(&directory))).await?;
@@ -170,6 +174,11 @@ impl SessionOpener {
             }
         }
         opened.journal = journal_changes(opened.journal, &kept).await?;
+        if let Some(seated) = &seated {
+            let (known, copy) = (seated.last_seq, seated.copy.clone());
+            let (journal, place) = (opened.journal, opened.directory.clone());
+            opened.journal = blocking(move || copy_records(journal, &place, (known, copy))).await?;
+        }
         let (made, caches) = self.make_private_dirs(&spec).await?;
         spec.set_private_dirs(&made);
         let private = private_dirs::hold_against_cleanup(&made);
@@ -201,6 +210,7 @@ impl SessionOpener {
             broker: self.broker.clone(),
             audit: self.audit.clone(),
             root: self.root.clone(),
+            fleet: seated,
         };
         let cell = self.root.get_cell();
         let (actor, _) = SessionActor::spawn_linked(None, SessionActor, session, cell)

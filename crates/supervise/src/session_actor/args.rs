@@ -3,6 +3,7 @@
 use crate::audit_actor::AuditMsg;
 use crate::call::PendingQuestion;
 use crate::file_versions::FileVersions;
+use crate::fleet_seat::Seated;
 use crate::messages::RootMsg;
 use crate::person_prompt::PersonPrompt;
 use crate::project_caches::CacheLease;
@@ -43,6 +44,8 @@ pub(crate) struct SessionArgs {
     pub(crate) broker: WorkerRef<BrokerLink>,
     pub(crate) audit: ActorRef<AuditMsg>,
     pub(crate) root: ActorRef<RootMsg>,
+    /// Its seat in a fleet.
+    pub(crate) fleet: Option<Seated>,
 }
 
 /// What a slash command or a skill gives to its turn, which is open.

@@ -228,6 +228,7 @@ impl SessionActorState {
             && (undo == UndoBy::Copy
                 || approval::needs_probe(&self.spec.rules, found.spec.name, found.spec.kind));
         let env = self.env_of((&call, found.profile), signing.as_ref());
+        let contained = self.contained(&executor, found.profile, &confinement);
         let facts = CallFacts {
             call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },
             kind: found.spec.kind,
@@ -259,6 +260,7 @@ impl SessionActorState {
                 _ => self.spec.config.tools.max_result_chars,
             },
             pending_question: None,
+            contained,
             executor,
             job: found.job,
             undo,

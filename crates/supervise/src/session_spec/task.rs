@@ -17,6 +17,7 @@ use journal::{TaskHeader, TaskLimits, TaskWorktree};
 use prompts::{AgentList, PluginPlace, PromptPlaces};
 use protocol::client::{RequestFailure, SessionRequest, SettingChange, Unsandboxed};
 use protocol::confinement::{Confinement, FilePath};
+use protocol::fleet::FleetSeat;
 use protocol::ids::SessionId;
 use protocol::judgement::{EXIT_PLAN, Rule, RuleEffect, RuleSet};
 pub(crate) use protocol::session::TASK;
@@ -310,6 +311,11 @@ impl SessionSpec {
         }
     }
 
+    /// Its seat in a fleet, if it works for one.
+    pub(crate) fn seat(&self) -> Option<&FleetSeat> {
+        self.origin.opening.seat.as_deref()
+    }
+
     /// The text of skills that an agent is given at its start.
     ///
     /// # Errors
@@ -328,6 +334,7 @@ impl SessionSpec {
     pub(crate) fn task_opening(&self, header: &TaskHeader) -> SessionRequest {
         let mut opening = self.origin.opening.clone();
         opening.start = protocol::client::SessionStart::New;
+        opening.seat = None;
         opening.added = self.confinement.added.clone();
         opening.audience = self.rules.audience;
         opening.mode = Some(self.rules.mode);

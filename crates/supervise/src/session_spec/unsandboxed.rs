@@ -138,6 +138,7 @@ mod tests {
             uncaged: Unsandboxed::Accepted,
             conversation: protocol::client::ConversationFlags::default(),
             agents: None,
+            seat: None,
         };
         let checked = |text: &str| check_cage(&opening, Tier::C, &managed(dir.path(), text));
         for loose in ["", "net.mode = 'on'\nsandbox.level = 'best-effort'\n"] {

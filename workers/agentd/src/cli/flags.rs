@@ -25,7 +25,7 @@ pub(crate) struct SessionFlags {
     /// Pin a file: the model sees its current text.
     ///
     /// Repeatable. Each request to the model has the file's current text.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) context: Vec<PathBuf>,
     /// How to treat calls that match no rule.
     ///
@@ -47,7 +47,7 @@ pub(crate) struct SessionFlags {
     ///
     /// Repeatable. Such as docs.rs, '*.docs.rs', docs.rs/serde/* or 10.0.0.7:8080. A web search
     /// needs the host of `web.search_url`.
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", hide_short_help = true)]
     pub(crate) allow_web: Vec<String>,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
@@ -100,7 +100,7 @@ pub(crate) struct ConversationArgs {
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) plugin_dir: Vec<PathBuf>,
     /// Most requests to the model in one turn.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub(crate) max_turns: Option<u32>,
     /// Send no further request once the session has cost this much.
     ///
@@ -203,8 +203,11 @@ pub(crate) struct RunFlags {
     /// Continue this session.
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
+    /// The seat of a fleet's task, which a worker of the fleet writes.
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with_all = ["resume", "continue_newest", "fork"])]
+    pub(crate) fleet_seat: Option<PathBuf>,
     /// Continue with a copy of the session.
-    #[arg(long, alias = "fork-session")]
+    #[arg(long, alias = "fork-session", hide_short_help = true)]
     pub(crate) fork: bool,
 }
 

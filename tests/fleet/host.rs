@@ -1,0 +1,177 @@
+//! A host of the fleet: a state directory, a daemon and a worker of its own.
+
+use crate::postgres::Postgres;
+use crate::support::anthropic::{Answer, Server, call};
+use crate::support::{Desk, Run, processes, run, send};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub struct Host {
+    pub desk: Desk,
+    url: String,
+}
+
+impl Host {
+    pub fn new(postgres: &Postgres) -> Self {
+        Self { desk: Desk::new(), url: postgres.url() }
+    }
+
+    /// `agentd` on this host.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.desk.agentd(words);
+        command.env("AGENTD_FLEET_URL", &self.url);
+        command
+    }
+
+    pub fn agentd(&self, words: &[&str]) -> Run {
+        run(self.command(words))
+    }
+
+    /// Standard output of a command that succeeds.
+    pub fn ok(&self, words: &[&str]) -> String {
+        let ran = self.agentd(words);
+        assert_eq!(ran.code, 0, "{words:?}: {}", ran.err);
+        ran.out
+    }
+
+    /// A task as `tasks show --json` prints it.
+    pub fn task(&self, number: i64) -> Value {
+        serde_json::from_str(&self.ok(&["tasks", "show", &number.to_string(), "--json"])).unwrap()
+    }
+
+    pub fn worker_command(&self, model: &Server, flags: &[&str]) -> Command {
+        let words = [&["fleet", "worker"], flags].concat();
+        let mut command = self.desk.with_server(model, &words);
+        command.env("AGENTD_FLEET_URL", &self.url);
+        command
+    }
+
+    /// Works until no task is left, at most 120 s.
+    pub fn work(&self, model: &Server, flags: &[&str]) -> Run {
+        let began = Instant::now();
+        let mut worker = self.start(model, &[&["--until-empty"], flags].concat());
+        let status = loop {
+            if let Some(status) = worker.try_wait().unwrap() {
+                break status;
+            }
+            if began.elapsed() > Duration::from_secs(120) {
+                self.lose_power();
+                panic!("the worker does not end: {}", self.log());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let _ = self.agentd(&["daemon", "stop", "--force"]);
+        let code = status.code().unwrap_or(-1);
+        Run { code, out: String::new(), err: self.log(), took: began.elapsed() }
+    }
+
+    /// Starts a worker that goes on until it is ended.
+    pub fn start(&self, model: &Server, flags: &[&str]) -> Child {
+        let log = fs::File::create(self.desk.outside().join("worker.log")).unwrap();
+        let mut command = self.worker_command(model, flags);
+        command.stdout(Stdio::null()).stderr(log).spawn().unwrap()
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.desk.outside().join("worker.log")).unwrap_or_default()
+    }
+
+    /// The processes of this host.
+    pub fn processes(&self) -> Vec<u32> {
+        let state = format!("XDG_STATE_HOME={}", self.desk.outside().join("state").display());
+        let of_host = |pid: &u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry == state.as_bytes())
+        };
+        processes().iter().map(|process| process.pid).filter(of_host).collect()
+    }
+
+    /// Sends a signal to every process of the host, until none is new.
+    pub fn signal(&self, signal: Signal) {
+        let mut sent = Vec::new();
+        for _ in 0..5 {
+            for pid in self.processes() {
+                if !sent.contains(&pid) {
+                    sent.push(pid);
+                    let _ = nix::sys::signal::kill(
+                        nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap()),
+                        signal,
+                    );
+                }
+            }
+        }
+    }
+
+    /// Kills everything of the host, as a loss of power does.
+    pub fn lose_power(&self) {
+        while !self.processes().is_empty() {
+            self.signal(Signal::SIGKILL);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends a worker in order, and the daemon.
+    pub fn end(&self, mut worker: Child) {
+        send(worker.id(), Signal::SIGTERM);
+        assert!(worker.wait().unwrap().success(), "{}", self.log());
+        let _ = self.agentd(&["daemon", "stop", "--force"]);
+    }
+
+    /// The calls that this host let go: the audit log's decisions with an enforced cage.
+    pub fn ended_calls(&self) -> Vec<(String, u64)> {
+        let log = self.desk.state().join("audit/log.jsonl");
+        let text = fs::read_to_string(log).unwrap_or_default();
+        let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let ended = records.filter(|record| record["event"] == "ended");
+        ended
+            .map(|record| {
+                (record["session"].as_str().unwrap().to_owned(), record["call"].as_u64().unwrap())
+            })
+            .collect()
+    }
+
+    pub fn workspace(&self, session: &str) -> PathBuf {
+        self.desk.home().join(".local/share/agentd-fleet").join(session).join("workspace")
+    }
+}
+
+/// A repository with one file, at a place that all hosts have.
+pub fn repository(desk: &Desk) -> String {
+    let place = desk.outside().join("repo");
+    fs::create_dir_all(&place).unwrap();
+    fs::write(place.join("README"), "a project\n").unwrap();
+    let git = |words: &[&str]| {
+        let done = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
+            .args(words)
+            .current_dir(&place)
+            .env("HOME", desk.home())
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    git(&["init", "--quiet", "-b", "main"]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "-m", "first"]);
+    place.to_str().unwrap().to_owned()
+}
+
+/// A model that runs the command of its prompt, `run: COMMAND`, once, and then says `done`.
+pub fn runs_its_prompt() -> Server {
+    Server::answering(|_, request| {
+        let messages = request["messages"].as_array().unwrap();
+        let last = messages.last().unwrap();
+        if last.to_string().contains("tool_result") {
+            return Answer::text("done");
+        }
+        let prompt = messages[0].to_string();
+        let command = prompt.split("run: ").nth(1).unwrap_or_default();
+        let command = command.split(['"', '\\']).next().unwrap();
+        let input = serde_json::json!({ "command": command }).to_string();
+        Answer::says([call("toolu_1", "bash", &input)])
+    })
+}

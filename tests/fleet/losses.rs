@@ -1,0 +1,165 @@
+//! Hosts that are lost, stopped or cut off, and databases that restart: nothing is lost, and no call runs
+//! twice.
+#![allow(clippy::unwrap_used)]
+
+use crate::host::{Host, repository, runs_its_prompt};
+use crate::postgres::Postgres;
+use crate::support::until;
+use nix::sys::signal::Signal;
+use std::fs;
+
+const RULE: &str = "--permission-mode=auto";
+
+/// Two hosts, and a task that runs this command on the first.
+fn running(
+    postgres: &Postgres,
+    command: &str,
+    flags: &[&str],
+) -> (Host, Host, std::process::Child) {
+    let (first, second) = (Host::new(postgres), Host::new(postgres));
+    let repo = repository(&first.desk);
+    let prompt = format!("run: {command}");
+    let submit = ["submit", "--repo", &repo, "--prompt", &prompt, RULE];
+    first.ok(&[&submit, flags].concat());
+    let model = Box::leak(Box::new(runs_its_prompt()));
+    let worker = first.start(model, &["--name", "first"]);
+    until("it runs", || first.ok(&["tasks", "logs", "1"]).contains("START"));
+    (first, second, worker)
+}
+
+#[test]
+fn a_call_in_a_closed_cage_did_not_happen_on_the_next_host() {
+    let postgres = Postgres::with_fleet(3);
+    let (first, second, mut worker) = running(&postgres, "echo x >> made; sleep 300", &[]);
+    let session = first.task(1)["session"].as_str().unwrap().to_owned();
+    until("it wrote", || first.workspace(&session).join("made").exists());
+    first.lose_power();
+    let _ = worker.wait();
+    let ran = second.work(&runs_its_prompt(), &["--name", "second"]);
+    let task = second.task(1);
+    assert_eq!(task["state"], "done", "{task:#} {}", ran.err);
+    let logs = second.ok(&["tasks", "logs", "1", "--json"]);
+    assert!(logs.contains("it did not happen here"), "{logs}");
+    assert!(!logs.contains("may have run"), "{logs}");
+    assert_eq!(second.ok(&["tasks", "diff", "1"]), "");
+    assert_eq!(postgres.sql("select epoch from agentd.task"), "2");
+}
+
+#[test]
+fn a_call_with_network_may_have_run_and_the_policy_decides() {
+    let postgres = Postgres::with_fleet(3);
+    for (policy, state) in [("report", "held"), ("resume", "done"), ("retry", "done")] {
+        postgres.sql("truncate agentd.task cascade");
+        postgres.sql("alter sequence agentd.task_id_seq restart");
+        let first = Host::new(&postgres);
+        let config = first.desk.home().join(".config/agentd");
+        fs::create_dir_all(&config).unwrap();
+        fs::write(config.join("config.toml"), "[net]\nmode = \"on\"\n").unwrap();
+        let second = Host::new(&postgres);
+        let repo = repository(&first.desk);
+        let marker = first.desk.outside().join("marker");
+        let _ = fs::remove_file(&marker);
+        let prompt = "run: test -e go && echo ran || { touch go; sleep 300; }";
+        first.ok(&["submit", "--repo", &repo, "--prompt", prompt, RULE, "--on-host-loss", policy]);
+        let model = runs_its_prompt();
+        let mut worker = first.start(&model, &[]);
+        until("it runs", || first.ok(&["tasks", "logs", "1"]).contains("START"));
+        let session = first.task(1)["session"].as_str().unwrap().to_owned();
+        first.lose_power();
+        let _ = worker.wait();
+        if policy == "retry" {
+            // It starts from the beginning and would sleep: this model only answers.
+            let says = crate::support::anthropic::Server::answering(|_, _| {
+                crate::support::anthropic::Answer::text("done")
+            });
+            second.work(&says, &[]);
+        } else {
+            second.work(&runs_its_prompt(), &[]);
+        }
+        until("it is decided", || second.task(1)["state"] != "running");
+        let task = second.task(1);
+        assert_eq!(task["state"], state, "{policy}: {task:#}");
+        let logs = second.ok(&["tasks", "logs", "1", "--json"]);
+        match policy {
+            "report" => {
+                assert!(task["reason"].as_str().unwrap().contains("may have run"), "{task:#}");
+                second.ok(&["tasks", "retry", "1"]);
+                second.work(&runs_its_prompt(), &[]);
+                assert_eq!(second.task(1)["state"], "done", "{:#}", second.task(1));
+                let logs = second.ok(&["tasks", "logs", "1", "--json"]);
+                assert!(logs.contains("INTERRUPTED"), "{logs}");
+            }
+            "resume" => assert!(logs.contains("INTERRUPTED"), "{logs}"),
+            _ => assert_ne!(task["session"], session.as_str()),
+        }
+    }
+}
+
+#[test]
+fn a_host_that_comes_back_can_add_nothing() {
+    let postgres = Postgres::with_fleet(2);
+    let (first, second, worker) = running(&postgres, "sleep 300", &[]);
+    first.signal(Signal::SIGSTOP);
+    second.work(&runs_its_prompt(), &[]);
+    let task = second.task(1);
+    assert_eq!(task["state"], "done", "{task:#}");
+    let before = postgres.sql("select count(*), max(seq) from agentd.journal");
+    first.signal(Signal::SIGCONT);
+    until("its call ends", || {
+        !first.processes().iter().any(|pid| {
+            fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().starts_with(b"sleep")
+        })
+    });
+    until("it gives up", || first.log().contains("not this host's any more"));
+    assert_eq!(postgres.sql("select count(*), max(seq) from agentd.journal"), before);
+    assert_eq!(second.task(1)["state"], "done");
+    first.end(worker);
+}
+
+#[test]
+fn a_worker_and_a_daemon_that_are_killed_go_on_here() {
+    let postgres = Postgres::with_fleet(30);
+    let first = Host::new(&postgres);
+    let repo = repository(&first.desk);
+    let model = runs_its_prompt();
+    first.ok(&["submit", "--repo", &repo, "--prompt", "run: sleep 3; echo x >> made", RULE]);
+    let mut worker = first.start(&model, &[]);
+    until("it runs", || first.ok(&["tasks", "logs", "1"]).contains("START"));
+    worker.kill().unwrap();
+    let _ = worker.wait();
+    let worker = first.start(&model, &[]);
+    until("it is done", || first.task(1)["state"] == "done");
+    let task = first.task(1);
+    assert_eq!(task["epoch"], 1, "{task:#}");
+    assert_eq!(first.ended_calls().len(), 1);
+    assert!(first.ok(&["tasks", "diff", "1"]).contains("+x"), "{task:#}");
+    first.end(worker);
+}
+
+#[test]
+fn a_worker_that_ends_in_order_gives_its_tasks_back() {
+    let postgres = Postgres::with_fleet(30);
+    let (first, second, worker) = running(&postgres, "sleep 300", &[]);
+    first.end(worker);
+    assert_eq!(second.task(1)["state"], "queued");
+    second.work(&runs_its_prompt(), &[]);
+    let task = second.task(1);
+    assert_eq!((task["state"].as_str(), &task["epoch"]), (Some("done"), &2.into()), "{task:#}");
+}
+
+#[test]
+fn a_database_that_restarts_costs_nothing() {
+    let postgres = Postgres::with_fleet(30);
+    let first = Host::new(&postgres);
+    let repo = repository(&first.desk);
+    let model = runs_its_prompt();
+    first.ok(&["submit", "--repo", &repo, "--prompt", "run: sleep 1; echo x >> made", RULE]);
+    let worker = first.start(&model, &[]);
+    until("it runs", || first.ok(&["tasks", "logs", "1"]).contains("START"));
+    postgres.stop();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    postgres.go();
+    until("it is done", || first.task(1)["state"] == "done");
+    assert_eq!(first.ended_calls().len(), 1);
+    first.end(worker);
+}

@@ -1,0 +1,185 @@
+//! The connection to a fleet's database: TLS, time-outs, and a new connection in place of a lost one.
+
+use crate::error::FleetError;
+use fleet::DatabaseArgs;
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Client, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// How long a database may take to accept a connection.
+const CONNECTING: Duration = Duration::from_secs(10);
+/// Between two tries.
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+];
+
+/// The fleet's address: the flag, else the variable.
+pub(crate) fn url_of(given: Option<&str>) -> Result<String, FleetError> {
+    let variable = || std::env::var("AGENTD_FLEET_URL").ok().filter(|url| !url.is_empty());
+    given.map(str::to_owned).or_else(variable).ok_or(FleetError::NoUrl)
+}
+
+/// The settings of the connection. A connection to another machine is encrypted and its server is
+/// verified, unless the address says `sslmode=disable`.
+pub(crate) fn config_of(url: &str) -> Result<Config, FleetError> {
+    // The parser's errors do not contain the address, which may hold a password.
+    let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+        FleetError::Url(format!("{error}; it is like postgres://USER@HOST/NAME"))
+    })?;
+    if config.get_password().is_none()
+        && let Ok(password) = std::env::var("PGPASSWORD")
+    {
+        config.password(password);
+    }
+    let is_remote = |host: &Host| match host {
+        Host::Tcp(name) => !is_loopback(name),
+        Host::Unix(_) => false,
+    };
+    let remote = config.get_hosts().iter().any(is_remote);
+    if remote && config.get_ssl_mode() == SslMode::Prefer {
+        // To prefer encryption is to send the password in clear text to whoever refuses it.
+        config.ssl_mode(SslMode::Require);
+    }
+    config.application_name("agentd-fleet").connect_timeout(CONNECTING);
+    config.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(Duration::from_secs(15));
+    Ok(config)
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Connects once. The task that carries the connection ends with it.
+pub(crate) async fn connect(config: &Config) -> Result<Client, FleetError> {
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .and_then(rustls::ConfigBuilder::with_platform_verifier)
+    .map_err(|error| FleetError::Host(format!("cannot prepare TLS: {error}")))?;
+    let tls = MakeRustlsConnect::new(tls.with_no_client_auth());
+    let connected = tokio::time::timeout(CONNECTING, config.connect(tls)).await;
+    let (client, connection) = connected
+        .map_err(|_| FleetError::Silent(CONNECTING.as_secs()))?
+        .map_err(FleetError::Connect)?;
+    tokio::spawn(connection);
+    // Whatever the role's default is: what is acknowledged is on disk.
+    client.batch_execute("set synchronous_commit = on").await?;
+    Ok(client)
+}
+
+/// Connects for a command, and checks the schema's version.
+pub(crate) async fn open(args: &DatabaseArgs) -> Result<Client, FleetError> {
+    let client = connect(&config_of(&url_of(args.url.as_deref())?)?).await?;
+    crate::schema::check(&client).await?;
+    Ok(client)
+}
+
+/// A connection that is made again when it was lost.
+#[derive(Debug)]
+pub(crate) struct Database {
+    config: Config,
+    /// How long one request may take.
+    patience: Duration,
+    client: Mutex<Option<Arc<Client>>>,
+}
+
+impl Database {
+    pub(crate) fn new(config: Config, patience: Duration) -> Self {
+        Self { config, patience, client: Mutex::new(None) }
+    }
+
+    /// The same database, with another bound of a request.
+    pub(crate) fn with_patience(&self, patience: Duration) -> Self {
+        Self { config: self.config.clone(), patience, client: Mutex::new(None) }
+    }
+
+    /// The present connection, or a new one.
+    async fn client(&self) -> Result<Arc<Client>, FleetError> {
+        let mut held = self.client.lock().await;
+        if let Some(client) = held.as_ref().filter(|client| !client.is_closed()) {
+            return Ok(Arc::clone(client));
+        }
+        let client = connect(&self.config).await?;
+        crate::schema::check(&client).await?;
+        let client = Arc::new(client);
+        *held = Some(Arc::clone(&client));
+        Ok(client)
+    }
+
+    /// Drops this connection if it is the present one: it does not answer.
+    async fn forget(&self, lost: &Arc<Client>) {
+        let mut held = self.client.lock().await;
+        if held.as_ref().is_some_and(|client| Arc::ptr_eq(client, lost)) {
+            *held = None;
+        }
+    }
+
+    /// One try of a request.
+    pub(crate) async fn once<T, F>(
+        &self,
+        request: impl FnOnce(Arc<Client>) -> F,
+    ) -> Result<T, FleetError>
+    where
+        F: Future<Output = Result<T, tokio_postgres::Error>>,
+    {
+        let client = self.client().await?;
+        let answered = tokio::time::timeout(self.patience, request(Arc::clone(&client))).await;
+        let Ok(answer) = answered else {
+            self.forget(&client).await;
+            return Err(FleetError::Silent(self.patience.as_secs()));
+        };
+        answer.map_err(FleetError::Database)
+    }
+
+    /// Tries a request until the database answers it. Only for requests that may be repeated. The caller
+    /// bounds the time.
+    pub(crate) async fn until_answered<T, F>(
+        &self,
+        request: impl Fn(Arc<Client>) -> F,
+    ) -> Result<T, FleetError>
+    where
+        F: Future<Output = Result<T, tokio_postgres::Error>>,
+    {
+        for pause in PAUSES.iter().chain(std::iter::repeat(&Duration::from_secs(1))) {
+            match self.once(&request).await {
+                Err(error) if error.is_of_the_connection() => {
+                    tracing::debug!(%error, "the fleet's database is tried again");
+                    tokio::time::sleep(*pause).await;
+                }
+                answer => return answer,
+            }
+        }
+        Err(FleetError::Silent(self.patience.as_secs()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_connection_to_another_machine_is_encrypted_unless_the_address_refuses() {
+        let mode = |url| config_of(url).unwrap().get_ssl_mode();
+        assert_eq!(mode("postgres://u@db.example/f"), SslMode::Require);
+        assert_eq!(mode("postgres://u@db.example/f?sslmode=disable"), SslMode::Disable);
+        assert_eq!(mode("postgres://u@127.0.0.1/f"), SslMode::Prefer);
+        assert_eq!(mode("postgres://u@localhost,db.example/f"), SslMode::Require);
+        assert_eq!(mode("host=/run/postgresql user=u"), SslMode::Prefer);
+    }
+
+    #[test]
+    fn an_error_about_an_address_does_not_repeat_it() {
+        let error = config_of("postgres://u:secret@h:port/f").unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+    }
+}

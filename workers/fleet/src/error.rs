@@ -1,0 +1,130 @@
+//! Errors, with the way on.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tokio_postgres::error::DbError;
+
+/// Why a command of the fleet ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FleetError {
+    #[error("no fleet is named")]
+    NoUrl,
+    #[error("the fleet's address is not valid: {0}")]
+    Url(String),
+    #[error("cannot connect to the fleet's database: {}", causes(.0))]
+    Connect(tokio_postgres::Error),
+    #[error("the fleet's database does not answer within {0} s")]
+    Silent(u64),
+    #[error("{}", database_words(.0))]
+    Database(tokio_postgres::Error),
+    #[error("this database has no fleet")]
+    NotInitialised,
+    #[error("the fleet's schema has version {found}, this build needs {wanted}")]
+    Schema { found: i32, wanted: i32 },
+    #[error("there is no task {0} in this fleet")]
+    NoTask(i64),
+    #[error("{0}")]
+    Tasks(#[from] fleet::TaskListError),
+    #[error("{0}")]
+    Refused(String),
+    #[error("cannot use {}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("cannot write the output: {0}")]
+    Output(io::Error),
+    #[error("cannot start: {0}")]
+    Runtime(io::Error),
+    #[error("another `agentd fleet worker` of this user runs with the state directory {}", .0.display())]
+    WorkerRuns(PathBuf),
+    #[error("{0}")]
+    Host(String),
+}
+
+impl From<tokio_postgres::Error> for FleetError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl FleetError {
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, source }
+    }
+
+    /// True if the lease that the request named is lost.
+    pub(crate) fn is_lost_lease(&self) -> bool {
+        matches!(self, Self::Database(error) if code_of(error) == Some("AG003"))
+    }
+
+    /// True if another connection may succeed.
+    pub(crate) fn is_of_the_connection(&self) -> bool {
+        match self {
+            Self::Connect(_) | Self::Silent(_) => true,
+            // Class 57: the server shuts down, or starts. Class 08: connections.
+            Self::Database(error) => code_of(error).is_none_or(|code| {
+                code.starts_with("57") || code.starts_with("08") || code.starts_with("53")
+                    // It is a standby, or became one.
+                    || code == "25006" || code == "55000"
+            }),
+            _ => false,
+        }
+    }
+
+    /// The message for a terminal, with the way on.
+    pub(crate) fn in_words(&self) -> String {
+        let hint = match self {
+            Self::NoUrl => Some(
+                "set AGENTD_FLEET_URL, or give --database postgres://USER@HOST/NAME".to_owned(),
+            ),
+            Self::NotInitialised => Some("its owner runs: agentd fleet init URL".to_owned()),
+            Self::Schema { found, wanted } if found < wanted => {
+                Some("its owner runs: agentd fleet init URL, which updates it".to_owned())
+            }
+            Self::Schema { .. } => Some("update agentd on this host".to_owned()),
+            Self::NoTask(_) => Some("agentd tasks ls lists them".to_owned()),
+            Self::Database(error) => error.as_db_error().and_then(DbError::hint).map(str::to_owned),
+            _ => None,
+        };
+        match hint {
+            Some(hint) => format!("error: {self}\n  hint: {hint}"),
+            None => format!("error: {self}"),
+        }
+    }
+
+    /// The exit code, as `agentd help exit-codes` lists them.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::NoUrl | Self::Url(_) | Self::NoTask(_) | Self::Tasks(_) => 2,
+            Self::NotInitialised | Self::Schema { .. } => 16,
+            Self::WorkerRuns(_) => 75,
+            _ => 1,
+        })
+    }
+}
+
+pub(crate) fn code_of(error: &tokio_postgres::Error) -> Option<&str> {
+    error.code().map(tokio_postgres::error::SqlState::code)
+}
+
+/// The database's own words where it said something, else those of the connection.
+fn database_words(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(said) => said.message().to_owned(),
+        None => format!("the fleet's database is lost: {}", causes(error)),
+    }
+}
+
+fn causes(error: &tokio_postgres::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        source = cause.source();
+    }
+    words
+}

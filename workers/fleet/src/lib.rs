@@ -1,0 +1,110 @@
+//! `agentd-fleet`: the only process that speaks with a fleet's database.
+//!
+//! `agentd fleet`, `submit` and `tasks` become this program. On a worker host it runs as long as the host
+//! takes tasks; supervisors reach it over a Unix socket, so that no other process of agentd links a
+//! database client.
+//!
+//! | File | Idea |
+//! |---|---|
+//! | `database` | the connection: TLS, time-outs, a new one in place of a lost one |
+//! | `schema` | the versions of the schema, roles and members |
+//! | `error` | errors, with the way on |
+//! | `submit`, `tasks`, `export`, `status` | the commands of people |
+//! | `worker` | claims tasks and renews their leases |
+//! | `task_run` | one claimed task: its workspace, its run, its result and its end |
+//! | `seat` | one session's place: its records go to the database in order, then their barrier opens |
+//! | `door` | the socket at which supervisors take their seats |
+//! | `workspace` | a task's repository, snapshots and patch, by git |
+//! | `restore` | a session of a lost host: journal, workspace, and what is open |
+//! | `run` | starts `agentd` and `git`; no other file starts processes |
+
+mod clock;
+mod database;
+mod door;
+mod error;
+mod export;
+mod restore;
+mod run;
+mod schema;
+mod seat;
+mod status;
+mod submit;
+mod task_run;
+mod tasks;
+mod worker;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use error::FleetError;
+use fleet::{FleetCommand, SubmitArgs, TasksCommand};
+use std::io::Write;
+use std::process::ExitCode;
+
+#[derive(Debug, Parser)]
+#[command(name = "agentd")]
+struct Words {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// A fleet: tasks on many hosts.
+    Fleet {
+        #[command(subcommand)]
+        command: FleetCommand,
+    },
+    /// Submit tasks to the fleet.
+    Submit(SubmitArgs),
+    /// List and control the fleet's tasks.
+    Tasks {
+        #[command(subcommand)]
+        command: TasksCommand,
+    },
+}
+
+/// The program.
+pub fn main() -> ExitCode {
+    if std::env::args_os().len() < 2 {
+        let text = "agentd-fleet is started by `agentd fleet`, `submit` and `tasks`, not by hand";
+        let _ = writeln!(std::io::stderr(), "{text}");
+        return ExitCode::from(2);
+    }
+    let words = Words::parse();
+    let ran = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(FleetError::Runtime)
+        .and_then(|runtime| runtime.block_on(run_command(words.command)));
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader of standard output has enough.
+        Err(FleetError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            // A closed standard error is not an error.
+            let _ = writeln!(std::io::stderr(), "{}", error.in_words());
+            error.exit_code()
+        }
+    }
+}
+
+async fn run_command(command: Command) -> Result<(), FleetError> {
+    match command {
+        Command::Fleet { command: FleetCommand::Init(args) } => schema::init(&args).await,
+        Command::Fleet { command: FleetCommand::Allow { role, tenant, database } } => {
+            schema::allow(&database, &role, &tenant).await
+        }
+        Command::Fleet { command: FleetCommand::Worker(args) } => worker::main(&args).await,
+        Command::Fleet { command: FleetCommand::Status { database, json } } => {
+            status::main(&database, json).await
+        }
+        Command::Fleet { command: FleetCommand::Relay { session, database } } => {
+            let _ = (session, database);
+            Ok(())
+        }
+        Command::Submit(args) => submit::main(&args).await,
+        Command::Tasks { command } => tasks::main(command).await,
+    }
+}

@@ -1,0 +1,229 @@
+//! A task's place on this host before its run: the workspace, and after a lost host the session and what of
+//! it is open.
+
+use crate::database::Database;
+use crate::error::FleetError;
+use crate::run;
+use crate::seat::number;
+use crate::worker::Claim;
+use crate::workspace::{Snapshot, Workspace, place_of};
+use fleet::{HostLoss, LostSession, Onward, OpenWork, go_on};
+use journal::{CallProgress, JournalRecord, LastTurn, ToolKindRecord};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Records that are read at once.
+const PAGE: i32 = 500;
+/// How long an earlier run of the session on this host may take to end.
+const ENDING: Duration = Duration::from_secs(15);
+
+/// What a restored session lacks: see `protocol::fleet::RestoredSession`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Restored {
+    pub(crate) last_seq: u64,
+    pub(crate) snapshot_seq: u64,
+}
+
+/// A task that can run here.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) workspace: Workspace,
+    pub(crate) restored: Option<Restored>,
+    pub(crate) onward: Onward,
+    /// The prompt whose turn the run waits for.
+    pub(crate) prompt: String,
+}
+
+/// Prepares a claimed task.
+pub(crate) async fn prepare(
+    database: &Database,
+    (state, work): (&Path, &Path),
+    claim: &Claim,
+) -> Result<Prepared, FleetError> {
+    let sessions = state.join("sessions");
+    set_aside(state, &claim.session).await?;
+    let (base, snapshots, snapshot_seq) = snapshots_of(database, claim).await?;
+    let place = place_of(work, &claim.session);
+    let mut workspace =
+        Workspace::prepare(&place, &claim.repo, &claim.reference, base.as_deref()).await?;
+    workspace.restore(&snapshots).await?;
+    if base.is_none() {
+        // Branches move: every host begins at this commit.
+        record_base(database, claim, &workspace).await?;
+    }
+    if claim.last_seq == 0 {
+        let prompt = claim.prompt.clone();
+        return Ok(Prepared { workspace, restored: None, onward: Onward::GoOn, prompt });
+    }
+    restore_session(database, &sessions, claim).await?;
+    let directory = sessions.join(&claim.session);
+    let last_seq = u64::try_from(claim.last_seq).unwrap_or_default();
+    let lost = lost_session(&directory, snapshot_seq, claim.failed_over)?;
+    let onward = go_on(&lost, HostLoss::of_word(&claim.on_host_loss));
+    let prompt = next_prompt(&directory, claim)?;
+    let restored = Some(Restored { last_seq, snapshot_seq });
+    Ok(Prepared { workspace, restored, onward, prompt })
+}
+
+/// Moves what an earlier lease left of the session on this host away. It may have records that the database
+/// never took, and stays for the audit.
+pub(crate) async fn set_aside(state: &Path, session: &str) -> Result<(), FleetError> {
+    let directory = state.join("sessions").join(session);
+    if !directory.exists() {
+        return Ok(());
+    }
+    let until = tokio::time::Instant::now() + ENDING;
+    while journal::is_held(&directory) {
+        // A daemon that runs it yet ends it. Where none runs, there is nothing to end.
+        let _ = run::agentd(&["kill", session]).await;
+        if tokio::time::Instant::now() > until {
+            let why = format!("an earlier run of {session} on this host does not end");
+            return Err(FleetError::Host(why));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let left = state.join("fleet").join("left");
+    std::fs::create_dir_all(&left).map_err(FleetError::file(&left))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    std::fs::rename(&directory, left.join(format!("{session}-{now}")))
+        .map_err(FleetError::file(&directory))
+}
+
+/// The base commit, the snapshots in their order, and the last record that they include.
+async fn snapshots_of(
+    database: &Database,
+    claim: &Claim,
+) -> Result<(Option<String>, Vec<Snapshot>, u64), FleetError> {
+    let lease = &claim.lease;
+    let rows = database
+        .until_answered(|client| async move {
+            let text = "select seq, base, tree, pack from agentd.snapshots($1::text::uuid)";
+            client.query(text, &[lease]).await
+        })
+        .await?;
+    let (mut base, mut snapshots, mut last) = (None, Vec::new(), 0);
+    for row in rows {
+        let seq: i64 = row.try_get(0)?;
+        let snapshot =
+            Snapshot { base: row.try_get(1)?, tree: row.try_get(2)?, pack: row.try_get(3)? };
+        base = Some(snapshot.base.clone());
+        last = u64::try_from(seq).unwrap_or_default();
+        if !snapshot.pack.is_empty() {
+            snapshots.push(snapshot);
+        }
+    }
+    Ok((base, snapshots, last))
+}
+
+async fn record_base(
+    database: &Database,
+    claim: &Claim,
+    workspace: &Workspace,
+) -> Result<(), FleetError> {
+    let (lease, base) = (&claim.lease, &workspace.base().to_owned());
+    database
+        .until_answered(|client| async move {
+            let text = "select agentd.put_snapshot($1::text::uuid, 0, $2, '', '')";
+            client.execute(text, &[lease, base]).await
+        })
+        .await
+        .map(drop)
+}
+
+/// Makes the session of the records that the database has.
+async fn restore_session(
+    database: &Database,
+    sessions: &Path,
+    claim: &Claim,
+) -> Result<(), FleetError> {
+    let (lease, mut lines) = (&claim.lease, Vec::new());
+    while lines.len() < usize::try_from(claim.last_seq).unwrap_or_default() {
+        let after = number(lines.len() as u64);
+        let rows = database
+            .until_answered(|client| async move {
+                let text = "select seq, line from agentd.records($1::text::uuid, $2, $3)";
+                client.query(text, &[lease, &after, &PAGE]).await
+            })
+            .await?;
+        if rows.is_empty() {
+            let why = format!(
+                "the database has {after} of {} records of {}",
+                claim.last_seq, claim.session
+            );
+            return Err(FleetError::Host(why));
+        }
+        for row in rows {
+            lines.push(row.try_get::<_, String>(1)?);
+        }
+    }
+    let mut beside = Vec::new();
+    for digest in lines.iter().flat_map(|line| journal::kept_beside(line)) {
+        let name = &digest.to_string();
+        let row = database
+            .until_answered(|client| async move {
+                let text = "select agentd.blob_of($1::text::uuid, decode($2, 'hex'))";
+                client.query_one(text, &[lease, name]).await
+            })
+            .await?;
+        let bytes: Option<Vec<u8>> = row.try_get(0)?;
+        beside.push(
+            bytes.ok_or_else(|| FleetError::Host(format!("the database lacks the text {name}")))?,
+        );
+    }
+    journal::restore(sessions, &claim.session, &lines, &beside)
+        .map_err(|error| FleetError::Host(format!("cannot restore {}: {error}", claim.session)))
+}
+
+/// What is open in the session in this directory.
+fn lost_session(
+    directory: &Path,
+    snapshot_seq: u64,
+    failed_over: bool,
+) -> Result<LostSession, FleetError> {
+    let past = journal::past_of(directory).map_err(|error| FleetError::Host(error.to_string()))?;
+    let open = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
+    let began = open.into_iter().filter(|call| {
+        call.tool_kind == ToolKindRecord::Mutation
+            && call.progress == CallProgress::MayHaveRun
+            && call.refused.is_none()
+    });
+    let work = |call: journal::OpenCall| {
+        let start = past.entries.iter().find_map(|entry| match entry.record {
+            JournalRecord::Start { call: of, contained, .. } if of == call.number => {
+                Some((entry.seq, contained))
+            }
+            _ => None,
+        });
+        let (start_seq, contained) = start.unwrap_or_default();
+        OpenWork { tool: call.tool, start_seq, contained }
+    };
+    Ok(LostSession { open: began.map(work).collect(), snapshot_seq, failed_over })
+}
+
+/// The prompt whose turn the run waits for: the last one, or a further one where a person let a task go on
+/// whose turn had ended.
+fn next_prompt(directory: &Path, claim: &Claim) -> Result<String, FleetError> {
+    let unreadable = |error: journal::ReadError| FleetError::Host(error.to_string());
+    let (mut last, mut ended_at, mut turns, mut turn) = (None, 0, 0, LastTurn::Ended);
+    for entry in journal::read(directory).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        match entry.record {
+            JournalRecord::Prompt { text, .. } => {
+                (last, turn) = (Some(text), LastTurn::Open);
+                turns += 1;
+            }
+            JournalRecord::TurnEnded { .. } => {
+                (ended_at, turn) = (number(entry.seq), LastTurn::Ended)
+            }
+            _ => {}
+        }
+    }
+    Ok(match last {
+        None => claim.prompt.clone(),
+        Some(_) if turn == LastTurn::Ended && ended_at <= claim.resume_after => {
+            format!("Go on with the task. This is attempt {}.", turns + 1)
+        }
+        Some(text) => text,
+    })
+}

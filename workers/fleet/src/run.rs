@@ -1,0 +1,110 @@
+//! Starts `agentd` and `git`, and no other program. The only file here that starts processes.
+
+use crate::error::FleetError;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+
+/// Most bytes of git's output that are kept: a patch, a pack.
+const MOST_OUTPUT: usize = 64 << 20;
+
+/// The program beside this one.
+pub(crate) fn sibling(name: &str) -> Result<PathBuf, FleetError> {
+    let own = std::env::current_exe().map_err(FleetError::Runtime)?;
+    Ok(own.with_file_name(name))
+}
+
+/// Starts a run of `agentd -p` with this prompt on its standard input. Its answer comes on standard output.
+pub(crate) async fn start_agentd(words: &[OsString], prompt: &str) -> Result<Child, FleetError> {
+    let mut command = Command::new(sibling("agentd")?);
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A key pressed in this terminal is for the worker, which ends its runs in order.
+    command.process_group(0).kill_on_drop(true);
+    let mut child = command
+        .spawn()
+        .map_err(|error| FleetError::Host(format!("cannot start agentd: {error}")))?;
+    if let Some(mut input) = child.stdin.take() {
+        // If the run ended, its exit says why.
+        let _ = input.write_all(prompt.as_bytes()).await;
+    }
+    Ok(child)
+}
+
+/// Runs a command of `agentd` to its end. Its standard error is the error's text.
+pub(crate) async fn agentd(words: &[&str]) -> Result<(), FleetError> {
+    let mut command = Command::new(sibling("agentd")?);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let done = command.kill_on_drop(true).output().await;
+    let done = done.map_err(|error| FleetError::Host(format!("cannot start agentd: {error}")))?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(FleetError::Host(String::from_utf8_lossy(&done.stderr).trim().to_owned())),
+    }
+}
+
+/// Git for one repository and one work tree. The work tree's own settings, hooks and drivers have no effect.
+#[derive(Debug, Clone)]
+pub(crate) struct Git {
+    pub(crate) dir: PathBuf,
+    pub(crate) tree: PathBuf,
+    /// The index of snapshots.
+    pub(crate) index: PathBuf,
+}
+
+impl Git {
+    /// Runs git and returns its standard output.
+    pub(crate) async fn run(&self, words: &[&str], input: &[u8]) -> Result<Vec<u8>, FleetError> {
+        let mut command = Command::new("git");
+        command
+            .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"])
+            .args(["-c", "core.attributesFile=/dev/null", "-c", "protocol.ext.allow=never"])
+            .args(words)
+            .env("GIT_DIR", &self.dir)
+            .env("GIT_WORK_TREE", &self.tree)
+            .env("GIT_INDEX_FILE", &self.index)
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_AUTHOR_NAME", "agentd")
+            .env("GIT_AUTHOR_EMAIL", "agentd@localhost")
+            .env("GIT_COMMITTER_NAME", "agentd")
+            .env("GIT_COMMITTER_EMAIL", "agentd@localhost");
+        let what = || words.first().copied().unwrap_or_default().to_owned();
+        output(command, input)
+            .await
+            .map_err(|why| FleetError::Host(format!("git {}: {why}", what())))
+    }
+}
+
+/// Runs git outside of a repository.
+pub(crate) async fn git_plain(words: &[&OsStr], at: &Path) -> Result<Vec<u8>, FleetError> {
+    let mut command = Command::new("git");
+    command.args(words).current_dir(at).env("GIT_TERMINAL_PROMPT", "0");
+    output(command, b"").await.map_err(|why| FleetError::Host(format!("git: {why}")))
+}
+
+async fn output(mut command: Command, input: &[u8]) -> Result<Vec<u8>, String> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => "git is not installed".to_owned(),
+        _ => error.to_string(),
+    })?;
+    let stdin = child.stdin.take();
+    let write = async {
+        if let Some(mut stdin) = stdin {
+            // If git ended, its exit says why.
+            let _ = stdin.write_all(input).await;
+        }
+    };
+    let (done, ()) = tokio::join!(child.wait_with_output(), write);
+    let done = done.map_err(|error| error.to_string())?;
+    if !done.status.success() {
+        let text = String::from_utf8_lossy(&done.stderr);
+        return Err(text.trim().chars().take(600).collect());
+    }
+    match done.stdout.len() > MOST_OUTPUT {
+        true => Err(format!("its output has more than {} MiB", MOST_OUTPUT >> 20)),
+        false => Ok(done.stdout),
+    }
+}

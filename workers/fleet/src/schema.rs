@@ -1,0 +1,148 @@
+//! The versions of the schema, and its roles and members.
+
+use crate::database::{config_of, connect, url_of};
+use crate::error::FleetError;
+use fleet::{DatabaseArgs, InitArgs};
+use std::io::Write;
+use tokio_postgres::Client;
+
+/// Each version's changes, in order. One that was released is never edited.
+const VERSIONS: [&str; 1] = [include_str!("../schema/0001.sql")];
+
+/// What comes before the first version: roles, which belong to the whole server, and the version.
+const BEGINNING: &str = "
+do $$
+declare name text;
+begin
+    foreach name in array array['agentd_owner', 'agentd_worker', 'agentd_user'] loop
+        if not exists (select from pg_roles where rolname = name) then
+            execute format('create role %I nologin', name);
+        end if;
+    end loop;
+    -- To see standbys. Where the role that runs this cannot give it, asynchronous ones are not noticed.
+    begin
+        grant pg_read_all_stats to agentd_owner;
+    exception when insufficient_privilege then
+        raise warning 'agentd_owner cannot see standbys: a superuser runs: grant pg_read_all_stats to agentd_owner';
+    end;
+    execute format('grant agentd_owner to %I', current_user);
+    execute format('grant create on database %I to agentd_owner', current_database());
+end $$;
+set local role agentd_owner;
+create schema if not exists agentd authorization agentd_owner;
+create table if not exists agentd.schema_version (
+    version int primary key, applied timestamptz not null default clock_timestamp());
+create or replace function agentd.version() returns int
+    language sql stable security definer set search_path = agentd, pg_temp
+    as $f$ select coalesce(max(version), 0) from schema_version $f$;
+";
+
+fn wanted() -> i32 {
+    i32::try_from(VERSIONS.len()).unwrap_or(i32::MAX)
+}
+
+/// Refuses a database without a fleet, and one of another version.
+pub(crate) async fn check(client: &Client) -> Result<(), FleetError> {
+    let found = client.query_one("select agentd.version()", &[]).await;
+    let found: i32 = match found {
+        Ok(row) => row.try_get(0)?,
+        // No such schema, no such function.
+        Err(error) if matches!(crate::error::code_of(&error), Some("3F000" | "42883")) => {
+            return Err(FleetError::NotInitialised);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if found == 0 {
+        return Err(FleetError::NotInitialised);
+    }
+    match found == wanted() {
+        true => Ok(()),
+        false => Err(FleetError::Schema { found, wanted: wanted() }),
+    }
+}
+
+/// `agentd fleet init`.
+pub(crate) async fn init(args: &InitArgs) -> Result<(), FleetError> {
+    let mut client = connect(&config_of(&url_of(args.url.as_deref())?)?).await?;
+    let work = client.transaction().await?;
+    // Two that run at once: the second waits, and finds the work done.
+    work.batch_execute("select pg_advisory_xact_lock(hashtext('agentd fleet init'))").await?;
+    work.batch_execute(BEGINNING).await?;
+    let found: i32 = work.query_one("select agentd.version()", &[]).await?.try_get(0)?;
+    if found > wanted() {
+        return Err(FleetError::Schema { found, wanted: wanted() });
+    }
+    let done = usize::try_from(found).unwrap_or_default();
+    for (version, sql) in (1_i32..).zip(VERSIONS).skip(done) {
+        work.batch_execute(sql).await?;
+        work.execute("insert into agentd.schema_version (version) values ($1)", &[&version])
+            .await?;
+    }
+    let lease_ms = i32::try_from(args.lease.saturating_mul(1000)).unwrap_or(i32::MAX);
+    work.execute(
+        "insert into agentd.setting (lease_ms, margin_ms, accept_async) values ($1, $2, $3)
+         on conflict (one) do update set lease_ms = excluded.lease_ms,
+             margin_ms = excluded.margin_ms, accept_async = excluded.accept_async",
+        &[&lease_ms, &(lease_ms / 6), &args.accept_async_standby],
+    )
+    .await?;
+    work.batch_execute("reset role").await?;
+    let role: String = work.query_one("select current_user::text", &[]).await?.try_get(0)?;
+    add_member(&work, &role, &args.tenant).await?;
+    // It refuses an engine that could lose what it acknowledged.
+    work.batch_execute("set local role agentd_owner; select agentd.check_engine(); reset role")
+        .await?;
+    work.commit().await?;
+    let did = match done == VERSIONS.len() {
+        true => "is up to date",
+        false => "is ready",
+    };
+    say(&format!(
+        "The fleet {did}: schema {}, lease {} s, {role} belongs to tenant {}.\n\
+         Next: agentd submit --repo REPO --prompt TEXT, and agentd fleet worker on each host.\n",
+        wanted(),
+        args.lease,
+        args.tenant
+    ))
+}
+
+/// `agentd fleet allow`.
+pub(crate) async fn allow(
+    database: &DatabaseArgs,
+    role: &str,
+    tenant: &str,
+) -> Result<(), FleetError> {
+    let mut client = crate::database::open(database).await?;
+    let work = client.transaction().await?;
+    add_member(&work, role, tenant).await?;
+    work.commit().await?;
+    say(&format!("{role} submits and works for tenant {tenant}.\n"))
+}
+
+async fn add_member(
+    work: &tokio_postgres::Transaction<'_>,
+    role: &str,
+    tenant: &str,
+) -> Result<(), FleetError> {
+    let known = work.query_opt("select from pg_roles where rolname = $1::text", &[&role]).await?;
+    if known.is_none() {
+        return Err(FleetError::Refused(format!("the database has no role {role}")));
+    }
+    let grants: String = work
+        .query_one("select format('grant agentd_worker, agentd_user to %I', $1::text)", &[&role])
+        .await?
+        .try_get(0)?;
+    work.batch_execute(&grants).await?;
+    work.execute(
+        "insert into agentd.member (role, tenant) values ($1::text::name, $2)
+         on conflict (role) do update set tenant = excluded.tenant",
+        &[&role, &tenant],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Writes to standard output.
+pub(crate) fn say(text: &str) -> Result<(), FleetError> {
+    std::io::stdout().write_all(text.as_bytes()).map_err(FleetError::Output)
+}

@@ -1,0 +1,223 @@
+//! One session's seat: the records that its supervisor sends go to the database in order, with what they refer
+//! to and a snapshot of the workspace where a call may have changed it. Then their barrier opens.
+
+use crate::database::Database;
+use crate::error::FleetError;
+use crate::workspace::Workspace;
+use journal::Digest;
+use protocol::fleet::LeaseClock;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::{Mutex, mpsc, watch};
+
+/// Lines that one request appends at most.
+const MOST_LINES: usize = 1000;
+
+/// What the supervisor is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SeatState {
+    pub(crate) clock: LeaseClock,
+    /// The last record that the database has.
+    pub(crate) last_seq: u64,
+    /// Why the lease is lost, if it is.
+    pub(crate) lost: Option<String>,
+}
+
+/// Lines of the journal, the first of which has this number.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    pub(crate) first: u64,
+    pub(crate) lines: Vec<String>,
+}
+
+/// A seat, as the door and the worker see it.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) session: String,
+    /// The secret with which a supervisor takes it.
+    pub(crate) token: String,
+    pub(crate) lease: String,
+    pub(crate) state: watch::Sender<SeatState>,
+    pub(crate) lines: mpsc::UnboundedSender<Lines>,
+}
+
+impl Seat {
+    /// The lease is lost: nothing more is appended.
+    pub(crate) fn lose(&self, why: &str) {
+        self.state.send_if_modified(|state| {
+            let first = state.lost.is_none();
+            state.lost.get_or_insert_with(|| why.to_owned());
+            first
+        });
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.state.borrow().lost.is_some()
+    }
+}
+
+/// Appends the lines of one seat.
+pub(crate) struct Appender {
+    pub(crate) seat: Arc<Seat>,
+    pub(crate) database: Arc<Database>,
+    pub(crate) workspace: Arc<Mutex<Workspace>>,
+    /// The session's directory, with its long texts.
+    pub(crate) directory: PathBuf,
+    /// The calls that only read.
+    queries: BTreeSet<u64>,
+    /// Long texts that the database has.
+    sent: BTreeSet<String>,
+    /// Where the audit log of this host stood last.
+    pub(crate) audit: watch::Sender<Option<Value>>,
+}
+
+impl Appender {
+    pub(crate) fn new(
+        seat: Arc<Seat>,
+        database: Arc<Database>,
+        workspace: Arc<Mutex<Workspace>>,
+        directory: PathBuf,
+        audit: watch::Sender<Option<Value>>,
+    ) -> Self {
+        let (queries, sent) = (BTreeSet::new(), BTreeSet::new());
+        Self { seat, database, workspace, directory, queries, sent, audit }
+    }
+
+    /// Appends until the seat is gone or its lease is lost.
+    pub(crate) async fn run(mut self, mut incoming: mpsc::UnboundedReceiver<Lines>) {
+        let mut waiting: BTreeMap<u64, String> = BTreeMap::new();
+        while let Some(lines) = incoming.recv().await {
+            let mut next = Some(lines);
+            while let Some(Lines { first, lines }) = next {
+                waiting.extend((first..).zip(lines));
+                next = incoming.try_recv().ok();
+            }
+            while !waiting.is_empty() {
+                // A supervisor that starts again sends lines again.
+                let last_seq = self.seat.state.borrow().last_seq;
+                waiting = waiting.split_off(&(last_seq + 1));
+                let batch: Vec<String> = (last_seq + 1..)
+                    .map_while(|seq| waiting.get(&seq).cloned())
+                    .take(MOST_LINES)
+                    .collect();
+                if batch.is_empty() {
+                    break;
+                }
+                if let Err(error) = self.append(last_seq + 1, batch).await {
+                    tracing::warn!(session = self.seat.session, %error, "records are not appended");
+                    self.seat.lose(&error.to_string());
+                }
+                if self.seat.is_lost() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Appends these lines, behind everything that they depend on.
+    async fn append(&mut self, first: u64, lines: Vec<String>) -> Result<(), FleetError> {
+        let mut changed = None;
+        for (seq, line) in (first..).zip(&lines) {
+            self.send_texts(line).await?;
+            if self.may_have_changed_files(line) {
+                changed = Some(seq);
+            }
+        }
+        if let Some(seq) = changed {
+            self.send_snapshot(seq).await?;
+        }
+        let (from, last) = (number(first), first + lines.len() as u64 - 1);
+        let (lease, lines) = (&self.seat.lease, &lines);
+        self.while_held(self.database.until_answered(|client| async move {
+            let text = "select agentd.append($1::text::uuid, $2, $3)";
+            client.execute(text, &[lease, &from, lines]).await
+        }))
+        .await?;
+        self.seat.state.send_modify(|state| state.last_seq = state.last_seq.max(last));
+        Ok(())
+    }
+
+    /// Waits for a request as long as the lease holds.
+    async fn while_held<T>(
+        &self,
+        request: impl Future<Output = Result<T, FleetError>>,
+    ) -> Result<T, FleetError> {
+        let mut state = self.seat.state.subscribe();
+        tokio::select! {
+            answer = request => answer,
+            lost = state.wait_for(|state| state.lost.is_some()) => {
+                let why = lost.ok().and_then(|state| state.lost.clone());
+                Err(FleetError::Host(why.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// True if a call ended with this record that may have changed files.
+    fn may_have_changed_files(&mut self, line: &str) -> bool {
+        let kind_is = |kind: &str| line.contains(&format!("\"kind\":\"{kind}\""));
+        if !["START", "RESULT", "INTERRUPTED"].iter().any(|kind| kind_is(kind)) {
+            return false;
+        }
+        let Ok(record) = serde_json::from_str::<Value>(line) else { return false };
+        let call = record["call"].as_u64().unwrap_or_default();
+        if record["kind"] == "START" {
+            if record["tool_kind"] == "query" {
+                self.queries.insert(call);
+            }
+            return false;
+        }
+        if let Some(head) = record.get("audit").filter(|head| !head.is_null()) {
+            self.audit.send_replace(Some(head.clone()));
+        }
+        !self.queries.remove(&call)
+    }
+
+    async fn send_texts(&mut self, line: &str) -> Result<(), FleetError> {
+        for digest in journal::kept_beside(line) {
+            let name = digest.to_string();
+            if self.sent.contains(&name) {
+                continue;
+            }
+            let bytes = journal::kept_bytes(&self.directory, digest)
+                .map_err(|error| FleetError::Host(error.to_string()))?;
+            put_blob(&self.database, &self.seat.lease, digest, &bytes).await?;
+            self.sent.insert(name);
+        }
+        Ok(())
+    }
+
+    async fn send_snapshot(&self, seq: u64) -> Result<(), FleetError> {
+        let taken = self.workspace.lock().await.snapshot().await?;
+        let Some(taken) = taken else { return Ok(()) };
+        let (lease, seq, taken) = (&self.seat.lease, number(seq), &taken);
+        self.while_held(self.database.until_answered(|client| async move {
+            let text = "select agentd.put_snapshot($1::text::uuid, $2, $3, $4, $5)";
+            client.execute(text, &[lease, &seq, &taken.base, &taken.tree, &taken.pack]).await
+        }))
+        .await
+        .map(drop)
+    }
+}
+
+/// Puts bytes into the database under their digest.
+pub(crate) async fn put_blob(
+    database: &Database,
+    lease: &str,
+    digest: Digest,
+    bytes: &[u8],
+) -> Result<(), FleetError> {
+    let name = digest.to_string();
+    let (name, bytes) = (&name, &bytes);
+    let put = |client: Arc<tokio_postgres::Client>| async move {
+        let text = "select agentd.put_blob($1::text::uuid, decode($2, 'hex'), $3)";
+        client.execute(text, &[&lease, name, bytes]).await
+    };
+    database.until_answered(put).await.map(drop)
+}
+
+/// A sequence number, as the database has it.
+pub(crate) fn number(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
+}

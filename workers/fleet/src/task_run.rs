@@ -1,0 +1,384 @@
+//! One claimed task on this host: its workspace, its run of `agentd`, its result and its end.
+
+use crate::clock::boot_ms;
+use crate::door;
+use crate::error::FleetError;
+use crate::restore::{self, Prepared, Restored};
+use crate::run;
+use crate::seat::{Appender, Lines, Seat, SeatState, put_blob};
+use crate::worker::{Claim, Host, clock, secret};
+use crate::workspace::{Workspace, is_shared_disk, place_of};
+use fleet::Onward;
+use journal::Digest;
+use protocol::fleet::LeaseClock;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::io::AsyncReadExt;
+use tokio::process::Child;
+use tokio::sync::{Mutex, mpsc, watch};
+
+/// Most characters of an error that the task's row keeps.
+const REASON: usize = 1000;
+
+/// A claim whose run may have begun, as a file keeps it: a worker that starts again goes on with it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    claim: Claim,
+    token: String,
+    prompt: String,
+    restored: Option<Restored>,
+}
+
+impl Host {
+    fn seat_file(&self, session: &str) -> PathBuf {
+        self.dirs.state.join("fleet").join("seats").join(format!("{session}.json"))
+    }
+
+    pub(crate) async fn run_again(self, mut begun: Begun) {
+        let (id, lease, asked) = (&self.id, &begun.claim.lease, boot_ms());
+        let renewed = self
+            .database
+            .until_answered(|client| async move {
+                let text =
+                    "select last_seq from agentd.renew($1::text::uuid, array[$2::text::uuid])";
+                client.query_opt(text, &[id, lease]).await
+            })
+            .await;
+        let last_seq = renewed.ok().flatten().and_then(|row| row.try_get::<_, i64>(0).ok());
+        let Some(last_seq) = last_seq else {
+            // Another host may have it. What is here is set aside.
+            let _ = restore::set_aside(&self.dirs.state, &begun.claim.session).await;
+            let _ = std::fs::remove_file(self.seat_file(&begun.claim.session));
+            return;
+        };
+        begun.claim.last_seq = last_seq;
+        let place = place_of(&self.work, &begun.claim.session);
+        match Workspace::reopen(&place, &begun.claim.repo).await {
+            Ok(workspace) => self.run_begun(begun, workspace, clock(self.times, asked)).await,
+            Err(error) => self.end(&begun.claim, "held", &error.to_string(), &Value::Null).await,
+        }
+    }
+
+    /// Runs a claimed task to its end.
+    pub(crate) async fn run(self, claim: Claim) {
+        let asked = boot_ms();
+        let seat = self.seat_of(&claim, String::new(), clock(self.times, asked)).0;
+        // While the workspace is made, the lease is renewed too.
+        self.seats.add(Arc::clone(&seat));
+        let prepared =
+            restore::prepare(&self.database, (&self.dirs.state, &self.work), &claim).await;
+        let lease = seat.state.borrow().clock;
+        if seat.is_lost() {
+            return self.seats.remove(&claim.session);
+        }
+        match prepared {
+            Ok(Prepared { workspace, restored, onward: Onward::GoOn, prompt }) => {
+                let token = secret().unwrap_or_default();
+                let begun = Begun { claim, token, prompt, restored };
+                self.run_begun(begun, workspace, lease).await;
+            }
+            Ok(Prepared { onward: Onward::Hold(why), .. }) => {
+                self.end(&claim, "held", &why, &Value::Null).await;
+            }
+            Ok(Prepared { onward: Onward::StartOver, .. }) => self.start_over(claim).await,
+            Err(error) if error.is_lost_lease() => self.seats.remove(&claim.session),
+            Err(error) => self.end(&claim, "failed", &error.to_string(), &Value::Null).await,
+        }
+    }
+
+    async fn start_over(self, mut claim: Claim) {
+        let lease = &claim.lease;
+        let fresh = self
+            .database
+            .until_answered(|client| async move {
+                client.query_one("select agentd.start_over($1::text::uuid)", &[lease]).await
+            })
+            .await;
+        self.seats.remove(&claim.session);
+        let _ = restore::set_aside(&self.dirs.state, &claim.session).await;
+        match fresh.and_then(|row| Ok(row.try_get(0)?)) {
+            Ok(session) => {
+                (claim.session, claim.last_seq, claim.failed_over) = (session, 0, false);
+                Box::pin(self.run(claim)).await;
+            }
+            Err(error) => tracing::warn!(task = claim.task, %error, "a task does not start over"),
+        }
+    }
+
+    fn seat_of(
+        &self,
+        claim: &Claim,
+        token: String,
+        clock: LeaseClock,
+    ) -> (Arc<Seat>, mpsc::UnboundedReceiver<Lines>) {
+        let (lines, incoming) = mpsc::unbounded_channel();
+        let last_seq = u64::try_from(claim.last_seq).unwrap_or_default();
+        let state = watch::channel(SeatState { clock, last_seq, lost: None }).0;
+        let (session, lease) = (claim.session.clone(), claim.lease.clone());
+        (Arc::new(Seat { session, token, lease, state, lines }), incoming)
+    }
+
+    async fn run_begun(&self, begun: Begun, workspace: Workspace, lease: LeaseClock) {
+        let claim = begun.claim.clone();
+        let (seat, incoming) = self.seat_of(&claim, begun.token.clone(), lease);
+        self.seats.add(Arc::clone(&seat));
+        let workspace = Arc::new(Mutex::new(workspace));
+        let (audit, audited) = watch::channel(None);
+        let directory = self.dirs.state.join("sessions").join(&claim.session);
+        let appender = Appender::new(
+            Arc::clone(&seat),
+            Arc::clone(&self.database),
+            Arc::clone(&workspace),
+            directory,
+            audit,
+        );
+        let appending = tokio::spawn(appender.run(incoming));
+        let dir = workspace.lock().await.dir().to_owned();
+        let ended = self.run_agentd(&begun, &seat, dir).await;
+        match ended {
+            Ok(RunEnd::Exited { code, answer }) => {
+                let result = self.result(&claim, &workspace, code, answer, &audited).await;
+                let state = match (code, self.is_cancelled(&claim.session)) {
+                    (_, true) => "cancelled",
+                    (0, false) => "done",
+                    (_, false) => "failed",
+                };
+                let reason = match state {
+                    "done" => String::new(),
+                    _ => {
+                        result["error"].as_str().unwrap_or("it ended without an answer").to_owned()
+                    }
+                };
+                self.end(&claim, state, &reason, &result).await;
+            }
+            Ok(RunEnd::Released) => self.release(&claim).await,
+            Ok(RunEnd::Lost(why)) => {
+                tracing::warn!(task = claim.task, why, "the task is not this host's any more");
+                // If the lease holds, the reason is this host's, and a person has to know.
+                self.end(&claim, "held", &why, &Value::Null).await;
+            }
+            Err(error) => self.end(&claim, "failed", &error.to_string(), &Value::Null).await,
+        }
+        appending.abort();
+        self.seats.remove(&claim.session);
+    }
+
+    fn is_cancelled(&self, session: &str) -> bool {
+        self.cancelled.borrow().contains(session)
+    }
+
+    /// Starts `agentd -p` in the workspace and waits for its end.
+    async fn run_agentd(
+        &self,
+        begun: &Begun,
+        seat: &Seat,
+        workspace: PathBuf,
+    ) -> Result<RunEnd, FleetError> {
+        let claim = &begun.claim;
+        let file = self.seat_file(&claim.session);
+        write_private(&file, &serde_json::to_vec(begun).unwrap_or_default())?;
+        let paper =
+            self.dirs.state.join("fleet").join("seats").join(format!("{}.seat", claim.session));
+        let seat_paper = json!({
+            "session": claim.session, "task": claim.task, "token": begun.token,
+            "socket": door::socket_in(&self.dirs.runtime), "restored": begun.restored,
+            "shared_disk": is_shared_disk(&workspace),
+        });
+        write_private(&paper, seat_paper.to_string().as_bytes())?;
+        // Terminals attach to sessions of the daemon.
+        run::agentd(&["daemon", "start"]).await?;
+        let mut words: Vec<OsString> =
+            ["-p", "", "--output-format", "json"].map(OsString::from).into();
+        words.extend(["--project-dir".into(), workspace.into_os_string()]);
+        words.extend(["--fleet-seat".into(), paper.into_os_string()]);
+        words.extend(claim.flags.iter().map(OsString::from));
+        if let Some(ms) = claim.timeout_ms {
+            words.extend(["--timeout".into(), format!("{}", ms.max(1) / 1000).into()]);
+        }
+        let mut child = run::start_agentd(&words, &begun.prompt).await?;
+        let (mut ending, mut cancelled) = (self.ending.subscribe(), self.cancelled.subscribe());
+        let mut state = seat.state.subscribe();
+        let session = claim.session.clone();
+        let interruption = {
+            let ended = async { drop(ending.wait_for(|ending| *ending).await) };
+            let lost = async {
+                let lost = state.wait_for(|state| state.lost.is_some()).await;
+                lost.ok().and_then(|state| state.lost.clone()).unwrap_or_default()
+            };
+            let cancel = async { drop(cancelled.wait_for(|of| of.contains(&session)).await) };
+            tokio::select! {
+                exited = answer_of(&mut child) => return exited,
+                () = ended => Interruption::WorkerEnds,
+                why = lost => Interruption::Lost(why),
+                () = cancel => Interruption::Cancel,
+            }
+        };
+        match interruption {
+            Interruption::WorkerEnds => {
+                // The end of the client stops nothing. The daemon ends the session in order, in the middle
+                // of its turn, so that another host goes on with it.
+                let _ = child.kill().await;
+                run::agentd(&["stop", &session]).await?;
+                return Ok(RunEnd::Released);
+            }
+            Interruption::Lost(why) => {
+                let _ = child.kill().await;
+                let _ = run::agentd(&["kill", &session]).await;
+                return Ok(RunEnd::Lost(why));
+            }
+            Interruption::Cancel => {
+                if let Some(pid) = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
+                {
+                    let _ = kill_process(pid, Signal::TERM);
+                }
+            }
+        }
+        answer_of(&mut child).await
+    }
+
+    /// The result of a run that ended.
+    async fn result(
+        &self,
+        claim: &Claim,
+        workspace: &Mutex<Workspace>,
+        code: i32,
+        answer: Value,
+        audited: &watch::Receiver<Option<Value>>,
+    ) -> Value {
+        let mut result = json!({
+            "answer": answer["result"], "exit_code": code, "epoch": claim.epoch,
+            "cost_usd": answer["total_cost_usd"], "usage": answer["usage"], "turns": answer["num_turns"],
+            "audit": audited.borrow().clone(), "run": answer,
+        });
+        if code != 0 {
+            let error = ["error", "result"].iter().find_map(|key| answer[*key].as_str());
+            result["error"] = error.unwrap_or("it ended without an answer").into();
+        }
+        let mut workspace = workspace.lock().await;
+        let saved = async {
+            workspace.snapshot().await?;
+            let patch = workspace.patch().await?;
+            if !patch.is_empty() {
+                let digest = Digest::of(&patch);
+                put_blob(&self.database, &claim.lease, digest, &patch).await?;
+                result["patch"] = digest.to_string().into();
+            }
+            Ok::<_, FleetError>(())
+        };
+        if let Err(error) = saved.await {
+            result["patch_error"] = error.to_string().into();
+        }
+        let branch = format!("agentd/{}/{}", claim.task, claim.epoch);
+        match workspace.push(&branch, &format!("task {} of the fleet\n", claim.task)).await {
+            Ok(None) => {}
+            Ok(Some(commit)) => {
+                (result["branch"], result["commit"]) = (branch.into(), commit.into())
+            }
+            Err(error) => result["branch_error"] = error.to_string().into(),
+        }
+        result
+    }
+
+    /// Ends a task in the database, and then what it has here.
+    async fn end(&self, claim: &Claim, state: &str, reason: &str, result: &Value) {
+        let reason: String = reason.chars().take(REASON).collect();
+        let (lease, result) = (&claim.lease, &result.to_string());
+        let (reason, state) = (Some(&reason).filter(|reason| !reason.is_empty()), &state);
+        let finished = self
+            .database
+            .until_answered(|client| async move {
+                let text = "select agentd.finish($1::text::uuid, $2, $3, $4::text::jsonb)";
+                client.execute(text, &[lease, state, &reason, result]).await
+            })
+            .await;
+        if let Err(error) = &finished {
+            tracing::warn!(task = claim.task, %error, "the end of a task is not recorded");
+        }
+        // The daemon keeps an idle session for a while.
+        let _ = run::agentd(&["stop", &claim.session]).await;
+        self.forget(claim);
+    }
+
+    async fn release(&self, claim: &Claim) {
+        let lease = &claim.lease;
+        let released = self
+            .database
+            .once(|client| async move {
+                client.execute("select agentd.release($1::text::uuid)", &[lease]).await
+            })
+            .await;
+        if let Err(error) = released {
+            tracing::warn!(task = claim.task, %error, "a task is not given back; its lease runs out");
+        }
+        self.forget(claim);
+    }
+
+    /// Removes the workspace and the papers of a task. Its session stays on disk, to be read.
+    fn forget(&self, claim: &Claim) {
+        self.seats.remove(&claim.session);
+        let paper =
+            self.dirs.state.join("fleet").join("seats").join(format!("{}.seat", claim.session));
+        for file in [self.seat_file(&claim.session), paper] {
+            let _ = std::fs::remove_file(file);
+        }
+        let _ = std::fs::remove_dir_all(place_of(&self.work, &claim.session));
+    }
+}
+
+/// Why a run is interrupted.
+enum Interruption {
+    WorkerEnds,
+    Lost(String),
+    Cancel,
+}
+
+/// How a run ended.
+enum RunEnd {
+    /// By itself, with its JSON answer.
+    Exited { code: i32, answer: Value },
+    /// With this worker; another host goes on.
+    Released,
+    /// The lease is lost, or the records cannot be kept.
+    Lost(String),
+}
+
+async fn answer_of(child: &mut Child) -> Result<RunEnd, FleetError> {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let read = async {
+        if let Some(mut stdout) = stdout {
+            let _ = stdout.read_to_end(&mut out).await;
+        }
+    };
+    let read_errors = async {
+        if let Some(mut stderr) = stderr {
+            let _ = stderr.read_to_end(&mut err).await;
+        }
+    };
+    let (status, (), ()) = tokio::join!(child.wait(), read, read_errors);
+    let status = status.map_err(|error| FleetError::Host(error.to_string()))?;
+    let code = status.code().unwrap_or(-1);
+    let answer = String::from_utf8_lossy(&out);
+    let last = answer.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
+    let words = String::from_utf8_lossy(&err).trim().to_owned();
+    let answer = last.unwrap_or_else(|| json!({"error": words}));
+    Ok(RunEnd::Exited { code, answer })
+}
+
+/// Writes a file of this user alone, as a whole.
+fn write_private(file: &Path, bytes: &[u8]) -> Result<(), FleetError> {
+    use std::io::Write as _;
+    let fresh = file.with_extension("new");
+    let written = File::options().create(true).truncate(true).write(true).mode(0o600).open(&fresh);
+    let written = written.and_then(|mut out| {
+        out.write_all(bytes)?;
+        out.sync_data()
+    });
+    written.and_then(|()| std::fs::rename(&fresh, file)).map_err(FleetError::file(file))
+}

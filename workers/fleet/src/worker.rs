@@ -1,0 +1,351 @@
+//! `agentd fleet worker`: claims tasks, renews their leases, and ends them.
+
+use crate::clock::boot_ms;
+use crate::database::{Database, config_of, url_of};
+use crate::door::{self, Seats};
+use crate::error::FleetError;
+use crate::task_run::Begun;
+use config::{Dirs, Environment};
+use fleet::{LeaseTimes, WorkerArgs};
+use protocol::fleet::LeaseClock;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Between two looks for tasks, while none comes.
+const LOOKS: [u64; 4] = [100, 250, 500, 1000];
+/// A task that this host claimed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Claim {
+    pub(crate) lease: String,
+    pub(crate) task: i64,
+    pub(crate) session: String,
+    pub(crate) epoch: i32,
+    pub(crate) last_seq: i64,
+    pub(crate) failed_over: bool,
+    pub(crate) repo: String,
+    pub(crate) reference: String,
+    pub(crate) prompt: String,
+    pub(crate) flags: Vec<String>,
+    pub(crate) timeout_ms: Option<i64>,
+    pub(crate) on_host_loss: String,
+    pub(crate) resume_after: i64,
+}
+
+/// What every part of a worker uses.
+#[derive(Clone)]
+pub(crate) struct Host {
+    pub(crate) id: String,
+    pub(crate) dirs: Dirs,
+    /// Where the workspaces are: no directory of agentd's own, which no call may reach.
+    pub(crate) work: PathBuf,
+    pub(crate) times: LeaseTimes,
+    pub(crate) database: Arc<Database>,
+    pub(crate) seats: Seats,
+    /// True once the worker is to end.
+    pub(crate) ending: watch::Sender<bool>,
+    /// Tasks that a person cancelled, by their session.
+    pub(crate) cancelled: watch::Sender<BTreeSet<String>>,
+}
+
+pub(crate) async fn main(args: &WorkerArgs) -> Result<(), FleetError> {
+    // Its lines go to standard error, where a service manager keeps them.
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .init();
+    let environment = Environment::of_process();
+    let dirs = Dirs::resolve(&environment).map_err(|error| FleetError::Host(error.to_string()))?;
+    let place = dirs.state.join("fleet");
+    for dir in [&place.join("seats"), &dirs.runtime] {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(FleetError::file(dir))?;
+    }
+    let _lock = lock(&dirs)?;
+    let work = work_dir(args, &environment)?;
+    let config = config_of(&url_of(args.database.url.as_deref())?)?;
+    let database = Arc::new(Database::new(config, Duration::from_secs(10)));
+    let id = worker_id(&place.join("worker-id"))?;
+    let times = enlist(&database, &id, args).await?;
+    // A request may take a third of a lease. After that another connection is tried.
+    let database = Arc::new(database.with_patience(Duration::from_millis(times.renew_every())));
+    let seats = Seats::default();
+    door::open(&door::socket_in(&dirs.runtime), seats.clone())?;
+    let host = Host {
+        id,
+        dirs,
+        work,
+        times,
+        database,
+        seats,
+        ending: watch::channel(false).0,
+        cancelled: watch::channel(BTreeSet::new()).0,
+    };
+    host.work(args).await
+}
+
+/// The directory of the workspaces.
+fn work_dir(args: &WorkerArgs, environment: &Environment) -> Result<PathBuf, FleetError> {
+    let data = || {
+        let home = || environment.absolute("HOME").map(|home| home.join(".local/share"));
+        environment.absolute("XDG_DATA_HOME").or_else(home)
+    };
+    let dir = args.work_dir.clone().or_else(|| data().map(|data| data.join("agentd-fleet")));
+    let dir = dir.ok_or_else(|| FleetError::Host("name a directory with --work-dir".to_owned()))?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&dir)
+        .map_err(FleetError::file(&dir))?;
+    std::fs::canonicalize(&dir).map_err(FleetError::file(&dir))
+}
+
+/// One worker for each state directory.
+fn lock(dirs: &Dirs) -> Result<File, FleetError> {
+    let path = dirs.state.join("fleet").join("lock");
+    let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
+    let file = file.map_err(FleetError::file(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(FleetError::WorkerRuns(dirs.state.clone())),
+        Err(TryLockError::Error(error)) => Err(FleetError::file(&path)(error)),
+    }
+}
+
+/// The worker's name in the database. It outlives the process, as its leases may.
+fn worker_id(file: &Path) -> Result<String, FleetError> {
+    match std::fs::read_to_string(file) {
+        Ok(id) if id.trim().len() == 36 => return Ok(id.trim().to_owned()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(FleetError::file(file)(error));
+        }
+        Ok(_) | Err(_) => {}
+    }
+    let hex = secret()?;
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    // A random UUID, version 4.
+    let id = format!(
+        "{}-{}-4{}-8{}-{}",
+        part(0, 8),
+        part(8, 12),
+        part(13, 16),
+        part(17, 20),
+        part(20, 32)
+    );
+    std::fs::write(file, &id).map_err(FleetError::file(file))?;
+    Ok(id)
+}
+
+/// 64 random hex digits.
+pub(crate) fn secret() -> Result<String, FleetError> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| FleetError::Host(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+async fn enlist(
+    database: &Database,
+    id: &str,
+    args: &WorkerArgs,
+) -> Result<LeaseTimes, FleetError> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name = args.name.clone().unwrap_or(host);
+    let (slots, name, labels) = (i32::from(args.slots), &name, &args.labels);
+    let row = database
+        .once(|client| async move {
+            let text = "select lease_ms from agentd.enlist($1::text::uuid, $2, $3, $4, $5)";
+            client.query_one(text, &[&id, name, labels, &slots, &protocol::BUILD_ID]).await
+        })
+        .await?;
+    let lease_ms: i32 = row.try_get(0)?;
+    Ok(LeaseTimes { lease_ms: u64::try_from(lease_ms).unwrap_or(30_000) })
+}
+
+impl Host {
+    /// Claims and runs tasks until the worker is to end.
+    async fn work(self, args: &WorkerArgs) -> Result<(), FleetError> {
+        let mut terminate = signal(SignalKind::terminate()).map_err(FleetError::Runtime)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(FleetError::Runtime)?;
+        let renewing = tokio::spawn(self.clone().renew_leases());
+        let mut running = JoinSet::new();
+        self.go_on_after_restart(&mut running).await?;
+        let (slots, mut empty) = (usize::from(args.slots), 0_usize);
+        loop {
+            let free = slots.saturating_sub(running.len());
+            if free > 0 {
+                match self.claim(free).await {
+                    Ok(claims) => {
+                        empty = if claims.is_empty() { empty + 1 } else { 0 };
+                        for claim in claims {
+                            running.spawn(self.clone().run(claim));
+                        }
+                    }
+                    Err(error) if error.is_of_the_connection() => {
+                        empty += 1;
+                        tracing::warn!(%error, "no task is claimed");
+                    }
+                    Err(error) => return Err(error),
+                }
+                if args.until_empty && empty > 0 && running.is_empty() && self.pending().await? == 0
+                {
+                    break;
+                }
+            }
+            let pause = LOOKS.get(empty.min(LOOKS.len() - 1)).copied().unwrap_or(1000);
+            let pause = Duration::from_millis(if running.len() < slots { pause } else { 60_000 });
+            tokio::select! {
+                Some(_) = running.join_next() => {}
+                () = tokio::time::sleep(pause) => {}
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+            }
+        }
+        self.ending.send_replace(true);
+        tokio::select! {
+            () = async { while running.join_next().await.is_some() {} } => {}
+            // The second signal does not wait: the leases run out.
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        renewing.abort();
+        let id = &self.id;
+        let leave = |client: Arc<tokio_postgres::Client>| async move {
+            client.execute("select agentd.leave($1::text::uuid)", &[id]).await
+        };
+        // A host that does not say so is missed soon.
+        let _ = self.database.once(leave).await;
+        Ok(())
+    }
+
+    async fn claim(&self, most: usize) -> Result<Vec<Claim>, FleetError> {
+        let (id, most) = (&self.id, i32::try_from(most).unwrap_or(1));
+        let rows = self
+            .database
+            .once(|client| async move {
+                let text =
+                    "select lease::text, task, session, epoch, last_seq, failed_over, repo, ref,
+                        prompt, flags, timeout_ms, on_host_loss, resume_after
+                    from agentd.claim($1::text::uuid, $2)";
+                client.query(text, &[id, &most]).await
+            })
+            .await?;
+        let read = |row: &tokio_postgres::Row| {
+            Ok(Claim {
+                lease: row.try_get(0)?,
+                task: row.try_get(1)?,
+                session: row.try_get(2)?,
+                epoch: row.try_get(3)?,
+                last_seq: row.try_get(4)?,
+                failed_over: row.try_get(5)?,
+                repo: row.try_get(6)?,
+                reference: row.try_get(7)?,
+                prompt: row.try_get(8)?,
+                flags: row.try_get(9)?,
+                timeout_ms: row.try_get(10)?,
+                on_host_loss: row.try_get(11)?,
+                resume_after: row.try_get(12)?,
+            })
+        };
+        rows.iter()
+            .map(read)
+            .collect::<Result<_, tokio_postgres::Error>>()
+            .map_err(FleetError::from)
+    }
+
+    /// How many tasks of the fleet wait or run that this host may get yet.
+    async fn pending(&self) -> Result<i64, FleetError> {
+        let id = &self.id;
+        let row = self
+            .database
+            .until_answered(|client| async move {
+                client.query_one("select agentd.pending($1::text::uuid)", &[id]).await
+            })
+            .await?;
+        Ok(row.try_get(0)?)
+    }
+
+    /// Renews all leases, each third of their length. One that is not renewed ends by its own clock.
+    async fn renew_leases(self) {
+        let every = Duration::from_millis(self.times.renew_every());
+        loop {
+            let started = boot_ms();
+            let pause = match self.renew().await {
+                Ok(()) => every,
+                Err(error) => {
+                    tracing::warn!(%error, "the leases are not renewed");
+                    every.min(Duration::from_millis(500))
+                }
+            };
+            for seat in self.seats.all() {
+                if boot_ms() >= seat.state.borrow().clock.kill_at {
+                    seat.lose("the fleet's database was not reached for the length of a lease");
+                }
+            }
+            let took = Duration::from_millis(boot_ms().saturating_sub(started));
+            tokio::time::sleep(pause.saturating_sub(took).max(Duration::from_millis(20))).await;
+        }
+    }
+
+    async fn renew(&self) -> Result<(), FleetError> {
+        let seats = self.seats.all();
+        let leases: Vec<String> = seats.iter().map(|seat| seat.lease.clone()).collect();
+        let (id, asked, leases) = (&self.id, boot_ms(), &leases);
+        let rows = self
+            .database
+            .once(|client| async move {
+                let text = "select lease::text, cancel
+                    from agentd.renew($1::text::uuid, array(select unnest($2::text[])::uuid))";
+                client.query(text, &[id, leases]).await
+            })
+            .await?;
+        let mut renewed = BTreeMap::new();
+        for row in &rows {
+            renewed.insert(row.try_get::<_, String>(0)?, row.try_get::<_, bool>(1)?);
+        }
+        let clock = clock(self.times, asked);
+        for seat in seats {
+            match renewed.get(&seat.lease) {
+                None => seat.lose("another host has the task now, or the lease ran out"),
+                Some(cancel) => {
+                    seat.state.send_modify(|state| state.clock = clock);
+                    if *cancel {
+                        let session = seat.session.clone();
+                        self.cancelled.send_if_modified(|of| of.insert(session));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with the claims of a worker of this host that ended without a word.
+    async fn go_on_after_restart(&self, running: &mut JoinSet<()>) -> Result<(), FleetError> {
+        let dir = self.dirs.state.join("fleet").join("seats");
+        for entry in std::fs::read_dir(&dir).map_err(FleetError::file(&dir))? {
+            let path = entry.map_err(FleetError::file(&dir))?.path();
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let Ok(begun) = serde_json::from_str::<Begun>(&text) else {
+                let _ = std::fs::remove_file(&path);
+                continue;
+            };
+            running.spawn(self.clone().run_again(begun));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn clock(times: LeaseTimes, asked: u64) -> LeaseClock {
+    let lease = times.asked_at(asked);
+    LeaseClock { freeze_at: lease.freeze_at, kill_at: lease.kill_at }
+}
