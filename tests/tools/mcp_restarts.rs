@@ -30,6 +30,27 @@ fn ready(wire: &mut Wire, session: &SessionId) {
     }
 }
 
+#[test]
+fn many_servers_of_a_terminal_all_start_though_two_by_two() {
+    let tables: String =
+        (0..5).map(|at| server("").replace("mcp.test", &format!("mcp.s{at}"))).collect();
+    let desk = desk(&tables);
+    let model = Server::scripted([Answer::text("One."), Answer::text("Two.")]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&model));
+    // The prompt comes before the last ones start.
+    wire.prompt(&session, "go");
+    wire.turn_ends();
+    wire.servers_ready(&session);
+    wire.prompt(&session, "go on");
+    wire.turn_ends();
+    let tools = model.requests()[1].body["tools"].to_string();
+    for at in 0..5 {
+        assert!(tools.contains(&format!("mcp__s{at}__echo")), "s{at}");
+    }
+}
+
 /// Has the model call `die`. Returns the sentence about the end of the server, once the turn has ended too.
 #[track_caller]
 fn die(wire: &mut Wire, session: &SessionId) -> String {

@@ -2,6 +2,7 @@
 //! rights and the environment that follow from it. Used by `calls`.
 
 use super::rights;
+use super::servers::FirstRequest;
 use super::state::SessionActorState;
 use crate::git_signing::AgentGrant;
 use crate::private_dirs;
@@ -10,7 +11,7 @@ use config::{HookConfig, ServerPlace};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::hook::{EditHook, HookEvent};
-use protocol::judgement::{Audience, Rule};
+use protocol::judgement::Rule;
 use protocol::mcp::LOG_IN_VARIABLE;
 use tools::{InterpretedCall, RunnerProgram};
 
@@ -67,14 +68,10 @@ impl SessionActorState {
     /// How long the conversation waits for a command. For a server that starts it hardly waits where a
     /// person is there, whose next request has the tools; a script and a sub-agent would miss them.
     pub(super) fn background_after_ms(&self, call: &Call) -> u64 {
-        let waits = match self.spec.task() {
-            Some(_) => Audience::NonInteractive,
-            None => self.spec.rules.audience,
-        };
-        match (self.server_of(call), waits) {
+        match (self.server_of(call), self.first_request()) {
             (None, _) => self.spec.config.tools.background_after_ms,
-            (Some(_), Audience::Person) => SERVER_WAIT_MS,
-            (Some(server), Audience::NonInteractive) => server.config.start_ms + MARGIN_MS,
+            (Some(_), FirstRequest::ComesAtOnce) => SERVER_WAIT_MS,
+            (Some(server), FirstRequest::Waits) => server.config.start_ms + MARGIN_MS,
         }
     }
 

@@ -119,7 +119,8 @@ impl SessionActorState {
         }
         let begins = running.restarts.is_fresh()
             && !matches!(self.workers.replay, ReplayState::Started { .. });
-        match running.call.is_some() || running.is_due || begins {
+        let starts = running.is_due || running.starts_soon || begins;
+        match running.call.is_some() || starts {
             true => Ok(Offers::Starting),
             false => Err(format!("the MCP server {name} does not run")),
         }

@@ -5,6 +5,7 @@ mod life;
 mod log_ins;
 mod report;
 mod restarts;
+mod starts;
 
 use super::jobs::is_waiting;
 use super::state::{ReplayState, SessionActorState};
@@ -20,6 +21,7 @@ use log_ins::ServerLogIn;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
+use protocol::judgement::Audience;
 use protocol::mcp::{
     PROMPT, RESOURCE, ServerNews, ServerOffers, ServerStart, ServerTool, runs_server,
 };
@@ -27,6 +29,7 @@ use protocol::provider::PassedFd;
 use protocol::session::{OfferedTool, ToSession};
 use ractor::ActorRef;
 use restarts::ServerRestarts;
+pub(super) use starts::FirstRequest;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -49,6 +52,8 @@ pub(super) struct RunningServer {
     pub(super) call: Option<u32>,
     /// It was requested and has no call yet.
     pub(super) is_due: bool,
+    /// It starts with the session, a moment after others.
+    pub(super) starts_soon: bool,
     /// Its tools, while it runs.
     tools: Vec<OfferedServerTool>,
     /// What it offers people, once it has said so.
@@ -80,14 +85,31 @@ impl SessionActorState {
         }
         let mut news = vec![self.server_tools_news()];
         for at in 0..self.spec.servers().len() {
-            news.extend(self.server_due(at));
+            let pause = starts::pause_before(at, self.first_request());
+            match self.calls.servers.get_mut(at) {
+                Some(running) if running.call.is_none() && pause > Duration::ZERO => {
+                    running.starts_soon = true;
+                    let due = move || SessionMsg::Timer(SessionTimer::ServerDue(at));
+                    self.own.send_after(pause, due);
+                }
+                _ => news.extend(self.server_due(at)),
+            }
         }
         news
     }
 
+    /// Whether the session's first request waits for its servers: no person would miss their tools later.
+    pub(super) fn first_request(&self) -> FirstRequest {
+        match (self.spec.task(), self.spec.rules.audience) {
+            (None, Audience::Person) => FirstRequest::ComesAtOnce,
+            (Some(_), _) | (None, Audience::NonInteractive) => FirstRequest::Waits,
+        }
+    }
+
     /// The start of a server that does not run, unless a variable of it is missing.
     fn server_due(&mut self, at: usize) -> Option<ToSession> {
-        let running = self.calls.servers.get(at)?;
+        let running = self.calls.servers.get_mut(at)?;
+        running.starts_soon = false;
         if running.call.is_some() || running.is_due || self.closing.has_begun() {
             return None;
         }
