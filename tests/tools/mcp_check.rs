@@ -132,3 +132,28 @@ fn the_fields_of_one_server_are_shown() {
     let ran = mcp(&desk, &["show", "nobody"]);
     assert!(ran.code != 0 && ran.err.contains("no MCP server nobody"), "{}", ran.err);
 }
+
+#[test]
+fn the_opening_of_a_stream_names_the_servers_and_their_tools() {
+    let desk = desk(&format!("{GOOD}[mcp.dead]\ncommand = [\"false\"]\n"));
+    let model = Server::scripted([Answer::text("Done.")]);
+    let flags = ["-p", "Go.", "--output-format", "stream-json"];
+    let ran = run(desk.with_server(&model, &flags));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let first: Value = serde_json::from_str(ran.out.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["type"], &first["subtype"]), (&json!("system"), &json!("init")));
+    let server = |name: &str, status: &str| json!({"name": name, "status": status});
+    let mut servers = first["mcp_servers"].as_array().unwrap().clone();
+    servers.sort_by_key(ToString::to_string);
+    assert_eq!(servers, [server("dead", "failed"), server("good", "connected")], "{first}");
+    let tools = first["tools"].as_array().unwrap();
+    let own = tools.iter().filter(|tool| tool.as_str().unwrap().starts_with("mcp__"));
+    assert_eq!(own.collect::<Vec<_>>(), ["mcp__good__echo", "mcp__good__read"], "{first}");
+    assert!(tools.contains(&json!("bash")), "{first}");
+    // Without servers the list is empty, and nothing waits.
+    std::fs::write(desk.home().join(".config/agentd/config.toml"), "").unwrap();
+    let model = Server::scripted([Answer::text("Done.")]);
+    let ran = run(desk.with_server(&model, &flags));
+    let first: Value = serde_json::from_str(ran.out.lines().next().unwrap()).unwrap();
+    assert_eq!(first["mcp_servers"], json!([]), "{}", ran.err);
+}

@@ -1,11 +1,12 @@
 //! The views for programs: one JSON object a line, in the shapes that scripts already read.
 
-use crate::run_view::{Moment, RunView, ViewOutput};
+use crate::run_view::{Moment, RunView, ShownOpening, ViewOutput};
 use crate::transcript::{OpenedSession, RecordedCall, RunConclusion, TasksSpent, Transcript};
 use protocol::call::{Call, Outcome};
 use protocol::client::ClientEvent;
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::SessionId;
+use protocol::mcp::{ServerReport, ServerState};
 use protocol::session::{TurnEnd, WorkerDeaths};
 use serde_json::{Map, Value, json};
 
@@ -18,6 +19,10 @@ pub struct JsonView;
 pub struct StreamJsonView;
 
 impl RunView for JsonView {
+    fn opening(&self) -> ShownOpening {
+        ShownOpening::Session
+    }
+
     fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> ViewOutput {
         match moment {
             Moment::Concluded(conclusion) => line(&result(transcript.opened(), conclusion)),
@@ -30,6 +35,10 @@ impl RunView for JsonView {
 }
 
 impl RunView for StreamJsonView {
+    fn opening(&self) -> ShownOpening {
+        ShownOpening::SessionAndServers
+    }
+
     fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> ViewOutput {
         match moment {
             Moment::Opened(opened) => {
@@ -72,17 +81,32 @@ fn object(fields: &[(&str, Value)]) -> String {
 }
 
 fn init(opened: &OpenedSession) -> Vec<(&'static str, Value)> {
+    let served = opened.servers.iter().flat_map(|server| &server.tools).map(|tool| &tool.name);
+    let served = served.filter(|name| !opened.tools.contains(name));
+    let tools: Vec<&String> = opened.tools.iter().chain(served).collect();
+    let servers: Vec<Value> = opened.servers.iter().map(server).collect();
     vec![
         ("type", "system".into()),
         ("subtype", "init".into()),
         ("session_id", opened.session.0.as_str().into()),
         ("cwd", opened.project.as_str().into()),
         ("model", opened.model.as_str().into()),
-        ("tools", json!(opened.tools)),
+        ("tools", json!(tools)),
+        ("mcp_servers", json!(servers)),
         ("permissionMode", opened.mode.name().into()),
         ("sandbox", opened.sandbox.as_str().into()),
         ("agentd_version", protocol::BUILD_ID.into()),
     ]
+}
+
+/// An MCP server, in the words of Claude Code.
+fn server(report: &ServerReport) -> Value {
+    let status = match report.state {
+        ServerState::Starts => "pending",
+        ServerState::Ready { .. } => "connected",
+        ServerState::Ended(_) => "failed",
+    };
+    json!({"name": report.name, "status": status})
 }
 
 /// The line of an event that is a message of the conversation.

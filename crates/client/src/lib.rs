@@ -59,7 +59,7 @@ pub use line_view::{
 };
 pub use live_rows::{key_hint, last_thought, status_row};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
-pub use run_view::{Moment, RunView, ViewOutput};
+pub use run_view::{Moment, RunView, ShownOpening, ViewOutput};
 pub use sanitize::{display_width, mark_hidden, one_line, sanitize, wrap};
 pub use screen::colon_command::{COMMANDS, KEYS};
 pub use screen::editor::{Direction, Distance, Editor, Layout};

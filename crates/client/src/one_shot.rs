@@ -4,9 +4,11 @@
 //! one enum, and writes the output of the view. If a supervisor is lost, another one resumes the
 //! session behind the last event that was received.
 
+mod opening;
 mod stop;
 mod task;
 
+use self::opening::follow;
 use self::stop::{detached_error, why};
 use crate::answer_check::{AnswerFault, misfit, repair_prompt};
 use crate::call_time::CallTime;
@@ -14,15 +16,15 @@ use crate::client_error::{ClientError, RunStop};
 use crate::event_reader::{EventReader, MAX_PINGS, PING_AFTER, SLOW_NOTE};
 use crate::run_view::{Moment, RunView, ViewOutput};
 use crate::supervisor_source::{SilenceAction, SupervisorSource};
-use crate::transcript::{OpenedSession, Transcript};
+use crate::transcript::Transcript;
 use ipc::{ChannelError, Sender};
 use protocol::client::{
-    AnswerForm, BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, RequestFailure,
-    SessionRequest, SessionStart, ToClient,
+    AnswerForm, ClientEvent, FromClient, RequestFailure, SessionRequest, SessionStart, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use serde_json::Value;
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -67,6 +69,7 @@ pub fn run(
         sender: say,
         reader: ear,
         inputs,
+        stash: VecDeque::new(),
         unanswered: 0,
         end: RunEnd { deadline, stopped: None },
         output: OutputState::Open,
@@ -111,6 +114,8 @@ struct OneShot<'a> {
     sender: Sender<FromClient>,
     reader: EventReader<RunInput>,
     inputs: mpsc::Receiver<RunInput>,
+    /// Those that came while the servers of the session were awaited.
+    stash: VecDeque<RunInput>,
     /// Pings since the last message.
     unanswered: u32,
     end: RunEnd,
@@ -130,7 +135,8 @@ struct OneShot<'a> {
 
 impl OneShot<'_> {
     fn run(&mut self, began: Instant) -> Result<Finished, ClientError> {
-        let opened = self.open()?;
+        let mut opened = self.open()?;
+        self.await_servers(&mut opened);
         let mut transcript = Transcript::new(opened);
         let shown = self.view.show(&transcript, Moment::Opened(transcript.opened()));
         self.write(&shown);
@@ -215,6 +221,9 @@ impl OneShot<'_> {
 
     /// The next input. A silent supervisor is pinged.
     fn next(&mut self) -> RunInput {
+        if let Some(input) = self.stash.pop_front() {
+            return input;
+        }
         loop {
             let now = Instant::now();
             let left = self.end.deadline.map(|deadline| deadline.saturating_duration_since(now));
@@ -260,46 +269,6 @@ impl OneShot<'_> {
         false
     }
 
-    /// Waits for the opened session and attaches behind the last event that was received.
-    fn open(&mut self) -> Result<OpenedSession, ClientError> {
-        let word = match self.next() {
-            RunInput::Message(word) => word,
-            RunInput::Lost(error) => return Err(ClientError::Lost(error)),
-            RunInput::Next(_) => return Err(ClientError::Lost(ChannelError::OutOfTurn)),
-            RunInput::Signal(signal) => {
-                return Err(ClientError::Stopped(RunStop::Signal(signal)));
-            }
-            RunInput::TimeOver => return Err(ClientError::Stopped(RunStop::TimeLimit)),
-        };
-        if let ToClient::Failed { kind, message } = word {
-            return Err(ClientError::Failed { kind, message });
-        }
-        let ToClient::Opened {
-            session,
-            model,
-            facts,
-            tools,
-            mode,
-            sandbox,
-            last_seq,
-            warnings,
-            ..
-        } = word
-        else {
-            return Err(ClientError::Lost(ChannelError::OutOfTurn));
-        };
-        // The run of a fleet's task may come after the end of its turn: it sees the session from its
-        // beginning.
-        if self.session.is_none() && self.task.opening.seat.is_none() {
-            self.last_seq = last_seq;
-        }
-        self.session = Some(session.clone());
-        let from = self.last_seq.saturating_add(1);
-        self.sender.send(&follow(&session, from)).map_err(ClientError::Lost)?;
-        let project = self.task.opening.project.to_path().display().to_string();
-        Ok(OpenedSession { session, project, model, facts, tools, mode, sandbox, warnings })
-    }
-
     /// Handles events until the turn is over, or until a stopped turn's time is up.
     fn follow(&mut self, transcript: &mut Transcript) -> Result<(), ClientError> {
         let session = transcript.opened().session.clone();
@@ -336,6 +305,8 @@ impl OneShot<'_> {
                 RunInput::Message(ToClient::Failed { kind, message }) => {
                     return Err(ClientError::Failed { kind, message });
                 }
+                // A signal ended the wait for it.
+                RunInput::Message(ToClient::Servers { .. }) => {}
                 // It was to end anyway.
                 RunInput::Message(ToClient::Detached { .. }) if self.end.stopped.is_some() => break,
                 RunInput::Message(ToClient::Detached { parting, reason, .. }) => {
@@ -344,7 +315,6 @@ impl OneShot<'_> {
                 RunInput::Message(
                     ToClient::Changes { .. }
                     | ToClient::Context { .. }
-                    | ToClient::Servers { .. }
                     | ToClient::Welcome { .. }
                     | ToClient::Refused { .. }
                     | ToClient::Opened { .. }
@@ -484,15 +454,5 @@ impl OneShot<'_> {
                 self.output = OutputState::Closed;
             }
         }
-    }
-}
-
-/// To see a session's events from this one on.
-fn follow(session: &SessionId, from: u64) -> FromClient {
-    FromClient::Attach {
-        session: session.clone(),
-        from: BacklogFrom::Seq(from),
-        rights: ClientRights::Full,
-        others: OtherClients::Stay,
     }
 }

@@ -23,8 +23,20 @@ pub struct ViewOutput {
     pub err: String,
 }
 
+/// The parts of the opening that a view shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShownOpening {
+    /// The session as it is opened.
+    Session,
+    /// Its MCP servers too, which are awaited.
+    SessionAndServers,
+}
+
 /// A way to show a run.
 pub trait RunView {
+    /// The parts of the opening that it shows.
+    fn opening(&self) -> ShownOpening;
+
     /// The text for this moment.
     fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> ViewOutput;
 }

@@ -2,7 +2,7 @@
 
 use crate::colour::{Colour, Terminal};
 use crate::compaction_text::describe_compaction;
-use crate::run_view::{Moment, RunView, ViewOutput};
+use crate::run_view::{Moment, RunView, ShownOpening, ViewOutput};
 use crate::sanitize::{mark_hidden, one_line, sanitize};
 use crate::transcript::{RunConclusion, Transcript};
 use protocol::call::{Call, ToolResult};
@@ -134,6 +134,10 @@ impl TextView {
 }
 
 impl RunView for TextView {
+    fn opening(&self) -> ShownOpening {
+        ShownOpening::Session
+    }
+
     fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> ViewOutput {
         match moment {
             Moment::Opened(opened) => {

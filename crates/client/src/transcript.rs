@@ -10,6 +10,7 @@ use protocol::content::{ContentBlock, Usage};
 use protocol::context::Compaction;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::PermissionMode;
+use protocol::mcp::ServerReport;
 use protocol::session::{CallSpan, TaskSpent, TurnEnd};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub struct OpenedSession {
     pub sandbox: String,
     /// Settings that were not followed, one sentence each.
     pub warnings: Vec<String>,
+    /// Its MCP servers, where the view shows them.
+    pub servers: Vec<ServerReport>,
 }
 
 impl OpenedSession {

@@ -10,9 +10,26 @@ use protocol::client::{AnswerPart, ClientEvent, ModelFacts};
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::PermissionMode;
+use protocol::mcp::{ServedTool, ServerReport, ServerState};
 use protocol::provider::ProviderFailure;
 use protocol::session::{CallSpan, TurnEnd};
 use serde_json::{Value, json};
+
+fn served(name: &str, state: ServerState, tools: &[&str]) -> ServerReport {
+    let tool = |name: &&str| ServedTool {
+        name: (*name).to_owned(),
+        description: String::new(),
+        marked: None,
+    };
+    ServerReport {
+        name: name.to_owned(),
+        place: String::new(),
+        sandbox: None,
+        state,
+        tools: tools.iter().map(tool).collect(),
+        words: Vec::new(),
+    }
+}
 
 fn opened() -> OpenedSession {
     OpenedSession {
@@ -24,6 +41,11 @@ fn opened() -> OpenedSession {
         mode: PermissionMode::Ask,
         sandbox: "full".into(),
         warnings: vec!["a rule was ignored".into()],
+        servers: vec![
+            served("docs", ServerState::Ready { after_ms: 7 }, &["mcp__docs__find", "bash"]),
+            served("dead", ServerState::Ended("it ended".into()), &[]),
+            served("late", ServerState::Starts, &[]),
+        ],
     }
 }
 
@@ -110,7 +132,12 @@ fn stream_json_is_the_shape_that_scripts_read() {
         assert_eq!(line["session_id"], "0123456789ab");
     }
     assert_eq!((&lines[0]["subtype"], &lines[0]["cwd"]), (&json!("init"), &json!("/p")));
-    assert_eq!(lines[0]["tools"], json!(["read", "bash"]));
+    assert_eq!(lines[0]["tools"], json!(["read", "bash", "mcp__docs__find"]));
+    let server = |name: &str, status: &str| json!({"name": name, "status": status});
+    assert_eq!(
+        lines[0]["mcp_servers"],
+        json!([server("docs", "connected"), server("dead", "failed"), server("late", "pending")])
+    );
     assert_eq!(lines[0]["permissionMode"], "ask");
     let content = &lines[1]["message"]["content"];
     assert_eq!(content[0], json!({"type": "text", "text": "I will."}));

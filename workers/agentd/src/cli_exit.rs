@@ -153,6 +153,7 @@ mod tests {
             mode: PermissionMode::Ask,
             sandbox: String::new(),
             warnings: Vec::new(),
+            servers: Vec::new(),
         });
         let id = CallId { session: session.clone(), number: 1 };
         let (use_id, tool, input) = ("a".into(), "bash".into(), "{}".into());

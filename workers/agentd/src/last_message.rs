@@ -5,7 +5,7 @@
 //! directory is opened before the run: a call that replaces it by a link cannot move the file.
 
 use crate::cli_error::CliError;
-use client::{Moment, RunView, Transcript, ViewOutput};
+use client::{Moment, RunView, ShownOpening, Transcript, ViewOutput};
 use protocol::client::ClientEvent;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -141,6 +141,10 @@ impl AnswerView {
 }
 
 impl RunView for AnswerView {
+    fn opening(&self) -> ShownOpening {
+        self.shown.opening()
+    }
+
     fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> ViewOutput {
         if matches!(moment, Moment::Happened(ClientEvent::Answer { .. }))
             && !transcript.answer().is_empty()

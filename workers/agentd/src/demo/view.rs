@@ -1,7 +1,7 @@
 //! Shows the demo's conversation and collects the inputs of the checks.
 
 use super::accident::Accidents;
-use client::{Colour, Moment, RunView, Transcript, ViewOutput, one_line, sanitize};
+use client::{Colour, Moment, RunView, ShownOpening, Transcript, ViewOutput, one_line, sanitize};
 use protocol::call::{Call, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Enforced, Tier};
@@ -92,6 +92,10 @@ impl DemoView {
 }
 
 impl RunView for DemoView {
+    fn opening(&self) -> ShownOpening {
+        ShownOpening::Session
+    }
+
     fn show(&mut self, _: &Transcript, moment: Moment<'_>) -> ViewOutput {
         let out = match moment {
             Moment::Opened(opened) => {
