@@ -129,6 +129,17 @@ fn a_server_of_a_plugin_reads_its_folder_and_changes_nothing_there() {
     // Without the plugin there is no such server.
     let (_, server) = ask(&desk, "Go.", &flags[..2], calls());
     assert!(text(&server, 1).contains("no tool \\\"mcp__kettle__env"), "{}", text(&server, 1));
+    for words in [&["check"][..], &["ls"], &["show", "kettle"]] {
+        let with = run(desk.agentd(&[&["mcp"], words, &flags[2..]].concat()));
+        assert!(
+            with.code == 0 && with.out.contains("kettle"),
+            "{words:?}: {}{}",
+            with.out,
+            with.err
+        );
+        let without = run(desk.agentd(&[&["mcp"], words].concat()));
+        assert!(!without.out.contains("kettle"), "the control: {words:?}: {}", without.out);
+    }
     // One of the person with its name counts, and agentd says so.
     let file = desk.home().join(".config/agentd/config.toml");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();

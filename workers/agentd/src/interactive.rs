@@ -167,7 +167,8 @@ fn run_attached(
     }
     context.writable_state()?;
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
-    let config = context.load(&project(flags)?, &plugin_settings(flags)?, trust)?;
+    let config =
+        context.load(&project(flags)?, &plugin_settings(&flags.conversation.plugin_dir)?, trust)?;
     let (ui, plugins) = (config.ui, config.plugins);
     entrance.leader = ui.leader;
     let leader = LeaderKey::parse(&entrance.leader).ok_or_else(|| {

@@ -23,7 +23,7 @@ const EXECUTABLE: &str = "agentd-mcp";
 
 pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
     match command {
-        McpCommand::Ls { project, json } => list::main(&project, json),
+        McpCommand::Ls { project, plugin_dir, json } => list::main((&project, &plugin_dir), json),
         McpCommand::Add { name, host, url: Some(url), header, bearer_token_env_var, .. } => {
             let place = ServerPlace::Url(url);
             let env = edit::headers(header, bearer_token_env_var)?;
@@ -34,9 +34,10 @@ pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
             let place = ServerPlace::Program(command);
             edit::add(&edit::server(name, edit::variables(env)?, &host, (project, place)))
         }
-        McpCommand::Check { names, project, trust_project, json } => {
-            let flags =
+        McpCommand::Check { names, project, plugin_dir, trust_project, json } => {
+            let mut flags =
                 SessionFlags { project: Some(project), trust_project, ..SessionFlags::default() };
+            flags.conversation.plugin_dir = plugin_dir;
             check::main(flags, &names, json)
         }
         McpCommand::Install { name, package, yes, args } => {
@@ -46,7 +47,9 @@ pub(crate) fn main(command: McpCommand) -> Result<CliExit, CliError> {
             };
             install::main(&install::InstallArgs { name, package, consent, args })
         }
-        McpCommand::Show { name, project } => list::show(&project, &name),
+        McpCommand::Show { name, project, plugin_dir } => {
+            list::show((&project, &plugin_dir), &name)
+        }
         McpCommand::Serve(flags) => serve::main(&flags),
         McpCommand::Rm { name } => edit::remove(&name),
         McpCommand::Login { name, scope, client_id, project } => {

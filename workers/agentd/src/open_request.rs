@@ -21,7 +21,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Need for an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) fn open_request(
         added.push(FilePath::from(real_dir(dir, "the added directory")?));
     }
     let mut settings = settings(flags)?;
-    settings.extend(plugin_settings(flags)?);
+    settings.extend(plugin_settings(&flags.conversation.plugin_dir)?);
     for file in &flags.context {
         settings.push(("context.files".to_owned(), pinned(file, &project)?));
     }
@@ -107,8 +107,8 @@ pub(crate) fn open_request(
 }
 
 /// The plugins that flags name, as settings.
-pub(crate) fn plugin_settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
-    let dirs = flags.conversation.plugin_dir.iter().map(|dir| {
+pub(crate) fn plugin_settings(plugins: &[PathBuf]) -> Result<Vec<(String, String)>, CliError> {
+    let dirs = plugins.iter().map(|dir| {
         let real = real_dir(dir, "the plugin's directory")?;
         let text = real.to_str().map(str::to_owned).ok_or_else(|| {
             CliError::user(format!("--plugin-dir {}: its name is not UTF-8", dir.display()))

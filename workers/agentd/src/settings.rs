@@ -57,7 +57,17 @@ pub(crate) fn sound_as(
     project: &Path,
     trust: TrustFlag,
 ) -> Result<Config, CliError> {
-    let config = context.load(project, &[], trust)?;
+    sound_with(context, project, &[], trust)
+}
+
+/// The same with the settings of flags.
+pub(crate) fn sound_with(
+    context: &CliContext,
+    project: &Path,
+    flags: &[(String, String)],
+    trust: TrustFlag,
+) -> Result<Config, CliError> {
+    let config = context.load(project, flags, trust)?;
     approval::SessionRules::new(&config.rule_set(project, Audience::NonInteractive))
         .map_err(|error| CliError::config(chain(&error)))?;
     approval::try_examples(&config.permissions.examples)

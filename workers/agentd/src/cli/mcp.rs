@@ -15,6 +15,9 @@ pub(crate) enum McpCommand {
         /// The project directory.
         #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
         project: PathBuf,
+        /// Name the servers of this plugin too; repeatable.
+        #[arg(long, value_name = "DIR")]
+        plugin_dir: Vec<PathBuf>,
         /// Print one JSON object per line.
         #[arg(long)]
         json: bool,
@@ -26,6 +29,9 @@ pub(crate) enum McpCommand {
         /// The project directory.
         #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
         project: PathBuf,
+        /// Name the servers of this plugin too; repeatable.
+        #[arg(long, value_name = "DIR")]
+        plugin_dir: Vec<PathBuf>,
     },
     /// Start the servers of a project, show their sandboxes and tools, and end them.
     ///
@@ -37,6 +43,9 @@ pub(crate) enum McpCommand {
         /// The project directory.
         #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
         project: PathBuf,
+        /// Name the servers of this plugin too; repeatable.
+        #[arg(long, value_name = "DIR")]
+        plugin_dir: Vec<PathBuf>,
         /// Trust the project's files as they are, for this run.
         #[arg(long)]
         trust_project: bool,

@@ -3,16 +3,20 @@
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
+use crate::open_request::plugin_settings;
 use crate::output::print;
-use crate::settings::sound_as;
+use crate::settings::sound_with;
 use crate::table::table;
 use client::sanitize;
 use config::{Config, ConfigWarning, McpServerConfig, ProjectAccess, ServerPlace};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-pub(super) fn main(project: &Path, json: bool) -> Result<CliExit, CliError> {
-    with_listed(project, |listed| {
+/// The project, and the plugins of `--plugin-dir`.
+type ListedOf<'a> = (&'a Path, &'a [PathBuf]);
+
+pub(super) fn main(of: ListedOf<'_>, json: bool) -> Result<CliExit, CliError> {
+    with_listed(of, |listed| {
         match json {
             true => print(&listed.json()),
             false if listed.servers.is_empty() && listed.others.is_empty() => {
@@ -25,12 +29,12 @@ pub(super) fn main(project: &Path, json: bool) -> Result<CliExit, CliError> {
 }
 
 fn with_listed(
-    project: &Path,
+    (project, plugins): ListedOf<'_>,
     then: impl FnOnce(&ListedServers<'_>) -> Result<CliExit, CliError>,
 ) -> Result<CliExit, CliError> {
     let project = real_dir(project, "the project directory")?;
     let context = CliContext::of_process()?;
-    let config = sound_as(&context, &project, TrustFlag::NotGiven)?;
+    let config = sound_with(&context, &project, &plugin_settings(plugins)?, TrustFlag::NotGiven)?;
     let passed = context.passed(None, &config.sandbox.env);
     let known = SetVariables {
         own: &|name| context.environment.get(name).is_some(),
@@ -40,8 +44,8 @@ fn with_listed(
 }
 
 /// One server, with its fields.
-pub(super) fn show(project: &Path, name: &str) -> Result<CliExit, CliError> {
-    with_listed(project, |listed| {
+pub(super) fn show(of: ListedOf<'_>, name: &str) -> Result<CliExit, CliError> {
+    with_listed(of, |listed| {
         let of = |server: &Value| server["name"] == name;
         let found: Vec<Value> = listed.objects().filter(of).collect();
         if found.is_empty() {
