@@ -68,8 +68,7 @@ pub fn run(
         task,
         sender: say,
         reader: ear,
-        inputs,
-        stash: VecDeque::new(),
+        inputs: InputQueue { coming: inputs, stash: VecDeque::new() },
         unanswered: 0,
         end: RunEnd { deadline, stopped: None },
         output: OutputState::Open,
@@ -101,6 +100,13 @@ enum PromptState {
     Recorded,
 }
 
+/// What a run has to handle.
+struct InputQueue {
+    coming: mpsc::Receiver<RunInput>,
+    /// Came earlier, while the servers of the session were awaited.
+    stash: VecDeque<RunInput>,
+}
+
 /// The end of a run from outside.
 struct RunEnd {
     /// Of the whole run, or of the time that a stopped turn has to end.
@@ -113,9 +119,7 @@ struct OneShot<'a> {
     task: Task,
     sender: Sender<FromClient>,
     reader: EventReader<RunInput>,
-    inputs: mpsc::Receiver<RunInput>,
-    /// Those that came while the servers of the session were awaited.
-    stash: VecDeque<RunInput>,
+    inputs: InputQueue,
     /// Pings since the last message.
     unanswered: u32,
     end: RunEnd,
@@ -221,14 +225,14 @@ impl OneShot<'_> {
 
     /// The next input. A silent supervisor is pinged.
     fn next(&mut self) -> RunInput {
-        if let Some(input) = self.stash.pop_front() {
+        if let Some(input) = self.inputs.stash.pop_front() {
             return input;
         }
         loop {
             let now = Instant::now();
             let left = self.end.deadline.map(|deadline| deadline.saturating_duration_since(now));
             let patience = left.map_or(PING_AFTER, |left| left.min(PING_AFTER));
-            match self.inputs.recv_timeout(patience) {
+            match self.inputs.coming.recv_timeout(patience) {
                 Ok(RunInput::Message(ToClient::Pong(_))) => self.unanswered = 0,
                 Ok(input) => {
                     self.unanswered = 0;

@@ -114,7 +114,7 @@ impl OneShot<'_> {
                 }
             }
         }
-        self.stash = stash;
+        self.inputs.stash = stash;
     }
 }
 
