@@ -2,6 +2,7 @@
 //!
 //! `postgres` starts a database for a test; `host` is a host of the fleet.
 
+mod attach;
 mod host;
 mod losses;
 mod postgres;

@@ -24,6 +24,7 @@ mod line_view;
 mod live_rows;
 mod liveness;
 mod one_shot;
+mod relay_source;
 mod run_view;
 mod sanitize;
 mod screen;
@@ -59,6 +60,7 @@ pub use line_view::{
 };
 pub use live_rows::{key_hint, last_thought, status_row};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
+pub use relay_source::RelaySource;
 pub use run_view::{Moment, RunView, ShownOpening, ViewOutput};
 pub use sanitize::{display_width, mark_hidden, one_line, sanitize, wrap};
 pub use screen::colon_command::{COMMANDS, KEYS};
@@ -72,7 +74,7 @@ pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use servers_text::servers_text;
 pub use spawn::{
     PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, become_program,
-    copy_by_program, edit_file, key_of_command, page, sibling_executable,
+    copy_by_program, edit_file, fleet_output, key_of_command, page, sibling_executable,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};

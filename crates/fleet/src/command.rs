@@ -43,7 +43,25 @@ pub enum FleetCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Connect standard input and output to a session on another host.
+    /// Print the sessions that hosts work for, a JSON object per line; for `agentd ls`.
+    #[command(hide = true)]
+    Sessions {
+        /// The fleet.
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Copy a session's records into this directory; for `agentd show`.
+    #[command(hide = true)]
+    Fetch {
+        /// The beginning of the session's name, or a task's number.
+        session: String,
+        /// A directory for sessions.
+        directory: PathBuf,
+        /// The fleet.
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Make a socket for a session on another host; for `agentd attach`.
     #[command(hide = true)]
     Relay {
         /// The session.
@@ -146,7 +164,7 @@ pub struct SubmitArgs {
     /// Tasks from a file, a JSON object per line; `-` for standard input.
     ///
     /// Keys: repo, ref, prompt, labels, priority, timeout, max_cost, max_turns, model, permission_mode,
-    /// allowed_tools, on_host_loss. The flags give what a line leaves out.
+    /// allowed_tools, on_host_loss, ask. The flags give what a line leaves out.
     #[arg(short = 'f', long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Only hosts with this label take it; repeatable.
@@ -155,6 +173,11 @@ pub struct SubmitArgs {
     /// Flags of the run.
     #[command(flatten)]
     pub run: TaskRunArgs,
+    /// Let questions about calls wait for a person, who answers by `agentd attach`.
+    ///
+    /// Without it they are refused at once, as with `agentd -p`.
+    #[arg(long)]
+    pub ask: bool,
     /// If the host is lost while a call ran whose effects nobody knows.
     #[arg(long, value_enum, value_name = "POLICY", default_value = "report")]
     pub on_host_loss: HostLoss,

@@ -26,6 +26,8 @@ pub struct NewTask {
     pub priority: i32,
     /// If its host is lost.
     pub on_host_loss: HostLoss,
+    /// True if questions wait for a person.
+    pub ask: bool,
 }
 
 /// Why there are no tasks.
@@ -64,6 +66,7 @@ struct Line {
     permission_mode: Option<String>,
     allowed_tools: Option<Vec<String>>,
     on_host_loss: Option<HostLoss>,
+    ask: Option<bool>,
 }
 
 /// The tasks of this submission. `file` is the text of `--file`, if there is one.
@@ -137,6 +140,7 @@ fn task(args: &SubmitArgs, line: Line) -> Result<NewTask, String> {
         timeout_ms: line.timeout.or(args.run.timeout).map(|seconds| u64::from(seconds) * 1000),
         priority: line.priority.unwrap_or(args.priority),
         on_host_loss: line.on_host_loss.unwrap_or(args.on_host_loss),
+        ask: line.ask.unwrap_or(args.ask),
     })
 }
 

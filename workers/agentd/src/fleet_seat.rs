@@ -3,6 +3,7 @@
 use crate::cli_error::CliError;
 use protocol::fleet::{FleetSeat, RestoredSession};
 use protocol::ids::SessionId;
+use protocol::judgement::Audience;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ pub(crate) struct SeatFile {
     socket: PathBuf,
     token: String,
     shared_disk: bool,
+    ask: bool,
     restored: Option<Restored>,
 }
 
@@ -26,6 +28,11 @@ struct Restored {
 impl SeatFile {
     pub(crate) fn session(&self) -> SessionId {
         SessionId(self.session.clone())
+    }
+
+    /// Whether questions wait for a person, who attaches from anywhere.
+    pub(crate) fn audience(&self) -> Audience {
+        if self.ask { Audience::Person } else { Audience::NonInteractive }
     }
 
     pub(crate) fn into_seat(self) -> FleetSeat {

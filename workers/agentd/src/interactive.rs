@@ -6,6 +6,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::daemon;
+use crate::fleet_commands;
 use crate::open_request::{KeyNeed, open_request, plugin_settings};
 use crate::query;
 use crate::sessions;
@@ -13,8 +14,8 @@ use crate::signals::BlockedSignals;
 
 use client::{
     AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, Labels, LeaderKey, LeaveReason,
-    LinesView, RunFailure, ScreenInput, ScreenItem, ScreenView, Terminal, TerminalGuard,
-    TerminalMode, sibling_executable,
+    LinesView, RelaySource, RunFailure, ScreenInput, ScreenItem, ScreenView, SupervisorSource,
+    Terminal, TerminalGuard, TerminalMode, sibling_executable,
 };
 use config::{UiNotify, UiView};
 use prompts::{PluginPlace, PromptPlaces};
@@ -84,6 +85,11 @@ pub(crate) fn attach(
     others: OtherClients,
 ) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
+    if let Some(beginning) = beginning
+        && fleet_commands::is_elsewhere(&context, beginning)?
+    {
+        return attach_elsewhere(&context, beginning, flags, (rights, others));
+    }
     let session = match beginning {
         Some(beginning) => sessions::named(&context, beginning)?,
         None => sessions::newest_here(&context, flags)?,
@@ -102,6 +108,24 @@ pub(crate) fn attach(
     let flags = SessionFlags { project: Some(project.project.0), ..flags.clone() };
     let entrance = attach_options(None, rights, others);
     run_attached(&context, &flags, resumed(session, rights), KeyNeed::WhereSet, entrance)
+}
+
+/// Attaches to a session on another host of the fleet. Keys of this host stay here.
+fn attach_elsewhere(
+    context: &CliContext,
+    beginning: &str,
+    flags: &SessionFlags,
+    (rights, others): (ClientRights, OtherClients),
+) -> Result<CliExit, CliError> {
+    let executable = sibling_executable("agentd-fleet")?;
+    let mut relay = RelaySource::start(&executable, beginning)
+        .map_err(|error| CliError::user(error.to_string()))?;
+    let start = resumed(relay.session(), rights);
+    let entrance = attach_options(None, rights, others);
+    let mut visit = visit(context, flags, start, KeyNeed::WhereSet, entrance)?;
+    visit.opening.papers.clear();
+    visit.papers.clear();
+    show_attached(context, flags, &mut relay, visit)
 }
 
 fn attach_options(
@@ -159,17 +183,33 @@ fn run_attached(
     flags: &SessionFlags,
     start: SessionStart,
     need: KeyNeed,
-    mut entrance: AttachOptions,
+    entrance: AttachOptions,
 ) -> Result<CliExit, CliError> {
+    let visit = visit(context, flags, start, need, entrance)?;
+    let executable = sibling_executable("agentd-supervisor")?;
+    let mut daemon = daemon::of(context, &executable)?;
+    // A daemon that refuses this client fails here, with the full reason.
+    drop(daemon.find_or_start()?);
+    show_attached(context, flags, &mut daemon, visit)
+}
+
+/// What a terminal asks for, from flags and configuration.
+fn visit(
+    context: &CliContext,
+    flags: &SessionFlags,
+    start: SessionStart,
+    need: KeyNeed,
+    mut entrance: AttachOptions,
+) -> Result<AttachArgs, CliError> {
     if !is_terminal() {
         return Err(CliError::user("this needs a terminal")
             .hint("`agentd -p` is for scripts, `agentd show` and `agentd logs -f` for pipes"));
     }
     context.writable_state()?;
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
-    let config =
-        context.load(&project(flags)?, &plugin_settings(&flags.conversation.plugin_dir)?, trust)?;
-    let (ui, plugins) = (config.ui, config.plugins);
+    let ui = context
+        .load(&project(flags)?, &plugin_settings(&flags.conversation.plugin_dir)?, trust)?
+        .ui;
     entrance.leader = ui.leader;
     let leader = LeaderKey::parse(&entrance.leader).ok_or_else(|| {
         CliError::config(format!("ui.leader is {:?}, which is not a free key", entrance.leader))
@@ -181,22 +221,38 @@ fn run_attached(
         entrance.first_words = Some(FIRST_START);
     }
     let (opening, papers) = open_request(context, flags, start, Audience::Person, need)?;
-    let variable = |name: &str| std::env::var(name).ok();
-    let dumb = variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    let heard = !flags.view.full_screen && (flags.view.screen_reader || ui.accessible);
-    let labels = if heard { Labels::Words } else { Labels::Signs };
-    let dumb = dumb || heard;
-    let visit = AttachArgs {
-        opening,
-        papers,
-        options: entrance,
-        mode: if dumb { TerminalMode::Lines } else { TerminalMode::Keys(leader) },
+    let mode = match is_dumb() || is_heard(flags, ui.accessible) {
+        true => TerminalMode::Lines,
+        false => TerminalMode::Keys(leader),
     };
-    let colour = Colour::decide(Terminal::Yes, variable);
-    let executable = sibling_executable("agentd-supervisor")?;
-    let mut daemon = daemon::of(context, &executable)?;
-    // A daemon that refuses this client fails here, with the full reason.
-    drop(daemon.find_or_start()?);
+    Ok(AttachArgs { opening, papers, options: entrance, mode })
+}
+
+/// True if this terminal takes lines only.
+fn is_dumb() -> bool {
+    std::env::var("TERM").map_or(true, |term| term.is_empty() || term == "dumb")
+}
+
+/// True if a screen reader reads the session.
+fn is_heard(flags: &SessionFlags, accessible: bool) -> bool {
+    !flags.view.full_screen && (flags.view.screen_reader || accessible)
+}
+
+/// Shows the session in this terminal until it is left.
+fn show_attached(
+    context: &CliContext,
+    flags: &SessionFlags,
+    source: &mut dyn SupervisorSource,
+    visit: AttachArgs,
+) -> Result<CliExit, CliError> {
+    let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
+    let config =
+        context.load(&project(flags)?, &plugin_settings(&flags.conversation.plugin_dir)?, trust)?;
+    let (ui, plugins) = (config.ui, config.plugins);
+    let heard = is_heard(flags, ui.accessible);
+    let labels = if heard { Labels::Words } else { Labels::Signs };
+    let dumb = is_dumb() || heard;
+    let colour = Colour::decide(Terminal::Yes, |name: &str| std::env::var(name).ok());
     let signals = BlockedSignals::block()
         .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))?;
     let services = CliServices { context, rights: visit.options.rights };
@@ -247,7 +303,7 @@ fn run_attached(
             (false, false) => Box::new(InlineView::enter(colour)?),
         })
     };
-    let left = client::attach(&mut daemon, visit, &services, view, |inputs| {
+    let left = client::attach(source, visit, &services, view, |inputs| {
         signals.deliver_as(inputs, ScreenInput::Signal);
     });
     let failed = |error| crate::run::failure(&RunFailure { session: None, error });

@@ -4,27 +4,49 @@ use crate::audit::time;
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
+use crate::fleet_commands;
 use crate::output::print;
 use crate::sessions;
 use crate::table::table;
 use client::one_line;
 use protocol::client::{SessionRow, SessionStatus};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
     let rows = sessions::rows(&CliContext::of_process()?);
+    let is_here = |session: &Value| rows.iter().any(|row| session["session_id"] == row.session.0);
+    let mut elsewhere = fleet_commands::sessions_elsewhere();
+    elsewhere.retain(|session| !is_here(session));
     match json {
-        true => print(&rows.iter().map(line).collect::<String>()),
-        false if rows.is_empty() => {
+        true => {
+            let other = elsewhere.iter().map(|session| format!("{session}\n"));
+            print(&rows.iter().map(line).chain(other).collect::<String>());
+        }
+        false if rows.is_empty() && elsewhere.is_empty() => {
             eprintln!("agentd: there is no session yet; `agentd` in a project starts one");
         }
         false => {
             let head = ["SESSION", "STATE", "TURNS", "LAST", "PROJECT", "TITLE"].map(str::to_owned);
-            let all: Vec<_> = std::iter::once(head).chain(tree(&rows)).collect();
+            let other = elsewhere.iter().map(other_cells);
+            let all: Vec<_> = std::iter::once(head).chain(tree(&rows)).chain(other).collect();
             print(&table(&all));
         }
     }
     Ok(CliExit::Done)
+}
+
+/// A session on another host of the fleet.
+fn other_cells(session: &Value) -> [String; 6] {
+    let word = |key: &str| session[key].as_str().unwrap_or_default();
+    let project = word("project").trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    [
+        word("session_id").to_owned(),
+        format!("{} on {}", word("state"), one_line(word("host"), 20)),
+        "-".to_owned(),
+        session["began"].as_f64().map_or("-".to_owned(), |began| time(began as u64)),
+        one_line(project, 20),
+        one_line(word("title"), 60),
+    ]
 }
 
 /// The lines of a table, each sub-agent below the session that it works for.

@@ -155,8 +155,8 @@ fn task(context: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Resul
     };
     let seat = flags.fleet_seat.as_deref().map(fleet_seat::read).transpose()?;
     let start = seat.as_ref().map_or(start, |seat| SessionStart::Seat { session: seat.session() });
-    let (mut opening, papers) =
-        open_request(context, &flags.session, start, Audience::NonInteractive, need)?;
+    let audience = seat.as_ref().map_or(Audience::NonInteractive, fleet_seat::SeatFile::audience);
+    let (mut opening, papers) = open_request(context, &flags.session, start, audience, need)?;
     opening.seat = seat.map(|seat| Box::new(seat.into_seat()));
     let (prompt, more) = match prompt {
         Some(prompt) => (prompt, Prompts::One),

@@ -7,6 +7,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::export;
+use crate::fleet_commands::{self, FetchedSession};
 use crate::sessions::{self, describe_deaths};
 use client::{in_dollars, mark_hidden, one_line, sanitize};
 use journal::{
@@ -92,13 +93,22 @@ fn each(
     rest: impl Fn(&CutShort) -> String,
 ) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
-    let session = sessions::named(&context, beginning)?;
+    let fetched = fleet_commands::is_elsewhere(&context, beginning)?
+        .then(|| FetchedSession::get(beginning))
+        .transpose()?;
+    let session = match &fetched {
+        Some(fetched) => fetched.session.clone(),
+        None => sessions::named(&context, beginning)?,
+    };
     let unreadable = |error: &journal::ReadError| {
         CliError::config(chain(error)).exit(CliExit::Failed).hint(format!(
             "`agentd fork {session}` starts a new session from the undamaged records"
         ))
     };
-    let directory = sessions::directory(&context, &session);
+    let directory = match &fetched {
+        Some(fetched) => fetched.path(),
+        None => sessions::directory(&context, &session),
+    };
     let reader = journal::read(&directory).map_err(|error| unreadable(&error))?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     for entry in reader {

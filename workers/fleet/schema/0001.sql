@@ -52,6 +52,8 @@ create table agentd.task (
     timeout_ms bigint,
     priority int not null default 0,
     on_host_loss text not null check (on_host_loss in ('report', 'retry', 'resume')),
+    -- True if questions about calls wait for a person.
+    ask boolean not null default false,
     -- How far it is.
     state text not null default 'queued'
         check (state in ('queued', 'running', 'held', 'done', 'failed', 'cancelled')),
@@ -233,7 +235,7 @@ create function agentd.claim(p_worker uuid, p_most int)
 returns table (
     lease uuid, task bigint, session text, epoch int, last_seq bigint, failed_over boolean, lease_ms int,
     repo text, ref text, prompt text, flags text[], timeout_ms bigint, on_host_loss text,
-    resume_after bigint
+    resume_after bigint, ask boolean
 )
 language plpgsql security definer set search_path = agentd, pg_temp
 as $$
@@ -278,7 +280,7 @@ begin
         returning l.*
     )
     select l.lease, b.id, b.session, b.epoch, l.last_seq, b.other, s.lease_ms,
-        b.repo, b.ref, b.prompt, b.flags, b.timeout_ms, b.on_host_loss, b.resume_after
+        b.repo, b.ref, b.prompt, b.flags, b.timeout_ms, b.on_host_loss, b.resume_after, b.ask
     from began b join leased l on l.session = b.session;
 end $$;
 
@@ -479,13 +481,13 @@ begin
         from jsonb_array_elements(p_tasks) with ordinality
     )
     insert into task as t (id, tenant, batch, place, repo, ref, prompt, flags, labels, timeout_ms,
-        priority, on_host_loss, session)
+        priority, on_host_loss, ask, session)
     overriding system value
     select n.number, of_tenant, first, n.place, n.v ->> 'repo', n.v ->> 'ref', n.v ->> 'prompt',
         array(select jsonb_array_elements_text(n.v -> 'flags')),
         array(select jsonb_array_elements_text(n.v -> 'labels')),
         (n.v ->> 'timeout_ms')::bigint, coalesce((n.v ->> 'priority')::int, 0),
-        n.v ->> 'on_host_loss', session_name(n.number)
+        n.v ->> 'on_host_loss', coalesce((n.v ->> 'ask')::boolean, false), session_name(n.number)
     from numbered n order by n.place
     returning t.id, t.session;
     perform pg_notify('agentd_' || md5(of_tenant), 'queued');

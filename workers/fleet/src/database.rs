@@ -3,13 +3,17 @@
 use crate::error::FleetError;
 use fleet::DatabaseArgs;
 use rustls_platform_verifier::BuilderVerifierExt as _;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc};
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::{Client, Config};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// A connection that its second part carries.
+type Opened = (Client, Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>);
 
 /// How long a database may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
@@ -59,6 +63,15 @@ fn is_loopback(host: &str) -> bool {
 
 /// Connects once. The task that carries the connection ends with it.
 pub(crate) async fn connect(config: &Config) -> Result<Client, FleetError> {
+    let (client, connection) = open_connection(config).await?;
+    tokio::spawn(connection);
+    // Whatever the role's default is: what is acknowledged is on disk.
+    client.batch_execute("set synchronous_commit = on").await?;
+    Ok(client)
+}
+
+/// Opens a connection; its second part carries it.
+async fn open_connection(config: &Config) -> Result<Opened, FleetError> {
     let tls = rustls::ClientConfig::builder_with_provider(Arc::new(
         rustls::crypto::ring::default_provider(),
     ))
@@ -67,13 +80,31 @@ pub(crate) async fn connect(config: &Config) -> Result<Client, FleetError> {
     .map_err(|error| FleetError::Host(format!("cannot prepare TLS: {error}")))?;
     let tls = MakeRustlsConnect::new(tls.with_no_client_auth());
     let connected = tokio::time::timeout(CONNECTING, config.connect(tls)).await;
-    let (client, connection) = connected
-        .map_err(|_| FleetError::Silent(CONNECTING.as_secs()))?
-        .map_err(FleetError::Connect)?;
-    tokio::spawn(connection);
-    // Whatever the role's default is: what is acknowledged is on disk.
-    client.batch_execute("set synchronous_commit = on").await?;
-    Ok(client)
+    connected.map_err(|_| FleetError::Silent(CONNECTING.as_secs()))?.map_err(FleetError::Connect)
+}
+
+/// A connection that hears notifications.
+pub(crate) struct Listener {
+    pub(crate) client: Client,
+    /// The texts of the notifications. It ends with the connection.
+    pub(crate) heard: mpsc::UnboundedReceiver<String>,
+}
+
+/// Connects and listens at this channel, which is a plain word.
+pub(crate) async fn listen(config: &Config, channel: &str) -> Result<Listener, FleetError> {
+    let (client, mut connection) = open_connection(config).await?;
+    let (told, heard) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            if let AsyncMessage::Notification(notification) = message
+                && told.send(notification.payload().to_owned()).is_err()
+            {
+                return;
+            }
+        }
+    });
+    client.batch_execute(&format!("listen {channel}")).await?;
+    Ok(Listener { client, heard })
 }
 
 /// Connects for a command, and checks the schema's version.

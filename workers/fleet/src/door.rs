@@ -31,6 +31,11 @@ impl Seats {
         self.locked().values().cloned().collect()
     }
 
+    /// The seat of a session whose lease holds.
+    pub(crate) fn held(&self, session: &str) -> Option<Arc<Seat>> {
+        self.locked().get(session).filter(|seat| !seat.is_lost()).cloned()
+    }
+
     fn of(&self, session: &str, token: &str) -> Option<Arc<Seat>> {
         self.locked().get(session).filter(|seat| seat.token == token).cloned()
     }

@@ -16,6 +16,8 @@
 //! | `door` | the socket at which supervisors take their seats |
 //! | `workspace` | a task's repository, snapshots and patch, by git |
 //! | `restore` | a session of a lost host: journal, workspace, and what is open |
+//! | `sessions` | sessions on other hosts, for `agentd ls` and `agentd show` |
+//! | `relay`, `terminals` | attach to a session on another host: the terminal's end, and the session's |
 //! | `run` | starts `agentd` and `git`; no other file starts processes |
 
 mod clock;
@@ -23,14 +25,18 @@ mod database;
 mod door;
 mod error;
 mod export;
+mod relay;
 mod restore;
 mod run;
 mod schema;
 mod seat;
+mod secret;
+mod sessions;
 mod status;
 mod submit;
 mod task_run;
 mod tasks;
+mod terminals;
 mod worker;
 mod workspace;
 
@@ -100,9 +106,14 @@ async fn run_command(command: Command) -> Result<(), FleetError> {
         Command::Fleet { command: FleetCommand::Status { database, json } } => {
             status::main(&database, json).await
         }
+        Command::Fleet { command: FleetCommand::Sessions { database } } => {
+            sessions::list(&database).await
+        }
+        Command::Fleet { command: FleetCommand::Fetch { session, directory, database } } => {
+            sessions::fetch(&session, &directory, &database).await
+        }
         Command::Fleet { command: FleetCommand::Relay { session, database } } => {
-            let _ = (session, database);
-            Ok(())
+            relay::main(&session, &database).await
         }
         Command::Submit(args) => submit::main(&args).await,
         Command::Tasks { command } => tasks::main(command).await,

@@ -6,7 +6,8 @@ use crate::error::FleetError;
 use crate::restore::{self, Prepared, Restored};
 use crate::run;
 use crate::seat::{Appender, Lines, Seat, SeatState, put_blob};
-use crate::worker::{Claim, Host, clock, secret};
+use crate::secret::secret;
+use crate::worker::{Claim, Host, clock};
 use crate::workspace::{Workspace, is_shared_disk, place_of};
 use fleet::Onward;
 use journal::Digest;
@@ -188,7 +189,7 @@ impl Host {
         let seat_paper = json!({
             "session": claim.session, "task": claim.task, "token": begun.token,
             "socket": door::socket_in(&self.dirs.runtime), "restored": begun.restored,
-            "shared_disk": is_shared_disk(&workspace),
+            "shared_disk": is_shared_disk(&workspace), "ask": claim.ask,
         });
         write_private(&paper, seat_paper.to_string().as_bytes())?;
         // Terminals attach to sessions of the daemon.

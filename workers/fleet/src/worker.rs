@@ -4,7 +4,9 @@ use crate::clock::boot_ms;
 use crate::database::{Database, config_of, url_of};
 use crate::door::{self, Seats};
 use crate::error::FleetError;
+use crate::secret::uuid;
 use crate::task_run::Begun;
+use crate::terminals;
 use config::{Dirs, Environment};
 use fleet::{LeaseTimes, WorkerArgs};
 use protocol::fleet::LeaseClock;
@@ -37,6 +39,7 @@ pub(crate) struct Claim {
     pub(crate) timeout_ms: Option<i64>,
     pub(crate) on_host_loss: String,
     pub(crate) resume_after: i64,
+    pub(crate) ask: bool,
 }
 
 /// What every part of a worker uses.
@@ -75,13 +78,14 @@ pub(crate) async fn main(args: &WorkerArgs) -> Result<(), FleetError> {
     let _lock = lock(&dirs)?;
     let work = work_dir(args, &environment)?;
     let config = config_of(&url_of(args.database.url.as_deref())?)?;
-    let database = Arc::new(Database::new(config, Duration::from_secs(10)));
+    let database = Arc::new(Database::new(config.clone(), Duration::from_secs(10)));
     let id = worker_id(&place.join("worker-id"))?;
     let times = enlist(&database, &id, args).await?;
     // A request may take a third of a lease. After that another connection is tried.
     let database = Arc::new(database.with_patience(Duration::from_millis(times.renew_every())));
     let seats = Seats::default();
     door::open(&door::socket_in(&dirs.runtime), seats.clone())?;
+    tokio::spawn(terminals::serve(config, id.clone(), seats.clone(), dirs.runtime.clone()));
     let host = Host {
         id,
         dirs,
@@ -132,26 +136,9 @@ fn worker_id(file: &Path) -> Result<String, FleetError> {
         }
         Ok(_) | Err(_) => {}
     }
-    let hex = secret()?;
-    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-    // A random UUID, version 4.
-    let id = format!(
-        "{}-{}-4{}-8{}-{}",
-        part(0, 8),
-        part(8, 12),
-        part(13, 16),
-        part(17, 20),
-        part(20, 32)
-    );
+    let id = uuid()?;
     std::fs::write(file, &id).map_err(FleetError::file(file))?;
     Ok(id)
-}
-
-/// 64 random hex digits.
-pub(crate) fn secret() -> Result<String, FleetError> {
-    let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes).map_err(|error| FleetError::Host(error.to_string()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 async fn enlist(
@@ -235,7 +222,7 @@ impl Host {
             .once(|client| async move {
                 let text =
                     "select lease::text, task, session, epoch, last_seq, failed_over, repo, ref,
-                        prompt, flags, timeout_ms, on_host_loss, resume_after
+                        prompt, flags, timeout_ms, on_host_loss, resume_after, ask
                     from agentd.claim($1::text::uuid, $2)";
                 client.query(text, &[id, &most]).await
             })
@@ -255,6 +242,7 @@ impl Host {
                 timeout_ms: row.try_get(10)?,
                 on_host_loss: row.try_get(11)?,
                 resume_after: row.try_get(12)?,
+                ask: row.try_get(13)?,
             })
         };
         rows.iter()

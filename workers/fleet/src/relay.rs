@@ -1,0 +1,175 @@
+//! `agentd attach` to a session on another host: a socket of this terminal's own, whose messages go through
+//! the database. No port opens on a worker.
+//!
+//! The first line on standard output is JSON: the session, the socket and its token. The relay ends with its
+//! standard input.
+
+use crate::database::{Listener, config_of, connect, listen, url_of};
+use crate::error::FleetError;
+use crate::schema::say;
+use crate::secret::{secret, uuid};
+use fleet::DatabaseArgs;
+use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec};
+use protocol::Link;
+use protocol::client::{ClientLink, FromClient, ToClient};
+use protocol::ids::Generation;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_postgres::{Client, Config};
+
+/// How long messages may wait without a notification: one can be lost with its connection.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A session that a host works for now.
+struct Found {
+    session: String,
+    build: String,
+    host: String,
+}
+
+pub(crate) async fn main(beginning: &str, database: &DatabaseArgs) -> Result<(), FleetError> {
+    let config = config_of(&url_of(database.url.as_deref())?)?;
+    let client = Arc::new(connect(&config).await?);
+    crate::schema::check(&client).await?;
+    let found = find(&client, beginning).await?;
+    if found.build != protocol::BUILD_ID {
+        return Err(FleetError::Refused(format!(
+            "host {} runs build {}, this is build {}; different builds cannot communicate",
+            found.host,
+            found.build,
+            protocol::BUILD_ID
+        )));
+    }
+    let place = std::env::temp_dir().join(format!("agentd-relay-{}", uuid()?));
+    std::fs::DirBuilder::new().mode(0o700).create(&place).map_err(FleetError::file(&place))?;
+    let socket = place.join("socket");
+    let listener = UnixListener::bind(&socket).map_err(FleetError::file(&socket))?;
+    let token = secret()?;
+    let line = serde_json::json!({"session": found.session, "socket": socket, "token": token});
+    say(&format!("{line}\n"))?;
+    let served = async {
+        loop {
+            let (stream, _) = listener.accept().await.map_err(FleetError::Output)?;
+            // The terminal connects again after an error; a lost host has a successor by then.
+            if let Err(error) = terminal(stream, &token, &config, &found.session).await {
+                tracing::debug!(%error, "a terminal's connection ended");
+            }
+        }
+    };
+    let mut input = tokio::io::stdin();
+    let mut ended = [0; 1];
+    let ran = tokio::select! {
+        ran = served => ran,
+        _ = input.read(&mut ended) => Ok(()),
+    };
+    let _ = std::fs::remove_dir_all(&place);
+    ran
+}
+
+async fn find(client: &Client, beginning: &str) -> Result<Found, FleetError> {
+    let rows = client
+        .query(
+            "select l.session, w.build, w.name from agentd.lease l
+             join agentd.worker w on w.id = l.worker
+             where l.until > clock_timestamp()
+                 and (l.session = $1 or left(l.session, length($1)) = $1 or l.task::text = $1)
+             order by l.session = $1 desc, l.session limit 2",
+            &[&beginning],
+        )
+        .await?;
+    let mut found = Vec::new();
+    for row in &rows {
+        found.push(Found {
+            session: row.try_get(0)?,
+            build: row.try_get(1)?,
+            host: row.try_get(2)?,
+        });
+    }
+    let exact = found.first().is_some_and(|first| first.session == beginning);
+    match (found.len(), exact) {
+        (0, _) => {
+            Err(FleetError::Refused(format!("no host works for a session {beginning:?} now")))
+        }
+        (1, _) | (_, true) => Ok(found.swap_remove(0)),
+        _ => Err(FleetError::Refused(format!("several sessions begin with {beginning:?}"))),
+    }
+}
+
+/// Serves one connection of the terminal.
+async fn terminal(
+    mut stream: UnixStream,
+    token: &str,
+    config: &Config,
+    session: &str,
+) -> io::Result<()> {
+    if stream.peer_cred()?.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut bytes = [0; HELLO_BYTES];
+    stream.read_exact(&mut bytes).await?;
+    stream.write_all(&Hello::own().to_bytes()).await?;
+    Hello::from_bytes(&bytes).and_then(|hello| hello.check()).map_err(io::Error::other)?;
+    let terminal = uuid().map_err(io::Error::other)?;
+    let channel = format!("agentd_t_{}", terminal.replace('-', ""));
+    let Listener { client, mut heard } =
+        listen(config, &channel).await.map_err(io::Error::other)?;
+    let (mut reader, mut writer) = stream.into_split();
+    let mut joiner = MessageJoiner::new(ClientLink::MESSAGE_CAP);
+    let mut buffer = vec![0; 64 << 10];
+    let (mut n, mut greeted) = (0_i64, false);
+    loop {
+        while let Some(message) = joiner.next_message().map_err(io::Error::other)? {
+            let body = message.body.ok_or(io::ErrorKind::InvalidData)?;
+            if !greeted {
+                greeted = true;
+                let hello = codec::decode::<FromClient>(&body).map_err(io::Error::other)?;
+                let FromClient::Hello { token: shown, .. } = hello else {
+                    return Err(io::ErrorKind::InvalidData.into());
+                };
+                if shown != token {
+                    return Err(io::ErrorKind::PermissionDenied.into());
+                }
+                let (build, pid) = (protocol::BUILD_ID.to_owned(), std::process::id());
+                let welcome = codec::encode(&ToClient::Welcome { build, pid });
+                let welcome = ipc::frames(Generation(0), 0, &welcome.map_err(io::Error::other)?);
+                writer.write_all(&welcome).await?;
+                continue;
+            }
+            let up = "select agentd.relay_up($1::text::uuid, $2, $3, $4)";
+            client
+                .execute(up, &[&terminal, &session, &n, &body])
+                .await
+                .map_err(io::Error::other)?;
+            n += 1;
+        }
+        tokio::select! {
+            read = reader.read(&mut buffer) => match read? {
+                0 => {
+                    // An empty message is the terminal's end.
+                    let up = "select agentd.relay_up($1::text::uuid, $2, $3, '')";
+                    let _ = client.execute(up, &[&terminal, &session, &n]).await;
+                    return Ok(());
+                }
+                length => joiner.push(&buffer[..length]),
+            },
+            notified = tokio::time::timeout(LOOK, heard.recv()) => {
+                if matches!(notified, Ok(None)) {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
+                while heard.try_recv().is_ok() {}
+                let take = "select bytes from agentd.relay_take($1::text::uuid, 'down')";
+                for row in client.query(take, &[&terminal]).await.map_err(io::Error::other)? {
+                    let bytes: Vec<u8> = row.try_get(0).map_err(io::Error::other)?;
+                    if bytes.is_empty() {
+                        return Ok(());
+                    }
+                    writer.write_all(&bytes).await?;
+                }
+            },
+        }
+    }
+}
