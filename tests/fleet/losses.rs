@@ -163,3 +163,30 @@ fn a_database_that_restarts_costs_nothing() {
     assert_eq!(first.ended_calls().len(), 1);
     first.end(worker);
 }
+
+/// Without its database a host stops its calls after two thirds of the lease, and lets them go on in time.
+#[test]
+fn calls_stand_still_while_the_database_is_away() {
+    let postgres = Postgres::with_fleet(9);
+    let command = "for i in $(seq 200); do echo $i >> ticks; sleep 0.1; done";
+    let (first, _second, worker) = running(&postgres, command, &[]);
+    let session = first.task(1)["session"].as_str().unwrap().to_owned();
+    let ticks = first.workspace(&session).join("ticks");
+    let count = || fs::read_to_string(&ticks).unwrap_or_default().lines().count();
+    until("it ticks", || count() > 3);
+    postgres.stop();
+    let pause = std::time::Duration::from_millis(700);
+    until("it stands still", || {
+        let before = count();
+        std::thread::sleep(pause);
+        count() == before
+    });
+    let stood = count();
+    assert!(stood < 199, "it ended by itself");
+    postgres.go();
+    until("it goes on", || count() > stood);
+    until("it is done", || first.task(1)["state"] == "done");
+    assert_eq!(first.task(1)["epoch"], 1);
+    assert_eq!(first.ended_calls().len(), 1);
+    first.end(worker);
+}

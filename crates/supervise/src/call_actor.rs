@@ -21,6 +21,7 @@ pub(crate) use state::{CallArgs, CallState};
 
 use crate::cage_cleanup::CageCleanup;
 use crate::call::{CallEffect, CallInput, CallMachine};
+use crate::frozen_calls;
 use crate::grant::{Grant, NotAllowed};
 use crate::messages::{BackupOf, CallMsg, CallToSession, RunnerLimit, TaskToSession};
 use crate::proxy_machine::{ProxyAttempt, ProxyInput};
@@ -167,6 +168,12 @@ impl Actor for CallActor {
             }
             CallMsg::InputWaitOver(write) => {
                 state.on_input_wait_over(write);
+                None
+            }
+            CallMsg::Freeze(freeze) => {
+                if let (Some(_), Some(pid)) = (&state.runner, state.ran.runner_pid) {
+                    tokio::task::spawn_blocking(move || frozen_calls::apply(pid, freeze));
+                }
                 None
             }
             CallMsg::Describe(reply) => {

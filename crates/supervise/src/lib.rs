@@ -53,6 +53,7 @@ mod error_chain;
 mod file_versions;
 mod fleet_seat;
 mod forbidden_dirs;
+mod frozen_calls;
 mod git_signing;
 mod git_worktree;
 mod grant;

@@ -3,6 +3,7 @@
 use super::reserve::RestingRunner;
 use crate::cage_cleanup::CageCleanup;
 use crate::call::CallInput;
+use crate::frozen_calls::Freeze;
 use crate::worker::process::{ExitCause, ProcessEvent};
 use protocol::client::ProcessRow;
 use protocol::ids::Generation;
@@ -43,6 +44,8 @@ pub(crate) enum CallMsg {
     JobWaitOver(u64),
     /// The command has not read this write in time, by its number.
     InputWaitOver(u64),
+    /// Stop the processes below its runner for a while, or let them go on.
+    Freeze(Freeze),
     /// Asks for the rows of its runner and of the proxy.
     Describe(oneshot::Sender<Vec<ProcessRow>>),
 }

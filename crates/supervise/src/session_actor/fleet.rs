@@ -4,7 +4,8 @@
 use super::state::SessionActorState;
 use crate::call::{Contained, Executor};
 use crate::fleet_seat::{FleetCopy, FleetEvent, Seated};
-use crate::messages::SessionMsg;
+use crate::frozen_calls::Freeze;
+use crate::messages::{CallMsg, SessionMsg};
 use protocol::client::{ClientEvent, DetachReason, SessionEnding};
 use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use ractor::ActorRef;
@@ -28,10 +29,12 @@ impl SessionActorState {
     pub(super) fn on_fleet_event(&mut self, myself: &ActorRef<SessionMsg>, event: FleetEvent) {
         match event {
             FleetEvent::Frozen => {
-                let text = "the fleet's database is not reached; nothing new begins until it is";
+                self.freeze_calls(Freeze::Stop);
+                let text = "the fleet's database is not reached; calls stand still until it is";
                 self.show(&ClientEvent::Notice { text: text.to_owned() });
             }
             FleetEvent::Thawed => {
+                self.freeze_calls(Freeze::Continue);
                 let text = "the fleet's database is reached again";
                 self.show(&ClientEvent::Notice { text: text.to_owned() });
             }
@@ -43,6 +46,12 @@ impl SessionActorState {
                 let (done, _) = oneshot::channel();
                 self.close(myself, SessionEnding::Kill, done);
             }
+        }
+    }
+
+    fn freeze_calls(&self, freeze: Freeze) {
+        for call in self.calls.running.values() {
+            let _ = call.send_message(CallMsg::Freeze(freeze));
         }
     }
 
