@@ -1,5 +1,6 @@
 //! A host of the fleet: a state directory, a daemon and a worker of its own.
 
+use crate::network::entering;
 use crate::postgres::Postgres;
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{Desk, Run, processes, run, send};
@@ -13,18 +14,35 @@ use std::time::{Duration, Instant};
 pub struct Host {
     pub desk: Desk,
     url: String,
+    /// Its network namespace, if it has one of its own.
+    network: Option<String>,
 }
 
 impl Host {
     pub fn new(postgres: &Postgres) -> Self {
-        Self { desk: Desk::new(), url: postgres.url() }
+        Self { desk: Desk::new(), url: postgres.url(), network: None }
+    }
+
+    /// A host in this network namespace, from which the database has this address.
+    pub fn within(network: String, url: String) -> Self {
+        Self { desk: Desk::new(), url, network: Some(network) }
+    }
+
+    /// The same command in the host's network, with its database.
+    fn placed(&self, mut command: Command) -> Command {
+        command.env("AGENTD_FLEET_URL", &self.url);
+        let Some(network) = &self.network else { return command };
+        let prefix = entering(network);
+        let mut placed = Command::new(&prefix[0]);
+        placed.args(&prefix[1..]).arg(command.get_program()).args(command.get_args());
+        placed.env_clear().current_dir(self.desk.project()).stdin(Stdio::null());
+        placed.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        placed
     }
 
     /// `agentd` on this host.
     pub fn command(&self, words: &[&str]) -> Command {
-        let mut command = self.desk.agentd(words);
-        command.env("AGENTD_FLEET_URL", &self.url);
-        command
+        self.placed(self.desk.agentd(words))
     }
 
     pub fn agentd(&self, words: &[&str]) -> Run {
@@ -45,9 +63,7 @@ impl Host {
 
     pub fn worker_command(&self, model: &Server, flags: &[&str]) -> Command {
         let words = [&["fleet", "worker"], flags].concat();
-        let mut command = self.desk.with_server(model, &words);
-        command.env("AGENTD_FLEET_URL", &self.url);
-        command
+        self.placed(self.desk.with_server(model, &words))
     }
 
     /// Works until no task is left, at most 120 s.
@@ -71,7 +87,8 @@ impl Host {
 
     /// Starts a worker that goes on until it is ended.
     pub fn start(&self, model: &Server, flags: &[&str]) -> Child {
-        let log = fs::File::create(self.desk.outside().join("worker.log")).unwrap();
+        let log = self.desk.outside().join("worker.log");
+        let log = fs::File::options().create(true).append(true).open(log).unwrap();
         let mut command = self.worker_command(model, flags);
         command.stdout(Stdio::null()).stderr(log).spawn().unwrap()
     }
@@ -80,7 +97,7 @@ impl Host {
         fs::read_to_string(self.desk.outside().join("worker.log")).unwrap_or_default()
     }
 
-    /// The processes of this host.
+    /// The processes of this host, without those of its sandboxes.
     pub fn processes(&self) -> Vec<u32> {
         let state = format!("XDG_STATE_HOME={}", self.desk.outside().join("state").display());
         let of_host = |pid: &u32| {
@@ -90,11 +107,24 @@ impl Host {
         processes().iter().map(|process| process.pid).filter(of_host).collect()
     }
 
+    /// The processes of this host, with all that they started.
+    pub fn all_processes(&self) -> Vec<u32> {
+        let (mut found, all) = (self.processes(), processes());
+        let mut next = 0;
+        while let Some(parent) = found.get(next).copied() {
+            let children = all.iter().filter(|process| process.parent == parent);
+            let new = children.map(|process| process.pid).filter(|pid| !found.contains(pid));
+            found.extend(new.collect::<Vec<_>>());
+            next += 1;
+        }
+        found
+    }
+
     /// Sends a signal to every process of the host, until none is new.
     pub fn signal(&self, signal: Signal) {
         let mut sent = Vec::new();
         for _ in 0..5 {
-            for pid in self.processes() {
+            for pid in self.all_processes() {
                 if !sent.contains(&pid) {
                     sent.push(pid);
                     let _ = nix::sys::signal::kill(
@@ -131,6 +161,17 @@ impl Host {
             .map(|record| {
                 (record["session"].as_str().unwrap().to_owned(), record["call"].as_u64().unwrap())
             })
+            .collect()
+    }
+
+    /// The calls that this host's audit log says were let go.
+    pub fn started_calls(&self) -> Vec<(String, u64)> {
+        let text =
+            fs::read_to_string(self.desk.state().join("audit/log.jsonl")).unwrap_or_default();
+        let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let started = records.filter(|it| it["event"] == "ended" && it["started"].is_u64());
+        started
+            .filter_map(|it| Some((it["session"].as_str()?.to_owned(), it["call"].as_u64()?)))
             .collect()
     }
 

@@ -1,12 +1,18 @@
 //! A fleet: real PostgreSQL, hosts with state directories of their own, and the scripted model.
 //!
-//! `postgres` starts a database for a test; `host` is a host of the fleet.
+//! `postgres` starts a database for a test; `host` is a host of the fleet; `network` gives each a network
+//! of its own. `soak` has the random faults of `fault`, and `verdict` checks each call afterwards.
 
 mod attach;
+mod counter;
+mod fault;
 mod host;
 mod losses;
+mod network;
 mod postgres;
+mod soak;
 #[path = "../support/mod.rs"]
 #[allow(dead_code)]
 mod support;
 mod tasks;
+mod verdict;

@@ -1,5 +1,6 @@
 //! A PostgreSQL of a test's own, with a fleet in it.
 
+use crate::network::entering;
 use crate::support::is_root;
 use std::fs;
 use std::net::TcpListener;
@@ -13,20 +14,37 @@ const OTHER: &str = "nobody";
 pub struct Postgres {
     root: tempfile::TempDir,
     port: u16,
+    /// The network namespace that it runs in, if that is not the test's.
+    network: Option<String>,
+    /// The port of a standby, whose directory is `data1`, or `data` once it took over.
+    standby: Option<u16>,
+    /// The directory of the primary.
+    primary: std::cell::Cell<&'static str>,
 }
 
 impl Postgres {
     /// A cluster with an empty database `fleet`.
     pub fn start() -> Self {
+        Self::start_in(None)
+    }
+
+    /// The same in this network namespace, for all its addresses.
+    pub fn start_in(network: Option<String>) -> Self {
         let place = if is_root() { "/srv" } else { "/var/tmp" };
         let root = tempfile::Builder::new().prefix("pg").tempdir_in(place).unwrap();
         if is_root() {
             let owned = Command::new("chown").arg(OTHER).arg(root.path()).status().unwrap();
             assert!(owned.success());
         }
-        let cluster = Self { root, port: free_port() };
+        let primary = std::cell::Cell::new("data");
+        let cluster = Self { root, port: free_port(), network, standby: None, primary };
         let data = cluster.data();
         cluster.run("initdb", &["-A", "trust", "-U", "owner", "--no-sync", "-D", path(&data)]);
+        if cluster.network.is_some() {
+            let hba = data.join("pg_hba.conf");
+            let text = fs::read_to_string(&hba).unwrap();
+            fs::write(&hba, format!("{text}host all all 10.213.0.0/16 trust\n")).unwrap();
+        }
         cluster.go();
         cluster.sql_in("postgres", "create database fleet");
         cluster
@@ -35,11 +53,66 @@ impl Postgres {
     /// The same with a fleet whose leases last so many seconds.
     pub fn with_fleet(lease: u32) -> Self {
         let cluster = Self::start();
-        let desk = crate::support::Desk::new();
-        let lease = format!("--lease={lease}");
-        let ran = crate::support::run(desk.agentd(&["fleet", "init", &cluster.url(), &lease]));
-        assert_eq!(ran.code, 0, "{}", ran.err);
+        cluster.init_fleet(lease);
         cluster
+    }
+
+    pub fn init_fleet(&self, lease: u32) {
+        let (desk, lease) = (crate::support::Desk::new(), format!("--lease={lease}"));
+        let ran =
+            crate::support::run(desk.agentd(&["fleet", "init", &self.own_url("fleet"), &lease]));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+    }
+
+    /// Adds a standby, for which each commit waits from now on.
+    pub fn add_standby(&mut self) {
+        self.standby = Some(self.port + 1);
+        self.copy_to_standby();
+        self.stop();
+        self.go();
+    }
+
+    /// Kills the primary, lets its standby take over, and makes a standby of it.
+    pub fn fail_over(&self, pause: std::time::Duration) {
+        let standby = self.other();
+        self.stop();
+        std::thread::sleep(pause);
+        let data = self.root.path().join(standby);
+        self.run("pg_ctl", &["-D", path(&data), "-w", "promote"]);
+        let lost = self.primary.replace(standby);
+        let _ = fs::remove_dir_all(self.root.path().join(lost));
+        self.copy_to_standby();
+    }
+
+    fn other(&self) -> &'static str {
+        if self.primary.get() == "data" { "data1" } else { "data" }
+    }
+
+    fn copy_to_standby(&self) {
+        let (name, from) = (self.other(), self.port_of(self.primary.get()).to_string());
+        let data = self.root.path().join(name);
+        let sockets = path(self.root.path());
+        let words = ["-h", sockets, "-p", &from, "-U", "owner", "-R", "-c", "fast", "--no-sync"];
+        self.run("pg_basebackup", &[&words[..], &["-X", "stream", "-D", path(&data)]].concat());
+        self.go_with(name);
+    }
+
+    /// The address for a host that reaches the database at this one.
+    pub fn url_at(&self, address: &str) -> String {
+        let ports: Vec<u16> = [Some(self.port), self.standby].into_iter().flatten().collect();
+        let hosts: Vec<_> = ports.iter().map(|port| format!("{address}:{port}")).collect();
+        let read_write = if hosts.len() > 1 { "&target_session_attrs=read-write" } else { "" };
+        format!("postgres://owner@{}/fleet?sslmode=disable{read_write}", hosts.join(","))
+    }
+
+    /// The address of the primary's socket, which a test reaches from any network.
+    fn own_url(&self, database: &str) -> String {
+        let sockets = self.root.path().display().to_string().replace('/', "%2F");
+        format!("postgres://owner@{sockets}:{}/{database}", self.port_of(self.primary.get()))
+    }
+
+    fn port_of(&self, data: &str) -> u16 {
+        if data == "data" { self.port } else { self.port + 1 }
     }
 
     pub fn url(&self) -> String {
@@ -51,11 +124,15 @@ impl Postgres {
     }
 
     fn data(&self) -> PathBuf {
-        self.root.path().join("data")
+        self.root.path().join(self.primary.get())
     }
 
     fn run(&self, program: &str, words: &[&str]) {
-        let mut command = Command::new("setpriv");
+        let prefix = self.network.as_deref().map(entering).unwrap_or_default();
+        let mut command = Command::new(prefix.first().map_or("setpriv", String::as_str));
+        if !prefix.is_empty() {
+            command.args(&prefix[1..]).arg("setpriv");
+        }
         if is_root() {
             command.args(["--reuid", OTHER, "--regid", "nogroup", "--clear-groups"]);
         }
@@ -65,13 +142,22 @@ impl Postgres {
     }
 
     pub fn go(&self) {
+        self.go_with(self.primary.get());
+    }
+
+    fn go_with(&self, name: &str) {
+        let address = if self.network.is_some() { "*" } else { "127.0.0.1" };
+        let synchronous = match self.standby {
+            Some(_) => "-c synchronous_standby_names=* -c wal_retrieve_retry_interval=200ms",
+            None => "",
+        };
         let options = format!(
-            "-p {} -k {} -c listen_addresses=127.0.0.1 -c max_connections=200 -c shared_buffers=16MB",
-            self.port,
+            "-p {} -k {} -c listen_addresses={address} -c max_connections=200 -c shared_buffers=16MB {synchronous}",
+            self.port_of(name),
             self.root.path().display()
         );
         let log = self.root.path().join("log");
-        let data = self.data();
+        let data = self.root.path().join(name);
         self.run("pg_ctl", &["-D", path(&data), "-w", "-o", &options, "-l", path(&log), "start"]);
     }
 
@@ -86,8 +172,7 @@ impl Postgres {
     }
 
     fn sql_in(&self, database: &str, text: &str) -> String {
-        let url = format!("postgres://owner@127.0.0.1:{}/{database}", self.port);
-        psql(&url, text).unwrap()
+        psql(&self.own_url(database), text).unwrap()
     }
 }
 
@@ -105,18 +190,19 @@ pub fn psql(url: &str, text: &str) -> Result<String, String> {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        let data = self.data();
-        let _ = Command::new("setpriv")
-            .args(if is_root() {
-                &["--reuid", OTHER, "--regid", "nogroup", "--clear-groups"][..]
-            } else {
-                &[][..]
-            })
-            .arg(program_path("pg_ctl"))
-            .args(["-D", path(&data), "-m", "immediate", "stop"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
+        for data in [self.primary.get(), self.other()].map(|name| self.root.path().join(name)) {
+            let _ = Command::new("setpriv")
+                .args(if is_root() {
+                    &["--reuid", OTHER, "--regid", "nogroup", "--clear-groups"][..]
+                } else {
+                    &[][..]
+                })
+                .arg(program_path("pg_ctl"))
+                .args(["-D", path(&data), "-m", "immediate", "stop"])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+        }
     }
 }
 
