@@ -15,6 +15,7 @@ impl Network {
     pub fn new(hosts: usize) -> Self {
         crate::support::needs("ip");
         crate::support::needs("nsenter");
+        crate::support::needs("tc");
         let network = Self { name: format!("fleet{}", std::process::id()), hosts };
         let database = network.database();
         ip(&["netns", "add", &database]);

@@ -131,6 +131,7 @@ fn submit(fleet: &Fleet, repo: &str, submitted: usize, dice: &mut Dice) -> usize
 /// Waits for the end of all tasks. Lets those go on that are held or failed, and counts them by reason.
 fn finish(fleet: &mut Fleet) -> BTreeMap<String, usize> {
     let (mut let_on, began) = (BTreeMap::new(), Instant::now());
+    let mut tries = BTreeMap::<String, usize>::new();
     let mut progress = (usize::MAX, Instant::now());
     loop {
         fleet.watch();
@@ -140,7 +141,10 @@ fn finish(fleet: &mut Fleet) -> BTreeMap<String, usize> {
         for row in rows.lines() {
             let (id, reason) = row.split_once('|').unwrap();
             *let_on.entry(reason.to_owned()).or_default() += 1;
-            fleet.hosts[0].ok(&["tasks", "retry", id]);
+            let times = tries.entry(id.to_owned()).or_insert(0);
+            *times += 1;
+            let anew = if *times > 3 { &["--anew"][..] } else { &[] };
+            fleet.hosts[0].ok(&[&["tasks", "retry", id], anew].concat());
         }
         let left = unfinished(fleet);
         if left == 0 && rows.is_empty() {
@@ -149,7 +153,7 @@ fn finish(fleet: &mut Fleet) -> BTreeMap<String, usize> {
         if left != progress.0 {
             progress = (left, Instant::now());
         }
-        if progress.1.elapsed() > Duration::from_secs(60) {
+        if progress.1.elapsed() > Duration::from_secs(90) {
             let rows = fleet.postgres.sql(
                 "select t.id, t.state, t.epoch, t.session, l.until, w.name from agentd.task t left join agentd.lease l
                  using (session) left join agentd.worker w on w.id = l.worker where t.state in ('queued', 'running')",

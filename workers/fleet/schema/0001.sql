@@ -454,9 +454,14 @@ begin
         -- Records that came before the month had its partition stay where they are.
         continue when exists (
             select from journal_default where at >= first and at < first + interval '1 month');
-        execute format(
-            'create table agentd.%I partition of agentd.journal for values from (%L) to (%L)',
-            name, first, first + interval '1 month');
+        begin
+            execute format(
+                'create table agentd.%I partition of agentd.journal for values from (%L) to (%L)',
+                name, first, first + interval '1 month');
+        exception when duplicate_table then
+            -- Another worker made it while this one waited for the lock.
+            null;
+        end;
     end loop;
 end $$;
 

@@ -14,17 +14,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 
-/// The seats of this host, by their session.
+/// The seats of this host, by their lease. A session has a second one while the run of a lease that was lost
+/// ends here, and this host has the session again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seats(Arc<Mutex<BTreeMap<String, Arc<Seat>>>>);
 
 impl Seats {
     pub(crate) fn add(&self, seat: Arc<Seat>) {
-        self.locked().insert(seat.session.clone(), seat);
+        self.locked().insert(seat.lease.clone(), seat);
     }
 
-    pub(crate) fn remove(&self, session: &str) {
-        self.locked().remove(session);
+    pub(crate) fn remove(&self, lease: &str) {
+        self.locked().remove(lease);
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Seat>> {
@@ -33,11 +34,11 @@ impl Seats {
 
     /// The seat of a session whose lease holds.
     pub(crate) fn held(&self, session: &str) -> Option<Arc<Seat>> {
-        self.locked().get(session).filter(|seat| !seat.is_lost()).cloned()
+        self.locked().values().find(|seat| seat.session == session && !seat.is_lost()).cloned()
     }
 
     fn of(&self, session: &str, token: &str) -> Option<Arc<Seat>> {
-        self.locked().get(session).filter(|seat| seat.token == token).cloned()
+        self.locked().values().find(|seat| seat.session == session && seat.token == token).cloned()
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Seat>>> {

@@ -12,6 +12,7 @@
 //! | `submit`, `tasks`, `export`, `status` | the commands of people |
 //! | `worker` | claims tasks and renews their leases |
 //! | `task_run` | one claimed task: its workspace, its run, its result and its end |
+//! | `turns` | one run at a time for each session of this host |
 //! | `seat` | one session's place: its records go to the database in order, then their barrier opens |
 //! | `door` | the socket at which supervisors take their seats |
 //! | `workspace` | a task's repository, snapshots and patch, by git |
@@ -37,6 +38,7 @@ mod submit;
 mod task_run;
 mod tasks;
 mod terminals;
+mod turns;
 mod worker;
 mod workspace;
 

@@ -1,13 +1,12 @@
 //! One claimed task on this host: its workspace, its run of `agentd`, its result and its end.
 
-use crate::clock::boot_ms;
 use crate::door;
 use crate::error::FleetError;
 use crate::restore::{self, Prepared, Restored};
 use crate::run;
 use crate::seat::{Appender, Lines, Seat, SeatState, put_blob};
 use crate::secret::secret;
-use crate::worker::{Claim, Host, clock};
+use crate::worker::{Claim, Host};
 use crate::workspace::{Workspace, is_shared_disk, place_of};
 use fleet::Onward;
 use journal::Digest;
@@ -20,6 +19,7 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
 use tokio::sync::{Mutex, mpsc, watch};
@@ -27,11 +27,26 @@ use tokio::sync::{Mutex, mpsc, watch};
 /// Most characters of an error that the task's row keeps.
 const REASON: usize = 1000;
 
+/// Exit codes of a run that lost its daemon, or found the session in the hands of one that ends.
+const LOST_DAEMON: [i32; 2] = [15, 75];
+/// Pauses before the run is started again.
+const RUNS_AGAIN: [Duration; 6] = [
+    Duration::from_millis(100),
+    Duration::from_millis(300),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+];
+
+/// A seat, and the lines that its supervisor will send.
+pub(crate) type Seated = (Arc<Seat>, mpsc::UnboundedReceiver<Lines>);
+
 /// A claim whose run may have begun, as a file keeps it: a worker that starts again goes on with it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Begun {
-    claim: Claim,
-    token: String,
+    pub(crate) claim: Claim,
+    pub(crate) token: String,
     prompt: String,
     restored: Option<Restored>,
 }
@@ -41,83 +56,66 @@ impl Host {
         self.dirs.state.join("fleet").join("seats").join(format!("{session}.json"))
     }
 
-    pub(crate) async fn run_again(self, mut begun: Begun) {
-        let (id, lease, asked) = (&self.id, &begun.claim.lease, boot_ms());
-        let renewed = self
-            .database
-            .until_answered(|client| async move {
-                let text =
-                    "select last_seq from agentd.renew($1::text::uuid, array[$2::text::uuid])";
-                client.query_opt(text, &[id, lease]).await
-            })
-            .await;
-        let last_seq = renewed.ok().flatten().and_then(|row| row.try_get::<_, i64>(0).ok());
-        let Some(last_seq) = last_seq else {
-            // Another host may have it. What is here is set aside.
-            let _ = restore::set_aside(&self.dirs.state, &begun.claim.session).await;
-            let _ = std::fs::remove_file(self.seat_file(&begun.claim.session));
-            return;
-        };
-        begun.claim.last_seq = last_seq;
+    /// Goes on with a claim whose run a worker before this one began here.
+    pub(crate) async fn run_again(self, begun: Begun, seat: Seated) {
+        let _turn = self.turns.of(&begun.claim.session).await;
         let place = place_of(&self.work, &begun.claim.session);
         match Workspace::reopen(&place, &begun.claim.repo).await {
-            Ok(workspace) => self.run_begun(begun, workspace, clock(self.times, asked)).await,
+            Ok(workspace) => self.run_begun(begun, workspace, seat).await,
             Err(error) => self.end(&begun.claim, "held", &error.to_string(), &Value::Null).await,
         }
     }
 
     /// Runs a claimed task to its end.
-    pub(crate) async fn run(self, claim: Claim) {
-        let asked = boot_ms();
-        let seat = self.seat_of(&claim, String::new(), clock(self.times, asked)).0;
+    pub(crate) async fn run(self, claim: Claim, lease: LeaseClock) {
+        let seat = self.seat_of(&claim, String::new(), lease).0;
         // While the workspace is made, the lease is renewed too.
         self.seats.add(Arc::clone(&seat));
+        // A run here whose lease was lost ends first: it has the same workspace.
+        let _turn = self.turns.of(&claim.session).await;
         let prepared =
             restore::prepare(&self.database, (&self.dirs.state, &self.work), &claim).await;
         let lease = seat.state.borrow().clock;
         if seat.is_lost() {
-            return self.seats.remove(&claim.session);
+            return self.seats.remove(&claim.lease);
         }
         match prepared {
             Ok(Prepared { workspace, restored, onward: Onward::GoOn, prompt }) => {
                 let token = secret().unwrap_or_default();
+                let taken = self.seat_of(&claim, token.clone(), lease);
+                self.seats.add(Arc::clone(&taken.0));
                 let begun = Begun { claim, token, prompt, restored };
-                self.run_begun(begun, workspace, lease).await;
+                self.run_begun(begun, workspace, taken).await;
             }
             Ok(Prepared { onward: Onward::Hold(why), .. }) => {
                 self.end(&claim, "held", &why, &Value::Null).await;
             }
-            Ok(Prepared { onward: Onward::StartOver, .. }) => self.start_over(claim).await,
-            Err(error) if error.is_lost_lease() => self.seats.remove(&claim.session),
+            Ok(Prepared { onward: Onward::StartOver, .. }) => self.start_over(claim, lease).await,
+            Err(error) if error.is_lost_lease() => self.seats.remove(&claim.lease),
             Err(error) => self.end(&claim, "failed", &error.to_string(), &Value::Null).await,
         }
     }
 
-    async fn start_over(self, mut claim: Claim) {
-        let lease = &claim.lease;
+    async fn start_over(self, mut claim: Claim, lease: LeaseClock) {
+        let name = &claim.lease;
         let fresh = self
             .database
             .until_answered(|client| async move {
-                client.query_one("select agentd.start_over($1::text::uuid)", &[lease]).await
+                client.query_one("select agentd.start_over($1::text::uuid)", &[name]).await
             })
             .await;
-        self.seats.remove(&claim.session);
+        self.seats.remove(&claim.lease);
         let _ = restore::set_aside(&self.dirs.state, &claim.session).await;
         match fresh.and_then(|row| Ok(row.try_get(0)?)) {
             Ok(session) => {
                 (claim.session, claim.last_seq, claim.failed_over) = (session, 0, false);
-                Box::pin(self.run(claim)).await;
+                Box::pin(self.run(claim, lease)).await;
             }
             Err(error) => tracing::warn!(task = claim.task, %error, "a task does not start over"),
         }
     }
 
-    fn seat_of(
-        &self,
-        claim: &Claim,
-        token: String,
-        clock: LeaseClock,
-    ) -> (Arc<Seat>, mpsc::UnboundedReceiver<Lines>) {
+    pub(crate) fn seat_of(&self, claim: &Claim, token: String, clock: LeaseClock) -> Seated {
         let (lines, incoming) = mpsc::unbounded_channel();
         let last_seq = u64::try_from(claim.last_seq).unwrap_or_default();
         let state = watch::channel(SeatState { clock, last_seq, lost: None }).0;
@@ -125,10 +123,8 @@ impl Host {
         (Arc::new(Seat { session, token, lease, state, lines }), incoming)
     }
 
-    async fn run_begun(&self, begun: Begun, workspace: Workspace, lease: LeaseClock) {
+    async fn run_begun(&self, begun: Begun, workspace: Workspace, (seat, incoming): Seated) {
         let claim = begun.claim.clone();
-        let (seat, incoming) = self.seat_of(&claim, begun.token.clone(), lease);
-        self.seats.add(Arc::clone(&seat));
         let workspace = Arc::new(Mutex::new(workspace));
         let (audit, audited) = watch::channel(None);
         let directory = self.dirs.state.join("sessions").join(&claim.session);
@@ -141,7 +137,7 @@ impl Host {
         );
         let appending = tokio::spawn(appender.run(incoming));
         let dir = workspace.lock().await.dir().to_owned();
-        let ended = self.run_agentd(&begun, &seat, dir).await;
+        let ended = self.run_agentd_again(&begun, &seat, dir).await;
         match ended {
             Ok(RunEnd::Exited { code, answer }) => {
                 let result = self.result(&claim, &workspace, code, answer, &audited).await;
@@ -167,11 +163,34 @@ impl Host {
             Err(error) => self.end(&claim, "failed", &error.to_string(), &Value::Null).await,
         }
         appending.abort();
-        self.seats.remove(&claim.session);
+        self.seats.remove(&claim.lease);
     }
 
     fn is_cancelled(&self, session: &str) -> bool {
         self.cancelled.borrow().contains(session)
+    }
+
+    /// Runs `agentd -p`, and again where it lost its daemon: the session goes on in the next one.
+    async fn run_agentd_again(
+        &self,
+        begun: &Begun,
+        seat: &Seat,
+        workspace: PathBuf,
+    ) -> Result<RunEnd, FleetError> {
+        for pause in RUNS_AGAIN {
+            match self.run_agentd(begun, seat, workspace.clone()).await {
+                Ok(RunEnd::Exited { code, .. })
+                    if LOST_DAEMON.contains(&code)
+                        && !seat.is_lost()
+                        && !self.is_cancelled(&begun.claim.session) =>
+                {
+                    tracing::info!(task = begun.claim.task, "its daemon ended; the task goes on");
+                    tokio::time::sleep(pause).await;
+                }
+                ended => return ended,
+            }
+        }
+        self.run_agentd(begun, seat, workspace).await
     }
 
     /// Starts `agentd -p` in the workspace and waits for its end.
@@ -322,7 +341,7 @@ impl Host {
 
     /// Removes the workspace and the papers of a task. Its session stays on disk, to be read.
     fn forget(&self, claim: &Claim) {
-        self.seats.remove(&claim.session);
+        self.seats.remove(&claim.lease);
         let paper =
             self.dirs.state.join("fleet").join("seats").join(format!("{}.seat", claim.session));
         for file in [self.seat_file(&claim.session), paper] {

@@ -4,9 +4,11 @@ use crate::clock::boot_ms;
 use crate::database::{Database, config_of, url_of};
 use crate::door::{self, Seats};
 use crate::error::FleetError;
+use crate::restore;
 use crate::secret::uuid;
-use crate::task_run::Begun;
+use crate::task_run::{Begun, Seated};
 use crate::terminals;
+use crate::turns::Turns;
 use config::{Dirs, Environment};
 use fleet::{LeaseTimes, WorkerArgs};
 use protocol::fleet::LeaseClock;
@@ -52,6 +54,7 @@ pub(crate) struct Host {
     pub(crate) times: LeaseTimes,
     pub(crate) database: Arc<Database>,
     pub(crate) seats: Seats,
+    pub(crate) turns: Turns,
     /// True once the worker is to end.
     pub(crate) ending: watch::Sender<bool>,
     /// Tasks that a person cancelled, by their session.
@@ -84,7 +87,6 @@ pub(crate) async fn main(args: &WorkerArgs) -> Result<(), FleetError> {
     // A request may take a third of a lease. After that another connection is tried.
     let database = Arc::new(database.with_patience(Duration::from_millis(times.renew_every())));
     let seats = Seats::default();
-    door::open(&door::socket_in(&dirs.runtime), seats.clone())?;
     tokio::spawn(terminals::serve(config, id.clone(), seats.clone(), dirs.runtime.clone()));
     let host = Host {
         id,
@@ -93,6 +95,7 @@ pub(crate) async fn main(args: &WorkerArgs) -> Result<(), FleetError> {
         times,
         database,
         seats,
+        turns: Turns::default(),
         ending: watch::channel(false).0,
         cancelled: watch::channel(BTreeSet::new()).0,
     };
@@ -164,18 +167,22 @@ impl Host {
     async fn work(self, args: &WorkerArgs) -> Result<(), FleetError> {
         let mut terminate = signal(SignalKind::terminate()).map_err(FleetError::Runtime)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(FleetError::Runtime)?;
-        let renewing = tokio::spawn(self.clone().renew_leases());
         let mut running = JoinSet::new();
-        self.go_on_after_restart(&mut running).await?;
+        // Before that no supervisor is let in: a seat that is not known yet is a lost one.
+        for (begun, seat) in self.begun_before().await? {
+            running.spawn(self.clone().run_again(begun, seat));
+        }
+        door::open(&door::socket_in(&self.dirs.runtime), self.seats.clone())?;
+        let renewing = tokio::spawn(self.clone().renew_leases());
         let (slots, mut empty) = (usize::from(args.slots), 0_usize);
         loop {
             let free = slots.saturating_sub(running.len());
             if free > 0 {
                 match self.claim(free).await {
-                    Ok(claims) => {
+                    Ok((claims, lease)) => {
                         empty = if claims.is_empty() { empty + 1 } else { 0 };
                         for claim in claims {
-                            running.spawn(self.clone().run(claim));
+                            running.spawn(self.clone().run(claim, lease));
                         }
                     }
                     Err(error) if error.is_of_the_connection() => {
@@ -215,8 +222,11 @@ impl Host {
         Ok(())
     }
 
-    async fn claim(&self, most: usize) -> Result<Vec<Claim>, FleetError> {
+    /// Claims, with the clock of their leases.
+    async fn claim(&self, most: usize) -> Result<(Vec<Claim>, LeaseClock), FleetError> {
         let (id, most) = (&self.id, i32::try_from(most).unwrap_or(1));
+        // The answer may come late.
+        let lease = clock(self.times, boot_ms());
         let rows = self
             .database
             .once(|client| async move {
@@ -245,10 +255,8 @@ impl Host {
                 ask: row.try_get(13)?,
             })
         };
-        rows.iter()
-            .map(read)
-            .collect::<Result<_, tokio_postgres::Error>>()
-            .map_err(FleetError::from)
+        let claims = rows.iter().map(read).collect::<Result<_, tokio_postgres::Error>>()?;
+        Ok((claims, lease))
     }
 
     /// How many tasks of the fleet wait or run that this host may get yet.
@@ -317,19 +325,40 @@ impl Host {
         Ok(())
     }
 
-    /// Goes on with the claims of a worker of this host that ended without a word.
-    async fn go_on_after_restart(&self, running: &mut JoinSet<()>) -> Result<(), FleetError> {
+    /// The claims of a worker of this host that ended without a word, as far as their leases hold, with
+    /// their seats. What others left is set aside.
+    async fn begun_before(&self) -> Result<Vec<(Begun, Seated)>, FleetError> {
         let dir = self.dirs.state.join("fleet").join("seats");
+        let mut held = Vec::new();
         for entry in std::fs::read_dir(&dir).map_err(FleetError::file(&dir))? {
             let path = entry.map_err(FleetError::file(&dir))?.path();
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            let Ok(begun) = serde_json::from_str::<Begun>(&text) else {
+            let Ok(mut begun) = serde_json::from_str::<Begun>(&text) else {
                 let _ = std::fs::remove_file(&path);
                 continue;
             };
-            running.spawn(self.clone().run_again(begun));
+            let (id, lease, asked) = (&self.id, &begun.claim.lease, boot_ms());
+            let renewed = self.database.until_answered(|client| async move {
+                let text =
+                    "select last_seq from agentd.renew($1::text::uuid, array[$2::text::uuid])";
+                client.query_opt(text, &[id, lease]).await
+            });
+            match renewed.await?.and_then(|row| row.try_get::<_, i64>(0).ok()) {
+                Some(last_seq) => {
+                    begun.claim.last_seq = last_seq;
+                    let clock = clock(self.times, asked);
+                    let seat = self.seat_of(&begun.claim, begun.token.clone(), clock);
+                    self.seats.add(Arc::clone(&seat.0));
+                    held.push((begun, seat));
+                }
+                None => {
+                    // Another host may have it.
+                    let _ = restore::set_aside(&self.dirs.state, &begun.claim.session).await;
+                    let _ = std::fs::remove_file(&path);
+                }
+            }
         }
-        Ok(())
+        Ok(held)
     }
 }
 
