@@ -16,16 +16,18 @@ pub struct Host {
     url: String,
     /// Its network namespace, if it has one of its own.
     network: Option<String>,
+    /// Where its large snapshots go.
+    pub objects: Option<String>,
 }
 
 impl Host {
     pub fn new(postgres: &Postgres) -> Self {
-        Self { desk: Desk::new(), url: postgres.url(), network: None }
+        Self { desk: Desk::new(), url: postgres.url(), network: None, objects: None }
     }
 
     /// A host in this network namespace, from which the database has this address.
     pub fn within(network: String, url: String) -> Self {
-        Self { desk: Desk::new(), url, network: Some(network) }
+        Self { desk: Desk::new(), url, network: Some(network), objects: None }
     }
 
     /// The same command in the host's network, with its database.
@@ -63,7 +65,11 @@ impl Host {
 
     pub fn worker_command(&self, model: &Server, flags: &[&str]) -> Command {
         let words = [&["fleet", "worker"], flags].concat();
-        self.placed(self.desk.with_server(model, &words))
+        let mut command = self.desk.with_server(model, &words);
+        if let Some(objects) = &self.objects {
+            command.env("AGENTD_FLEET_OBJECTS", objects);
+        }
+        self.placed(command)
     }
 
     /// Works until no task is left, at most 120 s.

@@ -4,9 +4,11 @@
 
 use crate::host::{Host, repository, runs_its_prompt};
 use crate::postgres::Postgres;
+use crate::support::anthropic::{Answer, Server, call};
 use crate::support::until;
 use nix::sys::signal::Signal;
 use std::fs;
+use std::process::Command;
 
 const RULE: &str = "--permission-mode=auto";
 
@@ -69,9 +71,7 @@ fn a_call_with_network_may_have_run_and_the_policy_decides() {
         let _ = worker.wait();
         if policy == "retry" {
             // It starts from the beginning and would sleep: this model only answers.
-            let says = crate::support::anthropic::Server::answering(|_, _| {
-                crate::support::anthropic::Answer::text("done")
-            });
+            let says = Server::answering(|_, _| Answer::text("done"));
             second.work(&says, &[]);
         } else {
             second.work(&runs_its_prompt(), &[]);
@@ -189,4 +189,46 @@ fn calls_stand_still_while_the_database_is_away() {
     assert_eq!(first.task(1)["epoch"], 1);
     assert_eq!(first.ended_calls().len(), 1);
     first.end(worker);
+}
+
+/// A file of 70 MB goes through an object store to the next host. Without one the task is held.
+#[test]
+fn a_large_workspace_is_restored_from_an_object_store() {
+    let model = || {
+        Server::answering(|_, request| {
+            let results = request["messages"].to_string().matches("\"tool_result\"").count();
+            let command = ["head -c 70000000 /dev/urandom > big", "sleep 300"].get(results);
+            command.map_or_else(
+                || Answer::text("done"),
+                |command| {
+                    let input = serde_json::json!({ "command": command }).to_string();
+                    Answer::says([call(&format!("toolu_{results}"), "bash", &input)])
+                },
+            )
+        })
+    };
+    let postgres = Postgres::with_fleet(10);
+    let (mut first, mut second) = (Host::new(&postgres), Host::new(&postgres));
+    let repo = repository(&first.desk);
+    first.ok(&["submit", "--repo", &repo, "--prompt", "make it", RULE]);
+    first.work(&model(), &[]);
+    let reason = first.task(1)["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("AGENTD_FLEET_OBJECTS"), "{reason}");
+    assert_eq!(first.task(1)["state"], "held");
+    first.ok(&["tasks", "cancel", "1"]);
+    let store = format!("file://{}/objects", first.desk.outside().display());
+    (first.objects, second.objects) = (Some(store.clone()), Some(store));
+    first.ok(&["submit", "--repo", &repo, "--prompt", "make it", RULE]);
+    let models = model();
+    let mut worker = first.start(&models, &[]);
+    until("its second call runs", || {
+        first.ok(&["tasks", "logs", "2"]).matches("START").count() == 2
+    });
+    first.lose_power();
+    let _ = worker.wait();
+    let ran = second.work(&model(), &[]);
+    let task = second.task(2);
+    assert_eq!(task["state"], "done", "{task:#} {}", ran.err);
+    let size = Command::new("git").args(["-C", &repo, "cat-file", "-s", "agentd/2/2:big"]).output();
+    assert_eq!(String::from_utf8_lossy(&size.unwrap().stdout).trim(), "70000000", "{task:#}");
 }

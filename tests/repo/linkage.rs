@@ -50,7 +50,7 @@ const EXECUTABLES: [(&str, &str, &[&str]); 11] = [
     ),
     ("agentd-web", env!("CARGO_BIN_EXE_agentd-web"), &["ractor", "tree_sitter"]),
     ("agentd-mcp", env!("CARGO_BIN_EXE_agentd-mcp"), &["ractor", "tree_sitter"]),
-    ("agentd-fleet", env!("CARGO_BIN_EXE_agentd-fleet"), &["ractor", "tree_sitter", "reqwest"]),
+    ("agentd-fleet", env!("CARGO_BIN_EXE_agentd-fleet"), &["ractor", "tree_sitter"]),
 ];
 
 fn holds(executable: &[u8], name: &str) -> bool {

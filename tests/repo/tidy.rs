@@ -204,6 +204,8 @@ fn few_files_open_connections() {
             || name.starts_with("crates/sandbox/src/self_test/")
             || name.starts_with("crates/sandbox/src/notify/");
         assert!(opens.is_none() || allowed, "{name} uses {opens:?}");
+        let stores = code.contains("object_store::") && name != "workers/fleet/src/objects.rs";
+        assert!(!stores, "{name} uses an object store");
     }
 }
 

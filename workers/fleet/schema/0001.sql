@@ -123,7 +123,9 @@ create table agentd.snapshot (
     epoch int not null,
     base text not null,
     tree text not null,
-    pack bytea not null,
+    -- The objects: here, or under this name in the object store.
+    pack bytea not null check (length(pack) <= 67108864),
+    object text,
     primary key (session, seq)
 );
 
@@ -347,15 +349,16 @@ begin
 end $$;
 
 create function agentd.put_snapshot(
-    p_lease uuid, p_seq bigint, p_base text, p_tree text, p_pack bytea
+    p_lease uuid, p_seq bigint, p_base text, p_tree text, p_pack bytea, p_object text
 ) returns void
 language plpgsql security definer set search_path = agentd, pg_temp
 as $$
 declare l lease := held(p_lease);
 begin
-    insert into snapshot values (l.tenant, l.session, p_seq, l.epoch, p_base, p_tree, p_pack)
+    insert into snapshot
+    values (l.tenant, l.session, p_seq, l.epoch, p_base, p_tree, p_pack, p_object)
     on conflict (session, seq) do update set epoch = excluded.epoch, base = excluded.base,
-        tree = excluded.tree, pack = excluded.pack;
+        tree = excluded.tree, pack = excluded.pack, object = excluded.object;
 end $$;
 
 -- The records of a session, for the host that goes on with it.
@@ -378,12 +381,12 @@ begin
 end $$;
 
 create function agentd.snapshots(p_lease uuid)
-returns table (seq bigint, base text, tree text, pack bytea)
+returns table (seq bigint, base text, tree text, pack bytea, object text)
 language plpgsql security definer set search_path = agentd, pg_temp
 as $$
 declare l lease := held(p_lease);
 begin
-    return query select p.seq, p.base, p.tree, p.pack from snapshot p
+    return query select p.seq, p.base, p.tree, p.pack, p.object from snapshot p
     where p.session = l.session and p.seq <= l.last_seq order by p.seq;
 end $$;
 

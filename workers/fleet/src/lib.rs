@@ -16,6 +16,7 @@
 //! | `seat` | one session's place: its records go to the database in order, then their barrier opens |
 //! | `door` | the socket at which supervisors take their seats |
 //! | `workspace` | a task's repository, snapshots and patch, by git |
+//! | `objects` | the object store of large snapshots |
 //! | `restore` | a session of a lost host: journal, workspace, and what is open |
 //! | `sessions` | sessions on other hosts, for `agentd ls` and `agentd show` |
 //! | `relay`, `terminals` | attach to a session on another host: the terminal's end, and the session's |
@@ -26,6 +27,7 @@ mod database;
 mod door;
 mod error;
 mod export;
+mod objects;
 mod relay;
 mod restore;
 mod run;

@@ -3,10 +3,11 @@
 
 use crate::database::Database;
 use crate::error::FleetError;
+use crate::objects::Objects;
 use crate::run;
 use crate::seat::number;
 use crate::worker::Claim;
-use crate::workspace::{Snapshot, Workspace, place_of};
+use crate::workspace::{Workspace, place_of};
 use fleet::{HostLoss, LostSession, Onward, OpenWork, go_on};
 use journal::{CallProgress, JournalRecord, LastTurn, ToolKindRecord};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,7 @@ pub(crate) struct Prepared {
 pub(crate) async fn prepare(
     database: &Database,
     (state, work): (&Path, &Path),
+    objects: Option<&Objects>,
     claim: &Claim,
 ) -> Result<Prepared, FleetError> {
     let sessions = state.join("sessions");
@@ -47,7 +49,7 @@ pub(crate) async fn prepare(
     let place = place_of(work, &claim.session);
     let mut workspace =
         Workspace::prepare(&place, &claim.repo, &claim.reference, base.as_deref()).await?;
-    workspace.restore(&snapshots).await?;
+    restore_files(&mut workspace, &snapshots, objects).await?;
     if base.is_none() {
         // Branches move: every host begins at this commit.
         record_base(database, claim, &workspace).await?;
@@ -90,27 +92,60 @@ pub(crate) async fn set_aside(state: &Path, session: &str) -> Result<(), FleetEr
         .map_err(FleetError::file(&directory))
 }
 
+/// A snapshot in the database.
+struct KeptSnapshot {
+    tree: String,
+    pack: Vec<u8>,
+    object: Option<String>,
+}
+
+/// Brings the workspace to the last snapshot.
+async fn restore_files(
+    workspace: &mut Workspace,
+    snapshots: &[KeptSnapshot],
+    objects: Option<&Objects>,
+) -> Result<(), FleetError> {
+    let file = workspace.dir().with_file_name("restored-pack");
+    for KeptSnapshot { pack, object, .. } in snapshots {
+        match (object, objects) {
+            (None, _) => std::fs::write(&file, pack).map_err(FleetError::file(&file))?,
+            (Some(name), Some(objects)) => objects.get(name, &file).await?,
+            (Some(_), None) => {
+                let why = "the task's files are in an object store, which AGENTD_FLEET_OBJECTS does not \
+                           name on this host";
+                return Err(FleetError::Host(why.to_owned()));
+            }
+        }
+        workspace.add_pack(&file).await?;
+    }
+    match snapshots.last() {
+        None => Ok(()),
+        Some(last) => workspace.restore(&last.tree).await,
+    }
+}
+
 /// The base commit, the snapshots in their order, and the last record that they include.
 async fn snapshots_of(
     database: &Database,
     claim: &Claim,
-) -> Result<(Option<String>, Vec<Snapshot>, u64), FleetError> {
+) -> Result<(Option<String>, Vec<KeptSnapshot>, u64), FleetError> {
     let lease = &claim.lease;
     let rows = database
         .until_answered(|client| async move {
-            let text = "select seq, base, tree, pack from agentd.snapshots($1::text::uuid)";
+            let text = "select seq, base, tree, pack, object from agentd.snapshots($1::text::uuid)";
             client.query(text, &[lease]).await
         })
         .await?;
     let (mut base, mut snapshots, mut last) = (None, Vec::new(), 0);
     for row in rows {
         let seq: i64 = row.try_get(0)?;
-        let snapshot =
-            Snapshot { base: row.try_get(1)?, tree: row.try_get(2)?, pack: row.try_get(3)? };
-        base = Some(snapshot.base.clone());
+        base = Some(row.try_get(1)?);
         last = u64::try_from(seq).unwrap_or_default();
-        if !snapshot.pack.is_empty() {
-            snapshots.push(snapshot);
+        let kept =
+            KeptSnapshot { tree: row.try_get(2)?, pack: row.try_get(3)?, object: row.try_get(4)? };
+        // The first has the base commit alone.
+        if !kept.tree.is_empty() {
+            snapshots.push(kept);
         }
     }
     Ok((base, snapshots, last))
@@ -124,7 +159,7 @@ async fn record_base(
     let (lease, base) = (&claim.lease, &workspace.base().to_owned());
     database
         .until_answered(|client| async move {
-            let text = "select agentd.put_snapshot($1::text::uuid, 0, $2, '', '')";
+            let text = "select agentd.put_snapshot($1::text::uuid, 0, $2, '', '', null)";
             client.execute(text, &[lease, base]).await
         })
         .await

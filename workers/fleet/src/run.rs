@@ -57,6 +57,12 @@ pub(crate) struct Git {
 impl Git {
     /// Runs git and returns its standard output.
     pub(crate) async fn run(&self, words: &[&str], input: &[u8]) -> Result<Vec<u8>, FleetError> {
+        let what = || words.first().copied().unwrap_or_default().to_owned();
+        let ran = output(self.command(words), input).await;
+        ran.map_err(|why| FleetError::Host(format!("git {}: {why}", what())))
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("git");
         command
             .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"])
@@ -70,11 +76,45 @@ impl Git {
             .env("GIT_AUTHOR_EMAIL", "agentd@localhost")
             .env("GIT_COMMITTER_NAME", "agentd")
             .env("GIT_COMMITTER_EMAIL", "agentd@localhost");
-        let what = || words.first().copied().unwrap_or_default().to_owned();
-        output(command, input)
-            .await
-            .map_err(|why| FleetError::Host(format!("git {}: {why}", what())))
+        command
     }
+}
+
+impl Git {
+    /// Runs git with its standard output, or its standard input, in this file.
+    pub(crate) async fn run_with_file(
+        &self,
+        words: &[&str],
+        input: &[u8],
+        file: GitFile<'_>,
+    ) -> Result<(), FleetError> {
+        let what = || words.first().copied().unwrap_or_default().to_owned();
+        let failed = |why: String| FleetError::Host(format!("git {}: {why}", what()));
+        let mut command = self.command(words);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        match file {
+            GitFile::Output(path) => {
+                let file = std::fs::File::create(path).map_err(FleetError::file(path))?;
+                command.stdout(file);
+            }
+            GitFile::Input(path) => {
+                let file = std::fs::File::open(path).map_err(FleetError::file(path))?;
+                command.stdin(file);
+            }
+        }
+        ended(command, input).await.map_err(failed).map(drop)
+    }
+}
+
+/// The standard stream of git that is a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum GitFile<'a> {
+    Output(&'a Path),
+    Input(&'a Path),
 }
 
 /// Runs git outside of a repository.
@@ -86,6 +126,10 @@ pub(crate) async fn git_plain(words: &[&OsStr], at: &Path) -> Result<Vec<u8>, Fl
 
 async fn output(mut command: Command, input: &[u8]) -> Result<Vec<u8>, String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    ended(command, input).await
+}
+
+async fn ended(mut command: Command, input: &[u8]) -> Result<Vec<u8>, String> {
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "git is not installed".to_owned(),
         _ => error.to_string(),

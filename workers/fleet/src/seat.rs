@@ -3,6 +3,7 @@
 
 use crate::database::Database;
 use crate::error::FleetError;
+use crate::objects::Objects;
 use crate::workspace::Workspace;
 use journal::Digest;
 use protocol::fleet::LeaseClock;
@@ -14,6 +15,9 @@ use tokio::sync::{Mutex, mpsc, watch};
 
 /// Lines that one request appends at most.
 const MOST_LINES: usize = 1000;
+
+/// Largest snapshot that a row takes, in bytes.
+pub(crate) const IN_ROWS: u64 = 64 << 20;
 
 /// What the supervisor is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +67,7 @@ pub(crate) struct Appender {
     pub(crate) seat: Arc<Seat>,
     pub(crate) database: Arc<Database>,
     pub(crate) workspace: Arc<Mutex<Workspace>>,
+    pub(crate) objects: Option<Objects>,
     /// The session's directory, with its long texts.
     pub(crate) directory: PathBuf,
     /// The calls that only read.
@@ -77,12 +82,12 @@ impl Appender {
     pub(crate) fn new(
         seat: Arc<Seat>,
         database: Arc<Database>,
-        workspace: Arc<Mutex<Workspace>>,
+        (workspace, objects): (Arc<Mutex<Workspace>>, Option<Objects>),
         directory: PathBuf,
         audit: watch::Sender<Option<Value>>,
     ) -> Self {
         let (queries, sent) = (BTreeSet::new(), BTreeSet::new());
-        Self { seat, database, workspace, directory, queries, sent, audit }
+        Self { seat, database, workspace, objects, directory, queries, sent, audit }
     }
 
     /// Appends until the seat is gone or its lease is lost.
@@ -191,10 +196,30 @@ impl Appender {
     async fn send_snapshot(&self, seq: u64) -> Result<(), FleetError> {
         let taken = self.workspace.lock().await.snapshot().await?;
         let Some(taken) = taken else { return Ok(()) };
-        let (lease, seq, taken) = (&self.seat.lease, number(seq), &taken);
+        let file = &taken.pack;
+        let bytes = std::fs::metadata(file).map_err(FleetError::file(file))?.len();
+        let (pack, object) = match (bytes <= IN_ROWS, &self.objects) {
+            (true, _) => (std::fs::read(file).map_err(FleetError::file(file))?, None),
+            (false, Some(objects)) => {
+                // The name is new in each claim: a host that lost its lease overwrites nothing.
+                let name = format!("{}/{}/{seq}.pack", self.seat.session, self.seat.lease);
+                self.while_held(objects.put(&name, file)).await?;
+                (Vec::new(), Some(name))
+            }
+            (false, None) => {
+                return Err(FleetError::Host(format!(
+                    "the changes of the workspace have {} MiB, and rows take {}: name an object store by \
+                     AGENTD_FLEET_OBJECTS on each host",
+                    bytes >> 20,
+                    IN_ROWS >> 20
+                )));
+            }
+        };
+        let (lease, seq, taken, pack, object) =
+            (&self.seat.lease, number(seq), &taken, &pack, &object);
         self.while_held(self.database.until_answered(|client| async move {
-            let text = "select agentd.put_snapshot($1::text::uuid, $2, $3, $4, $5)";
-            client.execute(text, &[lease, &seq, &taken.base, &taken.tree, &taken.pack]).await
+            let text = "select agentd.put_snapshot($1::text::uuid, $2, $3, $4, $5, $6)";
+            client.execute(text, &[lease, &seq, &taken.base, &taken.tree, pack, object]).await
         }))
         .await
         .map(drop)

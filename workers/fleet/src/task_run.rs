@@ -4,7 +4,7 @@ use crate::door;
 use crate::error::FleetError;
 use crate::restore::{self, Prepared, Restored};
 use crate::run;
-use crate::seat::{Appender, Lines, Seat, SeatState, put_blob};
+use crate::seat::{Appender, IN_ROWS, Lines, Seat, SeatState, put_blob};
 use crate::secret::secret;
 use crate::worker::{Claim, Host};
 use crate::workspace::{Workspace, is_shared_disk, place_of};
@@ -73,8 +73,13 @@ impl Host {
         self.seats.add(Arc::clone(&seat));
         // A run here whose lease was lost ends first: it has the same workspace.
         let _turn = self.turns.of(&claim.session).await;
-        let prepared =
-            restore::prepare(&self.database, (&self.dirs.state, &self.work), &claim).await;
+        let prepared = restore::prepare(
+            &self.database,
+            (&self.dirs.state, &self.work),
+            self.objects.as_ref(),
+            &claim,
+        )
+        .await;
         let lease = seat.state.borrow().clock;
         if seat.is_lost() {
             return self.seats.remove(&claim.lease);
@@ -131,7 +136,7 @@ impl Host {
         let appender = Appender::new(
             Arc::clone(&seat),
             Arc::clone(&self.database),
-            Arc::clone(&workspace),
+            (Arc::clone(&workspace), self.objects.clone()),
             directory,
             audit,
         );
@@ -284,6 +289,11 @@ impl Host {
         let saved = async {
             workspace.snapshot().await?;
             let patch = workspace.patch().await?;
+            if patch.len() as u64 > IN_ROWS {
+                let why =
+                    format!("the patch has {} MiB; the branch has the changes", patch.len() >> 20);
+                return Err(FleetError::Host(why));
+            }
             if !patch.is_empty() {
                 let digest = Digest::of(&patch);
                 put_blob(&self.database, &claim.lease, digest, &patch).await?;

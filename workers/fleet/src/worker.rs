@@ -4,6 +4,7 @@ use crate::clock::boot_ms;
 use crate::database::{Database, config_of, url_of};
 use crate::door::{self, Seats};
 use crate::error::FleetError;
+use crate::objects::Objects;
 use crate::restore;
 use crate::secret::uuid;
 use crate::task_run::{Begun, Seated};
@@ -51,6 +52,8 @@ pub(crate) struct Host {
     pub(crate) dirs: Dirs,
     /// Where the workspaces are: no directory of agentd's own, which no call may reach.
     pub(crate) work: PathBuf,
+    /// For snapshots that are too large for rows.
+    pub(crate) objects: Option<Objects>,
     pub(crate) times: LeaseTimes,
     pub(crate) database: Arc<Database>,
     pub(crate) seats: Seats,
@@ -92,6 +95,7 @@ pub(crate) async fn main(args: &WorkerArgs) -> Result<(), FleetError> {
         id,
         dirs,
         work,
+        objects: Objects::of_environment()?,
         times,
         database,
         seats,

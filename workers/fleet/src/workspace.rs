@@ -5,7 +5,7 @@
 //! Files that git ignores are in no snapshot.
 
 use crate::error::FleetError;
-use crate::run::{Git, git_plain};
+use crate::run::{Git, GitFile, git_plain};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,9 @@ pub(crate) struct Snapshot {
     pub(crate) base: String,
     /// The tree.
     pub(crate) tree: String,
-    /// The objects that the base commit and the earlier snapshots lack.
-    pub(crate) pack: Vec<u8>,
+    /// A file with the objects that the base commit and the earlier snapshots lack. The next snapshot
+    /// overwrites it.
+    pub(crate) pack: PathBuf,
 }
 
 /// A workspace on this host.
@@ -115,22 +116,24 @@ impl Workspace {
             return Ok(None);
         }
         let objects = format!("{tree}\n^{}\n^{}\n", self.tree, self.base);
-        let pack = self
-            .git
-            .run(&["pack-objects", "--revs", "--stdout", "--quiet", "--thin"], objects.as_bytes())
-            .await?;
+        let pack = self.git.index.with_file_name("pack");
+        let words = ["pack-objects", "--revs", "--stdout", "--quiet", "--thin"];
+        self.git.run_with_file(&words, objects.as_bytes(), GitFile::Output(&pack)).await?;
         self.tree.clone_from(&tree);
         Ok(Some(Snapshot { base: self.base.clone(), tree, pack }))
     }
 
-    /// Brings the workspace to the last of these snapshots.
-    pub(crate) async fn restore(&mut self, snapshots: &[Snapshot]) -> Result<(), FleetError> {
-        for snapshot in snapshots {
-            self.git.run(&["index-pack", "--stdin", "--fix-thin"], &snapshot.pack).await?;
-        }
-        let Some(last) = snapshots.last() else { return Ok(()) };
-        self.git.run(&["read-tree", "--reset", "-u", &last.tree], b"").await?;
-        self.tree.clone_from(&last.tree);
+    /// Adds the objects of a snapshot, in the order in which they were taken.
+    pub(crate) async fn add_pack(&self, pack: &Path) -> Result<(), FleetError> {
+        self.git
+            .run_with_file(&["index-pack", "--stdin", "--fix-thin"], b"", GitFile::Input(pack))
+            .await
+    }
+
+    /// Brings the workspace to this tree, of which the objects are here.
+    pub(crate) async fn restore(&mut self, tree: &str) -> Result<(), FleetError> {
+        self.git.run(&["read-tree", "--reset", "-u", tree], b"").await?;
+        tree.clone_into(&mut self.tree);
         Ok(())
     }
 
@@ -246,6 +249,8 @@ mod tests {
         fs::write(here.dir().join("b"), "two\n").unwrap();
         fs::write(here.dir().join("ignored"), "no\n").unwrap();
         let first = here.snapshot().await.unwrap().unwrap();
+        let kept = dir.path().join("first");
+        fs::copy(&first.pack, &kept).unwrap();
         fs::remove_file(here.dir().join("a")).unwrap();
         // A driver that the workspace names runs nothing.
         fs::write(here.dir().join(".gitattributes"), "b filter=evil diff=evil\n").unwrap();
@@ -259,7 +264,9 @@ mod tests {
             Workspace::prepare(&dir.path().join("there"), name, "main", Some(here.base()))
                 .await
                 .unwrap();
-        there.restore(&[first, second]).await.unwrap();
+        there.add_pack(&kept).await.unwrap();
+        there.add_pack(&second.pack).await.unwrap();
+        there.restore(&second.tree).await.unwrap();
         assert_eq!(fs::read_to_string(there.dir().join("b")).unwrap(), "three\n");
         assert!(!there.dir().join("a").exists() && !there.dir().join("ignored").exists());
         assert!(!dir.path().join("evil").exists());
