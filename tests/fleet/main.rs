@@ -3,6 +3,8 @@
 //! `postgres` starts a database for a test; `host` is a host of the fleet; `network` gives each a network
 //! of its own. `soak` has the random faults of `fault`, and `verdict` checks each call afterwards.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, clippy::type_complexity)]
+
 mod attach;
 mod counter;
 mod fault;
@@ -12,7 +14,6 @@ mod network;
 mod postgres;
 mod soak;
 #[path = "../support/mod.rs"]
-#[allow(dead_code)]
 mod support;
 mod tasks;
 mod verdict;

@@ -108,12 +108,11 @@ enum Elsewhere {
 
 /// The calls that a lost host began, by their number.
 fn begun_elsewhere(past: &ResumeState, restored: RestoredSession) -> BTreeMap<u32, Elsewhere> {
-    let start = |entry: &JournalEntry| match entry.record {
-        JournalRecord::Start { call, contained, .. } if entry.seq <= restored.last_seq => {
-            let is_known = contained && restored.lacks(entry.seq);
-            Some((call, if is_known { Elsewhere::NotHere } else { Elsewhere::Unknown }))
-        }
-        _ => None,
+    let start = |entry: &JournalEntry| {
+        let JournalRecord::Start { call, contained, .. } = entry.record else { return None };
+        let is_known = contained && restored.lacks(entry.seq);
+        let effects = if is_known { Elsewhere::NotHere } else { Elsewhere::Unknown };
+        (entry.seq <= restored.last_seq).then_some((call, effects))
     };
     past.entries.iter().filter_map(start).collect()
 }
@@ -326,7 +325,7 @@ mod tests {
             assert_eq!(mended.elsewhere.len(), usize::from(restored.is_some()));
             mended.records.remove(0)
         };
-        let start = call(true).entries.last().unwrap().seq;
+        let start = call(true).entries.iter().map(|entry| entry.seq).max().unwrap_or_default();
         let restored = |last_seq, snapshot_seq| Some(RestoredSession { last_seq, snapshot_seq });
         let is_not_here = |record: &JournalRecord| matches!(record, JournalRecord::Result { code: Some(code), .. } if code == "not_here");
         assert!(is_not_here(&end(true, restored(start, start - 1))));

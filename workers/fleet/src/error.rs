@@ -60,16 +60,16 @@ impl FleetError {
 
     /// True if another connection may succeed.
     pub(crate) fn is_of_the_connection(&self) -> bool {
-        match self {
-            Self::Connect(_) | Self::Silent(_) => true,
-            // Class 57: the server shuts down, or starts. Class 08: connections.
-            Self::Database(error) => code_of(error).is_none_or(|code| {
-                code.starts_with("57") || code.starts_with("08") || code.starts_with("53")
-                    // It is a standby, or became one.
-                    || code == "25006" || code == "55000"
-            }),
-            _ => false,
-        }
+        let Self::Database(error) = self else {
+            return matches!(self, Self::Connect(_) | Self::Silent(_));
+        };
+        // Class 57: the server shuts down, or starts. Class 08: connections. Class 53: resources.
+        code_of(error).is_none_or(|code| {
+            ["57", "08", "53"].iter().any(|class| code.starts_with(class))
+                // It is a standby, or became one.
+                || code == "25006"
+                || code == "55000"
+        })
     }
 
     /// The message for a terminal, with the way on.
@@ -85,7 +85,16 @@ impl FleetError {
             Self::Schema { .. } => Some("update agentd on this host".to_owned()),
             Self::NoTask(_) => Some("agentd tasks ls lists them".to_owned()),
             Self::Database(error) => error.as_db_error().and_then(DbError::hint).map(str::to_owned),
-            _ => None,
+            Self::Url(_)
+            | Self::Connect(_)
+            | Self::Silent(_)
+            | Self::Tasks(_)
+            | Self::Refused(_)
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Runtime(_)
+            | Self::WorkerRuns(_)
+            | Self::Host(_) => None,
         };
         match hint {
             Some(hint) => format!("error: {self}\n  hint: {hint}"),
@@ -99,7 +108,14 @@ impl FleetError {
             Self::NoUrl | Self::Url(_) | Self::NoTask(_) | Self::Tasks(_) => 2,
             Self::NotInitialised | Self::Schema { .. } => 16,
             Self::WorkerRuns(_) => 75,
-            _ => 1,
+            Self::Connect(_)
+            | Self::Silent(_)
+            | Self::Database(_)
+            | Self::Refused(_)
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Runtime(_)
+            | Self::Host(_) => 1,
         })
     }
 }

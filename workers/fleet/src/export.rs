@@ -25,10 +25,8 @@ pub(crate) fn page(tasks: &[Value]) -> String {
     out.push_str("<table><tr><th>Task<th>State<th>Time<th>Prompt<th>Answer\n");
     for task in tasks {
         let word = |value: &Value| escape(&clean(value.as_str().unwrap_or_default()));
-        let answer = match &task["result"]["answer"] {
-            Value::String(_) => word(&task["result"]["answer"]),
-            _ => word(&task["reason"]),
-        };
+        let answer = &task["result"]["answer"];
+        let answer = word(if answer.is_string() { answer } else { &task["reason"] });
         let time = task["seconds"].as_f64().map(span).unwrap_or_default();
         let _ = writeln!(
             out,

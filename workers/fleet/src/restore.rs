@@ -105,7 +105,7 @@ async fn restore_files(
     snapshots: &[KeptSnapshot],
     objects: Option<&Objects>,
 ) -> Result<(), FleetError> {
-    let file = workspace.dir().with_file_name("restored-pack");
+    let file = workspace.tree().with_file_name("restored-pack");
     for KeptSnapshot { pack, object, .. } in snapshots {
         match (object, objects) {
             (None, _) => std::fs::write(&file, pack).map_err(FleetError::file(&file))?,
@@ -224,11 +224,11 @@ fn lost_session(
             && call.refused.is_none()
     });
     let work = |call: journal::OpenCall| {
-        let start = past.entries.iter().find_map(|entry| match entry.record {
-            JournalRecord::Start { call: of, contained, .. } if of == call.number => {
-                Some((entry.seq, contained))
-            }
-            _ => None,
+        let start = past.entries.iter().find_map(|entry| {
+            let JournalRecord::Start { call: of, contained, .. } = entry.record else {
+                return None;
+            };
+            (of == call.number).then_some((entry.seq, contained))
         });
         let (start_seq, contained) = start.unwrap_or_default();
         OpenWork { tool: call.tool, start_seq, contained }
@@ -243,15 +243,11 @@ fn next_prompt(directory: &Path, claim: &Claim) -> Result<String, FleetError> {
     let (mut last, mut ended_at, mut turns, mut turn) = (None, 0, 0, LastTurn::Ended);
     for entry in journal::read(directory).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
-        match entry.record {
-            JournalRecord::Prompt { text, .. } => {
-                (last, turn) = (Some(text), LastTurn::Open);
-                turns += 1;
-            }
-            JournalRecord::TurnEnded { .. } => {
-                (ended_at, turn) = (number(entry.seq), LastTurn::Ended)
-            }
-            _ => {}
+        if let JournalRecord::Prompt { text, .. } = entry.record {
+            (last, turn) = (Some(text), LastTurn::Open);
+            turns += 1;
+        } else if let JournalRecord::TurnEnded { .. } = entry.record {
+            (ended_at, turn) = (number(entry.seq), LastTurn::Ended);
         }
     }
     Ok(match last {

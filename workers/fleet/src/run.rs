@@ -130,10 +130,11 @@ async fn output(mut command: Command, input: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 async fn ended(mut command: Command, input: &[u8]) -> Result<Vec<u8>, String> {
-    let mut child = command.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "git is not installed".to_owned(),
-        _ => error.to_string(),
-    })?;
+    let mut child =
+        command.spawn().map_err(|error| match error.kind() == io::ErrorKind::NotFound {
+            true => "git is not installed".to_owned(),
+            false => error.to_string(),
+        })?;
     let stdin = child.stdin.take();
     let write = async {
         if let Some(mut stdin) = stdin {

@@ -141,7 +141,7 @@ impl Host {
             audit,
         );
         let appending = tokio::spawn(appender.run(incoming));
-        let dir = workspace.lock().await.dir().to_owned();
+        let dir = workspace.lock().await.tree().to_owned();
         let ended = self.run_agentd_again(&begun, &seat, dir).await;
         match ended {
             Ok(RunEnd::Exited { code, answer }) => {

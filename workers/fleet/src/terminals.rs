@@ -157,11 +157,13 @@ impl Terminal {
 
 /// The message, if it concerns this session alone. An `Open` is replaced by one that joins the session.
 fn permitted(word: FromClient, of: &str) -> Option<FromClient> {
-    match &word {
+    // Sub-agents' sessions are named after their parent's.
+    let is_below = |session: &SessionId| session.0.starts_with(&format!("{of}-"));
+    let allowed = match &word {
         FromClient::Open(opening) => {
             return Some(FromClient::Open(joining(of, opening.project.clone())));
         }
-        FromClient::Ping(_) => return Some(word),
+        FromClient::Ping(_) => true,
         FromClient::Attach { session, .. }
         | FromClient::Detach { session }
         | FromClient::Page { session, .. }
@@ -170,14 +172,18 @@ fn permitted(word: FromClient, of: &str) -> Option<FromClient> {
         | FromClient::Interrupt { session }
         | FromClient::Wish { session, .. }
         | FromClient::TakeBack { session, .. }
-        | FromClient::Change { session, .. }
-            if session.0 == of => {}
-        FromClient::Answer { call, .. } if call.session.0 == of => {}
-        // Sub-agents' sessions are named after their parent's.
-        FromClient::Answer { call, .. } if call.session.0.starts_with(&format!("{of}-")) => {}
-        _ => return None,
-    }
-    Some(word)
+        | FromClient::Change { session, .. } => session.0 == of,
+        FromClient::Answer { call, .. } => call.session.0 == of || is_below(&call.session),
+        FromClient::Hello { .. }
+        | FromClient::List
+        | FromClient::End { .. }
+        | FromClient::Remove { .. }
+        | FromClient::Restart { .. }
+        | FromClient::Ps
+        | FromClient::Status
+        | FromClient::Shutdown { .. } => false,
+    };
+    allowed.then_some(word)
 }
 
 fn joining(session: &str, project: protocol::confinement::FilePath) -> SessionRequest {

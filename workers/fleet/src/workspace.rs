@@ -88,7 +88,7 @@ impl Workspace {
     }
 
     /// Where the agent works.
-    pub(crate) fn dir(&self) -> &Path {
+    pub(crate) fn tree(&self) -> &Path {
         &self.git.tree
     }
 
@@ -214,7 +214,7 @@ pub(crate) fn is_shared_disk(dir: &Path) -> bool {
         0x0116_1970,
     ];
     // What cannot be asked is taken for shared.
-    rustix::fs::statfs(dir).map_or(true, |found| SHARED.contains(&i64::from(found.f_type)))
+    rustix::fs::statfs(dir).map_or(true, |found| SHARED.contains(&found.f_type))
 }
 
 #[cfg(test)]
@@ -246,19 +246,19 @@ mod tests {
         let mut here =
             Workspace::prepare(&dir.path().join("here"), name, "main", None).await.unwrap();
         assert_eq!(here.snapshot().await.unwrap(), None);
-        fs::write(here.dir().join("b"), "two\n").unwrap();
-        fs::write(here.dir().join("ignored"), "no\n").unwrap();
+        fs::write(here.tree().join("b"), "two\n").unwrap();
+        fs::write(here.tree().join("ignored"), "no\n").unwrap();
         let first = here.snapshot().await.unwrap().unwrap();
         let kept = dir.path().join("first");
         fs::copy(&first.pack, &kept).unwrap();
-        fs::remove_file(here.dir().join("a")).unwrap();
+        fs::remove_file(here.tree().join("a")).unwrap();
         // A driver that the workspace names runs nothing.
-        fs::write(here.dir().join(".gitattributes"), "b filter=evil diff=evil\n").unwrap();
-        let config = fs::read_to_string(here.dir().join(".git/config")).unwrap();
+        fs::write(here.tree().join(".gitattributes"), "b filter=evil diff=evil\n").unwrap();
+        let config = fs::read_to_string(here.tree().join(".git/config")).unwrap();
         let evil =
             "[filter \"evil\"]\n clean = touch ../../evil\n[core]\n fsmonitor = touch ../../evil\n";
-        fs::write(here.dir().join(".git/config"), format!("{config}{evil}")).unwrap();
-        fs::write(here.dir().join("b"), "three\n").unwrap();
+        fs::write(here.tree().join(".git/config"), format!("{config}{evil}")).unwrap();
+        fs::write(here.tree().join("b"), "three\n").unwrap();
         let second = here.snapshot().await.unwrap().unwrap();
         let mut there =
             Workspace::prepare(&dir.path().join("there"), name, "main", Some(here.base()))
@@ -267,8 +267,8 @@ mod tests {
         there.add_pack(&kept).await.unwrap();
         there.add_pack(&second.pack).await.unwrap();
         there.restore(&second.tree).await.unwrap();
-        assert_eq!(fs::read_to_string(there.dir().join("b")).unwrap(), "three\n");
-        assert!(!there.dir().join("a").exists() && !there.dir().join("ignored").exists());
+        assert_eq!(fs::read_to_string(there.tree().join("b")).unwrap(), "three\n");
+        assert!(!there.tree().join("a").exists() && !there.tree().join("ignored").exists());
         assert!(!dir.path().join("evil").exists());
         let (patch, same) = (here.patch().await.unwrap(), there.patch().await.unwrap());
         assert!(String::from_utf8_lossy(&patch).contains("+three"));

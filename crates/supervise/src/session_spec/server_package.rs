@@ -54,10 +54,11 @@ impl SessionSpec {
 fn check_lock(dir: &Path, package: &ServerPackage) -> Result<(), String> {
     let file = dir.join(package.source.lock_file());
     let shown = file.display();
-    let lock = read_capped(&file).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("its package is not installed here: {shown} is missing"),
-        _ => format!("the lock of its package, {shown}, cannot be read: {error}"),
-    })?;
+    let lock =
+        read_capped(&file).map_err(|error| match error.kind() == io::ErrorKind::NotFound {
+            true => format!("its package is not installed here: {shown} is missing"),
+            false => format!("the lock of its package, {shown}, cannot be read: {error}"),
+        })?;
     match ServerPackage::digest(&lock) == package.lock {
         true => Ok(()),
         false => Err(format!("its package is another one: {shown} is not the recorded lock")),

@@ -106,10 +106,10 @@ impl PackageManager {
         let words: Vec<&OsStr> = arguments.iter().map(|word| OsStr::new(*word)).collect();
         let failed = |why: String| CliError::config(why).exit(CliExit::Failed);
         let ran = run_installer((OsStr::new(program), &words), &self.env, &self.dir);
-        let ran = ran.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => failed(format!("{program} is not on your PATH"))
+        let ran = ran.map_err(|error| match error.kind() == io::ErrorKind::NotFound {
+            true => failed(format!("{program} is not on your PATH"))
                 .hint("npx comes with Node.js and npm; for PyPI agentd uses python3 with pip"),
-            _ => failed(format!("{program} cannot be started: {error}")),
+            false => failed(format!("{program} cannot be started: {error}")),
         })?;
         let out = String::from_utf8_lossy(&ran.stdout).into_owned();
         if ran.status.success() {
