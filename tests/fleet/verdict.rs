@@ -77,11 +77,10 @@ impl Verdict {
                 }
             }
             Some(End::Interrupted) => self.may_have_run += 1,
-            Some(End::Answered(text)) => {
-                if text.contains("counted") && hits != 1 {
-                    self.lost.push(format!("{name} was counted {hits} times: {text}"));
-                }
+            Some(End::Answered(text)) if text.contains("counted") && hits != 1 => {
+                self.lost.push(format!("{name} was counted {hits} times: {text}"));
             }
+            Some(End::Answered(_)) => {}
         }
         let Some((patch, open)) = patch else { return };
         let marks = patch.lines().filter(|line| *line == format!("+{mark}")).count();
