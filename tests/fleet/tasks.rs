@@ -155,6 +155,27 @@ fn a_worker_s_role_executes_functions_and_reads_and_writes_no_table() {
 }
 
 #[test]
+fn hosts_that_start_at_once_in_a_new_month_all_start() {
+    let postgres = Postgres::with_fleet(30);
+    for _ in 0..5 {
+        postgres.sql(
+            "do $$ declare name text; begin
+                for name in select c.relname from pg_class c where c.relname ~ '^journal_2' and c.relkind = 'r' loop
+                    execute format('drop table agentd.%I', name);
+                end loop;
+            end $$",
+        );
+        let enlist = "select lease_ms from agentd.enlist(gen_random_uuid(), 'w', '{}', 1, 'b')";
+        let url = postgres.url();
+        let started = std::thread::scope(|scope| {
+            let hosts: Vec<_> = (0..8).map(|_| scope.spawn(|| psql(&url, enlist))).collect();
+            hosts.into_iter().map(|host| host.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert_eq!(started, vec![Ok("30000".to_owned()); 8]);
+    }
+}
+
+#[test]
 fn tenants_see_and_claim_only_their_own() {
     let postgres = Postgres::with_fleet(30);
     let host = Host::new(&postgres);

@@ -453,7 +453,9 @@ begin
         name := 'journal_' || to_char(first, 'YYYY_MM');
         continue when to_regclass('agentd.' || name) is not null;
         perform pg_advisory_xact_lock(hashtext('agentd ' || name));
-        continue when to_regclass('agentd.' || name) is not null;
+        -- Another host may have made it meanwhile. The cache that `to_regclass` asks does not know that.
+        continue when exists (
+            select from pg_class c where c.relname = name and c.relnamespace = 'agentd'::regnamespace);
         -- Records that came before the month had its partition stay where they are.
         continue when exists (
             select from journal_default where at >= first and at < first + interval '1 month');
