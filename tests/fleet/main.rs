@@ -12,6 +12,7 @@ mod host;
 mod losses;
 mod network;
 mod postgres;
+mod recipes;
 mod soak;
 #[path = "../support/mod.rs"]
 mod support;

@@ -43,6 +43,12 @@ pub enum FleetCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print a file that starts workers in a cluster or on a host.
+    Recipe {
+        /// For which of them.
+        #[arg(value_enum, value_name = "PLACE")]
+        recipe: Recipe,
+    },
     /// Print the sessions that hosts work for, a JSON object per line; for `agentd ls`.
     #[command(hide = true)]
     Sessions {
@@ -112,6 +118,21 @@ pub struct WorkerArgs {
     /// The fleet.
     #[command(flatten)]
     pub database: DatabaseArgs,
+}
+
+/// What starts workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Recipe {
+    /// Pods of Kubernetes that stay
+    KubernetesDeployment,
+    /// Pods of Kubernetes that end when no task is left
+    KubernetesJob,
+    /// An array of jobs for `sbatch`
+    Slurm,
+    /// A bash script that starts and ends workers on hosts
+    Ssh,
+    /// A unit of systemd
+    Systemd,
 }
 
 /// What becomes of a task whose host was lost while a call ran whose effects nobody knows.

@@ -14,8 +14,8 @@ mod loss;
 mod task_list;
 
 pub use command::{
-    DatabaseArgs, ExportAs, FleetCommand, HostLoss, InitArgs, RetryFrom, SubmitArgs, TaskRunArgs,
-    TaskState, TasksCommand, WorkerArgs,
+    DatabaseArgs, ExportAs, FleetCommand, HostLoss, InitArgs, Recipe, RetryFrom, SubmitArgs,
+    TaskRunArgs, TaskState, TasksCommand, WorkerArgs,
 };
 pub use lease::{Lease, LeaseTimes};
 pub use loss::{LostSession, Onward, OpenWork, go_on};

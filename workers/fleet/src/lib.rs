@@ -10,6 +10,7 @@
 //! | `schema` | the versions of the schema, roles and members |
 //! | `error` | errors, with the way on |
 //! | `submit`, `tasks`, `export`, `status` | the commands of people |
+//! | `recipe` | files that start workers in clusters and on hosts |
 //! | `worker` | claims tasks and renews their leases |
 //! | `task_run` | one claimed task: its workspace, its run, its result and its end |
 //! | `turns` | one run at a time for each session of this host |
@@ -28,6 +29,7 @@ mod door;
 mod error;
 mod export;
 mod objects;
+mod recipe;
 mod relay;
 mod restore;
 mod run;
@@ -116,6 +118,7 @@ async fn run_command(command: Command) -> Result<(), FleetError> {
         Command::Fleet { command: FleetCommand::Fetch { session, directory, database } } => {
             sessions::fetch(&session, &directory, &database).await
         }
+        Command::Fleet { command: FleetCommand::Recipe { recipe } } => recipe::main(recipe),
         Command::Fleet { command: FleetCommand::Relay { session, database } } => {
             relay::main(&session, &database).await
         }
