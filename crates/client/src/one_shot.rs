@@ -365,6 +365,7 @@ impl OneShot<'_> {
         let own = self.task.prompt.as_str();
         if matches!(event, ClientEvent::Prompt { text } if text == own) {
             self.prompt = PromptState::Recorded;
+            transcript.begin_run();
         }
         // On disk, queued behind another client's turn.
         if matches!(event, ClientEvent::Queue { texts } if texts.iter().any(|text| text == own)) {

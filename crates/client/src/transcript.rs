@@ -13,7 +13,7 @@ use protocol::judgement::PermissionMode;
 use protocol::mcp::ServerReport;
 use protocol::session::{CallSpan, TaskSpent, TurnEnd};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Code of a call that needed an approval in a non-interactive run.
 const NOBODY_TO_ASK: &str = "nobody_to_ask";
@@ -79,6 +79,9 @@ pub struct Transcript {
     end: Option<TurnEnd>,
     degraded: Option<String>,
     priced: Priced,
+    /// The calls before the first prompt of this run, once that is on record. The run of a fleet's task sees
+    /// its session from the beginning.
+    earlier: Option<BTreeSet<CallId>>,
 }
 
 /// Models that the answers of a run have prices of: one, or two.
@@ -185,7 +188,13 @@ impl Transcript {
             end: None,
             degraded: None,
             priced: Priced::ByOne,
+            earlier: None,
         }
+    }
+
+    /// The prompt of this run is on record. The refusals of calls before its first one are not this run's.
+    pub fn begin_run(&mut self) {
+        self.earlier.get_or_insert_with(|| self.calls.keys().cloned().collect());
     }
 
     /// The session.
@@ -334,8 +343,11 @@ impl Transcript {
     /// The conclusion of the run so far. `stopped` is the reason of an end from outside.
     #[must_use]
     pub fn conclude(&self, took: Timing, stopped: Option<&str>) -> RunConclusion {
+        let is_earlier = |known: &RecordedCall| {
+            self.earlier.as_ref().is_some_and(|calls| calls.contains(&known.call.id))
+        };
         let coded = |code: &'static str| {
-            self.calls.values().filter(move |known| {
+            self.calls.values().filter(move |known| !is_earlier(known)).filter(move |known| {
                 known.result.as_ref().is_some_and(|result| result.code.as_deref() == Some(code))
             })
         };

@@ -121,6 +121,30 @@ fn lines(out: &str) -> Vec<Value> {
 }
 
 #[test]
+fn a_run_is_not_judged_by_calls_before_its_first_prompt() {
+    let mut transcript = Transcript::new(opened());
+    let end = |transcript: &Transcript| {
+        transcript.conclude(Timing { all_ms: 1, model_ms: 1 }, None).no_sandbox
+    };
+    for event in events(TurnEnd::Done, Some("sandbox_unavailable")) {
+        transcript.update(&event);
+    }
+    assert_eq!(end(&transcript), 1);
+    transcript.begin_run();
+    assert_eq!(end(&transcript), 0);
+    let own = Call { id: CallId { number: 99, ..call().id }, ..call() };
+    transcript.update(&ClientEvent::Proposed { call: own.clone() });
+    let ClientEvent::CallEnded { result, refused, spent, .. } = ended(Some("sandbox_unavailable"))
+    else {
+        panic!("it is the end of a call");
+    };
+    transcript.update(&ClientEvent::CallEnded { call: own.id, result, refused, spent });
+    // A second prompt of the same run changes nothing.
+    transcript.begin_run();
+    assert_eq!(end(&transcript), 1);
+}
+
+#[test]
 fn stream_json_is_the_shape_that_scripts_read() {
     let (out, err, _) = shown(&mut StreamJsonView, &events(TurnEnd::Done, None));
     let lines = lines(&out);
