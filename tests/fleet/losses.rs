@@ -5,7 +5,7 @@
 use crate::host::{Host, repository, runs_its_prompt};
 use crate::postgres::Postgres;
 use crate::support::anthropic::{Answer, Server, call};
-use crate::support::until;
+use crate::support::{processes, send, until};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::process::Command;
@@ -110,7 +110,9 @@ fn a_host_that_comes_back_can_add_nothing() {
             fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().starts_with(b"sleep")
         })
     });
-    until("it gives up", || first.log().contains("not this host's any more"));
+    until("it gives up", || {
+        ["not this host's any more", "is given back"].iter().any(|end| first.log().contains(end))
+    });
     assert_eq!(postgres.sql("select count(*), max(seq) from agentd.journal"), before);
     assert_eq!(second.task(1)["state"], "done");
     first.end(worker);
@@ -133,6 +135,22 @@ fn a_worker_and_a_daemon_that_are_killed_go_on_here() {
     assert_eq!(task["epoch"], 1, "{task:#}");
     assert_eq!(first.ended_calls().len(), 1);
     assert!(first.ok(&["tasks", "diff", "1"]).contains("+x"), "{task:#}");
+    first.end(worker);
+}
+
+#[test]
+fn a_task_goes_on_if_its_daemon_alone_is_killed() {
+    let postgres = Postgres::with_fleet(30);
+    let (first, second, worker) = running(&postgres, "sleep 300", &[]);
+    let daemon = processes().into_iter().find(|process| {
+        process.name == "agentd-supervis" && first.processes().contains(&process.pid)
+    });
+    send(daemon.unwrap().pid, Signal::SIGKILL);
+    until("it is done", || second.task(1)["state"] == "done");
+    let task = second.task(1);
+    assert_eq!(task["epoch"], 1, "{task:#}");
+    let logs = second.ok(&["tasks", "logs", "1"]);
+    assert!(logs.contains("INTERRUPTED") && logs.matches("START").count() == 1, "{logs}");
     first.end(worker);
 }
 
@@ -174,7 +192,7 @@ fn calls_stand_still_while_the_database_is_away() {
     let ticks = first.workspace(&session).join("ticks");
     let count = || fs::read_to_string(&ticks).unwrap_or_default().lines().count();
     until("it ticks", || count() > 3);
-    postgres.stop();
+    postgres.stop_in_order();
     let pause = std::time::Duration::from_millis(700);
     until("it stands still", || {
         let before = count();

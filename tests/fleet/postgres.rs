@@ -161,9 +161,19 @@ impl Postgres {
         self.run("pg_ctl", &["-D", path(&data), "-w", "-o", &options, "-l", path(&log), "start"]);
     }
 
+    /// Ends it as a crash does.
     pub fn stop(&self) {
+        self.stop_by("immediate");
+    }
+
+    /// Ends it in order, so that it is back at once.
+    pub fn stop_in_order(&self) {
+        self.stop_by("fast");
+    }
+
+    fn stop_by(&self, mode: &str) {
         let data = self.data();
-        self.run("pg_ctl", &["-D", path(&data), "-w", "-m", "immediate", "stop"]);
+        self.run("pg_ctl", &["-D", path(&data), "-w", "-m", mode, "stop"]);
     }
 
     /// Runs SQL and returns the rows, without headers, columns with `|` between them.

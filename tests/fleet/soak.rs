@@ -123,7 +123,19 @@ fn submit(fleet: &Fleet, repo: &str, submitted: usize, dice: &mut Dice) -> usize
         let (prompt, label) = (format!("mark {kind}{submitted}x{{n}} net"), format!("net={kind}"));
         let words = ["submit", "--repo", repo, "--array", EACH, "--on-host-loss", policy];
         let more = ["--prompt", &prompt, "--label", &label, "--permission-mode=auto"];
-        fleet.hosts[0].ok(&[&words[..], &more].concat());
+        // The link was just mended, or the standby just took over.
+        while let failed = fleet.hosts[0].agentd(&[&words[..], &more].concat())
+            && failed.code != 0
+        {
+            assert!(failed.err.contains("connect"), "{}", failed.err);
+            let connections = "select count(*) from pg_stat_activity";
+            println!(
+                "not submitted, {} connections: {}",
+                fleet.postgres.sql(connections),
+                failed.err
+            );
+            std::thread::sleep(Duration::from_millis(500));
+        }
     }
     8
 }
@@ -144,7 +156,7 @@ fn finish(fleet: &mut Fleet) -> BTreeMap<String, usize> {
             let times = tries.entry(id.to_owned()).or_insert(0);
             *times += 1;
             let anew = if *times > 3 { &["--anew"][..] } else { &[] };
-            fleet.hosts[0].ok(&[&["tasks", "retry", id], anew].concat());
+            let _ = fleet.hosts[0].agentd(&[&["tasks", "retry", id], anew].concat());
         }
         let left = unfinished(fleet);
         if left == 0 && rows.is_empty() {

@@ -39,6 +39,9 @@ pub(crate) enum FleetError {
     WorkerRuns(PathBuf),
     #[error("{0}")]
     Host(String),
+    /// Another host may do it.
+    #[error("{0}")]
+    ThisHost(String),
 }
 
 impl From<tokio_postgres::Error> for FleetError {
@@ -56,6 +59,11 @@ impl FleetError {
     /// True if the lease that the request named is lost.
     pub(crate) fn is_lost_lease(&self) -> bool {
         matches!(self, Self::Database(error) if code_of(error) == Some("AG003"))
+    }
+
+    /// True if another host may succeed, or this one later: its disk is full, no daemon starts.
+    pub(crate) fn is_of_this_host(&self) -> bool {
+        matches!(self, Self::File { .. } | Self::ThisHost(_))
     }
 
     /// True if another connection may succeed.
@@ -94,7 +102,8 @@ impl FleetError {
             | Self::Output(_)
             | Self::Runtime(_)
             | Self::WorkerRuns(_)
-            | Self::Host(_) => None,
+            | Self::Host(_)
+            | Self::ThisHost(_) => None,
         };
         match hint {
             Some(hint) => format!("error: {self}\n  hint: {hint}"),
@@ -115,7 +124,8 @@ impl FleetError {
             | Self::File { .. }
             | Self::Output(_)
             | Self::Runtime(_)
-            | Self::Host(_) => 1,
+            | Self::Host(_)
+            | Self::ThisHost(_) => 1,
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::run;
 use crate::seat::number;
 use crate::worker::Claim;
 use crate::workspace::{Workspace, place_of};
-use fleet::{HostLoss, LostSession, Onward, OpenWork, go_on};
+use fleet::{HostLoss, LostSession, Onward, OpenWork, TurnProgress, go_on};
 use journal::{CallProgress, JournalRecord, LastTurn, ToolKindRecord};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -75,21 +75,41 @@ pub(crate) async fn set_aside(state: &Path, session: &str) -> Result<(), FleetEr
     if !directory.exists() {
         return Ok(());
     }
+    end_session(state, session).await?;
+    let left = state.join("fleet").join("left");
+    std::fs::create_dir_all(&left).map_err(FleetError::file(&left))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    std::fs::rename(&directory, left.join(format!("{session}-{now}")))
+        .map_err(FleetError::file(&directory))
+}
+
+/// Ends what runs of a session on this host.
+pub(crate) async fn end_session(state: &Path, session: &str) -> Result<(), FleetError> {
+    let directory = state.join("sessions").join(session);
     let until = tokio::time::Instant::now() + ENDING;
     while journal::is_held(&directory) {
         // A daemon that runs it yet ends it. Where none runs, there is nothing to end.
         let _ = run::agentd(&["kill", session]).await;
         if tokio::time::Instant::now() > until {
             let why = format!("an earlier run of {session} on this host does not end");
-            return Err(FleetError::Host(why));
+            return Err(FleetError::ThisHost(why));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let left = state.join("fleet").join("left");
-    std::fs::create_dir_all(&left).map_err(FleetError::file(&left))?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    std::fs::rename(&directory, left.join(format!("{session}-{now}")))
-        .map_err(FleetError::file(&directory))
+    Ok(())
+}
+
+/// How far the last turn of the session in this directory is.
+pub(crate) fn turn_of(directory: &Path) -> TurnProgress {
+    let mut turn = TurnProgress::NotOpen;
+    for entry in journal::read(directory).into_iter().flatten().flatten() {
+        match entry.record {
+            JournalRecord::Prompt { .. } => turn = TurnProgress::Open,
+            JournalRecord::TurnEnded { .. } => turn = TurnProgress::NotOpen,
+            _ => {}
+        }
+    }
+    turn
 }
 
 /// A snapshot in the database.
@@ -207,7 +227,7 @@ async fn restore_session(
         );
     }
     journal::restore(sessions, &claim.session, &lines, &beside)
-        .map_err(|error| FleetError::Host(format!("cannot restore {}: {error}", claim.session)))
+        .map_err(|error| FleetError::ThisHost(format!("cannot restore {}: {error}", claim.session)))
 }
 
 /// What is open in the session in this directory.

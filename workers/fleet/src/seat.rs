@@ -18,6 +18,9 @@ const MOST_LINES: usize = 1000;
 
 /// Largest snapshot that a row takes, in bytes.
 pub(crate) const IN_ROWS: u64 = 64 << 20;
+/// Why a lease is lost that ran out while the database was away. If it comes back in time, the task is given
+/// back.
+pub(crate) const LAPSED: &str = "the fleet's database was not reached for the length of a lease";
 
 /// What the supervisor is told.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use crate::door;
 use crate::error::FleetError;
 use crate::restore::{self, Prepared, Restored};
 use crate::run;
-use crate::seat::{Appender, IN_ROWS, Lines, Seat, SeatState, put_blob};
+use crate::seat::{Appender, IN_ROWS, LAPSED, Lines, Seat, SeatState, put_blob};
 use crate::secret::secret;
 use crate::worker::{Claim, Host};
 use crate::workspace::{Workspace, is_shared_disk, place_of};
-use fleet::Onward;
+use fleet::{AfterRun, Onward, after_run};
 use journal::Digest;
 use protocol::fleet::LeaseClock;
 use rustix::process::{Pid, Signal, kill_process};
@@ -97,7 +97,7 @@ impl Host {
             }
             Ok(Prepared { onward: Onward::StartOver, .. }) => self.start_over(claim, lease).await,
             Err(error) if error.is_lost_lease() => self.seats.remove(&claim.lease),
-            Err(error) => self.end(&claim, "failed", &error.to_string(), &Value::Null).await,
+            Err(error) => self.cannot_run(&claim, &error).await,
         }
     }
 
@@ -145,30 +145,72 @@ impl Host {
         let ended = self.run_agentd_again(&begun, &seat, dir).await;
         match ended {
             Ok(RunEnd::Exited { code, answer }) => {
-                let result = self.result(&claim, &workspace, code, answer, &audited).await;
-                let state = match (code, self.is_cancelled(&claim.session)) {
-                    (_, true) => "cancelled",
-                    (0, false) => "done",
-                    (_, false) => "failed",
-                };
-                let reason = match state {
-                    "done" => String::new(),
-                    _ => {
-                        result["error"].as_str().unwrap_or("it ended without an answer").to_owned()
-                    }
-                };
-                self.end(&claim, state, &reason, &result).await;
+                self.exited(&claim, &workspace, (code, answer), (&audited, seat.is_lost())).await;
             }
             Ok(RunEnd::Released) => self.release(&claim).await,
+            Ok(RunEnd::Lost(why)) if why == LAPSED => self.give_back(&claim, &why).await,
             Ok(RunEnd::Lost(why)) => {
                 tracing::warn!(task = claim.task, why, "the task is not this host's any more");
                 // If the lease holds, the reason is this host's, and a person has to know.
                 self.end(&claim, "held", &why, &Value::Null).await;
             }
-            Err(error) => self.end(&claim, "failed", &error.to_string(), &Value::Null).await,
+            Err(error) => self.cannot_run(&claim, &error).await,
         }
         appending.abort();
         self.seats.remove(&claim.lease);
+    }
+
+    /// Ends a task whose run ended by itself, or gives it back if that was this host's doing.
+    async fn exited(
+        &self,
+        claim: &Claim,
+        workspace: &Mutex<Workspace>,
+        (code, answer): (i32, Value),
+        (audited, lost): (&watch::Receiver<Option<Value>>, bool),
+    ) {
+        let turn = restore::turn_of(&self.dirs.state.join("sessions").join(&claim.session));
+        let after = match self.is_cancelled(&claim.session) {
+            true => AfterRun::Cancelled,
+            false => after_run(code, turn, claim.epoch),
+        };
+        let state = match after {
+            AfterRun::Done => "done",
+            AfterRun::Cancelled => "cancelled",
+            AfterRun::Failed => "failed",
+            AfterRun::GiveBack => {
+                if !lost {
+                    self.rest();
+                }
+                return self.give_back(claim, &error_of(code, &answer)).await;
+            }
+        };
+        let result = self.result(claim, workspace, code, answer, audited).await;
+        let reason = match after {
+            AfterRun::Done => "",
+            _ => result["error"].as_str().unwrap_or_default(),
+        };
+        self.end(claim, state, reason, &result).await;
+    }
+
+    /// A task that cannot run here fails, or another host gets it if the reason is this one's.
+    async fn cannot_run(&self, claim: &Claim, error: &FleetError) {
+        if error.is_of_this_host() && fleet::give_back(claim.epoch) == AfterRun::GiveBack {
+            self.rest();
+            return self.give_back(claim, &error.to_string()).await;
+        }
+        self.end(claim, "failed", &error.to_string(), &Value::Null).await;
+    }
+
+    /// Gives a task back once nothing of it runs here. Else its lease runs out.
+    async fn give_back(&self, claim: &Claim, why: &str) {
+        tracing::warn!(task = claim.task, why, "the task is given back");
+        match restore::end_session(&self.dirs.state, &claim.session).await {
+            Ok(()) => self.release(claim).await,
+            Err(error) => {
+                tracing::warn!(task = claim.task, %error, "the task is not given back");
+                self.seats.remove(&claim.lease);
+            }
+        }
     }
 
     fn is_cancelled(&self, session: &str) -> bool {
@@ -217,7 +259,8 @@ impl Host {
         });
         write_private(&paper, seat_paper.to_string().as_bytes())?;
         // Terminals attach to sessions of the daemon.
-        run::agentd(&["daemon", "start"]).await?;
+        let started = run::agentd(&["daemon", "start"]).await;
+        started.map_err(|error| FleetError::ThisHost(error.to_string()))?;
         let mut words: Vec<OsString> =
             ["-p", "", "--output-format", "json"].map(OsString::from).into();
         words.extend(["--project-dir".into(), workspace.into_os_string()]);
@@ -282,8 +325,7 @@ impl Host {
             "audit": audited.borrow().clone(), "run": answer,
         });
         if code != 0 {
-            let error = ["error", "result"].iter().find_map(|key| answer[*key].as_str());
-            result["error"] = error.unwrap_or("it ended without an answer").into();
+            result["error"] = error_of(code, &answer).into();
         }
         let mut workspace = workspace.lock().await;
         let saved = async {
@@ -376,6 +418,17 @@ enum RunEnd {
     Released,
     /// The lease is lost, or the records cannot be kept.
     Lost(String),
+}
+
+/// Why a run has no answer.
+fn error_of(code: i32, answer: &Value) -> String {
+    // The text of a turn that ended well is no reason.
+    let result = || answer["result"].as_str().filter(|_| answer["is_error"] == true);
+    let why = answer["error"].as_str().or_else(result).filter(|why| !why.is_empty());
+    why.map_or_else(
+        || format!("the run ended with exit code {code}; see `agentd help exit-codes`"),
+        str::to_owned,
+    )
 }
 
 async fn answer_of(child: &mut Child) -> Result<RunEnd, FleetError> {

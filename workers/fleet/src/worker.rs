@@ -6,6 +6,7 @@ use crate::door::{self, Seats};
 use crate::error::FleetError;
 use crate::objects::Objects;
 use crate::restore;
+use crate::seat::LAPSED;
 use crate::secret::uuid;
 use crate::task_run::{Begun, Seated};
 use crate::terminals;
@@ -19,6 +20,7 @@ use std::fs::{File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -26,6 +28,9 @@ use tokio::task::JoinSet;
 
 /// Between two looks for tasks, while none comes.
 const LOOKS: [u64; 4] = [100, 250, 500, 1000];
+/// How long a host claims nothing that could not run a task, in milliseconds.
+const REST: u64 = 5_000;
+
 /// A task that this host claimed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Claim {
@@ -58,6 +63,8 @@ pub(crate) struct Host {
     pub(crate) database: Arc<Database>,
     pub(crate) seats: Seats,
     pub(crate) turns: Turns,
+    /// Until when it claims nothing, because it could not run a task.
+    pub(crate) rests_until: Arc<AtomicU64>,
     /// True once the worker is to end.
     pub(crate) ending: watch::Sender<bool>,
     /// Tasks that a person cancelled, by their session.
@@ -100,6 +107,7 @@ pub(crate) async fn main(args: &WorkerArgs) -> Result<(), FleetError> {
         database,
         seats,
         turns: Turns::default(),
+        rests_until: Arc::default(),
         ending: watch::channel(false).0,
         cancelled: watch::channel(BTreeSet::new()).0,
     };
@@ -180,7 +188,7 @@ impl Host {
         let renewing = tokio::spawn(self.clone().renew_leases());
         let (slots, mut empty) = (usize::from(args.slots), 0_usize);
         loop {
-            let free = slots.saturating_sub(running.len());
+            let free = if self.rests() { 0 } else { slots.saturating_sub(running.len()) };
             if free > 0 {
                 match self.claim(free).await {
                     Ok((claims, lease)) => {
@@ -224,6 +232,15 @@ impl Host {
         // A host that does not say so is missed soon.
         let _ = self.database.once(leave).await;
         Ok(())
+    }
+
+    /// Claims nothing for a while: this host could not run a task. Another may.
+    pub(crate) fn rest(&self) {
+        self.rests_until.store(boot_ms().saturating_add(REST), Ordering::Relaxed);
+    }
+
+    fn rests(&self) -> bool {
+        boot_ms() < self.rests_until.load(Ordering::Relaxed)
     }
 
     /// Claims, with the clock of their leases.
@@ -289,7 +306,7 @@ impl Host {
             };
             for seat in self.seats.all() {
                 if boot_ms() >= seat.state.borrow().clock.kill_at {
-                    seat.lose("the fleet's database was not reached for the length of a lease");
+                    seat.lose(LAPSED);
                 }
             }
             let took = Duration::from_millis(boot_ms().saturating_sub(started));
