@@ -1,4 +1,5 @@
 //! One random fault of a fleet: it happens, lasts for a random time, and is put right.
+#![allow(clippy::wildcard_enum_match_arm)]
 
 use crate::host::Host;
 use crate::network::Network;

@@ -103,10 +103,10 @@ pub(crate) async fn end_session(state: &Path, session: &str) -> Result<(), Fleet
 pub(crate) fn turn_of(directory: &Path) -> TurnProgress {
     let mut turn = TurnProgress::NotOpen;
     for entry in journal::read(directory).into_iter().flatten().flatten() {
-        match entry.record {
-            JournalRecord::Prompt { .. } => turn = TurnProgress::Open,
-            JournalRecord::TurnEnded { .. } => turn = TurnProgress::NotOpen,
-            _ => {}
+        if matches!(entry.record, JournalRecord::Prompt { .. }) {
+            turn = TurnProgress::Open;
+        } else if matches!(entry.record, JournalRecord::TurnEnded { .. }) {
+            turn = TurnProgress::NotOpen;
         }
     }
     turn

@@ -187,7 +187,9 @@ impl Host {
         let result = self.result(claim, workspace, code, answer, audited).await;
         let reason = match after {
             AfterRun::Done => "",
-            _ => result["error"].as_str().unwrap_or_default(),
+            AfterRun::Failed | AfterRun::Cancelled | AfterRun::GiveBack => {
+                result["error"].as_str().unwrap_or_default()
+            }
         };
         self.end(claim, state, reason, &result).await;
     }
