@@ -1,10 +1,21 @@
 //! How fast the path is: `cargo bench` prints each figure with its target, PASS or MISS, and the
 //! baseline measured in the same run. Nothing here asserts; a shared machine has bad days.
-//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`, `tools`, `jobs`, `scale`, `terminal`, `servers`) prints those alone.
+//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`, `tools`, `jobs`, `scale`, `terminal`, `servers`, `fleet`, `fleet-load`) prints those alone.
 #![allow(clippy::unwrap_used)]
 
 mod doors;
+mod fleet;
+mod fleet_load;
+#[path = "../fleet/host.rs"]
+#[allow(dead_code)]
+mod host;
 mod jobs;
+#[path = "../fleet/network.rs"]
+#[allow(dead_code)]
+mod network;
+#[path = "../fleet/postgres.rs"]
+#[allow(dead_code)]
+mod postgres;
 mod provider;
 mod recovery;
 mod scale;
@@ -29,7 +40,7 @@ fn main() {
     println!("| Figure | Value | Target | | Baseline of the same run |");
     println!("|---|---|---|---|---|");
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let parts: [(&str, fn()); 9] = [
+    let parts: [(&str, fn()); 11] = [
         ("calls", calls),
         ("recovery", recovery::rows),
         ("doors", doors::rows),
@@ -39,6 +50,8 @@ fn main() {
         ("scale", scale::rows),
         ("terminal", terminal::rows),
         ("servers", servers::rows),
+        ("fleet", fleet::rows),
+        ("fleet-load", fleet_load::rows),
     ];
     for (name, rows) in parts {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {

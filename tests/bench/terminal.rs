@@ -41,14 +41,14 @@ pub(crate) fn rows() {
 }
 
 /// `agentd` in a pseudo-terminal; another thread notes when it wrote what.
-struct Pty {
+pub(crate) struct Pty {
     child: Child,
     keys: File,
     written: Receiver<(Instant, Vec<u8>)>,
 }
 
 impl Pty {
-    fn run(mut command: Command) -> Self {
+    pub(crate) fn run(mut command: Command) -> Self {
         let size = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).unwrap();
         let side = || Stdio::from(pty.slave.try_clone().unwrap());
@@ -80,7 +80,7 @@ impl Pty {
         }
     }
 
-    fn shows(&self, words: &str) -> Instant {
+    pub(crate) fn shows(&self, words: &str) -> Instant {
         self.until(|seen| String::from_utf8_lossy(seen).contains(words)).0
     }
 

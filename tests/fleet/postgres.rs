@@ -20,6 +20,8 @@ pub struct Postgres {
     standby: Option<u16>,
     /// The directory of the primary.
     primary: std::cell::Cell<&'static str>,
+    /// How many connections it accepts.
+    connections: u16,
 }
 
 impl Postgres {
@@ -28,8 +30,25 @@ impl Postgres {
         Self::start_in(None)
     }
 
+    /// The same for so many connections.
+    #[allow(dead_code)]
+    pub fn start_for(connections: u16) -> Self {
+        Self::start_with(None, connections)
+    }
+
+    /// The process of the cluster that started all others.
+    #[allow(dead_code)]
+    pub fn pid(&self) -> u32 {
+        let text = fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
+        text.lines().next().unwrap().parse().unwrap()
+    }
+
     /// The same in this network namespace, for all its addresses.
     pub fn start_in(network: Option<String>) -> Self {
+        Self::start_with(network, 200)
+    }
+
+    fn start_with(network: Option<String>, connections: u16) -> Self {
         let place = if is_root() { "/srv" } else { "/var/tmp" };
         let root = tempfile::Builder::new().prefix("pg").tempdir_in(place).unwrap();
         if is_root() {
@@ -37,7 +56,8 @@ impl Postgres {
             assert!(owned.success());
         }
         let primary = std::cell::Cell::new("data");
-        let cluster = Self { root, port: free_port(), network, standby: None, primary };
+        let cluster =
+            Self { root, port: free_port(), network, standby: None, primary, connections };
         let data = cluster.data();
         cluster.run("initdb", &["-A", "trust", "-U", "owner", "--no-sync", "-D", path(&data)]);
         if cluster.network.is_some() {
@@ -152,9 +172,10 @@ impl Postgres {
             None => "",
         };
         let options = format!(
-            "-p {} -k {} -c listen_addresses={address} -c max_connections=200 -c shared_buffers=16MB {synchronous}",
+            "-p {} -k {} -c listen_addresses={address} -c max_connections={} -c shared_buffers=16MB {synchronous}",
             self.port_of(name),
-            self.root.path().display()
+            self.root.path().display(),
+            self.connections
         );
         let log = self.root.path().join("log");
         let data = self.root.path().join(name);

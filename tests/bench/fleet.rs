@@ -1,0 +1,185 @@
+//! Costs of a fleet: for the START of a call, for an attach from another host, in memory, and for a batch.
+
+use crate::fleet_load::claims_row;
+use crate::host::{Host, repository, runs_its_prompt};
+use crate::postgres::Postgres;
+use crate::support::anthropic::{Answer, Server, call};
+use crate::support::{Desk, Run, pss, run, until};
+use crate::terminal::Pty;
+use crate::{median, micros, row};
+use serde_json::json;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Calls of a session.
+const CALLS: usize = 50;
+/// Longer than a snapshot of the workspace takes.
+const THINKING: Duration = Duration::from_millis(300);
+/// Attaches of each kind.
+const ATTACHES: usize = 7;
+/// Tasks of the batch, on three hosts of two slots.
+const TASKS: usize = 200;
+const HOSTS: usize = 3;
+const SLOTS: usize = 2;
+
+pub(crate) fn rows() {
+    starts();
+    claims_row();
+    attach_and_memory();
+    batch();
+}
+
+/// A model that changes a file in each answer, after so long.
+fn changes_files(thinks: Duration) -> Server {
+    Server::answering(move |round, _| {
+        std::thread::sleep(thinks);
+        match round {
+            n if n <= CALLS => {
+                let input = json!({"command": format!("echo {n} >> made")}).to_string();
+                Answer::says([call(&format!("toolu_{n}"), "bash", &input)])
+            }
+            _ => Answer::text("done"),
+        }
+    })
+}
+
+const FLAGS: [&str; 3] = ["--permission-mode=auto", "--max-turns", "100"];
+
+/// The median time from an answer with a call to the next request, in a session with a seat or without.
+fn answer_to_request(seat: Option<&Postgres>, thinks: Duration) -> Duration {
+    let model = changes_files(thinks);
+    match seat {
+        Some(postgres) => {
+            let host = Host::new(postgres);
+            let repo = repository(&host.desk);
+            host.ok(&[&["submit", "--repo", &repo, "--prompt", "x"][..], &FLAGS].concat());
+            let ran = host.work(&model, &[]);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+        }
+        None => {
+            let desk = Desk::new();
+            let clone = cloned(&repository(&desk), &desk, "clone");
+            let place = ["-p", "x", "--project-dir", &clone];
+            let ran = run(desk.with_server(&model, &[&place[..], &FLAGS].concat()));
+            assert_eq!(ran.code, 0, "{}", ran.err);
+        }
+    }
+    let seen = model.requests();
+    assert_eq!(seen.len(), CALLS + 1);
+    let took = seen
+        .windows(2)
+        .map(|pair| pair[1].first_byte.saturating_duration_since(pair[0].answered.unwrap()));
+    median(took.collect())
+}
+
+fn starts() {
+    let postgres = Postgres::with_fleet(30);
+    let of = |thinks| {
+        let (local, seated) =
+            (answer_to_request(None, thinks), answer_to_request(Some(&postgres), thinks));
+        (micros(local) / 1e3, micros(seated) / 1e3)
+    };
+    let (local, seated) = of(THINKING);
+    let baseline = format!("answer to next request {seated:.2} ms, without a fleet {local:.2} ms");
+    row(
+        "START of a call in the database, longer than without, p50",
+        seated - local,
+        "ms",
+        1.0,
+        &baseline,
+    );
+    let (local, seated) = of(Duration::ZERO);
+    let baseline = format!("answer to next request {seated:.2} ms, without a fleet {local:.2} ms");
+    let figure = "the same when the next call waits for the snapshot of the last one, p50";
+    row(figure, seated - local, "ms", f64::INFINITY, &baseline);
+}
+
+fn attach_and_memory() {
+    let postgres = Postgres::with_fleet(30);
+    let (worker_host, other) = (Host::new(&postgres), Host::new(&postgres));
+    let repo = repository(&worker_host.desk);
+    let model = runs_its_prompt();
+    let ask = ["submit", "--repo", &repo, "--prompt", "run: echo the-words > made", "--ask"];
+    other.ok(&[&ask[..], &["--permission-mode", "ask"]].concat());
+    let worker = worker_host.start(&model, &[]);
+    until("it asks", || other.ok(&["ls"]).contains("asking"));
+    let session = other.task(1)["session"].as_str().unwrap().to_owned();
+    let attached = |host: &Host, id: &str| {
+        let one = || {
+            let begun = Instant::now();
+            let terminal = Pty::run(host.command(&["attach", id]));
+            let at = terminal.shows("the-words");
+            at - begun
+        };
+        median((0..ATTACHES).map(|_| one()).collect())
+    };
+    let (own, far) = (attached(&worker_host, &session), attached(&other, "1"));
+    let baseline = format!("at its own host {:.1} ms", micros(own) / 1e3);
+    row(
+        "attach to a session of another host, to its first words",
+        micros(far) / 1e3,
+        "ms",
+        150.0,
+        &baseline,
+    );
+    match pss(worker.id()) {
+        0 => println!("| worker (PSS) | | <= 10 MiB | run as root | none |"),
+        kib => row("worker with one task (PSS)", kib as f64 / 1024.0, "MiB", 10.0, "none"),
+    }
+    other.ok(&["tasks", "cancel", "1"]);
+    until("it is over", || other.task(1)["state"] == "cancelled");
+    worker_host.end(worker);
+}
+
+/// A batch on three hosts, against as many runs of `agentd -p` at once in clones.
+fn batch() {
+    let postgres = Postgres::with_fleet(30);
+    let hosts: Vec<Host> = (0..HOSTS).map(|_| Host::new(&postgres)).collect();
+    let repo = repository(&hosts[0].desk);
+    let model = runs_its_prompt();
+    let plain = Instant::now();
+    std::thread::scope(|scope| {
+        for lane in 0..HOSTS * SLOTS {
+            let (repo, model) = (&repo, &model);
+            scope.spawn(move || {
+                let desk = Desk::new();
+                for number in (lane..TASKS).step_by(HOSTS * SLOTS) {
+                    let clone = cloned(repo, &desk, &format!("clone{number}"));
+                    let words =
+                        ["-p", "run: true", "--project-dir", &clone, "--permission-mode=auto"];
+                    let ran = run(desk.with_server(model, &words));
+                    assert_eq!(ran.code, 0, "{}", ran.err);
+                }
+            });
+        }
+    });
+    let plain = plain.elapsed();
+    let (count, slots) = (TASKS.to_string(), SLOTS.to_string());
+    let submit = ["submit", "--repo", &repo, "--prompt", "run: true", "--array", &count];
+    hosts[0].ok(&[&submit[..], &["--permission-mode=auto"]].concat());
+    let begun = Instant::now();
+    let ran: Vec<Run> = std::thread::scope(|scope| {
+        let (model, slots) = (&model, slots.as_str());
+        let work = |host| scope.spawn(move || Host::work(host, model, &["--slots", slots]));
+        let works: Vec<_> = hosts.iter().map(work).collect();
+        works.into_iter().map(|work| work.join().unwrap()).collect()
+    });
+    let took = begun.elapsed();
+    assert!(ran.iter().all(|ran| ran.code == 0));
+    assert_eq!(postgres.sql("select count(*) from agentd.task where state = 'done'"), count);
+    let baseline = format!(
+        "`agentd -p` in clones, six at once, {:.1} s; the fleet {:.1} s",
+        plain.as_secs_f64(),
+        took.as_secs_f64()
+    );
+    let figure = format!("batch of {TASKS} tasks on {HOSTS} hosts of {SLOTS} slots");
+    row(&figure, took.as_secs_f64() / plain.as_secs_f64(), "x", 1.3, &baseline);
+}
+
+fn cloned(repo: &str, desk: &Desk, name: &str) -> String {
+    let place = desk.outside().join(name);
+    let mut git = Command::new("git");
+    let done = git.args(["clone", "--quiet", repo]).arg(&place).status().unwrap();
+    assert!(done.success());
+    place.to_str().unwrap().to_owned()
+}
