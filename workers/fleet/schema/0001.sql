@@ -403,7 +403,6 @@ begin
     where t.session = l.session;
     -- What the session recorded stays; nobody holds it any longer.
     update lease set until = '-infinity', lease = gen_random_uuid() where lease.lease = p_lease;
-    perform pg_notify('agentd_' || md5(l.tenant), 'task ' || l.task);
 end $$;
 
 -- Gives a task back, for another host to go on with. Nothing of it runs any longer.
@@ -414,7 +413,6 @@ declare l lease := held(p_lease);
 begin
     update task t set state = 'queued' where t.session = l.session;
     update lease set until = '-infinity', lease = gen_random_uuid() where lease.lease = p_lease;
-    perform pg_notify('agentd_' || md5(l.tenant), 'queued');
 end $$;
 
 -- Starts a task from the beginning, in a new session, which is returned. The records of the session
@@ -500,7 +498,6 @@ begin
         n.v ->> 'on_host_loss', coalesce((n.v ->> 'ask')::boolean, false), session_name(n.number)
     from numbered n order by n.place
     returning t.id, t.session;
-    perform pg_notify('agentd_' || md5(of_tenant), 'queued');
 end $$;
 
 -- Cancels a task: at once if no host has it, else when its host renews its lease. False if it is over.
@@ -514,9 +511,6 @@ begin
         ended = case when t.state in ('queued', 'held') then clock_timestamp() else t.ended end
     where t.id = p_task and t.state in ('queued', 'running', 'held')
     returning t.state into found_state;
-    if found_state is not null then
-        perform pg_notify('agentd_' || md5(my_tenant()), 'cancel ' || p_task);
-    end if;
     return found_state is not null;
 end $$;
 
@@ -539,7 +533,6 @@ begin
     if p_anew then
         delete from lease where lease.task = p_task;
     end if;
-    perform pg_notify('agentd_' || md5(my_tenant()), 'queued');
     return true;
 end $$;
 
