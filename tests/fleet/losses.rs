@@ -165,6 +165,19 @@ fn a_worker_that_ends_in_order_gives_its_tasks_back() {
     assert_eq!((task["state"].as_str(), &task["epoch"]), (Some("done"), &2.into()), "{task:#}");
 }
 
+/// Clusters end a host so: SIGTERM to every process.
+#[test]
+fn a_host_of_which_all_processes_are_asked_to_end_gives_its_tasks_back() {
+    let postgres = Postgres::with_fleet(30);
+    let (first, second, mut worker) = running(&postgres, "sleep 300", &[]);
+    first.signal(Signal::SIGTERM);
+    assert!(worker.wait().unwrap().success(), "{}", first.log());
+    let task = second.task(1);
+    assert_eq!(task["state"], "queued", "{task:#} {}", first.log());
+    second.work(&runs_its_prompt(), &[]);
+    assert_eq!(second.task(1)["state"], "done", "{:#}", second.task(1));
+}
+
 #[test]
 fn a_database_that_restarts_costs_nothing() {
     let postgres = Postgres::with_fleet(30);

@@ -75,6 +75,12 @@ fn one_shot(
     let mut daemon = daemon::of(&context, &executable)?;
     if daemon.find()?.is_some() {
         let signals = held_signals()?;
+        let signals = match &flags.fleet_seat {
+            // A cluster sends SIGTERM to every process of a host. The turn goes on elsewhere: it is the
+            // worker that ends this run.
+            Some(_) => signals.without_term(),
+            None => signals,
+        };
         let ran = client::run(&mut daemon, task, view, |inputs| signals.deliver(inputs));
         return ran.map_err(|failed| failure(&failed));
     }

@@ -24,6 +24,12 @@ impl BlockedSignals {
         Ok(Self(set))
     }
 
+    /// The same, but SIGTERM stays blocked and is never delivered.
+    pub(crate) fn without_term(mut self) -> Self {
+        self.0.remove(Signal::SIGTERM);
+        self
+    }
+
     /// Delivers them as inputs, including signals that arrived meanwhile.
     pub(crate) fn deliver(self, inputs: SyncSender<RunInput>) {
         self.deliver_as(inputs, RunInput::Signal);

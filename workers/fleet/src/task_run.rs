@@ -24,6 +24,8 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Child;
 use tokio::sync::{Mutex, mpsc, watch};
 
+/// How much later this process may hear of the end of its host than others of the host.
+const MOMENT: Duration = Duration::from_secs(1);
 /// Most characters of an error that the task's row keeps.
 const REASON: usize = 1000;
 
@@ -283,7 +285,13 @@ impl Host {
             };
             let cancel = async { drop(cancelled.wait_for(|of| of.contains(&session)).await) };
             tokio::select! {
-                exited = answer_of(&mut child) => return exited,
+                exited = answer_of(&mut child) => match exited {
+                    // Whoever ends all processes of a host at once ended the daemon first.
+                    Ok(RunEnd::Exited { code, .. }) if code != 0 && self.ends_soon().await => {
+                        Interruption::WorkerEnds
+                    }
+                    exited => return exited,
+                },
                 () = ended => Interruption::WorkerEnds,
                 why = lost => Interruption::Lost(why),
                 () = cancel => Interruption::Cancel,
@@ -305,11 +313,18 @@ impl Host {
             Interruption::Cancel => {
                 if let Some(pid) = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
                 {
-                    let _ = kill_process(pid, Signal::TERM);
+                    let _ = kill_process(pid, Signal::INT);
                 }
             }
         }
         answer_of(&mut child).await
+    }
+
+    /// True if this worker is to end, now or within a moment.
+    async fn ends_soon(&self) -> bool {
+        let mut ending = self.ending.subscribe();
+        let ended = ending.wait_for(|ending| *ending);
+        tokio::time::timeout(MOMENT, ended).await.is_ok()
     }
 
     /// The result of a run that ended.
