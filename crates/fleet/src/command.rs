@@ -88,8 +88,10 @@ pub struct InitArgs {
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub tenant: String,
     /// Seconds for which a host keeps a task without contact to the database.
-    #[arg(long, value_name = "SECS", default_value = "30", value_parser = clap::value_parser!(u32).range(1..=3600))]
-    pub lease: u32,
+    ///
+    /// 30 in a new fleet. Workers that run keep the time that they began with.
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub lease: Option<u32>,
     /// Accept that a failover to an asynchronous standby loses the newest records.
     ///
     /// Calls of the lost seconds may then run twice.

@@ -69,6 +69,16 @@ struct Line {
     ask: Option<bool>,
 }
 
+/// The flags that a task may give its run. A host takes no others, whatever the database says.
+const FLAGS: [&str; 5] =
+    ["--max-cost=", "--max-turns=", "--model=", "--permission-mode=", "--allowed-tools="];
+
+/// True if a task may give its run this flag.
+#[must_use]
+pub fn is_flag_of_task(flag: &str) -> bool {
+    FLAGS.iter().any(|known| flag.starts_with(known))
+}
+
 /// The tasks of this submission. `file` is the text of `--file`, if there is one.
 ///
 /// # Errors
@@ -94,6 +104,13 @@ pub fn tasks_of(args: &SubmitArgs, file: Option<&str>) -> Result<Vec<NewTask>, T
     }
 }
 
+/// True for an address with a password before its host.
+fn has_password(repo: &str) -> bool {
+    let Some((_, rest)) = repo.split_once("://") else { return false };
+    let authority = rest.split('/').next().unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+}
+
 fn at(line: usize, why: impl Into<String>) -> TaskListError {
     TaskListError::Line { line, why: why.into() }
 }
@@ -112,6 +129,13 @@ fn task(args: &SubmitArgs, line: Line) -> Result<NewTask, String> {
     let prompt = line.prompt.or_else(|| args.prompt.clone()).ok_or_else(|| missing("prompt"))?;
     if prompt.trim().is_empty() {
         return Err("its prompt is empty".to_owned());
+    }
+    if has_password(&repo) {
+        return Err(
+            "its repo holds a password, which everybody could read: let git on the hosts ask \
+                    a credential helper"
+                .to_owned(),
+        );
     }
     if repo.starts_with('-') {
         return Err(format!("{repo:?} is no repository"));
@@ -169,6 +193,8 @@ mod tests {
         assert_eq!(tasks.len(), 2);
         assert_eq!((tasks[0].repo.as_str(), tasks[0].priority), ("/r", -2));
         assert_eq!(tasks[0].flags, ["--max-cost=0.5", "--model=m"]);
+        assert!(tasks[0].flags.iter().all(|flag| is_flag_of_task(flag)));
+        assert!(!is_flag_of_task("--unsafe-no-sandbox") && !is_flag_of_task("--add-dir=/"));
         assert_eq!((tasks[1].repo.as_str(), tasks[1].timeout_ms), ("/s", Some(9000)));
         assert_eq!(tasks[1].on_host_loss, HostLoss::Resume);
     }
@@ -180,6 +206,7 @@ mod tests {
         assert!(at("{\"prompt\":\"a\"}\n{\"promt\":\"a\"}").starts_with("line 2: unknown field"));
         assert_eq!(at("\n{}"), "line 2: it has no prompt, and no flag gives one");
         assert!(at("{\"prompt\":\"a\",\"repo\":\"--upload-pack=x\"}").starts_with("line 1: "));
+        assert!(at("{\"prompt\":\"a\",\"repo\":\"https://u:p@h/r\"}").contains("password"));
         assert!(at("{\"prompt\":\"a\",\"ref\":\"-x\"}").starts_with("line 1: "));
         assert_eq!(at("\n"), "the file has no task");
     }

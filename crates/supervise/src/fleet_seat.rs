@@ -24,6 +24,10 @@ use tokio::sync::{mpsc, watch};
 const SITTING: Duration = Duration::from_secs(10);
 /// Between two tries to reach it again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long `agentd-fleet` may take to take a message or to say hello. Meanwhile nobody looks at the clock.
+const HEARING: Duration = Duration::from_millis(500);
+/// Why a lease is lost that ran out.
+const LAPSED: &str = "the fleet's database was not reached for the length of a lease";
 /// Lines that one message carries at most, and their bytes.
 const MOST_LINES: usize = 512;
 const MOST_BYTES: usize = 8 << 20;
@@ -43,6 +47,8 @@ pub(crate) enum FleetEvent {
 #[derive(Debug, Clone)]
 struct CopyState {
     durable: u64,
+    /// Until when the lease holds, by the clock of this host.
+    kill_at: u64,
     lost: Option<String>,
 }
 
@@ -75,9 +81,11 @@ impl FleetCopy {
     pub(crate) async fn durable(&self, seq: u64) -> Result<(), String> {
         let mut state = self.state.clone();
         let reached = state.wait_for(|state| state.lost.is_some() || state.durable >= seq).await;
-        match reached.map(|state| state.lost.clone()) {
-            Ok(None) => Ok(()),
-            Ok(Some(why)) => Err(why),
+        match reached.map(|state| (state.lost.clone(), state.kill_at)) {
+            // The process may have stood still since the database answered.
+            Ok((None, kill_at)) if boot_ms() >= kill_at => Err(LAPSED.to_owned()),
+            Ok((None, _)) => Ok(()),
+            Ok((Some(why), _)) => Err(why),
             Err(_) => Err("the connection to the fleet ended".to_owned()),
         }
     }
@@ -108,7 +116,8 @@ pub(crate) async fn sit(seat: &FleetSeat, session: &SessionId) -> Result<Seated,
         Err(_) => return Err(failed("agentd-fleet does not answer".to_owned())),
     };
     let (lines, incoming) = mpsc::unbounded_channel();
-    let (state, seen) = watch::channel(CopyState { durable: last_seq, lost: None });
+    let (state, seen) =
+        watch::channel(CopyState { durable: last_seq, kill_at: lease.kill_at, lost: None });
     let (events, heard) = mpsc::unbounded_channel();
     let keeper = SeatKeeper {
         seat: seat.clone(),
@@ -221,7 +230,8 @@ impl SeatKeeper {
                 Parting::Over => return,
                 Parting::Reconnect => connection = None,
             }
-            match Connection::open(&self.seat, &self.session).await {
+            let opened = Connection::open(&self.seat, &self.session);
+            match within(HEARING, opened).await {
                 Ok((open, last_seq, lease)) => {
                     self.renewed(lease);
                     self.confirm(last_seq);
@@ -246,12 +256,17 @@ impl SeatKeeper {
     ) -> Parting {
         loop {
             if let Some(batch) = self.next_batch()
-                && connection.send(&batch).await.is_err()
+                && within(HEARING, connection.send(&batch)).await.is_err()
             {
                 return Parting::Reconnect;
             }
             let due = self.due();
             tokio::select! {
+                // The clock is looked at first: a process that stood still may have old answers.
+                biased;
+                () = sleep_until(due) => if self.on_time() {
+                    return Parting::Over;
+                },
                 lines = incoming.recv() => match lines {
                     Some(lines) => self.queue(lines),
                     None => return Parting::Over,
@@ -264,9 +279,6 @@ impl SeatKeeper {
                         return Parting::Over;
                     }
                     Ok(FromFleet::Seated { .. }) | Err(_) => return Parting::Reconnect,
-                },
-                () = sleep_until(due) => if self.on_time() {
-                    return Parting::Over;
                 },
             }
         }
@@ -325,6 +337,7 @@ impl SeatKeeper {
 
     fn renewed(&mut self, lease: LeaseClock) {
         self.lease = lease;
+        self.state.send_modify(|state| state.kill_at = lease.kill_at);
         if self.frozen && boot_ms() < lease.freeze_at {
             self.frozen = false;
             let _ = self.events.send(FleetEvent::Thawed);
@@ -340,7 +353,7 @@ impl SeatKeeper {
     fn on_time(&mut self) -> bool {
         let now = boot_ms();
         if now >= self.lease.kill_at {
-            self.lose("the fleet's database was not reached for the length of a lease".to_owned());
+            self.lose(LAPSED.to_owned());
             return true;
         }
         if now >= self.lease.freeze_at && !self.frozen {
@@ -354,6 +367,11 @@ impl SeatKeeper {
         self.state.send_modify(|state| state.lost = Some(why.clone()));
         let _ = self.events.send(FleetEvent::Lost(why));
     }
+}
+
+/// The outcome, or an error where it takes longer.
+async fn within<T>(time: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(time, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// Sleeps until this time of `CLOCK_BOOTTIME`. Timers stand still while the machine sleeps, so that it looks

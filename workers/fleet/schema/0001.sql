@@ -54,6 +54,10 @@ create table agentd.task (
     on_host_loss text not null check (on_host_loss in ('report', 'retry', 'resume')),
     -- True if questions about calls wait for a person.
     ask boolean not null default false,
+    -- True if a person let it go on, whatever its policy says. The next claim uses it up.
+    decided boolean not null default false,
+    -- True if records of its session may be lost by a failover. A person's decision ends it.
+    failed_over boolean not null default false,
     -- How far it is.
     state text not null default 'queued'
         check (state in ('queued', 'running', 'held', 'done', 'failed', 'cancelled')),
@@ -89,6 +93,8 @@ create table agentd.lease (
     timeline int not null,
     -- Sequence number of the last record of the session's journal.
     last_seq bigint not null default 0,
+    -- Its length without a renewal, as its host knows it.
+    length_ms int not null,
     until timestamptz not null
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 create index lease_worker on agentd.lease (worker);
@@ -233,9 +239,9 @@ begin
 end $$;
 
 -- Claims up to so many tasks: waiting ones first by priority, and those whose host was lost.
-create function agentd.claim(p_worker uuid, p_most int)
+create function agentd.claim(p_worker uuid, p_most int, p_length_ms int)
 returns table (
-    lease uuid, task bigint, session text, epoch int, last_seq bigint, failed_over boolean, lease_ms int,
+    lease uuid, task bigint, session text, epoch int, last_seq bigint, failed_over boolean,
     repo text, ref text, prompt text, flags text[], timeout_ms bigint, on_host_loss text,
     resume_after bigint, ask boolean
 )
@@ -252,15 +258,23 @@ begin
     if not found then
         raise exception 'this worker is not enlisted' using errcode = 'AG004';
     end if;
+    if p_length_ms not between 1000 and 3600000 then
+        raise exception 'a lease of % ms', p_length_ms using errcode = 'AG005';
+    end if;
+    -- Nobody works for these any longer.
+    update task t set state = 'cancelled', ended = clock_timestamp()
+    where t.cancel and t.tenant = w.tenant and (t.state = 'queued' or t.state = 'running' and exists (
+        select from lease l where l.session = t.session
+            and l.until + s.margin_ms * interval '1 ms' <= clock_timestamp()));
     return query
     with lost as (
-        select l.session as sess, l.timeline <> now_timeline as other
+        select l.session as sess, l.timeline <> now_timeline as other, t.decided as by_person
         from lease l join task t on t.session = l.session
         where t.state = 'running' and t.labels <@ w.labels
             and l.until + s.margin_ms * interval '1 ms' <= clock_timestamp()
         order by t.priority desc, t.id limit p_most for update of l, t skip locked
     ), waiting as (
-        select t.session as sess, false as other from task t
+        select t.session as sess, false as other, t.decided as by_person from task t
         where t.state = 'queued' and t.tenant = w.tenant and t.labels <@ w.labels
         order by t.priority desc, t.id
         limit greatest(p_most - (select count(*) from lost), 0)::int for update of t skip locked
@@ -268,21 +282,27 @@ begin
         select * from lost union all select * from waiting
     ), began as (
         update task t set state = 'running', epoch = t.epoch + 1, reason = null,
-            started = coalesce(t.started, clock_timestamp())
+            started = coalesce(t.started, clock_timestamp()), decided = false,
+            failed_over = t.failed_over or chosen.other
         from chosen where t.session = chosen.sess
-        returning t.*, chosen.other
+        returning t.*, chosen.by_person
+    ), stale as (
+        -- A lost host may have put a snapshot whose records never came.
+        delete from snapshot p using chosen c, lease l
+        where p.session = c.sess and l.session = c.sess and p.seq > l.last_seq
     ), leased as (
-        insert into lease as l (session, task, tenant, lease, worker, epoch, timeline, until)
+        insert into lease as l (session, task, tenant, lease, worker, epoch, timeline, length_ms, until)
         select b.session, b.id, b.tenant, gen_random_uuid(), p_worker, b.epoch, now_timeline,
-            clock_timestamp() + s.lease_ms * interval '1 ms'
+            p_length_ms, clock_timestamp() + p_length_ms * interval '1 ms'
         from began b
         on conflict on constraint lease_pkey do update set lease = excluded.lease,
             worker = excluded.worker, epoch = excluded.epoch, timeline = excluded.timeline,
-            until = excluded.until
+            length_ms = excluded.length_ms, until = excluded.until
         returning l.*
     )
-    select l.lease, b.id, b.session, b.epoch, l.last_seq, b.other, s.lease_ms,
-        b.repo, b.ref, b.prompt, b.flags, b.timeout_ms, b.on_host_loss, b.resume_after, b.ask
+    select l.lease, b.id, b.session, b.epoch, l.last_seq, b.failed_over,
+        b.repo, b.ref, b.prompt, b.flags, b.timeout_ms,
+        case when b.by_person then 'resume' else b.on_host_loss end, b.resume_after, b.ask
     from began b join leased l on l.session = b.session;
 end $$;
 
@@ -301,13 +321,11 @@ returns table (lease uuid, cancel boolean, last_seq bigint)
 language plpgsql security definer set search_path = agentd, pg_temp
 as $$
 declare
-    s setting;
     now_timeline int := timeline();
 begin
-    select * into s from setting;
     update worker set seen = clock_timestamp() where id = p_worker and seen < clock_timestamp() - interval '1 s';
     return query
-    update lease l set until = clock_timestamp() + s.lease_ms * interval '1 ms'
+    update lease l set until = clock_timestamp() + l.length_ms * interval '1 ms'
     from task t
     where l.lease = any (p_leases) and t.session = l.session and l.timeline = now_timeline
         and l.until > clock_timestamp()
@@ -326,17 +344,19 @@ begin
     if current_setting('synchronous_commit') = 'off' then
         perform check_engine();
     end if;
-    if p_first = l.last_seq + 1 then
-        insert into journal (tenant, session, seq, epoch, line)
-        select l.tenant, l.session, p_first + n - 1, l.epoch, line
-        from unnest(p_lines) with ordinality as lines (line, n);
-        update lease set last_seq = last where lease.lease = p_lease;
-    elsif last > l.last_seq or p_lines <> (
+    if p_first > l.last_seq + 1 or p_lines[1:(least(last, l.last_seq) - p_first + 1)::int] <> (
         select coalesce(array_agg(j.line order by j.seq), '{}') from journal j
-        where j.session = l.session and j.seq between p_first and last
+        where j.session = l.session and j.seq between p_first and l.last_seq and j.seq <= last
     ) then
         raise exception 'the journal of % ends at record %, and this is %',
             l.session, l.last_seq, p_first using errcode = 'AG005';
+    end if;
+    if last > l.last_seq then
+        insert into journal (tenant, session, seq, epoch, line)
+        select l.tenant, l.session, p_first + n - 1, l.epoch, line
+        from unnest(p_lines) with ordinality as lines (line, n)
+        where p_first + n - 1 > l.last_seq;
+        update lease set last_seq = last where lease.lease = p_lease;
     end if;
 end $$;
 
@@ -345,6 +365,9 @@ language plpgsql security definer set search_path = agentd, pg_temp
 as $$
 declare l lease := held(p_lease);
 begin
+    if sha256(p_bytes) <> p_sha256 then
+        raise exception 'these bytes have another digest' using errcode = 'AG005';
+    end if;
     insert into blob values (l.tenant, p_sha256, p_bytes) on conflict do nothing;
 end $$;
 
@@ -525,7 +548,7 @@ begin
         return false;
     end if;
     update task set state = 'queued', reason = null, cancel = false, ended = null, result = null,
-        on_host_loss = case when p_anew then task.on_host_loss else 'resume' end,
+        decided = not p_anew, failed_over = false,
         session = case when p_anew then session_name(task.id) else task.session end,
         resume_after = case when p_anew then 0
             else coalesce((select l.last_seq from lease l where l.session = t.session), 0) end
@@ -558,6 +581,11 @@ language plpgsql security definer set search_path = agentd, pg_temp
 as $$
 declare l lease := held(p_lease);
 begin
+    if exists (select from relay r where r.terminal = p_terminal and r.way = 'down'
+            and r.at < clock_timestamp() - interval '15 s') then
+        delete from relay r where r.terminal = p_terminal;
+        raise exception 'the terminal takes no messages any longer' using errcode = 'AG006';
+    end if;
     insert into relay values (l.tenant, p_terminal, l.session, 'down', p_n, p_bytes);
     perform pg_notify('agentd_t_' || replace(p_terminal::text, '-', ''), '');
 end $$;
@@ -599,5 +627,6 @@ grant execute on function
     agentd.submit, agentd.cancel, agentd.again, agentd.relay_up, agentd.relay_take, agentd.tenant,
     agentd.version
     to agentd_user;
-grant select on agentd.task, agentd.lease, agentd.worker, agentd.journal, agentd.blob, agentd.snapshot
-    to agentd_user;
+grant select on agentd.task, agentd.worker, agentd.journal, agentd.blob to agentd_user;
+-- Whoever knows the lease itself may write.
+grant select (session, task, tenant, worker, epoch, last_seq, until) on agentd.lease to agentd_user;

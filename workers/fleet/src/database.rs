@@ -84,14 +84,14 @@ async fn open_connection(config: &Config) -> Result<Opened, FleetError> {
 }
 
 /// A connection that hears notifications.
-pub(crate) struct Listener {
+pub(crate) struct Notifications {
     pub(crate) client: Client,
     /// The texts of the notifications. It ends with the connection.
     pub(crate) heard: mpsc::UnboundedReceiver<String>,
 }
 
 /// Connects and listens at this channel, which is a plain word.
-pub(crate) async fn listen(config: &Config, channel: &str) -> Result<Listener, FleetError> {
+pub(crate) async fn listen(config: &Config, channel: &str) -> Result<Notifications, FleetError> {
     let (client, mut connection) = open_connection(config).await?;
     let (told, heard) = mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -104,7 +104,7 @@ pub(crate) async fn listen(config: &Config, channel: &str) -> Result<Listener, F
         }
     });
     client.batch_execute(&format!("listen {channel}")).await?;
-    Ok(Listener { client, heard })
+    Ok(Notifications { client, heard })
 }
 
 /// Connects for a command, and checks the schema's version.

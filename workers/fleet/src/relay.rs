@@ -4,7 +4,7 @@
 //! The first line on standard output is JSON: the session, the socket and its token. The relay ends with its
 //! standard input.
 
-use crate::database::{Listener, config_of, connect, listen, url_of};
+use crate::database::{Notifications, config_of, connect, listen, url_of};
 use crate::error::FleetError;
 use crate::schema::say;
 use crate::secret::{secret, uuid};
@@ -115,7 +115,7 @@ async fn terminal(
     Hello::from_bytes(&bytes).and_then(|hello| hello.check()).map_err(io::Error::other)?;
     let terminal = uuid().map_err(io::Error::other)?;
     let channel = format!("agentd_t_{}", terminal.replace('-', ""));
-    let Listener { client, mut heard } =
+    let Notifications { client, mut heard } =
         listen(config, &channel).await.map_err(io::Error::other)?;
     let (mut reader, mut writer) = stream.into_split();
     let mut joiner = MessageJoiner::new(ClientLink::MESSAGE_CAP);

@@ -112,6 +112,17 @@ pub(crate) fn turn_of(directory: &Path) -> TurnProgress {
     turn
 }
 
+/// The workspace of a run that a worker before this one began here.
+pub(crate) async fn reopen(
+    database: &Database,
+    claim: &Claim,
+    place: &Path,
+) -> Result<Workspace, FleetError> {
+    let (_, snapshots, _) = snapshots_of(database, claim).await?;
+    let tree = snapshots.into_iter().next_back().map(|kept| kept.tree);
+    Workspace::reopen(place, &claim.repo, tree).await
+}
+
 /// A snapshot in the database.
 struct KeptSnapshot {
     tree: String,
@@ -239,7 +250,8 @@ fn lost_session(
     let past = journal::past_of(directory).map_err(|error| FleetError::Host(error.to_string()))?;
     let open = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
     let began = open.into_iter().filter(|call| {
-        call.tool_kind == ToolKindRecord::Mutation
+        // The records of a sub-agent are on its host alone.
+        (call.tool_kind == ToolKindRecord::Mutation || call.tool == "task")
             && call.progress == CallProgress::MayHaveRun
             && call.refused.is_none()
     });

@@ -78,14 +78,21 @@ pub(crate) async fn init(args: &InitArgs) -> Result<(), FleetError> {
         work.execute("insert into agentd.schema_version (version) values ($1)", &[&version])
             .await?;
     }
-    let lease_ms = i32::try_from(args.lease.saturating_mul(1000)).unwrap_or(i32::MAX);
-    work.execute(
-        "insert into agentd.setting (lease_ms, margin_ms, accept_async) values ($1, $2, $3)
-         on conflict (one) do update set lease_ms = excluded.lease_ms,
-             margin_ms = excluded.margin_ms, accept_async = excluded.accept_async",
-        &[&lease_ms, &(lease_ms / 6), &args.accept_async_standby],
-    )
-    .await?;
+    let lease_ms = args.lease.map(|seconds| i32::try_from(seconds * 1000).unwrap_or(i32::MAX));
+    let accept = args.accept_async_standby.then_some(true);
+    // What no flag gives stays as it is.
+    let lease: i32 = work
+        .query_one(
+            "insert into agentd.setting as s (lease_ms, margin_ms, accept_async)
+             values (coalesce($1, 30000), coalesce($1, 30000) / 6, coalesce($2, false))
+             on conflict (one) do update set lease_ms = coalesce($1, s.lease_ms),
+                 margin_ms = greatest(s.margin_ms, coalesce($1, s.lease_ms) / 6),
+                 accept_async = coalesce($2, s.accept_async)
+             returning lease_ms",
+            &[&lease_ms, &accept],
+        )
+        .await?
+        .try_get(0)?;
     work.batch_execute("reset role").await?;
     let role: String = work.query_one("select current_user::text", &[]).await?.try_get(0)?;
     add_member(&work, &role, &args.tenant).await?;
@@ -101,7 +108,7 @@ pub(crate) async fn init(args: &InitArgs) -> Result<(), FleetError> {
         "The fleet {did}: schema {}, lease {} s, {role} belongs to tenant {}.\n\
          Next: agentd submit --repo REPO --prompt TEXT, and agentd fleet worker on each host.\n",
         wanted(),
-        args.lease,
+        lease / 1000,
         args.tenant
     ))
 }

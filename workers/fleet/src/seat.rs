@@ -4,7 +4,7 @@
 use crate::database::Database;
 use crate::error::FleetError;
 use crate::objects::Objects;
-use crate::workspace::Workspace;
+use crate::workspace::{Snapshot, Workspace};
 use journal::Digest;
 use protocol::fleet::LeaseClock;
 use serde_json::Value;
@@ -197,36 +197,55 @@ impl Appender {
     }
 
     async fn send_snapshot(&self, seq: u64) -> Result<(), FleetError> {
-        let taken = self.workspace.lock().await.snapshot().await?;
-        let Some(taken) = taken else { return Ok(()) };
-        let file = &taken.pack;
-        let bytes = std::fs::metadata(file).map_err(FleetError::file(file))?.len();
-        let (pack, object) = match (bytes <= IN_ROWS, &self.objects) {
-            (true, _) => (std::fs::read(file).map_err(FleetError::file(file))?, None),
-            (false, Some(objects)) => {
-                // The name is new in each claim: a host that lost its lease overwrites nothing.
-                let name = format!("{}/{}/{seq}.pack", self.seat.session, self.seat.lease);
-                self.while_held(objects.put(&name, file)).await?;
-                (Vec::new(), Some(name))
-            }
-            (false, None) => {
-                return Err(FleetError::Host(format!(
-                    "the changes of the workspace have {} MiB, and rows take {}: name an object store by \
-                     AGENTD_FLEET_OBJECTS on each host",
-                    bytes >> 20,
-                    IN_ROWS >> 20
-                )));
-            }
-        };
-        let (lease, seq, taken, pack, object) =
-            (&self.seat.lease, number(seq), &taken, &pack, &object);
-        self.while_held(self.database.until_answered(|client| async move {
-            let text = "select agentd.put_snapshot($1::text::uuid, $2, $3, $4, $5, $6)";
-            client.execute(text, &[lease, &seq, &taken.base, &taken.tree, pack, object]).await
-        }))
-        .await
-        .map(drop)
+        let mut workspace = self.workspace.lock().await;
+        let Some(taken) = workspace.snapshot().await? else { return Ok(()) };
+        let stores = Stores { database: &self.database, objects: self.objects.as_ref() };
+        let place = (self.seat.session.as_str(), self.seat.lease.as_str());
+        self.while_held(store_snapshot(stores, place, seq, &taken)).await?;
+        workspace.stored(taken.tree);
+        Ok(())
     }
+}
+
+/// Where a snapshot goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Stores<'a> {
+    pub(crate) database: &'a Database,
+    pub(crate) objects: Option<&'a Objects>,
+}
+
+/// Puts a snapshot into the database, or a large one into the object store and its name into the database.
+pub(crate) async fn store_snapshot(
+    stores: Stores<'_>,
+    (session, lease): (&str, &str),
+    seq: u64,
+    taken: &Snapshot,
+) -> Result<(), FleetError> {
+    let file = &taken.pack;
+    let bytes = std::fs::metadata(file).map_err(FleetError::file(file))?.len();
+    let (pack, object) = match (bytes <= IN_ROWS, stores.objects) {
+        (true, _) => (std::fs::read(file).map_err(FleetError::file(file))?, None),
+        (false, Some(objects)) => {
+            // The name is new in each claim: a host that lost its lease overwrites nothing.
+            let name = format!("{session}/{lease}/{seq}.pack");
+            objects.put(&name, file).await?;
+            (Vec::new(), Some(name))
+        }
+        (false, None) => {
+            return Err(FleetError::Host(format!(
+                "the changes of the workspace have {} MiB, and rows take {}: name an object store by \
+                 AGENTD_FLEET_OBJECTS on each host",
+                bytes >> 20,
+                IN_ROWS >> 20
+            )));
+        }
+    };
+    let (seq, pack, object) = (number(seq), &pack, &object);
+    let put = |client: Arc<tokio_postgres::Client>| async move {
+        let text = "select agentd.put_snapshot($1::text::uuid, $2, $3, $4, $5, $6)";
+        client.execute(text, &[&lease, &seq, &taken.base, &taken.tree, pack, object]).await
+    };
+    stores.database.until_answered(put).await.map(drop)
 }
 
 /// Puts bytes into the database under their digest.

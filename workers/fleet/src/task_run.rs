@@ -4,11 +4,13 @@ use crate::door;
 use crate::error::FleetError;
 use crate::restore::{self, Prepared, Restored};
 use crate::run;
-use crate::seat::{Appender, IN_ROWS, LAPSED, Lines, Seat, SeatState, put_blob};
+use crate::seat::{
+    Appender, IN_ROWS, LAPSED, Lines, Seat, SeatState, Stores, put_blob, store_snapshot,
+};
 use crate::secret::secret;
 use crate::worker::{Claim, Host};
 use crate::workspace::{Workspace, is_shared_disk, place_of};
-use fleet::{AfterRun, Onward, after_run};
+use fleet::{AfterRun, Onward, after_run, is_flag_of_task};
 use journal::Digest;
 use protocol::fleet::LeaseClock;
 use rustix::process::{Pid, Signal, kill_process};
@@ -62,7 +64,8 @@ impl Host {
     pub(crate) async fn run_again(self, begun: Begun, seat: Seated) {
         let _turn = self.turns.of(&begun.claim.session).await;
         let place = place_of(&self.work, &begun.claim.session);
-        match Workspace::reopen(&place, &begun.claim.repo).await {
+        let reopened = restore::reopen(&self.database, &begun.claim, &place).await;
+        match reopened {
             Ok(workspace) => self.run_begun(begun, workspace, seat).await,
             Err(error) => self.end(&begun.claim, "held", &error.to_string(), &Value::Null).await,
         }
@@ -147,7 +150,7 @@ impl Host {
         let ended = self.run_agentd_again(&begun, &seat, dir).await;
         match ended {
             Ok(RunEnd::Exited { code, answer }) => {
-                self.exited(&claim, &workspace, (code, answer), (&audited, seat.is_lost())).await;
+                self.exited(&claim, &workspace, (code, answer), (&audited, &seat)).await;
             }
             Ok(RunEnd::Released) => self.release(&claim).await,
             Ok(RunEnd::Lost(why)) if why == LAPSED => self.give_back(&claim, &why).await,
@@ -168,8 +171,9 @@ impl Host {
         claim: &Claim,
         workspace: &Mutex<Workspace>,
         (code, answer): (i32, Value),
-        (audited, lost): (&watch::Receiver<Option<Value>>, bool),
+        (audited, seat): (&watch::Receiver<Option<Value>>, &Seat),
     ) {
+        let last_seq = seat.state.borrow().last_seq;
         let turn = restore::turn_of(&self.dirs.state.join("sessions").join(&claim.session));
         let after = match self.is_cancelled(&claim.session) {
             true => AfterRun::Cancelled,
@@ -180,13 +184,13 @@ impl Host {
             AfterRun::Cancelled => "cancelled",
             AfterRun::Failed => "failed",
             AfterRun::GiveBack => {
-                if !lost {
+                if !seat.is_lost() {
                     self.rest();
                 }
                 return self.give_back(claim, &error_of(code, &answer)).await;
             }
         };
-        let result = self.result(claim, workspace, code, answer, audited).await;
+        let result = self.result(claim, workspace, code, answer, (audited, last_seq)).await;
         let reason = match after {
             AfterRun::Done => "",
             AfterRun::Failed | AfterRun::Cancelled | AfterRun::GiveBack => {
@@ -252,6 +256,12 @@ impl Host {
         workspace: PathBuf,
     ) -> Result<RunEnd, FleetError> {
         let claim = &begun.claim;
+        if *self.ending.borrow() {
+            return Ok(RunEnd::Released);
+        }
+        if let Some(flag) = claim.flags.iter().find(|flag| !is_flag_of_task(flag)) {
+            return Err(FleetError::Host(format!("a task may not give its run the flag {flag:?}")));
+        }
         let file = self.seat_file(&claim.session);
         write_private(&file, &serde_json::to_vec(begun).unwrap_or_default())?;
         let paper =
@@ -302,7 +312,8 @@ impl Host {
                 // The end of the client stops nothing. The daemon ends the session in order, in the middle
                 // of its turn, so that another host goes on with it.
                 let _ = child.kill().await;
-                run::agentd(&["stop", &session]).await?;
+                // A session that no daemon has is stopped.
+                let _ = run::agentd(&["stop", &session]).await;
                 return Ok(RunEnd::Released);
             }
             Interruption::Lost(why) => {
@@ -334,7 +345,7 @@ impl Host {
         workspace: &Mutex<Workspace>,
         code: i32,
         answer: Value,
-        audited: &watch::Receiver<Option<Value>>,
+        (audited, last_seq): (&watch::Receiver<Option<Value>>, u64),
     ) -> Value {
         let mut result = json!({
             "answer": answer["result"], "exit_code": code, "epoch": claim.epoch,
@@ -346,7 +357,13 @@ impl Host {
         }
         let mut workspace = workspace.lock().await;
         let saved = async {
-            workspace.snapshot().await?;
+            // A retry goes on from here.
+            if let Some(taken) = workspace.snapshot().await? {
+                let stores = Stores { database: &self.database, objects: self.objects.as_ref() };
+                let place = (claim.session.as_str(), claim.lease.as_str());
+                store_snapshot(stores, place, last_seq, &taken).await?;
+                workspace.stored(taken.tree);
+            }
             let patch = workspace.patch().await?;
             if patch.len() as u64 > IN_ROWS {
                 let why =
@@ -411,6 +428,7 @@ impl Host {
     /// Removes the workspace and the papers of a task. Its session stays on disk, to be read.
     fn forget(&self, claim: &Claim) {
         self.seats.remove(&claim.lease);
+        self.cancelled.send_if_modified(|of| of.remove(&claim.session));
         let paper =
             self.dirs.state.join("fleet").join("seats").join(format!("{}.seat", claim.session));
         for file in [self.seat_file(&claim.session), paper] {

@@ -1,14 +1,14 @@
 //! Terminals of other hosts that are attached to sessions here. Each gets a connection to this host's daemon,
 //! and may say what concerns its session.
 
-use crate::database::{Listener, listen};
+use crate::database::{Notifications, listen};
 use crate::door::Seats;
 use crate::seat::Seat;
 use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec};
 use protocol::Link;
 use protocol::client::{
     ClientLink, ConversationFlags, FromClient, ProjectTrust, SessionRequest, SessionStart,
-    ToClient, Unsandboxed,
+    SettingChange, ToClient, Unsandboxed,
 };
 use protocol::ids::{Generation, SessionId};
 use protocol::judgement::Audience;
@@ -47,7 +47,7 @@ async fn serve_once(
     runtime: &Path,
 ) -> io::Result<()> {
     let channel = format!("agentd_w_{}", worker.replace('-', ""));
-    let Listener { client, mut heard } =
+    let Notifications { client, mut heard } =
         listen(config, &channel).await.map_err(io::Error::other)?;
     let client = Arc::new(client);
     let mut terminals: BTreeMap<String, Terminal> = BTreeMap::new();
@@ -171,8 +171,9 @@ fn permitted(word: FromClient, of: &str) -> Option<FromClient> {
         | FromClient::Prompt { session, .. }
         | FromClient::Interrupt { session }
         | FromClient::Wish { session, .. }
-        | FromClient::TakeBack { session, .. }
-        | FromClient::Change { session, .. } => session.0 == of,
+        | FromClient::TakeBack { session, .. } => session.0 == of,
+        // Rights on the host are for its own people.
+        FromClient::Change { session, change } => session.0 == of && gives_no_right(change),
         FromClient::Answer { call, .. } => call.session.0 == of || is_below(&call.session),
         FromClient::Hello { .. }
         | FromClient::List
@@ -184,6 +185,22 @@ fn permitted(word: FromClient, of: &str) -> Option<FromClient> {
         | FromClient::Shutdown { .. } => false,
     };
     allowed.then_some(word)
+}
+
+/// True for a setting that gives calls no more rights.
+fn gives_no_right(change: &SettingChange) -> bool {
+    match change {
+        SettingChange::Model(_)
+        | SettingChange::Pin(_)
+        | SettingChange::Unpin(_)
+        | SettingChange::CostLimit(_) => true,
+        SettingChange::Network(_)
+        | SettingChange::Host(_)
+        | SettingChange::Mode(_)
+        | SettingChange::AddDirectory(_)
+        | SettingChange::AppendedSystem(_)
+        | SettingChange::Flag(..) => false,
+    }
 }
 
 fn joining(session: &str, project: protocol::confinement::FilePath) -> SessionRequest {

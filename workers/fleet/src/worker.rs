@@ -201,7 +201,14 @@ impl Host {
                         empty += 1;
                         tracing::warn!(%error, "no task is claimed");
                     }
-                    Err(error) => return Err(error),
+                    // What runs here goes on. Its owner mends what the database refuses.
+                    Err(error) => {
+                        empty += 1;
+                        tracing::warn!("no task is claimed: {}", error.in_words());
+                        if args.until_empty && running.is_empty() {
+                            return Err(error);
+                        }
+                    }
                 }
                 if args.until_empty && empty > 0 && running.is_empty() && self.pending().await? == 0
                 {
@@ -246,6 +253,7 @@ impl Host {
     /// Claims, with the clock of their leases.
     async fn claim(&self, most: usize) -> Result<(Vec<Claim>, LeaseClock), FleetError> {
         let (id, most) = (&self.id, i32::try_from(most).unwrap_or(1));
+        let length = i32::try_from(self.times.lease_ms).unwrap_or(i32::MAX);
         // The answer may come late.
         let lease = clock(self.times, boot_ms());
         let rows = self
@@ -254,8 +262,8 @@ impl Host {
                 let text =
                     "select lease::text, task, session, epoch, last_seq, failed_over, repo, ref,
                         prompt, flags, timeout_ms, on_host_loss, resume_after, ask
-                    from agentd.claim($1::text::uuid, $2)";
-                client.query(text, &[id, &most]).await
+                    from agentd.claim($1::text::uuid, $2, $3)";
+                client.query(text, &[id, &most, &length]).await
             })
             .await?;
         let read = |row: &tokio_postgres::Row| {

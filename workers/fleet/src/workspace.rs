@@ -7,6 +7,7 @@
 use crate::error::FleetError;
 use crate::run::{Git, GitFile, git_plain};
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// A snapshot, as the database keeps it.
@@ -96,21 +97,42 @@ impl Workspace {
         &self.base
     }
 
-    /// A workspace that this host has had all the time.
-    pub(crate) async fn reopen(place: &Path, repo: &str) -> Result<Self, FleetError> {
+    /// A workspace that this host has had all the time. `tree` is that of the newest snapshot in the
+    /// database; the base commit's if there is none.
+    pub(crate) async fn reopen(
+        place: &Path,
+        repo: &str,
+        tree: Option<String>,
+    ) -> Result<Self, FleetError> {
         let git = Git {
             dir: place.join("repository"),
             tree: place.join("workspace"),
             index: place.join("index"),
         };
         let base = line(git.run(&["rev-parse", "refs/heads/base"], b"").await?);
-        let tree = line(git.run(&["write-tree"], b"").await?);
+        let tree = match tree {
+            Some(tree) => tree,
+            None => line(git.run(&["rev-parse", &format!("{base}^{{tree}}")], b"").await?),
+        };
         Ok(Self { git, repo: repo.to_owned(), base, tree })
     }
 
-    /// Takes a snapshot. None if nothing changed since the last one.
+    /// Takes a snapshot. None if nothing changed since the last one that was [`Workspace::stored`].
+    ///
+    /// Git never looks into a repository inside the workspace, since it would run what that one's settings
+    /// name. Such repositories are in no snapshot, and neither are files that cannot be read.
     pub(crate) async fn snapshot(&mut self) -> Result<Option<Snapshot>, FleetError> {
-        self.git.run(&["add", "--all", "--", "."], b"").await?;
+        let changed =
+            ["diff-files", "--name-only", "-z", "--ignore-submodules=all", "--no-ext-diff"];
+        let others = ["ls-files", "--others", "--exclude-standard", "-z"];
+        let mut paths = self.git.run(&changed, b"").await?;
+        paths.extend(self.git.run(&others, b"").await?);
+        let paths: Vec<&[u8]> = paths.split(|byte| *byte == 0).collect();
+        let paths: Vec<u8> =
+            paths.into_iter().filter(|path| self.is_taken(path)).collect::<Vec<_>>().join(&0);
+        if !paths.is_empty() {
+            self.git.run(&["update-index", "--add", "--remove", "-z", "--stdin"], &paths).await?;
+        }
         let tree = line(self.git.run(&["write-tree"], b"").await?);
         if tree == self.tree {
             return Ok(None);
@@ -119,8 +141,25 @@ impl Workspace {
         let pack = self.git.index.with_file_name("pack");
         let words = ["pack-objects", "--revs", "--stdout", "--quiet", "--thin"];
         self.git.run_with_file(&words, objects.as_bytes(), GitFile::Output(&pack)).await?;
-        self.tree.clone_from(&tree);
         Ok(Some(Snapshot { base: self.base.clone(), tree, pack }))
+    }
+
+    /// The database has this snapshot: the next one builds on it.
+    pub(crate) fn stored(&mut self, tree: String) {
+        self.tree = tree;
+    }
+
+    /// True for a file that is gone or can be read, and for a link.
+    fn is_taken(&self, path: &[u8]) -> bool {
+        if path.is_empty() || path.ends_with(b"/") {
+            return false;
+        }
+        let path = self.git.tree.join(std::ffi::OsStr::from_bytes(path));
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() => std::fs::File::open(&path).is_ok(),
+            Ok(found) => found.is_symlink(),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
     }
 
     /// Adds the objects of a snapshot, in the order in which they were taken.
@@ -251,6 +290,18 @@ mod tests {
         let first = here.snapshot().await.unwrap().unwrap();
         let kept = dir.path().join("first");
         fs::copy(&first.pack, &kept).unwrap();
+        // One that was not stored is taken again.
+        assert_eq!(here.snapshot().await.unwrap().unwrap().tree, first.tree);
+        here.stored(first.tree);
+        // A repository inside, whose settings name a program, is not looked into.
+        let inner = here.tree().join("inner");
+        repository(&inner).await;
+        let settings = fs::read_to_string(inner.join(".git/config")).unwrap();
+        let evil = "[filter \"evil\"]\n clean = touch ../../../evil\n[core]\n fsmonitor = touch ../../../evil\n";
+        fs::write(inner.join(".git/config"), format!("{settings}{evil}")).unwrap();
+        fs::write(inner.join(".gitattributes"), "* filter=evil\n").unwrap();
+        fs::write(inner.join("a"), "changed\n").unwrap();
+        git_plain(&["init", "--quiet", "empty"].map(OsStr::new), here.tree()).await.unwrap();
         fs::remove_file(here.tree().join("a")).unwrap();
         // A driver that the workspace names runs nothing.
         fs::write(here.tree().join(".gitattributes"), "b filter=evil diff=evil\n").unwrap();
@@ -260,6 +311,7 @@ mod tests {
         fs::write(here.tree().join(".git/config"), format!("{config}{evil}")).unwrap();
         fs::write(here.tree().join("b"), "three\n").unwrap();
         let second = here.snapshot().await.unwrap().unwrap();
+        here.stored(second.tree.clone());
         let mut there =
             Workspace::prepare(&dir.path().join("there"), name, "main", Some(here.base()))
                 .await
