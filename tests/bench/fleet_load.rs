@@ -157,7 +157,8 @@ async fn run(url: String, workers: usize, work: Work) -> (Duration, Measured) {
 }
 
 async fn worker(client: Client, id: String, work: Work, measured: Rc<RefCell<Measured>>) -> Client {
-    let claim = client.prepare("select lease::text, last_seq from agentd.claim($1::text::uuid, 1)");
+    let claim =
+        client.prepare("select lease::text, last_seq from agentd.claim($1::text::uuid, 1, 30000)");
     let claim = claim.await.unwrap();
     let append = client.prepare("select agentd.append($1::text::uuid, $2, $3)").await.unwrap();
     let finish = client

@@ -120,6 +120,7 @@ fn few_files_start_processes() {
         "crates/supervise/src/worker/spawner.rs",
         "crates/client/src/spawn.rs",
         "crates/client/src/installer.rs",
+        "crates/client/src/fleet_programs.rs",
         "workers/mcp/src/browser.rs",
         "workers/mcp/src/serve/run.rs",
         "workers/fleet/src/run.rs",

@@ -18,6 +18,7 @@ mod context_text;
 mod cost;
 mod daemon_source;
 mod event_reader;
+mod fleet_programs;
 mod installer;
 mod json_view;
 mod line_view;
@@ -52,6 +53,7 @@ pub use client_error::{ClientError, RunStop};
 pub use context_text::context_text;
 pub use cost::{Spent, context_left, in_dollars};
 pub use daemon_source::{DaemonError, DaemonSource};
+pub use fleet_programs::fleet_output;
 pub use installer::run_installer;
 pub use json_view::{JsonView, StreamJsonView, failure_line};
 pub use line_view::{
@@ -74,7 +76,7 @@ pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use servers_text::servers_text;
 pub use spawn::{
     PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, become_program,
-    copy_by_program, edit_file, fleet_output, key_of_command, page, sibling_executable,
+    copy_by_program, edit_file, key_of_command, page, sibling_executable,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};

@@ -1,7 +1,7 @@
 //! The way to a session on another host of a fleet, by a relay of this terminal's own. Used by the command
 //! line.
 
-use crate::spawn::spawn_relay;
+use crate::fleet_programs::spawn_relay;
 use crate::supervisor_connection::SupervisorConnection;
 use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use protocol::ids::SessionId;

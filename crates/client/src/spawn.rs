@@ -1,5 +1,5 @@
 //! Starts supervisors (private ones and the daemon), the command that prints a key, and the pager. The
-//! only file of this crate that starts a process, beside `installer`.
+//! only file of this crate that starts a process, beside `installer` and `fleet_programs`.
 //!
 //! The child's standard input is one end of a socket pair, its lifeline. When this process ends, the
 //! lifeline closes, and the supervisor ends. The supervisor first sends one line of JSON on it, with the
@@ -327,31 +327,6 @@ pub fn become_program(executable: &Path, words: &[&OsStr]) -> StartError {
     let unblocked = SigSet::empty().thread_set_mask();
     let source = unblocked.map_or_else(io::Error::from, |()| command.exec());
     StartError::Refused { path: executable.to_owned(), source }
-}
-
-/// Runs a command of `agentd-fleet` to its end, and returns its standard output.
-///
-/// # Errors
-/// It cannot be started, or its own error.
-pub fn fleet_output(executable: &Path, words: &[&OsStr]) -> io::Result<String> {
-    let mut command = Command::new(executable);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let done = spawn_unmasked(&mut command)?.wait_with_output()?;
-    match done.status.success() {
-        true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
-        false => {
-            let why = String::from_utf8_lossy(&done.stderr);
-            Err(io::Error::other(why.trim().trim_start_matches("error: ").to_owned()))
-        }
-    }
-}
-
-/// Starts the relay that connects this terminal to a session on another host of a fleet.
-pub(crate) fn spawn_relay(executable: &Path, beginning: &str) -> io::Result<Child> {
-    let mut command = Command::new(executable);
-    command.args(["fleet", "relay", "--", beginning]).process_group(0);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    spawn_unmasked(&mut command)
 }
 
 impl PrivateSupervisor {

@@ -1,0 +1,33 @@
+//! Starts `agentd-fleet` for commands that need its answer: a relay, a list, a session's records.
+
+use crate::spawn::spawn_unmasked;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Runs a command of `agentd-fleet` to its end, and returns its standard output.
+///
+/// # Errors
+/// It cannot be started, or its own error.
+pub fn fleet_output(executable: &Path, words: &[&OsStr]) -> io::Result<String> {
+    let mut command = Command::new(executable);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let done = spawn_unmasked(&mut command)?.wait_with_output()?;
+    match done.status.success() {
+        true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+        false => {
+            let why = String::from_utf8_lossy(&done.stderr);
+            Err(io::Error::other(why.trim().trim_start_matches("error: ").to_owned()))
+        }
+    }
+}
+
+/// Starts the relay that connects this terminal to a session on another host of a fleet.
+pub(crate) fn spawn_relay(executable: &Path, beginning: &str) -> io::Result<Child> {
+    let mut command = Command::new(executable);
+    command.args(["fleet", "relay", "--", beginning]).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    spawn_unmasked(&mut command)
+}
