@@ -9,6 +9,7 @@ mod attach;
 mod counter;
 mod fault;
 mod host;
+mod lease;
 mod losses;
 mod network;
 mod postgres;

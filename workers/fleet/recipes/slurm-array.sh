@@ -6,7 +6,7 @@
 # gives its tasks back. The tasks of a lost node go to another element when their lease is over.
 #
 # sbatch passes your environment on: AGENTD_FLEET_URL, PGPASSWORD and the key of the model's provider. Or
-# write them to ~/.config/agentd/fleet.env, a line NAME=VALUE each, as `systemd.service` has them.
+# write them to ~/.config/agentd/fleet.env, a line NAME=VALUE each, as `agentd fleet recipe systemd` has them.
 #SBATCH --job-name=agentd-fleet
 #SBATCH --array=1-4
 #SBATCH --cpus-per-task=4
