@@ -29,6 +29,7 @@ mod door;
 mod error;
 mod export;
 mod objects;
+mod private_file;
 mod recipe;
 mod relay;
 mod restore;

@@ -2,6 +2,7 @@
 
 use crate::door;
 use crate::error::FleetError;
+use crate::private_file::write_private;
 use crate::restore::{self, Prepared, Restored};
 use crate::run;
 use crate::seat::{
@@ -17,9 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -487,16 +486,4 @@ async fn answer_of(child: &mut Child) -> Result<RunEnd, FleetError> {
     let words = String::from_utf8_lossy(&err).trim().to_owned();
     let answer = last.unwrap_or_else(|| json!({"error": words}));
     Ok(RunEnd::Exited { code, answer })
-}
-
-/// Writes a file of this user alone, as a whole.
-fn write_private(file: &Path, bytes: &[u8]) -> Result<(), FleetError> {
-    use std::io::Write as _;
-    let fresh = file.with_extension("new");
-    let written = File::options().create(true).truncate(true).write(true).mode(0o600).open(&fresh);
-    let written = written.and_then(|mut out| {
-        out.write_all(bytes)?;
-        out.sync_data()
-    });
-    written.and_then(|()| std::fs::rename(&fresh, file)).map_err(FleetError::file(file))
 }
