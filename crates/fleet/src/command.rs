@@ -230,7 +230,7 @@ pub struct TaskRunArgs {
     /// Longest time of a run, in seconds.
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u32).range(1..))]
     pub timeout: Option<u32>,
-    /// Vendor's name of the model, or one of the host's [models].
+    /// Vendor's name of the model, or the name of one in the host's configuration.
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// How to treat calls that match no rule, as with `agentd -p`.
