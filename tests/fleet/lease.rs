@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::host::{Host, repository, runs_its_prompt};
-use crate::postgres::{Postgres, psql};
+use crate::postgres::{Postgres, program_path, psql};
+use crate::support::until;
+use std::process::Command;
 
 const WORKER: &str = "00000000-0000-4000-8000-000000000001";
 
@@ -133,4 +135,33 @@ fn a_task_gives_its_run_no_flag_that_the_command_line_does_not_know() {
     let task = host.task(1);
     assert_eq!(task["state"], "failed", "{task:#}");
     assert!(task["reason"].as_str().unwrap().contains("--add-dir=/"), "{task:#}");
+}
+
+/// Whoever copies the log as it is written is a standby, and a failover to it loses the newest records. An
+/// owner who may not see the states of standbys notices them too.
+#[test]
+fn a_standby_that_nobody_waits_for_is_refused_for_every_owner() {
+    let postgres = Postgres::start();
+    let host = Host::new(&postgres);
+    postgres.sql("create role me login createrole; alter database fleet owner to me");
+    let me = postgres.url_of("me");
+    let init = |flags: &[&str]| host.agentd(&[&["fleet", "init", &me], flags].concat());
+    assert_eq!(init(&[]).code, 0, "the control: without a standby it is taken");
+    let log = host.desk.outside().join("wal");
+    std::fs::create_dir(&log).unwrap();
+    let mut standby = Command::new(program_path("pg_receivewal"))
+        .args(["-D", log.to_str().unwrap(), "-d", &postgres.url().replace("/fleet", "/")])
+        .spawn()
+        .unwrap();
+    until("it streams", || {
+        postgres.sql("select count(*) from pg_stat_replication where state = 'streaming'") == "1"
+    });
+    let refused = init(&[]);
+    assert!(refused.err.contains("has a standby and waits for none"), "{}", refused.err);
+    assert_eq!(init(&["--accept-async-standby"]).code, 0);
+    // What no flag gives stays as it was.
+    assert_eq!(init(&["--lease", "120"]).code, 0);
+    assert!(init(&[]).out.contains("lease 120 s"));
+    standby.kill().unwrap();
+    let _ = standby.wait();
 }

@@ -238,7 +238,7 @@ impl Drop for Postgres {
 }
 
 /// Debian keeps the server's programs out of the PATH.
-fn program_path(program: &str) -> PathBuf {
+pub fn program_path(program: &str) -> PathBuf {
     let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<_> = debian.map(|entry| entry.path().join("bin").join(program)).collect();
     found.retain(|path| path.exists());

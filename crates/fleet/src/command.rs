@@ -137,7 +137,7 @@ pub enum Recipe {
     Systemd,
 }
 
-/// What becomes of a task whose host was lost while a call ran whose effects nobody knows.
+/// The policy for a task if its host is lost during a call with unknown effects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostLoss {
@@ -201,7 +201,7 @@ pub struct SubmitArgs {
     /// Without it they are refused at once, as with `agentd -p`.
     #[arg(long)]
     pub ask: bool,
-    /// If the host is lost while a call ran whose effects nobody knows.
+    /// The policy if the host is lost during a call with unknown effects.
     #[arg(long, value_enum, value_name = "POLICY", default_value = "report")]
     pub on_host_loss: HostLoss,
     /// Tasks of higher priority begin first.

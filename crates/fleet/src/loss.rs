@@ -1,4 +1,4 @@
-//! What becomes of a session whose host was lost. Pure.
+//! Decides how a task goes on after its host was lost. Pure.
 
 use crate::HostLoss;
 

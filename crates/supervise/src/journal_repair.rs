@@ -102,7 +102,7 @@ pub(crate) fn repair_journal(
 enum Elsewhere {
     /// In the workspace of that host alone, of which the snapshot here is older.
     NotHere,
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }
 

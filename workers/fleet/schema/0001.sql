@@ -193,7 +193,10 @@ begin
     end if;
     if current_setting('synchronous_standby_names') = ''
         and not (select accept_async from setting)
-        and exists (select from pg_stat_get_wal_senders() where state = 'streaming') then
+        -- Without the right to see more, each sender is listed without its state: a copy that is made then
+        -- counts as a standby too.
+        and exists (
+            select from pg_stat_get_wal_senders() where coalesce(state, 'streaming') = 'streaming') then
         raise exception 'the database has a standby and waits for none: a failover would lose records'
             using errcode = 'AG002',
             hint = 'set synchronous_standby_names, or: agentd fleet init --accept-async-standby';

@@ -1,5 +1,4 @@
-//! A task's place on this host before its run: the workspace, and after a lost host the session and what of
-//! it is open.
+//! Prepares a task on this host: its workspace and, after a lost host, its session with the open calls.
 
 use crate::database::Database;
 use crate::error::FleetError;
