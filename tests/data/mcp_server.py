@@ -42,6 +42,7 @@ def tools():
         tool("listed", "How often it listed its tools."),
         tool("ask", "Asks the person.", what="string"),
         tool("grow", "Has another prompt from now on."),
+        tool("change", "Changes its tools."),
     ]
 
 
@@ -91,6 +92,7 @@ def hide(text):
 
 
 GROWN = []
+LISTENING = []
 LISTED = []
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -125,6 +127,26 @@ def offered(method, params):
         text = " ".join(["Prompt", params["name"]] + [f"{key}={given[key]}" for key in sorted(given)])
         return {"messages": [{"role": "user", "content": {"type": "text", "text": hide(text)}}]}
     return None
+
+
+def report(what):
+    """A change of a list: unasked, or as "modern" to the subscription that asked for it."""
+    if not MODERN:
+        return say({"jsonrpc": "2.0", "method": f"notifications/{what}/list_changed"})
+    for number in LISTENING:
+        meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": number}}
+        say({"jsonrpc": "2.0", "method": f"notifications/{what}/list_changed", "params": meta})
+
+
+def listen(number, wanted):
+    """Takes a subscription. As "drops" it ends the first one at once, and a change follows that nobody hears of."""
+    meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": number}}
+    say({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+         "params": {"notifications": wanted, **meta}})
+    if "drops" in HABITS and not GROWN:
+        GROWN.append("grown")
+        return say({"jsonrpc": "2.0", "id": number, "result": {"resultType": "complete", **meta}})
+    LISTENING.append(number)
 
 
 def leave_behind():
@@ -184,8 +206,12 @@ def run(name, given, number, progress):
         return str(BEGAN)
     if name == "grow":
         GROWN.append("grown")
-        say({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"})
+        report("prompts")
         return "grown"
+    if name == "change":
+        open("changed", "w").close()
+        report("tools")
+        return "changed"
     if name == "ask":
         if given["what"] == "withdrawn":
             return ask_person("form", "withdrawn")
@@ -256,7 +282,8 @@ def main():
             continue
         if MODERN and method == "server/discover":
             say({"jsonrpc": "2.0", "id": number, "result": {
-                "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+                "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {"listChanged": True}},
                 "ttlMs": 0, "cacheScope": "private"}})
             continue
         if MODERN and method == "initialize":
@@ -276,6 +303,8 @@ def main():
             say({"jsonrpc": "2.0", "id": number, "result": {**offered(method, message.get("params", {})), **fresh}})
         elif method == "tools/call":
             threading.Thread(target=call, args=(message,), daemon=True).start()
+        elif MODERN and method == "subscriptions/listen":
+            listen(number, message["params"]["notifications"])
         elif method == "notifications/cancelled":
             CANCELLED.add(message["params"]["requestId"])
         elif number is not None:

@@ -90,9 +90,18 @@ fn a_prompt_of_a_server_takes_words_by_position_in_both_eras() {
 }
 
 #[test]
-fn a_prompt_that_a_server_has_since_it_began_is_known() {
-    let desk = desk(&server(""));
-    let grow = Answer::says([asks("toolu_1", "grow", json!({}))]);
+fn a_prompt_that_a_server_has_since_it_began_is_known_in_both_eras() {
+    // With the last it has it on its own, and ends the subscription that would have heard of it.
+    for (habit, tool) in
+        [("", "grow"), (", \"modern\"", "grow"), (", \"modern\", \"drops\"", "began")]
+    {
+        a_new_prompt_is_known(habit, tool);
+    }
+}
+
+fn a_new_prompt_is_known(habit: &str, tool: &str) {
+    let desk = desk(&server(habit));
+    let grow = Answer::says([asks("toolu_1", tool, json!({}))]);
     let model = Server::scripted([grow, Answer::text("Done."), Answer::text("Done.")]);
     let _daemon = desk.daemon();
     let mut wire = Wire::to(&desk.door());
@@ -123,7 +132,7 @@ fn a_prompt_that_a_server_has_since_it_began_is_known() {
         "/mcp__test__greet who [how]",
         "/mcp__test__grown ",
     ];
-    assert_eq!(typed, wanted);
+    assert_eq!(typed, wanted, "{habit}");
     assert_eq!(words[0].description, "A note.");
     let last = model.requests().last().unwrap().body["messages"].to_string();
     assert!(last.contains("Prompt grown"), "{last}");

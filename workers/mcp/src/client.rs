@@ -4,6 +4,7 @@
 use crate::answer;
 use crate::calls::{Calls, ServerCall};
 use crate::challenge::Shown;
+use crate::listening::{self, ListChange};
 use crate::oauth::said;
 use crate::offers;
 use crate::pages;
@@ -239,6 +240,7 @@ impl<'a> Conversation<'a> {
         mut heard: UnboundedReceiver<News>,
     ) -> Result<(), String> {
         let (mut tools, mut offers) = (Relisting::idle(), Relisting::idle());
+        self.listen();
         self.list_offers(offers.changed(Instant::now()), start);
         loop {
             tokio::select! {
@@ -272,6 +274,18 @@ impl<'a> Conversation<'a> {
                 () = closed(&self.service) => return Err("the server closed its output".to_owned()),
             }
         }
+    }
+
+    /// Subscribes to changes of lists, aside.
+    fn listen(&self) {
+        let (peer, news) = (self.service.peer().clone(), self.news.clone());
+        let Some(lists) = listening::reported(&peer) else { return };
+        tokio::spawn(listening::follow(peer, lists, move |change| {
+            let _ = news.send(match change {
+                ListChange::Tools => News::Changed,
+                ListChange::Offers => News::OffersChanged,
+            });
+        }));
     }
 
     /// Asks for the tools after this pause, aside: calls go on.

@@ -15,6 +15,7 @@ mod client;
 mod conformance;
 mod credentials;
 mod http;
+mod listening;
 mod login;
 mod oauth;
 mod offers;
