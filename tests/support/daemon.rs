@@ -115,7 +115,14 @@ impl Wire {
         loop {
             self.say(FromClient::Query { session: session.clone(), query: SessionQuery::Servers });
             let settled = self.until("the servers", |word| match word {
-                ToClient::Servers { servers, .. } => Some(servers.iter().all(is_settled)),
+                ToClient::Servers { servers, .. } => {
+                    // A test that then lacks a server's tool shows why.
+                    println!(
+                        "servers: {:?}",
+                        servers.iter().map(|it| &it.state).collect::<Vec<_>>()
+                    );
+                    Some(!servers.is_empty() && servers.iter().all(is_settled))
+                }
                 _ => None,
             });
             if settled {
