@@ -4,10 +4,12 @@
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::attempt::{Attempt, attempt_with, python};
+use crate::support::authority::Authority;
 use crate::support::internet::{Names, OTHER, PUBLIC, Site, page, within};
 use crate::support::{Desk, child_of, needs, send};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::Signal;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::json;
@@ -36,66 +38,31 @@ fn addresses(name: &str, _: usize) -> Vec<Ipv4Addr> {
     }
 }
 
-/// An authority that the machine's owner trusts, and its servers.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "the machine's own authority");
-        let key = KeyPair::generate().unwrap();
-        let pem = pem(params.self_signed(&key).unwrap().der());
-        Self { issuer: Issuer::new(params, key), pem }
-    }
-
-    /// A registry at this address: its answer depends on the request's credentials.
-    fn serve(&self, (name, address, port): (&str, Ipv4Addr, u16), wanted: String) -> Registry {
-        let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new([name.to_owned()]).unwrap();
-        let leaf = leaf.signed_by(&key, &self.issuer).unwrap();
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let provider = rustls::crypto::ring::default_provider().into();
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![leaf.der().clone()], key)
-            .unwrap();
-        let (config, registry) = (Arc::new(config), Registry::default());
-        let listener = TcpListener::bind((address, port)).unwrap();
-        let seen = registry.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (config, seen, wanted) = (Arc::clone(&config), seen.clone(), wanted.clone());
-                thread::spawn(move || seen.answer(stream, config, &wanted));
-            }
-        });
-        registry
-    }
-}
-
-fn pem(certificate: &[u8]) -> String {
-    let letters = base64(certificate);
-    let lines: Vec<_> = letters.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();
-    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let three = chunk.iter().fold(0u32, |all, byte| all << 8 | u32::from(*byte));
-        let three = three << (8 * (3 - chunk.len()));
-        for at in 0..4 {
-            let letter = LETTERS[(three >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= chunk.len() { char::from(letter) } else { '=' });
+/// A registry at this address: its answer depends on the request's credentials.
+fn serve(
+    authority: &Authority,
+    (name, address, port): (&str, Ipv4Addr, u16),
+    wanted: String,
+) -> Registry {
+    let (leaf, key) = authority.signs(name);
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = rustls::crypto::ring::default_provider().into();
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![leaf.der().clone()], key)
+        .unwrap();
+    let (config, registry) = (Arc::new(config), Registry::default());
+    let listener = TcpListener::bind((address, port)).unwrap();
+    let seen = registry.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (config, seen, wanted) = (Arc::clone(&config), seen.clone(), wanted.clone());
+            thread::spawn(move || seen.answer(stream, config, &wanted));
         }
-    }
-    text
+    });
+    registry
 }
 
 /// The requests that a server with TLS received.
@@ -231,9 +198,9 @@ fn a_key_goes_to_its_host_with_requests_that_read_and_no_command_sees_it() {
     within("a_key_goes_to_its_host_with_requests_that_read_and_no_command_sees_it", || {
         let _names = Names::serve(addresses);
         let (authority, wanted) = (Authority::new(), format!("Bearer {}", key()));
-        let registry = authority.serve(("registry.test", PUBLIC, 443), wanted.clone());
-        let on_another_port = authority.serve(("registry.test", PUBLIC, 8443), wanted.clone());
-        let other = authority.serve(("other.test", OTHER, 443), wanted.clone());
+        let registry = serve(&authority, ("registry.test", PUBLIC, 443), wanted.clone());
+        let on_another_port = serve(&authority, ("registry.test", PUBLIC, 8443), wanted.clone());
+        let other = serve(&authority, ("other.test", OTHER, 443), wanted.clone());
         let plain = Site::serve(PUBLIC, 80, |_| page("plain page\n"));
         let script = format!(
             "curl -sS https://registry.test/a https://registry.test/b; \
@@ -306,7 +273,8 @@ fn without_credentials_the_same_requests_are_turned_away() {
     within("without_credentials_the_same_requests_are_turned_away", || {
         let _names = Names::serve(addresses);
         let authority = Authority::new();
-        let registry = authority.serve(("registry.test", PUBLIC, 443), format!("Bearer {}", key()));
+        let registry =
+            serve(&authority, ("registry.test", PUBLIC, 443), format!("Bearer {}", key()));
         let desk = desk(&authority, "");
         let tried = run(
             &desk,
@@ -330,8 +298,8 @@ fn programs_use_a_private_registry_as_if_it_were_open() {
         }
         let _names = Names::serve(addresses);
         let authority = Authority::new();
-        let basic = format!("Basic {}", base64(format!("ann:{}", key()).as_bytes()));
-        let registry = authority.serve(("registry.test", PUBLIC, 8443), basic.clone());
+        let basic = format!("Basic {}", STANDARD.encode(format!("ann:{}", key())));
+        let registry = serve(&authority, ("registry.test", PUBLIC, 8443), basic.clone());
         let more = "[net.credentials.'registry.test:8443']\nuser = 'ann'\nkey_command = 'cat KEY'";
         let desk = desk(&authority, more);
         let url = "https://registry.test:8443";
@@ -369,7 +337,8 @@ fn a_session_that_is_opened_again_signs_in_again() {
     within("a_session_that_is_opened_again_signs_in_again", || {
         let _names = Names::serve(addresses);
         let authority = Authority::new();
-        let registry = authority.serve(("registry.test", PUBLIC, 443), format!("Bearer {}", key()));
+        let registry =
+            serve(&authority, ("registry.test", PUBLIC, 443), format!("Bearer {}", key()));
         let desk = desk(&authority, BEARER);
         let script = "curl -sS https://registry.test/; cksum < $NODE_EXTRA_CA_CERTS";
         let first = run(&desk, script);
@@ -395,7 +364,7 @@ fn a_session_whose_supervisor_died_signs_in_again() {
     within("a_session_whose_supervisor_died_signs_in_again", || {
         let _names = Names::serve(addresses);
         let (authority, wanted) = (Authority::new(), format!("Bearer {}", key()));
-        let registry = authority.serve(("registry.test", PUBLIC, 443), wanted.clone());
+        let registry = serve(&authority, ("registry.test", PUBLIC, 443), wanted.clone());
         let desk = desk(&authority, BEARER);
         let agentd: Arc<OnceLock<u32>> = Arc::default();
         let known = Arc::clone(&agentd);
@@ -429,7 +398,8 @@ fn what_does_not_trust_the_session_s_authority_is_told_and_recorded() {
     within("what_does_not_trust_the_session_s_authority_is_told_and_recorded", || {
         let _names = Names::serve(addresses);
         let authority = Authority::new();
-        let registry = authority.serve(("registry.test", PUBLIC, 443), format!("Bearer {}", key()));
+        let registry =
+            serve(&authority, ("registry.test", PUBLIC, 443), format!("Bearer {}", key()));
         let desk = desk(&authority, BEARER);
         fs::write(desk.project().join("theirs.pem"), &authority.pem).unwrap();
         let tried = run(
@@ -455,7 +425,8 @@ fn a_server_that_the_machine_does_not_trust_gets_no_key() {
     within("a_server_that_the_machine_does_not_trust_gets_no_key", || {
         let _names = Names::serve(addresses);
         let (authority, impostor) = (Authority::new(), Authority::new());
-        let registry = impostor.serve(("registry.test", PUBLIC, 443), format!("Bearer {}", key()));
+        let registry =
+            serve(&impostor, ("registry.test", PUBLIC, 443), format!("Bearer {}", key()));
         let desk = desk(&authority, BEARER);
         let tried = run(&desk, "curl -sS https://registry.test/; curl -sSk https://registry.test/");
         assert!(

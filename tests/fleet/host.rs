@@ -30,6 +30,11 @@ impl Host {
         Self { desk: Desk::new(), url, network: Some(network), objects: None }
     }
 
+    /// A host whose database has this address.
+    pub fn at(url: String) -> Self {
+        Self { desk: Desk::new(), url, network: None, objects: None }
+    }
+
     /// The same command in the host's network, with its database.
     fn placed(&self, mut command: Command) -> Command {
         command.env("AGENTD_FLEET_URL", &self.url);

@@ -18,4 +18,5 @@ mod soak;
 #[path = "../support/mod.rs"]
 mod support;
 mod tasks;
+mod tls;
 mod verdict;

@@ -4,6 +4,7 @@ use crate::network::entering;
 use crate::support::is_root;
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -180,6 +181,25 @@ impl Postgres {
         let log = self.root.path().join("log");
         let data = self.root.path().join(name);
         self.run("pg_ctl", &["-D", path(&data), "-w", "-o", &options, "-l", path(&log), "start"]);
+    }
+
+    /// Accepts encrypted connections with a password alone from now on, with this certificate and its key.
+    pub fn encrypt(&self, certificate: &str, key: &str) {
+        let data = self.data();
+        let hba = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
+        for (name, text) in [("server.crt", certificate), ("server.key", key), ("pg_hba.conf", hba)]
+        {
+            fs::write(data.join(name), text).unwrap();
+        }
+        let key = data.join("server.key");
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        if is_root() {
+            let owned = Command::new("chown").arg(OTHER).arg(&key).status().unwrap();
+            assert!(owned.success());
+        }
+        self.sql("alter system set ssl = on");
+        self.stop_in_order();
+        self.go();
     }
 
     /// Ends it as a crash does.

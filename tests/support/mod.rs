@@ -5,6 +5,8 @@
 pub mod anthropic;
 #[path = "attempt.rs"]
 pub mod attempt;
+#[path = "authority.rs"]
+pub mod authority;
 #[path = "daemon.rs"]
 pub mod daemon;
 #[path = "dice.rs"]

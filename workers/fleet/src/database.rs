@@ -1,8 +1,8 @@
 //! The connection to a fleet's database: TLS, time-outs, and a new connection in place of a lost one.
 
 use crate::error::FleetError;
+use crate::tls;
 use fleet::DatabaseArgs;
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,14 +72,7 @@ pub(crate) async fn connect(config: &Config) -> Result<Client, FleetError> {
 
 /// Opens a connection; its second part carries it.
 async fn open_connection(config: &Config) -> Result<Opened, FleetError> {
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(
-        rustls::crypto::ring::default_provider(),
-    ))
-    .with_safe_default_protocol_versions()
-    .and_then(rustls::ConfigBuilder::with_platform_verifier)
-    .map_err(|error| FleetError::Host(format!("cannot prepare TLS: {error}")))?;
-    let tls = MakeRustlsConnect::new(tls.with_no_client_auth());
-    let connected = tokio::time::timeout(CONNECTING, config.connect(tls)).await;
+    let connected = tokio::time::timeout(CONNECTING, config.connect(tls::connector()?)).await;
     connected.map_err(|_| FleetError::Silent(CONNECTING.as_secs()))?.map_err(FleetError::Connect)
 }
 

@@ -6,7 +6,7 @@
 //!
 //! | File | Idea |
 //! |---|---|
-//! | `database` | the connection: TLS, time-outs, a new one in place of a lost one |
+//! | `database`, `tls` | the connection: encryption, time-outs, a new one in place of a lost one |
 //! | `schema` | the versions of the schema, roles and members |
 //! | `error` | errors, with the way on |
 //! | `submit`, `tasks`, `export`, `status` | the commands of people |
@@ -43,6 +43,7 @@ mod submit;
 mod task_run;
 mod tasks;
 mod terminals;
+mod tls;
 mod turns;
 mod worker;
 mod workspace;
