@@ -18,5 +18,6 @@ mod soak;
 #[path = "../support/mod.rs"]
 mod support;
 mod tasks;
+mod three_hosts;
 mod tls;
 mod verdict;

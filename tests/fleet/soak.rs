@@ -183,7 +183,7 @@ fn finish(fleet: &mut Fleet) -> BTreeMap<String, usize> {
 
 /// A model that makes two calls in each session, one after another, with a mark in a file of the task's name.
 /// With a network each has an address of the counter too, by its session's name.
-fn two_calls(port: u16) -> Server {
+pub fn two_calls(port: u16) -> Server {
     Server::answering(move |_, request| {
         let messages = request["messages"].as_array().unwrap();
         let results: usize = messages
