@@ -1,6 +1,7 @@
 //! One random fault of a fleet: it happens, lasts for a random time, and is put right.
 #![allow(clippy::wildcard_enum_match_arm)]
 
+use crate::clock::HOUR;
 use crate::host::Host;
 use crate::network::Network;
 use crate::postgres::Postgres;
@@ -26,6 +27,7 @@ pub enum Fault {
     LinkIsSlow,
     StandbyTakesOver,
     DiskIsFull,
+    ClockJumped,
 }
 
 impl Fault {
@@ -37,7 +39,7 @@ impl Fault {
         Self::DaemonDies,
         Self::DatabaseRestarts,
     ];
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::HostDies,
         Self::HostStops,
         Self::WorkerDies,
@@ -47,6 +49,7 @@ impl Fault {
         Self::LinkIsSlow,
         Self::StandbyTakesOver,
         Self::DiskIsFull,
+        Self::ClockJumped,
     ];
 }
 
@@ -157,6 +160,10 @@ impl Fleet {
                 fill(&file);
                 pause(lease / 4, lease);
                 let _ = std::fs::remove_file(file);
+            }
+            // It stays so until the next jump.
+            Fault::ClockJumped => {
+                self.hosts[host].jump_clock([HOUR, -HOUR, 0][dice.below(3)]);
             }
         }
     }

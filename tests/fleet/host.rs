@@ -1,9 +1,10 @@
 //! A host of the fleet: a state directory, a daemon and a worker of its own.
 
+use crate::clock::HostClock;
 use crate::network::entering;
 use crate::postgres::Postgres;
 use crate::support::anthropic::{Answer, Server, call};
-use crate::support::{Desk, Run, processes, run, send};
+use crate::support::{Desk, Run, needs, processes, run, send};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::fs;
@@ -18,28 +19,56 @@ pub struct Host {
     network: Option<String>,
     /// Where its large snapshots go.
     pub objects: Option<String>,
+    /// The time of day of its processes, if it can jump.
+    clock: Option<HostClock>,
+    /// Seconds between the time since this machine's boot and since the host's.
+    pub boot_time: Option<i64>,
 }
 
 impl Host {
     pub fn new(postgres: &Postgres) -> Self {
-        Self { desk: Desk::new(), url: postgres.url(), network: None, objects: None }
+        Self::with(postgres.url(), None)
     }
 
     /// A host in this network namespace, from which the database has this address.
     pub fn within(network: String, url: String) -> Self {
-        Self { desk: Desk::new(), url, network: Some(network), objects: None }
+        Self::with(url, Some(network))
+    }
+
+    fn with(url: String, network: Option<String>) -> Self {
+        Self { desk: Desk::new(), url, network, objects: None, clock: None, boot_time: None }
+    }
+
+    /// Gives it a time of day of its own, which is right at first.
+    pub fn set_clock(&mut self) {
+        self.clock = Some(HostClock::of(&self.desk));
+    }
+
+    /// Lets its time of day jump to so many seconds from the right one.
+    pub fn jump_clock(&self, seconds: i64) {
+        self.clock.as_ref().unwrap().jump(seconds);
     }
 
     /// A host whose database has this address.
     pub fn at(url: String) -> Self {
-        Self { desk: Desk::new(), url, network: None, objects: None }
+        Self::with(url, None)
     }
 
-    /// The same command in the host's network, with its database.
+    /// The same command in the host's network and with its clocks, with its database.
     fn placed(&self, mut command: Command) -> Command {
         command.env("AGENTD_FLEET_URL", &self.url);
-        let Some(network) = &self.network else { return command };
-        let prefix = entering(network);
+        if let Some(clock) = &self.clock {
+            command.env("LD_PRELOAD", &clock.library);
+        }
+        let mut prefix = self.network.as_deref().map(entering).unwrap_or_default();
+        if let Some(seconds) = self.boot_time {
+            needs("unshare");
+            let seconds = seconds.to_string();
+            prefix.extend(["unshare", "--time", "--boottime", &seconds].map(str::to_owned));
+        }
+        if prefix.is_empty() {
+            return command;
+        }
         let mut placed = Command::new(&prefix[0]);
         placed.args(&prefix[1..]).arg(command.get_program()).args(command.get_args());
         placed.env_clear().current_dir(self.desk.project()).stdin(Stdio::null());

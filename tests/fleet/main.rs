@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, clippy::type_complexity)]
 
 mod attach;
+mod clock;
 mod counter;
 mod fault;
 mod host;

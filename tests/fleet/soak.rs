@@ -31,7 +31,8 @@ fn a_thousand_faults_of_a_fleet() {
     postgres.add_standby();
     let host = |number: usize| {
         let url = postgres.url_at(&Network::address_for(number));
-        let host = Host::within(network.of_host(number), url);
+        let mut host = Host::within(network.of_host(number), url);
+        host.set_clock();
         small_disk(&host.desk);
         host
     };
