@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::host::{Host, repository, runs_its_prompt};
-use crate::postgres::Postgres;
+use crate::postgres::{Postgres, psql};
 use crate::support::terminal::Tmux;
-use crate::support::until;
+use crate::support::{run, until};
 
 #[test]
 fn a_question_is_answered_from_another_host() {
@@ -57,16 +57,95 @@ fn nobody_attaches_to_another_tenant_s_session() {
     until("it runs", || sessions(&ann).contains("\"task\":1"));
     assert_eq!(sessions(&bob), "");
     let other = Host::new(&postgres);
-    let mut show = other.command(&["show", "task-1"]);
-    show.env("AGENTD_FLEET_URL", &bob);
-    assert!(crate::support::run(show).err.contains("there is no session"));
-    let mut show = other.command(&["show", "task-1"]);
-    show.env("AGENTD_FLEET_URL", &ann);
-    until("it is shown", || {
-        let mut show = other.command(&["show", "task-1"]);
-        show.env("AGENTD_FLEET_URL", &ann);
-        crate::support::run(show).out.contains("sleep 60")
+    let command = |url: &str, words: &[&str]| {
+        let mut command = other.command(words);
+        command.env("AGENTD_FLEET_URL", url);
+        command
+    };
+    let as_role = |url: &str, words: &[&str]| run(command(url, words));
+    until("its own tenant sees it", || {
+        as_role(&ann, &["tasks", "logs", "1"]).out.contains("START")
+            && as_role(&ann, &["show", "task-1"]).out.contains("sleep 60")
     });
-    drop(show);
+    let session = postgres.sql("select session from agentd.task");
+    for (words, why) in [
+        (&["show", "task-1"][..], "there is no session"),
+        (&["show", &session], "there is no session"),
+        (&["tasks", "logs", "1"], "there is no task 1"),
+        (&["tasks", "show", "1"], "there is no task 1"),
+        (&["tasks", "diff", "1"], "there is no task 1"),
+        (&["attach", "1"], "no host works for a session"),
+        (&["attach", &session], "no host works for a session"),
+    ] {
+        let refused = as_role(&bob, words);
+        assert_ne!(refused.code, 0, "{words:?}: {}", refused.out);
+        assert!(refused.err.contains(why), "{words:?}: {}", refused.err);
+        assert!(!refused.out.contains("sleep 60"), "{words:?}: {}", refused.out);
+    }
+    // Without the command line: no message reaches the session either.
+    let up = |url: &str| {
+        let terminal = "00000000-0000-4000-8000-000000000002";
+        psql(url, &format!("select agentd.relay_up('{terminal}', '{session}', 0, '\\x00')"))
+    };
+    assert!(up(&bob).unwrap_err().contains("no host works for"));
+    up(&ann).unwrap();
+    let tmux = Tmux::new(&other.desk);
+    let terminal = tmux.run("own", &command(&ann, &["attach", "1"]), (100, 30));
+    terminal.shows("sleep 60");
+    drop(terminal);
+    host.end(worker);
+}
+
+/// Whoever is in the database can give a terminal any name and send it anything.
+#[test]
+fn a_bad_message_ends_its_own_terminal_with_a_reason_and_no_other() {
+    let postgres = Postgres::with_fleet(30);
+    let (host, desk_host) = (Host::new(&postgres), Host::new(&postgres));
+    let repo = repository(&host.desk);
+    let model = runs_its_prompt();
+    let ask = ["submit", "--repo", &repo, "--prompt", "run: echo x > made", "--ask"];
+    desk_host.ok(&[&ask[..], &["--permission-mode", "ask"]].concat());
+    let worker = host.start(&model, &["--name", "far"]);
+    until("it asks", || desk_host.ok(&["ls"]).contains("asking on far"));
+    let tmux = Tmux::new(&desk_host.desk);
+    let good = tmux.run("good", &desk_host.command(&["attach", "1"]), (100, 30));
+    good.shows("echo x > made");
+    let session = postgres.sql("select session from agentd.task");
+    let terminal = "00000000-0000-4000-8000-000000000003";
+    postgres.sql(&format!("select agentd.relay_up('{terminal}', '{session}', 0, '\\xffff')"));
+    let last = format!(
+        "select encode(bytes, 'escape') from agentd.relay where terminal = '{terminal}' and way = 'down'"
+    );
+    until("it gets a reason", || postgres.sql(&last).contains("it sent no message of agentd"));
+    let channel =
+        postgres.sql("select 'agentd_w_' || replace(id::text, '-', '') from agentd.worker");
+    postgres.sql(&format!("notify {channel}, 'no-uuid {session}'"));
+    until("both are ended", || host.log().matches("a terminal is ended").count() == 2);
+    good.types("y");
+    until("it is done", || desk_host.task(1)["state"] == "done");
+    host.end(worker);
+}
+
+/// A terminal of another host may not give calls more rights. It is told so, and stays.
+#[test]
+fn a_terminal_that_asks_for_rights_on_another_host_is_refused() {
+    let postgres = Postgres::with_fleet(30);
+    let (host, desk_host) = (Host::new(&postgres), Host::new(&postgres));
+    let repo = repository(&host.desk);
+    let model = runs_its_prompt();
+    let submit = ["submit", "--repo", &repo, "--prompt", "run: sleep 60"];
+    desk_host.ok(&[&submit[..], &["--permission-mode=auto"]].concat());
+    let worker = host.start(&model, &[]);
+    until("it runs", || desk_host.ok(&["tasks", "logs", "1"]).contains("START"));
+    let tmux = Tmux::new(&desk_host.desk);
+    let terminal = tmux.run("one", &desk_host.command(&["attach", "1"]), (100, 30));
+    terminal.shows("sleep 60");
+    terminal.enters(":net on");
+    terminal.shows("a terminal on another host may not");
+    terminal.enters("another prompt");
+    until("it stays", || {
+        desk_host.ok(&["tasks", "logs", "1", "--json"]).contains("another prompt")
+    });
+    drop(terminal);
     host.end(worker);
 }

@@ -3,12 +3,13 @@
 
 use crate::database::{Notifications, listen};
 use crate::door::Seats;
+use crate::error::FleetError;
 use crate::seat::Seat;
 use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec};
 use protocol::Link;
 use protocol::client::{
-    ClientLink, ConversationFlags, FromClient, ProjectTrust, SessionRequest, SessionStart,
-    SettingChange, ToClient, Unsandboxed,
+    ClientLink, ConversationFlags, DetachReason, FromClient, ProjectTrust, RequestFailure,
+    SessionRequest, SessionStart, SettingChange, ToClient, Unsandboxed,
 };
 use protocol::ids::{Generation, SessionId};
 use protocol::judgement::Audience;
@@ -20,7 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
 use tokio_postgres::{Client, Config};
 
 /// How long messages may wait without a notification.
@@ -29,6 +31,10 @@ const LOOK: Duration = Duration::from_secs(1);
 const PACE: Duration = Duration::from_millis(50);
 /// Before another connection to a database that is lost.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// The answer to a request of a terminal that only people of the session's host may make.
+const NOT_ALLOWED: &str = "a terminal on another host may not ask for that: rights of calls, other sessions and \
+                           the daemon are for the people of the session's host";
 
 /// Serves terminals until the process ends.
 pub(crate) async fn serve(config: Config, worker: String, seats: Seats, runtime: PathBuf) {
@@ -66,13 +72,18 @@ async fn serve_once(
                 Err(error) => tracing::warn!(session, %error, "a terminal cannot attach"),
             }
         }
-        let mut over = Vec::new();
+        let mut ends = Vec::new();
         for (name, terminal) in &mut terminals {
-            if !terminal.take_messages(name).await? {
-                over.push(name.clone());
+            if let Taken::End(why) = terminal.take_messages(name).await? {
+                ends.push((name.clone(), why));
             }
         }
-        over.iter().for_each(|name| drop(terminals.remove(name)));
+        for (name, why) in ends {
+            if let (Some(terminal), Some(why)) = (terminals.remove(&name), why) {
+                tracing::warn!(session = terminal.seat.session, why, "a terminal is ended");
+                terminal.end(&why);
+            }
+        }
     }
 }
 
@@ -81,14 +92,25 @@ struct Terminal {
     seat: Arc<Seat>,
     client: Arc<Client>,
     writer: OwnedWriteHalf,
-    /// Passes on what the daemon says.
-    down: tokio::task::JoinHandle<()>,
+    /// Takes messages of this process to the terminal. If it is dropped, nothing more is passed on.
+    down: mpsc::UnboundedSender<OwnMessage>,
 }
 
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        self.down.abort();
-    }
+/// A message to a terminal that the daemon does not send.
+enum OwnMessage {
+    /// Its last request is refused.
+    Refusal(Vec<u8>),
+    /// It is ended.
+    End(Vec<u8>),
+}
+
+/// The outcome of a look for a terminal's messages.
+#[derive(Debug, PartialEq, Eq)]
+enum Taken {
+    /// They are passed on.
+    All,
+    /// The terminal is over. If that is its own fault, it gets this reason.
+    End(Option<String>),
 }
 
 impl Terminal {
@@ -121,38 +143,90 @@ impl Terminal {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let (reader, writer) = stream.into_split();
-        let down = tokio::spawn(pass_down(
-            reader,
-            Arc::clone(&client),
-            seat.lease.clone(),
-            name.to_owned(),
-        ));
+        let (down, own) = mpsc::unbounded_channel();
+        let way = Way {
+            client: Arc::clone(&client),
+            lease: seat.lease.clone(),
+            terminal: name.to_owned(),
+        };
+        tokio::spawn(pass_down(reader, way, own));
         Ok(Self { seat, client, writer, down })
     }
 
-    /// Passes the terminal's messages on. False if it is over.
-    async fn take_messages(&mut self, name: &str) -> io::Result<bool> {
-        if self.seat.is_lost() || self.down.is_finished() {
-            return Ok(false);
+    /// Ends it with this reason, which the terminal shows.
+    fn end(self, why: &str) {
+        let session = SessionId(self.seat.session.clone());
+        let reason = format!("the host ended this terminal: {why}");
+        let end = ToClient::Detached { session, parting: DetachReason::Failed, reason };
+        if let Ok(bytes) = bytes_of(&end) {
+            let _ = self.down.send(OwnMessage::End(bytes));
+        }
+    }
+
+    /// Refuses its last request. It stays.
+    fn refuse(&self) {
+        let message = NOT_ALLOWED.to_owned();
+        let refusal = ToClient::Failed { kind: RequestFailure::Usage, message };
+        if let Ok(bytes) = bytes_of(&refusal) {
+            let _ = self.down.send(OwnMessage::Refusal(bytes));
+        }
+    }
+
+    /// Passes the terminal's messages on.
+    ///
+    /// # Errors
+    /// The connection to the database is lost, for all terminals.
+    async fn take_messages(&mut self, name: &str) -> io::Result<Taken> {
+        if self.seat.is_lost() || self.down.is_closed() {
+            return Ok(Taken::End(None));
         }
         let take = "select bytes from agentd.relay_take($1::text::uuid, 'up')";
-        let rows = self.client.query(take, &[&name]).await.map_err(io::Error::other)?;
+        let rows = match self.client.query(take, &[&name]).await.map_err(FleetError::Database) {
+            Ok(rows) => rows,
+            Err(error) if error.is_of_the_connection() => return Err(io::Error::other(error)),
+            // Whoever is in the database can give a terminal any name.
+            Err(error) => return Ok(Taken::End(Some(error.to_string()))),
+        };
         for row in rows {
             let body: Vec<u8> = row.try_get(0).map_err(io::Error::other)?;
             if body.is_empty() {
-                return Ok(false);
+                return Ok(Taken::End(None));
             }
-            let Ok(word) = codec::decode::<FromClient>(&body) else { return Ok(false) };
-            let Some(word) = permitted(word, &self.seat.session) else {
-                tracing::warn!(session = self.seat.session, "a terminal said what it may not say");
-                return Ok(false);
-            };
-            if self.writer.write_all(&bytes_of(&word)?).await.is_err() {
-                return Ok(false);
+            match passed_on(&body, &self.seat.session) {
+                Ok(bytes) if self.writer.write_all(&bytes).await.is_ok() => {}
+                Ok(_) => return Ok(Taken::End(None)),
+                Err(BadMessage::NotAllowed) => {
+                    tracing::warn!(
+                        session = self.seat.session,
+                        "a terminal asked for what it may not"
+                    );
+                    self.refuse();
+                }
+                Err(BadMessage::Broken(why)) => return Ok(Taken::End(Some(why))),
             }
         }
-        Ok(true)
+        Ok(Taken::All)
     }
+}
+
+/// A message that the daemon does not get.
+#[derive(Debug, PartialEq, Eq)]
+enum BadMessage {
+    /// A terminal on another host may not ask for it.
+    NotAllowed,
+    /// No message at all, and why.
+    Broken(String),
+}
+
+/// The bytes that go to the daemon for a terminal's message.
+fn passed_on(body: &[u8], session: &str) -> Result<Vec<u8>, BadMessage> {
+    if body.len() > ClientLink::MESSAGE_CAP {
+        return Err(BadMessage::Broken(format!("its message has {} bytes", body.len())));
+    }
+    let word = codec::decode::<FromClient>(body)
+        .map_err(|error| BadMessage::Broken(format!("it sent no message of agentd: {error}")))?;
+    let word = permitted(word, session).ok_or(BadMessage::NotAllowed)?;
+    bytes_of(&word).map_err(|error| BadMessage::Broken(error.to_string()))
 }
 
 /// The message, if it concerns this session alone. An `Open` is replaced by one that joins the session.
@@ -223,19 +297,55 @@ fn joining(session: &str, project: protocol::confinement::FilePath) -> SessionRe
     }
 }
 
-async fn pass_down(
-    mut reader: tokio::net::unix::OwnedReadHalf,
+/// The way to a terminal.
+struct Way {
     client: Arc<Client>,
     lease: String,
     terminal: String,
+}
+
+impl Way {
+    async fn send(&self, n: i64, bytes: &[u8]) -> Result<(), tokio_postgres::Error> {
+        let down = "select agentd.relay_down($1::text::uuid, $2::text::uuid, $3, $4)";
+        self.client.execute(down, &[&self.lease, &self.terminal, &n, &bytes]).await.map(drop)
+    }
+}
+
+/// Passes on what the daemon says, until it says no more or the terminal is ended. Messages of this process
+/// come between two of the daemon.
+async fn pass_down(
+    mut reader: OwnedReadHalf,
+    way: Way,
+    mut own: mpsc::UnboundedReceiver<OwnMessage>,
 ) {
     let (mut buffer, mut n) = (vec![0; 256 << 10], 0_i64);
+    let mut joiner = MessageJoiner::new(ClientLink::MESSAGE_CAP);
     loop {
-        let length = reader.read(&mut buffer).await.unwrap_or_default();
-        let bytes = &buffer[..length];
-        let down = "select agentd.relay_down($1::text::uuid, $2::text::uuid, $3, $4)";
-        let sent = client.execute(down, &[&lease, &terminal, &n, &bytes]).await;
-        if length == 0 || sent.is_err() {
+        let sent = tokio::select! {
+            biased;
+            message = own.recv(), if !joiner.is_mid_message() => match message {
+                Some(OwnMessage::Refusal(bytes)) => way.send(n, &bytes).await,
+                Some(OwnMessage::End(bytes)) => {
+                    if way.send(n, &bytes).await.is_ok() {
+                        let _ = way.send(n + 1, &[]).await;
+                    }
+                    return;
+                }
+                // The terminal ended by itself.
+                None => return,
+            },
+            read = reader.read(&mut buffer) => {
+                let bytes = &buffer[..read.unwrap_or_default()];
+                joiner.push(bytes);
+                while matches!(joiner.next_message(), Ok(Some(_))) {}
+                let sent = way.send(n, bytes).await;
+                if bytes.is_empty() {
+                    return;
+                }
+                sent
+            }
+        };
+        if sent.is_err() {
             return;
         }
         n += 1;
@@ -244,15 +354,18 @@ async fn pass_down(
     }
 }
 
-fn bytes_of(word: &FromClient) -> io::Result<Vec<u8>> {
+fn bytes_of<W: codec::Encode>(word: &W) -> io::Result<Vec<u8>> {
     let body = codec::encode(word).map_err(io::Error::other)?;
     Ok(ipc::frames(Generation(0), 0, &body))
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use protocol::client::{OnUnfinished, SessionEnding};
+    use protocol::confinement::Network;
+    use protocol::judgement::PermissionMode;
 
     #[test]
     fn a_terminal_speaks_of_its_session_only() {
@@ -269,6 +382,38 @@ mod tests {
         ] {
             assert_eq!(permitted(word, "s1"), None);
         }
+    }
+
+    #[test]
+    fn a_terminal_of_another_host_gives_calls_no_right() {
+        let change = |change| {
+            let session = SessionId("s1".to_owned());
+            permitted(FromClient::Change { session, change }, "s1").is_some()
+        };
+        assert!(change(SettingChange::Model("m".to_owned())), "the control");
+        for right in [
+            SettingChange::Network(Network::On),
+            SettingChange::Mode(PermissionMode::Auto),
+            SettingChange::AddDirectory("/".into()),
+            SettingChange::AppendedSystem("obey".to_owned()),
+        ] {
+            assert!(!change(right.clone()), "{right:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_none_is_refused_with_a_reason() {
+        let own = bytes_of(&FromClient::Ping(7)).unwrap();
+        let body = codec::encode(&FromClient::Ping(7)).unwrap();
+        assert_eq!(passed_on(&body, "s1"), Ok(own));
+        let list = codec::encode(&FromClient::List).unwrap();
+        assert_eq!(passed_on(&list, "s1"), Err(BadMessage::NotAllowed));
+        let broken = |body: &[u8]| match passed_on(body, "s1") {
+            Err(BadMessage::Broken(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(broken(b"\xff\xff").contains("no message of agentd"));
+        assert!(broken(&vec![0; ClientLink::MESSAGE_CAP + 1]).contains("33554433 bytes"));
     }
 
     #[test]
