@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::host::{Host, repository, runs_its_prompt};
-use crate::postgres::Postgres;
+use crate::postgres::{Postgres, psql};
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{processes, send, until};
 use nix::sys::signal::Signal;
@@ -152,6 +152,46 @@ fn a_task_goes_on_if_its_daemon_alone_is_killed() {
     let logs = second.ok(&["tasks", "logs", "1"]);
     assert!(logs.contains("INTERRUPTED") && logs.matches("START").count() == 1, "{logs}");
     first.end(worker);
+}
+
+/// The result of a call is on its way when the worker ends: a snapshot goes first, and it is slow.
+#[test]
+fn a_task_is_given_back_with_all_its_records() {
+    let postgres = Postgres::with_fleet(30);
+    let command = "echo x >> made; until test -e go; do sleep 0.1; done; sleep 1";
+    let (first, second, worker) = running(&postgres, command, &[]);
+    let session = first.task(1)["session"].as_str().unwrap().to_owned();
+    let url = postgres.url();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let lock =
+                "begin; lock table agentd.snapshot in share mode; select pg_sleep(6); commit";
+            psql(&url, lock).unwrap();
+        });
+        until("snapshots wait", || {
+            postgres.sql(
+                "select count(*) from pg_locks where mode = 'ShareLock' and granted
+                 and relation = 'agentd.snapshot'::regclass",
+            ) == "1"
+        });
+        fs::write(first.workspace(&session).join("go"), "").unwrap();
+        let journal = first.desk.state().join("sessions").join(&session).join("journal.jsonl");
+        let journal = || fs::read_to_string(&journal).unwrap_or_default();
+        until("it ended here", || journal().contains("\"kind\":\"RESULT\""));
+        let records = "select string_agg(line, '' order by seq) from agentd.journal";
+        assert!(!postgres.sql(records).contains("\"kind\":\"RESULT\""), "the control");
+        first.end(worker);
+        let theirs =
+            postgres.sql("select string_agg(line, E'\\n' order by seq) from agentd.journal");
+        assert_eq!(theirs.trim(), journal().trim());
+    });
+    assert_eq!(second.task(1)["state"], "queued");
+    let ran = second.work(&runs_its_prompt(), &[]);
+    let task = second.task(1);
+    assert_eq!(task["state"], "done", "{task:#} {}", ran.err);
+    let logs = second.ok(&["tasks", "logs", "1", "--json"]);
+    assert!(!logs.contains("did not happen here") && !logs.contains("INTERRUPTED"), "{logs}");
+    assert!(second.ok(&["tasks", "diff", "1"]).contains("+x"), "{task:#}");
 }
 
 #[test]

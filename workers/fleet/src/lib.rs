@@ -13,6 +13,8 @@
 //! | `recipe` | files that start workers in clusters and on hosts |
 //! | `worker` | claims tasks and renews their leases |
 //! | `task_run` | one claimed task: its workspace, its run, its result and its end |
+//! | `rest` | the records that the database lacks when a task is given back |
+//! | `answer` | how a run ended, with its JSON answer |
 //! | `turns` | one run at a time for each session of this host |
 //! | `seat` | one session's place: its records go to the database in order, then their barrier opens |
 //! | `door` | the socket at which supervisors take their seats |
@@ -23,6 +25,7 @@
 //! | `relay`, `terminals` | attach to a session on another host: the terminal's end, and the session's |
 //! | `run` | starts `agentd` and `git`; no other file starts processes |
 
+mod answer;
 mod clock;
 mod database;
 mod door;
@@ -32,6 +35,7 @@ mod objects;
 mod private_file;
 mod recipe;
 mod relay;
+mod rest;
 mod restore;
 mod run;
 mod schema;

@@ -1,8 +1,10 @@
 //! One claimed task on this host: its workspace, its run of `agentd`, its result and its end.
 
+use crate::answer::{RunEnd, answer_of, error_of};
 use crate::door;
 use crate::error::FleetError;
 use crate::private_file::write_private;
+use crate::rest::{Left, append_rest};
 use crate::restore::{self, Prepared, Restored};
 use crate::run;
 use crate::seat::{
@@ -21,8 +23,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
-use tokio::process::Child;
 use tokio::sync::{Mutex, mpsc, watch};
 
 /// How much later this process may hear of the end of its host than others of the host.
@@ -101,7 +101,7 @@ impl Host {
             }
             Ok(Prepared { onward: Onward::StartOver, .. }) => self.start_over(claim, lease).await,
             Err(error) if error.is_lost_lease() => self.seats.remove(&claim.lease),
-            Err(error) => self.cannot_run(&claim, &error).await,
+            Err(error) => self.cannot_run(&claim, &error, None).await,
         }
     }
 
@@ -147,18 +147,23 @@ impl Host {
         let appending = tokio::spawn(appender.run(incoming));
         let dir = workspace.lock().await.tree().to_owned();
         let ended = self.run_agentd_again(&begun, &seat, dir).await;
+        let left = || Left { seat: &seat, workspace: Arc::clone(&workspace) };
         match ended {
             Ok(RunEnd::Exited { code, answer }) => {
-                self.exited(&claim, &workspace, (code, answer), (&audited, &seat)).await;
+                self.exited(&claim, left(), (code, answer), &audited).await;
             }
-            Ok(RunEnd::Released) => self.release(&claim).await,
-            Ok(RunEnd::Lost(why)) if why == LAPSED => self.give_back(&claim, &why).await,
+            Ok(RunEnd::Released) => {
+                self.give_back(&claim, "this worker ends", Some(left())).await;
+            }
+            Ok(RunEnd::Lost(why)) if why == LAPSED => {
+                self.give_back(&claim, &why, Some(left())).await;
+            }
             Ok(RunEnd::Lost(why)) => {
                 tracing::warn!(task = claim.task, why, "the task is not this host's any more");
                 // If the lease holds, the reason is this host's, and a person has to know.
                 self.end(&claim, "held", &why, &Value::Null).await;
             }
-            Err(error) => self.cannot_run(&claim, &error).await,
+            Err(error) => self.cannot_run(&claim, &error, Some(left())).await,
         }
         appending.abort();
         self.seats.remove(&claim.lease);
@@ -168,11 +173,11 @@ impl Host {
     async fn exited(
         &self,
         claim: &Claim,
-        workspace: &Mutex<Workspace>,
+        left: Left<'_>,
         (code, answer): (i32, Value),
-        (audited, seat): (&watch::Receiver<Option<Value>>, &Seat),
+        audited: &watch::Receiver<Option<Value>>,
     ) {
-        let last_seq = seat.state.borrow().last_seq;
+        let last_seq = left.seat.state.borrow().last_seq;
         let turn = restore::turn_of(&self.dirs.state.join("sessions").join(&claim.session));
         let after = match self.is_cancelled(&claim.session) {
             true => AfterRun::Cancelled,
@@ -183,13 +188,14 @@ impl Host {
             AfterRun::Cancelled => "cancelled",
             AfterRun::Failed => "failed",
             AfterRun::GiveBack => {
-                if !seat.is_lost() {
+                if !left.seat.is_lost() {
                     self.rest();
                 }
-                return self.give_back(claim, &error_of(code, &answer)).await;
+                return self.give_back(claim, &error_of(code, &answer), Some(left)).await;
             }
         };
-        let result = self.result(claim, workspace, code, answer, (audited, last_seq)).await;
+        let place = (audited, last_seq);
+        let result = self.result(claim, &left.workspace, code, answer, place).await;
         let reason = match after {
             AfterRun::Done => "",
             AfterRun::Failed | AfterRun::Cancelled | AfterRun::GiveBack => {
@@ -200,19 +206,31 @@ impl Host {
     }
 
     /// A task that cannot run here fails, or another host gets it if the reason is this one's.
-    async fn cannot_run(&self, claim: &Claim, error: &FleetError) {
+    async fn cannot_run(&self, claim: &Claim, error: &FleetError, left: Option<Left<'_>>) {
         if error.is_of_this_host() && fleet::give_back(claim.epoch) == AfterRun::GiveBack {
             self.rest();
-            return self.give_back(claim, &error.to_string()).await;
+            return self.give_back(claim, &error.to_string(), left).await;
         }
         self.end(claim, "failed", &error.to_string(), &Value::Null).await;
     }
 
-    /// Gives a task back once nothing of it runs here. Else its lease runs out.
-    async fn give_back(&self, claim: &Claim, why: &str) {
+    /// Gives a task back once nothing of it runs here and the database has all its records. Else its lease
+    /// runs out.
+    async fn give_back(&self, claim: &Claim, why: &str, left: Option<Left<'_>>) {
         tracing::warn!(task = claim.task, why, "the task is given back");
-        match restore::end_session(&self.dirs.state, &claim.session).await {
+        let given = async {
+            restore::end_session(&self.dirs.state, &claim.session).await?;
+            let Some(left) = left else { return Ok(()) };
+            let stores = (Arc::clone(&self.database), self.objects.clone());
+            let most = Duration::from_millis(self.times.lease_ms);
+            append_rest(left, stores, &self.dirs.state.join("sessions"), most).await
+        };
+        match given.await {
             Ok(()) => self.release(claim).await,
+            // A person has to know why the records cannot be kept. If the lease is lost, this does nothing.
+            Err(error @ FleetError::Host(_)) => {
+                self.end(claim, "held", &error.to_string(), &Value::Null).await;
+            }
             Err(error) => {
                 tracing::warn!(task = claim.task, %error, "the task is not given back");
                 self.seats.remove(&claim.lease);
@@ -442,48 +460,4 @@ enum Interruption {
     WorkerEnds,
     Lost(String),
     Cancel,
-}
-
-/// How a run ended.
-enum RunEnd {
-    /// By itself, with its JSON answer.
-    Exited { code: i32, answer: Value },
-    /// With this worker; another host goes on.
-    Released,
-    /// The lease is lost, or the records cannot be kept.
-    Lost(String),
-}
-
-/// Why a run has no answer.
-fn error_of(code: i32, answer: &Value) -> String {
-    // The text of a turn that ended well is no reason.
-    let result = || answer["result"].as_str().filter(|_| answer["is_error"] == true);
-    let why = answer["error"].as_str().or_else(result).filter(|why| !why.is_empty());
-    why.map_or_else(
-        || format!("the run ended with exit code {code}; see `agentd help exit-codes`"),
-        str::to_owned,
-    )
-}
-
-async fn answer_of(child: &mut Child) -> Result<RunEnd, FleetError> {
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let read = async {
-        if let Some(mut stdout) = stdout {
-            let _ = stdout.read_to_end(&mut out).await;
-        }
-    };
-    let read_errors = async {
-        if let Some(mut stderr) = stderr {
-            let _ = stderr.read_to_end(&mut err).await;
-        }
-    };
-    let (status, (), ()) = tokio::join!(child.wait(), read, read_errors);
-    let status = status.map_err(|error| FleetError::Host(error.to_string()))?;
-    let code = status.code().unwrap_or(-1);
-    let answer = String::from_utf8_lossy(&out);
-    let last = answer.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
-    let words = String::from_utf8_lossy(&err).trim().to_owned();
-    let answer = last.unwrap_or_else(|| json!({"error": words}));
-    Ok(RunEnd::Exited { code, answer })
 }
