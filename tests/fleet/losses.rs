@@ -154,6 +154,35 @@ fn a_task_goes_on_if_its_daemon_alone_is_killed() {
     first.end(worker);
 }
 
+/// The host is not lost: it has its workspace and its journal, and the model is told of the call. The policy is
+/// for the next host.
+#[test]
+fn a_host_that_is_back_within_its_lease_goes_on_whatever_the_policy() {
+    let postgres = Postgres::with_fleet(30);
+    let host = Host::new(&postgres);
+    let config = host.desk.home().join(".config/agentd");
+    fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("config.toml"), "[net]\nmode = \"on\"\n").unwrap();
+    let repo = repository(&host.desk);
+    let model = runs_its_prompt();
+    let submit = ["submit", "--repo", &repo, "--prompt", "run: echo x >> made; sleep 300", RULE];
+    host.ok(&[&submit[..], &["--on-host-loss", "report"]].concat());
+    let mut worker = host.start(&model, &[]);
+    let session = host.task(1)["session"].as_str().unwrap().to_owned();
+    until("it wrote", || host.workspace(&session).join("made").exists());
+    host.lose_power();
+    let _ = worker.wait();
+    let worker = host.start(&model, &[]);
+    until("it is done", || host.task(1)["state"] == "done");
+    let task = host.task(1);
+    assert_eq!(task["epoch"], 1, "{task:#}");
+    let logs = host.ok(&["tasks", "logs", "1"]);
+    assert!(logs.contains("INTERRUPTED") && logs.matches("START").count() == 1, "{logs}");
+    // What the call did here is here.
+    assert!(host.ok(&["tasks", "diff", "1"]).contains("+x"), "{task:#}");
+    host.end(worker);
+}
+
 /// The result of a call is on its way when the worker ends: a snapshot goes first, and it is slow.
 #[test]
 fn a_task_is_given_back_with_all_its_records() {
