@@ -106,6 +106,28 @@ fn a_cancelled_task_of_a_lost_host_runs_nowhere() {
     assert_eq!(postgres.sql("select state from agentd.task"), "cancelled");
 }
 
+/// A terminal that is gone without a word, and messages that no terminal takes any more.
+#[test]
+fn messages_do_not_pile_up_for_a_terminal_that_takes_none() {
+    let postgres = with_task();
+    claim(&postgres);
+    let terminal = "00000000-0000-4000-8000-000000000002";
+    let down = |n: u32| {
+        let lease = lease(&postgres);
+        psql(
+            &postgres.url(),
+            &format!("select agentd.relay_down('{lease}', '{terminal}', {n}, 'x')"),
+        )
+    };
+    down(0).unwrap();
+    down(1).unwrap();
+    postgres.sql("update agentd.relay set at = at - interval '20 s'");
+    assert!(down(2).unwrap_err().contains("takes no messages any longer"));
+    postgres.sql("update agentd.relay set at = at - interval '2 h'");
+    postgres.sql(&format!("select agentd.enlist('{WORKER}', 'w', '{{}}', 1, 'b')"));
+    assert_eq!(postgres.sql("select count(*) from agentd.relay"), "0");
+}
+
 #[test]
 fn a_user_does_not_learn_a_lease_and_a_blob_is_what_its_digest_says() {
     let postgres = with_task();

@@ -238,6 +238,8 @@ begin
         slots = excluded.slots, build = excluded.build, began = excluded.began,
         seen = excluded.seen, ended = null;
     perform make_partitions();
+    -- Terminals and hosts that took these are gone.
+    delete from relay r where r.at < clock_timestamp() - interval '1 hour';
     return query select s.lease_ms, s.margin_ms from setting s;
 end $$;
 
@@ -586,7 +588,6 @@ declare l lease := held(p_lease);
 begin
     if exists (select from relay r where r.terminal = p_terminal and r.way = 'down'
             and r.at < clock_timestamp() - interval '15 s') then
-        delete from relay r where r.terminal = p_terminal;
         raise exception 'the terminal takes no messages any longer' using errcode = 'AG006';
     end if;
     insert into relay values (l.tenant, p_terminal, l.session, 'down', p_n, p_bytes);
