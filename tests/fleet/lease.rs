@@ -106,6 +106,19 @@ fn a_cancelled_task_of_a_lost_host_runs_nowhere() {
     assert_eq!(postgres.sql("select state from agentd.task"), "cancelled");
 }
 
+/// A host renews by the length that it claimed with, whatever `init --lease` says since.
+#[test]
+fn a_lease_keeps_the_length_of_its_claim() {
+    let postgres = with_task();
+    claim(&postgres);
+    postgres.sql("update agentd.setting set lease_ms = 1000");
+    let renew =
+        format!("select lease from agentd.renew('{WORKER}', array['{}'::uuid])", lease(&postgres));
+    assert_eq!(postgres.sql(&renew), lease(&postgres));
+    let left = "select until > clock_timestamp() + interval '25 s' from agentd.lease";
+    assert_eq!(postgres.sql(left), "t");
+}
+
 /// A terminal that is gone without a word, and messages that no terminal takes any more.
 #[test]
 fn messages_do_not_pile_up_for_a_terminal_that_takes_none() {

@@ -95,6 +95,37 @@ fn a_call_with_network_may_have_run_and_the_policy_decides() {
     }
 }
 
+/// The records of a sub-agent are on its host alone: what it did there is not known.
+#[test]
+fn a_sub_agent_of_a_lost_host_may_have_run() {
+    let postgres = Postgres::with_fleet(3);
+    let (first, second) = (Host::new(&postgres), Host::new(&postgres));
+    let repo = repository(&first.desk);
+    let model = Server::answering(|_, request| {
+        let of_child = request["messages"][0]["content"].to_string().contains("THE PART");
+        match of_child {
+            true => Answer::says([call("toolu_2", "bash", r#"{"command": "sleep 300"}"#)]),
+            false => {
+                let task = r#"{"description": "a part", "prompt": "THE PART", "subagent_type": "general"}"#;
+                Answer::says([call("toolu_1", "task", task)])
+            }
+        }
+    });
+    first.ok(&["submit", "--repo", &repo, "--prompt", "begin", RULE]);
+    let mut worker = first.start(&model, &[]);
+    let session = first.task(1)["session"].as_str().unwrap().to_owned();
+    let child = first.desk.state().join("sessions").join(format!("{session}-1/journal.jsonl"));
+    until("the sub-agent's call runs", || {
+        fs::read_to_string(&child).unwrap_or_default().contains("\"START\"")
+    });
+    first.lose_power();
+    let _ = worker.wait();
+    second.work(&model, &[]);
+    let task = second.task(1);
+    assert_eq!(task["state"], "held", "{task:#}");
+    assert!(task["reason"].as_str().unwrap().contains("may have run"), "{task:#}");
+}
+
 #[test]
 fn a_host_that_comes_back_can_add_nothing() {
     let postgres = Postgres::with_fleet(2);

@@ -3,7 +3,7 @@
 
 use crate::host::{Host, repository, runs_its_prompt};
 use crate::postgres::{Postgres, psql};
-use crate::support::anthropic::{Answer, Server};
+use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{run, until};
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -103,6 +103,59 @@ fn a_cancelled_task_ends_wherever_it_is() {
     assert!(host.agentd(&["tasks", "cancel", "1"]).err.contains("over already: 1"));
     host.end(worker);
     assert_eq!(host.ended_calls().len(), 1);
+}
+
+/// The host that cancelled a task takes it again.
+#[test]
+fn a_cancelled_task_that_is_retried_is_not_cancelled_again() {
+    let postgres = Postgres::with_fleet(3);
+    let host = Host::new(&postgres);
+    let repo = repository(&host.desk);
+    let model = Server::answering(|_, request| match request.to_string().contains("attempt 2") {
+        true => Answer::text("done"),
+        false => Answer::says([call("toolu_1", "bash", r#"{"command": "sleep 300"}"#)]),
+    });
+    host.ok(&["submit", "--repo", &repo, "--prompt", "wait", RULE]);
+    let worker = host.start(&model, &[]);
+    until("it runs", || host.ok(&["tasks", "logs", "1"]).contains("START"));
+    host.ok(&["tasks", "cancel", "1"]);
+    until("it is cancelled", || host.task(1)["state"] == "cancelled");
+    host.ok(&["tasks", "retry", "1"]);
+    until("it is over", || !["queued", "running"].map(Into::into).contains(&host.task(1)["state"]));
+    assert_eq!(host.task(1)["state"], "done", "{:#}", host.task(1));
+    host.end(worker);
+}
+
+/// The database refuses claims while its engine could lose commits. What runs goes on.
+#[test]
+fn a_worker_that_may_claim_nothing_goes_on_with_its_tasks() {
+    let postgres = Postgres::with_fleet(30);
+    let host = Host::new(&postgres);
+    let repo = repository(&host.desk);
+    let model = runs_its_prompt();
+    host.ok(&[
+        "submit",
+        "--repo",
+        &repo,
+        "--prompt",
+        "run: until test -e go; do sleep 0.1; done",
+        RULE,
+    ]);
+    let mut worker = host.start(&model, &["--slots", "2"]);
+    until("it runs", || host.ok(&["tasks", "logs", "1"]).contains("START"));
+    let set = |text: &str| {
+        postgres.sql(&format!("alter system {text}"));
+        postgres.sql("select pg_reload_conf()");
+    };
+    set("set fsync = off");
+    until("no task is claimed", || host.log().contains("has fsync off"));
+    assert!(worker.try_wait().unwrap().is_none(), "{}", host.log());
+    set("reset fsync");
+    let session = host.task(1)["session"].as_str().unwrap().to_owned();
+    std::fs::write(host.workspace(&session).join("go"), "").unwrap();
+    until("it is done", || host.task(1)["state"] == "done");
+    assert_eq!(host.task(1)["epoch"], 1);
+    host.end(worker);
 }
 
 #[test]

@@ -386,3 +386,22 @@ fn boot_ms() -> u64 {
     let ms = now.tv_sec.saturating_mul(1000).saturating_add(now.tv_nsec / 1_000_000);
     u64::try_from(ms).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that stood still gets an answer of the time before. The lease is over meanwhile.
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_record_that_is_durable_opens_no_barrier_after_the_lease() {
+        let (lines, _incoming) = mpsc::unbounded_channel();
+        let copy_until = |kill_at| {
+            let (sender, state) = watch::channel(CopyState { durable: 5, kill_at, lost: None });
+            (sender, FleetCopy { lines: lines.clone(), state })
+        };
+        let (_sender, copy) = copy_until(u64::MAX);
+        assert_eq!(copy.durable(5).await, Ok(()));
+        let (_sender, copy) = copy_until(0);
+        assert_eq!(copy.durable(5).await, Err(LAPSED.to_owned()));
+    }
+}

@@ -332,6 +332,22 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&log), "task 7\nfirst\n");
     }
 
+    /// A worker that ended had taken a snapshot, and the database never got it.
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_workspace_that_is_opened_again_takes_what_the_database_lacks() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = dir.path().join("repo");
+        repository(&repo).await;
+        let (place, name) = (dir.path().join("w"), repo.to_str().unwrap());
+        let mut before = Workspace::prepare(&place, name, "main", None).await.unwrap();
+        fs::write(before.tree().join("b"), "two\n").unwrap();
+        let taken = before.snapshot().await.unwrap().unwrap();
+        let mut lacks = Workspace::reopen(&place, name, None).await.unwrap();
+        assert_eq!(lacks.snapshot().await.unwrap().map(|it| it.tree), Some(taken.tree.clone()));
+        let mut has = Workspace::reopen(&place, name, Some(taken.tree)).await.unwrap();
+        assert_eq!(has.snapshot().await.unwrap(), None);
+    }
+
     #[tokio::test(flavor = "current_thread")]
     async fn a_reference_that_is_missing_is_named() {
         let dir = tempfile::tempdir().unwrap();
