@@ -78,6 +78,7 @@ create table agentd.task (
 create index task_queue on agentd.task (tenant, priority desc, id) where state = 'queued';
 create index task_batch on agentd.task (batch, place);
 create index task_state on agentd.task (tenant, state, id);
+create index task_cancel on agentd.task (tenant) where cancel and state in ('queued', 'running');
 
 -- One row for each session that a host has worked for. It is updated with each append: no column of an
 -- index changes then.
@@ -98,6 +99,8 @@ create table agentd.lease (
     until timestamptz not null
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 create index lease_worker on agentd.lease (worker);
+-- Each claim looks for leases that ran out. Those that are over have `-infinity`.
+create index lease_until on agentd.lease (until) where until > '-infinity';
 
 -- The second copy of the sessions' journals, a line a record. Append only. Partitioned by month, so
 -- that old ones are dropped as a whole.
@@ -256,9 +259,12 @@ declare
     s setting;
     w worker;
     now_timeline int := timeline();
+    -- What ran out before it is lost. A constant, since an index serves no function that is volatile.
+    ran_out timestamptz;
 begin
     perform check_engine();
     select * into s from setting;
+    ran_out := clock_timestamp() - s.margin_ms * interval '1 ms';
     select * into w from worker where id = p_worker;
     if not found then
         raise exception 'this worker is not enlisted' using errcode = 'AG004';
@@ -268,15 +274,15 @@ begin
     end if;
     -- Nobody works for these any longer.
     update task t set state = 'cancelled', ended = clock_timestamp()
-    where t.cancel and t.tenant = w.tenant and (t.state = 'queued' or t.state = 'running' and exists (
-        select from lease l where l.session = t.session
-            and l.until + s.margin_ms * interval '1 ms' <= clock_timestamp()));
+    where t.cancel and t.state in ('queued', 'running') and t.tenant = w.tenant
+        and (t.state = 'queued' or exists (
+            select from lease l where l.session = t.session and l.until <= ran_out));
     return query
     with lost as (
         select l.session as sess, l.timeline <> now_timeline as other, t.decided as by_person
         from lease l join task t on t.session = l.session
         where t.state = 'running' and t.labels <@ w.labels
-            and l.until + s.margin_ms * interval '1 ms' <= clock_timestamp()
+            and l.until > '-infinity' and l.until <= ran_out
         order by t.priority desc, t.id limit p_most for update of l, t skip locked
     ), waiting as (
         select t.session as sess, false as other, t.decided as by_person from task t
@@ -430,7 +436,7 @@ begin
     update task t set state = p_state, reason = p_reason, result = p_result, ended = clock_timestamp()
     where t.session = l.session;
     -- What the session recorded stays; nobody holds it any longer.
-    update lease set until = '-infinity', lease = gen_random_uuid() where lease.lease = p_lease;
+    update lease set until = '-infinity' where lease.lease = p_lease;
 end $$;
 
 -- Gives a task back, for another host to go on with. Nothing of it runs any longer.
@@ -440,7 +446,7 @@ as $$
 declare l lease := held(p_lease);
 begin
     update task t set state = 'queued' where t.session = l.session;
-    update lease set until = '-infinity', lease = gen_random_uuid() where lease.lease = p_lease;
+    update lease set until = '-infinity' where lease.lease = p_lease;
 end $$;
 
 -- Starts a task from the beginning, in a new session, which is returned. The records of the session

@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_postgres::types::{ToSql, Type};
 
 /// Between two looks for tasks, while none comes.
 const LOOKS: [u64; 4] = [100, 250, 500, 1000];
@@ -263,7 +264,9 @@ impl Host {
                     "select lease::text, task, session, epoch, last_seq, failed_over, repo, ref,
                         prompt, flags, timeout_ms, on_host_loss, resume_after, ask
                     from agentd.claim($1::text::uuid, $2, $3)";
-                client.query(text, &[id, &most, &length]).await
+                let words: [(&(dyn ToSql + Sync), Type); 3] =
+                    [(id, Type::TEXT), (&most, Type::INT4), (&length, Type::INT4)];
+                client.query_typed(text, &words).await
             })
             .await?;
         let read = |row: &tokio_postgres::Row| {
