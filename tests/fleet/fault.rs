@@ -32,12 +32,13 @@ pub enum Fault {
 
 impl Fault {
     /// Those that need no root, and no network of the test's own.
-    pub const SIMPLE: [Self; 5] = [
+    pub const SIMPLE: [Self; 6] = [
         Self::HostDies,
         Self::HostStops,
         Self::WorkerDies,
         Self::DaemonDies,
         Self::DatabaseRestarts,
+        Self::ClockJumped,
     ];
     pub const ALL: [Self; 10] = [
         Self::HostDies,

@@ -18,7 +18,12 @@ use std::time::{Duration, Instant};
 #[test]
 fn random_faults_lose_nothing_and_repeat_nothing() {
     let postgres = Postgres::with_fleet(LEASE);
-    let hosts = (0..2).map(|_| Host::new(&postgres)).collect();
+    let host = |_| {
+        let mut host = Host::new(&postgres);
+        host.set_clock();
+        host
+    };
+    let hosts = (0..2).map(host).collect();
     soak(Faults { of: &Fault::SIMPLE, count: 8, tasks: 8 }, postgres, None, hosts);
 }
 
