@@ -88,14 +88,14 @@ impl HostClock {
     }
 }
 
-/// The programs of this host that read the time through its clock.
-fn programs_with_clock(host: &Host) -> Vec<String> {
+/// True if the worker of this host reads the time through its clock. The memory of the daemon is closed to
+/// ordinary users; its records show its time.
+fn worker_has_clock(host: &Host) -> bool {
     let of_host = host.processes();
-    let has_clock = |pid: u32| {
-        fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default().contains("clock.so")
-    };
-    let found = processes().into_iter().filter(|it| of_host.contains(&it.pid) && has_clock(it.pid));
-    found.map(|process| process.name).collect()
+    let maps = |pid: u32| fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    processes().into_iter().any(|it| {
+        it.name == "agentd-fleet" && of_host.contains(&it.pid) && maps(it.pid).contains("clock.so")
+    })
 }
 
 #[test]
@@ -111,10 +111,7 @@ fn a_clock_that_jumps_while_a_call_runs_costs_nothing() {
     first.ok(&["submit", "--repo", &repo, "--prompt", prompt, "--permission-mode=auto"]);
     let worker = first.start(&model, &["--name", "first"]);
     until("it runs", || first.ok(&["tasks", "logs", "1"]).contains("START"));
-    let programs = programs_with_clock(&first);
-    for name in ["agentd-fleet", "agentd-supervis"] {
-        assert!(programs.iter().any(|program| program == name), "{name}: {programs:?}");
-    }
+    assert!(worker_has_clock(&first), "the library is not in the worker");
     // Another host would take the task if the lease ran out.
     let other = second.start(&model, &["--name", "second"]);
     for hours in [1, -1, 0, -2] {
@@ -124,7 +121,7 @@ fn a_clock_that_jumps_while_a_call_runs_costs_nothing() {
     until("it is done", || first.task(1)["state"] == "done");
     let task = first.task(1);
     assert_eq!((&task["epoch"], first.ended_calls().len()), (&1.into(), 1), "{task:#}");
-    // The control: the processes of the host did read another time.
+    // The control: the daemon did read another time.
     let lines = postgres.sql(
         "select count(*) from agentd.journal where abs(extract(epoch from at) * 1000
              - (line::json ->> 'time')::numeric) > 3000000",

@@ -4,10 +4,13 @@ use crate::clock::HostClock;
 use crate::network::entering;
 use crate::postgres::Postgres;
 use crate::support::anthropic::{Answer, Server, call};
-use crate::support::{Desk, Run, needs, processes, run, send};
+use crate::support::{Desk, Run, is_root, needs, processes, run, send};
 use nix::sys::signal::Signal;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -64,7 +67,11 @@ impl Host {
         if let Some(seconds) = self.boot_time {
             needs("unshare");
             let seconds = seconds.to_string();
-            prefix.extend(["unshare", "--time", "--boottime", &seconds].map(str::to_owned));
+            // Only in a user namespace may ordinary users set such a clock.
+            let user = ["--user", "--map-current-user"];
+            prefix.push("unshare".to_owned());
+            prefix.extend(user.iter().filter(|_| !is_root()).map(|&word| word.to_owned()));
+            prefix.extend(["--time", "--boottime", &seconds].map(str::to_owned));
         }
         if prefix.is_empty() {
             return command;
@@ -144,7 +151,19 @@ impl Host {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             environment.split(|byte| *byte == 0).any(|entry| entry == state.as_bytes())
         };
-        processes().iter().map(|process| process.pid).filter(of_host).collect()
+        let found = processes().iter().map(|process| process.pid).filter(of_host).collect();
+        // The environment of a daemon is closed to ordinary users.
+        match self.daemon().filter(|_| !is_root()) {
+            Some(daemon) => [found, vec![daemon]].concat(),
+            None => found,
+        }
+    }
+
+    /// The process that listens at the daemon's socket, also while it stands still.
+    fn daemon(&self) -> Option<u32> {
+        let socket = UnixStream::connect(self.desk.door().join("socket")).ok()?;
+        let peer = getsockopt(&socket, PeerCredentials).ok()?;
+        u32::try_from(peer.pid()).ok()
     }
 
     /// The processes of this host, with all that they started.
