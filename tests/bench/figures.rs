@@ -9,6 +9,8 @@ mod fleet_load;
 #[path = "../fleet/host.rs"]
 #[allow(dead_code)]
 mod host;
+#[path = "../fleet/host_clock.rs"]
+mod host_clock;
 mod jobs;
 #[path = "../fleet/network.rs"]
 #[allow(dead_code)]

@@ -1,6 +1,6 @@
 //! A host of the fleet: a state directory, a daemon and a worker of its own.
 
-use crate::clock::HostClock;
+use crate::host_clock::HostClock;
 use crate::network::entering;
 use crate::postgres::Postgres;
 use crate::support::anthropic::{Answer, Server, call};

@@ -10,6 +10,7 @@ mod clock;
 mod counter;
 mod fault;
 mod host;
+mod host_clock;
 mod lease;
 mod losses;
 mod network;
