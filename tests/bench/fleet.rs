@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Sessions of each kind, one after another.
-const SESSIONS: usize = 5;
+const SESSIONS: usize = 3;
 /// Calls of a session.
 const CALLS: usize = 50;
 /// Longer than a snapshot of the workspace takes.

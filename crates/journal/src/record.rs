@@ -396,6 +396,16 @@ impl JournalRecord {
         }
     }
 
+    /// True if a second copy at a fleet must have this record too before anything goes on.
+    ///
+    /// A verdict and a result are barriers of this host alone: the start behind the one, and the next
+    /// start or the end of the turn behind the other, wait for them. If the host is lost before, the next
+    /// one judges the call again, or knows one that was open.
+    #[must_use]
+    pub fn barrier_of_copy(&self) -> bool {
+        self.barrier() && !matches!(self, Self::Approved { .. } | Self::Result { .. })
+    }
+
     /// Kind and fields, as they go on a line.
     pub(crate) fn to_fields(&self) -> Result<(String, Map<String, Value>), serde_json::Error> {
         if let Self::Unknown { kind, fields } = self {

@@ -284,6 +284,10 @@ fn barriers_are_those_of_the_design() {
     assert_eq!(synced(&of_a_mutation), [false, true, true]);
     assert!(prompt("").barrier());
     assert!(interrupted(1, CallProgress::NeverStarted).barrier());
+    // What follows a result waits for its second copy.
+    let in_both: Vec<_> = of_a_mutation.iter().map(JournalRecord::barrier_of_copy).collect();
+    assert_eq!(in_both, [false, true, false]);
+    assert!(prompt("").barrier_of_copy());
 }
 
 #[test]

@@ -19,14 +19,15 @@ impl JournalWriter {
         Self { journal: Arc::new(Mutex::new(journal)), copy }
     }
 
-    /// Appends the records in one write. If one of them is a barrier, they are durable when this
-    /// returns, in both copies. Returns the number of the last record.
+    /// Appends the records in one write. If one of them is a barrier, they are durable here when this
+    /// returns, and if it is one of the second copy, there too. Returns the number of the last record.
     pub(crate) async fn append(&self, records: Vec<JournalRecord>) -> Result<u64, String> {
         if !records.iter().any(JournalRecord::barrier) {
             return append(&self.journal, &records);
         }
+        let waits = records.iter().any(JournalRecord::barrier_of_copy);
         let last = self.append_synced(records).await?;
-        if let Some(copy) = &self.copy {
+        if let Some(copy) = self.copy.as_ref().filter(|_| waits) {
             copy.durable(last).await?;
         }
         Ok(last)

@@ -155,9 +155,10 @@ create unlogged table agentd.relay (
 -- ---------------------------------------------------------------------------------------------------
 -- Who asks.
 
+-- In the language that keeps its plans: each table of each statement asks it.
 create function agentd.tenant() returns text
-language sql stable security definer set search_path = agentd, pg_temp
-as $$ select tenant from member where role = session_user $$;
+language plpgsql stable security definer set search_path = agentd, pg_temp
+as $$ begin return (select m.tenant from member m where m.role = session_user); end $$;
 
 create function agentd.my_tenant() returns text
 language plpgsql stable security definer set search_path = agentd, pg_temp
@@ -174,8 +175,8 @@ end $$;
 -- The history that the database writes now. `pg_control_checkpoint` names it only after the first
 -- checkpoint that follows a failover.
 create function agentd.timeline() returns int
-language sql stable
-as $$ select ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int $$;
+language plpgsql stable
+as $$ begin return ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int; end $$;
 
 -- Raises if a commit of this session could be lost.
 create function agentd.check_engine() returns void
@@ -261,10 +262,14 @@ declare
     now_timeline int := timeline();
     -- What ran out before it is lost. A constant, since an index serves no function that is volatile.
     ran_out timestamptz;
+    -- Sessions with such a lease. Most claims find none, and look at no task for them.
+    without_host text[];
 begin
     perform check_engine();
     select * into s from setting;
     ran_out := clock_timestamp() - s.margin_ms * interval '1 ms';
+    select array_agg(l.session) into without_host from lease l
+    where l.until > '-infinity' and l.until <= ran_out;
     select * into w from worker where id = p_worker;
     if not found then
         raise exception 'this worker is not enlisted' using errcode = 'AG004';
@@ -281,8 +286,8 @@ begin
     with lost as (
         select l.session as sess, l.timeline <> now_timeline as other, t.decided as by_person
         from lease l join task t on t.session = l.session
-        where t.state = 'running' and t.labels <@ w.labels
-            and l.until > '-infinity' and l.until <= ran_out
+        where l.session = any (without_host) and l.until <= ran_out
+            and t.state = 'running' and t.labels <@ w.labels
         order by t.priority desc, t.id limit p_most for update of l, t skip locked
     ), waiting as (
         select t.session as sess, false as other, t.decided as by_person from task t
