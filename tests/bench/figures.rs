@@ -3,8 +3,6 @@
 //! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`, `tools`, `jobs`, `scale`, `terminal`, `servers`, `fleet`, `fleet-load`) prints those alone.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../fleet/clock.rs"]
-mod clock;
 mod doors;
 mod fleet;
 mod fleet_load;
