@@ -9,6 +9,7 @@ use crate::support::{Process, processes, send, until};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const RULE: &str = "--permission-mode=auto";
 
@@ -274,6 +275,29 @@ fn a_worker_that_ends_in_order_gives_its_tasks_back() {
     assert_eq!((task["state"].as_str(), &task["epoch"]), (Some("done"), &2.into()), "{task:#}");
 }
 
+/// It needs no database for that: its lease runs out, and another host goes on.
+#[test]
+fn a_worker_ends_though_its_database_is_away_for_good() {
+    for (command, ends) in [("sleep 300", false), ("sleep 2", true)] {
+        let postgres = Postgres::with_fleet(6);
+        let (first, _second, mut worker) = running(&postgres, command, &[]);
+        postgres.stop();
+        if ends {
+            // The task's run is over here, and its end is not recorded.
+            std::thread::sleep(Duration::from_secs(4));
+        }
+        let asked = Instant::now();
+        send(worker.id(), Signal::SIGTERM);
+        until("the worker ends", || worker.try_wait().unwrap().is_some());
+        assert!(asked.elapsed() < Duration::from_secs(25), "{:?}", asked.elapsed());
+        until("no call of it is left", || {
+            let own = first.all_processes();
+            !processes().iter().any(|it| own.contains(&it.pid) && it.name == "sleep")
+        });
+        postgres.go();
+    }
+}
+
 /// Clusters end a host so: SIGTERM to every process.
 #[test]
 fn a_host_of_which_all_processes_are_asked_to_end_gives_its_tasks_back() {
@@ -297,7 +321,7 @@ fn a_database_that_restarts_costs_nothing() {
     let worker = first.start(&model, &[]);
     until("it runs", || first.ok(&["tasks", "logs", "1"]).contains("START"));
     postgres.stop();
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(2));
     postgres.go();
     until("it is done", || first.task(1)["state"] == "done");
     assert_eq!(first.ended_calls().len(), 1);
@@ -315,7 +339,7 @@ fn calls_stand_still_while_the_database_is_away() {
     let count = || fs::read_to_string(&ticks).unwrap_or_default().lines().count();
     until("it ticks", || count() > 3);
     postgres.stop_in_order();
-    let pause = std::time::Duration::from_millis(700);
+    let pause = Duration::from_millis(700);
     until("it stands still", || {
         let before = count();
         std::thread::sleep(pause);

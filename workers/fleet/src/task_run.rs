@@ -77,13 +77,19 @@ impl Host {
         self.seats.add(Arc::clone(&seat));
         // A run here whose lease was lost ends first: it has the same workspace.
         let _turn = self.turns.of(&claim.session).await;
-        let prepared = restore::prepare(
+        let prepare = restore::prepare(
             &self.database,
             (&self.dirs.state, &self.work),
             self.objects.as_ref(),
             &claim,
-        )
-        .await;
+        );
+        let mut state = seat.state.subscribe();
+        let prepared = tokio::select! {
+            prepared = prepare => prepared,
+            _ = state.wait_for(|state| state.lost.is_some()) => {
+                return self.seats.remove(&claim.lease);
+            }
+        };
         let lease = seat.state.borrow().clock;
         if seat.is_lost() {
             return self.seats.remove(&claim.lease);
@@ -108,10 +114,9 @@ impl Host {
     async fn start_over(self, mut claim: Claim, lease: LeaseClock) {
         let name = &claim.lease;
         let fresh = self
-            .database
-            .until_answered(|client| async move {
+            .for_a_lease(self.database.until_answered(|client| async move {
                 client.query_one("select agentd.start_over($1::text::uuid)", &[name]).await
-            })
+            }))
             .await;
         self.seats.remove(&claim.lease);
         let _ = restore::set_aside(&self.dirs.state, &claim.session).await;
@@ -408,17 +413,26 @@ impl Host {
         result
     }
 
+    /// Waits for a request as long as a lease is long: it is lost then, and the request would be refused.
+    async fn for_a_lease<T>(
+        &self,
+        request: impl Future<Output = Result<T, FleetError>>,
+    ) -> Result<T, FleetError> {
+        let lease = Duration::from_millis(self.times.lease_ms);
+        let answered = tokio::time::timeout(lease, request).await;
+        answered.unwrap_or_else(|_| Err(FleetError::Host(LAPSED.to_owned())))
+    }
+
     /// Ends a task in the database, and then what it has here.
     async fn end(&self, claim: &Claim, state: &str, reason: &str, result: &Value) {
         let reason: String = reason.chars().take(REASON).collect();
         let (lease, result) = (&claim.lease, &result.to_string());
         let (reason, state) = (Some(&reason).filter(|reason| !reason.is_empty()), &state);
         let finished = self
-            .database
-            .until_answered(|client| async move {
+            .for_a_lease(self.database.until_answered(|client| async move {
                 let text = "select agentd.finish($1::text::uuid, $2, $3, $4::text::jsonb)";
                 client.execute(text, &[lease, state, &reason, result]).await
-            })
+            }))
             .await;
         if let Err(error) = &finished {
             tracing::warn!(task = claim.task, %error, "the end of a task is not recorded");
