@@ -123,7 +123,9 @@ fn on_one_thread<T>(work: impl Future<Output = T>) -> T {
 async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
-    client.batch_execute("set synchronous_commit = on").await.unwrap();
+    // As a worker's connection has them.
+    let settings = "set synchronous_commit = on; set enable_seqscan = off; set jit = off";
+    client.batch_execute(settings).await.unwrap();
     client
 }
 

@@ -93,7 +93,7 @@ pub use path::StoredPath;
 pub use reader::{JournalReader, ReadError, Tail, header, read};
 pub use record::{FORMAT, ForkParent, JournalEntry, JournalRecord, SessionHeader};
 pub use resume_state::{LastTurn, ResumeState, past_of};
-pub use second_copy::{kept_beside, kept_bytes, lines_after, restore};
+pub use second_copy::{is_waited_for, kept_beside, kept_bytes, lines_after, restore};
 pub use session_dirs::{sessions, was_begun};
 pub use summary::{SessionSummary, glance};
 pub use summary_record::SummaryRecord;

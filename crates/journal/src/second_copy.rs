@@ -12,6 +12,18 @@ use std::path::Path;
 /// Marks in front of a digest in a line.
 const MARKS: [&str; 2] = [r#""$blob":""#, r#""$image":""#];
 
+/// Kinds of records of which [`JournalRecord::barrier_of_copy`](crate::JournalRecord::barrier_of_copy) is
+/// never true.
+const UNHURRIED: [&str; 7] =
+    ["ANSWER", "PROPOSED", "SEEN", "SPENT", "COMPACTED", "APPROVED", "RESULT"];
+
+/// True if something may wait for the second copy of this line.
+#[must_use]
+pub fn is_waited_for(line: &str) -> bool {
+    // A quote inside a text has a backslash before it.
+    !UNHURRIED.iter().any(|kind| line.contains(&format!("\"kind\":\"{kind}\"")))
+}
+
 /// The lines of a session's journal behind this record, each checked, without its line end.
 ///
 /// # Errors
@@ -104,6 +116,26 @@ mod tests {
             task: None,
             fleet_task: Some(7),
         }
+    }
+
+    #[test]
+    fn a_line_is_waited_for_unless_no_record_of_its_kind_is_a_barrier() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(dir.path(), header()).unwrap();
+        let (call, tool_kind) = (1, crate::ToolKindRecord::Mutation);
+        let records = [
+            JournalRecord::Prompt { text: "\"kind\":\"RESULT\"".to_owned(), expanded: None },
+            JournalRecord::Start { call, tool_kind, contained: false },
+            JournalRecord::Expired { call },
+            JournalRecord::Compacted { dropped: 1, result_chars: 1, old: 0 },
+        ];
+        for record in &records {
+            journal.append(record).unwrap();
+        }
+        let lines = lines_after(&dir.path().join("s1"), 1).unwrap();
+        let waited: Vec<_> = lines.iter().map(|line| is_waited_for(line)).collect();
+        let barriers: Vec<_> = records.iter().map(JournalRecord::barrier_of_copy).collect();
+        assert_eq!(waited, barriers, "{lines:?}");
     }
 
     #[test]

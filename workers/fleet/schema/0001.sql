@@ -77,7 +77,8 @@ create table agentd.task (
 ) with (fillfactor = 70);
 create index task_queue on agentd.task (tenant, priority desc, id) where state = 'queued';
 create index task_batch on agentd.task (batch, place);
-create index task_state on agentd.task (tenant, state, id);
+-- The only index for a claim, whatever the planner knows of the table: the next one has no waiting tasks.
+create index task_state on agentd.task (tenant, state, id) where state <> 'queued';
 create index task_cancel on agentd.task (tenant) where cancel and state in ('queued', 'running');
 
 -- One row for each session that a host has worked for. It is updated with each append: no column of an
@@ -208,7 +209,8 @@ begin
 end $$;
 
 -- ---------------------------------------------------------------------------------------------------
--- Leases.
+-- Leases. A connection keeps the plans of these functions. It has `enable_seqscan` and `jit` off: plans that
+-- were made when the tables were small read indexes all the same.
 
 -- The lease, locked, if it still holds; else raises AG003 with the reason.
 create function agentd.held(p_lease uuid) returns agentd.lease
@@ -326,8 +328,9 @@ end $$;
 create function agentd.pending(p_worker uuid) returns bigint
 language sql stable security definer set search_path = agentd, pg_temp
 as $$
-    select count(*) from task t, worker w
-    where w.id = p_worker and t.state in ('queued', 'running') and t.labels <@ w.labels
+    select (select count(*) from task t where t.state = 'queued' and t.tenant = w.tenant and t.labels <@ w.labels)
+        + (select count(*) from task t where t.state = 'running' and t.tenant = w.tenant and t.labels <@ w.labels)
+    from worker w where w.id = p_worker
 $$;
 
 -- Renews leases, and says what the host has to know of each: nothing, or that the task is cancelled. A
@@ -356,14 +359,18 @@ as $$
 declare
     l lease := held(p_lease);
     last bigint := p_first + cardinality(p_lines) - 1;
+    differs boolean := p_first > l.last_seq + 1;
 begin
     if current_setting('synchronous_commit') = 'off' then
         perform check_engine();
     end if;
-    if p_first > l.last_seq + 1 or p_lines[1:(least(last, l.last_seq) - p_first + 1)::int] <> (
-        select coalesce(array_agg(j.line order by j.seq), '{}') from journal j
-        where j.session = l.session and j.seq between p_first and l.last_seq and j.seq <= last
-    ) then
+    -- Only a repeated append reads the journal.
+    if p_first <= l.last_seq then
+        differs := p_lines[1:(least(last, l.last_seq) - p_first + 1)::int] <> (
+            select coalesce(array_agg(j.line order by j.seq), '{}') from journal j
+            where j.session = l.session and j.seq between p_first and l.last_seq and j.seq <= last);
+    end if;
+    if differs then
         raise exception 'the journal of % ends at record %, and this is %',
             l.session, l.last_seq, p_first using errcode = 'AG005';
     end if;

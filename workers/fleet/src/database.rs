@@ -17,6 +17,10 @@ type Opened = (Client, Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<S
 
 /// How long a database may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
+/// Settings of a connection, whatever the role's defaults are: what is acknowledged is on disk. And plans are
+/// kept while tables grow: they read indexes, also where a table was small. Without an index they seem so
+/// costly then that they would be compiled.
+const SETTINGS: &str = "set synchronous_commit = on; set enable_seqscan = off; set jit = off";
 /// Between two tries.
 const PAUSES: [Duration; 4] = [
     Duration::from_millis(50),
@@ -65,8 +69,7 @@ fn is_loopback(host: &str) -> bool {
 pub(crate) async fn connect(config: &Config) -> Result<Client, FleetError> {
     let (client, connection) = open_connection(config).await?;
     tokio::spawn(connection);
-    // Whatever the role's default is: what is acknowledged is on disk.
-    client.batch_execute("set synchronous_commit = on").await?;
+    client.batch_execute(SETTINGS).await?;
     Ok(client)
 }
 

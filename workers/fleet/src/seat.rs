@@ -11,11 +11,17 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, watch};
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
 
 /// Lines that one request appends at most.
 const MOST_LINES: usize = 1000;
+
+/// How long records that nothing waits for are gathered, so that those that something waits for are not behind
+/// a request for them, nor a snapshot beside the next request to the model.
+const GATHER: Duration = Duration::from_millis(25);
 
 /// Largest snapshot that a row takes, in bytes.
 pub(crate) const IN_ROWS: u64 = 64 << 20;
@@ -98,10 +104,14 @@ impl Appender {
     pub(crate) async fn run(mut self, mut incoming: mpsc::UnboundedReceiver<Lines>) {
         let mut waiting: BTreeMap<u64, String> = BTreeMap::new();
         while let Some(lines) = incoming.recv().await {
+            let gathered = Instant::now() + GATHER;
             let mut next = Some(lines);
             while let Some(Lines { first, lines }) = next {
                 waiting.extend((first..).zip(lines));
-                next = incoming.try_recv().ok();
+                next = match waiting.values().any(|line| journal::is_waited_for(line)) {
+                    true => incoming.try_recv().ok(),
+                    false => timeout_at(gathered, incoming.recv()).await.ok().flatten(),
+                };
             }
             while !waiting.is_empty() {
                 // A supervisor that starts again sends lines again.
