@@ -264,8 +264,9 @@ declare
     now_timeline int := timeline();
     -- What ran out before it is lost. A constant, since an index serves no function that is volatile.
     ran_out timestamptz;
-    -- Sessions with such a lease. Most claims find none, and look at no task for them.
+    -- Sessions with such a lease, and those of them that this claim takes.
     without_host text[];
+    lost_sessions text[] := '{}';
 begin
     perform check_engine();
     select * into s from setting;
@@ -284,13 +285,19 @@ begin
     where t.cancel and t.state in ('queued', 'running') and t.tenant = w.tenant
         and (t.state = 'queued' or exists (
             select from lease l where l.session = t.session and l.until <= ran_out));
+    -- Most claims find none, and read no running task.
+    if without_host is not null then
+        lost_sessions := array(
+            select l.session from lease l join task t on t.session = l.session
+            where l.session = any (without_host) and l.until <= ran_out
+                and t.state = 'running' and t.labels <@ w.labels
+            order by t.priority desc, t.id limit p_most for update of l, t skip locked);
+    end if;
     return query
     with lost as (
         select l.session as sess, l.timeline <> now_timeline as other, t.decided as by_person
-        from lease l join task t on t.session = l.session
-        where l.session = any (without_host) and l.until <= ran_out
-            and t.state = 'running' and t.labels <@ w.labels
-        order by t.priority desc, t.id limit p_most for update of l, t skip locked
+        from unnest(lost_sessions) as named (session)
+            join lease l on l.session = named.session join task t on t.session = named.session
     ), waiting as (
         select t.session as sess, false as other, t.decided as by_person from task t
         where t.state = 'queued' and t.tenant = w.tenant and t.labels <@ w.labels
