@@ -53,7 +53,7 @@ pub(crate) fn config_of(url: &str) -> Result<Config, FleetError> {
     };
     let remote = config.get_hosts().iter().any(is_remote);
     if remote && config.get_ssl_mode() == SslMode::Prefer {
-        // To prefer encryption is to send the password in clear text to whoever refuses it.
+        // A server that refuses encryption would get the password in clear text.
         config.ssl_mode(SslMode::Require);
     }
     config.application_name("agentd-fleet").connect_timeout(CONNECTING);

@@ -29,7 +29,7 @@ pub(crate) const IN_ROWS: u64 = 64 << 20;
 /// back.
 pub(crate) const LAPSED: &str = "the fleet's database was not reached for the length of a lease";
 
-/// What the supervisor is told.
+/// The state of a lease, which `door` reports to the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeatState {
     pub(crate) clock: LeaseClock,

@@ -318,7 +318,7 @@ impl Host {
             let cancel = async { drop(cancelled.wait_for(|of| of.contains(&session)).await) };
             tokio::select! {
                 exited = answer_of(&mut child) => match exited {
-                    // Whoever ends all processes of a host at once ended the daemon first.
+                    // A shutdown of the host may end the daemon before this worker.
                     Ok(RunEnd::Exited { code, .. }) if code != 0 && self.ends_soon().await => {
                         Interruption::WorkerEnds
                     }

@@ -184,7 +184,7 @@ impl Terminal {
         let rows = match self.client.query(take, &[&name]).await.map_err(FleetError::Database) {
             Ok(rows) => rows,
             Err(error) if error.is_of_the_connection() => return Err(io::Error::other(error)),
-            // Whoever is in the database can give a terminal any name.
+            // A user of the database can give a terminal any name.
             Err(error) => return Ok(Taken::End(Some(error.to_string()))),
         };
         for row in rows {
