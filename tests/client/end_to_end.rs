@@ -356,10 +356,7 @@ fn a_killed_run_leaves_a_session_that_goes_on_and_says_what_may_have_run() {
     ]);
     let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
     let mut child = command.spawn().unwrap();
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !begun.exists() && std::time::Instant::now() < until {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    crate::support::until("the command runs", || crate::support::wrote(&begun));
     // Both at once, the client first: it would bring another supervisor up.
     let supervisor = crate::support::child_of(child.id(), "agentd-supervisor").unwrap();
     for pid in [child.id(), supervisor] {

@@ -3,7 +3,7 @@
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
-use crate::support::{Daemon, Desk, runs, send, until};
+use crate::support::{Daemon, Desk, runs, send, until, wrote};
 use nix::sys::signal::Signal;
 use protocol::client::{ClientEvent, FromClient, SessionEnding, SessionStart, ToClient};
 use protocol::ids::SessionId;
@@ -111,7 +111,7 @@ fn after_the_death_of_the_supervisor_the_call_finds_its_sub_agent() {
     let daemon = desk.daemon();
     let (wire, session) = opened(&desk, &server);
     let child = child(&session);
-    until("the command of the sub-agent", || desk.project().join("ran").exists());
+    until("the command of the sub-agent", || wrote(&desk.project().join("ran")));
     send(daemon.pid, Signal::SIGKILL);
     until("it ends with the supervisor", || !runs("sleep 7302"));
     drop((wire, daemon));
@@ -160,13 +160,13 @@ fn a_turn_that_does_not_go_on_has_the_work_so_far() {
 fn work_that_ended_while_its_parent_was_away_is_the_result_though_its_file_is_gone() {
     let desk = Desk::new();
     let file = desk.write(".claude/agents/helper.md", "---\ndescription: Helps.\n---\nHelp.\n");
-    let server = server_of("helper", "echo x >> ran; sleep 7303");
+    let server = server_of("helper", "echo x >> ran; sleep 7308");
     let daemon = desk.daemon();
     let (wire, session) = opened(&desk, &server);
     let child = child(&session);
-    until("the command of the sub-agent", || desk.project().join("ran").exists());
+    until("the command of the sub-agent", || wrote(&desk.project().join("ran")));
     send(daemon.pid, Signal::SIGKILL);
-    until("it ends with the supervisor", || !runs("sleep 7303"));
+    until("it ends with the supervisor", || !runs("sleep 7308"));
     drop((wire, daemon));
     let _daemon = desk.daemon();
     let mut wire = Wire::to(&desk.door());

@@ -89,7 +89,7 @@ fn each_failure_has_its_test() {
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::wire::Supervisor;
-use crate::support::{Desk, child_of, place, precede, processes, run, send, until};
+use crate::support::{Desk, child_of, place, precede, processes, run, send, until, wrote};
 use nix::sys::signal::Signal;
 use protocol::client::{ClientEvent, FromClient, SessionStart, ToClient};
 use protocol::ids::SessionId;
@@ -255,7 +255,7 @@ fn failure_17_a_call_without_a_result_stays_in_the_transcript() {
     });
     let mut client = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
     let mut client = client.spawn().unwrap();
-    until("the first call runs", || desk.project().join("effects").exists());
+    until("the first call runs", || wrote(&desk.project().join("effects")));
     // No process is left that could record an end or resume the turn.
     let supervisor = child_of(client.id(), "agentd-supervisor").unwrap();
     send(client.id(), Signal::SIGSTOP);

@@ -5,7 +5,7 @@
 use crate::host::{Host, repository, runs_its_prompt};
 use crate::postgres::{Postgres, psql};
 use crate::support::anthropic::{Answer, Server, call};
-use crate::support::{Process, processes, send, until};
+use crate::support::{Process, processes, send, until, wrote};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::process::Command;
@@ -35,7 +35,7 @@ fn a_call_in_a_closed_cage_did_not_happen_on_the_next_host() {
     let postgres = Postgres::with_fleet(3);
     let (first, second, mut worker) = running(&postgres, "echo x >> made; sleep 300", &[]);
     let session = first.task(1)["session"].as_str().unwrap().to_owned();
-    until("it wrote", || first.workspace(&session).join("made").exists());
+    until("it wrote", || wrote(&first.workspace(&session).join("made")));
     first.lose_power();
     let _ = worker.wait();
     let ran = second.work(&runs_its_prompt(), &["--name", "second"]);
@@ -201,7 +201,7 @@ fn a_host_that_is_back_within_its_lease_goes_on_whatever_the_policy() {
     host.ok(&[&submit[..], &["--on-host-loss", "report"]].concat());
     let mut worker = host.start(&model, &[]);
     let session = host.task(1)["session"].as_str().unwrap().to_owned();
-    until("it wrote", || host.workspace(&session).join("made").exists());
+    until("it wrote", || wrote(&host.workspace(&session).join("made")));
     host.lose_power();
     let _ = worker.wait();
     let worker = host.start(&model, &[]);

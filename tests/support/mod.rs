@@ -261,6 +261,11 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Whether a command has written to this file. A shell makes the file a moment before.
+pub fn wrote(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|it| it.len() > 0)
+}
+
 /// Sends a signal to a process.
 pub fn send(pid: u32, signal: nix::sys::signal::Signal) {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
