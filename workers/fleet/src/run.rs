@@ -67,6 +67,8 @@ impl Git {
         command
             .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"])
             .args(["-c", "core.attributesFile=/dev/null", "-c", "protocol.ext.allow=never"])
+            // These repositories are gone after their task: git need not tidy them.
+            .args(["-c", "maintenance.auto=false", "-c", "gc.auto=0"])
             .args(words)
             .env("GIT_DIR", &self.dir)
             .env("GIT_WORK_TREE", &self.tree)

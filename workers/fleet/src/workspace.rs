@@ -22,14 +22,27 @@ pub(crate) struct Snapshot {
     pub(crate) pack: PathBuf,
 }
 
+/// Paths by what a snapshot does with them.
+#[derive(Debug, Default)]
+struct Changes<'a> {
+    /// Not in the workspace any more, or not as a file.
+    gone: Vec<&'a [u8]>,
+    /// Files that can be read, and links.
+    taken: Vec<&'a [u8]>,
+}
+
 /// A workspace on this host.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {
     git: Git,
     repo: String,
     base: String,
-    /// The last tree that was taken or restored.
+    /// The tree of the base commit.
+    base_tree: String,
+    /// The tree of the last snapshot that is stored.
     tree: String,
+    /// The tree that the index has, where that is known.
+    indexed: Option<String>,
 }
 
 impl Workspace {
@@ -72,20 +85,21 @@ impl Workspace {
             .await?;
             git.run(&["update-ref", "FETCH_HEAD", &resolve(&git, wanted).await?], b"").await?;
         }
-        let base =
-            line(git.run(&["rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}"], b"").await?);
+        let [base, base_tree] = commit_and_tree(&git, "FETCH_HEAD").await?;
         git.run(&["update-ref", "refs/heads/base", &base], b"").await?;
         // A repository of its own for the agent: with history, and without this one's objects to write to.
         let from = git.dir.as_os_str();
-        let words =
-            ["clone", "--quiet", "--no-hardlinks", "--branch", "base", "--"].map(OsStr::new);
-        let words: Vec<&OsStr> = words.into_iter().chain([from, git.tree.as_os_str()]).collect();
+        let words = ["-c", "core.splitIndex=false", "clone", "--quiet", "--no-hardlinks"];
+        let words = words.into_iter().chain(["--branch", "base", "--"]).map(OsStr::new);
+        let words: Vec<&OsStr> = words.chain([from, git.tree.as_os_str()]).collect();
         git_plain(&words, place).await?;
         let origin = ["remote", "set-url", "origin", repo].map(OsStr::new);
         git_plain(&origin, &git.tree).await?;
-        let tree = line(git.run(&["rev-parse", &format!("{base}^{{tree}}")], b"").await?);
-        git.run(&["read-tree", &tree], b"").await?;
-        Ok(Self { git, repo: repo.to_owned(), base, tree })
+        // It knows the files that were written just now: the first snapshot reads none of them again.
+        let index = git.tree.join(".git/index");
+        std::fs::copy(&index, &git.index).map_err(FleetError::file(&index))?;
+        let (tree, indexed) = (base_tree.clone(), Some(base_tree.clone()));
+        Ok(Self { git, repo: repo.to_owned(), base, base_tree, tree, indexed })
     }
 
     /// Where the agent works.
@@ -109,12 +123,9 @@ impl Workspace {
             tree: place.join("workspace"),
             index: place.join("index"),
         };
-        let base = line(git.run(&["rev-parse", "refs/heads/base"], b"").await?);
-        let tree = match tree {
-            Some(tree) => tree,
-            None => line(git.run(&["rev-parse", &format!("{base}^{{tree}}")], b"").await?),
-        };
-        Ok(Self { git, repo: repo.to_owned(), base, tree })
+        let [base, base_tree] = commit_and_tree(&git, "refs/heads/base").await?;
+        let tree = tree.unwrap_or_else(|| base_tree.clone());
+        Ok(Self { git, repo: repo.to_owned(), base, base_tree, tree, indexed: None })
     }
 
     /// Takes a snapshot. None if nothing changed since the last one that was [`Workspace::stored`].
@@ -122,18 +133,11 @@ impl Workspace {
     /// Git never looks into a repository inside the workspace, since it would run what that one's settings
     /// name. Such repositories are in no snapshot, and neither are files that cannot be read.
     pub(crate) async fn snapshot(&mut self) -> Result<Option<Snapshot>, FleetError> {
-        let changed =
-            ["diff-files", "--name-only", "-z", "--ignore-submodules=all", "--no-ext-diff"];
-        let others = ["ls-files", "--others", "--exclude-standard", "-z"];
-        let mut paths = self.git.run(&changed, b"").await?;
-        paths.extend(self.git.run(&others, b"").await?);
-        let paths: Vec<&[u8]> = paths.split(|byte| *byte == 0).collect();
-        let paths: Vec<u8> =
-            paths.into_iter().filter(|path| self.is_taken(path)).collect::<Vec<_>>().join(&0);
-        if !paths.is_empty() {
-            self.git.run(&["update-index", "--add", "--remove", "-z", "--stdin"], &paths).await?;
-        }
-        let tree = line(self.git.run(&["write-tree"], b"").await?);
+        let tree = match self.index().await {
+            Ok(tree) => tree,
+            // Files can change while git works.
+            Err(_) => self.index().await?,
+        };
         if tree == self.tree {
             return Ok(None);
         }
@@ -144,9 +148,53 @@ impl Workspace {
         Ok(Some(Snapshot { base: self.base.clone(), tree, pack }))
     }
 
+    /// Brings the index to the state of the files, and returns its tree.
+    async fn index(&mut self) -> Result<String, FleetError> {
+        let words =
+            ["diff-files", "--name-status", "-z", "--ignore-submodules=all", "--no-ext-diff"];
+        let known = self.git.run(&words, b"").await?;
+        let words = ["ls-files", "--others", "--exclude-standard", "-z"];
+        let new = self.git.run(&words, b"").await?;
+        let Changes { gone, taken } = self.changes(&known, &new);
+        let tree = match self.indexed.take() {
+            Some(tree) if gone.is_empty() && taken.is_empty() => tree,
+            _ => {
+                let update = ["update-index", "-z", "--stdin"];
+                // What is gone comes first: a file can be in the place of a directory, and a directory in
+                // that of a file.
+                if !gone.is_empty() {
+                    let words = [&update[..1], &["--force-remove"], &update[1..]].concat();
+                    self.git.run(&words, &gone.join(&0)).await?;
+                }
+                if !taken.is_empty() {
+                    let words = [&update[..1], &["--add", "--remove"], &update[1..]].concat();
+                    self.git.run(&words, &taken.join(&0)).await?;
+                }
+                line(self.git.run(&["write-tree"], b"").await?)
+            }
+        };
+        self.indexed = Some(tree.clone());
+        Ok(tree)
+    }
+
     /// The database has this snapshot: the next one builds on it.
     pub(crate) fn stored(&mut self, tree: String) {
         self.tree = tree;
+    }
+
+    /// What the index lacks: of the paths that it knows, each with a letter before it, and of new ones.
+    fn changes<'a>(&self, known: &'a [u8], new: &'a [u8]) -> Changes<'a> {
+        let mut changes = Changes::default();
+        let mut known = known.split(|byte| *byte == 0);
+        while let (Some(letter), Some(path)) = (known.next(), known.next()) {
+            match letter == b"D" {
+                true => changes.gone.push(path),
+                false if self.is_taken(path) => changes.taken.push(path),
+                false => {}
+            }
+        }
+        changes.taken.extend(new.split(|byte| *byte == 0).filter(|path| self.is_taken(path)));
+        changes
     }
 
     /// True for a file that is gone or can be read, and for a link.
@@ -154,7 +202,7 @@ impl Workspace {
         if path.is_empty() || path.ends_with(b"/") {
             return false;
         }
-        let path = self.git.tree.join(std::ffi::OsStr::from_bytes(path));
+        let path = self.git.tree.join(OsStr::from_bytes(path));
         match std::fs::symlink_metadata(&path) {
             Ok(found) if found.is_file() => std::fs::File::open(&path).is_ok(),
             Ok(found) => found.is_symlink(),
@@ -173,11 +221,15 @@ impl Workspace {
     pub(crate) async fn restore(&mut self, tree: &str) -> Result<(), FleetError> {
         self.git.run(&["read-tree", "--reset", "-u", tree], b"").await?;
         tree.clone_into(&mut self.tree);
+        self.indexed = Some(tree.to_owned());
         Ok(())
     }
 
     /// The changes since the base commit.
     pub(crate) async fn patch(&self) -> Result<Vec<u8>, FleetError> {
+        if self.tree == self.base_tree {
+            return Ok(Vec::new());
+        }
         self.git
             .run(
                 &[
@@ -200,9 +252,7 @@ impl Workspace {
         branch: &str,
         message: &str,
     ) -> Result<Option<String>, FleetError> {
-        let base_tree =
-            line(self.git.run(&["rev-parse", &format!("{}^{{tree}}", self.base)], b"").await?);
-        if base_tree == self.tree {
+        if self.tree == self.base_tree {
             return Ok(None);
         }
         let commit = self
@@ -214,6 +264,15 @@ impl Workspace {
         self.git.run(&["push", "--quiet", "--no-verify", "--", &self.repo, &refspec], b"").await?;
         Ok(Some(commit))
     }
+}
+
+/// The commit of this name, and its tree.
+async fn commit_and_tree(git: &Git, name: &str) -> Result<[String; 2], FleetError> {
+    let [commit, tree] = ["commit", "tree"].map(|kind| format!("{name}^{{{kind}}}"));
+    let found = git.run(&["rev-parse", &commit, &tree], b"").await?;
+    let found = String::from_utf8_lossy(&found);
+    let mut lines = found.lines().map(str::to_owned);
+    Ok(std::array::from_fn(|_| lines.next().unwrap_or_default()))
 }
 
 async fn resolve(git: &Git, wanted: &str) -> Result<String, FleetError> {
@@ -330,6 +389,73 @@ mod tests {
         let log =
             git_plain(&["log", "--format=%s", "agentd/7/2"].map(OsStr::new), &repo).await.unwrap();
         assert_eq!(String::from_utf8_lossy(&log), "task 7\nfirst\n");
+    }
+
+    /// What is a file in one snapshot is a directory or a link in the next.
+    #[tokio::test(flavor = "current_thread")]
+    async fn files_directories_and_links_take_each_other_s_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = dir.path().join("repo");
+        repository(&repo).await;
+        let words =
+            |text: &'static str| -> Vec<&OsStr> { text.split(' ').map(OsStr::new).collect() };
+        let files = ["file", "empty", "nested", "left/x", "linked/x", "ignored-now/x", "unread"];
+        for name in files {
+            fs::create_dir_all(repo.join(name).parent().unwrap()).unwrap();
+            fs::write(repo.join(name), "old\n").unwrap();
+        }
+        git_plain(&words("add ."), &repo).await.unwrap();
+        git_plain(&words("-c user.name=t -c user.email=t@t commit --quiet -m more"), &repo)
+            .await
+            .unwrap();
+        let name = repo.to_str().unwrap();
+        let mut here =
+            Workspace::prepare(&dir.path().join("here"), name, "main", None).await.unwrap();
+        let at = |name: &str| here.tree().join(name);
+        for name in ["file", "empty", "nested"] {
+            fs::remove_file(at(name)).unwrap();
+            fs::create_dir(at(name)).unwrap();
+        }
+        fs::write(at("file/y"), "new\n").unwrap();
+        fs::create_dir(at("nested/deeper")).unwrap();
+        for name in ["left", "ignored-now"] {
+            fs::remove_dir_all(at(name)).unwrap();
+            fs::write(at(name), "new\n").unwrap();
+        }
+        fs::write(at(".gitignore"), "ignored\nignored-now\n").unwrap();
+        // Behind the link is a file of the same name.
+        fs::rename(at("linked"), dir.path().join("outside")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("outside"), at("linked")).unwrap();
+        let taken = here.snapshot().await.unwrap().unwrap();
+        let listed =
+            here.git.run(&["ls-tree", "-r", "--name-only", &taken.tree], b"").await.unwrap();
+        let listed = String::from_utf8(listed).unwrap();
+        let listed: Vec<&str> = listed.lines().collect();
+        assert_eq!(listed, [".gitignore", "a", "file/y", "left", "linked", "unread"]);
+        here.stored(taken.tree.clone());
+        assert_eq!(here.snapshot().await.unwrap(), None);
+        let mut there =
+            Workspace::prepare(&dir.path().join("there"), name, "main", None).await.unwrap();
+        there.add_pack(&taken.pack).await.unwrap();
+        there.restore(&taken.tree).await.unwrap();
+        assert_eq!(fs::read_to_string(there.tree().join("file/y")).unwrap(), "new\n");
+        assert!(there.tree().join("linked").is_symlink());
+        assert_eq!(there.snapshot().await.unwrap(), None);
+    }
+
+    /// A change in the second in which the workspace was made, of as many bytes.
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_change_at_once_is_in_the_snapshot() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = dir.path().join("repo");
+        repository(&repo).await;
+        let name = repo.to_str().unwrap();
+        for round in 0..20 {
+            let place = dir.path().join(format!("here{round}"));
+            let mut here = Workspace::prepare(&place, name, "main", None).await.unwrap();
+            fs::write(here.tree().join("a"), "two\n").unwrap();
+            assert!(here.snapshot().await.unwrap().is_some(), "round {round}");
+        }
     }
 
     /// A worker that ended had taken a snapshot, and the database never got it.
