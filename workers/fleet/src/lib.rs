@@ -23,10 +23,12 @@
 //! | `restore` | a session of a lost host: journal, workspace, and what is open |
 //! | `sessions` | sessions on other hosts, for `agentd ls` and `agentd show` |
 //! | `relay`, `terminals` | attach to a session on another host: the terminal's end, and the session's |
+//! | `daemon` | a connection to this host's daemon |
 //! | `run` | starts `agentd` and `git`; no other file starts processes |
 
 mod answer;
 mod clock;
+mod daemon;
 mod database;
 mod door;
 mod error;

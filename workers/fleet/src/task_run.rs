@@ -1,6 +1,7 @@
 //! One claimed task on this host: its workspace, its run of `agentd`, its result and its end.
 
 use crate::answer::{RunEnd, answer_of, error_of};
+use crate::daemon::DaemonConnection;
 use crate::door;
 use crate::error::FleetError;
 use crate::private_file::write_private;
@@ -295,8 +296,10 @@ impl Host {
         });
         write_private(&paper, seat_paper.to_string().as_bytes())?;
         // Terminals attach to sessions of the daemon.
-        let started = run::agentd(&["daemon", "start"]).await;
-        started.map_err(|error| FleetError::ThisHost(error.to_string()))?;
+        if DaemonConnection::open(&self.dirs.runtime).await.is_err() {
+            let started = run::agentd(&["daemon", "start"]).await;
+            started.map_err(|error| FleetError::ThisHost(error.to_string()))?;
+        }
         let mut words: Vec<OsString> =
             ["-p", "", "--output-format", "json"].map(OsString::from).into();
         words.extend(["--project-dir".into(), workspace.into_os_string()]);
@@ -437,9 +440,20 @@ impl Host {
         if let Err(error) = &finished {
             tracing::warn!(task = claim.task, %error, "the end of a task is not recorded");
         }
-        // The daemon keeps an idle session for a while.
-        let _ = run::agentd(&["stop", &claim.session]).await;
+        self.stop_session(&claim.session).await;
         self.forget(claim);
+    }
+
+    /// Ends a session, which the daemon keeps for a while when it is idle.
+    async fn stop_session(&self, session: &str) {
+        let ended = match DaemonConnection::open(&self.dirs.runtime).await {
+            Ok(mut daemon) => daemon.end(session).await,
+            Err(error) => Err(error),
+        };
+        if ended.is_err() {
+            // Another process has it, or none.
+            let _ = run::agentd(&["stop", session]).await;
+        }
     }
 
     async fn release(&self, claim: &Claim) {

@@ -1,17 +1,18 @@
 //! Terminals of other hosts that are attached to sessions here. Each gets a connection to this host's daemon,
 //! and may say what concerns its session.
 
+use crate::daemon::{DaemonConnection, bytes_of};
 use crate::database::{Notifications, listen};
 use crate::door::Seats;
 use crate::error::FleetError;
 use crate::seat::Seat;
-use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec};
+use ipc::{MessageJoiner, codec};
 use protocol::Link;
 use protocol::client::{
     ClientLink, ConversationFlags, DetachReason, FromClient, ProjectTrust, RequestFailure,
     SessionRequest, SessionStart, SettingChange, ToClient, Unsandboxed,
 };
-use protocol::ids::{Generation, SessionId};
+use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
 use std::collections::BTreeMap;
@@ -20,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio_postgres::{Client, Config};
@@ -120,28 +120,7 @@ impl Terminal {
         client: Arc<Client>,
         runtime: &Path,
     ) -> io::Result<Self> {
-        let mut stream = UnixStream::connect(runtime.join("socket")).await?;
-        let token = std::fs::read_to_string(runtime.join("token"))?;
-        stream.write_all(&Hello::own().to_bytes()).await?;
-        let mut bytes = [0; HELLO_BYTES];
-        stream.read_exact(&mut bytes).await?;
-        Hello::from_bytes(&bytes).and_then(|hello| hello.check()).map_err(io::Error::other)?;
-        let (build, token) = (protocol::BUILD_ID.to_owned(), token.trim().to_owned());
-        stream.write_all(&bytes_of(&FromClient::Hello { token, build })?).await?;
-        let mut joiner = MessageJoiner::new(ClientLink::MESSAGE_CAP);
-        let mut buffer = vec![0; 4096];
-        let welcome = loop {
-            if let Some(message) = joiner.next_message().map_err(io::Error::other)? {
-                break codec::decode::<ToClient>(&message.body.ok_or(io::ErrorKind::InvalidData)?);
-            }
-            match stream.read(&mut buffer).await? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                length => joiner.push(&buffer[..length]),
-            }
-        };
-        if !matches!(welcome.map_err(io::Error::other)?, ToClient::Welcome { .. }) {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
+        let stream = DaemonConnection::open(runtime).await?.into_stream();
         let (reader, writer) = stream.into_split();
         let (down, own) = mpsc::unbounded_channel();
         let way = Way {
@@ -352,11 +331,6 @@ async fn pass_down(
         // What comes meanwhile goes together.
         tokio::time::sleep(PACE).await;
     }
-}
-
-fn bytes_of<W: codec::Encode>(word: &W) -> io::Result<Vec<u8>> {
-    let body = codec::encode(word).map_err(io::Error::other)?;
-    Ok(ipc::frames(Generation(0), 0, &body))
 }
 
 #[cfg(test)]
