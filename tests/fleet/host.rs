@@ -239,6 +239,13 @@ impl Host {
     }
 }
 
+impl Drop for Host {
+    /// A daemon outlives the worker that started it, and a test that fails.
+    fn drop(&mut self) {
+        self.signal(Signal::SIGKILL);
+    }
+}
+
 /// A repository with one file, at a place that all hosts have.
 pub fn repository(desk: &Desk) -> String {
     let place = desk.outside().join("repo");
