@@ -32,10 +32,9 @@ impl DaemonConnection {
             Hello::from_bytes(&bytes).and_then(|hello| hello.check()).map_err(io::Error::other)?;
             let mut open = Self { stream, joiner: MessageJoiner::new(ClientLink::MESSAGE_CAP) };
             let (build, token) = (protocol::BUILD_ID.to_owned(), token.trim().to_owned());
-            match open.ask(&FromClient::Hello { token, build }).await? {
-                ToClient::Welcome { .. } => Ok(open),
-                _ => Err(io::ErrorKind::PermissionDenied.into()),
-            }
+            let answer = open.ask(&FromClient::Hello { token, build }).await?;
+            let is_welcome = matches!(answer, ToClient::Welcome { .. });
+            is_welcome.then_some(open).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
         })
         .await
     }
@@ -44,10 +43,8 @@ impl DaemonConnection {
     pub(crate) async fn end(&mut self, session: &str) -> io::Result<()> {
         let session = SessionId(session.to_owned());
         let end = FromClient::End { session, ending: SessionEnding::Stop };
-        match within_limit(self.ask(&end)).await? {
-            ToClient::Done => Ok(()),
-            _ => Err(io::ErrorKind::InvalidData.into()),
-        }
+        let is_done = within_limit(self.ask(&end)).await? == ToClient::Done;
+        is_done.then_some(()).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// The connection alone. The daemon says nothing after its welcome until it is asked.
