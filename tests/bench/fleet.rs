@@ -143,8 +143,9 @@ fn batch() {
     let repo = repository(&hosts[0].desk);
     let model = runs_its_prompt();
     let desks: Vec<Desk> = (0..HOSTS).map(|_| Desk::new()).collect();
-    let daemons: Vec<_> = desks.iter().map(Desk::daemon).collect();
     let plain = Instant::now();
+    // A worker starts its daemon too, and ends its sessions.
+    let daemons: Vec<_> = desks.iter().map(Desk::daemon).collect();
     std::thread::scope(|scope| {
         for lane in 0..HOSTS * SLOTS {
             let (repo, model, desk) = (&repo, &model, &desks[lane % HOSTS]);
@@ -159,8 +160,8 @@ fn batch() {
             });
         }
     });
-    let plain = plain.elapsed();
     drop(daemons);
+    let plain = plain.elapsed();
     let (count, slots) = (TASKS.to_string(), SLOTS.to_string());
     let submit = ["submit", "--repo", &repo, "--prompt", "run: true", "--array", &count];
     hosts[0].ok(&[&submit[..], &["--permission-mode=auto"]].concat());
