@@ -11,7 +11,7 @@ use nix::sys::socket::sockopt::PeerCredentials;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -225,13 +225,7 @@ impl Host {
 
     /// The calls that this host's audit log says were let go.
     pub fn started_calls(&self) -> Vec<(String, u64)> {
-        let text =
-            fs::read_to_string(self.desk.state().join("audit/log.jsonl")).unwrap_or_default();
-        let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let started = records.filter(|it| it["event"] == "ended" && it["started"].is_u64());
-        started
-            .filter_map(|it| Some((it["session"].as_str()?.to_owned(), it["call"].as_u64()?)))
-            .collect()
+        started_calls_in(&self.desk.state())
     }
 
     pub fn workspace(&self, session: &str) -> PathBuf {
@@ -244,6 +238,16 @@ impl Drop for Host {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
     }
+}
+
+/// The calls that the audit log of this state directory says were let go.
+pub fn started_calls_in(state: &Path) -> Vec<(String, u64)> {
+    let text = fs::read_to_string(state.join("audit/log.jsonl")).unwrap_or_default();
+    let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let started = records.filter(|it| it["event"] == "ended" && it["started"].is_u64());
+    started
+        .filter_map(|it| Some((it["session"].as_str()?.to_owned(), it["call"].as_u64()?)))
+        .collect()
 }
 
 /// A repository with one file, at a place that all hosts have.

@@ -1,7 +1,8 @@
 //! A fleet: real PostgreSQL, hosts with state directories of their own, and the scripted model.
 //!
 //! `postgres` starts a database for a test; `host` is a host of the fleet; `network` gives each a network
-//! of its own. `soak` has the random faults of `fault`, and `verdict` checks each call afterwards.
+//! of its own. `slurm` is a cluster that starts hosts. `soak` has the random faults of `fault`, and `verdict`
+//! checks each call afterwards.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, clippy::type_complexity)]
 
@@ -16,6 +17,8 @@ mod losses;
 mod network;
 mod postgres;
 mod recipes;
+mod slurm;
+mod slurm_array;
 mod soak;
 #[path = "../support/mod.rs"]
 mod support;
