@@ -148,9 +148,9 @@ impl Slurm {
     /// A field of an element `ARRAY_INDEX`, which Slurm knows for minutes after its end.
     pub fn field(&self, element: &str, name: &str) -> String {
         let shown = self.ask("scontrol", &["show", "job", "-o", element]);
-        let fields = shown.split_whitespace().filter_map(|word| word.split_once('='));
-        let found = fields.filter(|(field, _)| *field == name).map(|(_, value)| value.to_owned());
-        found.last().unwrap_or_else(|| panic!("no {name} in {shown}"))
+        let mut fields = shown.split_whitespace().filter_map(|word| word.split_once('='));
+        let found = fields.find(|(field, _)| *field == name);
+        found.unwrap_or_else(|| panic!("no {name} in {shown}")).1.to_owned()
     }
 
     /// Kills what still runs.
