@@ -33,6 +33,13 @@ impl JournalWriter {
         Ok(last)
     }
 
+    /// Waits until the second copy has everything so far, where there is one.
+    pub(crate) async fn copied(&self) -> Result<(), String> {
+        let Some(copy) = &self.copy else { return Ok(()) };
+        let last = self.journal.lock().unwrap_or_else(PoisonError::into_inner).last_seq();
+        copy.durable(last).await
+    }
+
     async fn append_synced(&self, records: Vec<JournalRecord>) -> Result<u64, String> {
         let journal = Arc::clone(&self.journal);
         let sync = move || {

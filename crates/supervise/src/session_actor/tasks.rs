@@ -97,6 +97,8 @@ impl SessionActorState {
             let text = format!("{most} sub-agents run already, which is the limit agents.at_once");
             return Err(refused("too_many", text));
         }
+        // Its calls are on record here alone: another host has to know of the call that it works for.
+        self.journal.writer.copied().await.map_err(|why| refused("fleet", why))?;
         let header = match self.begun(call).await {
             Some(header) => *header,
             None => self.new_task(call, request, most - running).await?,
