@@ -6,6 +6,7 @@ use crate::postgres::{Postgres, psql};
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{run, until};
 use std::collections::BTreeSet;
+use std::fs;
 use std::process::Command;
 
 const RULE: &str = "--permission-mode=auto";
@@ -290,4 +291,26 @@ fn an_engine_that_loses_commits_is_refused_and_so_is_another_schema() {
         "{}",
         newer.err
     );
+}
+
+/// The filter of the host's user would run outside of the sandbox, beside files of the agent.
+#[test]
+fn what_an_agent_writes_makes_git_of_the_host_run_nothing() {
+    let postgres = Postgres::with_fleet(30);
+    let host = Host::new(&postgres);
+    let repo = repository(&host.desk);
+    let ran = host.desk.outside().join("ran");
+    let filter = format!("[filter \"own\"]\n\tclean = touch {}; cat\n", ran.display());
+    fs::write(host.desk.home().join(".gitconfig"), filter).unwrap();
+    let command = "run: echo '* filter=own' > .gitattributes; echo hello > a";
+    host.ok(&["submit", "--repo", &repo, "--prompt", command, "--permission-mode=auto"]);
+    let worked = host.work(&runs_its_prompt(), &[]);
+    assert_eq!(host.task(1)["state"], "done", "{}", worked.err);
+    assert!(host.ok(&["tasks", "diff", "1"]).contains("+hello"));
+    assert!(!ran.exists(), "git ran a program of the host");
+    // The control: it is what git would run.
+    fs::write(std::path::Path::new(&repo).join(".gitattributes"), "* filter=own\n").unwrap();
+    let mut git = std::process::Command::new("git");
+    git.args(["-C", &repo, "add", "."]).env("HOME", host.desk.home());
+    assert!(git.status().unwrap().success() && ran.exists());
 }

@@ -5,11 +5,16 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
 /// Most bytes of git's output that are kept: a patch, a pack.
 const MOST_OUTPUT: usize = 64 << 20;
+
+/// How long git may take in a workspace. It reads what the agent wrote, and opens a FIFO that is named
+/// `.gitignore`.
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// The program beside this one.
 pub(crate) fn sibling(name: &str) -> Result<PathBuf, FleetError> {
@@ -45,7 +50,8 @@ pub(crate) async fn agentd(words: &[&str]) -> Result<(), FleetError> {
     }
 }
 
-/// Git for one repository and one work tree. The work tree's own settings, hooks and drivers have no effect.
+/// Git for one repository and one work tree. Nothing that the work tree names is run: neither its own settings,
+/// hooks and drivers have an effect, nor filters of this user that its `.gitattributes` choose.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     pub(crate) dir: PathBuf,
@@ -55,11 +61,47 @@ pub(crate) struct Git {
 }
 
 impl Git {
-    /// Runs git and returns its standard output.
+    /// Runs git in the repository and returns its standard output. This user's settings have no effect.
     pub(crate) async fn run(&self, words: &[&str], input: &[u8]) -> Result<Vec<u8>, FleetError> {
-        let what = || words.first().copied().unwrap_or_default().to_owned();
-        let ran = output(self.command(words), input).await;
-        ran.map_err(|why| FleetError::Host(format!("git {}: {why}", what())))
+        in_time(words, output(self.own_command(words), input)).await
+    }
+
+    /// Runs git with its standard output, or its standard input, in this file.
+    pub(crate) async fn run_with_file(
+        &self,
+        words: &[&str],
+        input: &[u8],
+        file: GitFile<'_>,
+    ) -> Result<(), FleetError> {
+        let mut command = self.own_command(words);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        match file {
+            GitFile::Output(path) => {
+                let file = std::fs::File::create(path).map_err(FleetError::file(path))?;
+                command.stdout(file);
+            }
+            GitFile::Input(path) => {
+                let file = std::fs::File::open(path).map_err(FleetError::file(path))?;
+                command.stdin(file);
+            }
+        }
+        in_time(words, ended(command, input)).await.map(drop)
+    }
+
+    /// Runs git for another repository, with this user's ways and keys to it. It may take its time.
+    pub(crate) async fn run_with_remote(&self, words: &[&str]) -> Result<(), FleetError> {
+        let done = output(self.command(words), b"").await;
+        done.map(drop).map_err(failed(words))
+    }
+
+    fn own_command(&self, words: &[&str]) -> Command {
+        let mut command = self.command(words);
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        command
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -82,34 +124,22 @@ impl Git {
     }
 }
 
-impl Git {
-    /// Runs git with its standard output, or its standard input, in this file.
-    pub(crate) async fn run_with_file(
-        &self,
-        words: &[&str],
-        input: &[u8],
-        file: GitFile<'_>,
-    ) -> Result<(), FleetError> {
-        let what = || words.first().copied().unwrap_or_default().to_owned();
-        let failed = |why: String| FleetError::Host(format!("git {}: {why}", what()));
-        let mut command = self.command(words);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        match file {
-            GitFile::Output(path) => {
-                let file = std::fs::File::create(path).map_err(FleetError::file(path))?;
-                command.stdout(file);
-            }
-            GitFile::Input(path) => {
-                let file = std::fs::File::open(path).map_err(FleetError::file(path))?;
-                command.stdin(file);
-            }
-        }
-        ended(command, input).await.map_err(failed).map(drop)
-    }
+fn failed(words: &[&str]) -> impl FnOnce(String) -> FleetError {
+    let what = words.first().copied().unwrap_or_default().to_owned();
+    move |why| FleetError::Host(format!("git {what}: {why}"))
+}
+
+/// The outcome of git in a workspace, if it comes in time.
+async fn in_time<T>(
+    words: &[&str],
+    git: impl Future<Output = Result<T, String>>,
+) -> Result<T, FleetError> {
+    let done = tokio::time::timeout(LONGEST, git).await;
+    let late = || {
+        let most = LONGEST.as_secs();
+        Err(format!("it does not end within {most} s; a very large file or a FIFO is in its way"))
+    };
+    done.unwrap_or_else(|_| late()).map_err(failed(words))
 }
 
 /// The standard stream of git that is a file.

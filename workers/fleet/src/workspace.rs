@@ -9,6 +9,10 @@ use crate::run::{Git, GitFile, git_plain};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// A snapshot that failed sooner is tried again.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// A snapshot, as the database keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +47,8 @@ pub(crate) struct Workspace {
     tree: String,
     /// The tree that the index has, where that is known.
     indexed: Option<String>,
+    /// Where the index has submodules.
+    submodules: Vec<PathBuf>,
 }
 
 impl Workspace {
@@ -68,21 +74,14 @@ impl Workspace {
             place,
         )
         .await?;
+        run_no_filters(&git)?;
         let wanted = base.unwrap_or(reference);
-        if git.run(&["fetch", "--quiet", "--no-tags", "--", repo, wanted], b"").await.is_err() {
+        let fetch = ["fetch", "--quiet", "--no-tags", "--", repo, wanted];
+        if git.run_with_remote(&fetch).await.is_err() {
             // Not every server gives out a commit by its name, nor knows what is no full reference.
-            git.run(
-                &[
-                    "fetch",
-                    "--quiet",
-                    "--",
-                    repo,
-                    "+refs/heads/*:refs/base/*",
-                    "+refs/tags/*:refs/tags/*",
-                ],
-                b"",
-            )
-            .await?;
+            let all = ["+refs/heads/*:refs/base/*", "+refs/tags/*:refs/tags/*"];
+            let fetch = [&["fetch", "--quiet", "--", repo][..], &all].concat();
+            git.run_with_remote(&fetch).await?;
             git.run(&["update-ref", "FETCH_HEAD", &resolve(&git, wanted).await?], b"").await?;
         }
         let [base, base_tree] = commit_and_tree(&git, "FETCH_HEAD").await?;
@@ -90,7 +89,8 @@ impl Workspace {
         // A repository of its own for the agent: with history, and without this one's objects to write to.
         let from = git.dir.as_os_str();
         let words = ["-c", "core.splitIndex=false", "clone", "--quiet", "--no-hardlinks"];
-        let words = words.into_iter().chain(["--branch", "base", "--"]).map(OsStr::new);
+        let words = words.into_iter().chain(["--origin", "origin", "--branch", "base", "--"]);
+        let words = words.map(OsStr::new);
         let words: Vec<&OsStr> = words.chain([from, git.tree.as_os_str()]).collect();
         git_plain(&words, place).await?;
         let origin = ["remote", "set-url", "origin", repo].map(OsStr::new);
@@ -98,8 +98,12 @@ impl Workspace {
         // It knows the files that were written just now: the first snapshot reads none of them again.
         let index = git.tree.join(".git/index");
         std::fs::copy(&index, &git.index).map_err(FleetError::file(&index))?;
+        let submodules = match git.tree.join(".gitmodules").exists() {
+            true => submodules(&git).await?,
+            false => Vec::new(),
+        };
         let (tree, indexed) = (base_tree.clone(), Some(base_tree.clone()));
-        Ok(Self { git, repo: repo.to_owned(), base, base_tree, tree, indexed })
+        Ok(Self { git, repo: repo.to_owned(), base, base_tree, tree, indexed, submodules })
     }
 
     /// Where the agent works.
@@ -123,9 +127,12 @@ impl Workspace {
             tree: place.join("workspace"),
             index: place.join("index"),
         };
+        // A git that was killed leaves it.
+        let _ = std::fs::remove_file(git.index.with_extension("lock"));
         let [base, base_tree] = commit_and_tree(&git, "refs/heads/base").await?;
         let tree = tree.unwrap_or_else(|| base_tree.clone());
-        Ok(Self { git, repo: repo.to_owned(), base, base_tree, tree, indexed: None })
+        let submodules = submodules(&git).await?;
+        Ok(Self { git, repo: repo.to_owned(), base, base_tree, tree, indexed: None, submodules })
     }
 
     /// Takes a snapshot. None if nothing changed since the last one that was [`Workspace::stored`].
@@ -133,10 +140,11 @@ impl Workspace {
     /// Git never looks into a repository inside the workspace, since it would run what that one's settings
     /// name. Such repositories are in no snapshot, and neither are files that cannot be read.
     pub(crate) async fn snapshot(&mut self) -> Result<Option<Snapshot>, FleetError> {
+        let began = Instant::now();
         let tree = match self.index().await {
-            Ok(tree) => tree,
             // Files can change while git works.
-            Err(_) => self.index().await?,
+            Err(_) if began.elapsed() < AGAIN => self.index().await?,
+            indexed => indexed?,
         };
         if tree == self.tree {
             return Ok(None);
@@ -150,8 +158,9 @@ impl Workspace {
 
     /// Brings the index to the state of the files, and returns its tree.
     async fn index(&mut self) -> Result<String, FleetError> {
+        self.give_up_submodules().await?;
         let words =
-            ["diff-files", "--name-status", "-z", "--ignore-submodules=all", "--no-ext-diff"];
+            ["diff-files", "--name-status", "-z", "--ignore-submodules=dirty", "--no-ext-diff"];
         let known = self.git.run(&words, b"").await?;
         let words = ["ls-files", "--others", "--exclude-standard", "-z"];
         let new = self.git.run(&words, b"").await?;
@@ -159,6 +168,8 @@ impl Workspace {
         let tree = match self.indexed.take() {
             Some(tree) if gone.is_empty() && taken.is_empty() => tree,
             _ => {
+                // The times of files are a moment behind the clock.
+                let begun = SystemTime::now() - Duration::from_secs(1);
                 let update = ["update-index", "-z", "--stdin"];
                 // What is gone comes first: a file can be in the place of a directory, and a directory in
                 // that of a file.
@@ -170,7 +181,14 @@ impl Workspace {
                     let words = [&update[..1], &["--add", "--remove"], &update[1..]].concat();
                     self.git.run(&words, &taken.join(&0)).await?;
                 }
-                line(self.git.run(&["write-tree"], b"").await?)
+                let tree = line(self.git.run(&["write-tree"], b"").await?);
+                // Git compares seconds. What is younger than its index is compared by the contents: so are
+                // files that were written while it read.
+                let index = std::fs::File::options().append(true).open(&self.git.index);
+                index
+                    .and_then(|index| index.set_modified(begun))
+                    .map_err(FleetError::file(&self.git.index))?;
+                tree
             }
         };
         self.indexed = Some(tree.clone());
@@ -180,6 +198,24 @@ impl Workspace {
     /// The database has this snapshot: the next one builds on it.
     pub(crate) fn stored(&mut self, tree: String) {
         self.tree = tree;
+    }
+
+    /// Takes submodules out of the index that have plain files in their place: git would not see those.
+    async fn give_up_submodules(&mut self) -> Result<(), FleetError> {
+        let is_plain = |path: &PathBuf| {
+            let dir = self.git.tree.join(path);
+            !dir.join(".git").exists()
+                && std::fs::read_dir(dir).is_ok_and(|mut it| it.next().is_some())
+        };
+        let (plain, others): (Vec<_>, Vec<_>) = self.submodules.iter().cloned().partition(is_plain);
+        if plain.is_empty() {
+            return Ok(());
+        }
+        self.indexed = None;
+        let gone: Vec<&[u8]> = plain.iter().map(|path| path.as_os_str().as_bytes()).collect();
+        self.git.run(&["update-index", "--force-remove", "-z", "--stdin"], &gone.join(&0)).await?;
+        self.submodules = others;
+        Ok(())
     }
 
     /// What the index lacks: of the paths that it knows, each with a letter before it, and of new ones.
@@ -261,9 +297,28 @@ impl Workspace {
             .await?;
         let commit = line(commit);
         let refspec = format!("+{commit}:refs/heads/{branch}");
-        self.git.run(&["push", "--quiet", "--no-verify", "--", &self.repo, &refspec], b"").await?;
+        let push = ["push", "--quiet", "--no-verify", "--", &self.repo, &refspec];
+        self.git.run_with_remote(&push).await?;
         Ok(Some(commit))
     }
+}
+
+/// Lets the files be in snapshots as they are. The agent writes `.gitattributes`, which name filters: git would
+/// run those of this user, outside of the sandbox and in a directory of the agent's files.
+fn run_no_filters(git: &Git) -> Result<(), FleetError> {
+    let dir = git.dir.join("info");
+    let file = dir.join("attributes");
+    std::fs::create_dir_all(&dir)
+        .and_then(|()| std::fs::write(&file, "* -filter -working-tree-encoding\n"))
+        .map_err(FleetError::file(&file))
+}
+
+/// Where the index has submodules.
+async fn submodules(git: &Git) -> Result<Vec<PathBuf>, FleetError> {
+    let listed = git.run(&["ls-files", "--stage", "-z"], b"").await?;
+    let entries = listed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 "));
+    let paths = entries.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1));
+    Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
 }
 
 /// The commit of this name, and its tree.
@@ -458,6 +513,92 @@ mod tests {
         }
     }
 
+    /// Neither filters of this user nor encodings that `.gitattributes` choose have an effect.
+    #[tokio::test(flavor = "current_thread")]
+    async fn files_are_in_snapshots_as_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = dir.path().join("repo");
+        repository(&repo).await;
+        let name = repo.to_str().unwrap();
+        let mut here = Workspace::prepare(&dir.path().join("w"), name, "main", None).await.unwrap();
+        here.git.run(&["config", "filter.own.clean", "touch ran; cat"], b"").await.unwrap();
+        let lines = "*.x filter=own\n*.rc working-tree-encoding=UTF-16\n";
+        fs::write(here.tree().join(".gitattributes"), lines).unwrap();
+        for name in ["a.x", "a.rc"] {
+            fs::write(here.tree().join(name), "as it is\n").unwrap();
+        }
+        let taken = here.snapshot().await.unwrap().unwrap();
+        for name in ["a.x", "a.rc"] {
+            let file = format!("{}:{name}", taken.tree);
+            let found = here.git.run(&["cat-file", "blob", &file], b"").await.unwrap();
+            assert_eq!(found, b"as it is\n", "{name}");
+        }
+        assert!(!here.tree().join("ran").exists());
+        // The control: without the rule git would run it.
+        fs::remove_file(here.git.dir.join("info/attributes")).unwrap();
+        fs::write(here.tree().join("b.x"), "as it is\n").unwrap();
+        here.snapshot().await.unwrap().unwrap();
+        assert!(here.tree().join("ran").exists());
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_submodule_is_taken_for_the_files_that_replace_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = dir.path().join("repo");
+        repository(&repo).await;
+        let line = |words: &'static str| words.split(' ').map(OsStr::new).collect::<Vec<_>>();
+        fs::write(repo.join(".gitmodules"), "").unwrap();
+        git_plain(&line("add ."), &repo).await.unwrap();
+        for name in ["kept", "files", "file", "gone"] {
+            let entry = format!("160000,{},{name}", "1".repeat(40));
+            let words = ["update-index", "--add", "--cacheinfo", &entry].map(OsStr::new);
+            git_plain(&words, &repo).await.unwrap();
+        }
+        git_plain(&line("-c user.name=t -c user.email=t@t commit --quiet -m more"), &repo)
+            .await
+            .unwrap();
+        let (place, name) = (dir.path().join("w"), repo.to_str().unwrap());
+        let mut here = Workspace::prepare(&place, name, "main", None).await.unwrap();
+        assert_eq!(here.snapshot().await.unwrap(), None);
+        fs::write(here.tree().join("files/x"), "new\n").unwrap();
+        for name in ["file", "gone"] {
+            fs::remove_dir(here.tree().join(name)).unwrap();
+        }
+        fs::write(here.tree().join("file"), "new\n").unwrap();
+        let taken = here.snapshot().await.unwrap().unwrap();
+        let words = ["ls-tree", "-r", "--name-only", &taken.tree];
+        let listed = String::from_utf8(here.git.run(&words, b"").await.unwrap()).unwrap();
+        let listed: Vec<&str> = listed.lines().collect();
+        assert_eq!(listed, [".gitignore", ".gitmodules", "a", "file", "files/x", "kept"]);
+    }
+
+    /// The file is written again after git read it, in the same second, and the index in a later one.
+    #[tokio::test]
+    async fn a_change_while_git_reads_is_in_the_next_snapshot() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = dir.path().join("repo");
+        repository(&repo).await;
+        let (place, name) = (dir.path().join("w"), repo.to_str().unwrap());
+        let mut here = Workspace::prepare(&place, name, "main", None).await.unwrap();
+        let (first, large) = (here.tree().join("a"), here.tree().join("large"));
+        fs::File::create(large).unwrap().set_len(200 << 20).unwrap();
+        let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        // The times of files are a moment behind the clock.
+        let left = Duration::from_millis(1050) - Duration::from_nanos(now().subsec_nanos().into());
+        tokio::time::sleep(left).await;
+        fs::write(&first, "111\n").unwrap();
+        let again = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            fs::write(first, "222\n").unwrap();
+        });
+        let taken = here.snapshot().await.unwrap().unwrap();
+        again.await.unwrap();
+        here.stored(taken.tree);
+        let next = here.snapshot().await.unwrap().map(|it| it.tree).unwrap_or(here.tree.clone());
+        let found = here.git.run(&["cat-file", "blob", &format!("{next}:a")], b"").await.unwrap();
+        assert_eq!(found, b"222\n");
+    }
+
     /// A worker that ended had taken a snapshot, and the database never got it.
     #[tokio::test(flavor = "current_thread")]
     async fn a_workspace_that_is_opened_again_takes_what_the_database_lacks() {
@@ -468,6 +609,8 @@ mod tests {
         let mut before = Workspace::prepare(&place, name, "main", None).await.unwrap();
         fs::write(before.tree().join("b"), "two\n").unwrap();
         let taken = before.snapshot().await.unwrap().unwrap();
+        // Its git was killed.
+        fs::write(place.join("index.lock"), "").unwrap();
         let mut lacks = Workspace::reopen(&place, name, None).await.unwrap();
         assert_eq!(lacks.snapshot().await.unwrap().map(|it| it.tree), Some(taken.tree.clone()));
         let mut has = Workspace::reopen(&place, name, Some(taken.tree)).await.unwrap();
