@@ -17,6 +17,7 @@ mod losses;
 mod network;
 mod postgres;
 mod recipes;
+mod records;
 mod slurm;
 mod slurm_array;
 mod soak;

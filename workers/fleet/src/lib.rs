@@ -12,7 +12,8 @@
 //! | `submit`, `tasks`, `export`, `status` | the commands of people |
 //! | `recipe` | files that start workers in clusters and on hosts |
 //! | `worker` | claims tasks and renews their leases |
-//! | `task_run` | one claimed task: its workspace, its run, its result and its end |
+//! | `task_run` | one claimed task: its workspace and its run |
+//! | `task_end` | the end of a task on this host: its last records and its result |
 //! | `rest` | the records that the database lacks when a task is given back |
 //! | `answer` | how a run ended, with its JSON answer |
 //! | `turns` | one run at a time for each session of this host |
@@ -46,6 +47,7 @@ mod secret;
 mod sessions;
 mod status;
 mod submit;
+mod task_end;
 mod task_run;
 mod tasks;
 mod terminals;

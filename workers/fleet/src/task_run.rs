@@ -1,21 +1,18 @@
-//! One claimed task on this host: its workspace, its run of `agentd`, its result and its end.
+//! One claimed task on this host: its workspace and its run of `agentd`.
 
 use crate::answer::{RunEnd, answer_of, error_of};
 use crate::daemon::DaemonConnection;
 use crate::door;
 use crate::error::FleetError;
 use crate::private_file::write_private;
-use crate::rest::{Left, append_rest};
+use crate::rest::Left;
 use crate::restore::{self, Prepared, Restored};
 use crate::run;
-use crate::seat::{
-    Appender, IN_ROWS, LAPSED, Lines, Seat, SeatState, Stores, put_blob, store_snapshot,
-};
+use crate::seat::{Appender, LAPSED, Lines, Seat, SeatState};
 use crate::secret::secret;
 use crate::worker::{Claim, Host};
 use crate::workspace::{Workspace, is_shared_disk, place_of};
 use fleet::{AfterRun, Onward, after_run, is_flag_of_task};
-use journal::Digest;
 use protocol::fleet::LeaseClock;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -28,9 +25,6 @@ use tokio::sync::{Mutex, mpsc, watch};
 
 /// How much later this process may hear of the end of its host than others of the host.
 const MOMENT: Duration = Duration::from_secs(1);
-/// Most characters of an error that the task's row keeps.
-const REASON: usize = 1000;
-
 /// Exit codes of a run that lost its daemon, or found the session in the hands of one that ends.
 const LOST_DAEMON: [i32; 2] = [15, 75];
 /// Pauses before the run is started again.
@@ -56,7 +50,7 @@ pub(crate) struct Begun {
 }
 
 impl Host {
-    fn seat_file(&self, session: &str) -> PathBuf {
+    pub(crate) fn seat_file(&self, session: &str) -> PathBuf {
         self.dirs.state.join("fleet").join("seats").join(format!("{session}.json"))
     }
 
@@ -141,22 +135,23 @@ impl Host {
     async fn run_begun(&self, begun: Begun, workspace: Workspace, (seat, incoming): Seated) {
         let claim = begun.claim.clone();
         let workspace = Arc::new(Mutex::new(workspace));
-        let (audit, audited) = watch::channel(None);
+        let audit = watch::channel(None).0;
         let directory = self.dirs.state.join("sessions").join(&claim.session);
         let appender = Appender::new(
             Arc::clone(&seat),
             Arc::clone(&self.database),
             (Arc::clone(&workspace), self.objects.clone()),
             directory,
-            audit,
+            audit.clone(),
         );
         let appending = tokio::spawn(appender.run(incoming));
         let dir = workspace.lock().await.tree().to_owned();
         let ended = self.run_agentd_again(&begun, &seat, dir).await;
-        let left = || Left { seat: &seat, workspace: Arc::clone(&workspace) };
+        let workspace = || Arc::clone(&workspace);
+        let left = || Left { seat: &seat, workspace: workspace(), audit: audit.clone() };
         match ended {
             Ok(RunEnd::Exited { code, answer }) => {
-                self.exited(&claim, left(), (code, answer), &audited).await;
+                self.exited(&claim, left(), (code, answer)).await;
             }
             Ok(RunEnd::Released) => {
                 self.give_back(&claim, "this worker ends", Some(left())).await;
@@ -176,14 +171,7 @@ impl Host {
     }
 
     /// Ends a task whose run ended by itself, or gives it back if that was this host's doing.
-    async fn exited(
-        &self,
-        claim: &Claim,
-        left: Left<'_>,
-        (code, answer): (i32, Value),
-        audited: &watch::Receiver<Option<Value>>,
-    ) {
-        let last_seq = left.seat.state.borrow().last_seq;
+    async fn exited(&self, claim: &Claim, left: Left<'_>, (code, answer): (i32, Value)) {
         let turn = restore::turn_of(&self.dirs.state.join("sessions").join(&claim.session));
         let after = match self.is_cancelled(&claim.session) {
             true => AfterRun::Cancelled,
@@ -200,15 +188,23 @@ impl Host {
                 return self.give_back(claim, &error_of(code, &answer), Some(left)).await;
             }
         };
-        let place = (audited, last_seq);
-        let result = self.result(claim, &left.workspace, code, answer, place).await;
+        // What runs in the background writes files and records until it ends.
+        self.stop_session(&claim.session).await;
+        let last_seq = match self.append_rest(claim, &left).await {
+            Ok(last_seq) => last_seq,
+            Err(error) => {
+                let why = format!("the run ended here, and {error}");
+                return self.finish(claim, "held", &why, &Value::Null).await;
+            }
+        };
+        let result = self.result(claim, &left, code, answer, last_seq).await;
         let reason = match after {
             AfterRun::Done => "",
             AfterRun::Failed | AfterRun::Cancelled | AfterRun::GiveBack => {
                 result["error"].as_str().unwrap_or_default()
             }
         };
-        self.end(claim, state, reason, &result).await;
+        self.finish(claim, state, reason, &result).await;
     }
 
     /// A task that cannot run here fails, or another host gets it if the reason is this one's.
@@ -224,14 +220,11 @@ impl Host {
     /// runs out.
     async fn give_back(&self, claim: &Claim, why: &str, left: Option<Left<'_>>) {
         tracing::warn!(task = claim.task, why, "the task is given back");
-        let given = async {
-            restore::end_session(&self.dirs.state, &claim.session).await?;
-            let Some(left) = left else { return Ok(()) };
-            let stores = (Arc::clone(&self.database), self.objects.clone());
-            let most = Duration::from_millis(self.times.lease_ms);
-            append_rest(left, stores, &self.dirs.state.join("sessions"), most).await
+        let given = match &left {
+            Some(left) => self.append_rest(claim, left).await.map(drop),
+            None => restore::end_session(&self.dirs.state, &claim.session).await,
         };
-        match given.await {
+        match given {
             Ok(()) => self.release(claim).await,
             // A person has to know why the records cannot be kept. If the lease is lost, this does nothing.
             Err(error @ FleetError::Host(_)) => {
@@ -361,125 +354,6 @@ impl Host {
         let mut ending = self.ending.subscribe();
         let ended = ending.wait_for(|ending| *ending);
         tokio::time::timeout(MOMENT, ended).await.is_ok()
-    }
-
-    /// The result of a run that ended.
-    async fn result(
-        &self,
-        claim: &Claim,
-        workspace: &Mutex<Workspace>,
-        code: i32,
-        answer: Value,
-        (audited, last_seq): (&watch::Receiver<Option<Value>>, u64),
-    ) -> Value {
-        let mut result = json!({
-            "answer": answer["result"], "exit_code": code, "epoch": claim.epoch,
-            "cost_usd": answer["total_cost_usd"], "usage": answer["usage"], "turns": answer["num_turns"],
-            "audit": audited.borrow().clone(), "run": answer,
-        });
-        if code != 0 {
-            result["error"] = error_of(code, &answer).into();
-        }
-        let mut workspace = workspace.lock().await;
-        let saved = async {
-            // A retry goes on from here.
-            if let Some(taken) = workspace.snapshot().await? {
-                let stores = Stores { database: &self.database, objects: self.objects.as_ref() };
-                let place = (claim.session.as_str(), claim.lease.as_str());
-                store_snapshot(stores, place, last_seq, &taken).await?;
-                workspace.stored(taken.tree);
-            }
-            let patch = workspace.patch().await?;
-            if patch.len() as u64 > IN_ROWS {
-                let why =
-                    format!("the patch has {} MiB; the branch has the changes", patch.len() >> 20);
-                return Err(FleetError::Host(why));
-            }
-            if !patch.is_empty() {
-                let digest = Digest::of(&patch);
-                put_blob(&self.database, &claim.lease, digest, &patch).await?;
-                result["patch"] = digest.to_string().into();
-            }
-            Ok::<_, FleetError>(())
-        };
-        if let Err(error) = saved.await {
-            result["patch_error"] = error.to_string().into();
-        }
-        let branch = format!("agentd/{}/{}", claim.task, claim.epoch);
-        match workspace.push(&branch, &format!("task {} of the fleet\n", claim.task)).await {
-            Ok(None) => {}
-            Ok(Some(commit)) => {
-                (result["branch"], result["commit"]) = (branch.into(), commit.into())
-            }
-            Err(error) => result["branch_error"] = error.to_string().into(),
-        }
-        result
-    }
-
-    /// Waits for a request as long as a lease is long: it is lost then, and the request would be refused.
-    async fn for_a_lease<T>(
-        &self,
-        request: impl Future<Output = Result<T, FleetError>>,
-    ) -> Result<T, FleetError> {
-        let lease = Duration::from_millis(self.times.lease_ms);
-        let answered = tokio::time::timeout(lease, request).await;
-        answered.unwrap_or_else(|_| Err(FleetError::Host(LAPSED.to_owned())))
-    }
-
-    /// Ends a task in the database, and then what it has here.
-    async fn end(&self, claim: &Claim, state: &str, reason: &str, result: &Value) {
-        let reason: String = reason.chars().take(REASON).collect();
-        let (lease, result) = (&claim.lease, &result.to_string());
-        let (reason, state) = (Some(&reason).filter(|reason| !reason.is_empty()), &state);
-        let finished = self
-            .for_a_lease(self.database.until_answered(|client| async move {
-                let text = "select agentd.finish($1::text::uuid, $2, $3, $4::text::jsonb)";
-                client.execute(text, &[lease, state, &reason, result]).await
-            }))
-            .await;
-        if let Err(error) = &finished {
-            tracing::warn!(task = claim.task, %error, "the end of a task is not recorded");
-        }
-        self.stop_session(&claim.session).await;
-        self.forget(claim);
-    }
-
-    /// Ends a session, which the daemon keeps for a while when it is idle.
-    async fn stop_session(&self, session: &str) {
-        let ended = match DaemonConnection::open(&self.dirs.runtime).await {
-            Ok(mut daemon) => daemon.end(session).await,
-            Err(error) => Err(error),
-        };
-        if ended.is_err() {
-            // Another process has it, or none.
-            let _ = run::agentd(&["stop", session]).await;
-        }
-    }
-
-    async fn release(&self, claim: &Claim) {
-        let lease = &claim.lease;
-        let released = self
-            .database
-            .once(|client| async move {
-                client.execute("select agentd.release($1::text::uuid)", &[lease]).await
-            })
-            .await;
-        if let Err(error) = released {
-            tracing::warn!(task = claim.task, %error, "a task is not given back; its lease runs out");
-        }
-        self.forget(claim);
-    }
-
-    /// Removes the workspace and the papers of a task. Its session stays on disk, to be read.
-    fn forget(&self, claim: &Claim) {
-        self.seats.remove(&claim.lease);
-        self.cancelled.send_if_modified(|of| of.remove(&claim.session));
-        let paper =
-            self.dirs.state.join("fleet").join("seats").join(format!("{}.seat", claim.session));
-        for file in [self.seat_file(&claim.session), paper] {
-            let _ = std::fs::remove_file(file);
-        }
-        let _ = std::fs::remove_dir_all(place_of(&self.work, &claim.session));
     }
 }
 
