@@ -71,6 +71,20 @@ fn a_database_whose_certificate_is_of_nobody_known_or_of_another_name_gets_no_pa
     }
 }
 
+/// Debian's package makes such a certificate.
+#[test]
+fn a_database_of_this_machine_needs_no_certificate() {
+    let (postgres, ..) = encrypted("elsewhere");
+    let rule = "select 'hostnossl all all 127.0.0.1/32 trust'";
+    postgres.sql(&format!("copy ({rule}) to program 'cat >> pg_hba.conf'"));
+    postgres.sql("select pg_reload_conf()");
+    let host = Host::new(&postgres);
+    host.ok(&["tasks", "ls"]);
+    let host = Host::at(format!("{}?sslmode=require", postgres.url()));
+    let refused = host.agentd(&["tasks", "ls"]);
+    assert!(refused.code == 1 && refused.err.contains("certificate"), "{}", refused.err);
+}
+
 #[test]
 fn a_database_without_encryption_gets_no_password_where_the_address_requires_it() {
     let postgres = Postgres::with_fleet(30);

@@ -21,6 +21,10 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// kept while tables grow: they read indexes, also where a table was small. Without an index they seem so
 /// costly then that they would be compiled.
 const SETTINGS: &str = "set synchronous_commit = on; set enable_seqscan = off; set jit = off";
+/// More bytes go over a connection of their own.
+const LARGE: u64 = 1 << 20;
+/// How long that may take. A dead link ends it sooner.
+const CARRYING: Duration = Duration::from_secs(600);
 /// Between two tries.
 const PAUSES: [Duration; 4] = [
     Duration::from_millis(50),
@@ -52,9 +56,10 @@ pub(crate) fn config_of(url: &str) -> Result<Config, FleetError> {
         Host::Unix(_) => false,
     };
     let remote = config.get_hosts().iter().any(is_remote);
-    if remote && config.get_ssl_mode() == SslMode::Prefer {
-        // A server that refuses encryption would get the password in clear text.
-        config.ssl_mode(SslMode::Require);
+    if config.get_ssl_mode() == SslMode::Prefer {
+        // A server that refuses encryption would get the password in clear text. On this machine nobody reads
+        // it on its way, and a server has a certificate of its own making there.
+        config.ssl_mode(if remote { SslMode::Require } else { SslMode::Disable });
     }
     config.application_name("agentd-fleet").connect_timeout(CONNECTING);
     config.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(Duration::from_secs(15));
@@ -75,7 +80,9 @@ pub(crate) async fn connect(config: &Config) -> Result<Client, FleetError> {
 
 /// Opens a connection; its second part carries it.
 async fn open_connection(config: &Config) -> Result<Opened, FleetError> {
-    let connected = tokio::time::timeout(CONNECTING, config.connect(tls::connector()?)).await;
+    let connected =
+        tokio::time::timeout(CONNECTING, config.connect(tls::connector(config.get_ssl_mode())?))
+            .await;
     connected.map_err(|_| FleetError::Silent(CONNECTING.as_secs()))?.map_err(FleetError::Connect)
 }
 
@@ -124,9 +131,15 @@ impl Database {
         Self { config, patience, client: Mutex::new(None) }
     }
 
-    /// The same database, with another bound of a request.
+    /// The same database over a connection of its own, with another bound of a request.
     pub(crate) fn with_patience(&self, patience: Duration) -> Self {
         Self { config: self.config.clone(), patience, client: Mutex::new(None) }
+    }
+
+    /// The same database over a connection for so many bytes, if they are many: renewals of leases would wait
+    /// behind them.
+    pub(crate) fn apart(&self, bytes: u64) -> Option<Self> {
+        (bytes > LARGE).then(|| self.with_patience(CARRYING))
     }
 
     /// The present connection, or a new one.
@@ -199,9 +212,10 @@ mod tests {
         let mode = |url| config_of(url).unwrap().get_ssl_mode();
         assert_eq!(mode("postgres://u@db.example/f"), SslMode::Require);
         assert_eq!(mode("postgres://u@db.example/f?sslmode=disable"), SslMode::Disable);
-        assert_eq!(mode("postgres://u@127.0.0.1/f"), SslMode::Prefer);
+        assert_eq!(mode("postgres://u@127.0.0.1/f"), SslMode::Disable);
+        assert_eq!(mode("postgres://u@127.0.0.1/f?sslmode=require"), SslMode::Require);
         assert_eq!(mode("postgres://u@localhost,db.example/f"), SslMode::Require);
-        assert_eq!(mode("host=/run/postgresql user=u"), SslMode::Prefer);
+        assert_eq!(mode("host=/run/postgresql user=u"), SslMode::Disable);
     }
 
     #[test]

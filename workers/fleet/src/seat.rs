@@ -212,7 +212,8 @@ impl Appender {
 
     async fn send_snapshot(&self, seq: u64) -> Result<(), FleetError> {
         let mut workspace = self.workspace.lock().await;
-        let Some(taken) = workspace.snapshot().await? else { return Ok(()) };
+        let taken = self.while_held(workspace.snapshot()).await?;
+        let Some(taken) = taken else { return Ok(()) };
         let stores = Stores { database: &self.database, objects: self.objects.as_ref() };
         let place = (self.seat.session.as_str(), self.seat.lease.as_str());
         self.while_held(store_snapshot(stores, place, seq, &taken)).await?;
@@ -254,12 +255,13 @@ pub(crate) async fn store_snapshot(
             )));
         }
     };
+    let apart = stores.database.apart(pack.len() as u64);
     let (seq, pack, object) = (number(seq), &pack, &object);
     let put = |client: Arc<tokio_postgres::Client>| async move {
         let text = "select agentd.put_snapshot($1::text::uuid, $2, $3, $4, $5, $6)";
         client.execute(text, &[&lease, &seq, &taken.base, &taken.tree, pack, object]).await
     };
-    stores.database.until_answered(put).await.map(drop)
+    apart.as_ref().unwrap_or(stores.database).until_answered(put).await.map(drop)
 }
 
 /// Puts bytes into the database under their digest.
@@ -269,13 +271,13 @@ pub(crate) async fn put_blob(
     digest: Digest,
     bytes: &[u8],
 ) -> Result<(), FleetError> {
-    let name = digest.to_string();
+    let (name, apart) = (digest.to_string(), database.apart(bytes.len() as u64));
     let (name, bytes) = (&name, &bytes);
     let put = |client: Arc<tokio_postgres::Client>| async move {
         let text = "select agentd.put_blob($1::text::uuid, decode($2, 'hex'), $3)";
         client.execute(text, &[&lease, name, bytes]).await
     };
-    database.until_answered(put).await.map(drop)
+    apart.as_ref().unwrap_or(database).until_answered(put).await.map(drop)
 }
 
 /// A sequence number, as the database has it.
