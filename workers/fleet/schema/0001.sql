@@ -188,8 +188,9 @@ begin
         raise exception 'the database has fsync off: a crash of its host would lose records'
             using errcode = 'AG002', hint = 'set fsync = on';
     end if;
-    if current_setting('synchronous_commit') in ('off') then
-        raise exception 'the database has synchronous_commit off: a crash would lose records'
+    if current_setting('synchronous_commit') in ('off', 'local') then
+        raise exception 'the database has synchronous_commit %: a crash would lose records',
+            current_setting('synchronous_commit')
             using errcode = 'AG002', hint = 'set synchronous_commit = on';
     end if;
     if current_setting('full_page_writes') <> 'on' then
@@ -368,7 +369,7 @@ declare
     last bigint := p_first + cardinality(p_lines) - 1;
     differs boolean := p_first > l.last_seq + 1;
 begin
-    if current_setting('synchronous_commit') = 'off' then
+    if current_setting('synchronous_commit') in ('off', 'local') then
         perform check_engine();
     end if;
     -- Only a repeated append reads the journal.

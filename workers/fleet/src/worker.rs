@@ -11,6 +11,7 @@ use crate::secret::uuid;
 use crate::task_run::{Begun, Seated};
 use crate::terminals;
 use crate::turns::Turns;
+use crate::workspace::place_of;
 use config::{Dirs, Environment};
 use fleet::{LeaseTimes, WorkerArgs};
 use protocol::fleet::LeaseClock;
@@ -385,7 +386,9 @@ impl Host {
                 }
                 None => {
                     // Another host may have it.
-                    let _ = restore::set_aside(&self.dirs.state, &begun.claim.session).await;
+                    let session = &begun.claim.session;
+                    let _ = restore::set_aside(&self.dirs.state, session).await;
+                    let _ = std::fs::remove_dir_all(place_of(&self.work, session));
                     let _ = std::fs::remove_file(&path);
                 }
             }
