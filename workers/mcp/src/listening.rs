@@ -9,8 +9,9 @@ use tokio::time::Instant;
 /// The pause before a subscription that ended is opened again. It doubles up to `LONGEST`.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
-/// After a subscription that held for so long, pauses begin anew.
-const HELD: Duration = Duration::from_secs(60);
+/// After a subscription that held for so long, pauses begin anew. Proxies cut one that says nothing after half a
+/// minute or more.
+const HELD: Duration = Duration::from_secs(20);
 
 /// A list of a server that is another one now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
