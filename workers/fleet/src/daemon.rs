@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-/// How long the daemon may take for an answer. `agentd` asks it again then, and says what is wrong.
+/// How long the daemon may take for an answer. A command of `agentd` asks it again then, and its error has the
+/// cause.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// The daemon took the token.

@@ -171,8 +171,8 @@ impl Workspace {
                 // The times of files are a moment behind the clock.
                 let begun = SystemTime::now() - Duration::from_secs(1);
                 let update = ["update-index", "-z", "--stdin"];
-                // What is gone comes first: a file can be in the place of a directory, and a directory in
-                // that of a file.
+                // Removed paths leave the index first: a file can be in the place of a directory, and a
+                // directory in that of a file.
                 if !gone.is_empty() {
                     let words = [&update[..1], &["--force-remove"], &update[1..]].concat();
                     self.git.run(&words, &gone.join(&0)).await?;
@@ -182,8 +182,8 @@ impl Workspace {
                     self.git.run(&words, &taken.join(&0)).await?;
                 }
                 let tree = line(self.git.run(&["write-tree"], b"").await?);
-                // Git compares seconds. What is younger than its index is compared by the contents: so are
-                // files that were written while it read.
+                // Git compares seconds, and reads files that are younger than the index: those that were
+                // written while it read are among them.
                 let index = std::fs::File::options().append(true).open(&self.git.index);
                 index
                     .and_then(|index| index.set_modified(begun))
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&log), "task 7\nfirst\n");
     }
 
-    /// What is a file in one snapshot is a directory or a link in the next.
+    /// Files become directories and links between two snapshots.
     #[tokio::test(flavor = "current_thread")]
     async fn files_directories_and_links_take_each_other_s_place() {
         let dir = tempfile::tempdir().unwrap();
