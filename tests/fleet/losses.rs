@@ -396,3 +396,22 @@ fn a_large_workspace_is_restored_from_an_object_store() {
     let size = Command::new("git").args(["-C", &repo, "cat-file", "-s", "agentd/2/2:big"]).output();
     assert_eq!(String::from_utf8_lossy(&size.unwrap().stdout).trim(), "70000000", "{task:#}");
 }
+
+/// Where nothing of a run can be recorded, another host may have better luck.
+#[test]
+fn a_host_that_cannot_record_a_session_gives_its_task_back() {
+    let postgres = Postgres::with_fleet(30);
+    let (first, second) = (Host::new(&postgres), Host::new(&postgres));
+    // No session can be made there.
+    fs::create_dir_all(first.desk.state()).unwrap();
+    std::os::unix::fs::symlink("/nowhere/at-all", first.desk.state().join("sessions")).unwrap();
+    let repo = repository(&first.desk);
+    first.ok(&["submit", "--repo", &repo, "--prompt", "run: true", RULE]);
+    let worker = first.start(&runs_its_prompt(), &["--name", "first"]);
+    until("it is given back", || first.log().contains("the task is given back"));
+    let ran = second.work(&runs_its_prompt(), &["--name", "second"]);
+    let task = second.task(1);
+    assert_eq!(task["state"], "done", "{task:#} {} {}", first.log(), ran.err);
+    assert!(task["epoch"].as_i64() > Some(1), "{task:#}");
+    first.end(worker);
+}

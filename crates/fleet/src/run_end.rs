@@ -8,8 +8,10 @@ const MOST_EPOCHS: i32 = 30;
 pub enum TurnProgress {
     /// Its prompt is on record, and its end is not.
     Open,
-    /// It ended, or it never began.
-    NotOpen,
+    /// It ended.
+    Ended,
+    /// Nothing is on record.
+    NotBegun,
 }
 
 /// What becomes of the task.
@@ -30,9 +32,9 @@ pub enum AfterRun {
 pub fn after_run(code: i32, turn: TurnProgress, epoch: i32) -> AfterRun {
     match (code, turn) {
         (0, _) => AfterRun::Done,
-        // An error, a full disk that takes no record of a sandbox, no daemon, a session in other hands: with an
-        // open turn they are this host's.
-        (-1 | 1 | 11 | 15 | 75, TurnProgress::Open) => give_back(epoch),
+        // An error, a full disk that takes no record of a sandbox, no daemon, a session in other hands: unless
+        // the turn ended they are this host's.
+        (-1 | 1 | 11 | 15 | 75, TurnProgress::Open | TurnProgress::NotBegun) => give_back(epoch),
         _ => AfterRun::Failed,
     }
 }
@@ -48,13 +50,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_run_whose_turn_is_open_is_given_back() {
+    fn only_a_run_whose_turn_has_no_end_is_given_back() {
         for code in [-1, 1, 11, 15, 75] {
             assert_eq!(after_run(code, TurnProgress::Open, 1), AfterRun::GiveBack);
-            assert_eq!(after_run(code, TurnProgress::NotOpen, 1), AfterRun::Failed);
+            assert_eq!(after_run(code, TurnProgress::NotBegun, 1), AfterRun::GiveBack);
+            assert_eq!(after_run(code, TurnProgress::Ended, 1), AfterRun::Failed);
         }
         for code in [2, 10, 12, 13, 14, 16, 17, 18, 124, 130, 143] {
             assert_eq!(after_run(code, TurnProgress::Open, 1), AfterRun::Failed);
+            assert_eq!(after_run(code, TurnProgress::NotBegun, 1), AfterRun::Failed);
         }
         assert_eq!(after_run(0, TurnProgress::Open, 1), AfterRun::Done);
     }

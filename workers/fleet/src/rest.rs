@@ -32,7 +32,7 @@ pub(crate) async fn append_rest(
 ) -> Result<u64, FleetError> {
     let mut known = left.seat.state.borrow().clone();
     let directory = sessions.join(&left.seat.session);
-    if !directory.exists() {
+    if !directory.exists() || !journal::was_begun(&directory) {
         return Ok(known.last_seq);
     }
     let rest = journal::lines_after(&directory, known.last_seq)

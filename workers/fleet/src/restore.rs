@@ -98,15 +98,21 @@ pub(crate) async fn end_session(state: &Path, session: &str) -> Result<(), Fleet
     Ok(())
 }
 
-/// How far the last turn of the session in this directory is.
+/// How far the last turn of the session in this directory is. A call before the first prompt counts as a turn
+/// that ended: it may not be made again.
 pub(crate) fn turn_of(directory: &Path) -> TurnProgress {
-    let mut turn = TurnProgress::NotOpen;
-    for entry in journal::read(directory).into_iter().flatten().flatten() {
-        if matches!(entry.record, JournalRecord::Prompt { .. }) {
-            turn = TurnProgress::Open;
-        } else if matches!(entry.record, JournalRecord::TurnEnded { .. }) {
-            turn = TurnProgress::NotOpen;
-        }
+    if !journal::was_begun(directory) {
+        return TurnProgress::NotBegun;
+    }
+    let Ok(entries) = journal::read(directory) else { return TurnProgress::Ended };
+    let mut turn = TurnProgress::NotBegun;
+    for entry in entries.flatten() {
+        turn = match (&entry.record, turn) {
+            (JournalRecord::Prompt { .. }, _) => TurnProgress::Open,
+            (JournalRecord::TurnEnded { .. }, _) => TurnProgress::Ended,
+            (JournalRecord::Session(_), _) | (_, TurnProgress::Open) => turn,
+            (_, TurnProgress::NotBegun | TurnProgress::Ended) => TurnProgress::Ended,
+        };
     }
     turn
 }
