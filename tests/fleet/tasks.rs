@@ -300,7 +300,11 @@ fn what_an_agent_writes_makes_git_of_the_host_run_nothing() {
     let host = Host::new(&postgres);
     let repo = repository(&host.desk);
     let ran = host.desk.outside().join("ran");
-    let filter = format!("[filter \"own\"]\n\tclean = touch {}; cat\n", ran.display());
+    // With the other setting a clone has no `origin`.
+    let filter = format!(
+        "[filter \"own\"]\n\tclean = touch {}; cat\n[clone]\n\tdefaultRemoteName = upstream\n",
+        ran.display()
+    );
     fs::write(host.desk.home().join(".gitconfig"), filter).unwrap();
     let command = "run: echo '* filter=own' > .gitattributes; echo hello > a";
     host.ok(&["submit", "--repo", &repo, "--prompt", command, "--permission-mode=auto"]);

@@ -17,8 +17,8 @@ type Opened = (Client, Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<S
 
 /// How long a database may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
-/// Settings of a connection, whatever the role's defaults are: what is acknowledged is on disk. And plans are
-/// kept while tables grow: they read indexes, also where a table was small. Without an index they seem so
+/// Settings of a connection, whatever the role's defaults are: the database acknowledges what its disk has. And
+/// plans are kept while tables grow: they read indexes, also where a table was small. Without an index they seem so
 /// costly then that they would be compiled.
 const SETTINGS: &str = "set synchronous_commit = on; set enable_seqscan = off; set jit = off";
 /// More bytes go over a connection of their own.
@@ -216,6 +216,14 @@ mod tests {
         assert_eq!(mode("postgres://u@127.0.0.1/f?sslmode=require"), SslMode::Require);
         assert_eq!(mode("postgres://u@localhost,db.example/f"), SslMode::Require);
         assert_eq!(mode("host=/run/postgresql user=u"), SslMode::Disable);
+    }
+
+    #[test]
+    fn many_bytes_go_over_a_connection_of_their_own() {
+        let database =
+            Database::new(config_of("postgres://u@h/f").unwrap(), Duration::from_secs(1));
+        assert!(database.apart(LARGE).is_none());
+        assert_eq!(database.apart(LARGE + 1).map(|it| it.patience), Some(CARRYING));
     }
 
     #[test]

@@ -246,7 +246,7 @@ async fn restore_session(
         .map_err(|error| FleetError::ThisHost(format!("cannot restore {}: {error}", claim.session)))
 }
 
-/// What is open in the session in this directory.
+/// The open calls and the open turn of the session in this directory.
 fn lost_session(
     directory: &Path,
     snapshot_seq: u64,

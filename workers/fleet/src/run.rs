@@ -185,3 +185,15 @@ async fn ended(mut command: Command, input: &[u8]) -> Result<Vec<u8>, String> {
         false => Ok(done.stdout),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn git_that_hangs_is_an_error_with_a_reason() {
+        let hangs = std::future::pending::<Result<(), String>>();
+        let error = in_time(&["ls-files"], hangs).await.map_err(|error| error.to_string());
+        assert!(error.is_err_and(|why| why.contains("git ls-files") && why.contains("FIFO")));
+    }
+}

@@ -78,7 +78,7 @@ impl Workspace {
         let wanted = base.unwrap_or(reference);
         let fetch = ["fetch", "--quiet", "--no-tags", "--", repo, wanted];
         if git.run_with_remote(&fetch).await.is_err() {
-            // Not every server gives out a commit by its name, nor knows what is no full reference.
+            // Some servers give out no commit by its name, and know full references only.
             let all = ["+refs/heads/*:refs/base/*", "+refs/tags/*:refs/tags/*"];
             let fetch = [&["fetch", "--quiet", "--", repo][..], &all].concat();
             git.run_with_remote(&fetch).await?;
@@ -390,11 +390,30 @@ mod tests {
             .await;
     }
 
-    #[tokio::test(flavor = "current_thread")]
-    async fn another_host_restores_what_snapshots_hold() {
+    /// A directory with a repository.
+    async fn place() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let repo = dir.path().join("repo");
         repository(&repo).await;
+        (dir, repo)
+    }
+
+    /// Commits everything in the index of this repository.
+    async fn commit(repo: &Path) {
+        let words = "-c user.name=t -c user.email=t@t commit --quiet -m more";
+        let words: Vec<&OsStr> = words.split(' ').map(OsStr::new).collect();
+        git_plain(&words, repo).await.unwrap();
+    }
+
+    /// The files of a tree.
+    async fn files(of: &Workspace, tree: &str) -> Vec<String> {
+        let listed = of.git.run(&["ls-tree", "-r", "--name-only", tree], b"").await.unwrap();
+        String::from_utf8(listed).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn another_host_restores_what_snapshots_hold() {
+        let (dir, repo) = place().await;
         let name = repo.to_str().unwrap();
         let mut here =
             Workspace::prepare(&dir.path().join("here"), name, "main", None).await.unwrap();
@@ -449,20 +468,14 @@ mod tests {
     /// Files become directories and links between two snapshots.
     #[tokio::test(flavor = "current_thread")]
     async fn files_directories_and_links_take_each_other_s_place() {
-        let dir = tempfile::tempdir().unwrap();
-        let repo = dir.path().join("repo");
-        repository(&repo).await;
-        let words =
-            |text: &'static str| -> Vec<&OsStr> { text.split(' ').map(OsStr::new).collect() };
-        let files = ["file", "empty", "nested", "left/x", "linked/x", "ignored-now/x", "unread"];
-        for name in files {
+        let (dir, repo) = place().await;
+        let names = ["file", "empty", "nested", "left/x", "linked/x", "ignored-now/x", "stays"];
+        for name in names {
             fs::create_dir_all(repo.join(name).parent().unwrap()).unwrap();
             fs::write(repo.join(name), "old\n").unwrap();
         }
-        git_plain(&words("add ."), &repo).await.unwrap();
-        git_plain(&words("-c user.name=t -c user.email=t@t commit --quiet -m more"), &repo)
-            .await
-            .unwrap();
+        git_plain(&["add", "."].map(OsStr::new), &repo).await.unwrap();
+        commit(&repo).await;
         let name = repo.to_str().unwrap();
         let mut here =
             Workspace::prepare(&dir.path().join("here"), name, "main", None).await.unwrap();
@@ -482,11 +495,8 @@ mod tests {
         fs::rename(at("linked"), dir.path().join("outside")).unwrap();
         std::os::unix::fs::symlink(dir.path().join("outside"), at("linked")).unwrap();
         let taken = here.snapshot().await.unwrap().unwrap();
-        let listed =
-            here.git.run(&["ls-tree", "-r", "--name-only", &taken.tree], b"").await.unwrap();
-        let listed = String::from_utf8(listed).unwrap();
-        let listed: Vec<&str> = listed.lines().collect();
-        assert_eq!(listed, [".gitignore", "a", "file/y", "left", "linked", "unread"]);
+        let listed = files(&here, &taken.tree).await;
+        assert_eq!(listed, [".gitignore", "a", "file/y", "left", "linked", "stays"]);
         here.stored(taken.tree.clone());
         assert_eq!(here.snapshot().await.unwrap(), None);
         let mut there =
@@ -501,9 +511,7 @@ mod tests {
     /// A change in the second in which the workspace was made, of as many bytes.
     #[tokio::test(flavor = "current_thread")]
     async fn a_change_at_once_is_in_the_snapshot() {
-        let dir = tempfile::tempdir().unwrap();
-        let repo = dir.path().join("repo");
-        repository(&repo).await;
+        let (dir, repo) = place().await;
         let name = repo.to_str().unwrap();
         for round in 0..20 {
             let place = dir.path().join(format!("here{round}"));
@@ -516,9 +524,7 @@ mod tests {
     /// Neither filters of this user nor encodings that `.gitattributes` choose have an effect.
     #[tokio::test(flavor = "current_thread")]
     async fn files_are_in_snapshots_as_they_are() {
-        let dir = tempfile::tempdir().unwrap();
-        let repo = dir.path().join("repo");
-        repository(&repo).await;
+        let (dir, repo) = place().await;
         let name = repo.to_str().unwrap();
         let mut here = Workspace::prepare(&dir.path().join("w"), name, "main", None).await.unwrap();
         here.git.run(&["config", "filter.own.clean", "touch ran; cat"], b"").await.unwrap();
@@ -543,20 +549,15 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_submodule_is_taken_for_the_files_that_replace_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let repo = dir.path().join("repo");
-        repository(&repo).await;
-        let line = |words: &'static str| words.split(' ').map(OsStr::new).collect::<Vec<_>>();
+        let (dir, repo) = place().await;
         fs::write(repo.join(".gitmodules"), "").unwrap();
-        git_plain(&line("add ."), &repo).await.unwrap();
+        git_plain(&["add", "."].map(OsStr::new), &repo).await.unwrap();
         for name in ["kept", "files", "file", "gone"] {
             let entry = format!("160000,{},{name}", "1".repeat(40));
             let words = ["update-index", "--add", "--cacheinfo", &entry].map(OsStr::new);
             git_plain(&words, &repo).await.unwrap();
         }
-        git_plain(&line("-c user.name=t -c user.email=t@t commit --quiet -m more"), &repo)
-            .await
-            .unwrap();
+        commit(&repo).await;
         let (place, name) = (dir.path().join("w"), repo.to_str().unwrap());
         let mut here = Workspace::prepare(&place, name, "main", None).await.unwrap();
         assert_eq!(here.snapshot().await.unwrap(), None);
@@ -566,18 +567,14 @@ mod tests {
         }
         fs::write(here.tree().join("file"), "new\n").unwrap();
         let taken = here.snapshot().await.unwrap().unwrap();
-        let words = ["ls-tree", "-r", "--name-only", &taken.tree];
-        let listed = String::from_utf8(here.git.run(&words, b"").await.unwrap()).unwrap();
-        let listed: Vec<&str> = listed.lines().collect();
+        let listed = files(&here, &taken.tree).await;
         assert_eq!(listed, [".gitignore", ".gitmodules", "a", "file", "files/x", "kept"]);
     }
 
     /// The file is written again after git read it, in the same second, and the index in a later one.
     #[tokio::test]
     async fn a_change_while_git_reads_is_in_the_next_snapshot() {
-        let dir = tempfile::tempdir().unwrap();
-        let repo = dir.path().join("repo");
-        repository(&repo).await;
+        let (dir, repo) = place().await;
         let (place, name) = (dir.path().join("w"), repo.to_str().unwrap());
         let mut here = Workspace::prepare(&place, name, "main", None).await.unwrap();
         let (first, large) = (here.tree().join("a"), here.tree().join("large"));
@@ -602,9 +599,7 @@ mod tests {
     /// A worker that ended had taken a snapshot, and the database never got it.
     #[tokio::test(flavor = "current_thread")]
     async fn a_workspace_that_is_opened_again_takes_what_the_database_lacks() {
-        let dir = tempfile::tempdir().unwrap();
-        let repo = dir.path().join("repo");
-        repository(&repo).await;
+        let (dir, repo) = place().await;
         let (place, name) = (dir.path().join("w"), repo.to_str().unwrap());
         let mut before = Workspace::prepare(&place, name, "main", None).await.unwrap();
         fs::write(before.tree().join("b"), "two\n").unwrap();
@@ -619,9 +614,7 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_reference_that_is_missing_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let repo = dir.path().join("repo");
-        repository(&repo).await;
+        let (dir, repo) = place().await;
         let place = dir.path().join("w");
         let error =
             Workspace::prepare(&place, repo.to_str().unwrap(), "nope", None).await.unwrap_err();
