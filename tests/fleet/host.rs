@@ -20,8 +20,8 @@ pub struct Host {
     url: String,
     /// Its network namespace, if it has one of its own.
     network: Option<String>,
-    /// Where its large snapshots go.
-    pub objects: Option<String>,
+    /// Variables of its worker, such as where large snapshots go.
+    pub variables: Vec<(&'static str, String)>,
     /// The time of day of its processes, if it can jump.
     clock: Option<HostClock>,
     /// Seconds between the time since this machine's boot and since the host's.
@@ -39,7 +39,8 @@ impl Host {
     }
 
     fn with(url: String, network: Option<String>) -> Self {
-        Self { desk: Desk::new(), url, network, objects: None, clock: None, boot_time: None }
+        let variables = Vec::new();
+        Self { desk: Desk::new(), url, network, variables, clock: None, boot_time: None }
     }
 
     /// Gives it a time of day of its own, which is right at first.
@@ -107,8 +108,8 @@ impl Host {
     pub fn worker_command(&self, model: &Server, flags: &[&str]) -> Command {
         let words = [&["fleet", "worker"], flags].concat();
         let mut command = self.desk.with_server(model, &words);
-        if let Some(objects) = &self.objects {
-            command.env("AGENTD_FLEET_OBJECTS", objects);
+        for (name, value) in &self.variables {
+            command.env(name, value);
         }
         self.placed(command)
     }

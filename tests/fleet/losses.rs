@@ -381,7 +381,9 @@ fn a_large_workspace_is_restored_from_an_object_store() {
     assert_eq!(first.task(1)["state"], "held");
     first.ok(&["tasks", "cancel", "1"]);
     let store = format!("file://{}/objects", first.desk.outside().display());
-    (first.objects, second.objects) = (Some(store.clone()), Some(store));
+    for host in [&mut first, &mut second] {
+        host.variables.push(("AGENTD_FLEET_OBJECTS", store.clone()));
+    }
     first.ok(&["submit", "--repo", &repo, "--prompt", "make it", RULE]);
     let models = model();
     let mut worker = first.start(&models, &[]);

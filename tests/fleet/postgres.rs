@@ -273,6 +273,6 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

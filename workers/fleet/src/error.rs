@@ -1,5 +1,6 @@
 //! Errors, with the way on.
 
+use crate::objects::ObjectsError;
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ pub(crate) enum FleetError {
     /// Another host may do it.
     #[error("{0}")]
     ThisHost(String),
+    #[error(transparent)]
+    Objects(#[from] ObjectsError),
 }
 
 impl From<tokio_postgres::Error> for FleetError {
@@ -61,9 +64,13 @@ impl FleetError {
         matches!(self, Self::Database(error) if code_of(error) == Some("AG003"))
     }
 
-    /// True if another host may succeed, or this one later: its disk is full, no daemon starts.
+    /// True if another host may succeed, or this one later: its disk is full, no daemon starts, the object
+    /// store is away.
     pub(crate) fn is_of_this_host(&self) -> bool {
-        matches!(self, Self::File { .. } | Self::ThisHost(_))
+        match self {
+            Self::Objects(error) => error.is_passing,
+            other => matches!(other, Self::File { .. } | Self::ThisHost(_)),
+        }
     }
 
     /// True if another connection may succeed.
@@ -103,7 +110,8 @@ impl FleetError {
             | Self::Runtime(_)
             | Self::WorkerRuns(_)
             | Self::Host(_)
-            | Self::ThisHost(_) => None,
+            | Self::ThisHost(_)
+            | Self::Objects(_) => None,
         };
         match hint {
             Some(hint) => format!("error: {self}\n  hint: {hint}"),
@@ -125,7 +133,8 @@ impl FleetError {
             | Self::Output(_)
             | Self::Runtime(_)
             | Self::Host(_)
-            | Self::ThisHost(_) => 1,
+            | Self::ThisHost(_)
+            | Self::Objects(_) => 1,
         })
     }
 }
@@ -142,7 +151,8 @@ fn database_words(error: &tokio_postgres::Error) -> String {
     }
 }
 
-fn causes(error: &tokio_postgres::Error) -> String {
+/// An error's text with those of its causes.
+pub(crate) fn causes(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

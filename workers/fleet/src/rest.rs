@@ -63,6 +63,9 @@ pub(crate) async fn append_rest(
     tokio::select! {
         lost = appended => lost.map_or(Ok(last), |why| Err(FleetError::Host(why))),
         () = appending => Ok(last),
-        () = tokio::time::sleep(most) => Err(FleetError::Silent(most.as_secs())),
+        () = tokio::time::sleep(most) => {
+            let most = most.as_secs();
+            Err(FleetError::ThisHost(format!("its last records and files are not stored within {most} s")))
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::database::Database;
 use crate::error::FleetError;
-use crate::objects::Objects;
+use crate::objects::{Objects, ObjectsError};
 use crate::run;
 use crate::seat::number;
 use crate::worker::Claim;
@@ -146,11 +146,7 @@ async fn restore_files(
         match (object, objects) {
             (None, _) => std::fs::write(&file, pack).map_err(FleetError::file(&file))?,
             (Some(name), Some(objects)) => objects.get(name, &file).await?,
-            (Some(_), None) => {
-                let why = "the task's files are in an object store, which AGENTD_FLEET_OBJECTS does not \
-                           name on this host";
-                return Err(FleetError::Host(why.to_owned()));
-            }
+            (Some(_), None) => return Err(ObjectsError::unnamed().into()),
         }
         workspace.add_pack(&file).await?;
     }

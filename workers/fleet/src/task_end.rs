@@ -50,11 +50,13 @@ impl Host {
         }
         let mut workspace = left.workspace.lock().await;
         let saved = async {
+            let mut stored = Ok(());
             // A retry goes on from here.
             if let Some(taken) = workspace.snapshot().await? {
                 let stores = Stores { database: &self.database, objects: self.objects.as_ref() };
                 let place = (claim.session.as_str(), claim.lease.as_str());
-                store_snapshot(stores, place, last_seq, &taken).await?;
+                stored = store_snapshot(stores, place, last_seq, &taken).await;
+                // The patch and the branch have the changes all the same.
                 workspace.stored(taken.tree);
             }
             let patch = workspace.patch().await?;
@@ -68,7 +70,7 @@ impl Host {
                 put_blob(&self.database, &claim.lease, digest, &patch).await?;
                 result["patch"] = digest.to_string().into();
             }
-            Ok::<_, FleetError>(())
+            stored
         };
         if let Err(error) = saved.await {
             result["patch_error"] = error.to_string().into();

@@ -207,13 +207,15 @@ impl Host {
         self.finish(claim, state, reason, &result).await;
     }
 
-    /// A task that cannot run here fails, or another host gets it if the reason is this one's.
+    /// A task that cannot run here fails, or another host gets it if the reason is this one's. Without the
+    /// files in the object store it waits for a person in the end.
     async fn cannot_run(&self, claim: &Claim, error: &FleetError, left: Option<Left<'_>>) {
         if error.is_of_this_host() && fleet::give_back(claim.epoch) == AfterRun::GiveBack {
             self.rest();
             return self.give_back(claim, &error.to_string(), left).await;
         }
-        self.end(claim, "failed", &error.to_string(), &Value::Null).await;
+        let state = if matches!(error, FleetError::Objects(_)) { "held" } else { "failed" };
+        self.end(claim, state, &error.to_string(), &Value::Null).await;
     }
 
     /// Gives a task back once nothing of it runs here and the database has all its records. Else its lease

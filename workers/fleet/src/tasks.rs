@@ -150,7 +150,8 @@ async fn show(client: &Client, task: i64, json: bool) -> Result<(), FleetError> 
         let _ = writeln!(out, "{key:<13} {}", clean(&text));
     }
     if let Value::Object(result) = &task["result"] {
-        for key in ["branch", "branch_error", "turns", "usage", "cost_usd", "audit"] {
+        for key in ["branch", "branch_error", "patch_error", "turns", "usage", "cost_usd", "audit"]
+        {
             if let Some(value) = result.get(key).filter(|value| !value.is_null()) {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 let _ = writeln!(out, "{key:<13} {}", clean(&text));

@@ -96,6 +96,10 @@ pub(crate) async fn main(args: &WorkerArgs) -> Result<(), FleetError> {
     let database = Arc::new(Database::new(config.clone(), Duration::from_secs(10)));
     let id = worker_id(&place.join("worker-id"))?;
     let times = enlist(&database, &id, args).await?;
+    let objects = Objects::of_environment()?;
+    if let Some(objects) = &objects {
+        objects.check(&id).await?;
+    }
     // A request may take a third of a lease. After that another connection is tried.
     let database = Arc::new(database.with_patience(Duration::from_millis(times.renew_every())));
     let seats = Seats::default();
@@ -104,7 +108,7 @@ pub(crate) async fn main(args: &WorkerArgs) -> Result<(), FleetError> {
         id,
         dirs,
         work,
-        objects: Objects::of_environment()?,
+        objects,
         times,
         database,
         seats,
