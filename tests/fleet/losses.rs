@@ -355,6 +355,61 @@ fn calls_stand_still_while_the_database_is_away() {
     first.end(worker);
 }
 
+/// Also while the session waits for the database: for the START of a call, and for the end of a turn.
+#[test]
+fn calls_stand_still_while_their_session_waits_for_the_database() {
+    for goes_on_with in ["a call", "an answer"] {
+        let postgres = Postgres::with_fleet(9);
+        let host = Host::new(&postgres);
+        let repo = repository(&host.desk);
+        let (away, is_away) = std::sync::mpsc::channel();
+        let is_away = std::sync::Mutex::new(is_away);
+        let model = Server::answering(move |round, _| {
+            let ticks = "for i in $(seq 200); do echo $i >> ticks; sleep 0.1; done";
+            let input = |command, background| {
+                serde_json::json!({"command": command, "background": background}).to_string()
+            };
+            if round == 1 {
+                return Answer::says([call("toolu_1", "bash", &input(ticks, true))]);
+            }
+            if round == 2 {
+                let _ = is_away.lock().unwrap().recv();
+            }
+            match (round, goes_on_with) {
+                (2, "a call") => {
+                    Answer::says([call("toolu_2", "bash", &input("echo x > made", false))])
+                }
+                _ => Answer::text("done"),
+            }
+        });
+        host.ok(&["submit", "--repo", &repo, "--prompt", "tick", RULE]);
+        let worker = host.start(&model, &[]);
+        until("it runs", || host.ok(&["tasks", "logs", "1"]).contains("START"));
+        let workspace = host.workspace(host.task(1)["session"].as_str().unwrap());
+        let count =
+            || fs::read_to_string(workspace.join("ticks")).unwrap_or_default().lines().count();
+        until("it ticks", || count() > 3);
+        postgres.stop_in_order();
+        away.send(()).unwrap();
+        until("it stands still", || {
+            let before = count();
+            std::thread::sleep(Duration::from_millis(700));
+            count() == before
+        });
+        let stood = count();
+        assert!(stood < 199, "it ended by itself");
+        assert!(!workspace.join("made").exists(), "{goes_on_with}: a call began without its START");
+        postgres.go();
+        // With its answer the task is over, and so is what runs in the background.
+        until("it goes on", || count() > stood || goes_on_with == "an answer");
+        until("it is done", || host.task(1)["state"] == "done");
+        assert_eq!(host.task(1)["epoch"], 1, "the lease was not lost");
+        let made = host.ok(&["tasks", "diff", "1"]).contains("b/made");
+        assert_eq!(made, goes_on_with == "a call");
+        host.end(worker);
+    }
+}
+
 /// A file of 70 MB goes through an object store to the next host. Without one the task is held.
 #[test]
 fn a_large_workspace_is_restored_from_an_object_store() {

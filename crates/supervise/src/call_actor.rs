@@ -20,7 +20,7 @@ pub(crate) use server::refused_by_server;
 pub(crate) use state::{CallArgs, CallState};
 
 use crate::cage_cleanup::CageCleanup;
-use crate::call::{CallEffect, CallInput, CallMachine};
+use crate::call::{CallEffect, CallInput, CallMachine, CallRecord};
 use crate::frozen_calls;
 use crate::grant::{Grant, NotAllowed};
 use crate::messages::{BackupOf, CallMsg, CallToSession, RunnerLimit, TaskToSession};
@@ -334,8 +334,8 @@ impl CallState {
                 Ok(())
             }
             CallEffect::AskStore(call) => self.ask_store(call).await,
-            CallEffect::PrepareGo => {
-                self.prepare_go(myself);
+            CallEffect::PrepareGo(facts) => {
+                self.prepare_go(myself, facts);
                 Ok(())
             }
             CallEffect::Go(job) => self.go(myself, job).await,
@@ -429,14 +429,17 @@ impl CallState {
         Ok(())
     }
 
-    /// Waits aside, so that a stop finds a call without `Go`. START is on disk: its record was an
-    /// earlier effect.
-    fn prepare_go(&mut self, myself: &ActorRef<CallMsg>) {
+    /// Waits aside: the runner completes its cage meanwhile, and a stop finds a call without `Go`.
+    fn prepare_go(&mut self, myself: &ActorRef<CallMsg>, facts: Vec<CallRecord>) {
+        let recorded = self.recorded(facts);
         let BeforeGo { decision_written: decision, backed_up } =
             std::mem::take(&mut self.before_go);
         let call = myself.clone();
         tokio::spawn(async move {
-            let durable = decision_durable(decision).await;
+            let durable = match recorded.await {
+                Ok(()) => decision_durable(decision).await,
+                failed => failed,
+            };
             if let (Ok(()), Some(backed_up)) = (&durable, backed_up) {
                 // Undo is a convenience: a store that is away or slow delays no call for long.
                 let _ = tokio::time::timeout(BACKUP, backed_up).await;

@@ -137,12 +137,8 @@ fn a_call_that_goes_well_is_on_disk_before_it_is_let_go() {
     let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
     assert!(matches!(machine.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
     let effects = machine.step(allow());
-    let [
-        CallEffect::AuditDecision(_),
-        CallEffect::StartRunner(_),
-        CallEffect::Record(facts),
-        CallEffect::PrepareGo,
-    ] = &effects[..]
+    let [CallEffect::AuditDecision(_), CallEffect::StartRunner(_), CallEffect::PrepareGo(facts)] =
+        &effects[..]
     else {
         panic!("{effects:?}")
     };
@@ -641,7 +637,7 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::CacheGet(_)
             | CallEffect::CachePut(_)
             | CallEffect::Invalidate(_)
-            | CallEffect::PrepareGo
+            | CallEffect::PrepareGo(_)
             | CallEffect::Conclude(_) => false,
         };
         assert!(!effects.iter().any(started), "{effects:?}");
@@ -698,8 +694,7 @@ fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
         CallEffect::AuditDecision(_),
         CallEffect::BackUp(paths),
         CallEffect::StartRunner(_),
-        CallEffect::Record(_),
-        CallEffect::PrepareGo,
+        CallEffect::PrepareGo(_),
     ] = &effects[..]
     else {
         panic!("{effects:?}")
@@ -752,8 +747,7 @@ fn the_project_is_looked_at_before_a_command_runs_and_made_ready_while_it_is_jud
         CallEffect::AuditDecision(_),
         CallEffect::TakeSnapshot(command),
         CallEffect::StartRunner(_),
-        CallEffect::Record(_),
-        CallEffect::PrepareGo,
+        CallEffect::PrepareGo(_),
     ] = &effects[..]
     else {
         panic!("{effects:?}")

@@ -49,6 +49,8 @@ struct CopyState {
     durable: u64,
     /// Until when the lease holds, by the clock of this host.
     kill_at: u64,
+    /// The calls stand still.
+    frozen: bool,
     lost: Option<String>,
 }
 
@@ -89,6 +91,13 @@ impl FleetCopy {
             Err(_) => Err("the connection to the fleet ended".to_owned()),
         }
     }
+
+    /// Waits until the calls of the session are to stand still.
+    pub(crate) async fn frozen(&self) {
+        if self.state.clone().wait_for(|state| state.frozen).await.is_err() {
+            std::future::pending().await
+        }
+    }
 }
 
 /// A seat that was taken.
@@ -116,8 +125,12 @@ pub(crate) async fn sit(seat: &FleetSeat, session: &SessionId) -> Result<Seated,
         Err(_) => return Err(failed("agentd-fleet does not answer".to_owned())),
     };
     let (lines, incoming) = mpsc::unbounded_channel();
-    let (state, seen) =
-        watch::channel(CopyState { durable: last_seq, kill_at: lease.kill_at, lost: None });
+    let (state, seen) = watch::channel(CopyState {
+        durable: last_seq,
+        kill_at: lease.kill_at,
+        frozen: false,
+        lost: None,
+    });
     let (events, heard) = mpsc::unbounded_channel();
     let keeper = SeatKeeper {
         seat: seat.clone(),
@@ -125,7 +138,6 @@ pub(crate) async fn sit(seat: &FleetSeat, session: &SessionId) -> Result<Seated,
         state,
         events,
         lease,
-        frozen: false,
         unconfirmed: VecDeque::new(),
         sent: last_seq,
     };
@@ -203,7 +215,6 @@ struct SeatKeeper {
     state: watch::Sender<CopyState>,
     events: mpsc::UnboundedSender<FleetEvent>,
     lease: LeaseClock,
-    frozen: bool,
     /// Lines that the database has not confirmed, with their numbers.
     unconfirmed: VecDeque<(u64, String)>,
     /// The last line that was sent over the present connection.
@@ -338,15 +349,15 @@ impl SeatKeeper {
     fn renewed(&mut self, lease: LeaseClock) {
         self.lease = lease;
         self.state.send_modify(|state| state.kill_at = lease.kill_at);
-        if self.frozen && boot_ms() < lease.freeze_at {
-            self.frozen = false;
+        if self.is_frozen() && boot_ms() < lease.freeze_at {
+            self.state.send_modify(|state| state.frozen = false);
             let _ = self.events.send(FleetEvent::Thawed);
         }
     }
 
     /// When the lease next changes what may run.
     fn due(&self) -> u64 {
-        if self.frozen { self.lease.kill_at } else { self.lease.freeze_at }
+        if self.is_frozen() { self.lease.kill_at } else { self.lease.freeze_at }
     }
 
     /// True if the lease is over.
@@ -356,11 +367,15 @@ impl SeatKeeper {
             self.lose(LAPSED.to_owned());
             return true;
         }
-        if now >= self.lease.freeze_at && !self.frozen {
-            self.frozen = true;
+        if now >= self.lease.freeze_at && !self.is_frozen() {
+            self.state.send_modify(|state| state.frozen = true);
             let _ = self.events.send(FleetEvent::Frozen);
         }
         false
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.state.borrow().frozen
     }
 
     fn lose(&mut self, why: String) {
@@ -396,7 +411,8 @@ mod tests {
     async fn a_record_that_is_durable_opens_no_barrier_after_the_lease() {
         let (lines, _incoming) = mpsc::unbounded_channel();
         let copy_until = |kill_at| {
-            let (sender, state) = watch::channel(CopyState { durable: 5, kill_at, lost: None });
+            let (sender, state) =
+                watch::channel(CopyState { durable: 5, kill_at, frozen: false, lost: None });
             (sender, FleetCopy { lines: lines.clone(), state })
         };
         let (_sender, copy) = copy_until(u64::MAX);

@@ -6,6 +6,39 @@ use crate::fleet_seat::FleetCopy;
 use journal::{Journal, JournalRecord};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Records that were appended here.
+#[derive(Debug)]
+pub(crate) struct Appended {
+    /// The number of the last.
+    pub(crate) last: u64,
+    pub(crate) copy: CopyWait,
+}
+
+/// What the second copy may lack yet, if there is one and something depends on it.
+#[derive(Debug, Default)]
+pub(crate) struct CopyWait(Option<(FleetCopy, u64)>);
+
+impl CopyWait {
+    /// Waits until the second copy has it.
+    ///
+    /// # Errors
+    /// The lease is lost, and why.
+    pub(crate) async fn over(&self) -> Result<(), String> {
+        match &self.0 {
+            Some((copy, last)) => copy.durable(*last).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the session's calls are to stand still. Never where nothing is lacking.
+    pub(crate) async fn frozen(&self) {
+        match &self.0 {
+            Some((copy, _)) => copy.frozen().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// A journal that is written to by one actor, in order.
 #[derive(Debug, Clone)]
 pub(crate) struct JournalWriter {
@@ -20,24 +53,21 @@ impl JournalWriter {
     }
 
     /// Appends the records in one write. If one of them is a barrier, they are durable here when this
-    /// returns, and if it is one of the second copy, there too. Returns the number of the last record.
-    pub(crate) async fn append(&self, records: Vec<JournalRecord>) -> Result<u64, String> {
+    /// returns. What depends on a barrier of the second copy waits for the returned [`Appended::copy`] too.
+    pub(crate) async fn append(&self, records: Vec<JournalRecord>) -> Result<Appended, String> {
         if !records.iter().any(JournalRecord::barrier) {
-            return append(&self.journal, &records);
+            let last = append(&self.journal, &records)?;
+            return Ok(Appended { last, copy: CopyWait::default() });
         }
-        let waits = records.iter().any(JournalRecord::barrier_of_copy);
+        let copy = self.copy.clone().filter(|_| records.iter().any(JournalRecord::barrier_of_copy));
         let last = self.append_synced(records).await?;
-        if let Some(copy) = self.copy.as_ref().filter(|_| waits) {
-            copy.durable(last).await?;
-        }
-        Ok(last)
+        Ok(Appended { last, copy: CopyWait(copy.map(|copy| (copy, last))) })
     }
 
-    /// Waits until the second copy has everything so far, where there is one.
-    pub(crate) async fn copied(&self) -> Result<(), String> {
-        let Some(copy) = &self.copy else { return Ok(()) };
+    /// What the second copy lacks of everything so far.
+    pub(crate) fn copy_of_all(&self) -> CopyWait {
         let last = self.journal.lock().unwrap_or_else(PoisonError::into_inner).last_seq();
-        copy.durable(last).await
+        CopyWait(self.copy.clone().map(|copy| (copy, last)))
     }
 
     async fn append_synced(&self, records: Vec<JournalRecord>) -> Result<u64, String> {

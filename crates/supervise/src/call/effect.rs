@@ -46,8 +46,9 @@ pub(crate) enum CallEffect {
     FetchRestore(Call),
     /// Have the store execute the call.
     AskStore(Call),
-    /// Wait for the audit log and the copies; GoPrepared follows.
-    PrepareGo,
+    /// Make these durable, while the next effects are carried out. GoPrepared follows, once the audit log and the
+    /// copies are complete too.
+    PrepareGo(Vec<CallRecord>),
     /// Let the caged runner begin.
     Go(RunnerJob),
     /// Let the conversation go on while the command runs, or the sub-agent works.

@@ -140,7 +140,7 @@ impl CallMachine {
         let verdict = Verdict::Allow(basis.clone());
         let decided = CallEffect::AuditDecision(verdict.clone());
         let approved = CallEffect::Record(vec![CallRecord::Approved(basis.clone())]);
-        let started = CallEffect::Record(vec![CallRecord::Approved(basis), CallRecord::Start]);
+        let started = vec![CallRecord::Approved(basis), CallRecord::Start];
         if let Some(found) = self.cached.take() {
             let mut effects = vec![decided, approved];
             effects.extend(self.conclude_cached(*found));
@@ -152,21 +152,22 @@ impl CallMachine {
                 self.verdict = Some(verdict.clone());
                 let mut effects = vec![decided];
                 effects.extend(self.backup_effect());
-                effects.extend([CallEffect::StartRunner(verdict), started, CallEffect::PrepareGo]);
+                effects.extend([CallEffect::StartRunner(verdict), CallEffect::PrepareGo(started)]);
                 effects
             }
             (Executor::Conversation(result), _) => {
-                let mut effects = vec![decided, started];
+                let mut effects = vec![decided, CallEffect::Record(started)];
                 effects.extend(self.conclude(result, Cut::No));
                 effects
             }
             (Executor::OtherCall, _) => {
                 self.phase = CallPhase::AtOtherCall(ServerAsks::default());
-                vec![decided, started, CallEffect::AskOtherCall(self.facts.job.clone())]
+                let ask = CallEffect::AskOtherCall(self.facts.job.clone());
+                vec![decided, CallEffect::Record(started), ask]
             }
             (Executor::SubAgent(request), _) => {
                 self.phase = CallPhase::AtSubAgent;
-                vec![decided, started, CallEffect::StartTask(request)]
+                vec![decided, CallEffect::Record(started), CallEffect::StartTask(request)]
             }
             (Executor::Store, Some(cause)) => {
                 let mut effects = vec![decided, approved];
@@ -175,7 +176,8 @@ impl CallMachine {
             }
             (Executor::Store, None) => {
                 self.phase = CallPhase::AtStore;
-                vec![decided, started, CallEffect::AskStore(self.facts.call.clone())]
+                let ask = CallEffect::AskStore(self.facts.call.clone());
+                vec![decided, CallEffect::Record(started), ask]
             }
         }
     }

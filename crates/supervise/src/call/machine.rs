@@ -13,7 +13,7 @@
 //! | Probing | Probed | Judge | Judging |
 //! | Probing | Probed; a file changed since the model read it | Invalidate, Conclude `stale` | Over |
 //! | Probing | Probed with an error | Conclude `probe_failed` | Over |
-//! | Judging | Verdict Allow; runner | AuditDecision, BackUp or TakeSnapshot, StartRunner, Record, PrepareGo | Starting |
+//! | Judging | Verdict Allow; runner | AuditDecision, BackUp or TakeSnapshot, StartRunner, PrepareGo | Starting |
 //! | Judging | Verdict Allow; result cached | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Allow; conversation | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Allow; store | AuditDecision, Record, AskStore; without a store: Conclude | AtStore, Over |
@@ -104,7 +104,8 @@ pub(crate) struct CallMachine {
 /// What it has behind it, once each.
 #[derive(Debug, Default)]
 pub(super) struct Passed {
-    /// The decision is in the audit log, and the copies for undo are made or are not awaited any longer.
+    /// START is durable, the decision is in the audit log, and the copies for undo are made or are not awaited any
+    /// longer.
     pub(super) go_prepared: bool,
     /// The conversation goes on while it runs.
     pub(super) in_background: bool,

@@ -27,7 +27,7 @@ impl CallMachine {
         self.go_if_ready()
     }
 
-    /// The records before `Go` are on disk: START by an earlier effect, the decision by now.
+    /// START is durable in all copies of the journal, and the decision in the audit log.
     pub(super) fn on_go_prepared(&mut self) -> Vec<CallEffect> {
         self.passed.go_prepared = true;
         self.go_if_ready()

@@ -19,15 +19,26 @@ use ractor::ActorRef;
 use tokio::sync::oneshot;
 
 impl CallState {
-    pub(super) async fn record(&mut self, facts: Vec<CallRecord>) -> Result<(), CallInput> {
+    pub(super) async fn record(&self, facts: Vec<CallRecord>) -> Result<(), CallInput> {
+        self.recorded(facts).await
+    }
+
+    /// Asks for these records now. The future ends when they are durable, in all copies.
+    pub(super) fn recorded(
+        &self,
+        facts: Vec<CallRecord>,
+    ) -> impl Future<Output = Result<(), CallInput>> + use<> {
         let about = &self.args.facts;
         let records = facts.into_iter().map(|fact| encode::call_fact(about, fact)).collect();
         let (done, written) = oneshot::channel();
         let _ = self.args.session.send_message(CallToSession::Record { records, done }.into());
-        match written.await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(reason)) => Err(CallInput::DiskFailed(reason)),
-            Err(_) => Err(CallInput::DiskFailed("the session has ended".to_owned())),
+        async move {
+            let ended = || Err("the session has ended".to_owned());
+            let durable = match written.await.unwrap_or_else(|_| ended()) {
+                Ok(copy) => copy.over().await,
+                Err(reason) => Err(reason),
+            };
+            durable.map_err(CallInput::DiskFailed)
         }
     }
 

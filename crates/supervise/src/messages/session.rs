@@ -4,6 +4,7 @@ use super::call::CallMsg;
 use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
 use crate::fleet_seat::FleetEvent;
+use crate::journal_writer::CopyWait;
 use crate::open_failure::OpenFailure;
 use crate::session_network::SessionNetwork;
 use crate::session_spec::TaskBounds;
@@ -61,8 +62,8 @@ pub(crate) enum CallToSession {
     /// Copy the files that the call may change. Answered when that is done, dropped if it cannot
     /// be.
     BackUp { call: CallId, tool: String, what: BackupOf, done: oneshot::Sender<()> },
-    /// Write these records. Answered when they are on disk.
-    Record { records: Vec<JournalRecord>, done: oneshot::Sender<Result<(), String>> },
+    /// Write these records. Answered when they are on disk, with what the second copy lacks.
+    Record { records: Vec<JournalRecord>, done: oneshot::Sender<Result<CopyWait, String>> },
     /// Show this to clients; it is not recorded.
     Show(ClientEvent),
     /// Put this question to people.

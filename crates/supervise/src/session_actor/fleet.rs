@@ -49,7 +49,7 @@ impl SessionActorState {
         }
     }
 
-    fn freeze_calls(&self, freeze: Freeze) {
+    pub(super) fn freeze_calls(&self, freeze: Freeze) {
         for call in self.calls.running.values() {
             let _ = call.send_message(CallMsg::Freeze(freeze));
         }

@@ -1,6 +1,8 @@
 //! The session's records: on disk before anything that they report is done.
 
 use super::state::SessionActorState;
+use crate::frozen_calls::Freeze;
+use crate::journal_writer::{Appended, CopyWait};
 use crate::records::decode;
 use journal::JournalRecord;
 use protocol::client::ClientEvent;
@@ -20,23 +22,65 @@ impl SessionActorState {
         records: Vec<JournalRecord>,
         events: Vec<Option<ClientEvent>>,
     ) -> Result<(), String> {
-        if let Some(why) = &self.problems.disk {
-            return Err(why.clone());
-        }
-        match self.journal.writer.append(records).await {
+        let written = match self.write(records).await {
+            Ok(Appended { last, copy }) => self.copied(copy).await.map(|()| last),
+            Err(why) => Err(why),
+        };
+        match written {
             Ok(last) => {
-                let first = last + 1 - events.len() as u64;
-                for (seq, event) in (first..).zip(events) {
-                    self.journal.last_seq = seq;
-                    self.show_if(event);
-                }
+                self.show_from(last + 1 - events.len() as u64, events);
                 Ok(())
             }
-            Err(why) => {
-                self.enter_read_only(format!("it could not be written to disk: {why}")).await;
-                Err(why)
-            }
+            Err(why) => self.not_written(why).await,
         }
+    }
+
+    /// Writes the records of a call, and shows their events. What depends on them waits for the second copy by
+    /// itself, while this session goes on.
+    pub(super) async fn record_aside(
+        &mut self,
+        records: Vec<JournalRecord>,
+    ) -> Result<CopyWait, String> {
+        let event = |record: &JournalRecord| decode::client_event(&self.spec.id, record);
+        let events: Vec<_> = records.iter().map(event).collect();
+        match self.write(records).await {
+            Ok(Appended { last, copy }) => {
+                self.show_from(last + 1 - events.len() as u64, events);
+                Ok(copy)
+            }
+            Err(why) => self.not_written(why).await,
+        }
+    }
+
+    async fn write(&self, records: Vec<JournalRecord>) -> Result<Appended, String> {
+        match &self.problems.disk {
+            Some(why) => Err(why.clone()),
+            None => self.journal.writer.append(records).await,
+        }
+    }
+
+    /// Waits for the second copy. Calls that run meanwhile stand still when it is time.
+    pub(super) async fn copied(&self, copy: CopyWait) -> Result<(), String> {
+        tokio::select! {
+            biased;
+            copied = copy.over() => return copied,
+            () = copy.frozen() => self.freeze_calls(Freeze::Stop),
+        }
+        copy.over().await
+    }
+
+    fn show_from(&mut self, first: u64, events: Vec<Option<ClientEvent>>) {
+        for (seq, event) in (first..).zip(events) {
+            self.journal.last_seq = seq;
+            self.show_if(event);
+        }
+    }
+
+    async fn not_written<T>(&mut self, why: String) -> Result<T, String> {
+        if self.problems.disk.is_none() {
+            self.enter_read_only(format!("it could not be written to disk: {why}")).await;
+        }
+        Err(why)
     }
 
     /// Makes the session read-only and reports it, also to a parent that waits for its work.

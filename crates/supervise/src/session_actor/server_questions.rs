@@ -3,6 +3,7 @@
 
 use super::state::SessionActorState;
 use crate::call::{CallInput, QuestionReply, ServerInput};
+use crate::journal_writer::CopyWait;
 use crate::messages::{RepliedQuestion, SessionMsg};
 use crate::worker::actor::WorkerMsg;
 use journal::JournalRecord;
@@ -38,13 +39,13 @@ impl SessionActorState {
     pub(super) async fn record_of_call(
         &mut self,
         records: Vec<JournalRecord>,
-    ) -> Result<(), String> {
+    ) -> Result<CopyWait, String> {
         for record in &records {
             if let JournalRecord::Answered { call, .. } = record {
                 let call = CallId { session: self.spec.id.clone(), number: *call };
                 self.close_question(&call);
             }
         }
-        self.record(records).await
+        self.record_aside(records).await
     }
 }

@@ -98,7 +98,8 @@ impl SessionActorState {
             return Err(refused("too_many", text));
         }
         // Its calls are on record here alone: another host has to know of the call that it works for.
-        self.journal.writer.copied().await.map_err(|why| refused("fleet", why))?;
+        let copy = self.journal.writer.copy_of_all();
+        self.copied(copy).await.map_err(|why| refused("fleet", why))?;
         let header = match self.begun(call).await {
             Some(header) => *header,
             None => self.new_task(call, request, most - running).await?,
