@@ -16,6 +16,7 @@ mod lease;
 mod losses;
 mod network;
 mod objects;
+mod pooler;
 mod postgres;
 mod recipes;
 mod records;

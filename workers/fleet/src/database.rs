@@ -1,6 +1,8 @@
 //! The connection to a fleet's database: TLS, time-outs, and a new connection in place of a lost one.
 
 use crate::error::FleetError;
+use crate::pooler;
+use crate::secret::uuid;
 use crate::tls;
 use fleet::DatabaseArgs;
 use std::future::{Future, poll_fn};
@@ -15,12 +17,16 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// A connection that its second part carries.
 type Opened = (Client, Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>);
 
+/// The same with the text that its session began with.
+type OpenedSession =
+    (Client, Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>, String);
+
 /// How long a database may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
 /// Settings of a connection, whatever the role's defaults are: the database acknowledges what its disk has. And
 /// plans are kept while tables grow: they read indexes, also where a table was small. Without an index they seem so
 /// costly then that they would be compiled.
-const SETTINGS: &str = "set synchronous_commit = on; set enable_seqscan = off; set jit = off";
+const SETTINGS: [&str; 3] = ["synchronous_commit=on", "enable_seqscan=off", "jit=off"];
 /// More bytes go over a connection of their own.
 const LARGE: u64 = 1 << 20;
 /// How long that may take. A dead link ends it sooner.
@@ -72,10 +78,41 @@ fn is_loopback(host: &str) -> bool {
 
 /// Connects once. The task that carries the connection ends with it.
 pub(crate) async fn connect(config: &Config) -> Result<Client, FleetError> {
-    let (client, connection) = open_connection(config).await?;
+    let (client, connection, text) = open_session(config).await?;
     tokio::spawn(connection);
-    client.batch_execute(SETTINGS).await?;
+    settle(config, &client, &text).await?;
     Ok(client)
+}
+
+/// Opens a connection whose session begins with the settings and a random text.
+async fn open_session(config: &Config) -> Result<OpenedSession, FleetError> {
+    let (mut own, text) = (config.clone(), uuid()?);
+    own.options(pooler::options(config.get_options(), &SETTINGS, &text));
+    let (client, connection) = match open_connection(&own).await {
+        Err(FleetError::Connect(error)) if pooler::refuses_options(&error) => {
+            open_connection(config).await?
+        }
+        opened => opened?,
+    };
+    Ok((client, connection, text))
+}
+
+/// Refuses a pooler that lends its sessions. One that gives each client its own needs the settings yet.
+async fn settle(config: &Config, client: &Client, text: &str) -> Result<(), FleetError> {
+    let settled = async {
+        if pooler::is_direct(client, text).await? {
+            return Ok(());
+        }
+        let (other, connection) = open_connection(config).await?;
+        tokio::spawn(connection);
+        if pooler::lends_sessions(client, &other).await? {
+            return Err(FleetError::Pooler);
+        }
+        let set: Vec<String> = SETTINGS.iter().map(|setting| format!("set {setting}")).collect();
+        Ok(client.batch_execute(&set.join("; ")).await?)
+    };
+    let settled = tokio::time::timeout(CONNECTING, settled).await;
+    settled.unwrap_or_else(|_| Err(FleetError::Silent(CONNECTING.as_secs())))
 }
 
 /// Opens a connection; its second part carries it.
@@ -95,7 +132,7 @@ pub(crate) struct Notifications {
 
 /// Connects and listens at this channel, which is a plain word.
 pub(crate) async fn listen(config: &Config, channel: &str) -> Result<Notifications, FleetError> {
-    let (client, mut connection) = open_connection(config).await?;
+    let (client, mut connection, text) = open_session(config).await?;
     let (told, heard) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
@@ -106,6 +143,7 @@ pub(crate) async fn listen(config: &Config, channel: &str) -> Result<Notificatio
             }
         }
     });
+    settle(config, &client, &text).await?;
     client.batch_execute(&format!("listen {channel}")).await?;
     Ok(Notifications { client, heard })
 }

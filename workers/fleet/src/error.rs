@@ -16,6 +16,8 @@ pub(crate) enum FleetError {
     Url(String),
     #[error("cannot connect to the fleet's database: {}", causes(.0))]
     Connect(tokio_postgres::Error),
+    #[error("this address is a pooler in transaction mode, which loses settings and notifications")]
+    Pooler,
     #[error("the fleet's database does not answer within {0} s")]
     Silent(u64),
     #[error("{}", database_words(.0))]
@@ -93,6 +95,9 @@ impl FleetError {
             Self::NoUrl => Some(
                 "set AGENTD_FLEET_URL, or give --database postgres://USER@HOST/NAME".to_owned(),
             ),
+            Self::Pooler => {
+                Some("name the database itself, or a pooler with pool_mode = session".to_owned())
+            }
             Self::NotInitialised => Some("its owner runs: agentd fleet init URL".to_owned()),
             Self::Schema { found, wanted } if found < wanted => {
                 Some("its owner runs: agentd fleet init URL, which updates it".to_owned())
@@ -122,7 +127,7 @@ impl FleetError {
     /// The exit code, as `agentd help exit-codes` lists them.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::NoUrl | Self::Url(_) | Self::NoTask(_) | Self::Tasks(_) => 2,
+            Self::NoUrl | Self::Url(_) | Self::Pooler | Self::NoTask(_) | Self::Tasks(_) => 2,
             Self::NotInitialised | Self::Schema { .. } => 16,
             Self::WorkerRuns(_) => 75,
             Self::Connect(_)

@@ -7,6 +7,7 @@
 //! | File | Idea |
 //! |---|---|
 //! | `database`, `tls` | the connection: encryption, time-outs, a new one in place of a lost one |
+//! | `pooler` | tells a pooler in transaction mode from the database |
 //! | `schema` | the versions of the schema, roles and members |
 //! | `error` | errors, with the way on |
 //! | `submit`, `tasks`, `export`, `status` | the commands of people |
@@ -35,6 +36,7 @@ mod door;
 mod error;
 mod export;
 mod objects;
+mod pooler;
 mod private_file;
 mod recipe;
 mod relay;
