@@ -41,6 +41,42 @@ fn a_question_is_answered_from_another_host() {
     assert_eq!(other.task(2)["state"], "failed", "{:#}", other.task(2));
 }
 
+/// `agentd stop`, `kill` and `rm` are for sessions of this host; they name the commands that reach another one.
+#[test]
+fn commands_for_this_host_name_the_way_to_a_session_on_another() {
+    let postgres = Postgres::with_fleet(30);
+    let (far, near) = (Host::new(&postgres), Host::new(&postgres));
+    let repo = repository(&far.desk);
+    let submit =
+        ["submit", "--repo", &repo, "--prompt", "run: sleep 300", "--permission-mode=auto"];
+    near.ok(&submit);
+    let worker = far.start(&runs_its_prompt(), &["--name", "far"]);
+    until("it runs", || near.ok(&["tasks", "logs", "1"]).contains("START"));
+    let session = near.task(1)["session"].as_str().unwrap().to_owned();
+    for command in ["stop", "kill", "rm"] {
+        for name in [session.as_str(), "task-1", "1"] {
+            let ran = near.agentd(&[command, name]);
+            assert_eq!(ran.code, 2, "{command} {name}: {}", ran.err);
+            let words = [&session, "on the host far", "agentd tasks cancel 1", "agentd attach 1"];
+            for word in words {
+                assert!(ran.err.contains(word), "{command} {name}: {}", ran.err);
+            }
+        }
+        let unknown = near.agentd(&[command, "task-2"]);
+        assert!(unknown.err.contains("there is no session"), "{}", unknown.err);
+    }
+    assert_eq!(near.task(1)["state"], "running");
+    near.ok(&["tasks", "cancel", "1"]);
+    until("it is cancelled", || near.task(1)["state"] == "cancelled");
+    // The controls: on its own host a session is found, and without a fleet none is elsewhere.
+    let ended = far.agentd(&["stop", "task-1"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(ended.err.contains("not running on this host; `agentd tasks show 1`"), "{}", ended.err);
+    let alone = run(near.desk.agentd(&["stop", "1"]));
+    assert!(alone.err.contains("there is no session"), "{}", alone.err);
+    far.end(worker);
+}
+
 #[test]
 fn nobody_attaches_to_another_tenant_s_session() {
     let postgres = Postgres::with_fleet(30);

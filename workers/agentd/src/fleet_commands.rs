@@ -5,7 +5,8 @@ use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::sessions;
-use client::fleet_output;
+use client::{fleet_output, one_line};
+use protocol::ids::SessionId;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -30,10 +31,31 @@ pub(crate) fn is_elsewhere(context: &CliContext, beginning: &str) -> Result<bool
     Ok(is_of_fleet && sessions::holder(context, &session)?.is_none())
 }
 
+/// The session on this host whose name begins so, for a command that reaches no other host. For one that runs
+/// on another host of the fleet the error names the commands that do.
+pub(crate) fn named_here(context: &CliContext, beginning: &str) -> Result<SessionId, CliError> {
+    let named = sessions::named(context, beginning);
+    if named.is_ok() || beginning.is_empty() || sessions::are_named(context, beginning) {
+        return named;
+    }
+    let is_meant = |row: &Value| {
+        row["session_id"].as_str().is_some_and(|name| name.starts_with(beginning))
+            || row["task"].to_string() == beginning
+    };
+    let rows = sessions_elsewhere();
+    let mut meant = rows.iter().filter(|row| is_meant(row));
+    let (Some(row), None) = (meant.next(), meant.next()) else { return named };
+    let text = |key: &str| one_line(row[key].as_str().unwrap_or_default(), 100);
+    let (session, host, task) = (text("session_id"), text("host"), &row["task"]);
+    Err(CliError::user(format!("session {session} runs on the host {host}")).hint(format!(
+        "`agentd tasks cancel {task}` ends it, and `agentd attach {task}` reaches it, to stop its turn"
+    )))
+}
+
 /// The records of a session on another host, in a directory of their own. It is removed when this is dropped.
 pub(crate) struct FetchedSession {
     directory: PathBuf,
-    pub(crate) session: protocol::ids::SessionId,
+    pub(crate) session: SessionId,
 }
 
 impl FetchedSession {
@@ -45,7 +67,7 @@ impl FetchedSession {
         std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
             .create(&directory)
             .map_err(failed)?;
-        let mut fetched = Self { directory, session: protocol::ids::SessionId(String::new()) };
+        let mut fetched = Self { directory, session: SessionId(String::new()) };
         let words = ["fleet", "fetch", "--", beginning].map(OsStr::new);
         let words: Vec<&OsStr> = words.into_iter().chain([fetched.directory.as_os_str()]).collect();
         let executable = client::sibling_executable("agentd-fleet")?;

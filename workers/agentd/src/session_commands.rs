@@ -6,6 +6,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::daemon;
+use crate::fleet_commands;
 use crate::open_request::{KeyNeed, open_request};
 use crate::output::print;
 use crate::query;
@@ -21,7 +22,7 @@ use std::path::Path;
 /// Ends a running session. A session that is not running is left as it is.
 pub(crate) fn end(beginning: &str, ending: SessionEnding) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
-    let session = sessions::named(&context, beginning)?;
+    let session = fleet_commands::named_here(&context, beginning)?;
     match sessions::holder(&context, &session)? {
         Some(mut connection) => {
             let word = FromClient::End { session: session.clone(), ending };
@@ -33,7 +34,16 @@ pub(crate) fn end(beginning: &str, ending: SessionEnding) -> Result<CliExit, Cli
                 "agentd: session {session} has ended; `agentd attach {session}` continues it"
             );
         }
-        None => eprintln!("agentd: session {session} is not running"),
+        None => {
+            let header = journal::header(&sessions::directory(&context, &session));
+            match header.ok().and_then(|header| header.fleet_task) {
+                Some(task) => eprintln!(
+                    "agentd: session {session} is not running on this host; `agentd tasks show {task}` \
+                     has the state of its task"
+                ),
+                None => eprintln!("agentd: session {session} is not running"),
+            }
+        }
     }
     Ok(CliExit::Done)
 }
@@ -42,7 +52,7 @@ pub(crate) fn end(beginning: &str, ending: SessionEnding) -> Result<CliExit, Cli
 /// if it runs, or else a private supervisor.
 pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
-    let session = sessions::named(&context, beginning)?;
+    let session = fleet_commands::named_here(&context, beginning)?;
     let tasks = sessions::of_tasks(&context, &session);
     let executable = sibling_executable("agentd-supervisor")?;
     let word = FromClient::Remove { session: session.clone() };

@@ -112,6 +112,11 @@ pub(crate) fn named(context: &CliContext, beginning: &str) -> Result<SessionId, 
     }
 }
 
+/// True if names of sessions here begin so.
+pub(crate) fn are_named(context: &CliContext, beginning: &str) -> bool {
+    on_disk(context).iter().any(|name| name.starts_with(beginning))
+}
+
 /// The directory of a session.
 pub(crate) fn directory(context: &CliContext, session: &SessionId) -> PathBuf {
     context.sessions_dir().join(&session.0)

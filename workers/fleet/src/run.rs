@@ -38,10 +38,11 @@ pub(crate) async fn start_agentd(words: &[OsString], prompt: &str) -> Result<Chi
     Ok(child)
 }
 
-/// Runs a command of `agentd` to its end. Its standard error is the error's text.
+/// Runs a command of `agentd` for this host to its end, which does not ask the fleet. Its standard error is the error's text.
 pub(crate) async fn agentd(words: &[&str]) -> Result<(), FleetError> {
     let mut command = Command::new(sibling("agentd")?);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.env_remove("AGENTD_FLEET_URL");
     let done = command.kill_on_drop(true).output().await;
     let done = done.map_err(|error| FleetError::Host(format!("cannot start agentd: {error}")))?;
     match done.status.success() {
