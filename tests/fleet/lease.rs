@@ -200,3 +200,48 @@ fn a_standby_that_nobody_waits_for_is_refused_for_every_owner() {
     standby.kill().unwrap();
     let _ = standby.wait();
 }
+
+/// With `local` a standby that takes over lacks what was acknowledged. agentd's own connections ask for more.
+#[test]
+fn commits_that_wait_for_no_standby_are_refused_by_name() {
+    let postgres = with_task();
+    claim(&postgres);
+    let (lease, host) = (lease(&postgres), Host::new(&postgres));
+    let repo = repository(&host.desk);
+    let setting = || postgres.sql("show synchronous_commit");
+    for (number, (change, back)) in (2_i64..).zip([
+        ("alter system set synchronous_commit = local", "alter system reset synchronous_commit"),
+        ("alter role owner set synchronous_commit = local", "alter role owner reset all"),
+    ]) {
+        assert_eq!(setting(), "on");
+        postgres.sql(change);
+        postgres.sql("select pg_reload_conf()");
+        until("it is set", || setting() == "local");
+        for call in [
+            "agentd.check_engine()".to_owned(),
+            format!("agentd.enlist('{WORKER}', 'w', '{{}}', 1, 'b')"),
+            format!("agentd.claim('{WORKER}', 1, 30000)"),
+            format!("agentd.append('{lease}', {number}, array['a'])"),
+        ] {
+            let refused = psql(&postgres.url(), &format!("select {call}")).unwrap_err();
+            for part in ["synchronous_commit local", "set synchronous_commit = on"] {
+                assert!(refused.contains(part), "{change}: {call}: {refused}");
+            }
+        }
+        // The controls: the same statements of a session that has it on, and a worker.
+        for call in [
+            "agentd.check_engine()".to_owned(),
+            format!("agentd.append('{lease}', {}, array['a'])", number - 1),
+        ] {
+            let on = format!("set synchronous_commit = on; select {call}");
+            psql(&postgres.url(), &on).unwrap();
+        }
+        host.ok(&["submit", "--repo", &repo, "--prompt", "run: true", "--permission-mode=auto"]);
+        let worked = host.start(&runs_its_prompt(), &[]);
+        until("it is done", || host.task(number)["state"] == "done");
+        host.end(worked);
+        postgres.sql(back);
+        postgres.sql("select pg_reload_conf()");
+        until("it is reset", || setting() == "on");
+    }
+}

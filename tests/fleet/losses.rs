@@ -8,7 +8,6 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{Process, processes, send, until, wrote};
 use nix::sys::signal::Signal;
 use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 const RULE: &str = "--permission-mode=auto";
@@ -183,6 +182,36 @@ fn a_task_goes_on_if_its_daemon_alone_is_killed() {
     assert_eq!(task["epoch"], 1, "{task:#}");
     let logs = second.ok(&["tasks", "logs", "1"]);
     assert!(logs.contains("INTERRUPTED") && logs.matches("START").count() == 1, "{logs}");
+    first.end(worker);
+}
+
+/// Its worker starts again when another host has the task, or had it: nothing of it stays but the session.
+#[test]
+fn a_host_that_is_back_too_late_removes_the_workspace() {
+    let postgres = Postgres::with_fleet(2);
+    let (first, second, mut worker) = running(&postgres, "echo x > made; sleep 300", &[]);
+    let session = first.task(1)["session"].as_str().unwrap().to_owned();
+    until("it wrote", || wrote(&first.workspace(&session).join("made")));
+    first.lose_power();
+    let _ = worker.wait();
+    second.work(&runs_its_prompt(), &["--name", "second"]);
+    assert_eq!(second.task(1)["state"], "done", "{:#}", second.task(1));
+    let place = first.workspace(&session).parent().unwrap().to_owned();
+    let seat = first.desk.state().join(format!("fleet/seats/{session}.json"));
+    assert!(place.join("workspace/made").exists() && seat.exists(), "the control");
+    // Another task's directory is not in its way.
+    let other = place.with_file_name("task-2-other");
+    fs::create_dir(&other).unwrap();
+    let model = runs_its_prompt();
+    let worker = first.start(&model, &["--name", "first"]);
+    until("the workspace is gone", || !place.exists() && !seat.exists());
+    assert!(other.exists());
+    // Its records stay, to be read.
+    let left = fs::read_dir(first.desk.state().join("fleet/left")).unwrap();
+    let left: Vec<_> =
+        left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(left.iter().any(|name| name.starts_with(&session)), "{left:?}");
+    assert!(!first.desk.state().join("sessions").join(&session).exists());
     first.end(worker);
 }
 
@@ -408,50 +437,6 @@ fn calls_stand_still_while_their_session_waits_for_the_database() {
         assert_eq!(made, goes_on_with == "a call");
         host.end(worker);
     }
-}
-
-/// A file of 70 MB goes through an object store to the next host. Without one the task is held.
-#[test]
-fn a_large_workspace_is_restored_from_an_object_store() {
-    let model = || {
-        Server::answering(|_, request| {
-            let results = request["messages"].to_string().matches("\"tool_result\"").count();
-            let command = ["head -c 70000000 /dev/urandom > big", "sleep 300"].get(results);
-            command.map_or_else(
-                || Answer::text("done"),
-                |command| {
-                    let input = serde_json::json!({ "command": command }).to_string();
-                    Answer::says([call(&format!("toolu_{results}"), "bash", &input)])
-                },
-            )
-        })
-    };
-    let postgres = Postgres::with_fleet(10);
-    let (mut first, mut second) = (Host::new(&postgres), Host::new(&postgres));
-    let repo = repository(&first.desk);
-    first.ok(&["submit", "--repo", &repo, "--prompt", "make it", RULE]);
-    first.work(&model(), &[]);
-    let reason = first.task(1)["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("AGENTD_FLEET_OBJECTS"), "{reason}");
-    assert_eq!(first.task(1)["state"], "held");
-    first.ok(&["tasks", "cancel", "1"]);
-    let store = format!("file://{}/objects", first.desk.outside().display());
-    for host in [&mut first, &mut second] {
-        host.variables.push(("AGENTD_FLEET_OBJECTS", store.clone()));
-    }
-    first.ok(&["submit", "--repo", &repo, "--prompt", "make it", RULE]);
-    let models = model();
-    let mut worker = first.start(&models, &[]);
-    until("its second call runs", || {
-        first.ok(&["tasks", "logs", "2"]).matches("START").count() == 2
-    });
-    first.lose_power();
-    let _ = worker.wait();
-    let ran = second.work(&model(), &[]);
-    let task = second.task(2);
-    assert_eq!(task["state"], "done", "{task:#} {}", ran.err);
-    let size = Command::new("git").args(["-C", &repo, "cat-file", "-s", "agentd/2/2:big"]).output();
-    assert_eq!(String::from_utf8_lossy(&size.unwrap().stdout).trim(), "70000000", "{task:#}");
 }
 
 /// Where nothing of a run can be recorded, another host may have better luck.

@@ -1,4 +1,4 @@
-//! Large snapshots in an S3 server: another host restores them, and a server that refuses or is away costs no
+//! Large snapshots in a directory and in an S3 server: another host restores them, and a server that refuses or is away costs no
 //! task and no lease.
 #![allow(clippy::unwrap_used)]
 
@@ -47,6 +47,37 @@ fn size_in_branch(repo: &str, branch: &str) -> String {
     let file = format!("{branch}:big");
     let size = Command::new("git").args(["-C", repo, "cat-file", "-s", &file]).output();
     String::from_utf8_lossy(&size.unwrap().stdout).trim().to_owned()
+}
+
+/// A file of 70 MB goes through an object store to the next host. Without one the task is held.
+#[test]
+fn a_large_workspace_is_restored_from_an_object_store() {
+    let model = || makes_a_large_file(Some("sleep 300"));
+    let postgres = Postgres::with_fleet(10);
+    let (mut first, mut second) = (Host::new(&postgres), Host::new(&postgres));
+    let repo = repository(&first.desk);
+    first.ok(&["submit", "--repo", &repo, "--prompt", "make it", RULE]);
+    first.work(&model(), &[]);
+    let reason = first.task(1)["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("AGENTD_FLEET_OBJECTS"), "{reason}");
+    assert_eq!(first.task(1)["state"], "held");
+    first.ok(&["tasks", "cancel", "1"]);
+    let store = format!("file://{}/objects", first.desk.outside().display());
+    for host in [&mut first, &mut second] {
+        host.variables.push(("AGENTD_FLEET_OBJECTS", store.clone()));
+    }
+    first.ok(&["submit", "--repo", &repo, "--prompt", "make it", RULE]);
+    let models = model();
+    let mut worker = first.start(&models, &[]);
+    until("its second call runs", || {
+        first.ok(&["tasks", "logs", "2"]).matches("START").count() == 2
+    });
+    first.lose_power();
+    let _ = worker.wait();
+    let ran = second.work(&makes_a_large_file(None), &[]);
+    let task = second.task(2);
+    assert_eq!(task["state"], "done", "{task:#} {}", ran.err);
+    assert_eq!(size_in_branch(&repo, "agentd/2/2"), "70000000", "{task:#}");
 }
 
 /// Host 1 is lost in the call after the one that made a large file.
