@@ -3,13 +3,14 @@
 use crate::fleet_load::claims_row;
 use crate::host::{Host, repository, runs_its_prompt};
 use crate::postgres::Postgres;
-use crate::support::anthropic::{Answer, Server, call};
+use crate::support::anthropic::{Answer, Seen, Server, call};
 use crate::support::{Desk, Run, pss, run, until};
 use crate::terminal::Pty;
 use crate::{median, micros, row};
 use serde_json::json;
+use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Sessions of each kind, one after another.
 const SESSIONS: usize = 3;
@@ -31,13 +32,13 @@ pub(crate) fn rows() {
     batch();
 }
 
-/// A model that changes a file in each answer, after so long.
+/// A model that has a command write the time into a file in each answer, after so long.
 fn changes_files(thinks: Duration) -> Server {
     Server::answering(move |round, _| {
         std::thread::sleep(thinks);
         match round {
             n if n <= CALLS => {
-                let input = json!({"command": format!("echo {n} >> made")}).to_string();
+                let input = json!({"command": "echo $EPOCHREALTIME >> made"}).to_string();
                 Answer::says([call(&format!("toolu_{n}"), "bash", &input)])
             }
             _ => Answer::text("done"),
@@ -47,16 +48,27 @@ fn changes_files(thinks: Duration) -> Server {
 
 const FLAGS: [&str; 3] = ["--permission-mode=auto", "--max-turns", "100"];
 
-/// The median time from an answer with a call to the next request, in a session with a seat or without.
-fn answer_to_request(seat: Option<&Postgres>, thinks: Duration) -> Duration {
+/// From an answer with a call, the medians.
+#[derive(Clone, Copy)]
+struct Call {
+    /// To its command's first act.
+    begins: Duration,
+    /// To the next request.
+    asks: Duration,
+}
+
+/// The calls of a session with a seat or without.
+fn calls_of_session(seat: Option<&Postgres>, thinks: Duration) -> Call {
     let model = changes_files(thinks);
-    match seat {
+    let made = match seat {
         Some(postgres) => {
             let host = Host::new(postgres);
             let repo = repository(&host.desk);
             host.ok(&[&["submit", "--repo", &repo, "--prompt", "x"][..], &FLAGS].concat());
             let ran = host.work(&model, &[]);
             assert_eq!(ran.code, 0, "{}", ran.err);
+            let task = postgres.sql("select max(id) from agentd.task");
+            host.ok(&["tasks", "diff", &task])
         }
         None => {
             let desk = Desk::new();
@@ -66,37 +78,48 @@ fn answer_to_request(seat: Option<&Postgres>, thinks: Duration) -> Duration {
             let place = ["-p", "x", "--project-dir", &clone];
             let ran = run(desk.with_server(&model, &[&place[..], &FLAGS].concat()));
             assert_eq!(ran.code, 0, "{}", ran.err);
+            std::fs::read_to_string(Path::new(&clone).join("made")).unwrap()
         }
-    }
+    };
+    let (now, now_of_day) = (Instant::now(), SystemTime::now());
+    let began = made.lines().filter_map(|line| line.trim_start_matches('+').parse::<f64>().ok());
+    let began = began.map(|at| {
+        let ago = now_of_day.duration_since(UNIX_EPOCH).unwrap().as_secs_f64() - at;
+        now - Duration::from_secs_f64(ago)
+    });
+    let began: Vec<Instant> = began.collect();
+    assert_eq!(began.len(), CALLS, "{made}");
     let seen = model.requests();
     assert_eq!(seen.len(), CALLS + 1);
-    let took = seen
-        .windows(2)
-        .map(|pair| pair[1].first_byte.saturating_duration_since(pair[0].answered.unwrap()));
-    median(took.collect())
+    let from_answer =
+        |seen: &Seen, to: Instant| to.saturating_duration_since(seen.answered.unwrap());
+    let begins = seen.iter().zip(&began).map(|(seen, began)| from_answer(seen, *began));
+    let asks = seen.windows(2).map(|pair| from_answer(&pair[0], pair[1].first_byte));
+    Call { begins: median(begins.collect()), asks: median(asks.collect()) }
 }
 
 fn starts() {
     let postgres = Postgres::with_fleet(30);
     let of = |thinks| {
-        let pair =
-            |_| (answer_to_request(None, thinks), answer_to_request(Some(&postgres), thinks));
+        let pair = |_| (calls_of_session(None, thinks), calls_of_session(Some(&postgres), thinks));
         let (local, seated): (Vec<_>, Vec<_>) = (0..SESSIONS).map(pair).unzip();
-        (micros(median(local)) / 1e3, micros(median(seated)) / 1e3)
+        let ms = |calls: &[Call], of: fn(&Call) -> Duration| {
+            micros(median(calls.iter().map(of).collect())) / 1e3
+        };
+        [&local, &seated].map(|calls| [ms(calls, |it| it.begins), ms(calls, |it| it.asks)])
     };
-    let (local, seated) = of(THINKING);
-    let baseline = format!("answer to next request {seated:.2} ms, without a fleet {local:.2} ms");
-    row(
-        "START of a call in the database, longer than without, p50",
-        seated - local,
-        "ms",
-        1.0,
-        &baseline,
-    );
-    let (local, seated) = of(Duration::ZERO);
-    let baseline = format!("answer to next request {seated:.2} ms, without a fleet {local:.2} ms");
-    let figure = "the same when the next call waits for the snapshot of the last one, p50";
-    row(figure, seated - local, "ms", f64::INFINITY, &baseline);
+    let [[local, local_asks], [seated, seated_asks]] = of(THINKING);
+    let baseline = format!("answer to command {seated:.2} ms, without a fleet {local:.2} ms");
+    let figure = "START of a call in the database: its command begins later, p50";
+    row(figure, seated - local, "ms", 1.0, &baseline);
+    let asks = |local: f64, seated: f64, when: &str| {
+        let baseline = format!("answer to request {seated:.2} ms, without a fleet {local:.2} ms");
+        let figure = format!("the next request is later, {when}, p50");
+        row(&figure, seated - local, "ms", f64::INFINITY, &baseline);
+    };
+    asks(local_asks, seated_asks, "where the model thinks for 0.3 s");
+    let [[_, local], [_, seated]] = of(Duration::ZERO);
+    asks(local, seated, "where the call waits for the snapshot of the last one");
 }
 
 fn attach_and_memory() {
