@@ -40,7 +40,7 @@ pub(crate) fn named_here(context: &CliContext, beginning: &str) -> Result<Sessio
     }
     let is_meant = |row: &Value| {
         row["session_id"].as_str().is_some_and(|name| name.starts_with(beginning))
-            || row["task"].to_string() == beginning
+            || beginning.parse().is_ok_and(|number: i64| row["task"] == number)
     };
     let rows = sessions_elsewhere();
     let mut meant = rows.iter().filter(|row| is_meant(row));

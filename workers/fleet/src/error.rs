@@ -69,10 +69,10 @@ impl FleetError {
     /// True if another host may succeed, or this one later: its disk is full, no daemon starts, the object
     /// store is away.
     pub(crate) fn is_of_this_host(&self) -> bool {
-        match self {
-            Self::Objects(error) => error.is_passing,
-            other => matches!(other, Self::File { .. } | Self::ThisHost(_)),
+        if let Self::Objects(error) = self {
+            return error.is_passing;
         }
+        matches!(self, Self::File { .. } | Self::ThisHost(_))
     }
 
     /// True if another connection may succeed.

@@ -99,7 +99,7 @@ impl Objects {
         };
         match tokio::time::timeout(SHORT, tried).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => match self.failed(error) {
+            Ok(Err(error)) => match self.failed(&error) {
                 error if error.is_passing => self.warn(&error.to_string()),
                 error => Err(FleetError::Objects(error)),
             },
@@ -116,7 +116,7 @@ impl Objects {
     /// Puts a file there. When this returns, it is there as a whole.
     pub(crate) async fn put(&self, name: &str, file: &Path) -> Result<(), FleetError> {
         let upload = self.store.put_multipart(&self.place(name)).await;
-        let mut upload = upload.map_err(|error| self.failed(error))?;
+        let mut upload = upload.map_err(|error| self.failed(&error))?;
         let sent = self.send(upload.as_mut(), file).await;
         if sent.is_err() {
             // Parts of an upload that is not ended cost money. A store that is away keeps them.
@@ -136,14 +136,14 @@ impl Objects {
                 let Some(sent) = parts.join_next().await else { break };
                 let sent: Result<(), _> =
                     sent.map_err(|error| FleetError::Runtime(error.into()))?;
-                sent.map_err(|error| self.failed(error))?;
+                sent.map_err(|error| self.failed(&error))?;
             }
             if is_end {
                 break;
             }
             parts.spawn(upload.put_part(part.into()));
         }
-        upload.complete().await.map(drop).map_err(|error| self.failed(error).into())
+        upload.complete().await.map(drop).map_err(|error| self.failed(&error).into())
     }
 
     /// Gets it into a file.
@@ -151,10 +151,11 @@ impl Objects {
         let place = self.place(name);
         // Its size comes with the first part, and so do the store's words if there is none.
         let first = GetOptions { range: Some(GetRange::Bounded(0..PART)), ..GetOptions::default() };
-        let first = self.store.get_opts(&place, first).await.map_err(|error| self.failed(error))?;
+        let first =
+            self.store.get_opts(&place, first).await.map_err(|error| self.failed(&error))?;
         let size = first.meta.size;
         let mut to = tokio::fs::File::create(file).await.map_err(FleetError::file(file))?;
-        let first = first.bytes().await.map_err(|error| self.failed(error))?;
+        let first = first.bytes().await.map_err(|error| self.failed(&error))?;
         to.write_all(&first).await.map_err(FleetError::file(file))?;
         let parts = (1..size.div_ceil(PART)).map(|number| {
             let from = number * PART;
@@ -162,21 +163,21 @@ impl Objects {
         });
         let mut parts = stream::iter(parts).buffered(AT_ONCE);
         while let Some(part) = parts.next().await {
-            let part = part.map_err(|error| self.failed(error))?;
+            let part = part.map_err(|error| self.failed(&error))?;
             to.write_all(&part).await.map_err(FleetError::file(file))?;
         }
         to.flush().await.map_err(FleetError::file(file))
     }
 
-    fn failed(&self, error: object_store::Error) -> ObjectsError {
+    fn failed(&self, error: &object_store::Error) -> ObjectsError {
         use object_store::Error::{NotFound, PermissionDenied, Unauthenticated};
-        let words = words_of(&error);
-        let (why, is_passing) = match error {
-            NotFound { .. } => (format!("lacks it: {words}"), false),
-            PermissionDenied { .. } | Unauthenticated { .. } => {
-                (format!("refuses this host: {words}; see its AWS_ variables"), false)
-            }
-            _ => (format!("is away: {words}"), true),
+        let words = words_of(error);
+        let (why, is_passing) = if matches!(error, NotFound { .. }) {
+            (format!("lacks it: {words}"), false)
+        } else if matches!(error, PermissionDenied { .. } | Unauthenticated { .. }) {
+            (format!("refuses this host: {words}; see its AWS_ variables"), false)
+        } else {
+            (format!("is away: {words}"), true)
         };
         ObjectsError { store: self.url.clone(), why, is_passing }
     }

@@ -64,9 +64,9 @@ pub(crate) async fn lends_sessions(own: &Client, other: &Client) -> Result<bool,
 /// The last value that these statements give. Nothing is prepared, since poolers lose that too.
 async fn one_value(client: &Client, statements: &str) -> Result<Option<String>, Error> {
     let answers = client.simple_query(statements).await?;
-    let value = answers.iter().rev().find_map(|answer| match answer {
-        SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
-        _ => None,
+    let value = answers.iter().rev().find_map(|answer| {
+        let SimpleQueryMessage::Row(row) = answer else { return None };
+        Some(row.get(0).map(str::to_owned))
     });
     Ok(value.flatten())
 }
