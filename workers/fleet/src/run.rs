@@ -117,6 +117,8 @@ impl Git {
             .env("GIT_WORK_TREE", &self.tree)
             .env("GIT_INDEX_FILE", &self.index)
             .env("GIT_TERMINAL_PROMPT", "0")
+            // Only what writes an index leaves it younger than the files in it.
+            .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_AUTHOR_NAME", "agentd")
             .env("GIT_AUTHOR_EMAIL", "agentd@localhost")
             .env("GIT_COMMITTER_NAME", "agentd")
@@ -154,6 +156,8 @@ pub(crate) enum GitFile<'a> {
 pub(crate) async fn git_plain(words: &[&OsStr], at: &Path) -> Result<Vec<u8>, FleetError> {
     let mut command = Command::new("git");
     command.args(words).current_dir(at).env("GIT_TERMINAL_PROMPT", "0");
+    // A branch is a file.
+    command.env("GIT_DEFAULT_REF_FORMAT", "files");
     output(command, b"").await.map_err(|why| FleetError::Host(format!("git: {why}")))
 }
 

@@ -69,11 +69,8 @@ impl Workspace {
             tree: place.join("workspace"),
             index: place.join("index"),
         };
-        git_plain(
-            &[OsStr::new("init"), OsStr::new("--quiet"), OsStr::new("--bare"), git.dir.as_os_str()],
-            place,
-        )
-        .await?;
+        let init = ["init", "--quiet", "--bare", "--template="].map(OsStr::new);
+        git_plain(&[&init[..], &[git.dir.as_os_str()]].concat(), place).await?;
         run_no_filters(&git)?;
         let wanted = base.unwrap_or(reference);
         let fetch = ["fetch", "--quiet", "--no-tags", "--", repo, wanted];
@@ -85,7 +82,8 @@ impl Workspace {
             git.run(&["update-ref", "FETCH_HEAD", &resolve(&git, wanted).await?], b"").await?;
         }
         let [base, base_tree] = commit_and_tree(&git, "FETCH_HEAD").await?;
-        git.run(&["update-ref", "refs/heads/base", &base], b"").await?;
+        let branch = git.dir.join("refs/heads/base");
+        std::fs::write(&branch, format!("{base}\n")).map_err(FleetError::file(&branch))?;
         // A repository of its own for the agent: with history, and without this one's objects to write to.
         let from = git.dir.as_os_str();
         let words = ["-c", "core.splitIndex=false", "clone", "--quiet", "--no-hardlinks"];
@@ -93,8 +91,10 @@ impl Workspace {
         let words = words.map(OsStr::new);
         let words: Vec<&OsStr> = words.chain([from, git.tree.as_os_str()]).collect();
         git_plain(&words, place).await?;
-        let origin = ["remote", "set-url", "origin", repo].map(OsStr::new);
-        git_plain(&origin, &git.tree).await?;
+        let config = git.tree.join(".git/config");
+        std::fs::read_to_string(&config)
+            .and_then(|text| std::fs::write(&config, with_origin(&text, repo)))
+            .map_err(FleetError::file(&config))?;
         // It knows the files that were written just now: the first snapshot reads none of them again.
         let index = git.tree.join(".git/index");
         std::fs::copy(&index, &git.index).map_err(FleetError::file(&index))?;
@@ -159,12 +159,10 @@ impl Workspace {
     /// Brings the index to the state of the files, and returns its tree.
     async fn index(&mut self) -> Result<String, FleetError> {
         self.give_up_submodules().await?;
-        let words =
-            ["diff-files", "--name-status", "-z", "--ignore-submodules=dirty", "--no-ext-diff"];
-        let known = self.git.run(&words, b"").await?;
-        let words = ["ls-files", "--others", "--exclude-standard", "-z"];
-        let new = self.git.run(&words, b"").await?;
-        let Changes { gone, taken } = self.changes(&known, &new);
+        let words = ["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"];
+        let words = [&words[..], &["--ignore-submodules=dirty"]].concat();
+        let status = self.git.run(&words, b"").await?;
+        let Changes { gone, taken } = self.changes(&status);
         let tree = match self.indexed.take() {
             Some(tree) if gone.is_empty() && taken.is_empty() => tree,
             _ => {
@@ -218,18 +216,18 @@ impl Workspace {
         Ok(())
     }
 
-    /// What the index lacks: of the paths that it knows, each with a letter before it, and of new ones.
-    fn changes<'a>(&self, known: &'a [u8], new: &'a [u8]) -> Changes<'a> {
+    /// What the index lacks, by the lines of git-status(1): a letter for the index against the base commit, one
+    /// for the files against the index, a space, and the path.
+    fn changes<'a>(&self, status: &'a [u8]) -> Changes<'a> {
         let mut changes = Changes::default();
-        let mut known = known.split(|byte| *byte == 0);
-        while let (Some(letter), Some(path)) = (known.next(), known.next()) {
-            match letter == b"D" {
-                true => changes.gone.push(path),
-                false if self.is_taken(path) => changes.taken.push(path),
-                false => {}
+        for line in status.split(|byte| *byte == 0) {
+            match line {
+                [_, b' ', b' ', ..] => {}
+                [_, b'D', b' ', path @ ..] => changes.gone.push(path),
+                [_, _, b' ', path @ ..] if self.is_taken(path) => changes.taken.push(path),
+                _ => {}
             }
         }
-        changes.taken.extend(new.split(|byte| *byte == 0).filter(|path| self.is_taken(path)));
         changes
     }
 
@@ -311,6 +309,22 @@ fn run_no_filters(git: &Git) -> Result<(), FleetError> {
     std::fs::create_dir_all(&dir)
         .and_then(|()| std::fs::write(&file, "* -filter -working-tree-encoding\n"))
         .map_err(FleetError::file(&file))
+}
+
+/// The configuration of a clone with this address of `origin`.
+fn with_origin(config: &str, url: &str) -> String {
+    let url = url.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let (mut text, mut is_origin) = (String::new(), false);
+    for line in config.lines() {
+        if line.starts_with('[') {
+            is_origin = line == r#"[remote "origin"]"#;
+        }
+        match is_origin && line.trim_start().starts_with("url = ") {
+            true => text.push_str(&format!("\turl = \"{url}\"\n")),
+            false => text.extend([line, "\n"]),
+        }
+    }
+    text
 }
 
 /// Where the index has submodules.
@@ -409,6 +423,23 @@ mod tests {
     async fn files(of: &Workspace, tree: &str) -> Vec<String> {
         let listed = of.git.run(&["ls-tree", "-r", "--name-only", tree], b"").await.unwrap();
         String::from_utf8(listed).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_workspace_has_the_address_of_its_repository() {
+        let (dir, repo) = place().await;
+        let name = repo.to_str().unwrap();
+        let here = Workspace::prepare(&dir.path().join("here"), name, "main", None).await.unwrap();
+        let config = here.tree().join(".git/config");
+        let text = fs::read_to_string(&config).unwrap();
+        let odd = "ssh://a@h/it's \"odd\" #1; \\ x";
+        for url in [name, odd] {
+            fs::write(&config, with_origin(&text, url)).unwrap();
+            let words = ["config", "--get-all", "remote.origin.url"].map(OsStr::new);
+            assert_eq!(line(git_plain(&words, here.tree()).await.unwrap()), url);
+        }
+        let other = "[remote \"origin\"]\n\turl = a\n[remote \"b\"]\n\turl = c\n";
+        assert_eq!(with_origin(other, "d"), other.replace("= a", "= \"d\""));
     }
 
     #[tokio::test(flavor = "current_thread")]
