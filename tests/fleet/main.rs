@@ -8,6 +8,7 @@
 
 mod attach;
 mod clock;
+mod connections;
 mod counter;
 mod fault;
 mod host;

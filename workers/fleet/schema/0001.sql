@@ -332,14 +332,16 @@ begin
     from began b join leased l on l.session = b.session;
 end $$;
 
--- How many tasks wait or run that this worker may get yet.
-create function agentd.pending(p_worker uuid) returns bigint
-language sql stable security definer set search_path = agentd, pg_temp
+-- True if a task waits or runs that this worker may get yet.
+create function agentd.pending(p_worker uuid) returns boolean
+language plpgsql stable security definer set search_path = agentd, pg_temp
 as $$
-    select (select count(*) from task t where t.state = 'queued' and t.tenant = w.tenant and t.labels <@ w.labels)
-        + (select count(*) from task t where t.state = 'running' and t.tenant = w.tenant and t.labels <@ w.labels)
-    from worker w where w.id = p_worker
-$$;
+declare w worker;
+begin
+    select * into w from worker where id = p_worker;
+    return exists (select from task t where t.state = 'queued' and t.tenant = w.tenant and t.labels <@ w.labels)
+        or exists (select from task t where t.state = 'running' and t.tenant = w.tenant and t.labels <@ w.labels);
+end $$;
 
 -- Renews leases, and says what the host has to know of each: nothing, or that the task is cancelled. A
 -- lease that is not in the answer is lost.

@@ -31,6 +31,9 @@ const SETTINGS: [&str; 3] = ["synchronous_commit=on", "enable_seqscan=off", "jit
 const LARGE: u64 = 1 << 20;
 /// How long that may take. A dead link ends it sooner.
 const CARRYING: Duration = Duration::from_secs(600);
+/// Between two tries of a worker to connect to a database that takes no more connections. Each try costs it a
+/// process, and those that work for tasks need its processors.
+const FULL: Duration = Duration::from_secs(5);
 /// Between two tries.
 const PAUSES: [Duration; 4] = [
     Duration::from_millis(50),
@@ -70,6 +73,12 @@ pub(crate) fn config_of(url: &str) -> Result<Config, FleetError> {
     config.application_name("agentd-fleet").connect_timeout(CONNECTING);
     config.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(Duration::from_secs(15));
     Ok(config)
+}
+
+/// The pause of a worker before it tries a full database again. Those that began at once try at different
+/// times.
+pub(crate) fn pause_when_full() -> Duration {
+    FULL + Duration::from_millis(u64::from(std::process::id() % 1000))
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -169,15 +178,15 @@ impl Database {
         Self { config, patience, client: Mutex::new(None) }
     }
 
-    /// The same database over a connection of its own, with another bound of a request.
-    pub(crate) fn with_patience(&self, patience: Duration) -> Self {
-        Self { config: self.config.clone(), patience, client: Mutex::new(None) }
+    /// The same connection, with another bound of a request.
+    pub(crate) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// The same database over a connection for so many bytes, if they are many: renewals of leases would wait
     /// behind them.
     pub(crate) fn apart(&self, bytes: u64) -> Option<Self> {
-        (bytes > LARGE).then(|| self.with_patience(CARRYING))
+        (bytes > LARGE).then(|| Self::new(self.config.clone(), CARRYING))
     }
 
     /// The present connection, or a new one.

@@ -75,6 +75,11 @@ impl FleetError {
         matches!(self, Self::File { .. } | Self::ThisHost(_))
     }
 
+    /// True if the database takes no more connections.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Self::Connect(error) | Self::Database(error) if code_of(error) == Some("53300"))
+    }
+
     /// True if another connection may succeed.
     pub(crate) fn is_of_the_connection(&self) -> bool {
         let Self::Database(error) = self else {
@@ -92,6 +97,11 @@ impl FleetError {
     /// The message for a terminal, with the way on.
     pub(crate) fn in_words(&self) -> String {
         let hint = match self {
+            _ if self.is_full() => Some(
+                "each worker keeps two connections: raise max_connections of the database, or start fewer \
+                 workers with more --slots"
+                    .to_owned(),
+            ),
             Self::NoUrl => Some(
                 "set AGENTD_FLEET_URL, or give --database postgres://USER@HOST/NAME".to_owned(),
             ),

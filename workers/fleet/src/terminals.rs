@@ -2,7 +2,7 @@
 //! and may say what concerns its session.
 
 use crate::daemon::{DaemonConnection, bytes_of};
-use crate::database::{Notifications, listen};
+use crate::database::{Notifications, listen, pause_when_full};
 use crate::door::Seats;
 use crate::error::FleetError;
 use crate::seat::Seat;
@@ -38,23 +38,32 @@ const NOT_ALLOWED: &str = "a terminal on another host may not ask for that: righ
 
 /// Serves terminals until the process ends.
 pub(crate) async fn serve(config: Config, worker: String, seats: Seats, runtime: PathBuf) {
+    let channel = format!("agentd_w_{}", worker.replace('-', ""));
     loop {
-        if let Err(error) = serve_once(&config, &worker, &seats, &runtime).await {
-            tracing::debug!(%error, "terminals of other hosts are not served for now");
+        let mut pause = AGAIN;
+        match listen(&config, &channel).await {
+            Ok(connection) => {
+                if let Err(error) = serve_over(connection, &seats, &runtime).await {
+                    tracing::debug!(%error, "terminals of other hosts are not served for now");
+                }
+            }
+            Err(error) if error.is_full() => {
+                pause = pause_when_full();
+                tracing::warn!("no terminal of another host can attach: {}", error.in_words());
+            }
+            Err(error) => {
+                tracing::debug!(%error, "terminals of other hosts are not served for now");
+            }
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(pause).await;
     }
 }
 
-async fn serve_once(
-    config: &Config,
-    worker: &str,
+async fn serve_over(
+    Notifications { client, mut heard }: Notifications,
     seats: &Seats,
     runtime: &Path,
 ) -> io::Result<()> {
-    let channel = format!("agentd_w_{}", worker.replace('-', ""));
-    let Notifications { client, mut heard } =
-        listen(config, &channel).await.map_err(io::Error::other)?;
     let client = Arc::new(client);
     let mut terminals: BTreeMap<String, Terminal> = BTreeMap::new();
     loop {

@@ -1,7 +1,7 @@
 //! `agentd fleet worker`: claims tasks, renews their leases, and ends them.
 
 use crate::clock::boot_ms;
-use crate::database::{Database, config_of, url_of};
+use crate::database::{Database, config_of, pause_when_full, url_of};
 use crate::door::{self, Seats};
 use crate::error::FleetError;
 use crate::objects::Objects;
@@ -93,7 +93,7 @@ pub(crate) async fn main(args: &WorkerArgs) -> Result<(), FleetError> {
     let _lock = lock(&dirs)?;
     let work = work_dir(args, &environment)?;
     let config = config_of(&url_of(args.database.url.as_deref())?)?;
-    let database = Arc::new(Database::new(config.clone(), Duration::from_secs(10)));
+    let database = Database::new(config.clone(), Duration::from_secs(10));
     let id = worker_id(&place.join("worker-id"))?;
     let times = enlist(&database, &id, args).await?;
     let objects = Objects::of_environment()?;
@@ -170,12 +170,19 @@ async fn enlist(
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name = args.name.clone().unwrap_or(host);
     let (slots, name, labels) = (i32::from(args.slots), &name, &args.labels);
-    let row = database
-        .once(|client| async move {
+    let row = loop {
+        let enlisted = database.once(|client| async move {
             let text = "select lease_ms from agentd.enlist($1::text::uuid, $2, $3, $4, $5)";
             client.query_one(text, &[&id, name, labels, &slots, &protocol::BUILD_ID]).await
-        })
-        .await?;
+        });
+        match enlisted.await {
+            Err(error) if error.is_full() => {
+                tracing::warn!("the worker waits for a connection: {}", error.in_words());
+                tokio::time::sleep(pause_when_full()).await;
+            }
+            answer => break answer?,
+        }
+    };
     let lease_ms: i32 = row.try_get(0)?;
     Ok(LeaseTimes { lease_ms: u64::try_from(lease_ms).unwrap_or(30_000) })
 }
@@ -194,6 +201,7 @@ impl Host {
         let renewing = tokio::spawn(self.clone().renew_leases());
         let (slots, mut empty) = (usize::from(args.slots), 0_usize);
         loop {
+            let mut is_full = false;
             let free = if self.rests() { 0 } else { slots.saturating_sub(running.len()) };
             if free > 0 {
                 match self.claim(free).await {
@@ -205,7 +213,8 @@ impl Host {
                     }
                     Err(error) if error.is_of_the_connection() => {
                         empty += 1;
-                        tracing::warn!(%error, "no task is claimed");
+                        is_full = error.is_full();
+                        tracing::warn!("no task is claimed: {}", error.in_words());
                     }
                     // What runs here goes on. Its owner mends what the database refuses.
                     Err(error) => {
@@ -216,13 +225,17 @@ impl Host {
                         }
                     }
                 }
-                if args.until_empty && empty > 0 && running.is_empty() && self.pending().await? == 0
+                if args.until_empty
+                    && empty > 0
+                    && running.is_empty()
+                    && !self.is_task_pending().await?
                 {
                     break;
                 }
             }
             let pause = LOOKS.get(empty.min(LOOKS.len() - 1)).copied().unwrap_or(1000);
             let pause = Duration::from_millis(if running.len() < slots { pause } else { 60_000 });
+            let pause = if is_full { pause_when_full() } else { pause };
             tokio::select! {
                 Some(_) = running.join_next() => {}
                 () = tokio::time::sleep(pause) => {}
@@ -296,8 +309,8 @@ impl Host {
         Ok((claims, lease))
     }
 
-    /// How many tasks of the fleet wait or run that this host may get yet.
-    async fn pending(&self) -> Result<i64, FleetError> {
+    /// True if a task of the fleet waits or runs that this host may get yet.
+    async fn is_task_pending(&self) -> Result<bool, FleetError> {
         let id = &self.id;
         let row = self
             .database
@@ -317,7 +330,9 @@ impl Host {
                 Ok(()) => every,
                 Err(error) => {
                     tracing::warn!(%error, "the leases are not renewed");
-                    every.min(Duration::from_millis(500))
+                    // Without one there is no hurry.
+                    let most = if self.seats.all().is_empty() { 5_000 } else { 500 };
+                    every.min(Duration::from_millis(most))
                 }
             };
             for seat in self.seats.all() {
