@@ -294,6 +294,11 @@ begin
                 and t.state = 'running' and t.labels <@ w.labels
             order by t.priority desc, t.id limit p_most for update of l, t skip locked);
     end if;
+    -- An idle host looks each second. The statement below costs a multiple of this one.
+    if cardinality(lost_sessions) = 0 and not exists (
+            select from task t where t.state = 'queued' and t.tenant = w.tenant and t.labels <@ w.labels) then
+        return;
+    end if;
     return query
     with lost as (
         select l.session as sess, l.timeline <> now_timeline as other, t.decided as by_person
@@ -609,7 +614,10 @@ begin
     perform pg_notify('agentd_w_' || replace(of_worker::text, '-', ''), p_terminal || ' ' || p_session);
 end $$;
 
-create function agentd.relay_down(p_lease uuid, p_terminal uuid, p_n bigint, p_bytes bytea) returns void
+-- Each notification wakes every worker that listens: one is sent to a terminal that may not look by itself.
+create function agentd.relay_down(
+    p_lease uuid, p_terminal uuid, p_n bigint, p_bytes bytea, p_notify boolean default true
+) returns void
 language plpgsql security definer set search_path = agentd, pg_temp
 as $$
 declare l lease := held(p_lease);
@@ -619,7 +627,9 @@ begin
         raise exception 'the terminal takes no messages any longer' using errcode = 'AG006';
     end if;
     insert into relay values (l.tenant, p_terminal, l.session, 'down', p_n, p_bytes);
-    perform pg_notify('agentd_t_' || replace(p_terminal::text, '-', ''), '');
+    if p_notify then
+        perform pg_notify('agentd_t_' || replace(p_terminal::text, '-', ''), '');
+    end if;
 end $$;
 
 -- Takes the messages of a terminal that wait, in their order.

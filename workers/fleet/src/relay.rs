@@ -8,6 +8,7 @@ use crate::database::{Notifications, config_of, connect, listen, url_of};
 use crate::error::FleetError;
 use crate::schema::say;
 use crate::secret::{secret, uuid};
+use crate::terminals::{AWAKE, PACE};
 use fleet::DatabaseArgs;
 use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec};
 use protocol::Link;
@@ -16,7 +17,7 @@ use protocol::ids::Generation;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_postgres::{Client, Config};
@@ -120,7 +121,7 @@ async fn terminal(
     let (mut reader, mut writer) = stream.into_split();
     let mut joiner = MessageJoiner::new(ClientLink::MESSAGE_CAP);
     let mut buffer = vec![0; 64 << 10];
-    let (mut n, mut greeted) = (0_i64, false);
+    let (mut n, mut greeted, mut awake_until) = (0_i64, false, Instant::now());
     loop {
         while let Some(message) = joiner.next_message().map_err(io::Error::other)? {
             let body = message.body.ok_or(io::ErrorKind::InvalidData)?;
@@ -146,6 +147,7 @@ async fn terminal(
                 .map_err(io::Error::other)?;
             n += 1;
         }
+        let look = if Instant::now() < awake_until { PACE / 2 } else { LOOK };
         tokio::select! {
             read = reader.read(&mut buffer) => match read? {
                 0 => {
@@ -156,13 +158,17 @@ async fn terminal(
                 }
                 length => joiner.push(&buffer[..length]),
             },
-            notified = tokio::time::timeout(LOOK, heard.recv()) => {
+            notified = tokio::time::timeout(look, heard.recv()) => {
                 if matches!(notified, Ok(None)) {
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
                 while heard.try_recv().is_ok() {}
                 let take = "select bytes from agentd.relay_take($1::text::uuid, 'down')";
-                for row in client.query(take, &[&terminal]).await.map_err(io::Error::other)? {
+                let rows = client.query(take, &[&terminal]).await.map_err(io::Error::other)?;
+                if !rows.is_empty() {
+                    awake_until = Instant::now() + AWAKE;
+                }
+                for row in rows {
                     let bytes: Vec<u8> = row.try_get(0).map_err(io::Error::other)?;
                     if bytes.is_empty() {
                         return Ok(());

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
@@ -28,7 +28,10 @@ use tokio_postgres::{Client, Config};
 /// How long messages may wait without a notification.
 const LOOK: Duration = Duration::from_secs(1);
 /// Between two messages to a terminal, so that a stream of words does not fill the database.
-const PACE: Duration = Duration::from_millis(50);
+pub(crate) const PACE: Duration = Duration::from_millis(50);
+/// How long a terminal that got messages looks for more by itself. A notification wakes all workers of the fleet, so
+/// that a stream of words may not send one with each message.
+pub(crate) const AWAKE: Duration = Duration::from_secs(2);
 /// Before another connection to a database that is lost.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -136,6 +139,7 @@ impl Terminal {
             client: Arc::clone(&client),
             lease: seat.lease.clone(),
             terminal: name.to_owned(),
+            sent: None,
         };
         tokio::spawn(pass_down(reader, way, own));
         Ok(Self { seat, client, writer, down })
@@ -290,12 +294,18 @@ struct Way {
     client: Arc<Client>,
     lease: String,
     terminal: String,
+    /// When the last message went out.
+    sent: Option<Instant>,
 }
 
 impl Way {
-    async fn send(&self, n: i64, bytes: &[u8]) -> Result<(), tokio_postgres::Error> {
-        let down = "select agentd.relay_down($1::text::uuid, $2::text::uuid, $3, $4)";
-        self.client.execute(down, &[&self.lease, &self.terminal, &n, &bytes]).await.map(drop)
+    async fn send(&mut self, n: i64, bytes: &[u8]) -> Result<(), tokio_postgres::Error> {
+        let notify = self.sent.is_none_or(|sent| sent.elapsed() > AWAKE / 2);
+        let down = "select agentd.relay_down($1::text::uuid, $2::text::uuid, $3, $4, $5)";
+        let (lease, terminal) = (&self.lease, &self.terminal);
+        self.client.execute(down, &[lease, terminal, &n, &bytes, &notify]).await?;
+        self.sent = Some(Instant::now());
+        Ok(())
     }
 }
 
@@ -303,7 +313,7 @@ impl Way {
 /// come between two of the daemon.
 async fn pass_down(
     mut reader: OwnedReadHalf,
-    way: Way,
+    mut way: Way,
     mut own: mpsc::UnboundedReceiver<OwnMessage>,
 ) {
     let (mut buffer, mut n) = (vec![0; 256 << 10], 0_i64);
