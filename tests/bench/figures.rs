@@ -1,11 +1,13 @@
 //! How fast the path is: `cargo bench` prints each figure with its target, PASS or MISS, and the
 //! baseline measured in the same run. Nothing here asserts; a shared machine has bad days.
-//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`, `tools`, `jobs`, `scale`, `terminal`, `servers`, `fleet`, `fleet-load`) prints those alone.
+//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`, `tools`, `jobs`, `scale`, `terminal`, `servers`, `fleet`, `fleet-load`, `fleet-workers`) prints those alone.
 #![allow(clippy::unwrap_used)]
 
 mod doors;
 mod fleet;
 mod fleet_load;
+mod fleet_stand_ins;
+mod fleet_workers;
 #[path = "../fleet/host.rs"]
 #[allow(dead_code)]
 mod host;
@@ -39,10 +41,13 @@ use support::anthropic::{Answer, Server, call};
 use support::{Desk, processes, run};
 
 fn main() {
+    if std::env::args().next().is_some_and(|own| own.ends_with("/agentd")) {
+        return fleet_stand_ins::session();
+    }
     println!("| Figure | Value | Target | | Baseline of the same run |");
     println!("|---|---|---|---|---|");
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let parts: [(&str, fn()); 11] = [
+    let parts: [(&str, fn()); 12] = [
         ("calls", calls),
         ("recovery", recovery::rows),
         ("doors", doors::rows),
@@ -54,6 +59,7 @@ fn main() {
         ("servers", servers::rows),
         ("fleet", fleet::rows),
         ("fleet-load", fleet_load::rows),
+        ("fleet-workers", fleet_workers::rows),
     ];
     for (name, rows) in parts {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {

@@ -78,7 +78,7 @@ fn level(workers: usize) {
     let (measured, after) = (&mut measured.0, measured.1);
     let seconds = took.as_secs_f64();
     let used = |from: f64, to: f64| (to - from) / seconds;
-    let waits = WAITS.with_borrow(|waits| shares(waits));
+    let waits = shares_of_waits();
     let sizes = postgres.sql(
         "select string_agg(round(size / 1048576.0, 1)::text, ', ' order by place) from (values
             (1, (select sum(pg_total_relation_size(relid)) from pg_partition_tree('agentd.journal'))),
@@ -115,12 +115,12 @@ fn cluster() -> Postgres {
     postgres
 }
 
-fn on_one_thread<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn on_one_thread<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(LocalSet::new().run_until(work))
 }
 
-async fn connect(url: &str) -> Client {
+pub(crate) async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     // As a worker's connection has them.
@@ -228,7 +228,7 @@ thread_local! {
     static WAITS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-async fn sample_waits(url: String) {
+pub(crate) async fn sample_waits(url: String) {
     WAITS.with_borrow_mut(Vec::clear);
     let client = connect(&url).await;
     loop {
@@ -240,7 +240,11 @@ async fn sample_waits(url: String) {
     }
 }
 
-/// The three most frequent of them, in percent.
+/// The three most frequent waits since the last [`sample_waits`] began.
+pub(crate) fn shares_of_waits() -> String {
+    WAITS.with_borrow(|waits| shares(waits))
+}
+
 fn shares(seen: &[String]) -> String {
     let mut counts = std::collections::BTreeMap::new();
     for wait in seen {
@@ -252,14 +256,14 @@ fn shares(seen: &[String]) -> String {
     counts.into_iter().take(3).map(share).collect::<Vec<_>>().join(", ")
 }
 
-fn at(times: &mut [Duration], percent: usize) -> String {
+pub(crate) fn at(times: &mut [Duration], percent: usize) -> String {
     times.sort();
     let time = times.get(times.len() * percent / 100).copied().unwrap_or_default();
     format!("{:.1}", time.as_secs_f64() * 1e3)
 }
 
 /// Seconds that the postmaster and its children used, those that ended included.
-fn processor_time(postmaster: u32) -> f64 {
+pub(crate) fn processor_time(postmaster: u32) -> f64 {
     let children = processes().into_iter().filter(|it| it.parent == postmaster);
     let live: u64 = children.map(|it| ticks(it.pid, 2)).sum();
     (live + ticks(postmaster, 4)) as f64 / 100.0
