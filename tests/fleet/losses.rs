@@ -10,10 +10,10 @@ use nix::sys::signal::Signal;
 use std::fs;
 use std::time::{Duration, Instant};
 
-const RULE: &str = "--permission-mode=auto";
+pub(crate) const RULE: &str = "--permission-mode=auto";
 
 /// Two hosts, and a task that runs this command on the first.
-fn running(
+pub(crate) fn running(
     postgres: &Postgres,
     command: &str,
     flags: &[&str],
@@ -355,88 +355,6 @@ fn a_database_that_restarts_costs_nothing() {
     until("it is done", || first.task(1)["state"] == "done");
     assert_eq!(first.ended_calls().len(), 1);
     first.end(worker);
-}
-
-/// Without its database a host stops its calls after two thirds of the lease, and lets them go on in time.
-#[test]
-fn calls_stand_still_while_the_database_is_away() {
-    let postgres = Postgres::with_fleet(9);
-    let command = "for i in $(seq 200); do echo $i >> ticks; sleep 0.1; done";
-    let (first, _second, worker) = running(&postgres, command, &[]);
-    let session = first.task(1)["session"].as_str().unwrap().to_owned();
-    let ticks = first.workspace(&session).join("ticks");
-    let count = || fs::read_to_string(&ticks).unwrap_or_default().lines().count();
-    until("it ticks", || count() > 3);
-    postgres.stop_in_order();
-    let pause = Duration::from_millis(700);
-    until("it stands still", || {
-        let before = count();
-        std::thread::sleep(pause);
-        count() == before
-    });
-    let stood = count();
-    assert!(stood < 199, "it ended by itself");
-    postgres.go();
-    until("it goes on", || count() > stood);
-    until("it is done", || first.task(1)["state"] == "done");
-    assert_eq!(first.task(1)["epoch"], 1);
-    assert_eq!(first.ended_calls().len(), 1);
-    first.end(worker);
-}
-
-/// Also while the session waits for the database: for the START of a call, and for the end of a turn.
-#[test]
-fn calls_stand_still_while_their_session_waits_for_the_database() {
-    for goes_on_with in ["a call", "an answer"] {
-        let postgres = Postgres::with_fleet(9);
-        let host = Host::new(&postgres);
-        let repo = repository(&host.desk);
-        let (away, is_away) = std::sync::mpsc::channel();
-        let is_away = std::sync::Mutex::new(is_away);
-        let model = Server::answering(move |round, _| {
-            let ticks = "for i in $(seq 200); do echo $i >> ticks; sleep 0.1; done";
-            let input = |command, background| {
-                serde_json::json!({"command": command, "background": background}).to_string()
-            };
-            if round == 1 {
-                return Answer::says([call("toolu_1", "bash", &input(ticks, true))]);
-            }
-            if round == 2 {
-                let _ = is_away.lock().unwrap().recv();
-            }
-            match (round, goes_on_with) {
-                (2, "a call") => {
-                    Answer::says([call("toolu_2", "bash", &input("echo x > made", false))])
-                }
-                _ => Answer::text("done"),
-            }
-        });
-        host.ok(&["submit", "--repo", &repo, "--prompt", "tick", RULE]);
-        let worker = host.start(&model, &[]);
-        until("it runs", || host.ok(&["tasks", "logs", "1"]).contains("START"));
-        let workspace = host.workspace(host.task(1)["session"].as_str().unwrap());
-        let count =
-            || fs::read_to_string(workspace.join("ticks")).unwrap_or_default().lines().count();
-        until("it ticks", || count() > 3);
-        postgres.stop_in_order();
-        away.send(()).unwrap();
-        until("it stands still", || {
-            let before = count();
-            std::thread::sleep(Duration::from_millis(700));
-            count() == before
-        });
-        let stood = count();
-        assert!(stood < 199, "it ended by itself");
-        assert!(!workspace.join("made").exists(), "{goes_on_with}: a call began without its START");
-        postgres.go();
-        // With its answer the task is over, and so is what runs in the background.
-        until("it goes on", || count() > stood || goes_on_with == "an answer");
-        until("it is done", || host.task(1)["state"] == "done");
-        assert_eq!(host.task(1)["epoch"], 1, "the lease was not lost");
-        let made = host.ok(&["tasks", "diff", "1"]).contains("b/made");
-        assert_eq!(made, goes_on_with == "a call");
-        host.end(worker);
-    }
 }
 
 /// Where nothing of a run can be recorded, another host may have better luck.

@@ -25,6 +25,7 @@ mod s3;
 mod slurm;
 mod slurm_array;
 mod soak;
+mod still;
 #[path = "../support/mod.rs"]
 mod support;
 mod tasks;

@@ -37,6 +37,7 @@ use protocol::judgement::Verdict;
 use protocol::store::{CacheKey, ToStore};
 use protocol::tool::{RunnerJob, ToTool};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use records::decision_durable;
 use state::{Audited, BeforeGo, CallTimers, ExpectedFd, RunnerPhase};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -172,7 +173,9 @@ impl Actor for CallActor {
             }
             CallMsg::Freeze(freeze) => {
                 if let (Some(_), Some(pid)) = (&state.runner, state.ran.runner_pid) {
-                    tokio::task::spawn_blocking(move || frozen_calls::apply(pid, freeze));
+                    // One after the other: the last one counts.
+                    let apply = move || frozen_calls::apply(pid, freeze);
+                    let _ = tokio::task::spawn_blocking(apply).await;
                 }
                 None
             }
@@ -244,7 +247,8 @@ impl CallState {
             | CallInput::CageLost { .. }
             | CallInput::Repaired(_)
             | CallInput::WrongGrant(_)
-            | CallInput::DiskFailed(_)) => return self.carry_out(myself, input).await,
+            | CallInput::DiskFailed(_)
+            | CallInput::LeaseLost(_)) => return self.carry_out(myself, input).await,
         };
         self.proxy_step(myself, input).await;
     }
@@ -344,14 +348,14 @@ impl CallState {
                 Ok(())
             }
             CallEffect::AskOtherCall(request) => {
-                decision_durable(self.before_go.decision_written.take()).await?;
+                self.may_begin().await?;
                 self.ran.started.get_or_insert_with(now_ms);
                 let message = CallToSession::AskOtherCall { request, from: myself.clone() };
                 let _ = self.args.session.send_message(message.into());
                 Ok(())
             }
             CallEffect::StartTask(request) => {
-                decision_durable(self.before_go.decision_written.take()).await?;
+                self.may_begin().await?;
                 self.ran.started = Some(now_ms());
                 let call = self.args.facts.call.id.number;
                 self.send_task(TaskToSession::Start { call, request });
@@ -422,7 +426,7 @@ impl CallState {
 
     /// START is on disk, as before `Go`. The decision must be in the audit log, too.
     async fn ask_store(&mut self, call: Call) -> Result<(), CallInput> {
-        decision_durable(self.before_go.decision_written.take()).await?;
+        self.may_begin().await?;
         self.ran.started = Some(now_ms());
         self.args.store.send(ToStore::Do(call));
         ipc::step!("supervisor: store asked", after sent().await);
@@ -434,7 +438,7 @@ impl CallState {
         let recorded = self.recorded(facts);
         let BeforeGo { decision_written: decision, backed_up } =
             std::mem::take(&mut self.before_go);
-        let call = myself.clone();
+        let (call, lease) = (myself.clone(), self.args.lease.clone());
         tokio::spawn(async move {
             let durable = match recorded.await {
                 Ok(()) => decision_durable(decision).await,
@@ -444,6 +448,9 @@ impl CallState {
                 // Undo is a convenience: a store that is away or slow delays no call for long.
                 let _ = tokio::time::timeout(BACKUP, backed_up).await;
             }
+            if let Some(lease) = lease {
+                let _ = lease.turns(false).await;
+            }
             let input = durable.map_or_else(|failed| failed, |()| CallInput::GoPrepared);
             let _ = call.send_message(CallMsg::Input(input));
         });
@@ -451,6 +458,7 @@ impl CallState {
 
     async fn go(&mut self, myself: &ActorRef<CallMsg>, job: RunnerJob) -> Result<(), CallInput> {
         ipc::step!("supervisor: start durable");
+        self.holds_lease()?;
         self.send_go(job).map_err(|input| *input)?;
         self.ran.started = Some(now_ms());
         ipc::step!("supervisor: go sent", after sent().await);
@@ -477,15 +485,6 @@ impl CallState {
 /// must not be retried.
 fn not_started(error: &dyn std::error::Error) -> CallInput {
     CallInput::CageFailed { step: "start".to_owned(), reason: error.to_string() }
-}
-
-/// Waits until the decision is in the audit log. Nothing is executed before.
-async fn decision_durable(
-    decision: Option<oneshot::Receiver<Result<(), String>>>,
-) -> Result<(), CallInput> {
-    let Some(decision) = decision else { return Ok(()) };
-    let written = decision.await.unwrap_or_else(|_| Err("the audit log is gone".into()));
-    written.map_err(|reason| CallInput::DiskFailed(format!("audit log: {reason}")))
 }
 
 /// Lets queued messages go out before a test stops this process.

@@ -469,14 +469,20 @@ fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
 }
 
 #[test]
-fn a_journal_that_fails_lets_nothing_start() {
-    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
-    machine.step(CallInput::Begin);
-    machine.step(allow());
-    let effects = machine.step(CallInput::DiskFailed("no space".into()));
-    assert_eq!(effects[0], CallEffect::KillRunner);
-    assert_eq!(conclusion(&effects).result.code.as_deref(), Some("disk"));
-    assert!(let_go(&mut machine).is_empty());
+fn a_journal_that_fails_and_a_lease_that_is_lost_let_nothing_start() {
+    let disk = (CallInput::DiskFailed("no space".into()), "disk", "write to disk");
+    let lease = (CallInput::LeaseLost("it ran out".into()), "lease", "the session no longer");
+    for (input, code, words) in [disk, lease] {
+        let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+        machine.step(CallInput::Begin);
+        machine.step(allow());
+        let effects = machine.step(input);
+        assert_eq!(effects[0], CallEffect::KillRunner);
+        let result = &conclusion(&effects).result;
+        assert_eq!(result.code.as_deref(), Some(code));
+        assert!(result.text.contains(words), "{}", result.text);
+        assert!(let_go(&mut machine).is_empty());
+    }
 }
 
 #[test]

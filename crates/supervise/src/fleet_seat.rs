@@ -2,7 +2,7 @@
 //!
 //! [`sit`] connects; the task that it starts keeps the connection, and makes a new one when `agentd-fleet`
 //! starts again. Records that were not confirmed are sent again. The session opener calls it, the journal's
-//! writer waits by [`FleetCopy::durable`], and the session actor hears of [`FleetEvent`]s.
+//! writer waits by [`FleetLease::durable`], and the session actor hears of [`FleetEvent`]s.
 
 use crate::open_failure::OpenFailure;
 use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec};
@@ -54,10 +54,16 @@ struct CopyState {
     lost: Option<String>,
 }
 
-/// The second copy, as the journal's writer sees it.
+/// The second copy, as the journal sees it.
 #[derive(Debug, Clone)]
 pub(crate) struct FleetCopy {
     lines: mpsc::UnboundedSender<Lines>,
+    pub(crate) lease: FleetLease,
+}
+
+/// The lease of a session, as its calls and those of its sub-agents see it.
+#[derive(Debug, Clone)]
+pub(crate) struct FleetLease {
     state: watch::Receiver<CopyState>,
 }
 
@@ -75,7 +81,7 @@ impl JournalCopy for FleetCopy {
     }
 }
 
-impl FleetCopy {
+impl FleetLease {
     /// Waits until the fleet's database has this record.
     ///
     /// # Errors
@@ -83,20 +89,33 @@ impl FleetCopy {
     pub(crate) async fn durable(&self, seq: u64) -> Result<(), String> {
         let mut state = self.state.clone();
         let reached = state.wait_for(|state| state.lost.is_some() || state.durable >= seq).await;
-        match reached.map(|state| (state.lost.clone(), state.kill_at)) {
-            // The process may have stood still since the database answered.
-            Ok((None, kill_at)) if boot_ms() >= kill_at => Err(LAPSED.to_owned()),
-            Ok((None, _)) => Ok(()),
-            Ok((Some(why), _)) => Err(why),
-            Err(_) => Err("the connection to the fleet ended".to_owned()),
+        reached.map(drop).map_err(|_| "the connection to the fleet ended".to_owned())?;
+        self.holds()
+    }
+
+    /// Whether a call may begin now. The process may have stood still since something else said so.
+    ///
+    /// # Errors
+    /// The lease is lost, and why.
+    pub(crate) fn holds(&self) -> Result<(), String> {
+        let state = self.state.borrow();
+        match &state.lost {
+            Some(why) => Err(why.clone()),
+            None if boot_ms() >= state.kill_at => Err(LAPSED.to_owned()),
+            None => Ok(()),
         }
     }
 
-    /// Waits until the calls of the session are to stand still.
-    pub(crate) async fn frozen(&self) {
-        if self.state.clone().wait_for(|state| state.frozen).await.is_err() {
-            std::future::pending().await
-        }
+    /// True while the calls are to stand still.
+    pub(crate) fn stands_still(&self) -> bool {
+        self.state.borrow().frozen
+    }
+
+    /// Waits until the calls are to stand still, or need not. False once the lease is gone.
+    pub(crate) async fn turns(&self, stands_still: bool) -> bool {
+        let mut state = self.state.clone();
+        state.wait_for(|state| state.frozen == stands_still || state.lost.is_some()).await.is_ok()
+            && self.state.borrow().lost.is_none()
     }
 }
 
@@ -142,7 +161,11 @@ pub(crate) async fn sit(seat: &FleetSeat, session: &SessionId) -> Result<Seated,
         sent: last_seq,
     };
     tokio::spawn(keeper.keep(connection, incoming));
-    Ok(Seated { copy: FleetCopy { lines, state: seen }, last_seq, events: heard })
+    Ok(Seated {
+        copy: FleetCopy { lines, lease: FleetLease { state: seen } },
+        last_seq,
+        events: heard,
+    })
 }
 
 /// A connection to `agentd-fleet`.
@@ -244,6 +267,9 @@ impl SeatKeeper {
             let opened = Connection::open(&self.seat, &self.session);
             match within(HEARING, opened).await {
                 Ok((open, last_seq, lease)) => {
+                    if self.on_time() {
+                        return;
+                    }
                     self.renewed(lease);
                     self.confirm(last_seq);
                     self.sent = last_seq;
@@ -409,15 +435,14 @@ mod tests {
     /// A process that stood still gets an answer of the time before. The lease is over meanwhile.
     #[tokio::test(flavor = "current_thread")]
     async fn a_record_that_is_durable_opens_no_barrier_after_the_lease() {
-        let (lines, _incoming) = mpsc::unbounded_channel();
-        let copy_until = |kill_at| {
+        let lease_until = |kill_at| {
             let (sender, state) =
                 watch::channel(CopyState { durable: 5, kill_at, frozen: false, lost: None });
-            (sender, FleetCopy { lines: lines.clone(), state })
+            (sender, FleetLease { state })
         };
-        let (_sender, copy) = copy_until(u64::MAX);
-        assert_eq!(copy.durable(5).await, Ok(()));
-        let (_sender, copy) = copy_until(0);
-        assert_eq!(copy.durable(5).await, Err(LAPSED.to_owned()));
+        let (_sender, lease) = lease_until(u64::MAX);
+        assert_eq!(lease.durable(5).await, Ok(()));
+        let (_sender, lease) = lease_until(0);
+        assert_eq!(lease.durable(5).await, Err(LAPSED.to_owned()));
     }
 }

@@ -2,7 +2,7 @@
 //! session actor is its only user.
 
 use crate::error_chain::chain;
-use crate::fleet_seat::FleetCopy;
+use crate::fleet_seat::FleetLease;
 use journal::{Journal, JournalRecord};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ pub(crate) struct Appended {
 
 /// What the second copy may lack yet, if there is one and something depends on it.
 #[derive(Debug, Default)]
-pub(crate) struct CopyWait(Option<(FleetCopy, u64)>);
+pub(crate) struct CopyWait(Option<(FleetLease, u64)>);
 
 impl CopyWait {
     /// Waits until the second copy has it.
@@ -25,16 +25,8 @@ impl CopyWait {
     /// The lease is lost, and why.
     pub(crate) async fn over(&self) -> Result<(), String> {
         match &self.0 {
-            Some((copy, last)) => copy.durable(*last).await,
+            Some((lease, last)) => lease.durable(*last).await,
             None => Ok(()),
-        }
-    }
-
-    /// Waits until the session's calls are to stand still. Never where nothing is lacking.
-    pub(crate) async fn frozen(&self) {
-        match &self.0 {
-            Some((copy, _)) => copy.frozen().await,
-            None => std::future::pending().await,
         }
     }
 }
@@ -43,13 +35,13 @@ impl CopyWait {
 #[derive(Debug, Clone)]
 pub(crate) struct JournalWriter {
     journal: Arc<Mutex<Journal>>,
-    /// The second copy, where the session works for a fleet.
-    copy: Option<FleetCopy>,
+    /// Where the session works for a fleet.
+    lease: Option<FleetLease>,
 }
 
 impl JournalWriter {
-    pub(crate) fn new(journal: Journal, copy: Option<FleetCopy>) -> Self {
-        Self { journal: Arc::new(Mutex::new(journal)), copy }
+    pub(crate) fn new(journal: Journal, lease: Option<FleetLease>) -> Self {
+        Self { journal: Arc::new(Mutex::new(journal)), lease }
     }
 
     /// Appends the records in one write. If one of them is a barrier, they are durable here when this
@@ -59,15 +51,16 @@ impl JournalWriter {
             let last = append(&self.journal, &records)?;
             return Ok(Appended { last, copy: CopyWait::default() });
         }
-        let copy = self.copy.clone().filter(|_| records.iter().any(JournalRecord::barrier_of_copy));
+        let is_waited_for = records.iter().any(JournalRecord::barrier_of_copy);
+        let lease = self.lease.clone().filter(|_| is_waited_for);
         let last = self.append_synced(records).await?;
-        Ok(Appended { last, copy: CopyWait(copy.map(|copy| (copy, last))) })
+        Ok(Appended { last, copy: CopyWait(lease.map(|lease| (lease, last))) })
     }
 
     /// What the second copy lacks of everything so far.
     pub(crate) fn copy_of_all(&self) -> CopyWait {
         let last = self.journal.lock().unwrap_or_else(PoisonError::into_inner).last_seq();
-        CopyWait(self.copy.clone().map(|copy| (copy, last)))
+        CopyWait(self.lease.clone().map(|lease| (lease, last)))
     }
 
     async fn append_synced(&self, records: Vec<JournalRecord>) -> Result<u64, String> {

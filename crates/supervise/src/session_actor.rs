@@ -122,7 +122,7 @@ impl Actor for SessionActor {
             root,
             fleet,
         } = args;
-        let copy = fleet.map(|seated| fleet::listen(&myself, seated));
+        let lease = fleet.map(|seated| fleet::listen(&myself, seated));
         let spawner = spawner.with_env(&plan.worker_env);
         broker.send(rules(&plan, &opened.turn.allow));
         let (store, _) = WorkerActor::<StoreLink>::spawn_linked(
@@ -175,7 +175,7 @@ impl Actor for SessionActor {
                 times,
             },
             journal: SessionJournal {
-                writer: JournalWriter::new(opened.journal, copy),
+                writer: JournalWriter::new(opened.journal, lease.clone()),
                 directory: opened.directory,
                 last_seq,
             },
@@ -193,6 +193,7 @@ impl Actor for SessionActor {
                 &plan,
                 opened.pending_questions.into_iter().collect(),
                 (opened.file_versions, opened.tampered),
+                fleet::HeldLease::of(lease),
             ),
             clients: SessionClients::default(),
             turn: SessionTurn {

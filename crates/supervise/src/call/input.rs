@@ -78,6 +78,8 @@ pub(crate) enum CallInput {
     Overdue,
     /// The journal cannot be written: nothing more may be done.
     DiskFailed(String),
+    /// The fleet has the session at another host, or soon: nothing more may be done.
+    LeaseLost(String),
 }
 
 /// The restart of a worker that died.

@@ -57,7 +57,7 @@
 //! | Probing, Starting, Running, Reported | Overdue | KillRunner | unchanged |
 //! | any | Output | Show | unchanged |
 //! | any | WrongGrant | KillRunner, Conclude `wrong_grant` | Over |
-//! | any | DiskFailed | KillRunner, Conclude `disk` | Over |
+//! | any | DiskFailed, LeaseLost | KillRunner, Conclude `disk` or `lease` | Over |
 //!
 //! Every other pair changes nothing. Before Conclude, the store is sent CachePut or Invalidate as the
 //! call's cache policy requires.
@@ -213,7 +213,12 @@ impl CallMachine {
                 self.conclude_cut_short(Cut::AfterGo { cause })
             }
             CallInput::Overdue => Vec::new(),
-            CallInput::DiskFailed(reason) => self.on_disk_failed(&reason),
+            CallInput::DiskFailed(reason) => {
+                self.on_no_record("disk", "the session cannot write to disk any more", &reason)
+            }
+            CallInput::LeaseLost(reason) => {
+                self.on_no_record("lease", "this host has the session no longer", &reason)
+            }
         }
     }
 
@@ -282,11 +287,10 @@ impl CallMachine {
         Vec::new()
     }
 
-    fn on_disk_failed(&mut self, reason: &str) -> Vec<CallEffect> {
-        let text =
-            format!("The call was not run: the session cannot write to disk any more ({reason}).");
+    fn on_no_record(&mut self, code: &str, what: &str, reason: &str) -> Vec<CallEffect> {
+        let text = format!("The call was not run: {what} ({reason}).");
         let effects =
-            self.conclude(failed(&self.facts.call.tool, Outcome::Failed, "disk", text), Cut::No);
+            self.conclude(failed(&self.facts.call.tool, Outcome::Failed, code, text), Cut::No);
         let kill = std::iter::once(CallEffect::KillRunner);
         kill.chain(effects).collect()
     }

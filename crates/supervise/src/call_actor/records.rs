@@ -34,12 +34,23 @@ impl CallState {
         let _ = self.args.session.send_message(CallToSession::Record { records, done }.into());
         async move {
             let ended = || Err("the session has ended".to_owned());
-            let durable = match written.await.unwrap_or_else(|_| ended()) {
-                Ok(copy) => copy.over().await,
-                Err(reason) => Err(reason),
-            };
-            durable.map_err(CallInput::DiskFailed)
+            match written.await.unwrap_or_else(|_| ended()) {
+                Ok(copy) => copy.over().await.map_err(CallInput::LeaseLost),
+                Err(reason) => Err(CallInput::DiskFailed(reason)),
+            }
         }
+    }
+
+    /// Waits for the audit log's record of the decision, behind which a call without a runner begins.
+    pub(super) async fn may_begin(&mut self) -> Result<(), CallInput> {
+        decision_durable(self.before_go.decision_written.take()).await?;
+        self.holds_lease()
+    }
+
+    /// The lease is looked at last: this process may have stood still for long at any step before.
+    pub(super) fn holds_lease(&self) -> Result<(), CallInput> {
+        let lease = self.args.lease.as_ref();
+        lease.map_or(Ok(()), |lease| lease.holds().map_err(CallInput::LeaseLost))
     }
 
     /// Asks for the audit record and does not wait; `PrepareGo` does.
@@ -138,6 +149,15 @@ impl CallState {
         let _ = self.args.session.send_message(CallToSession::Finished(Box::new(concluded)).into());
         myself.stop(None);
     }
+}
+
+/// Waits until the decision is in the audit log. Nothing is executed before.
+pub(super) async fn decision_durable(
+    decision: Option<oneshot::Receiver<Result<(), String>>>,
+) -> Result<(), CallInput> {
+    let Some(decision) = decision else { return Ok(()) };
+    let written = decision.await.unwrap_or_else(|_| Err("the audit log is gone".into()));
+    written.map_err(|reason| CallInput::DiskFailed(format!("audit log: {reason}")))
 }
 
 /// The changes to files that a call reported. A call that failed or was cut short may not know them.

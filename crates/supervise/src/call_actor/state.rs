@@ -4,6 +4,7 @@ use super::job::Job;
 use crate::audit_actor::AuditMsg;
 use crate::cage_cleanup::CageCleanup;
 use crate::call::{CallFacts, CallMachine};
+use crate::fleet_seat::FleetLease;
 use crate::grant::Grant;
 use crate::messages::{CallMsg, ReserveMsg, SessionMsg};
 use crate::orphans::RecordedProcess;
@@ -61,6 +62,8 @@ pub(crate) struct CallArgs {
     pub(crate) ping: Duration,
     /// How long people may take to answer a question, in milliseconds.
     pub(crate) question_ms: u64,
+    /// The lease in a fleet under which it runs.
+    pub(crate) lease: Option<FleetLease>,
     /// The session lock, which each runner shares.
     pub(crate) lock: SessionLock,
     /// The copies of protected files that the session's runners make.

@@ -3,7 +3,7 @@
 use super::call::CallMsg;
 use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
-use crate::fleet_seat::FleetEvent;
+use crate::fleet_seat::{FleetEvent, FleetLease};
 use crate::journal_writer::CopyWait;
 use crate::open_failure::OpenFailure;
 use crate::session_network::SessionNetwork;
@@ -245,6 +245,8 @@ pub(crate) struct TaskOrder {
     pub(crate) header: Box<TaskHeader>,
     /// The rights that the parent has now.
     pub(crate) bounds: TaskBounds,
+    /// The lease of a parent that works for a fleet.
+    pub(crate) lease: Option<FleetLease>,
     /// The session that waits. Its clients are told about questions.
     pub(crate) parent: ActorRef<SessionMsg>,
     /// Answered once the work has ended; dropped if its session fails.

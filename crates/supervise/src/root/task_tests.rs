@@ -59,7 +59,7 @@ async fn begin(
         passed_fds: Vec::new(),
         client: actor.get_id(),
         reply,
-        task: Some(TaskOrder { header, bounds, parent: actor, done }),
+        task: Some(TaskOrder { header, bounds, lease: None, parent: actor, done }),
     };
     root.send_message(RootMsg::Open(Box::new(order))).unwrap();
     (opened, outcome)

@@ -100,6 +100,7 @@ impl SessionActorState {
             hello: self.resources.times.hello,
             ping: self.resources.times.ping,
             question_ms: self.spec.config.daemon.question_deadline_ms,
+            lease: self.calls.lease.lease.clone(),
             lock: self.resources.lock.clone(),
             saved: ProtectedCopies::of(&self.journal.directory),
             overlays: self.resources.caches.as_ref().map(|caches| caches.overlays.clone()),

@@ -3,7 +3,7 @@
 
 use super::state::SessionActorState;
 use crate::call::{Contained, Executor};
-use crate::fleet_seat::{FleetCopy, FleetEvent, Seated};
+use crate::fleet_seat::{FleetEvent, FleetLease, Seated};
 use crate::frozen_calls::Freeze;
 use crate::messages::{CallMsg, SessionMsg};
 use protocol::client::{ClientEvent, DetachReason, SessionEnding};
@@ -11,8 +11,22 @@ use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-/// Passes what happens to the lease on to the session. Returns the second copy of its journal.
-pub(super) fn listen(session: &ActorRef<SessionMsg>, seated: Seated) -> FleetCopy {
+/// The lease of a session that works for a fleet, itself or as a sub-agent.
+#[derive(Debug, Default)]
+pub(super) struct HeldLease {
+    pub(super) lease: Option<FleetLease>,
+    /// The calls were stopped for now.
+    stand_still: bool,
+}
+
+impl HeldLease {
+    pub(super) fn of(lease: Option<FleetLease>) -> Self {
+        Self { lease, stand_still: false }
+    }
+}
+
+/// Passes what happens to the lease on to the session.
+pub(super) fn listen(session: &ActorRef<SessionMsg>, seated: Seated) -> FleetLease {
     let Seated { copy, mut events, .. } = seated;
     let session = session.clone();
     tokio::spawn(async move {
@@ -22,22 +36,46 @@ pub(super) fn listen(session: &ActorRef<SessionMsg>, seated: Seated) -> FleetCop
             }
         }
     });
-    copy
+    copy.lease
 }
 
 impl SessionActorState {
+    /// Works under the lease of the session that gave the work, which ends this one if it is lost.
+    pub(super) fn work_under(&mut self, lease: FleetLease) {
+        let session = self.own.clone();
+        let watched = lease.clone();
+        self.calls.lease = HeldLease::of(Some(lease));
+        tokio::spawn(async move {
+            for event in [FleetEvent::Frozen, FleetEvent::Thawed].into_iter().cycle() {
+                let turned = watched.turns(event == FleetEvent::Frozen).await;
+                if !turned || session.send_message(SessionMsg::Fleet(event)).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Stops the calls for now if the lease wants it, or lets them go on.
+    pub(super) fn follow_lease(&mut self) {
+        let stand_still = self.calls.lease.lease.as_ref().is_some_and(FleetLease::stands_still);
+        if std::mem::replace(&mut self.calls.lease.stand_still, stand_still) == stand_still {
+            return;
+        }
+        let (freeze, text) = match stand_still {
+            true => {
+                (Freeze::Stop, "the fleet's database is not reached; calls stand still until it is")
+            }
+            false => (Freeze::Continue, "the fleet's database is reached again"),
+        };
+        for call in self.calls.running.values() {
+            let _ = call.send_message(CallMsg::Freeze(freeze));
+        }
+        self.show(&ClientEvent::Notice { text: text.to_owned() });
+    }
+
     pub(super) fn on_fleet_event(&mut self, myself: &ActorRef<SessionMsg>, event: FleetEvent) {
         match event {
-            FleetEvent::Frozen => {
-                self.freeze_calls(Freeze::Stop);
-                let text = "the fleet's database is not reached; calls stand still until it is";
-                self.show(&ClientEvent::Notice { text: text.to_owned() });
-            }
-            FleetEvent::Thawed => {
-                self.freeze_calls(Freeze::Continue);
-                let text = "the fleet's database is reached again";
-                self.show(&ClientEvent::Notice { text: text.to_owned() });
-            }
+            FleetEvent::Frozen | FleetEvent::Thawed => self.follow_lease(),
             FleetEvent::Lost(why) => {
                 tracing::warn!(session = %self.spec.id, why, "the session's lease is lost");
                 let message = format!("this host has the session no longer: {why}");
@@ -46,12 +84,6 @@ impl SessionActorState {
                 let (done, _) = oneshot::channel();
                 self.close(myself, SessionEnding::Kill, done);
             }
-        }
-    }
-
-    pub(super) fn freeze_calls(&self, freeze: Freeze) {
-        for call in self.calls.running.values() {
-            let _ = call.send_message(CallMsg::Freeze(freeze));
         }
     }
 

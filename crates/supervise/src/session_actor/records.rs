@@ -1,7 +1,6 @@
 //! The session's records: on disk before anything that they report is done.
 
 use super::state::SessionActorState;
-use crate::frozen_calls::Freeze;
 use crate::journal_writer::{Appended, CopyWait};
 use crate::records::decode;
 use journal::JournalRecord;
@@ -60,11 +59,13 @@ impl SessionActorState {
     }
 
     /// Waits for the second copy. Calls that run meanwhile stand still when it is time.
-    pub(super) async fn copied(&self, copy: CopyWait) -> Result<(), String> {
-        tokio::select! {
-            biased;
-            copied = copy.over() => return copied,
-            () = copy.frozen() => self.freeze_calls(Freeze::Stop),
+    pub(super) async fn copied(&mut self, copy: CopyWait) -> Result<(), String> {
+        if let Some(lease) = self.calls.lease.lease.clone() {
+            tokio::select! {
+                biased;
+                copied = copy.over() => return copied,
+                _ = lease.turns(true) => self.follow_lease(),
+            }
         }
         copy.over().await
     }

@@ -1,6 +1,7 @@
 //! The state of a session actor, in parts. The files beside this one implement the actor's work on
 //! it.
 
+use super::fleet::HeldLease;
 use super::servers::RunningServer;
 use crate::audit_actor::AuditMsg;
 use crate::call::PendingQuestion;
@@ -192,6 +193,8 @@ pub(super) enum CommandState {
 
 /// The session's calls, and facts about files that outlast them.
 pub(super) struct SessionCalls {
+    /// The lease under which they run.
+    pub(super) lease: HeldLease,
     pub(super) running: HashMap<CallId, ActorRef<CallMsg>>,
     /// Those among them that the conversation does not wait for.
     pub(super) background: BTreeMap<u32, BackgroundJob>,
@@ -222,8 +225,10 @@ impl SessionCalls {
         spec: &SessionSpec,
         pending_questions: HashMap<u32, PendingQuestion>,
         (file_versions, tampered): (FileVersions, Vec<String>),
+        lease: HeldLease,
     ) -> Self {
         Self {
+            lease,
             running: HashMap::new(),
             background: BTreeMap::new(),
             servers: spec.servers().iter().map(|_| RunningServer::default()).collect(),

@@ -1,6 +1,7 @@
 //! Opens the session of a sub-agent and waits for its work, beside the actor of its parent. The end of the
 //! parent stops it, and so does the end of its call.
 
+use crate::fleet_seat::FleetLease;
 use crate::git_worktree::{self, WorktreeKeeper};
 use crate::messages::{
     ClientToSession, OpenRequest, RootMsg, RootToSession, SessionMsg, TaskOrder, TaskToSession,
@@ -54,6 +55,7 @@ pub(super) struct NewTask {
     pub(super) of: TaskPlace,
     pub(super) header: TaskHeader,
     pub(super) bounds: TaskBounds,
+    pub(super) lease: Option<FleetLease>,
     pub(super) opening: SessionRequest,
     pub(super) passed_fds: Vec<(PassedFd, OwnedFd)>,
     pub(super) max_chars: u32,
@@ -285,6 +287,7 @@ async fn open_once(
         task: Some(TaskOrder {
             header: Box::new(header.clone()),
             bounds: task.bounds.clone(),
+            lease: task.lease.clone(),
             parent: task.of.parent.clone(),
             done,
         }),

@@ -27,6 +27,9 @@ impl SessionActorState {
         let message = self.opened_message(&request.opening);
         if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
             self.tasks.parent = Some(task.parent);
+            if let Some(lease) = task.lease {
+                self.work_under(lease);
+            }
             let asked = self.clients.questions.values().chain(self.tasks.questions.values());
             for question in asked.cloned() {
                 self.tell_parent(&ClientEvent::Asked { question });

@@ -123,6 +123,7 @@ impl SessionActorState {
             opening: self.spec.task_opening(&header),
             header,
             bounds: self.spec.task_bounds(),
+            lease: self.calls.lease.lease.clone(),
             passed_fds,
             max_chars: self.spec.config.tools.max_result_chars,
         };
