@@ -458,7 +458,7 @@ impl CallState {
 
     async fn go(&mut self, myself: &ActorRef<CallMsg>, job: RunnerJob) -> Result<(), CallInput> {
         ipc::step!("supervisor: start durable");
-        self.holds_lease()?;
+        self.holds_lease().map_err(CallInput::LeaseLost)?;
         self.send_go(job).map_err(|input| *input)?;
         self.ran.started = Some(now_ms());
         ipc::step!("supervisor: go sent", after sent().await);

@@ -5,6 +5,7 @@ use super::state::{Audited, CallState};
 use crate::audit_actor::AuditMsg;
 use crate::call::{CallConclusion, CallInput, CallRecord};
 use crate::file_versions;
+use crate::fleet_seat::FleetLease;
 use crate::messages::{CallMsg, CallToSession, FinishedCall};
 use crate::protected_restore;
 use crate::records::audit;
@@ -44,13 +45,12 @@ impl CallState {
     /// Waits for the audit log's record of the decision, behind which a call without a runner begins.
     pub(super) async fn may_begin(&mut self) -> Result<(), CallInput> {
         decision_durable(self.before_go.decision_written.take()).await?;
-        self.holds_lease()
+        self.holds_lease().map_err(CallInput::LeaseLost)
     }
 
     /// The lease is looked at last: this process may have stood still for long at any step before.
-    pub(super) fn holds_lease(&self) -> Result<(), CallInput> {
-        let lease = self.args.lease.as_ref();
-        lease.map_or(Ok(()), |lease| lease.holds().map_err(CallInput::LeaseLost))
+    pub(super) fn holds_lease(&self) -> Result<(), String> {
+        self.args.lease.as_ref().map_or(Ok(()), FleetLease::holds)
     }
 
     /// Asks for the audit record and does not wait; `PrepareGo` does.
