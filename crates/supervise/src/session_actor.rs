@@ -63,6 +63,7 @@ mod wishes;
 pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs, WaitingWishes};
 
 use crate::call::CallInput;
+use crate::fleet_seat::HeldLease;
 use crate::journal_writer::JournalWriter;
 use crate::messages::{BrokerToSession, CallToSession, RootToSession, SessionMsg, SessionTimer};
 use crate::records::encode;
@@ -193,7 +194,7 @@ impl Actor for SessionActor {
                 &plan,
                 opened.pending_questions.into_iter().collect(),
                 (opened.file_versions, opened.tampered),
-                fleet::HeldLease::of(lease),
+                HeldLease::of(lease),
             ),
             clients: SessionClients::default(),
             turn: SessionTurn {

@@ -3,27 +3,13 @@
 
 use super::state::SessionActorState;
 use crate::call::{Contained, Executor};
-use crate::fleet_seat::{FleetEvent, FleetLease, Seated};
+use crate::fleet_seat::{FleetEvent, FleetLease, HeldLease, Seated};
 use crate::frozen_calls::Freeze;
 use crate::messages::{CallMsg, SessionMsg};
 use protocol::client::{ClientEvent, DetachReason, SessionEnding};
 use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use ractor::ActorRef;
 use tokio::sync::oneshot;
-
-/// The lease of a session that works for a fleet, itself or as a sub-agent.
-#[derive(Debug, Default)]
-pub(super) struct HeldLease {
-    pub(super) lease: Option<FleetLease>,
-    /// The calls were stopped for now.
-    stand_still: bool,
-}
-
-impl HeldLease {
-    pub(super) fn of(lease: Option<FleetLease>) -> Self {
-        Self { lease, stand_still: false }
-    }
-}
 
 /// Passes what happens to the lease on to the session.
 pub(super) fn listen(session: &ActorRef<SessionMsg>, seated: Seated) -> FleetLease {

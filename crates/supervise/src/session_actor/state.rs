@@ -1,12 +1,12 @@
 //! The state of a session actor, in parts. The files beside this one implement the actor's work on
 //! it.
 
-use super::fleet::HeldLease;
 use super::servers::RunningServer;
 use crate::audit_actor::AuditMsg;
 use crate::call::PendingQuestion;
 use crate::client_actor::feed::Feed;
 use crate::file_versions::FileVersions;
+use crate::fleet_seat::HeldLease;
 use crate::journal_writer::JournalWriter;
 use crate::messages::{CallMsg, ClientMsg, ReserveMsg, RootMsg, SessionMsg};
 use crate::project_caches::CacheLease;
