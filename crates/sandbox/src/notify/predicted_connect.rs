@@ -8,9 +8,9 @@ use super::resolve::{FileKind, FinalLink, Resolved, resolve};
 use super::socket;
 use super::socket_address::{LONGEST, SocketAddress, stays_on_this_host};
 use crate::seccomp::EntryChange;
-use protocol::confinement::{Network, Tier};
+use protocol::confinement::{Network, TEMPORARY, Tier};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Copies the address of a `connect` or `bind`; makes a relative path absolute.
 #[allow(clippy::cast_possible_truncation)]
@@ -96,6 +96,9 @@ pub(super) fn predict(
         {
             Some((libc::ENETUNREACH, address.to_string()))
         }
+        // The temporary directories are the session's own here: the host's socket of that name, as
+        // a user's tmux has one, is another one.
+        (SocketAddress::Path(path), Tier::A, _) if is_temporary(path) => None,
         // A socket of the host that is not in the cage's root. If it does not exist on the host
         // either, this is not a refusal by the cage.
         (SocketAddress::Path(path), Tier::A, _) => {
@@ -125,6 +128,11 @@ pub(super) fn predict(
             _,
         ) => None,
     }
+}
+
+/// True for a path in a directory that each session has for itself in tier A.
+fn is_temporary(path: &Path) -> bool {
+    TEMPORARY.iter().any(|dir| path.starts_with(dir))
 }
 
 /// The name that a `bind` creates, if any.
@@ -172,9 +180,13 @@ mod tests {
 
     #[test]
     fn a_socket_that_was_left_out_is_a_refusal_and_one_that_is_nowhere_is_none() {
-        let place = tempfile::tempdir().unwrap();
+        let place = tempfile::tempdir_in("/dev/shm").unwrap();
         let path = std::fs::canonicalize(place.path()).unwrap().join("s");
         let _listener = UnixListener::bind(&path).unwrap();
+        let temporary = tempfile::tempdir_in("/tmp").unwrap();
+        let of_session = temporary.path().join("s");
+        let _other = UnixListener::bind(&of_session).unwrap();
+        assert_eq!(predicted(&SocketAddress::Path(of_session), Tier::A, Network::On), None);
         let nowhere = SocketAddress::Path(path.with_file_name("none"));
         let left_out = Some((libc::ENOENT, path.display().to_string()));
         assert_eq!(predicted(&SocketAddress::Path(path), Tier::A, Network::On), left_out);
