@@ -336,6 +336,32 @@ fn the_readme_names_both_commands_and_every_crate() {
     }
 }
 
+/// Where an empty line is missing above it, a table is shown as rows of the one before.
+#[test]
+fn each_table_of_the_readme_is_shown_as_one() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let lines: Vec<&str> = readme.lines().collect();
+    let is_rule = |line: &str| line.starts_with('|') && !line.contains(|c| !"|-: ".contains(c));
+    let heads = (2..lines.len()).filter(|&at| is_rule(lines[at]));
+    let merged: Vec<&str> =
+        heads.filter(|&at| !lines[at - 2].is_empty()).map(|at| lines[at - 1]).collect();
+    assert!(merged.is_empty(), "an empty line is missing above {merged:#?}");
+}
+
+#[test]
+fn each_licence_that_the_packages_name_is_here() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let named = manifest.lines().find_map(|line| line.strip_prefix("license = \"")).unwrap();
+    for name in named.trim_end_matches('"').split(" OR ") {
+        let file = match name {
+            "Apache-2.0" => "LICENSE-APACHE",
+            "MIT" => "LICENSE-MIT",
+            other => panic!("which file has the licence {other}?"),
+        };
+        assert!(root().join(file).is_file(), "{file} is missing");
+    }
+}
+
 /// Links of Markdown files to files of the repository, and code spans that name one from its root
 /// (`tests/…`, `crates/…`), lead to files that exist. The changelog's code spans are history.
 #[test]
