@@ -56,6 +56,39 @@ fn a_project_on_a_read_only_mount_is_read_and_a_write_says_why() {
     }
 }
 
+/// The user's own places are used where the machine's are closed; the kernel is not to blame, and
+/// the sandbox stays as it is.
+#[test]
+fn where_temporary_directories_are_closed_another_place_is_used() {
+    let closed = "mount -t tmpfs -o ro none /tmp && mount -t tmpfs -o ro none /var/tmp";
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        desk.write("old", "old-words");
+        let server = command_and_write();
+        let mut plain = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+        plain.env("AGENTD_SANDBOX_TIER", tier).env("TMPDIR", "/nowhere/at-all");
+        for run in [run(behind(closed, &desk, &plain)), run(plain)] {
+            assert_eq!(run.code, 0, "{tier}: {run:?}");
+        }
+        let told = server.requests()[2].body["messages"].to_string();
+        assert!(told.contains("old-words") && told.contains("over"), "{tier}: {told}");
+        for ended in desk.audit().iter().filter(|record| record["event"] == "ended") {
+            let is_command = !ended["enforced"]["in_process"].as_bool().unwrap_or_default();
+            assert!(!is_command || ended["enforced"]["tier"] == tier, "{ended:#}");
+        }
+        let doctor = run(behind(closed, &desk, &desk.agentd(&["doctor"])));
+        assert!(doctor.out.contains("ok      cage"), "{doctor:?}");
+        // The control: where nothing is left, the places are named, and nothing else is to blame.
+        let all = format!("{closed} && mount --bind \"$P/../state\" \"$P/../state\" && \
+                           mount -o remount,bind,ro \"$P/../state\"");
+        let doctor = run(behind(&all, &desk, &desk.agentd(&["doctor"])));
+        for words in ["MISSING temporary files", "/tmp: ", "/var/tmp: ", "Read-only file system"] {
+            assert!(doctor.out.contains(words), "{words} in {doctor:?}");
+        }
+        assert!(!doctor.out.contains("unsafe-no-sandbox"), "{doctor:?}");
+    }
+}
+
 #[test]
 fn without_proc_nothing_runs_and_the_reason_is_said() {
     let desk = Desk::new();

@@ -9,8 +9,10 @@ use crate::spawn::setup_channel::SetupChannel;
 use crate::sys;
 use nix::sys::wait::waitpid;
 use protocol::confinement::{
-    Confinement, Enforced, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
+    Confinement, Enforced, FilePath, GitSettings, Level, Limits, Network, Profile, TEMPORARY, Tier,
 };
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Result of probing the host.
@@ -49,29 +51,54 @@ pub enum StepOutcome {
     NotReached,
 }
 
+/// The directory for calls' temporary files: the first of `/tmp`, `/var/tmp` and `fallback` in which
+/// this user can make a directory. `fallback` is made if it is needed. `TMPDIR` does not count: it
+/// differs between the terminals of one daemon.
+///
+/// # Errors
+/// If there is none: each of them with its reason.
+pub fn temporary_root(fallback: &Path) -> io::Result<PathBuf> {
+    let mut refused = Vec::new();
+    for root in TEMPORARY.map(Path::new).into_iter().chain([fallback]) {
+        if root == fallback {
+            // A failure shows at the attempt to use it.
+            let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root);
+        }
+        match Scratch::new(root) {
+            Ok(_) => return Ok(root.to_owned()),
+            Err(error) => refused.push(error.reason),
+        }
+    }
+    Err(io::Error::other(format!(
+        "no directory for calls' temporary files can be used ({}). Make /tmp or /var/tmp writable for \
+         your user, or free space there",
+        refused.join("; ")
+    )))
+}
+
 /// Tries tier A, then B, each with a real program in a real cage. Takes some 20 ms and writes two
-/// empty directories into the temporary directory meanwhile. It forks: call it before this process
-/// has threads, or at least none that holds a lock of its own for long (the C library's are safe).
-#[must_use]
-pub fn probe_host() -> HostProbe {
+/// empty directories into `root` meanwhile, a result of [`temporary_root`]. It forks: call it before
+/// this process has threads, or at least none that holds a lock of its own for long (the C library's
+/// are safe).
+///
+/// # Errors
+/// If `root` cannot be used. This says nothing about the host's abilities.
+pub fn probe_host(root: &Path) -> Result<HostProbe, CageError> {
     let landlock_abi = ruleset::abi().unwrap_or(0);
-    let tried: Vec<(Tier, Option<CageError>)> = match Scratch::new() {
-        Ok(scratch) => [Tier::A, Tier::B]
-            .map(|tier| (tier, run_in_tier(tier, &scratch).err()))
-            .into_iter()
-            .collect(),
-        Err(error) => vec![(Tier::B, Some(error))],
-    };
-    evaluate(landlock_abi, &tried)
+    let scratch = Scratch::new(root)?;
+    let tried = [Tier::A, Tier::B].map(|tier| (tier, run_in_tier(tier, &scratch).err()));
+    Ok(evaluate(landlock_abi, &tried))
 }
 
 /// The strongest tier in which a program was really run. Tier B is tried only if A failed, so this takes
 /// half the time of [`probe_host`]. It forks, with the same condition.
-#[must_use]
-pub fn probe_tier() -> Tier {
-    let Ok(scratch) = Scratch::new() else { return Tier::C };
+///
+/// # Errors
+/// As [`probe_host`].
+pub fn probe_tier(root: &Path) -> Result<Tier, CageError> {
+    let scratch = Scratch::new(root)?;
     let runs = |tier: &Tier| run_in_tier(*tier, &scratch).is_ok();
-    [Tier::A, Tier::B].into_iter().find(runs).unwrap_or(Tier::C)
+    Ok([Tier::A, Tier::B].into_iter().find(runs).unwrap_or(Tier::C))
 }
 
 /// Summarizes the tiers that were tried: the strongest without a failure counts.
@@ -155,8 +182,7 @@ fn fail_if_lowered(wanted: &Confinement, enforced: &Enforced) -> Result<(), Cage
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Self, CageError> {
-        let base = std::env::temp_dir();
+    fn new(base: &Path) -> Result<Self, CageError> {
         let failed = |error| CageError::os(CageStep::Grants, base.display(), error);
         let base = base.canonicalize().map_err(failed)?;
         let unique = std::time::SystemTime::now()

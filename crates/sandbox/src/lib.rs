@@ -49,7 +49,7 @@ pub use cgroup::{
 };
 pub use error::{CageError, CageStep};
 pub use guarantees::signals_are_confined;
-pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host, probe_tier};
+pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host, probe_tier, temporary_root};
 pub use network_namespace::{Inherited, NetworkNamespace};
 pub use network_refusal::refuse_new_sockets;
 pub use privileges::{close_inherited_fds, harden};

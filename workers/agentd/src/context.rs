@@ -2,6 +2,7 @@
 
 use crate::cli_error::CliError;
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
+use sandbox::HostProbe;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -52,6 +53,14 @@ impl CliContext {
 
     pub(crate) fn audit_dir(&self) -> PathBuf {
         self.dirs.state.join("audit")
+    }
+
+    /// What cages can be made here, tried where calls' temporary files will lie. It forks, so it runs
+    /// before this process has threads.
+    pub(crate) fn probe_host(&self) -> Result<HostProbe, CliError> {
+        let root = sandbox::temporary_root(&self.dirs.state.join("tmp"));
+        let root = root.map_err(|error| CliError::config(error.to_string()))?;
+        sandbox::probe_host(&root).map_err(|error| CliError::config(error.to_string()))
     }
 
     pub(crate) fn sessions_dir(&self) -> PathBuf {

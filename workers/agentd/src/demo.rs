@@ -11,6 +11,7 @@ mod view;
 use crate::audit;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
+use crate::context::CliContext;
 use crate::output::print;
 use crate::signals::BlockedSignals;
 use checks::{DemoCheck, DemoEvidence};
@@ -56,7 +57,7 @@ pub(crate) enum Afterwards {
 pub(crate) fn main(afterwards: Afterwards) -> Result<CliExit, CliError> {
     let began = Instant::now();
     // Forks, so before there are threads.
-    let signal = signal(&sandbox::probe_host());
+    let signal = signal(&CliContext::of_process()?.probe_host()?);
     let mut scene = DemoScene::make()?;
     let listener = DemoListener::open()
         .map_err(|error| CliError::config(format!("cannot listen on 127.0.0.1: {error}")))?;

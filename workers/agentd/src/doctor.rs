@@ -73,27 +73,29 @@ pub(crate) fn act(words: &[String]) -> ! {
 pub(crate) fn main(json: bool, depth: DoctorDepth) -> Result<CliExit, CliError> {
     let mut findings = vec![kernel()];
     // The probe forks, so it runs before this process has threads.
-    let host = sandbox::probe_host();
-    let forced = tiers::forced(&host);
-    findings.extend(cage(&host, forced.as_ref()));
-    findings.extend(tiers::dropped(&host));
-    findings.push(cgroup(sandbox::delegation(), host.tier));
-    let attempts = match depth {
-        DoctorDepth::Steps => None,
-        DoctorDepth::Attempts => {
-            let tried = attempts::all(&host);
-            findings.extend(attempts::findings(&tried));
-            Some(attempts::json(&tried))
+    let context = CliContext::of_process();
+    let host = context.as_ref().ok().map(CliContext::probe_host);
+    let (mut cage, mut attempts) = (None, None);
+    match host {
+        Some(Ok(host)) => {
+            let forced = tiers::forced(&host);
+            findings.extend(self::cage(&host, forced.as_ref()));
+            findings.extend(tiers::dropped(&host));
+            findings.push(cgroup(sandbox::delegation(), host.tier));
+            if depth == DoctorDepth::Attempts {
+                let tried = attempts::all(&host);
+                findings.extend(attempts::findings(&tried));
+                attempts = Some(attempts::json(&tried));
+            }
+            cage = Some(cage_json(&host, forced.as_ref()));
         }
-    };
+        Some(Err(failure)) => findings.push(unusable("temporary files", &failure)),
+        None => {}
+    }
     findings.extend(executables());
-    match CliContext::of_process() {
-        Ok(context) => findings.extend(of_context(&context)),
-        Err(failure) => findings.push(DoctorFinding::missing(
-            "directories",
-            failure.message().to_owned(),
-            CliExit::Configuration,
-        )),
+    match &context {
+        Ok(context) => findings.extend(of_context(context)),
+        Err(failure) => findings.push(unusable("directories", failure)),
     }
     let exit = findings
         .iter()
@@ -103,7 +105,7 @@ pub(crate) fn main(json: bool, depth: DoctorDepth) -> Result<CliExit, CliError> 
         let line = serde_json::json!({
             "build": protocol::BUILD_ID,
             "ok": exit == CliExit::Done,
-            "cage": cage_json(&host, forced.as_ref()),
+            "cage": cage,
             "attempts": attempts,
             "findings": findings,
         });
@@ -112,6 +114,10 @@ pub(crate) fn main(json: bool, depth: DoctorDepth) -> Result<CliExit, CliError> 
         print(&page(&findings));
     }
     Ok(exit)
+}
+
+fn unusable(name: &'static str, failure: &CliError) -> DoctorFinding {
+    DoctorFinding::missing(name, failure.message().to_owned(), CliExit::Configuration)
 }
 
 fn page(findings: &[DoctorFinding]) -> String {

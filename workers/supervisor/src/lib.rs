@@ -126,7 +126,9 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
     };
     // Both fork children to probe the host, so they run before any thread starts.
     let cgroup = sandbox::set_up_cgroups();
-    let host = sandbox::probe_tier();
+    let temp_root = sandbox::temporary_root(&dirs.state.join("tmp")).of_kind("state")?;
+    let host = HostTier::probed(&temp_root, sandbox::probe_tier);
+    let host = host.context("the sandbox cannot be tried").of_kind("state")?;
     sandbox::harden().context("cannot protect itself from other processes").of_kind("internal")?;
     // The client blocks signals for its own purposes. Inherited here, that mask would disable TERM.
     nix::sys::signal::SigSet::empty()
@@ -157,14 +159,14 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
     let settings = SupervisorSettings {
         dirs,
         workers,
-        host: HostTier::new(host, sandbox::probe_tier),
         cgroup: command_cgroup_base(cgroup),
-        temp_root: PathBuf::from("/tmp"),
+        temp_root,
         log,
         idle_exit,
         room: session_room(&limits),
         worker_env: worker_env(),
-        broker_env: broker_env(host),
+        broker_env: broker_env(host.last_known()),
+        host,
     };
     run_until_end(service, first_word, settings, way)
 }

@@ -81,7 +81,10 @@ impl SessionOpener {
             let task = task_header(&sessions, &id, from.clone())?;
             let ground = HostContext {
                 dirs: &settings.dirs,
-                host_tier: settings.host.current(),
+                host_tier: settings.host.current().map_err(|error| {
+                    let text = format!("the sandbox cannot be tried: {error}");
+                    OpenFailure::new(RequestFailure::Disk, text)
+                })?,
                 cgroup: settings.cgroup.as_deref(),
                 temp_root: &settings.temp_root,
                 task: task.as_deref(),
