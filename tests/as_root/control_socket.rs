@@ -76,6 +76,7 @@ fn another_user_is_turned_away_and_the_owner_comes_in() {
     nobody.args(theirs.get_args()).current_dir(desk.project()).env_clear();
     nobody.envs(theirs.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let theirs = run(nobody);
+    assert_ne!(theirs.code, 126, "the program runs: {theirs:?}");
     assert!(!theirs.out.contains("agentd-supervisor"), "{theirs:?}");
     open_to_all(&desk.door(), 0o700);
     open_to_all(&desk.run_dir(), 0o700);

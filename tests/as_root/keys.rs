@@ -15,10 +15,15 @@ fn key() -> String {
     ["sk", "memory", "scan", "0123456789abcdef"].join("-")
 }
 
-/// True if the memory of a process contains these bytes.
+/// True if the memory of a process contains these bytes; that of a process that has ended does not.
 fn holds(pid: u32, bytes: &[u8]) -> bool {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    let mut memory = File::open(format!("/proc/{pid}/mem")).unwrap();
+    let opened = fs::read_to_string(format!("/proc/{pid}/maps"))
+        .and_then(|maps| Ok((maps, File::open(format!("/proc/{pid}/mem"))?)));
+    let (maps, mut memory) = match opened {
+        Ok(opened) => opened,
+        Err(_) if !std::path::Path::new(&format!("/proc/{pid}")).exists() => return false,
+        Err(error) => panic!("the memory of process {pid}: {error}"),
+    };
     maps.lines().any(|line| {
         let mut fields = line.split_whitespace();
         let range = fields.next().and_then(|range| range.split_once('-'));

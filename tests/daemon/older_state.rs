@@ -8,6 +8,7 @@ use crate::support::anthropic::{Answer, Server, call, text};
 use crate::support::{internet, is_root, needs};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,7 +16,8 @@ use std::process::Command;
 const ROOM: &str = "/srv/older";
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/older_state/state.tar.gz");
 
-/// An empty directory at `ROOM`, in the mount namespace of this process alone.
+/// An empty directory at `ROOM`, in the mount namespace of this process alone. A checkout or a build
+/// in /srv stays where it is.
 fn room() {
     needs("mount");
     needs("tar");
@@ -23,7 +25,16 @@ fn room() {
         let ran = Command::new("mount").args(arguments).output().unwrap();
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     };
+    let program = this_build();
+    let needed = [Path::new(env!("CARGO_MANIFEST_DIR")), program.parent().unwrap()];
+    let needed = needed.into_iter().filter(|path| path.starts_with("/srv"));
+    let needed: Vec<_> = needed.map(|path| (path, fs::File::open(path).unwrap())).collect();
     mount(&["-t", "tmpfs", "-o", "mode=755", "none", "/srv"]);
+    for (path, held) in &needed {
+        fs::create_dir_all(path).unwrap();
+        let held = format!("/proc/{}/fd/{}", std::process::id(), held.as_raw_fd());
+        mount(&["--bind", &held, path.to_str().unwrap()]);
+    }
     for directory in ["home", "state", "run", "project"] {
         fs::create_dir_all(Path::new(ROOM).join(directory)).unwrap();
     }
