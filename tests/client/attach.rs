@@ -80,6 +80,30 @@ fn a_denial_with_words_reaches_the_model() {
     assert!(told.contains("leave greetings alone"), "{told}");
 }
 
+/// Words that a person types at a question wait in the input line.
+#[test]
+fn prose_at_a_question_changes_nothing_and_writes_no_rule() {
+    for words in ["actually", "may I see it", "always y"] {
+        let (desk, server) = greeting();
+        let _daemon = desk.daemon();
+        let tmux = Tmux::new(&desk);
+        let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+        one.shows("y once");
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        one.types(words);
+        one.shows(&format!("> {words}"));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert_eq!(desk.read("greet.txt"), "hello\nworld\n", "{words}");
+        assert!(!desk.home().join(".config/agentd/config.toml").exists(), "{words}");
+        // The control: the question is open, and a letter alone answers it.
+        one.press(&["Tab"]);
+        one.shows("y once");
+        one.types("y");
+        one.shows("Changed.");
+        assert_ne!(desk.read("greet.txt"), "hello\nworld\n", "{words}");
+    }
+}
+
 #[test]
 fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again() {
     let desk = Desk::new();
@@ -99,7 +123,7 @@ fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again
     one.types("a");
     one.shows("add `bash:touch one` to your configuration");
     // Cancelling writes no rule, and the question stays open.
-    one.types("n");
+    one.press(&["Escape"]);
     one.shows("y once");
     assert!(!file.exists(), "nothing is written before it is confirmed");
     one.types("a");
@@ -107,7 +131,7 @@ fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again
     one.press(&["Tab"]);
     one.shows("add `bash:touch *` to your configuration");
     assert!(!file.exists() && !desk.project().join("one").exists(), "not before the yes");
-    one.types("y");
+    one.press(&["Enter"]);
     one.shows("from now on `bash:touch *` is allowed");
     one.shows("Touched one.");
     let written = std::fs::read_to_string(&file).unwrap();

@@ -52,6 +52,9 @@ const FRAME: Duration = Duration::from_micros(16_600);
 /// appears needs about that long to stop.
 const READ_FIRST: Duration = Duration::from_millis(250);
 
+/// How long a letter at a question has to stay alone before it answers: prose is typed faster.
+const LETTER_ALONE: Duration = Duration::from_millis(300);
+
 /// What the terminal sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalMode {
@@ -153,6 +156,7 @@ pub fn attach(
         pings: PingState { last_message: Instant::now(), unanswered: 0, reply_due: ReplyDue::No },
         painted: None,
         question: None,
+        letter: None,
         draft: DraftState::default(),
         switch: None,
         losses: Vec::new(),
@@ -201,6 +205,8 @@ struct AttachLoop<'a> {
     painted: Option<Instant>,
     /// The call that the question on the screen is about, and since when it is there.
     question: Option<(CallId, Instant)>,
+    /// Since when a letter waits at a question.
+    letter: Option<Instant>,
     draft: DraftState,
     /// The session that was asked for in the place of this one, and how it is opened.
     switch: Option<(SessionId, SessionRequest, Vec<OwnedFd>)>,
@@ -242,7 +248,7 @@ impl AttachLoop<'_> {
             if let Some(leaving) = self.reconnect_if_resumed() {
                 return leaving;
             }
-            let mut next = self.next(self.until_draft(wait));
+            let mut next = self.next(self.until_letter(self.until_draft(wait)));
             for _ in 0..BATCH {
                 let Some(input) = next else { break };
                 if let Some(leaving) = self.take_all(input) {
@@ -250,8 +256,31 @@ impl AttachLoop<'_> {
                 }
                 next = self.inputs.try_recv().ok();
             }
+            if let Some(leaving) = self.follow_letter() {
+                return leaving;
+            }
             self.follow_draft();
         }
+    }
+
+    /// The earlier of `wait` and the time when a letter at a question becomes an answer.
+    fn until_letter(&self, wait: Option<Duration>) -> Option<Duration> {
+        let due = self.letter.map(|since| LETTER_ALONE.saturating_sub(since.elapsed()));
+        wait.into_iter().chain(due).min()
+    }
+
+    /// Makes a letter at a question an answer once it has stayed alone.
+    fn follow_letter(&mut self) -> Option<LeaveReason> {
+        if !self.screen.letter_waits() {
+            self.letter = None;
+            return None;
+        }
+        let since = *self.letter.get_or_insert_with(Instant::now);
+        if since.elapsed() < LETTER_ALONE {
+            return None;
+        }
+        self.letter = None;
+        self.take(ScreenInput::LetterAlone(self.view.question_shown()))
     }
 
     fn paint(&mut self) -> io::Result<()> {

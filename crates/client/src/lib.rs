@@ -69,8 +69,8 @@ pub use screen::colon_command::{COMMANDS, KEYS};
 pub use screen::editor::{Direction, Distance, Editor, Layout};
 pub use screen::{
     AnswerUsage, AttachOptions, ConnectionState, Focus, KeyPause, KeyPress, LeaveReason, LongText,
-    MouseInput, RewindKind, RewindPoint, RewindScope, Screen, ScreenEffect, ScreenInput,
-    SessionFacts, SlashRow, TextPart, TurnState,
+    MouseInput, QuestionShown, RewindKind, RewindPoint, RewindScope, Screen, ScreenEffect,
+    ScreenInput, SessionFacts, SlashRow, TextPart, TurnState,
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use servers_text::servers_text;

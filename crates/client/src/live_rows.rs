@@ -141,7 +141,7 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
         Focus::Rule(offer) => {
             let rule = question.offers.get(offer).map(|rule| sanitize(rule)).unwrap_or_default();
             format!(
-                "add `{rule}` to your configuration, for all sessions? y yes, Tab next rule, n no"
+                "add `{rule}` to your configuration, for all sessions? Enter writes it, Tab next rule, Esc goes back"
             )
         }
         Focus::Reason if question.is_plan() => {

@@ -23,7 +23,7 @@ use protocol::client::{
 use protocol::confinement::{FilePath, Network};
 use protocol::content::Usage;
 use protocol::hosts::HostRule;
-use protocol::ids::SessionId;
+use protocol::ids::{CallId, SessionId};
 use protocol::judgement::PermissionMode;
 use std::sync::mpsc::Sender;
 
@@ -56,6 +56,8 @@ pub enum ScreenInput {
     Line(String),
     /// A key that would answer a question which appeared a moment ago: it was meant for the line.
     TypedAhead(KeyPress),
+    /// No key followed the letter at a question for a while: it was an answer and no word.
+    LetterAlone(QuestionShown),
     /// Unsent text of an earlier visit.
     Draft(String),
     /// A colon command that was chosen from a list.
@@ -86,6 +88,15 @@ pub enum ScreenInput {
     Resized(u16, u16),
     /// A signal that asks this process to end.
     Signal(i32),
+}
+
+/// How much of a question this terminal has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuestionShown {
+    /// Every row, or those that its reader scrolled to.
+    Whole,
+    /// Rows in the middle were hidden until now.
+    InPart,
 }
 
 /// A row of the list behind `/`.
@@ -232,7 +243,7 @@ pub enum ConnectionState {
 }
 
 /// Keys that count when a second one follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pending {
     Nothing,
     Leader,
@@ -240,6 +251,8 @@ pub(crate) enum Pending {
     Interrupted,
     /// Esc on an idle, empty line.
     Escaped,
+    /// A letter at a question: an answer if it stays alone, else the first letter of a word.
+    Letter(char, CallId),
 }
 
 /// Where a terminal goes when it opens another session.
@@ -397,6 +410,7 @@ impl Screen {
             ScreenInput::Line(line) => self.line(&line),
             ScreenInput::HungUp => self.leave(),
             ScreenInput::TypedAhead(key) => self.typed_ahead(key),
+            ScreenInput::LetterAlone(shown) => self.letter_alone(shown),
             ScreenInput::Draft(text) => {
                 self.give_back(vec![text]);
                 Vec::new()

@@ -2,7 +2,7 @@
 //! view shows it, and may have keys of its own for what only it shows.
 
 use crate::attach::TerminalUse;
-use crate::screen::{LongText, Screen, ScreenInput};
+use crate::screen::{LongText, QuestionShown, Screen, ScreenInput};
 use crate::screen_items::ScreenItem;
 use std::io;
 use std::time::Duration;
@@ -42,6 +42,11 @@ pub trait ScreenView {
     /// # Errors
     /// If the terminal cannot be written.
     fn paint(&mut self, screen: &Screen) -> io::Result<()>;
+
+    /// How much of the oldest question was painted. Views that print all of it say `Whole`.
+    fn question_shown(&self) -> QuestionShown {
+        QuestionShown::Whole
+    }
 
     /// When the view changes by itself, because it shows a time.
     fn tick(&self, screen: &Screen) -> Option<Duration>;

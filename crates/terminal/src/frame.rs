@@ -5,7 +5,7 @@ use crate::markdown::Markdown;
 use crate::pager::Pager;
 use crate::panels::{self, PanelFacts, Started};
 use crate::picker::Picker;
-use crate::question::question;
+use crate::question::{QuestionScroll, question};
 use crate::row::{Links, Row};
 use crate::theme::Theme;
 use client::{ConnectionState, Screen, display_width, one_line, status_row};
@@ -40,8 +40,8 @@ pub(crate) struct ViewState {
     /// The project's directory.
     pub(crate) project: String,
     pub(crate) started: Started,
-    /// First shown row of the question's subject.
-    pub(crate) question_top: usize,
+    /// The shown part of the question's subject.
+    pub(crate) question: QuestionScroll,
     /// Panels in the place of the conversation, in a narrow terminal.
     pub(crate) panels_shown: bool,
     /// The words of the last search.
@@ -197,23 +197,9 @@ fn bottom_rows(
     if let Some(asked) = question(screen, columns, &look) {
         // The facts and the keys are always in view; of the subject, what fits.
         let room = height.saturating_sub(fixed + asked.facts.len() + 2).max(2);
-        let last = asked.subject.len().saturating_sub(room);
-        state.question_top = state.question_top.min(last);
-        let top = state.question_top;
         rows.push(line.clone());
-        rows.extend(asked.subject.iter().skip(top).take(room).cloned());
-        if last > 0 {
-            let from = format!(
-                "  rows {} to {} of {}",
-                top + 1,
-                (top + room).min(asked.subject.len()),
-                asked.subject.len()
-            );
-            rows.push(Row::new(&format!("{from}; PgUp, PgDn scroll"), look.dim));
-        }
+        rows.extend(state.question.shown(&asked, room, &look));
         rows.extend(asked.facts);
-    } else {
-        state.question_top = 0;
     }
     rows.extend(between);
     rows.push(line);

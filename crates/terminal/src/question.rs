@@ -4,13 +4,88 @@ use crate::diff;
 use crate::markdown::Markdown;
 use crate::row::{Piece, Row, wrap, wrap_text};
 use crate::theme::Theme;
-use client::{Screen, argument_lines, asks, describe_widening, key_hint, mark_hidden};
+use client::{
+    Direction, QuestionShown, Screen, argument_lines, asks, describe_widening, key_hint,
+    mark_hidden,
+};
+use protocol::ids::CallId;
 use protocol::judgement::Question;
+
+/// Rows of the end of a subject that stay in view where it does not fit.
+const TAIL: usize = 6;
 
 /// The rows of a question: its subject, which may be scrolled, and what must be in view.
 pub(crate) struct QuestionRows {
+    call: CallId,
     pub(crate) subject: Vec<Row>,
     pub(crate) facts: Vec<Row>,
+}
+
+/// The shown part of a subject. At first its head and its tail: what a command does last is often
+/// what it does worst.
+#[derive(Debug, Default)]
+pub(crate) struct QuestionScroll {
+    call: Option<CallId>,
+    /// The first shown row, once the reader has scrolled.
+    top: Option<usize>,
+    room: usize,
+    fits: bool,
+}
+
+impl QuestionScroll {
+    pub(crate) fn scroll(&mut self, way: Direction) {
+        let step = self.room.max(1);
+        self.top = Some(match (self.top, way) {
+            (Some(top), Direction::End) => top + step,
+            (Some(top), Direction::Start) => top.saturating_sub(step),
+            // Of the fold, the row behind the shown head.
+            (None, Direction::End) => self.head(),
+            (None, Direction::Start) => 0,
+        });
+    }
+
+    /// How much of the question the reader has seen.
+    pub(crate) fn seen(&self) -> QuestionShown {
+        match self.fits || self.top.is_some() {
+            true => QuestionShown::Whole,
+            false => QuestionShown::InPart,
+        }
+    }
+
+    /// The rows that are shown of a question in so many rows; one more names the hidden ones.
+    pub(crate) fn shown(&mut self, asked: &QuestionRows, room: usize, look: &Theme) -> Vec<Row> {
+        if self.call.as_ref() != Some(&asked.call) {
+            *self = Self { call: Some(asked.call.clone()), ..Self::default() };
+        }
+        let all = asked.subject.len();
+        (self.room, self.fits) = (room, all <= room);
+        if self.fits {
+            return asked.subject.clone();
+        }
+        let note = |words: String| Row::new(&words, look.dim);
+        let Some(top) = self.top else {
+            let (head, tail) = (self.head(), room - self.head());
+            let hidden = format!("  rows {} to {} of {all} are hidden", head + 1, all - tail);
+            let mut rows = asked.subject[..head].to_vec();
+            rows.push(note(format!("{hidden}; PgDn shows them, then y allows it")));
+            rows.extend_from_slice(&asked.subject[all - tail..]);
+            return rows;
+        };
+        let top = top.min(all - room);
+        self.top = Some(top);
+        let mut rows = asked.subject[top..top + room].to_vec();
+        rows.push(note(format!(
+            "  rows {} to {} of {all}; PgUp, PgDn scroll",
+            top + 1,
+            top + room
+        )));
+        rows
+    }
+
+    /// Rows at the head of a folded subject.
+    fn head(&self) -> usize {
+        self.room - TAIL.min(self.room / 2)
+    }
 }
 
 /// The oldest question of a screen.
@@ -44,7 +119,7 @@ pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<Qu
     if let Some(keys) = key_hint(screen) {
         facts.extend(wrap_text(&keys, look.asks, width, "  "));
     }
-    Some(QuestionRows { subject, facts })
+    Some(QuestionRows { call: call.clone(), subject, facts })
 }
 
 fn subject_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {

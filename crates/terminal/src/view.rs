@@ -15,14 +15,16 @@ use crate::frame::{Mode, ViewState, frame};
 use crate::help::help_rows;
 use crate::pager::{Pager, PagerAction};
 use crate::picker::{Picker, PickerAction, PickerItem, PickerKind};
+use crate::question::QuestionScroll;
 use crate::row::{Piece, Row, wrap};
 use crate::server_words::ServerWords;
 use crate::slash;
 use crate::theme::Theme;
 use crate::tty::{Mouse, Notify, Tty};
 use client::{
-    Colour, ConnectionState, Direction, Focus, KeyPress, LongText, Screen, ScreenInput, ScreenItem,
-    ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist, sanitize,
+    Colour, ConnectionState, Direction, Focus, KeyPress, LongText, QuestionShown, Screen,
+    ScreenInput, ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist,
+    sanitize,
 };
 use prompts::PromptPlaces;
 use protocol::client::{SessionRow, ToClient};
@@ -189,8 +191,7 @@ impl FullScreen {
         let page = self.state.size.1.saturating_sub(2).max(1) as isize;
         match key {
             KeyPress::Page(way) if !screen.items().questions().is_empty() && !at_line => {
-                let step = if way == Direction::Start { -8 } else { 8 };
-                self.state.question_top = self.state.question_top.saturating_add_signed(step);
+                self.state.question.scroll(way);
             }
             KeyPress::Page(Direction::Start) => return self.scroll(-page, screen),
             KeyPress::Page(Direction::End) => return self.scroll(page, screen),
@@ -351,6 +352,7 @@ impl ScreenView for FullScreen {
             | ScreenInput::Lost(_)
             | ScreenInput::Line(_)
             | ScreenInput::TypedAhead(_)
+            | ScreenInput::LetterAlone(_)
             | ScreenInput::Draft(_)
             | ScreenInput::Command(_)
             | ScreenInput::Edited(_)
@@ -446,6 +448,10 @@ impl ScreenView for FullScreen {
         self.tty.write(frame.buffer, frame.cursor, frame.links)
     }
 
+    fn question_shown(&self) -> QuestionShown {
+        self.state.question.seen()
+    }
+
     fn tick(&self, screen: &Screen) -> Option<Duration> {
         let runs = screen.items().open().iter().any(|call| call.cage.is_some());
         runs.then_some(Duration::from_secs(1))
@@ -472,7 +478,7 @@ impl ViewState {
             checklist: String::new(),
             project: String::new(),
             started: std::collections::HashMap::new(),
-            question_top: 0,
+            question: QuestionScroll::default(),
             panels_shown: false,
             search: String::new(),
             hint: None,

@@ -67,6 +67,14 @@ impl Screen {
                 self.say_hint(AFTER_LEADER)
             }
             (_, KeyPress::Redraw) => vec![ScreenEffect::Repaint],
+            (Pending::Letter(first, _), KeyPress::Char(next)) => self.word(first, next),
+            // From one who is used to lines.
+            (pending @ Pending::Letter(..), KeyPress::Enter) => {
+                self.pending = pending;
+                Vec::new()
+            }
+            // The letter is taken back.
+            (Pending::Letter(..), KeyPress::Escape | KeyPress::Erase(..)) => Vec::new(),
             (pending, KeyPress::Interrupt) => self.interrupt(pending),
             (pending, KeyPress::Escape) if self.is_at_rest() => self.escape_at_rest(pending),
             (_, key) => match self.focus {
@@ -127,7 +135,14 @@ impl Screen {
                 if !rest.is_empty() {
                     return self.say_hint(self.answers());
                 }
-                self.key(KeyPress::Char(letter))
+                // The line was sent with Enter, below the shown question or rule.
+                match self.focus {
+                    Focus::Rule(offer) if letter == 'y' => self.at_rule(KeyPress::Enter, offer),
+                    Focus::Rule(_) if letter == 'n' => self.back_to_question(),
+                    Focus::Rule(_) | Focus::Line | Focus::Question | Focus::Reason => {
+                        self.answer_by(letter)
+                    }
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 //! mode that a plan is approved with.
 
 use super::editor::Direction;
-use super::{Focus, KeyPress, Screen, ScreenEffect};
+use super::{Focus, KeyPress, Pending, QuestionShown, Screen, ScreenEffect};
 use protocol::client::FromClient;
 use protocol::judgement::{PermissionMode, PersonAnswer, Question};
 
@@ -17,6 +17,10 @@ const ANSWERS_TO_VISIT: &str = "y when you have finished on that page, n decline
 const ANSWERS: &str = "y once, s session, a always, n deny, r deny with a reason, x stop the turn; \
     Tab to type a message first";
 
+/// Hint where a letter would allow what was not on the screen yet.
+const HIDDEN_ROWS: &str =
+    "rows of this question are hidden: PgDn shows them, then y allows it; n denies";
+
 impl Screen {
     pub(super) fn at_question(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
         let Some(question) = self.items.questions().first().cloned() else {
@@ -24,44 +28,13 @@ impl Screen {
             return self.at_line(key);
         };
         match key {
-            KeyPress::Char(key) if question.is_plan() && mode_of(key).is_some() => {
-                let mode = mode_of(key).map(PersonAnswer::Mode);
-                mode.map_or_else(Vec::new, |answer| self.answer(answer))
-            }
-            KeyPress::Char('s' | 'a') if question.is_plan() => self.say_hint(ANSWERS_TO_PLAN),
-            KeyPress::Char('s' | 'a' | 'r') if question.is_of_server() => {
-                self.say_hint(self.answers())
-            }
-            KeyPress::Char('y') if question.is_form() => {
-                // Answers that did not fit are there to be changed.
-                if self.reason.is_empty() {
-                    self.reason.set(&question.offers.join("\n"));
-                }
-                self.focus = Focus::Reason;
-                Vec::new()
-            }
-            KeyPress::Char('y') => self.answer(PersonAnswer::Once),
-            KeyPress::Char('n') => self.answer(PersonAnswer::Deny(String::new())),
-            KeyPress::Char('x') => self.answer(PersonAnswer::Stop),
-            KeyPress::Char('s') => match question.offers.into_iter().next() {
-                Some(rule) => self.answer(PersonAnswer::Session(rule)),
-                None => self.say_hint("no rule is narrow enough for this; y allows it once"),
-            },
-            KeyPress::Char('a') if question.offers.is_empty() => {
-                self.say_hint("no rule is narrow enough for this; y allows it once")
-            }
-            KeyPress::Char('a') => {
-                self.focus = Focus::Rule(0);
-                Vec::new()
-            }
-            KeyPress::Char('r') => {
-                self.reason.set("");
-                self.focus = Focus::Reason;
-                Vec::new()
-            }
             KeyPress::Char(':') => {
                 self.focus = Focus::Line;
                 self.at_line(key)
+            }
+            KeyPress::Char(letter) => {
+                self.pending = Pending::Letter(letter, question.call);
+                Vec::new()
             }
             KeyPress::Tab => {
                 self.focus = Focus::Line;
@@ -75,8 +48,7 @@ impl Screen {
                 self.focus = Focus::Line;
                 self.at_line(key)
             }
-            KeyPress::Char(_)
-            | KeyPress::Enter
+            KeyPress::Enter
             | KeyPress::NewLine
             | KeyPress::Interrupt
             | KeyPress::Up
@@ -88,6 +60,81 @@ impl Screen {
             | KeyPress::Control(_)
             | KeyPress::Redraw
             | KeyPress::Leader => self.say_hint(self.answers()),
+        }
+    }
+
+    /// True while a letter waits that [`ScreenInput::LetterAlone`] makes an answer.
+    ///
+    /// [`ScreenInput::LetterAlone`]: super::ScreenInput::LetterAlone
+    #[must_use]
+    pub fn letter_waits(&self) -> bool {
+        matches!(self.pending, Pending::Letter(..))
+    }
+
+    /// Two printable keys in a row are words, which the question waits for.
+    pub(super) fn word(&mut self, first: char, next: char) -> Vec<ScreenEffect> {
+        self.focus = Focus::Line;
+        let mut effects = self.at_line(KeyPress::Char(first));
+        effects.extend(self.at_line(KeyPress::Char(next)));
+        effects
+    }
+
+    /// The letter answers the question that it was pressed at, if its reader could see all of it.
+    pub(super) fn letter_alone(&mut self, shown: QuestionShown) -> Vec<ScreenEffect> {
+        let Pending::Letter(letter, call) = std::mem::replace(&mut self.pending, Pending::Nothing)
+        else {
+            return Vec::new();
+        };
+        let asked = self.items.questions().first();
+        if self.focus != Focus::Question || asked.is_none_or(|asked| asked.call != call) {
+            return Vec::new();
+        }
+        match (shown, letter) {
+            (QuestionShown::Whole, _) | (QuestionShown::InPart, 'n' | 'r' | 'x') => {
+                self.answer_by(letter)
+            }
+            (QuestionShown::InPart, _) => self.say_hint(HIDDEN_ROWS),
+        }
+    }
+
+    /// The answer that a letter stands for.
+    pub(super) fn answer_by(&mut self, letter: char) -> Vec<ScreenEffect> {
+        let Some(question) = self.items.questions().first().cloned() else { return Vec::new() };
+        match letter {
+            key if question.is_plan() && mode_of(key).is_some() => {
+                let mode = mode_of(key).map(PersonAnswer::Mode);
+                mode.map_or_else(Vec::new, |answer| self.answer(answer))
+            }
+            's' | 'a' if question.is_plan() => self.say_hint(ANSWERS_TO_PLAN),
+            's' | 'a' | 'r' if question.is_of_server() => self.say_hint(self.answers()),
+            'y' if question.is_form() => {
+                // Answers that did not fit are there to be changed.
+                if self.reason.is_empty() {
+                    self.reason.set(&question.offers.join("\n"));
+                }
+                self.focus = Focus::Reason;
+                Vec::new()
+            }
+            'y' => self.answer(PersonAnswer::Once),
+            'n' => self.answer(PersonAnswer::Deny(String::new())),
+            'x' => self.answer(PersonAnswer::Stop),
+            's' => match question.offers.into_iter().next() {
+                Some(rule) => self.answer(PersonAnswer::Session(rule)),
+                None => self.say_hint("no rule is narrow enough for this; y allows it once"),
+            },
+            'a' if question.offers.is_empty() => {
+                self.say_hint("no rule is narrow enough for this; y allows it once")
+            }
+            'a' => {
+                self.focus = Focus::Rule(0);
+                Vec::new()
+            }
+            'r' => {
+                self.reason.set("");
+                self.focus = Focus::Reason;
+                Vec::new()
+            }
+            _ => self.say_hint(self.answers()),
         }
     }
 
@@ -109,11 +156,11 @@ impl Screen {
         }
     }
 
-    /// A rule is written only after it was shown and a second key confirmed it.
+    /// A rule is written only after it was shown, and by Enter: letters may be words.
     pub(super) fn at_rule(&mut self, key: KeyPress, offer: usize) -> Vec<ScreenEffect> {
         let offers = self.items.questions().first().map_or(&[][..], |asked| &asked.offers);
         match key {
-            KeyPress::Char('y') => match offers.get(offer).cloned() {
+            KeyPress::Enter => match offers.get(offer).cloned() {
                 Some(rule) => self.answer(PersonAnswer::Always(rule)),
                 None => self.back_to_question(),
             },
@@ -121,10 +168,12 @@ impl Screen {
                 self.focus = Focus::Rule((offer + 1) % offers.len().max(1));
                 Vec::new()
             }
-            KeyPress::Escape | KeyPress::Char('n') => self.back_to_question(),
-            KeyPress::Char(_)
-            | KeyPress::Enter
-            | KeyPress::NewLine
+            KeyPress::Escape => self.back_to_question(),
+            KeyPress::Char(_) => {
+                self.focus = Focus::Line;
+                self.at_line(key)
+            }
+            KeyPress::NewLine
             | KeyPress::Interrupt
             | KeyPress::EndOfInput
             | KeyPress::Up
@@ -135,7 +184,7 @@ impl Screen {
             | KeyPress::Control(_)
             | KeyPress::Redraw
             | KeyPress::Leader => {
-                self.say_hint("y writes the rule, Tab shows another, n goes back")
+                self.say_hint("Enter writes the rule, Tab shows another, Esc goes back")
             }
         }
     }

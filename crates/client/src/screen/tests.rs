@@ -113,8 +113,21 @@ fn question(number: u32, offers: &[&str]) -> ClientEvent {
     }
 }
 
+/// Presses these keys one by one, slowly.
 fn press(screen: &mut Screen, keys: &str) -> Vec<ScreenEffect> {
-    keys.chars().flat_map(|key| screen.update(ScreenInput::Key(KeyPress::Char(key)))).collect()
+    let mut effects = Vec::new();
+    for key in keys.chars() {
+        effects.extend(types(screen, &key.to_string()));
+        if screen.letter_waits() {
+            effects.extend(screen.update(ScreenInput::LetterAlone(QuestionShown::Whole)));
+        }
+    }
+    effects
+}
+
+/// Types this without a pause.
+fn types(screen: &mut Screen, text: &str) -> Vec<ScreenEffect> {
+    text.chars().flat_map(|key| screen.update(ScreenInput::Key(KeyPress::Char(key)))).collect()
 }
 
 fn says(effects: &[ScreenEffect]) -> Vec<&FromClient> {
@@ -166,7 +179,6 @@ fn a_question_takes_the_keys_and_each_key_is_its_answer() {
         ("s", PersonAnswer::Session("bash:cargo test".to_owned())),
         ("n", PersonAnswer::Deny(String::new())),
         ("x", PersonAnswer::Stop),
-        ("ay", PersonAnswer::Always("bash:cargo test".to_owned())),
     ] {
         let mut screen = screen();
         let effects = screen.update(event(1, question(1, &["bash:cargo test", "bash:cargo *"])));
@@ -183,18 +195,84 @@ fn a_rule_is_shown_before_it_is_written_and_can_be_another() {
     assert!(key_hint(&screen).unwrap().contains("`bash:cargo test`"));
     screen.update(ScreenInput::Key(KeyPress::Tab));
     assert!(key_hint(&screen).unwrap().contains("`bash:cargo *`"));
-    assert_eq!(press(&mut screen, "n"), [], "n goes back and denies nothing");
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), [], "it denies nothing");
     assert_eq!(screen.focus, Focus::Question);
     press(&mut screen, "a");
     screen.update(ScreenInput::Key(KeyPress::Tab));
-    assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Always("bash:cargo *".to_owned()));
+    assert_eq!(press(&mut screen, "y"), [], "a letter may be a word's");
+    assert_eq!((screen.focus, screen.draft()), (Focus::Line, "y"));
+    screen.update(ScreenInput::Key(KeyPress::Tab));
+    press(&mut screen, "a");
+    screen.update(ScreenInput::Key(KeyPress::Tab));
+    let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
+    assert_eq!(answered(&effects), PersonAnswer::Always("bash:cargo *".to_owned()));
+    let mut lines = self::screen();
+    lines.update(event(1, question(1, &["bash:ls"])));
+    let line = |lines: &mut Screen, text: &str| lines.update(ScreenInput::Line(text.to_owned()));
+    assert_eq!(line(&mut lines, "a"), []);
+    assert_eq!(answered(&line(&mut lines, "y")), PersonAnswer::Always("bash:ls".to_owned()));
+}
+
+#[test]
+fn prose_at_a_question_is_written_and_answers_nothing() {
+    for text in ["actually", "may I see it", "always", "yes", "really?", "no", "so what", "# x"] {
+        let mut screen = screen();
+        screen.update(event(1, question(1, &["bash:cargo test"])));
+        assert_eq!(types(&mut screen, text), [], "{text}");
+        assert_eq!(screen.update(ScreenInput::LetterAlone(QuestionShown::Whole)), [], "{text}");
+        assert_eq!((screen.focus, screen.draft()), (Focus::Line, text));
+        assert_eq!(screen.items().questions().len(), 1, "the question waits");
+        screen.update(ScreenInput::Key(KeyPress::Tab));
+        assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once, "the control");
+    }
+}
+
+#[test]
+fn a_letter_waits_for_its_time_and_can_be_taken_back() {
+    let mut screen = screen();
+    screen.update(event(1, question(1, &[])));
+    let alone = |screen: &mut Screen| screen.update(ScreenInput::LetterAlone(QuestionShown::Whole));
+    assert_eq!(types(&mut screen, "y"), []);
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), [], "stops nothing");
+    assert_eq!(alone(&mut screen), []);
+    assert_eq!(types(&mut screen, "y"), []);
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), []);
+    assert_eq!(answered(&alone(&mut screen)), PersonAnswer::Once);
+    // It was meant for the question that it was pressed at.
+    let mut screen = self::screen();
+    screen.update(event(1, question(1, &[])));
+    types(&mut screen, "y");
+    let basis = "answered by terminal 2".to_owned();
+    screen.update(event(2, ClientEvent::Decided { call: call_id(1), allowed: false, basis }));
+    screen.update(event(3, question(2, &[])));
+    assert_eq!(alone(&mut screen), []);
+}
+
+#[test]
+fn nothing_is_allowed_while_rows_of_the_question_are_hidden() {
+    let pressed = |key: &str, shown| {
+        let mut screen = screen();
+        screen.update(event(1, question(1, &["bash:cargo test"])));
+        types(&mut screen, key);
+        let effects = screen.update(ScreenInput::LetterAlone(shown));
+        (effects, screen.focus, screen.hint().map(str::to_owned))
+    };
+    for key in ["y", "s", "a"] {
+        let (effects, focus, hint) = pressed(key, QuestionShown::InPart);
+        assert_eq!((effects, focus), (vec![], Focus::Question), "{key}");
+        assert!(hint.unwrap().contains("PgDn"), "{key}");
+        let (effects, focus, _) = pressed(key, QuestionShown::Whole);
+        assert!(!effects.is_empty() || focus == Focus::Rule(0), "the control: {key}");
+    }
+    assert_eq!(answered(&pressed("n", QuestionShown::InPart).0), PersonAnswer::Deny(String::new()));
 }
 
 #[test]
 fn without_a_narrow_rule_nothing_longer_than_once_is_answered() {
     let mut screen = screen();
     screen.update(event(1, question(1, &[])));
-    assert_eq!(press(&mut screen, "sa"), []);
+    assert_eq!(press(&mut screen, "s"), []);
+    assert_eq!(press(&mut screen, "a"), []);
     assert!(screen.hint.as_ref().unwrap().contains("y allows it once"));
     assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once);
 }

@@ -391,6 +391,44 @@ fn an_enter_behind_an_answer_keeps_the_next_question_in_front() {
     assert!(desk.shown().contains("> y"));
 }
 
+#[test]
+fn a_question_shows_its_head_and_its_tail_until_its_reader_has_seen_the_rest() {
+    let mut desk = Desk::new(80, 24);
+    let long = |number| {
+        let ClientEvent::Asked { mut question } = question(number) else { panic!() };
+        let rows: Vec<String> = (1..=40).map(|row| format!("row {row};")).collect();
+        question.preview = format!("first of all\n{}\nrm -rf build/", rows.join("\n"));
+        ClientEvent::Asked { question }
+    };
+    desk.event(ClientEvent::Proposed { call: call(1, "bash", "{}") });
+    desk.event(long(1));
+    let shown = desk.shown();
+    assert!(shown.contains("first of all") && shown.contains("rm -rf build/"), "{shown}");
+    assert!(!shown.contains("row 20;") && shown.contains("are hidden; PgDn"), "{shown}");
+    assert_eq!(desk.view.question_shown(), QuestionShown::InPart);
+    let mut seen = shown;
+    for _ in 0..8 {
+        desk.input(ScreenInput::Key(KeyPress::Page(Direction::End)));
+        seen.push_str(&desk.shown());
+    }
+    assert!((1..=40).all(|row| seen.contains(&format!("row {row};"))), "{seen}");
+    assert!(desk.shown().contains("rm -rf build/"));
+    assert_eq!(desk.view.question_shown(), QuestionShown::Whole);
+    // The next question has been scrolled by nobody.
+    desk.event(ClientEvent::Decided {
+        call: CallId { session: session(), number: 1 },
+        allowed: true,
+        basis: "x".to_owned(),
+    });
+    desk.event(long(2));
+    assert!(desk.shown().contains("first of all"));
+    assert_eq!(desk.view.question_shown(), QuestionShown::InPart);
+    // The control: a short one is seen at once.
+    let mut desk = busy(80, 24);
+    desk.paint();
+    assert_eq!(desk.view.question_shown(), QuestionShown::Whole);
+}
+
 fn any_key() -> impl Strategy<Value = KeyPress> {
     prop_oneof![
         8 => proptest::char::any().prop_map(KeyPress::Char),
