@@ -23,14 +23,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 /// In no script: a journal keeps those.
-fn key() -> String {
+pub(crate) fn key() -> String {
     ["s3cret", "of", "the", "registry"].join("-")
 }
 
 /// Finds the key, and does not hold it.
 const PATTERN: &str = "s3cre[t]-of-the-registry";
 
-fn addresses(name: &str, _: usize) -> Vec<Ipv4Addr> {
+pub(crate) fn addresses(name: &str, _: usize) -> Vec<Ipv4Addr> {
     match name {
         "registry.test" => vec![PUBLIC],
         "other.test" => vec![OTHER],
@@ -148,7 +148,7 @@ fn refs() -> String {
 }
 
 /// A desk whose person trusts the authority, and has this beside the list of hosts.
-fn desk(authority: &Authority, more: &str) -> Desk {
+pub(crate) fn desk(authority: &Authority, more: &str) -> Desk {
     let desk = Desk::new();
     fs::write(desk.outside().join("authority.pem"), &authority.pem).unwrap();
     let file = desk.outside().join("key");
@@ -162,7 +162,7 @@ fn desk(authority: &Authority, more: &str) -> Desk {
     desk
 }
 
-fn run(desk: &Desk, script: &str) -> Attempt {
+pub(crate) fn run(desk: &Desk, script: &str) -> Attempt {
     run_with(desk, &[], script)
 }
 
@@ -191,7 +191,7 @@ fn holders(dir: &Path, bytes: &[u8]) -> Vec<String> {
     found
 }
 
-const BEARER: &str = "[net.credentials.'registry.test']\nkey_file = 'KEY'";
+pub(crate) const BEARER: &str = "[net.credentials.'registry.test']\nkey_file = 'KEY'";
 
 #[test]
 fn a_key_goes_to_its_host_with_requests_that_read_and_no_command_sees_it() {
@@ -207,8 +207,8 @@ fn a_key_goes_to_its_host_with_requests_that_read_and_no_command_sees_it() {
              curl -sS -H 'authorization: Bearer own' -H 'host: other.test' https://registry.test/c; \
              curl -sSI https://registry.test/d | head -n1; \
              curl -sS --noproxy '*' https://registry.test/h; \
-             curl -sS -d x https://registry.test/repo.git/git-upload-pack; \
              echo changes; \
+             curl -sS -d x https://registry.test/repo.git/git-upload-pack; \
              curl -sS -d x -H 'authorization: Bearer own' https://registry.test/e; \
              curl -sS -X PUT -d x https://registry.test/f; \
              curl -sS -X DELETE https://registry.test/g; \
@@ -224,16 +224,16 @@ fn a_key_goes_to_its_host_with_requests_that_read_and_no_command_sees_it() {
         let desk = desk(&authority, BEARER);
         let tried = run(&desk, &script);
         let words = &tried.words;
-        let read = "private page\nprivate page\nprivate page\nHTTP/1.1 200 OK\r\nprivate page\nprivate page\n";
+        let read = "private page\nprivate page\nprivate page\nHTTP/1.1 200 OK\r\nprivate page\n";
         let read = read.replace("\r\n", "\n");
         assert!(words.replace("\r\n", "\n").contains(&read), "{}", tried.explain());
-        assert!(words.contains(&format!("changes\n{}", "sign in first\n".repeat(3))), "{words}");
+        assert!(words.contains(&format!("changes\n{}", "sign in first\n".repeat(4))), "{words}");
         let others = format!("others\n{}plain page\nsearched\n0\n1\n", "sign in first\n".repeat(2));
         assert!(words.contains(&others), "{}", tried.explain());
 
         assert_eq!(registry.signed("GET"), [wanted.as_str(); 4]);
         assert_eq!(registry.signed("HEAD"), [wanted.as_str()]);
-        assert_eq!(registry.signed("POST"), [wanted.as_str(), "nothing"]);
+        assert_eq!(registry.signed("POST"), ["nothing"; 2]);
         assert_eq!(
             (registry.signed("PUT"), registry.signed("DELETE")),
             (vec!["nothing".into()], vec!["nothing".into()])
@@ -246,7 +246,7 @@ fn a_key_goes_to_its_host_with_requests_that_read_and_no_command_sees_it() {
         assert_eq!(on_another_port.signed("GET"), ["nothing"]);
         assert!(!plain.heads().concat().contains(&key()), "{:?}", plain.heads());
 
-        let signed = "registry.test:443: the proxy signed in, at 93.184.216.34:443, 6 times";
+        let signed = "registry.test:443: the proxy signed in, at 93.184.216.34:443, 5 times";
         assert!(tried.shown.contains(signed), "{}", tried.shown);
         let system = &tried.sent[0];
         assert!(

@@ -19,6 +19,7 @@ mod own_programs;
 mod proxy;
 mod rights;
 mod settings;
+mod signed_requests;
 #[path = "../support/mod.rs"]
 mod support;
 mod tiers;

@@ -1,10 +1,10 @@
-//! Keys of a proxy for hosts, and the decision which requests are sent with a key. Pure, except
-//! that keys are read from descriptors.
+//! Keys of a proxy for hosts, added to the requests that `signable` names. Pure, except that keys
+//! are read from descriptors.
 
+use crate::signable::{Repositories, SignedIn, strip_rerouters};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hyper::Method;
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, SET_COOKIE};
 use protocol::hosts::HostPort;
 use protocol::tool::SignInAccount;
 use std::fs::File;
@@ -15,16 +15,12 @@ use zeroize::Zeroizing;
 
 /// Limit of a key in bytes, so that a wrong file is not read whole.
 const CAP: usize = 16 << 10;
-/// Git's only read request that is not a GET: it names the objects to fetch.
-const UPLOAD_PACK: &str = "/git-upload-pack";
-/// Headers that make some servers treat a request as another method.
-const METHOD_OVERRIDES: [&str; 3] =
-    ["x-http-method-override", "x-http-method", "x-method-override"];
-
 /// The authorization header for one host, or why there is none.
 pub(crate) struct HostCredential {
     host: HostPort,
     header: Result<HeaderValue, String>,
+    /// Git repositories of the host that answered through this proxy.
+    pub(crate) repositories: Repositories,
 }
 
 impl HostCredential {
@@ -32,39 +28,28 @@ impl HostCredential {
     pub(crate) fn read(account: SignInAccount, key: OwnedFd) -> Self {
         let SignInAccount { host, user } = account;
         let header = read(&File::from(key)).and_then(|key| header(user.as_deref(), &key));
-        Self { host, header }
+        Self { host, header, repositories: Repositories::default() }
     }
 
     pub(crate) fn is_for(&self, name: &str, port: u16) -> bool {
         self.host.is(name, port)
     }
 
-    /// Removes the command's own authorization, and adds the key if this request may have it.
+    /// Removes the command's own authorization, and adds the key to a request that may have it.
     ///
     /// # Errors
     /// Why there is no key.
-    pub(crate) fn apply(
-        &self,
-        (method, path): (&Method, &str),
-        headers: &mut HeaderMap,
-    ) -> Result<SignedIn, String> {
+    pub(crate) fn apply(&self, signed: SignedIn, headers: &mut HeaderMap) -> Result<(), String> {
         headers.remove(AUTHORIZATION);
-        if !only_reads(method, path) {
-            return Ok(SignedIn::No);
+        match signed {
+            SignedIn::Yes => {
+                strip_rerouters(headers);
+                headers.insert(AUTHORIZATION, self.header.clone()?);
+            }
+            SignedIn::No => {}
         }
-        for name in METHOD_OVERRIDES {
-            headers.remove(HeaderName::from_static(name));
-        }
-        headers.insert(AUTHORIZATION, self.header.clone()?);
-        Ok(SignedIn::Yes)
+        Ok(())
     }
-}
-
-/// Whether the key was added to a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SignedIn {
-    Yes,
-    No,
 }
 
 impl SignedIn {
@@ -74,15 +59,6 @@ impl SignedIn {
         if self == Self::Yes {
             answer.remove(SET_COOKIE);
         }
-    }
-}
-
-/// True if a request only reads. Requests that write are sent without the key.
-fn only_reads(method: &Method, path: &str) -> bool {
-    match *method {
-        Method::GET | Method::HEAD => true,
-        Method::POST => path.ends_with(UPLOAD_PACK),
-        _ => false,
     }
 }
 
@@ -135,43 +111,19 @@ mod tests {
     }
 
     #[test]
-    fn only_requests_that_read_are_signed_in_and_no_request_keeps_the_command_s_own_words() {
+    fn a_request_has_the_key_or_no_authorization() {
         let credential = credential(None, b" s3cret\n");
-        for (method, path, signed) in [
-            ("GET", "/left-pad", true),
-            ("HEAD", "/left-pad", true),
-            ("POST", "/ann/repo.git/git-upload-pack", true),
-            ("POST", "/ann/repo.git/git-receive-pack", false),
-            ("POST", "/git-upload-pack/x", false),
-            ("POST", "/", false),
-            ("PUT", "/left-pad", false),
-            ("PUT", "/x/git-upload-pack", false),
-            ("DELETE", "/left-pad", false),
-            ("PATCH", "/left-pad", false),
-            ("OPTIONS", "/", false),
-            ("get", "/", false),
-            ("PROPFIND", "/", false),
-        ] {
+        for (signed, wanted) in [(SignedIn::Yes, &["Bearer s3cret"][..]), (SignedIn::No, &[])] {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer own"));
             headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer more"));
-            headers.insert("x-http-method-override", HeaderValue::from_static("DELETE"));
-            let method = Method::from_bytes(method.as_bytes()).unwrap();
-            let put = credential.apply((&method, path), &mut headers).unwrap();
+            headers.insert("x-original-url", HeaderValue::from_static("/admin"));
+            credential.apply(signed, &mut headers).unwrap();
             let sent: Vec<_> = headers.get_all(AUTHORIZATION).iter().collect();
-            let overrides = headers.contains_key("x-http-method-override");
-            match signed {
-                true => {
-                    assert_eq!(put, SignedIn::Yes, "{method} {path}");
-                    assert_eq!(sent, ["Bearer s3cret"], "{method} {path}");
-                    assert!(!overrides, "{method} {path}");
-                    assert!(!format!("{headers:?}").contains("s3cret"), "{headers:?}");
-                }
-                false => {
-                    assert_eq!((put, sent.len()), (SignedIn::No, 0), "{method} {path}");
-                    assert!(overrides, "what is not signed in is left as it is: {method} {path}");
-                }
-            }
+            assert_eq!(sent, wanted, "{signed:?}");
+            // A request without the key is left as it is otherwise.
+            assert_eq!(headers.contains_key("x-original-url"), signed == SignedIn::No);
+            assert!(!format!("{headers:?}").contains("s3cret"), "{headers:?}");
         }
     }
 
@@ -189,8 +141,7 @@ mod tests {
     #[test]
     fn a_user_makes_it_basic() {
         let mut headers = HeaderMap::new();
-        let put = credential(Some("ann"), b"s3cret").apply((&Method::GET, "/"), &mut headers);
-        assert_eq!(put, Ok(SignedIn::Yes));
+        credential(Some("ann"), b"s3cret").apply(SignedIn::Yes, &mut headers).unwrap();
         assert_eq!(headers[AUTHORIZATION], "Basic YW5uOnMzY3JldA==");
     }
 
@@ -198,7 +149,7 @@ mod tests {
     fn what_is_no_key_is_sent_nowhere() {
         for key in [&b""[..], b" \n", b"two words", b"two\nlines", b"\xff", &[b'k'; CAP + 1]] {
             let mut headers = HeaderMap::new();
-            let put = credential(None, key).apply((&Method::GET, "/"), &mut headers);
+            let put = credential(None, key).apply(SignedIn::Yes, &mut headers);
             assert!(put.is_err() && headers.is_empty(), "{put:?}");
         }
     }

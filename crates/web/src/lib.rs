@@ -4,7 +4,7 @@
 //! and connects only to a checked address. [`Proxy`] forwards a command's connections to the hosts
 //! of its allow-list; the command reaches it at its [`ProxyListener`]s. `decision_log` records the
 //! decisions. [`certify`] makes the certificate that the proxy presents for hosts that it signs in
-//! to, with the keys of `credentials`. [`Fetcher`] is the engine of the web tools: `fetch` requests
+//! to, with the keys of `credentials` for the requests that `signable` names. [`Fetcher`] is the engine of the web tools: `fetch` requests
 //! a page and follows redirects on its host, `body` decodes it to text, `page` extracts prose, and
 //! `results` parses a page of search results.
 
@@ -20,6 +20,7 @@ mod page;
 mod proxy;
 mod proxy_listener;
 mod results;
+mod signable;
 
 pub use blocked_ranges::blocked_reason;
 pub use certify::certify;

@@ -7,10 +7,11 @@ use super::{
     strip, text_response,
 };
 use crate::client_hello::{self, TunnelStart};
-use crate::credentials::{HostCredential, SignedIn};
+use crate::credentials::HostCredential;
 use crate::dial::dial;
+use crate::signable::{RequestBody, RequestHead, SignedIn};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -168,18 +169,24 @@ impl Tunnel {
 
     async fn answer(&self, request: Request<Incoming>) -> Response<ProxyBody> {
         let place = &self.target.place;
+        let body = match request.body().is_end_stream() {
+            true => RequestBody::None,
+            false => RequestBody::Some,
+        };
+        if let Some(why) = head(&request, body).ambiguity() {
+            let why = format!("the proxy, which signs in to this host, forwards no {why}");
+            return self.proxy.refused(place, why);
+        }
         let Some(mut request) = for_server(request, &self.target, 443) else {
             return text_response(StatusCode::BAD_REQUEST, PLAIN_REQUEST);
         };
-        let what = (request.method().clone(), request.uri().path().to_owned());
         let credential = &self.credentials.all[self.credential];
-        let signed = match credential.apply((&what.0, &what.1), request.headers_mut()) {
-            Ok(signed) => signed,
-            Err(why) => {
-                let why = format!("{why}; a person can check net.credentials in their config.toml");
-                return self.failed(why);
-            }
-        };
+        let signed = head(&request, body).signed(&credential.repositories);
+        let mut repository = head(&request, body).repository();
+        if let Err(why) = credential.apply(signed, request.headers_mut()) {
+            let why = format!("{why}; a person can check net.credentials in their config.toml");
+            return self.failed(why);
+        }
         let mut upstream = self.upstream.lock().await;
         for _ in 0..MAX_ATTEMPTS {
             let (mut sender, address) = match self.sender(&mut upstream).await {
@@ -193,7 +200,15 @@ impl Tunnel {
             }
             match sender.try_send_request(request).await {
                 Ok(mut response) => {
-                    *upstream = Upstream::Open(sender, address);
+                    match body {
+                        RequestBody::None => *upstream = Upstream::Open(sender, address),
+                        // Bytes of a body that its server did not read could become the next
+                        // request there, and take its key: the connection serves no other.
+                        RequestBody::Some => *upstream = Upstream::Closed,
+                    }
+                    if let Some(at) = repository.take() {
+                        credential.repositories.note(at, response.status(), response.headers());
+                    }
                     strip(response.headers_mut());
                     signed.strip(response.headers_mut());
                     return response.map(|body| body.boxed());
@@ -250,4 +265,9 @@ impl Tunnel {
         self.proxy.record(place, ConnectionOutcome::Failed { why });
         answer
     }
+}
+
+fn head(request: &Request<Incoming>, body: RequestBody) -> RequestHead<'_> {
+    let (method, target, headers) = (request.method(), request.uri(), request.headers());
+    RequestHead { method, target, headers, body }
 }
