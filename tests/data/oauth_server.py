@@ -2,7 +2,8 @@
 
 Prints its address, then a line for each request to the authorization server. Words on the command line
 are its habits: no-registration, short (tokens end at once), wrong-issuer, refuses, no-revocation,
-no-renewal (tokens are not renewed), no-answer (nor refused).
+no-renewal (tokens are not renewed), no-answer (nor refused), revocation=URL (revokes there), moved=URL
+(answers a revocation with a redirect).
 """
 
 import base64
@@ -13,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 habits = set(sys.argv[1:])
+named = dict(habit.split("=", 1) for habit in habits if "=" in habit)
 codes, tokens, refreshes = {}, {}, {}
 count = 0
 
@@ -57,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
                 "authorization_endpoint": base + "/authorize",
                 "token_endpoint": base + "/token",
                 "registration_endpoint": base + "/register",
-                "revocation_endpoint": base + "/revoke",
+                "revocation_endpoint": named.get("revocation", base + "/revoke"),
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
                 "authorization_response_iss_parameter_supported": True,
@@ -94,6 +96,8 @@ class Handler(BaseHTTPRequestHandler):
             self.note("register", redirects=asked["redirect_uris"], name=asked["client_name"])
             return self.reply(201, {**asked, "client_id": "made-client"})
         form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
+        if self.path == "/revoke" and "moved" in named:
+            return self.reply(307, headers=[("Location", named["moved"])])
         if self.path == "/revoke":
             self.note("revoke", hint=form.get("token_type_hint"))
             known = tokens.pop(form["token"], None) or refreshes.pop(form["token"], None)

@@ -10,7 +10,7 @@ use protocol::judgement::PermissionMode;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -266,6 +266,50 @@ fn a_log_out_revokes_the_tokens_where_the_server_can_and_removes_the_file_in_any
     let (done, _, said) = far.run("--logout");
     assert!(done && said.contains("did not revoke the tokens"), "{said}");
     assert!(!far.file().exists());
+}
+
+/// A service of this machine that is no part of the server, and the connections to it.
+fn local_service() -> (String, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/flush", listener.local_addr().unwrap());
+    let (sender, connections) = channel();
+    thread::spawn(move || listener.incoming().flatten().try_for_each(|_| sender.send(())));
+    (address, connections)
+}
+
+#[test]
+fn a_log_out_sends_tokens_to_no_other_service_and_removes_the_file() {
+    let (service, connections) = local_service();
+    for (habit, reason) in [
+        (format!("revocation={service}"), "neither the server nor the host that gave the tokens"),
+        (format!("moved={service}"), "it answers 307"),
+    ] {
+        let far = Far::start(&[&habit]);
+        let login = far.log_in(&[]);
+        let _ = get(&login.redirected());
+        assert!(login.ended().0);
+        let (done, _, said) = far.run("--logout");
+        assert!(done && said.contains("did not revoke the tokens"), "{habit}: {said}");
+        assert!(said.contains(reason), "{habit}: {said}");
+        assert!(!far.file().exists(), "{habit}");
+    }
+    // The client in its cage writes the file, and cannot lead a log-out elsewhere.
+    let far = Far::start(&[]);
+    let login = far.log_in(&[]);
+    let _ = get(&login.redirected());
+    assert!(login.ended().0);
+    let base = far.url.trim_end_matches("/mcp");
+    let other = service.trim_end_matches("/flush");
+    let text = fs::read_to_string(far.file()).unwrap();
+    assert!(text.contains(base));
+    fs::write(far.file(), text.replace(base, other)).unwrap();
+    for flag in ["--token", "--logout"] {
+        let (_, out, said) = far.run(flag);
+        assert!(!out.contains("s3cret"), "{flag}: {out}");
+        assert!(said.contains("neither the server nor"), "{flag}: {said}");
+    }
+    assert!(!far.file().exists());
+    assert!(connections.try_recv().is_err(), "the service was asked");
 }
 
 fn desk(lines: &str) -> Desk {

@@ -81,7 +81,8 @@ impl LogInFile {
     }
 }
 
-/// Records the hosts that the tokens in this file come from, where no cage writes.
+/// Records the hosts that tokens in this file are sent to, where no cage writes: first the one that they
+/// come from.
 ///
 /// # Errors
 /// The file beside the directory cannot be written.
@@ -91,6 +92,13 @@ pub(crate) fn record_hosts(path: &Path, hosts: &[String]) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(all)?;
     }
     fs::write(file, hosts.join("\n"))
+}
+
+/// The hosts that tokens in this file are sent to: where they come from, then the server. None without a
+/// log-in.
+pub(crate) fn recorded_hosts(path: &Path) -> Vec<String> {
+    let text = hosts_file(path).and_then(fs::read_to_string).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Removes all of a log-in.

@@ -57,6 +57,16 @@ pub(crate) fn client_settings() -> reqwest::ClientBuilder {
         .connect_timeout(CONNECT)
 }
 
+/// The client of these settings.
+///
+/// # Errors
+/// There are no certificates.
+pub(crate) fn built(settings: reqwest::ClientBuilder) -> Result<Client, String> {
+    settings.build().map_err(|error| {
+        format!("no TLS: {error}; certificates come from the system's store or SSL_CERT_FILE")
+    })
+}
+
 /// Speaks with the server until `link.asks` has an end, or the server is of no use any more.
 ///
 /// # Errors

@@ -14,6 +14,7 @@ mod challenge;
 mod client;
 mod conformance;
 mod credentials;
+mod endpoint;
 mod http;
 mod listening;
 mod login;

@@ -4,7 +4,7 @@
 
 use crate::browser;
 use crate::challenge::Challenged;
-use crate::credentials::{FileStore, LogInFile, record_hosts, remove_log_in};
+use crate::credentials::{FileStore, LogInFile, record_hosts, recorded_hosts, remove_log_in};
 use crate::http::{self, Access, HttpServer};
 use crate::oauth::{self, ClientIdentity, LogIn, Pending};
 use crate::redirect::{Listener, Redirected};
@@ -100,7 +100,7 @@ impl Request {
 
     fn log_in(self) -> Result<(), String> {
         oauth::safe("the server's address", &self.url)?;
-        let client = client()?;
+        let client = http::built(http::client_settings())?;
         let challenged = Challenged::default();
         // A server that refuses at once says what it wants; of another one the metadata say it.
         let probed = probe(client, &self, challenged.clone());
@@ -132,7 +132,7 @@ impl Request {
             })?;
             ask(&self.name, &pending, listener.port());
             let answer = answer(listener, &pending.state()).await?;
-            record_hosts(&self.file, &pending.hosts())
+            record_hosts(&self.file, pending.hosts())
                 .map_err(|error| format!("{}: {error}", self.file.display()))?;
             let (path, url) = (self.file.clone(), self.url.clone());
             let store = |grantor| FileStore { path, url, grantor };
@@ -148,12 +148,6 @@ impl Request {
         eprintln!("agentd: the tokens are in {}", self.file.display());
         Ok(())
     }
-}
-
-fn client() -> Result<Client, String> {
-    http::client_settings().build().map_err(|error| {
-        format!("no TLS: {error}; certificates come from the system's store or SSL_CERT_FILE")
-    })
 }
 
 fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
@@ -241,9 +235,13 @@ async fn pasted(lines: &mut UnboundedReceiver<String>, state: &str) -> Redirecte
 
 fn token_of(path: &Path) -> Result<String, String> {
     let Some(file) = LogInFile::read(path)? else { return Err("there is no log-in".to_owned()) };
-    let (client, grantor) = (client()?, file.grantor);
-    let store = FileStore { path: path.to_owned(), url: file.url, grantor: grantor.clone() };
+    let (hosts, grantor) = (recorded_hosts(path), file.grantor.clone());
     block_on(async {
+        let (settings, endpoint) = (http::client_settings(), &grantor.metadata.token_endpoint);
+        let own = oauth::own_endpoint(settings, oauth::TOKENS, endpoint, (&file, &hosts));
+        let (_, client) = own.await?;
+        let (path, url) = (path.to_owned(), file.url.clone());
+        let store = FileStore { path, url, grantor: grantor.clone() };
         let renewal = Renewal::default();
         let manager = oauth::resume(client, grantor, store, renewal.clone()).await?;
         manager.get_access_token().await.map_err(|error| match renewal.failure() {
@@ -260,7 +258,10 @@ fn log_out_of(path: &Path) -> Result<(), String> {
     let read = LogInFile::read(path);
     let revoked = match &read {
         Ok(None) => return Err("there is no log-in".to_owned()),
-        Ok(Some(file)) => client().and_then(|client| block_on(oauth::revoke(client, file, REVOKE))),
+        Ok(Some(file)) => {
+            let hosts = recorded_hosts(path);
+            block_on(oauth::revoke(http::client_settings(), file, &hosts, REVOKE))
+        }
         Err(why) => Err(why.clone()),
     };
     remove_log_in(path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -5,17 +5,18 @@
 
 use crate::challenge::Challenge;
 use crate::credentials::LogInFile;
+use crate::endpoint::{ServerNetwork, host_and_port};
+use crate::http;
 use crate::redirect::Redirected;
 use crate::renewal::{Renewal, RenewalFailure};
 use oauth2::TokenResponse;
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, Url};
+use reqwest::{Client, ClientBuilder, Url};
 use rmcp::transport::auth::{
     AuthorizationManager, AuthorizationMetadata, CredentialStore, OAuthClientConfig,
     OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest,
 };
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tools::visible;
@@ -24,6 +25,9 @@ use tools::visible;
 const REQUEST: Duration = Duration::from_secs(30);
 /// Most bytes of an answer.
 const ANSWER: usize = 1 << 20;
+/// Endpoints in errors.
+pub(crate) const TOKENS: &str = "the address for tokens";
+const REVOCATIONS: &str = "the address for revocations";
 /// Most characters of an error.
 const ERROR: usize = 1000;
 
@@ -66,6 +70,7 @@ pub(crate) struct Pending {
     manager: AuthorizationManager,
     address: Url,
     grantor: Grantor,
+    hosts: Vec<String>,
 }
 
 impl Pending {
@@ -75,10 +80,11 @@ impl Pending {
     /// The server offers no log-in, or none that agentd may use.
     pub(crate) async fn begin(login: LogIn<'_>) -> Result<Self, String> {
         let url = safe("the server's address", login.url)?;
-        let manager = if is_private(&url).await {
-            AuthorizationManager::new_allowing_private_addresses(url).await
+        let network = ServerNetwork::of(&url).await;
+        let manager = if network.is_private() {
+            AuthorizationManager::new_allowing_private_addresses(url.clone()).await
         } else {
-            AuthorizationManager::new(url).await
+            AuthorizationManager::new(url.clone()).await
         };
         let mut manager = manager.map_err(|error| said(&error))?;
         let header = login.challenge.map(|challenge| challenge.header.as_str());
@@ -87,9 +93,10 @@ impl Pending {
         if !found.source.is_discovered() {
             return Err("the server publishes no address for a log-in (OAuth metadata)".to_owned());
         }
-        safe("the address for tokens", &found.metadata.token_endpoint)?;
+        // The library checks the addresses that it connects to; a browser does not.
+        let token_endpoint = endpoint(network, TOKENS, &found.metadata.token_endpoint).await?;
         if let Some(place) = &found.metadata.registration_endpoint {
-            safe("the address for registration", place)?;
+            endpoint(network, "the address for registration", place).await?;
         }
         manager.set_metadata(found.metadata.clone());
         let scopes = scopes(&manager, login.scopes).await;
@@ -98,7 +105,7 @@ impl Pending {
             known_as(&mut manager, (&found.metadata, login.identity), login.redirect, &scopes);
         let client = client.await?;
         let address = manager.get_authorization_url(&scopes).await.map_err(|error| said(&error))?;
-        let address = safe("the log-in's address", &address)?;
+        let address = endpoint(network, "the log-in's address", &address).await?;
         let resource = parameter(&address, "resource").unwrap_or_else(|| login.url.to_owned());
         let grantor = Grantor {
             resource,
@@ -106,7 +113,10 @@ impl Pending {
             client_secret: client.client_secret,
             metadata: found.metadata,
         };
-        Ok(Self { manager, address, grantor })
+        let mut hosts: Vec<String> =
+            [&token_endpoint, &url].into_iter().filter_map(host_and_port).collect();
+        hosts.dedup();
+        Ok(Self { manager, address, grantor, hosts })
     }
 
     /// The address that the person opens.
@@ -119,12 +129,10 @@ impl Pending {
         parameter(&self.address, "state").unwrap_or_default()
     }
 
-    /// The hosts that tokens come from, with their ports.
-    pub(crate) fn hosts(&self) -> Vec<String> {
-        let url = Url::parse(&self.grantor.metadata.token_endpoint).ok();
-        let host =
-            url.as_ref().and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
-        host.map(|(host, port)| format!("{host}:{port}")).into_iter().collect()
+    /// The host that tokens come from, then the server's if it is another one, with their ports. Tokens
+    /// are sent to these alone.
+    pub(crate) fn hosts(&self) -> &[String] {
+        &self.hosts
     }
 
     /// Gets tokens for the answer, and has them stored.
@@ -180,15 +188,16 @@ pub(crate) async fn resume<S: CredentialStore + 'static>(
 /// Has the tokens of this log-in revoked, within this time. False where the server does not offer that.
 ///
 /// # Errors
-/// The server was not reached, or refused.
+/// The server names another host for it, was not reached, or refused.
 pub(crate) async fn revoke(
-    client: Client,
+    settings: ClientBuilder,
     file: &LogInFile,
+    hosts: &[String],
     time: Duration,
 ) -> Result<bool, String> {
     let endpoint = file.grantor.metadata.additional_fields.get("revocation_endpoint");
     let Some(endpoint) = endpoint.and_then(serde_json::Value::as_str) else { return Ok(false) };
-    let endpoint = safe("the address for revocations", endpoint)?;
+    let (endpoint, client) = own_endpoint(settings, REVOCATIONS, endpoint, (file, hosts)).await?;
     let Some(tokens) = &file.credentials.token_response else { return Ok(false) };
     let refresh = tokens.refresh_token().map(|token| ("refresh_token", token.secret()));
     let all = refresh.into_iter().chain([("access_token", tokens.access_token().secret())]);
@@ -209,6 +218,44 @@ pub(crate) async fn revoke(
         }
     }
     Ok(true)
+}
+
+/// An endpoint at one of the hosts of a log-in, and a client that connects to its checked addresses only.
+/// The client of the server may have changed the file of the log-in, and did not change the hosts.
+///
+/// # Errors
+/// Why no token may go there.
+pub(crate) async fn own_endpoint(
+    settings: ClientBuilder,
+    what: &str,
+    address: &str,
+    (file, hosts): (&LogInFile, &[String]),
+) -> Result<(Url, Client), String> {
+    let url = safe(what, address)?;
+    let host = host_and_port(&url).unwrap_or_default();
+    if !hosts.contains(&host) {
+        return Err(format!(
+            "{what} is at {}, which is neither the server nor the host that gave the tokens ({}); \
+             nothing was sent there",
+            short(&host),
+            hosts.join(", ")
+        ));
+    }
+    let network = ServerNetwork::of(&safe("the server's address", &file.url)?).await;
+    let addresses = network.reach(what, &url).await?;
+    let name = url.host_str().unwrap_or_default();
+    let settings = match addresses.is_empty() {
+        true => settings,
+        false => settings.resolve_to_addrs(name, &addresses),
+    };
+    Ok((url, http::built(settings)?))
+}
+
+/// An endpoint of a server's metadata, if secrets and a browser may be sent there.
+async fn endpoint(network: ServerNetwork, what: &str, address: &str) -> Result<Url, String> {
+    let url = safe(what, address)?;
+    network.reach(what, &url).await?;
+    Ok(url)
 }
 
 /// The scopes to ask for: those of the challenge, or else those of the server's metadata, and these.
@@ -281,25 +328,6 @@ fn parameter(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
-/// True for a server in a private network, whose authorization server may be there too. All of its addresses
-/// are: a name with a public address beside a private one may not lead requests into the network.
-async fn is_private(url: &Url) -> bool {
-    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-        return false;
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let Ok(found) = tokio::net::lookup_host((host, port)).await else { return false };
-    are_private(&found.map(|address| address.ip()).collect::<Vec<_>>())
-}
-
-fn are_private(addresses: &[IpAddr]) -> bool {
-    let is_private = |address: &IpAddr| match address.to_canonical() {
-        IpAddr::V4(address) => address.is_private(),
-        IpAddr::V6(address) => address.is_unique_local(),
-    };
-    !addresses.is_empty() && addresses.iter().all(is_private)
-}
-
 /// An error with its causes.
 pub(crate) fn said(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -341,7 +369,7 @@ impl OAuthHttpClient for Direct {
             let mut response = self.client.execute(sent).await.inspect_err(|error| {
                 self.renewal.note(Some(RenewalFailure::without_answer(&said(error))));
             })?;
-            let mut answer = http::Response::builder().status(response.status());
+            let mut answer = ::http::Response::builder().status(response.status());
             for (name, value) in response.headers() {
                 answer = answer.header(name, value);
             }
@@ -362,21 +390,6 @@ impl OAuthHttpClient for Direct {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn a_name_is_private_only_with_all_of_its_addresses() {
-        let are_private = |addresses: &[&str]| {
-            are_private(&addresses.iter().map(|it| it.parse().unwrap()).collect::<Vec<_>>())
-        };
-        for all in [&["10.0.0.1"][..], &["192.168.1.1", "fd00::1"], &["::ffff:172.16.0.1"]] {
-            assert!(are_private(all), "{all:?}");
-        }
-        for mixed in
-            [&["10.0.0.1", "93.184.216.34"][..], &["169.254.169.254"], &["2001:db8::1"], &[]]
-        {
-            assert!(!are_private(mixed), "{mixed:?}");
-        }
-    }
 
     #[test]
     fn tokens_and_browsers_go_to_https_or_to_this_machine_only() {
