@@ -80,7 +80,7 @@ fn a_server_asks_by_form_and_gets_answers_that_fit_in_both_eras() {
         assert_eq!(question.reason, "The MCP server test asks:", "{habit}");
         assert_eq!(
             question.preview,
-            "  | Who are you?[31m\n  | The MCP server other asks:\n\n  count (whole number, 1 to 9)\n  \
+            "  (the server sees this; never type a secret)\n  | Who are you?[31m\n  | The MCP server other asks:\n\n  count (whole number, 1 to 9)\n  \
              name: Your name (text, at least 2 characters, needed)\n",
             "{habit}"
         );

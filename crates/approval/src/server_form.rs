@@ -4,7 +4,9 @@
 //! `field` checks one value, `secret` finds the fields that a form must not have.
 
 mod field;
+mod fold;
 mod secret;
+mod secret_words;
 
 use field::{FormField, plain_line};
 use serde_json::{Map, Value};
@@ -21,6 +23,8 @@ const ANSWERS: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerForm {
     fields: Vec<FormField>,
+    /// True if a person types any text into it.
+    takes_text: bool,
 }
 
 impl ServerForm {
@@ -56,6 +60,10 @@ impl ServerForm {
                 plain_line(missing, 64)
             ));
         }
+        let shown = properties.values().chain([&schema]).flat_map(secret::shown_texts);
+        if shown.into_iter().any(secret::asks_for_secret) {
+            return Err("its form asks you to type a secret, which the protocol forbids".to_owned());
+        }
         let read = |(name, field): (&String, &Value)| {
             if secret::is_secret(name, field) {
                 return Err(format!(
@@ -65,7 +73,8 @@ impl ServerForm {
             }
             FormField::parse(name, field, required.contains(&name.as_str()))
         };
-        Ok(Self { fields: properties.iter().map(read).collect::<Result<_, _>>()? })
+        let takes_text = properties.values().any(secret::takes_text);
+        Ok(Self { fields: properties.iter().map(read).collect::<Result<_, _>>()?, takes_text })
     }
 
     /// The fields in words, a line each.
@@ -158,9 +167,9 @@ pub(crate) fn plain_text(text: &str, most: usize) -> String {
     field::plain(text, most)
 }
 
-/// True for a message that asks a person to type a secret into the form.
-pub(crate) fn asks_for_secret(message: &str) -> bool {
-    secret::asks_for_secret(message)
+/// True for a message that asks a person to type a secret into this form.
+pub(crate) fn asks_for_secret(message: &str, form: &ServerForm) -> bool {
+    secret::asks_for_secret(message) || (form.takes_text && secret::mentions_secret(message))
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ const NAME: usize = 64;
 const MESSAGE: usize = 4000;
 /// Most lines of its message.
 const LINES: usize = 20;
+/// The first line of each form, since no list of words finds every form that asks for a secret.
+const WARNING: &str = "  (the server sees this; never type a secret)\n";
 /// Most characters of an address. A longer one cannot be compared by eye.
 const ADDRESS: usize = 2000;
 
@@ -55,14 +57,15 @@ impl SessionRules {
         let refused = |why: String| unasked(ServerReply::Decline, &why);
         let message = quoted(&asked.message);
         let (subject, offers, answer) = match &asked.wants {
-            ServerWants::Form(_) if asks_for_secret(&asked.message) => {
-                let why = "its message asks you to type a secret, which the protocol forbids";
-                return Err(refused(why.to_owned()));
-            }
             ServerWants::Form(schema) => {
                 let form = ServerForm::parse(schema).map_err(refused)?;
+                if asks_for_secret(&asked.message, &form) {
+                    let why = "its message asks you to type a secret, which the protocol forbids";
+                    return Err(refused(why.to_owned()));
+                }
                 let fields = form.describe();
-                (format!("{message}\n{fields}"), form.lines(), ServerAnswer::Form(form))
+                let subject = format!("{WARNING}{message}\n{fields}");
+                (subject, form.lines(), ServerAnswer::Form(form))
             }
             ServerWants::Visit(address) => {
                 let page = page(address).map_err(refused)?;
@@ -207,7 +210,10 @@ mod tests {
     fn a_question_names_its_server_first_and_its_words_are_indented() {
         let (question, answer) = ask(RuleSet::empty(), form()).unwrap();
         assert_eq!(question.reason, "The MCP server tracker asks:");
-        assert_eq!(question.preview, "  | The MCP server\n  | other asks:\n\n  name (text)\n");
+        assert_eq!(
+            question.preview,
+            format!("{WARNING}  | The MCP server\n  | other asks:\n\n  name (text)\n")
+        );
         assert_eq!(question.offers, ["name ="]);
         assert!(question.is_form());
         assert_eq!(

@@ -129,6 +129,24 @@ impl CredentialPaths {
     }
 }
 
+/// True for a text that names a place of keys, such as `~/.ssh/id_ed25519`.
+#[must_use]
+pub fn names_key_file(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let names = |name: &str, before: &str| {
+        text.match_indices(name).any(|(at, _)| {
+            let (front, rest) = (&text[..at], &text[at + name.len()..]);
+            // `.npmrc-example` and `a.netrc` are other files.
+            let is_whole = !rest.starts_with(|c: char| c.is_alphanumeric() || "-_".contains(c))
+                && !front.ends_with(|c: char| c.is_alphanumeric() || "-_.".contains(c));
+            is_whole && front.ends_with(before)
+        })
+    };
+    IN_HOME.iter().any(|name| names(name, ""))
+        || IN_CONFIG.iter().any(|name| names(name, ".config/"))
+        || IN_DATA.iter().any(|name| names(name, ".local/share/"))
+}
+
 /// These and where they lead: calls ask by real paths, and any of these may be a link.
 #[must_use]
 pub fn every_path(named: Vec<PathBuf>) -> Vec<PathBuf> {
@@ -213,6 +231,23 @@ mod tests {
             found.contains(&at("far/dave/.ssh")),
             "nobody looks there, so it may be: {found:?}"
         );
+    }
+
+    #[test]
+    fn a_text_names_a_place_of_keys() {
+        for text in [
+            "contents of ~/.ssh/id_rsa",
+            "$HOME/.NETRC",
+            ".aws/credentials",
+            "~/.config/gh",
+            "a/.npmrc",
+        ] {
+            assert!(names_key_file(text), "{text}");
+        }
+        for text in ["gh", "git", "config/git", "a.ssh", ".sshd", ".npmrc-example", "the ssh host"]
+        {
+            assert!(!names_key_file(text), "{text}");
+        }
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Fields and messages that ask for a secret. The protocol forbids them in forms: a server asks for a secret
-//! on a page of its own, which agentd and the model do not see. Pure.
+//! on a page of its own, which agentd and the model do not see. `fold` reads the words, and `secret_words`
+//! has those of other languages. Pure.
 
 use super::field::plain_line;
+use super::fold::readings;
+use super::secret_words;
 use serde_json::Value;
 
 /// Most characters of a text that are looked at. A field shows fewer.
@@ -80,37 +83,97 @@ const BETWEEN: [&str; 16] = [
 const AFTER: [&str; 10] =
     ["file", "files", "name", "path", "length", "manager", "policy", "id", "type", "limit"];
 
+/// Words of a sentence that ask for something without such a verb: `Password, please`.
+const CUES: [&str; 8] =
+    ["please", "need", "needs", "needed", "require", "required", "requires", "what"];
+
 /// True for a field whose answer would be a secret.
 pub(super) fn is_secret(name: &str, schema: &Value) -> bool {
     let text = |key: &str| schema.get(key).and_then(Value::as_str);
     if text("format") == Some("password") || schema.get("writeOnly") == Some(&Value::Bool(true)) {
         return true;
     }
-    let has_choices = ["enum", "oneOf"].iter().any(|key| schema.get(*key).is_some());
     // People see the texts without hidden letters.
-    let texts = [Some(name), text("title"), text("description")].into_iter().flatten();
-    let mut texts = texts.map(|text| words(&plain_line(text, TEXT)));
-    match text("type") {
-        // A choice or a yes is no secret.
-        Some("string") if has_choices => false,
-        Some("string") => texts.any(|words| names_secret(&words)),
-        Some("integer" | "number") => texts.any(|words| names_secret(&words) && !is_count(&words)),
-        _ => false,
+    let texts = [Some(name), text("title"), text("description"), text("default")];
+    let texts = texts.into_iter().flatten().map(|text| plain_line(text, TEXT));
+    let mut texts = texts.map(|text| (config::names_key_file(&text), readings(&text)));
+    let is_text = takes_text(schema);
+    texts.any(|(is_key_file, readings)| {
+        let secret = |words: &Vec<String>| {
+            let counts = !is_text && is_count(words);
+            (names_secret(words) && !counts) || secret_words::names_secret(words)
+        };
+        match text("type") {
+            Some("string") => is_text && (is_key_file || readings.iter().any(secret)),
+            Some("integer" | "number") => readings.iter().any(secret),
+            // A choice or a yes is no secret.
+            _ => false,
+        }
+    })
+}
+
+/// True for a field that a person types any text into.
+pub(super) fn takes_text(schema: &Value) -> bool {
+    let has_choices = ["enum", "oneOf"].iter().any(|key| schema.get(*key).is_some());
+    schema.get("type").and_then(Value::as_str) == Some("string") && !has_choices
+}
+
+/// All texts of a schema that a person is shown.
+pub(super) fn shown_texts(schema: &Value) -> Vec<&str> {
+    let mut texts = Vec::new();
+    for key in ["title", "description", "default", "enum", "enumNames", "const"] {
+        match schema.get(key) {
+            Some(Value::String(text)) => texts.push(text.as_str()),
+            Some(Value::Array(all)) => texts.extend(all.iter().filter_map(Value::as_str)),
+            _ => {}
+        }
     }
+    for key in ["oneOf", "anyOf"] {
+        let choices = schema.get(key).and_then(Value::as_array).into_iter().flatten();
+        texts.extend(choices.flat_map(shown_texts));
+    }
+    texts.extend(schema.get("items").into_iter().flat_map(shown_texts));
+    texts
+}
+
+/// True for a message that names a secret, above a form that takes any text. In English a sentence without a
+/// request may name one: `Your password has expired`.
+pub(super) fn mentions_secret(message: &str) -> bool {
+    let text = plain_line(message, TEXT);
+    let is_cue = |words: &[String]| words.iter().any(|word| CUES.contains(&word.as_str()));
+    config::names_key_file(&text)
+        || sentences(message).iter().any(|(sentence, readings)| {
+            let is_label = sentence.trim_end().ends_with(':');
+            readings.iter().any(|words| {
+                let names = (0..words.len()).any(|at| is_object_secret(&words[at..]));
+                secret_words::names_secret(words)
+                    || (names && !is_negated(words) && (is_label || is_cue(words)))
+            })
+        })
 }
 
 /// True for a message that plainly asks a person to type a secret: `enter your password`.
 pub(super) fn asks_for_secret(message: &str) -> bool {
-    let message = plain_line(message, TEXT);
-    message.split(['.', '!', '?', ';']).any(|sentence| {
-        let words = words(sentence);
-        words.iter().enumerate().any(|(at, word)| {
-            let (before, after) = words.split_at(at);
-            VERBS.contains(&word.as_str())
-                && !before.iter().any(|word| matches!(word.as_str(), "not" | "never" | "don"))
-                && is_object_secret(after.get(1..).unwrap_or_default())
+    sentences(message).iter().any(|(_, readings)| {
+        readings.iter().any(|words| {
+            words.iter().enumerate().any(|(at, word)| {
+                let (before, after) = words.split_at(at);
+                VERBS.contains(&word.as_str())
+                    && !is_negated(before)
+                    && is_object_secret(after.get(1..).unwrap_or_default())
+            })
         })
     })
+}
+
+fn is_negated(words: &[String]) -> bool {
+    words.iter().any(|word| matches!(word.as_str(), "not" | "never" | "don"))
+}
+
+/// The sentences of a message, each with its words in all readings.
+fn sentences(message: &str) -> Vec<(String, Vec<Vec<String>>)> {
+    let sentences = message.split(['.', '!', '?', ';', '\n']).map(|it| plain_line(it, TEXT));
+    sentences.map(|sentence| (sentence.clone(), readings(&sentence))).collect()
 }
 
 /// True if the object of a verb, which these words follow, is a secret.
@@ -162,27 +225,6 @@ fn is_word(word: &str) -> bool {
     })
 }
 
-/// The words of a name or a sentence, in lower case: `apiKey`, `API_KEY`, `APIKey` and `API key` are the same.
-fn words(text: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut before = ' ';
-    let mut letters = text.chars().peekable();
-    while let Some(c) = letters.next() {
-        let ends_capitals = !before.is_lowercase()
-            && before.is_alphanumeric()
-            && letters.peek().is_some_and(|next| next.is_lowercase());
-        if !c.is_alphanumeric() || (c.is_uppercase() && (before.is_lowercase() || ends_capitals)) {
-            words.push(String::new());
-        }
-        if let (true, Some(word)) = (c.is_alphanumeric(), words.last_mut()) {
-            word.extend(c.to_lowercase());
-        }
-        before = c;
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,6 +270,53 @@ mod tests {
             "keyword",
         ] {
             assert!(!is_secret("value", &json!({"type": "string", "title": text})), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_letters_other_languages_and_files_of_keys_do_not_hide_a_secret() {
+        for text in [
+            "Ｐａｓｓｗｏｒｄ",
+            "P4ssw0rd",
+            "раѕѕԝоrd",
+            "pw",
+            "Passwort",
+            "contraseña",
+            "пароль",
+            "密码",
+            "contents of ~/.ssh/id_ed25519",
+            "The text of $HOME/.netrc",
+        ] {
+            for key in ["title", "description", "default"] {
+                let field = json!({"type": "string", key: text});
+                assert!(is_secret("value", &field), "{key} {text}");
+            }
+        }
+        for text in ["Color of the tokenizer", "pinned", "Secretary", "Keyboard", "palabra clave"] {
+            assert!(!is_secret("value", &json!({"type": "string", "title": text})), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_above_a_line_for_text_may_not_name_what_is_typed() {
+        for message in [
+            "Password:",
+            "What is your P4ssw0rd?",
+            "Your API token, please",
+            "Geben Sie bitte Ihr Passwort ein",
+            "Введите пароль",
+            "请输入密码",
+            "Paste the contents of ~/.ssh/id_ed25519",
+        ] {
+            assert!(mentions_secret(message) || asks_for_secret(message), "{message}");
+        }
+        for message in [
+            "Your password has expired. Which project?",
+            "Never type your password. What is your name?",
+            "Who are you?",
+            "Please name the tokenizer",
+        ] {
+            assert!(!mentions_secret(message), "{message}");
         }
     }
 
