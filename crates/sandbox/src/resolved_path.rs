@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// A symbolic link on the way to a grant, made again in the new root.
@@ -84,12 +84,23 @@ pub fn is_redirectable_in(path: &Path, places: &[PathBuf]) -> bool {
 }
 
 /// True if a process that can write these directories (real paths) decides which file a path names:
-/// it can redirect the path or replace the file at its end.
+/// it can redirect the path, replace the file at its end, or write it under another name.
 #[must_use]
 pub fn is_changeable_in(path: &Path, places: &[PathBuf]) -> bool {
-    ResolvedPath::resolve(path)
-        .is_none_or(|way| way.first_redirect_in(places).is_some() || way.ends_in(places))
-        || lies_in(path, places)
+    ResolvedPath::resolve(path).is_none_or(|way| {
+        way.first_redirect_in(places).is_some()
+            || way.ends_in(places)
+            || has_name_in(&way.end, places)
+    }) || lies_in(path, places)
+}
+
+/// True if a file of this user has several hard links, and one could lie in these places: the same
+/// file system.
+fn has_name_in(path: &Path, places: &[PathBuf]) -> bool {
+    let Ok(found) = path.symlink_metadata() else { return false };
+    let is_own = found.uid() == nix::unistd::geteuid().as_raw();
+    let on_same = |place: &PathBuf| place.metadata().is_ok_and(|it| it.dev() == found.dev());
+    found.is_file() && found.nlink() > 1 && is_own && places.iter().any(on_same)
 }
 
 fn lies_in(path: &Path, places: &[PathBuf]) -> bool {
@@ -142,6 +153,19 @@ mod tests {
                 PathLink { at: base.join("one"), to: "real".into() },
             ]
         );
+    }
+
+    #[test]
+    fn a_file_with_another_name_on_the_disk_of_a_project_is_changeable() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(base.join("project")).unwrap();
+        let places = [base.join("project")];
+        std::fs::write(base.join("settings"), "").unwrap();
+        assert!(!is_changeable_in(&base.join("settings"), &places));
+        assert!(!is_changeable_in(&base, &places), "a directory has no other name");
+        std::fs::hard_link(base.join("settings"), base.join("project/own")).unwrap();
+        assert!(is_changeable_in(&base.join("settings"), &places));
     }
 
     #[test]

@@ -87,6 +87,33 @@ const WAYS: [Way; 9] = [
 ];
 
 #[test]
+fn a_protected_file_with_another_name_is_as_it_was_in_both_tiers() {
+    for tier in TIERS {
+        for name in [
+            ".git/hooks/pre-commit",
+            ".envrc",
+            ".mcp.json",
+            ".claude/settings.json",
+            ".vscode/tasks.json",
+            ".cursor/mcp.json",
+        ] {
+            let yard = Yard::new();
+            free(&yard, SETUP);
+            free(&yard, &format!("mkdir -p $(dirname {name}) scripts; echo mine > scripts/own"));
+            free(&yard, &format!("ln scripts/own {name}; cp scripts/own scripts/free"));
+            let calm = yard.shell(tier, "cat scripts/own; echo x > scripts/free; git status");
+            assert!(calm.in_tier(tier).all("tampered").is_empty(), "{tier} {name}: {calm:?}");
+            let told = yard.shell(tier, "echo evil >> scripts/own; echo end");
+            assert!(told.in_tier(tier).printed().ends_with("end"), "{tier} {name}: {told:?}");
+            assert_eq!(text(&yard.project.join(name)), "mine\n", "{tier} {name}: {told:?}");
+            assert!(!told.all("tampered").is_empty(), "{tier} {name}: {told:?}");
+            assert_eq!(text(&yard.project.join("scripts/own")), "mine\nevil\n", "nothing is lost");
+            assert_eq!(text(&yard.project.join("scripts/free")), "x\n", "the rest is free");
+        }
+    }
+}
+
+#[test]
 fn what_a_protected_name_leads_to_is_protected_like_the_name() {
     for tier in TIERS {
         for way in &WAYS {

@@ -4,6 +4,7 @@
 use super::disk_reserve::DiskReserve;
 use super::file_state::capture;
 use super::file_state::{CaptureBudget, FileState};
+use super::hard_links::{self, shared_files};
 use super::link_targets::LinkTargets;
 use super::linked_git_dir::LinkedGitDir;
 use super::path_checks::exists;
@@ -55,7 +56,7 @@ persist!(struct Baseline { roots, linked, names, git_writable, incomplete, limit
 
 impl Baseline {
     /// Records all protected paths and their link targets, except those that a mount keeps
-    /// read-only.
+    /// read-only. A mount does not keep a file that has another hard link.
     ///
     /// # Errors
     /// Where the disk has no room to put them back.
@@ -71,11 +72,14 @@ impl Baseline {
         let gits = places.iter().filter_map(|place| place.git_dir.as_ref());
         let repositories = gits.filter(|git| exists(git)).cloned().collect();
         let absent = absent_paths(&led.paths);
+        let mut left = hard_links::MOST;
         let seen = places
             .into_iter()
             .chain(led.paths)
             .filter_map(|place| {
-                let seen = match held.contains(&place.path) {
+                let is_held =
+                    held.contains(&place.path) && shared_files(&place.path, &mut left).is_empty();
+                let seen = match is_held {
                     true => FileState::Unrecorded,
                     false => capture(&place.path, &mut room)?,
                 };

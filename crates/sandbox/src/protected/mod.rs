@@ -15,6 +15,7 @@ mod git_dir_check;
 mod git_filters;
 mod git_index;
 mod git_pointers;
+mod hard_links;
 mod link_targets;
 mod linked_git_dir;
 mod name_folding;
