@@ -1,4 +1,5 @@
-//! Turns the policies of `config/confinement/` into Rust; a word that no type knows ends the build.
+//! Turns the policies of `config/confinement/` and the names of `config/protected.toml` into Rust; a
+//! word that no type knows ends the build.
 
 use std::path::Path;
 
@@ -33,7 +34,13 @@ fn main() {
     let folder = Path::new(&here).join("../../config/confinement");
     println!("cargo::rerun-if-changed={}", folder.display());
     println!("cargo::rerun-if-changed=src/policy_source.rs");
-    let mut all = String::new();
+    let file = folder.join("../protected.toml");
+    println!("cargo::rerun-if-changed={}", file.display());
+    let names = std::fs::read_to_string(&file).map_err(|error| error.to_string());
+    let mut all = match names.and_then(|text| policy_source::translate_names(&text)) {
+        Ok(names) => format!("pub(super) static PROTECTED: &[ProtectedName] = {names};\n"),
+        Err(error) => panic!("{}: {error}", file.display()),
+    };
     for profile in PROFILES {
         let file = folder.join(format!("{profile}.toml"));
         println!("cargo::rerun-if-changed={}", file.display());

@@ -365,6 +365,24 @@ fn a_directory_that_would_go_is_no_edit_and_rules_for_what_is_in_it_hold() {
 }
 
 #[test]
+fn a_file_that_a_program_runs_later_is_asked_about_where_no_edit_is() {
+    for mode in [PermissionMode::AcceptEdits, PermissionMode::Auto] {
+        let judge = rules(mode, &[], &[], &[]);
+        for name in ["lefthook.yml", "web/.npmrc", ".husky/pre-commit", "Mise.TOML"] {
+            let case = on_paths("write", &[&file(name)]);
+            assert_eq!(outcome(&judge, &case), Outcome::Asked, "{mode:?} {name}");
+        }
+        assert_eq!(
+            outcome(&judge, &on_paths("write", &[&file("lefthook.yml.md")])),
+            Outcome::AllowedByMode
+        );
+        let allowed = rules(mode, &["write:lefthook.yml"], &[], &[]);
+        let case = on_paths("write", &[&file("lefthook.yml")]);
+        assert_eq!(outcome(&allowed, &case), Outcome::Allowed);
+    }
+}
+
+#[test]
 fn denials_come_before_questions_and_questions_before_permissions() {
     let all = ["bash:x *"];
     for (allow, ask, deny, wanted) in [

@@ -209,6 +209,19 @@ pub enum TamperRemedy {
     },
     /// Nothing: the call was given the right to change it.
     Granted,
+    /// Nothing: projects want it written.
+    Stays {
+        /// The program that runs it, and when.
+        why: String,
+    },
+}
+
+impl TamperRemedy {
+    /// True if the change was permitted and stays.
+    #[must_use]
+    pub fn is_permitted(&self) -> bool {
+        matches!(self, Self::Granted | Self::Stays { .. })
+    }
 }
 
 impl std::fmt::Display for TamperedFile {
@@ -226,6 +239,7 @@ impl std::fmt::Display for TamperedFile {
             }
             TamperRemedy::Left { why } => write!(f, "{path} was changed and not restored: {why}"),
             TamperRemedy::Granted => write!(f, "{path} was changed, as the call was allowed to"),
+            TamperRemedy::Stays { why } => write!(f, "{path} was changed and stays: {why}"),
         }
     }
 }

@@ -52,6 +52,7 @@ pub use guarantees::signals_are_confined;
 pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host, probe_tier, temporary_root};
 pub use network_namespace::{Inherited, NetworkNamespace};
 pub use network_refusal::refuse_new_sockets;
+pub use policy::{NameClass, ProtectedName, protected_names};
 pub use privileges::{close_inherited_fds, harden};
 pub use proc_stat::is_own_process;
 pub use protected::{

@@ -171,23 +171,39 @@ pub(crate) enum OverlayRule {
     Always,
 }
 
-/// A name inside the project that stays as it is.
+/// A name of `config/protected.toml`.
 #[derive(Debug)]
-pub(crate) struct ProtectedName {
-    /// Relative to the project.
+pub struct ProtectedName {
+    /// Relative to any directory of the project.
     pub name: &'static str,
-    /// The reason.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
+    /// Its treatment.
+    pub class: NameClass,
+    /// The program that runs or believes it, and when: a sentence without its full stop.
     pub why: &'static str,
+}
+
+/// Treatment of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameClass {
+    /// It stays as it is.
+    Protected,
+    /// Projects want it written: a change is asked about or told.
+    Asked,
 }
 
 /// The files, as the build script translated them.
 mod file {
     use super::{
         Access, ConfinementPolicy, ExecRule, FreshMount, GrantRule, GrantTarget, IfAbsent,
-        OverlayRule, ProtectedName, RuleCondition, SocketRule,
+        NameClass, OverlayRule, ProtectedName, RuleCondition, SocketRule,
     };
     include!(concat!(env!("OUT_DIR"), "/policies.rs"));
+}
+
+/// All names of `config/protected.toml`.
+#[must_use]
+pub fn protected_names() -> &'static [ProtectedName] {
+    file::PROTECTED
 }
 
 /// The policy of a profile.
@@ -266,9 +282,13 @@ mod tests {
             for rule in policy.grants.iter().chain(policy.runner) {
                 assert!(rule.why.len() > 8, "{profile:?} {:?} has no reason", rule.at);
             }
-            for name in policy.protected {
-                assert!(name.why.len() > 8, "{} has no reason", name.name);
-            }
+        }
+        for profile in ALL.into_iter().filter(|profile| {
+            let policy = of(*profile);
+            policy.exec == ExecRule::Allowed && !policy.keeps_project()
+        }) {
+            let own = of(profile).protected;
+            assert!(std::ptr::eq(own, protected_names()), "{profile:?} has names of its own");
         }
     }
 
@@ -282,6 +302,13 @@ mod tests {
             "purpose='x'\nexec='refused'\nsockets='none'\ngrants=[{at='/a',access='all',why='because'}]",
         ] {
             assert!(policy_source::translate(damaged).is_err(), "{damaged}");
+        }
+        let row = "name='.x',class='asked',who='x',when='runs it later'";
+        let whole = format!("names=[{{{row},source='https://x.example',date='2026-11-28'}}]");
+        policy_source::translate_names(&whole).unwrap();
+        for part in ["source='https://x.example'", "date='2026-11-28'", "who='x'", "2026-11-28"] {
+            let damaged = whole.replace(&format!(",{part}"), "").replace(part, "");
+            assert!(policy_source::translate_names(&damaged).is_err(), "{damaged}");
         }
     }
 
@@ -393,10 +420,10 @@ mod tests {
                     );
                 }
             }
-            let mut names = HashSet::new();
-            for protected in policy.protected {
-                assert!(names.insert(protected.name), "{} twice", protected.name);
-            }
+        }
+        let mut names = HashSet::new();
+        for protected in protected_names() {
+            assert!(names.insert(protected.name), "{} twice", protected.name);
         }
     }
 

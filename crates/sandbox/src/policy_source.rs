@@ -16,10 +16,8 @@ pub struct PolicyFile {
     pub grants_of: Option<String>,
     #[serde(default)]
     pub runner: Vec<GrantLine>,
-    #[serde(default)]
-    pub protected: Vec<ProtectedLine>,
-    /// The profile whose protected names these are, in place of own ones.
-    pub protected_of: Option<String>,
+    /// The list of protected names; without it the profile protects none.
+    pub protected: Option<ProtectedList>,
 }
 
 /// One line of `grants`.
@@ -39,12 +37,25 @@ pub struct GrantLine {
     pub except: Vec<String>,
 }
 
-/// One line of `protected`.
+/// `config/protected.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProtectedTable {
+    pub names: Vec<ProtectedLine>,
+}
+
+/// One name of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProtectedLine {
     pub name: String,
-    pub why: String,
+    pub class: NameClass,
+    /// The program that runs or believes it, and its reason as a sentence with that subject.
+    pub who: String,
+    pub when: String,
+    /// The address of the documentation, and the day on which they were compared.
+    pub source: String,
+    pub date: String,
 }
 
 /// Declares a keyword of the files, with the variants of the type of the same name.
@@ -61,6 +72,8 @@ word!(Sockets: None, All, ByNetwork);
 word!(Access: Read, Run, Write, Build, Device, Terminal);
 word!(Fresh: Proc, Pts, Shm);
 word!(Overlay: Existing, Always);
+word!(ProtectedList: Table);
+word!(NameClass: Protected, Asked);
 
 /// Handling of a missing path.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -94,12 +107,9 @@ pub fn translate(text: &str) -> Result<String, String> {
         Some(profile) => format!("{}.grants", constant(profile)),
     };
     let runner = rules(&source.runner)?;
-    let protected = match &source.protected_of {
-        None => protected(&source.protected),
-        Some(_) if !source.protected.is_empty() => {
-            return Err("`protected` and `protected_of` are one too many".to_owned());
-        }
-        Some(profile) => format!("{}.protected", constant(profile)),
+    let protected = match source.protected {
+        None => "&[]",
+        Some(ProtectedList::Table) => "PROTECTED",
     };
     Ok(format!(
         "ConfinementPolicy {{ purpose: {:?}, exec: ExecRule::{:?}, sockets: SocketRule::{:?}, grants: {grants}, \
@@ -114,13 +124,24 @@ pub fn constant(profile: &str) -> String {
     profile.replace('-', "_").to_uppercase()
 }
 
-/// The Rust expression of lines of protected names.
-fn protected(lines: &[ProtectedLine]) -> String {
+/// The Rust expression of the table of protected names.
+///
+/// # Errors
+/// Where the text is no such table, or a row lacks a part.
+pub fn translate_names(text: &str) -> Result<String, String> {
+    let table: ProtectedTable = toml::from_str(text).map_err(|error| error.to_string())?;
     let mut names = String::new();
-    for name in lines {
-        names += &format!("ProtectedName {{ name: {:?}, why: {:?} }},\n", name.name, name.why);
+    for ProtectedLine { name, class, who, when, source, date } in &table.names {
+        let is_day = date.len() == 10 && date.split('-').count() == 3;
+        if name.is_empty() || who.is_empty() || when.len() < 8 || source.len() < 8 || !is_day {
+            return Err(format!("`{name}` lacks a part, or its date is not a day"));
+        }
+        names += &format!(
+            "ProtectedName {{ name: {name:?}, class: NameClass::{class:?}, why: {:?} }},\n",
+            format!("{who} {when}")
+        );
     }
-    format!("&[{names}]")
+    Ok(format!("&[{names}]"))
 }
 
 /// The Rust expression of lines of grants.

@@ -295,7 +295,7 @@ fn names_in_subfolders_are_protected_as_those_of_the_project() {
             tier,
             "mkdir -p sub/deep/er/.vscode sub/.claude; echo x > sub/.envrc; echo x > sub/deep/er/.vscode/tasks.json; \
              echo x > sub/.claude/settings.json; echo x > sub/.mcp.json; rm -r gone; \
-             echo evil > old/place/.claude/settings.json; echo {} > sub/deep/er/.vscode/settings.json; echo end",
+             echo evil > old/place/.claude/settings.json; echo {} > sub/deep/er/.vscode/extensions.json; echo end",
         );
         assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
         for name in ["sub/.envrc", "sub/deep/er/.vscode/tasks.json", "sub/.claude", "sub/.mcp.json"]
@@ -311,7 +311,7 @@ fn names_in_subfolders_are_protected_as_those_of_the_project() {
             "{tier}, what went as a whole is no loss: {told:?}"
         );
         // The control: other names in the same folders.
-        assert!(at("sub/deep/er/.vscode/settings.json").exists());
+        assert!(at("sub/deep/er/.vscode/extensions.json").exists());
     }
 }
 

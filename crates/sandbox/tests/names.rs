@@ -110,7 +110,7 @@ fn names_that_are_new_are_moved_aside_in_both_tiers() {
         assert!(yard.project.join(".envrc.quarantined").exists(), "nothing is lost");
         free(&yard, &yard.project, "git status --short");
         // The control: names like them, that nobody believes.
-        works(&yard, tier, &[], "echo x > .envrc.example; echo {} > .vscode/settings.json");
+        works(&yard, tier, &[], "echo x > .envrc.example; echo {} > .vscode/extensions.json");
     }
 }
 

@@ -76,6 +76,7 @@ pub use failure::FailureCode;
 pub use files::call_scope::CallScope;
 pub use files::document::{MODEL_SEES, most_images};
 pub use files::image::{is_image, unfit};
+pub use files::protected::asked_about;
 pub use hook::hook_subjects;
 pub use manual::named;
 pub use probe::probe;

@@ -8,6 +8,7 @@ use super::runs_file::runs_file;
 use super::session_rules::{SessionRules, remembered_rule};
 use super::suggestions;
 use crate::expand::Opacity;
+use crate::rule::path_pattern::RulePath;
 use crate::rule::rule_index::RuleIndex;
 use crate::rule::rule_pattern;
 use crate::rule::rule_target::RuleDepth;
@@ -15,11 +16,28 @@ use protocol::hidden::visible;
 use protocol::judgement::{
     Audience, Basis, JudgedCall, PermissionMode, Question, RuleEffect, Verdict,
 };
+use std::path::Path;
+
+/// The question about a file that a program runs later, though the mode asks about no edit.
+fn runs_later(path: &RulePath) -> Option<String> {
+    let named = path.relative.as_deref().unwrap_or(&path.absolute);
+    let row = tools::asked_about(Path::new(named))?;
+    Some(format!("`{}` is a file of which {}", visible(named), row.why))
+}
 
 impl SessionRules {
     pub(super) fn by_mode(&self, case: &JudgedCall, target: &MatchTarget) -> Verdict {
         let in_scope =
             || case.probe.iter().flat_map(|probe| &probe.paths).all(|path| path.in_scope);
+        if let (
+            PermissionMode::Auto | PermissionMode::AcceptEdits,
+            MatchTarget::Paths { call_paths },
+        ) = (self.mode, target)
+            && let Some(why) = call_paths.iter().find_map(|call_path| runs_later(&call_path.real))
+        {
+            let offers = self.suggestions(case, target);
+            return self.ask(case, why, offers, RefusalRemedy::Rule);
+        }
         match (self.mode, target) {
             (
                 PermissionMode::Auto,

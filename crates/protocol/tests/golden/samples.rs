@@ -931,6 +931,7 @@ goldens! {
         Quarantined => TamperRemedy::Quarantined { kept: text(".envrc.quarantined") },
         Left => TamperRemedy::Left { why: text("too large") },
         Granted => TamperRemedy::Granted,
+        Stays => TamperRemedy::Stays { why: text("npm runs it") },
     }
     content::ToolChoice {
         Yes => protocol::content::ToolChoice::Yes,

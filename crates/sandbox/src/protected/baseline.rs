@@ -1,16 +1,17 @@
 //! State of all protected paths before a command. `restore` compares it with their state after the
 //! command.
 
+use super::asked_files;
 use super::disk_reserve::DiskReserve;
 use super::file_state::capture;
-use super::file_state::{CaptureBudget, FileState};
+use super::file_state::{CaptureBudget, FileState, InodeStamp};
 use super::hard_links::{self, shared_files};
 use super::link_targets::LinkTargets;
 use super::linked_git_dir::LinkedGitDir;
 use super::path_checks::exists;
 use super::path_finder::ProtectedPaths;
 use super::persist::persist;
-use super::protected_path::{ProtectedPath, absent_paths};
+use super::protected_path::{ProtectedKind, ProtectedPath, absent_paths};
 use crate::policy::ProtectedName;
 use std::collections::BTreeSet;
 use std::io;
@@ -44,6 +45,8 @@ pub(crate) struct Baseline {
     pub(super) absent: Vec<ProtectedPath>,
     /// State of each path that existed.
     pub(super) recorded: Vec<(ProtectedPath, FileState)>,
+    /// Files that may change, of names about which the person is told.
+    pub(super) asked: Vec<(PathBuf, InodeStamp)>,
     /// Git folders that existed.
     pub(super) repositories: BTreeSet<PathBuf>,
     /// Folders that the search did not reach: their content before the command is unknown.
@@ -52,7 +55,7 @@ pub(crate) struct Baseline {
     pub(super) reserve: DiskReserve,
 }
 
-persist!(struct Baseline { roots, linked, names, git_writable, incomplete, limits, absent, recorded, repositories, unsearched, reserve });
+persist!(struct Baseline { roots, linked, names, git_writable, incomplete, limits, absent, recorded, asked, repositories, unsearched, reserve });
 
 impl Baseline {
     /// Records all protected paths and their link targets, except those that a mount keeps
@@ -72,9 +75,11 @@ impl Baseline {
         let gits = places.iter().filter_map(|place| place.git_dir.as_ref());
         let repositories = gits.filter(|git| exists(git)).cloned().collect();
         let absent = absent_paths(&led.paths);
+        let asked = asked_files::stamps(&places);
         let mut left = hard_links::MOST;
         let seen = places
             .into_iter()
+            .filter(|place| place.kind != ProtectedKind::Asked)
             .chain(led.paths)
             .filter_map(|place| {
                 let is_held =
@@ -97,6 +102,7 @@ impl Baseline {
             limits: led.limits,
             absent,
             recorded: seen,
+            asked,
             repositories,
             unsearched,
             reserve,

@@ -125,9 +125,10 @@ persist!(enum TamperRemedy {
     1 => Quarantined { kept },
     2 => Left { why },
     3 => Granted,
+    4 => Stays { why },
 });
 
-/// The lists of the policies, identified by their names.
+/// The table, identified by its names.
 impl Persist for &'static [ProtectedName] {
     fn save(&self, to: &mut Vec<u8>) {
         save_all(&self.iter().map(|known| known.name.to_owned()).collect::<Vec<_>>(), to);
@@ -135,8 +136,8 @@ impl Persist for &'static [ProtectedName] {
 
     fn load(from: &mut &[u8]) -> Option<Self> {
         let names: Vec<String> = Persist::load(from)?;
-        let lists = [Profile::Command, Profile::Git].map(|profile| policy::of(profile).protected);
-        lists.into_iter().find(|list| list.iter().map(|known| known.name).eq(&names))
+        let table = policy::protected_names();
+        table.iter().map(|known| known.name).eq(&names).then_some(table)
     }
 }
 

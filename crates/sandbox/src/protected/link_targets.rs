@@ -59,7 +59,10 @@ pub(crate) fn find_link_targets(
         TargetFinder { ground, gits, names: ALL_NAMES, targets: LinkTargets::default() };
     let all: Vec<&ProtectedPath> = places.iter().chain(outside).collect();
     // A link in a git folder leads to no program; it is put back itself.
-    for place in all.iter().filter(|place| place.kind != ProtectedKind::LinkInGitDir) {
+    let leads = |place: &&&ProtectedPath| {
+        !matches!(place.kind, ProtectedKind::LinkInGitDir | ProtectedKind::Asked)
+    };
+    for place in all.iter().filter(leads) {
         found.from(place, DEEP);
     }
     found.add_hook_dirs(&all);
@@ -126,7 +129,8 @@ impl TargetFinder<'_> {
             ProtectedKind::WorktreeFile
             | ProtectedKind::GitFile
             | ProtectedKind::SequencerFile
-            | ProtectedKind::LinkInGitDir => ProtectedKind::Plain,
+            | ProtectedKind::LinkInGitDir
+            | ProtectedKind::Asked => ProtectedKind::Plain,
         };
         for link in links {
             if self.is_writable(&link.at) {

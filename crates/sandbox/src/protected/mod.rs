@@ -5,6 +5,7 @@
 //! both tiers new names and links. The target of a link is protected like the name. Nothing is
 //! deleted: files that the command made are moved aside.
 
+mod asked_files;
 mod baseline;
 mod baseline_file;
 mod bounded_read;

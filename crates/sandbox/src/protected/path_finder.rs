@@ -8,7 +8,7 @@ use super::protected_path::{
     OwnerDir, ProtectedKind, ProtectedPath, merged_by_path, outermost_link,
 };
 use super::walk::{DirShape, FoundDir, SearchPhase, WalkOutcome, walk};
-use crate::policy::ProtectedName;
+use crate::policy::{NameClass, ProtectedName};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -92,7 +92,7 @@ pub(super) fn find_all(
         } else {
             let here = |name: &&ProtectedName| here.iter().any(|part| first_part(name) == *part);
             for name in names.iter().filter(here) {
-                found.add(folder.join(name.name), None, ProtectedKind::Plain);
+                found.add(folder.join(name.name), None, kind_of(name));
             }
         }
     }
@@ -109,6 +109,13 @@ pub(super) fn find_all(
 
 /// The folder of a repository in its working tree.
 const GIT: &str = ".git";
+
+fn kind_of(name: &ProtectedName) -> ProtectedKind {
+    match name.class {
+        NameClass::Protected => ProtectedKind::Plain,
+        NameClass::Asked => ProtectedKind::Asked,
+    }
+}
 
 /// First part of a protected name.
 fn first_part(name: &ProtectedName) -> &'static str {
@@ -133,7 +140,7 @@ impl PathFinder {
     /// directory.
     fn add_folder(&mut self, folder: &Path, names: &'static [ProtectedName]) -> Option<PathBuf> {
         for name in names.iter().filter(|name| !name.name.starts_with(".git/")) {
-            self.add(folder.join(name.name), None, ProtectedKind::Plain);
+            self.add(folder.join(name.name), None, kind_of(name));
         }
         let git = folder.join(".git");
         if is_real_dir(&git) {
@@ -285,8 +292,9 @@ mod tests {
             std::fs::write(root.join(file), "").unwrap();
         }
         std::fs::write(root.join("node_modules/y/.envrc"), "").unwrap();
-        let names = &[ProtectedName { name: ".envrc", why: "for the test" }];
-        let found = find_all(std::slice::from_ref(&root), None, names, SearchPhase::Before).paths;
+        const NAMES: &[ProtectedName] =
+            &[ProtectedName { name: ".envrc", class: NameClass::Protected, why: "for the test" }];
+        let found = find_all(std::slice::from_ref(&root), None, NAMES, SearchPhase::Before).paths;
         let has = |name: &str| found.iter().any(|place| place.path == root.join(name));
         for name in [
             ".envrc",

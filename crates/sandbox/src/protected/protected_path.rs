@@ -22,6 +22,8 @@ pub(crate) enum ProtectedKind {
     SequencerFile,
     /// A link in a git directory, which redirects git's writes.
     LinkInGitDir,
+    /// A name that projects want written: a change stays and is told.
+    Asked,
 }
 
 /// Where a place lies.
@@ -60,12 +62,14 @@ pub(crate) struct ProtectedPath {
 impl ProtectedPath {
     /// True if tier A mounts it read-only while the command runs, provided that it exists.
     pub(crate) fn is_mounted_read_only(&self) -> bool {
-        // Git removes a worktree's files together with their folder, and each pending step.
+        // Git removes a worktree's files together with their folder, and each pending step. What
+        // projects want written is no mount's either.
         let gits = matches!(
             self.kind,
             ProtectedKind::WorktreeFile
                 | ProtectedKind::SequencerFile
                 | ProtectedKind::LinkInGitDir
+                | ProtectedKind::Asked
         );
         let goes = gits || self.owner != OwnerDir::Project;
         !goes && self.path.symlink_metadata().is_ok_and(|found| !found.is_symlink())
@@ -79,7 +83,7 @@ impl ProtectedPath {
             ProtectedKind::Plain => {
                 self.git_dir.is_some() && self.path.ends_with("info/attributes")
             }
-            ProtectedKind::GitFile | ProtectedKind::LinkInGitDir => false,
+            ProtectedKind::GitFile | ProtectedKind::LinkInGitDir | ProtectedKind::Asked => false,
         };
         gits && folders.iter().any(|folder| self.path.starts_with(folder))
     }
@@ -105,6 +109,9 @@ pub(super) fn merged_by_path(
 
 /// The outermost link on the way to a path, which the kernel reaches first, or the path itself.
 pub(super) fn outermost_link(place: &ProtectedPath, roots: &[PathBuf]) -> ProtectedPath {
+    if place.kind == ProtectedKind::Asked {
+        return place.clone();
+    }
     let root = roots.iter().filter(|root| place.path.starts_with(root));
     let root = root.max_by_key(|root| root.components().count());
     let inside = |above: &&Path| root.is_none_or(|root| above != root);
@@ -128,5 +135,6 @@ pub(super) fn plain_path(path: PathBuf, within: &OwnerDir) -> ProtectedPath {
 persist!(struct ProtectedPath { path, git_dir, kind, owner });
 persist!(enum OwnerDir { 0 => Project, 1 => Nested(folder) });
 persist!(enum ProtectedKind {
-    0 => Plain, 1 => GitConfig, 2 => Hooks, 3 => WorktreeFile, 4 => GitFile, 5 => SequencerFile, 6 => LinkInGitDir
+    0 => Plain, 1 => GitConfig, 2 => Hooks, 3 => WorktreeFile, 4 => GitFile, 5 => SequencerFile, 6 => LinkInGitDir,
+    7 => Asked
 });

@@ -58,6 +58,11 @@ impl Remedies {
         }
     }
 
+    /// Records a change that stays, and who runs the file.
+    pub(super) fn stays(&mut self, path: &Path, why: &str) {
+        self.record(path, TamperRemedy::Stays { why: why.to_owned() });
+    }
+
     pub(super) fn leave(&mut self, path: &Path, why: &str) {
         self.record(path, TamperRemedy::Left { why: why.to_owned() });
     }

@@ -2,6 +2,7 @@
 //! each remedy is recorded. It runs when no process of the command is left. The runner's own
 //! Landlock rules let it write only where the command could.
 
+use super::asked_files;
 use super::baseline::Baseline;
 use super::bounded_read::{self, Symlinks};
 use super::file_state::{CaptureBudget, FileState, InodeStamp, capture};
@@ -82,7 +83,8 @@ impl Baseline {
         // Paths in unsearched folders are left alone, except in repositories that git enters by
         // itself.
         let unknown = |path: &Path| lies_in(path, &self.unsearched) && !lies_in(path, &entered);
-        let new = places.iter().filter(|place| exists(&place.path));
+        let new = places.iter();
+        let new = new.filter(|place| place.kind != ProtectedKind::Asked && exists(&place.path));
         // If a new link lies on the way to an absent path, the link is the new file, not its
         // target.
         let new = new.chain(&self.absent).map(|place| outermost_link(place, &told.roots));
@@ -110,6 +112,7 @@ impl Baseline {
                 ProtectedKind::GitConfig if !known && has_harmless_config(place, &told.roots) => {}
                 ProtectedKind::WorktreeFile if !known && is_expected_worktree_file(place) => {}
                 ProtectedKind::SequencerFile if runs_nothing_new(place, None, &told.roots) => {}
+                ProtectedKind::Asked => {}
                 ProtectedKind::Plain
                     if place.owner != OwnerDir::Project && self.was_moved(place) => {}
                 ProtectedKind::GitFile if !known && points_to_known_git_dir(&place.path, &gits) => {
@@ -121,6 +124,12 @@ impl Baseline {
                 | ProtectedKind::GitFile
                 | ProtectedKind::LinkInGitDir
                 | ProtectedKind::SequencerFile => told.quarantine(&place.path),
+            }
+        }
+        let after = asked_files::stamps(&places);
+        for (path, why) in asked_files::changed(&self.asked, &after, self.names) {
+            if !unknown(&path) {
+                told.stays(&path, why);
             }
         }
         for (cut, why) in [(&self.unsearched, CUT_BEFORE), (&unsearched, CUT_AFTER)] {

@@ -137,8 +137,10 @@ impl DirWalker<'_> {
                 return WalkStep::OutOfBounds;
             }
             let name = entry.file_name();
-            if may_be_protected(&name) {
+            if may_be_respelled(&name) {
                 here.extend(self.names.iter().find(|known| is_same_name(&name, known)));
+            } else {
+                here.extend(self.names.iter().find(|known| eq_ignoring_case(&name, known)));
             }
             if let Some(at) = GIT_BARE.iter().position(|part| eq_ignoring_case(&name, part)) {
                 bare[at] = true;
@@ -181,11 +183,16 @@ impl DirWalker<'_> {
     }
 }
 
-/// Cheap first test: protected names begin with a dot; other spellings contain non-ASCII characters
-/// or a tilde with a number.
-fn may_be_protected(name: &OsStr) -> bool {
+/// Cheap first test: other spellings than those by letter case contain non-ASCII characters, a tilde
+/// with a number or a colon, or end in a dot or space. Most protected names begin with a dot.
+fn may_be_respelled(name: &OsStr) -> bool {
     let name = name.as_bytes();
-    name.starts_with(b".") || !name.is_ascii() || name.contains(&b'~')
+    let is_marked = |byte: &u8| matches!(byte, b'~' | b':');
+    name.starts_with(b".")
+        || !name.is_ascii()
+        || name.iter().any(is_marked)
+        || name.ends_with(b".")
+        || name.ends_with(b" ")
 }
 
 /// True if the name equals this one on a case-insensitive file system.

@@ -6,7 +6,7 @@ use super::encode::{basis, outcome, tool_kind};
 use crate::call::CallConclusion;
 use crate::proxy_machine::ProxyDecisions;
 use journal::{OpenCall, StoredPath};
-use protocol::call::{Call, FileEffect, TamperRemedy, TamperedFile};
+use protocol::call::{Call, FileEffect, TamperedFile};
 use protocol::confinement::{
     Confinement, ConnectionOutcome, Enforced, GitSettings, Level, Limits, Network, Profile,
     ProxyConnection, Refusal, RefusalKind, Tier,
@@ -134,8 +134,8 @@ pub(crate) fn end(
             .map(|report| report.refusals.iter().map(refusal).collect())
             .unwrap_or_default(),
         refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
-        tampered: names_of(conclusion.tampered(), |name| name.remedy != TamperRemedy::Granted),
-        granted: names_of(conclusion.tampered(), |name| name.remedy == TamperRemedy::Granted),
+        tampered: names_of(conclusion.tampered(), |name| !name.remedy.is_permitted()),
+        granted: names_of(conclusion.tampered(), |name| name.remedy.is_permitted()),
         signed: report.map(|report| report.effects.as_slice()).map(signed).unwrap_or_default(),
         ran: match conclusion.enforced.as_ref().filter(|it| it.profile == Profile::Document.name())
         {
@@ -255,8 +255,8 @@ pub(crate) fn lost_end(
         usage: journal::ProcessUsageRecord::default(),
         refusals: Vec::new(),
         refusals_uncounted: 0,
-        tampered: names_of(tampered, |name| name.remedy != TamperRemedy::Granted),
-        granted: names_of(tampered, |name| name.remedy == TamperRemedy::Granted),
+        tampered: names_of(tampered, |name| !name.remedy.is_permitted()),
+        granted: names_of(tampered, |name| name.remedy.is_permitted()),
         signed: Vec::new(),
         ran: Vec::new(),
         connections: Vec::new(),

@@ -7,7 +7,7 @@ use crate::failure::{FailureCode, ToolFailure};
 use crate::refusal_hints::{self, Restriction};
 use crate::signing::Signer;
 use crate::tool_context::ToolContext;
-use protocol::call::{TamperRemedy, TamperedFile};
+use protocol::call::TamperedFile;
 use protocol::confinement::Refusal;
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ pub(super) fn hint_lines(
         _ if is_git_settings(&refusal.detail) => Some(Restriction::Git),
         other => other,
     };
-    let held = tampered.iter().filter(|name| name.remedy != TamperRemedy::Granted);
+    let held = tampered.iter().filter(|name| !name.remedy.is_permitted());
     let names = held.map(|name| match is_git_settings(&name.path) {
         true => Restriction::Git,
         false => Restriction::Protected,

@@ -64,6 +64,7 @@ pub(super) fn answer(
         let said = name.to_string();
         match name.remedy {
             TamperRemedy::Granted => format!("[git-admin: {}]", visible(&said)),
+            TamperRemedy::Stays { .. } => format!("[run later: {}]", visible(&said)),
             TamperRemedy::Restored { .. }
             | TamperRemedy::Quarantined { .. }
             | TamperRemedy::Left { .. } => {

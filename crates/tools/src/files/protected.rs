@@ -2,6 +2,7 @@
 //! file tools never write them. For commands the cage protects the same names.
 
 use crate::files::call_scope::CallScope;
+use sandbox::{NameClass, ProtectedName};
 use std::path::Path;
 
 const GIT: &str = ".git";
@@ -21,18 +22,6 @@ const OF_GIT: [&str; 11] = [
     "MERGE_RR",
 ];
 
-/// Beneath a granted directory, at any depth.
-const OF_PROJECT: [&str; 8] = [
-    ".agentd",
-    ".envrc",
-    ".mcp.json",
-    ".vscode/tasks.json",
-    ".claude",
-    ".cursor",
-    ".codex",
-    ".gemini",
-];
-
 /// The protected name that a real path lies at or beneath; in words where it has no fixed one.
 pub(crate) fn at(scope: &CallScope, real: &Path) -> Option<String> {
     let root = scope.root_of(real)?;
@@ -43,6 +32,17 @@ pub(crate) fn at(scope: &CallScope, real: &Path) -> Option<String> {
         let led = led.iter().find(|led| real.starts_with(led) && !root.starts_with(led))?;
         Some(format!("{}, to which git's settings point", scope.shown(led).display()))
     })
+}
+
+/// The row of a file that projects want written and that a program runs later, at any depth.
+#[must_use]
+pub fn asked_about(path: &Path) -> Option<&'static ProtectedName> {
+    let parts = sandbox::name_parts(path);
+    let is_at = |row: &&ProtectedName| {
+        row.class == NameClass::Asked
+            && (0..parts.len()).any(|from| sandbox::lies_at(&parts[from..], row.name))
+    };
+    sandbox::protected_names().iter().find(is_at)
 }
 
 /// The same for a directory that git takes for a repository, or would with this file.
@@ -78,10 +78,13 @@ fn name(inside: &Path) -> Option<String> {
         };
         // A linked worktree's `.git` is a file that says where its repository is.
         let pointer = || (rest.len() == 1 && at(&GIT)).then(|| GIT.to_owned());
-        OF_PROJECT
+        let of_project = |row: &&ProtectedName| {
+            row.class == NameClass::Protected && !row.name.starts_with(".git/") && at(&row.name)
+        };
+        sandbox::protected_names()
             .iter()
-            .find(|name| at(name))
-            .map(|name| (*name).to_owned())
+            .find(of_project)
+            .map(|row| row.name.to_owned())
             .or_else(of_git)
             .or_else(pointer)
     })
@@ -90,19 +93,16 @@ fn name(inside: &Path) -> Option<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::name;
-    use std::path::Path;
+    use super::*;
 
-    /// The cage of a command guards its list; nothing on it may be open to a file tool.
     #[test]
-    fn no_fewer_names_than_the_cage_of_a_command() {
-        let policy = include_str!("../../../../config/confinement/command.toml");
-        let (_, list) = policy.split_once("protected = [").unwrap();
-        let names: Vec<&str> =
-            list.split("name = \"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
-        assert!(names.len() > 5, "the policy's list was not found");
-        for guarded in names {
-            assert_eq!(name(Path::new(guarded)).as_deref(), Some(guarded));
+    fn every_protected_name_of_the_table_and_none_that_is_asked_about() {
+        for row in sandbox::protected_names() {
+            let found = name(Path::new(row.name));
+            match row.class {
+                NameClass::Protected => assert_eq!(found.as_deref(), Some(row.name)),
+                NameClass::Asked => assert_eq!(found, None, "{}", row.name),
+            }
         }
     }
 
@@ -117,7 +117,8 @@ mod tests {
             (".agentd/config.toml", Some(".agentd")),
             ("a/.envrc", Some(".envrc")),
             (".vscode/tasks.json", Some(".vscode/tasks.json")),
-            (".vscode/settings.json", None),
+            (".vscode/extensions.json", None),
+            (".github/workflows/ci.yml", None),
             (".git/configuration", None),
             (".git/info/exclude", None),
             (".gitignore", None),
@@ -130,7 +131,7 @@ mod tests {
             ("a/.ENVRC", Some(".envrc")),
             (".VsCode/Tasks.JSON", Some(".vscode/tasks.json")),
             (".Claude\u{200c}/settings.json", Some(".claude")),
-            (".VSCODE/settings.json", None),
+            (".VSCODE/extensions.json", None),
             (".GitIgnore", None),
         ] {
             assert_eq!(name(Path::new(path)).as_deref(), expected, "{path}");
