@@ -16,6 +16,7 @@ mod messages;
 mod network;
 mod noise;
 mod own_programs;
+mod protected_names;
 mod proxy;
 mod rights;
 mod settings;

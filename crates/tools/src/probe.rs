@@ -9,6 +9,7 @@ use crate::failure::ToolFailure;
 use crate::files::call_scope::CallScope;
 use crate::files::path_trace::{TraceEnd, trace_path};
 use crate::files::precondition;
+use crate::files::protected::ProtectedSearch;
 use crate::files::read_set::ReadSet;
 use crate::files::safe_open;
 use crate::files::target_path::TargetPath;
@@ -43,8 +44,10 @@ pub fn probe(
         .collect();
     let diff = if paths.iter().all(|path| path.in_scope) {
         let extras = ReportExtras::default();
-        let (command, max_chars) = (None, 0);
-        let ctx = ToolContext { scope, judged: &[], cancel, command, max_chars, engine, extras };
+        let (command, max_chars, protected) = (None, 0, ProtectedSearch::default());
+        let judged = &[];
+        let ctx =
+            ToolContext { scope, judged, cancel, command, max_chars, engine, protected, extras };
         (works.preview)(&call.input, &ctx).unwrap_or_else(|failure| would_fail(&failure))
     } else {
         String::new()

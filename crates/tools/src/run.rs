@@ -6,6 +6,7 @@ use crate::command::setup::CommandSetup;
 use crate::engine::Engine;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::call_scope::CallScope;
+use crate::files::protected::ProtectedSearch;
 use crate::nested_instructions;
 use crate::signing::Signer;
 use crate::tool::{specs, tool_impl};
@@ -77,8 +78,16 @@ fn context<'a>(
     engine: Engine<'a>,
 ) -> ToolContext<'a> {
     let max_chars = order.max_result_chars as usize;
-    let extras = ReportExtras::default();
-    ToolContext { scope, judged: order.judged, cancel, command, max_chars, engine, extras }
+    ToolContext {
+        scope,
+        judged: order.judged,
+        cancel,
+        command,
+        max_chars,
+        engine,
+        protected: ProtectedSearch::default(),
+        extras: ReportExtras::default(),
+    }
 }
 
 fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> RunReport {

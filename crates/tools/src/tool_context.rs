@@ -9,7 +9,7 @@ use crate::engine::web::WebEngine;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::call_scope::CallScope;
 use crate::files::path_trace::{TraceEnd, trace_path};
-use crate::files::protected;
+use crate::files::protected::ProtectedSearch;
 use crate::files::read_set::ReadSet;
 use crate::files::safe_open;
 use crate::files::target_path::{TargetPath, access_denied, not_found};
@@ -37,6 +37,8 @@ pub(crate) struct ToolContext<'a> {
     pub max_chars: usize,
     /// The engine of this program, in addition to files and commands.
     pub engine: Engine<'a>,
+    /// Files that it may not change.
+    pub protected: ProtectedSearch,
     /// Results of the tool in addition to its answer.
     pub extras: ReportExtras,
 }
@@ -190,8 +192,17 @@ impl<'a> ToolContext<'a> {
     /// As [`Self::resolve`], and `protected` for names that only a person changes.
     pub fn to_write(&self, named: &str) -> Result<TargetPath, ToolFailure> {
         let target = self.resolve(named)?;
-        match protected::at(self.scope, &target.real) {
-            None => Ok(target),
+        self.refuse_protected(named, &target.real)?;
+        Ok(target)
+    }
+
+    /// Fails for a real path that only a person changes.
+    ///
+    /// # Errors
+    /// `protected`.
+    pub fn refuse_protected(&self, named: &str, real: &Path) -> Result<(), ToolFailure> {
+        match self.protected.at(self.scope, real) {
+            None => Ok(()),
             Some(name) => Err(ToolFailure::new(
                 FailureCode::Protected,
                 format!(
@@ -274,6 +285,7 @@ mod tests {
             command: None,
             max_chars: 0,
             engine: Engine::Without,
+            protected: ProtectedSearch::default(),
             extras: ReportExtras::default(),
         };
         let opened = ctx.existing("a").and_then(|target| ctx.open(&target)).unwrap();

@@ -7,7 +7,6 @@
 use super::bounded_read::{self, ReadFailure, Symlinks};
 use super::git_config::{GitConfig, included_path};
 use super::git_pointers::{gitfile_target, read_dir_pointer};
-use crate::resolved_path::follow_links;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -51,41 +50,6 @@ pub fn find_git_filters(
     // Commands cannot write these files, so an unreadable one hides no attack.
     let (of_person, _) = read_all(person, home);
     Ok(GitFilters { of_repository: own, of_person })
-}
-
-/// Included files and hook folders that the settings of the surrounding repositories name, whether
-/// they exist or not. Names that only git can resolve are left out.
-#[must_use]
-pub fn paths_named_by_git_config(project: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
-    let mut led = BTreeSet::new();
-    let mut files: Vec<(PathBuf, &Path)> = project
-        .ancestors()
-        .flat_map(|tree| settings_of(tree).into_iter().map(move |file| (file, tree)))
-        .collect();
-    let mut seen = BTreeSet::new();
-    while let Some((file, tree)) = files.pop() {
-        if seen.len() > FILES || !seen.insert(file.clone()) {
-            continue;
-        }
-        let Ok(bytes) = bounded_read::bytes(&file, bounded_read::SETTINGS, Symlinks::Follow) else {
-            continue;
-        };
-        let settings = GitConfig::parse(&bytes);
-        for named in settings.values("core", "hookspath") {
-            // A relative one is relative to the working tree, as if a file lay right in it said so.
-            led.extend(included_path(named, &tree.join(".git"), home));
-        }
-        for path in settings.included().filter_map(|named| included_path(named, &file, home)) {
-            led.insert(path.clone());
-            files.push((path, tree));
-        }
-    }
-    led.into_iter().map(|path| resolved(&path)).collect()
-}
-
-/// Without links and steps back, as far as it exists.
-fn resolved(path: &Path) -> PathBuf {
-    follow_links(path).map_or_else(|| path.to_owned(), |(_, real)| real)
 }
 
 /// The files of settings of a repository that may be in this directory, or be this directory.

@@ -34,6 +34,8 @@ pub(crate) struct LinkTargets {
     pub paths: Vec<ProtectedPath>,
     /// Targets that are not protected, a sentence each.
     pub limits: Vec<String>,
+    /// The name that leads to each target; of a folder that settings name, the folder itself.
+    pub origins: BTreeMap<PathBuf, PathBuf>,
 }
 
 /// Limit in the record: protected folders hold too many names.
@@ -66,7 +68,7 @@ pub(crate) fn find_link_targets(
         found.from(place, DEEP);
     }
     found.add_hook_dirs(&all);
-    let TargetFinder { targets: LinkTargets { paths: led, mut limits }, .. } = found;
+    let TargetFinder { targets: LinkTargets { paths: led, mut limits, origins }, .. } = found;
     let led = merged_by_path(led);
     // Paths that are protected already, by their own name or with their folder.
     let folders = places.iter().chain(&led).filter(|place| is_real_dir(&place.path));
@@ -86,7 +88,7 @@ pub(crate) fn find_link_targets(
     let led = led.into_iter().filter(stays).collect();
     let mut said = BTreeSet::new();
     limits.retain(|limit| said.insert(limit.clone()));
-    LinkTargets { paths: led, limits }
+    LinkTargets { paths: led, limits, origins }
 }
 
 struct TargetFinder<'a> {
@@ -134,7 +136,7 @@ impl TargetFinder<'_> {
         };
         for link in links {
             if self.is_writable(&link.at) {
-                self.targets.paths.push(ProtectedPath { kind, ..plain_path(link.at, &from.owner) });
+                self.add(ProtectedPath { kind, ..plain_path(link.at, &from.owner) }, &from.path);
             }
         }
         // A git folder is more than one name, and its own names are found by themselves.
@@ -151,7 +153,12 @@ impl TargetFinder<'_> {
         }
         let place = ProtectedPath { kind, ..plain_path(end, &from.owner) };
         self.from(&place, deep);
-        self.targets.paths.push(place);
+        self.add(place, &from.path);
+    }
+
+    fn add(&mut self, target: ProtectedPath, from: &Path) {
+        self.targets.origins.entry(target.path.clone()).or_insert_with(|| from.to_owned());
+        self.targets.paths.push(target);
     }
 
     /// The folders of hooks that settings name. A relative one is looked for beneath every working

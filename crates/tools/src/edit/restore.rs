@@ -11,6 +11,7 @@ use crate::failure::{FailureCode, ToolFailure};
 use crate::files::call_scope::CallScope;
 use crate::files::path_trace::trace_path;
 use crate::files::precondition;
+use crate::files::protected::ProtectedSearch;
 use crate::files::read_set::ReadSet;
 use crate::files::safe_open;
 use crate::files::target_path::TargetPath;
@@ -95,6 +96,7 @@ fn context<'a>(
         command: None,
         max_chars: 0,
         engine: Engine::Without,
+        protected: ProtectedSearch::default(),
         extras: ReportExtras::default(),
     }
 }
@@ -197,10 +199,10 @@ fn plan<'a>(
         if real != path {
             return Err(precondition::stale(&file.path, "now resolves to another path"));
         }
-        plain.to_write(&file.path).map(drop).or_else(|failure| match path.is_symlink() {
-            true => Ok(()),
-            false => Err(failure),
-        })?;
+        match path.is_symlink() {
+            true => plain.refuse_protected(&file.path, &real)?,
+            false => plain.to_write(&file.path).map(drop)?,
+        }
         let found = now(path)?;
         if found != file.after && is_restored(file, found.as_deref())? {
             // By an earlier call of the same restore, which a death cut short behind it.

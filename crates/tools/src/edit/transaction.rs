@@ -5,6 +5,7 @@ use crate::edit::remove;
 use crate::edit::replace::{LOADED_MAX, OriginalFile, load_original, replace};
 use crate::engine::Engine;
 use crate::failure::{FailureCode, ToolFailure};
+use crate::files::protected::ProtectedSearch;
 use crate::files::target_path::TargetPath;
 use crate::tool_context::{ReportExtras, ToolContext};
 use std::os::unix::fs::PermissionsExt;
@@ -127,6 +128,7 @@ pub(crate) fn apply_all(changes: &[FileChange], ctx: &ToolContext<'_>) -> Result
             command: None,
             engine: Engine::Without,
             max_chars: ctx.max_chars,
+            protected: ProtectedSearch::default(),
             extras: ReportExtras::default(),
         };
         let stuck: Vec<&str> = done

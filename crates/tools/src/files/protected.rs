@@ -2,7 +2,9 @@
 //! file tools never write them. For commands the cage protects the same names.
 
 use crate::files::call_scope::CallScope;
-use sandbox::{NameClass, ProtectedName};
+use crate::text::control::visible;
+use sandbox::{NameClass, ProtectedBy, ProtectedFiles, ProtectedName};
+use std::cell::OnceCell;
 use std::path::Path;
 
 const GIT: &str = ".git";
@@ -22,16 +24,40 @@ const OF_GIT: [&str; 11] = [
     "MERGE_RR",
 ];
 
-/// The protected name that a real path lies at or beneath; in words where it has no fixed one.
-pub(crate) fn at(scope: &CallScope, real: &Path) -> Option<String> {
-    let root = scope.root_of(real)?;
-    let inside = real.strip_prefix(root).ok()?;
-    name(inside).or_else(|| bare(root, inside)).or_else(|| {
-        // Settings point to few places, and paths relative to a home directory are not known here.
-        let led = sandbox::paths_named_by_git_config(&scope.project, None);
-        let led = led.iter().find(|led| real.starts_with(led) && !root.starts_with(led))?;
-        Some(format!("{}, to which git's settings point", scope.shown(led).display()))
-    })
+/// The protected files of a call, searched for when the first file is about to be changed.
+#[derive(Debug, Default)]
+pub(crate) struct ProtectedSearch(OnceCell<ProtectedFiles>);
+
+impl ProtectedSearch {
+    /// The protected name that a real path lies at or beneath; in words where it has no fixed one.
+    pub(crate) fn at(&self, scope: &CallScope, real: &Path) -> Option<String> {
+        let root = scope.root_of(real)?;
+        let inside = real.strip_prefix(root).ok()?;
+        name(inside).or_else(|| bare(root, inside)).or_else(|| self.around(scope, real))
+    }
+
+    /// The same by the links, hard links and settings of the project that lead to the path.
+    fn around(&self, scope: &CallScope, real: &Path) -> Option<String> {
+        let files = self.0.get_or_init(|| {
+            let roots: Vec<_> =
+                std::iter::once(&scope.project).chain(&scope.added).cloned().collect();
+            let home = scope.home.as_ref().map(|home| home.shown_at.clone());
+            ProtectedFiles::find(&roots, scope.roots().map(Path::to_owned).collect(), home)
+        });
+        let shown = |path| visible(&scope.shown(path).to_string_lossy()).into_owned();
+        Some(match files.around(real)? {
+            // Of a folder that git's settings name, there is no link.
+            ProtectedBy::Name(path) => {
+                format!("{}, which git's settings or another repository name", shown(path))
+            }
+            ProtectedBy::Link { from, target } => {
+                format!("{}, to which {} leads", shown(target), shown(from))
+            }
+            ProtectedBy::HardLink(path) => {
+                format!("{}, of which this is another name (a hard link)", shown(path))
+            }
+        })
+    }
 }
 
 /// The row of a file that projects want written and that a program runs later, at any depth.

@@ -7,7 +7,6 @@ use crate::edit::replace::{LOADED_MAX, load_original};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
 use crate::files::precondition;
-use crate::files::protected;
 use crate::files::safe_open;
 use crate::files::target_path::TargetPath;
 use crate::files::target_path::access_denied;
@@ -278,7 +277,7 @@ fn refuse_roots(target: &TargetPath, ctx: &ToolContext<'_>) -> Result<(), ToolFa
 }
 
 fn refuse_protected(named: &str, real: &Path, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
-    match protected::at(ctx.scope, real) {
+    match ctx.protected.at(ctx.scope, real) {
         None => Ok(()),
         Some(name) => Err(ToolFailure::new(
             FailureCode::Protected,

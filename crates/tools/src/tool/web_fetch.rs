@@ -176,6 +176,7 @@ mod tests {
                 command: None,
                 max_chars: 1000,
                 engine: Engine::Web(engine),
+                protected: Default::default(),
                 extras: ReportExtras::default(),
             };
             let url = PageUrl::try_from("https://example.org/a.png".to_owned()).unwrap();
