@@ -7,7 +7,8 @@ use std::path::Path;
 #[path = "src/policy_source.rs"]
 mod policy_source;
 
-const PROFILES: [&str; 19] = [
+/// The files. `fleet-git` is no profile: no call has it.
+const POLICIES: [&str; 20] = [
     "probe",
     "query",
     "mutate",
@@ -27,6 +28,7 @@ const PROFILES: [&str; 19] = [
     "mcp",
     "mcp-write",
     "mcp-remote",
+    "fleet-git",
 ];
 
 fn main() {
@@ -41,7 +43,7 @@ fn main() {
         Ok(names) => format!("pub(super) static PROTECTED: &[ProtectedName] = {names};\n"),
         Err(error) => panic!("{}: {error}", file.display()),
     };
-    for profile in PROFILES {
+    for profile in POLICIES {
         let file = folder.join(format!("{profile}.toml"));
         println!("cargo::rerun-if-changed={}", file.display());
         let text = match std::fs::read_to_string(&file) {

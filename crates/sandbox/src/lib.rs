@@ -12,6 +12,7 @@ mod cage;
 mod cgroup;
 mod enter;
 mod error;
+mod fleet_git;
 mod git_config_file;
 mod grants;
 mod guarantees;
@@ -48,6 +49,7 @@ pub use cgroup::{
     Controller, Delegation, NoDelegation, delegation, remove_cgroup_of, set_up_cgroups,
 };
 pub use error::{CageError, CageStep};
+pub use fleet_git::restrict_to_git_in;
 pub use guarantees::signals_are_confined;
 pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host, probe_tier, temporary_root};
 pub use network_namespace::{Inherited, NetworkNamespace};

@@ -231,6 +231,11 @@ pub(crate) fn of(profile: Profile) -> &'static ConfinementPolicy {
     }
 }
 
+/// The policy of git for a task of a fleet.
+pub(crate) fn of_fleet_git() -> &'static ConfinementPolicy {
+    &file::FLEET_GIT
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -262,7 +267,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_file_is_a_profile_and_loads() {
+    fn every_file_has_a_use_and_loads() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/confinement");
         let mut files: Vec<String> = std::fs::read_dir(&folder)
             .unwrap()
@@ -274,13 +279,13 @@ mod tests {
             policy_source::translate(&text).unwrap();
         }
         let mut names: Vec<String> = ALL.map(|p| format!("{}.toml", p.name())).to_vec();
+        names.push("fleet-git.toml".to_owned());
         names.sort();
         assert_eq!(files, names);
-        for profile in ALL {
-            let policy = of(profile);
+        for policy in ALL.map(of).into_iter().chain([of_fleet_git()]) {
             assert!(!policy.purpose.is_empty());
             for rule in policy.grants.iter().chain(policy.runner) {
-                assert!(rule.why.len() > 8, "{profile:?} {:?} has no reason", rule.at);
+                assert!(rule.why.len() > 8, "{:?} {:?} has no reason", policy.purpose, rule.at);
             }
         }
         for profile in ALL.into_iter().filter(|profile| {

@@ -1,4 +1,8 @@
 //! Starts `agentd` and `git`, and no other program. The only file here that starts processes.
+//!
+//! Commands of a task change its workspace while git reads it: a directory may become a link to anything. So git
+//! with the workspace runs in a cage with the task's directory alone, and git that needs this user's keys and the
+//! network runs without the workspace.
 
 use crate::error::FleetError;
 use std::ffi::{OsStr, OsString};
@@ -51,8 +55,9 @@ pub(crate) async fn agentd(words: &[&str]) -> Result<(), FleetError> {
     }
 }
 
-/// Git for one repository and one work tree. Nothing that the work tree names is run: neither its own settings,
-/// hooks and drivers have an effect, nor filters of this user that its `.gitattributes` choose.
+/// Git for one repository and one work tree, which are beside each other. Nothing that the work tree names is run:
+/// neither its own settings, hooks and drivers have an effect, nor filters of this user that its `.gitattributes`
+/// choose.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     pub(crate) dir: PathBuf,
@@ -62,24 +67,21 @@ pub(crate) struct Git {
 }
 
 impl Git {
-    /// Runs git in the repository and returns its standard output. This user's settings have no effect.
+    /// Runs git in its cage and returns its standard output. This user's settings have no effect.
     pub(crate) async fn run(&self, words: &[&str], input: &[u8]) -> Result<Vec<u8>, FleetError> {
-        in_time(words, output(self.own_command(words), input)).await
+        let mut command = self.caged_command(words);
+        command.stdout(Stdio::piped());
+        in_time(words, async { ended(self.spawn_in_cage(command)?, input).await }).await
     }
 
-    /// Runs git with its standard output, or its standard input, in this file.
+    /// Runs git in its cage with its standard output, or its standard input, in this file.
     pub(crate) async fn run_with_file(
         &self,
         words: &[&str],
         input: &[u8],
         file: GitFile<'_>,
     ) -> Result<(), FleetError> {
-        let mut command = self.own_command(words);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+        let mut command = self.caged_command(words);
         match file {
             GitFile::Output(path) => {
                 let file = std::fs::File::create(path).map_err(FleetError::file(path))?;
@@ -90,40 +92,71 @@ impl Git {
                 command.stdin(file);
             }
         }
-        in_time(words, ended(command, input)).await.map(drop)
+        in_time(words, async { ended(self.spawn_in_cage(command)?, input).await }).await.map(drop)
     }
 
-    /// Runs git for another repository, with this user's ways and keys to it. It may take its time.
+    /// Runs git for another repository, with this user's ways and keys to it. It may take its time. It has no work
+    /// tree; the words keep it from submodules.
     pub(crate) async fn run_with_remote(&self, words: &[&str]) -> Result<(), FleetError> {
-        let done = output(self.command(words), b"").await;
+        let mut command = self.command();
+        let done = output(command.args(words).env("GIT_TERMINAL_PROMPT", "0"), b"").await;
         done.map(drop).map_err(failed(words))
     }
 
-    fn own_command(&self, words: &[&str]) -> Command {
-        let mut command = self.command(words);
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    /// Without variables of this process, which hold keys.
+    fn caged_command(&self, words: &[&str]) -> Command {
+        let mut command = self.command();
+        command
+            .args(words)
+            .env_clear()
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+            .env("GIT_DIR", &self.dir)
+            .env("GIT_WORK_TREE", &self.tree)
+            .env("GIT_INDEX_FILE", &self.index)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            // Only what writes an index leaves it younger than the files in it.
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_AUTHOR_NAME", "agentd")
+            .env("GIT_AUTHOR_EMAIL", "agentd@localhost")
+            .env("GIT_COMMITTER_NAME", "agentd")
+            .env("GIT_COMMITTER_EMAIL", "agentd@localhost")
+            .stdout(Stdio::null());
         command
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    fn command(&self) -> Command {
         let mut command = Command::new("git");
         command
             .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"])
             .args(["-c", "core.attributesFile=/dev/null", "-c", "protocol.ext.allow=never"])
             // These repositories are gone after their task: git need not tidy them.
             .args(["-c", "maintenance.auto=false", "-c", "gc.auto=0"])
-            .args(words)
+            .current_dir(self.place())
             .env("GIT_DIR", &self.dir)
-            .env("GIT_WORK_TREE", &self.tree)
-            .env("GIT_INDEX_FILE", &self.index)
-            .env("GIT_TERMINAL_PROMPT", "0")
-            // Only what writes an index leaves it younger than the files in it.
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .env("GIT_AUTHOR_NAME", "agentd")
-            .env("GIT_AUTHOR_EMAIL", "agentd@localhost")
-            .env("GIT_COMMITTER_NAME", "agentd")
-            .env("GIT_COMMITTER_EMAIL", "agentd@localhost");
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
         command
+    }
+
+    /// The task's directory.
+    fn place(&self) -> &Path {
+        self.dir.parent().unwrap_or(&self.dir)
+    }
+
+    /// Starts it in the cage of `config/confinement/fleet-git.toml`, by a thread that is in it.
+    fn spawn_in_cage(&self, mut command: Command) -> Result<Child, String> {
+        let runtime = tokio::runtime::Handle::current();
+        let started = std::thread::scope(|scope| {
+            let start = || {
+                let _in_runtime = runtime.enter();
+                sandbox::restrict_to_git_in(self.place()).map_err(|error| error.to_string())?;
+                spawn(&mut command)
+            };
+            scope.spawn(start).join()
+        });
+        started.unwrap_or_else(|_| Err("the thread that starts it failed".to_owned()))
     }
 }
 
@@ -158,20 +191,22 @@ pub(crate) async fn git_plain(words: &[&OsStr], at: &Path) -> Result<Vec<u8>, Fl
     command.args(words).current_dir(at).env("GIT_TERMINAL_PROMPT", "0");
     // A branch is a file.
     command.env("GIT_DEFAULT_REF_FORMAT", "files");
-    output(command, b"").await.map_err(|why| FleetError::Host(format!("git: {why}")))
+    output(&mut command, b"").await.map_err(|why| FleetError::Host(format!("git: {why}")))
 }
 
-async fn output(mut command: Command, input: &[u8]) -> Result<Vec<u8>, String> {
+async fn output(command: &mut Command, input: &[u8]) -> Result<Vec<u8>, String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    ended(command, input).await
+    ended(spawn(command)?, input).await
 }
 
-async fn ended(mut command: Command, input: &[u8]) -> Result<Vec<u8>, String> {
-    let mut child =
-        command.spawn().map_err(|error| match error.kind() == io::ErrorKind::NotFound {
-            true => "git is not installed".to_owned(),
-            false => error.to_string(),
-        })?;
+fn spawn(command: &mut Command) -> Result<Child, String> {
+    command.spawn().map_err(|error| match error.kind() == io::ErrorKind::NotFound {
+        true => "git is not installed".to_owned(),
+        false => error.to_string(),
+    })
+}
+
+async fn ended(mut child: Child, input: &[u8]) -> Result<Vec<u8>, String> {
     let stdin = child.stdin.take();
     let write = async {
         if let Some(mut stdin) = stdin {

@@ -2,17 +2,23 @@
 //! it, and at the end a patch and a branch. All by git, in a repository of its own beside the workspace, so
 //! that nothing which the agent writes into the workspace has a say.
 //!
-//! Files that git ignores are in no snapshot.
+//! Files that git ignores are in no snapshot. No file of a snapshot comes through a link: `run` has git in a cage
+//! that has the task's directory alone, and what is opened here is opened beneath the workspace, by a way without
+//! links.
 
 use crate::error::FleetError;
 use crate::run::{Git, GitFile, git_plain};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
+use rustix::io::Errno;
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// A snapshot that failed sooner is tried again.
+/// A snapshot that failed sooner is tried again, so often.
 const AGAIN: Duration = Duration::from_secs(30);
+const TRIES: usize = 5;
 
 /// A snapshot, as the database keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,12 +79,14 @@ impl Workspace {
         git_plain(&[&init[..], &[git.dir.as_os_str()]].concat(), place).await?;
         run_no_filters(&git)?;
         let wanted = base.unwrap_or(reference);
-        let fetch = ["fetch", "--quiet", "--no-tags", "--", repo, wanted];
-        if git.run_with_remote(&fetch).await.is_err() {
+        let fetch = ["fetch", "--quiet", "--no-recurse-submodules"];
+        let fetch = |more: &[&'static str]| [&fetch[..], more].concat();
+        let one = [&fetch(&["--no-tags", "--"])[..], &[repo, wanted]].concat();
+        if git.run_with_remote(&one).await.is_err() {
             // Some servers give out no commit by its name, and know full references only.
             let all = ["+refs/heads/*:refs/base/*", "+refs/tags/*:refs/tags/*"];
-            let fetch = [&["fetch", "--quiet", "--", repo][..], &all].concat();
-            git.run_with_remote(&fetch).await?;
+            let all = [&fetch(&["--"])[..], &[repo], &all].concat();
+            git.run_with_remote(&all).await?;
             git.run(&["update-ref", "FETCH_HEAD", &resolve(&git, wanted).await?], b"").await?;
         }
         let [base, base_tree] = commit_and_tree(&git, "FETCH_HEAD").await?;
@@ -98,7 +106,7 @@ impl Workspace {
         // It knows the files that were written just now: the first snapshot reads none of them again.
         let index = git.tree.join(".git/index");
         std::fs::copy(&index, &git.index).map_err(FleetError::file(&index))?;
-        let submodules = match git.tree.join(".gitmodules").exists() {
+        let submodules = match git.tree.join(".gitmodules").symlink_metadata().is_ok() {
             true => submodules(&git).await?,
             false => Vec::new(),
         };
@@ -141,11 +149,14 @@ impl Workspace {
     /// name. Such repositories are in no snapshot, and neither are files that cannot be read.
     pub(crate) async fn snapshot(&mut self) -> Result<Option<Snapshot>, FleetError> {
         let began = Instant::now();
-        let tree = match self.index().await {
+        let mut indexed = self.index().await;
+        for _ in 1..TRIES {
             // Files can change while git works.
-            Err(_) if began.elapsed() < AGAIN => self.index().await?,
-            indexed => indexed?,
-        };
+            if indexed.is_err() && began.elapsed() < AGAIN {
+                indexed = self.index().await;
+            }
+        }
+        let tree = indexed?;
         if tree == self.tree {
             return Ok(None);
         }
@@ -201,9 +212,14 @@ impl Workspace {
     /// Takes submodules out of the index that have plain files in their place: git would not see those.
     async fn give_up_submodules(&mut self) -> Result<(), FleetError> {
         let is_plain = |path: &PathBuf| {
-            let dir = self.git.tree.join(path);
-            !dir.join(".git").exists()
-                && std::fs::read_dir(dir).is_ok_and(|mut it| it.next().is_some())
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let Ok(dir) = self.open_beneath(path.as_os_str().as_bytes(), flags) else {
+                return false;
+            };
+            let is_repository = statat(&dir, ".git", rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
+            let mut entries = Dir::read_from(&dir).into_iter().flatten().flatten();
+            !is_repository
+                && entries.any(|entry| ![&b"."[..], b".."].contains(&entry.file_name().to_bytes()))
         };
         let (plain, others): (Vec<_>, Vec<_>) = self.submodules.iter().cloned().partition(is_plain);
         if plain.is_empty() {
@@ -236,12 +252,25 @@ impl Workspace {
         if path.is_empty() || path.ends_with(b"/") {
             return false;
         }
-        let path = self.git.tree.join(OsStr::from_bytes(path));
-        match std::fs::symlink_metadata(&path) {
-            Ok(found) if found.is_file() => std::fs::File::open(&path).is_ok(),
-            Ok(found) => found.is_symlink(),
-            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        let found = self.open_beneath(path, OFlags::PATH | OFlags::NOFOLLOW);
+        match found.and_then(fstat).map(|found| FileType::from_raw_mode(found.st_mode)) {
+            Ok(FileType::Symlink) | Err(Errno::NOENT) => true,
+            // It may be a FIFO by now.
+            Ok(FileType::RegularFile) => self
+                .open_beneath(path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK)
+                .is_ok(),
+            Ok(_) | Err(Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => false,
+            // A filter around agentd does not know the call: git decides in its cage.
+            Err(_) => true,
         }
+    }
+
+    /// Opens a path of the workspace. A link on the way is an error, also one that just came there.
+    fn open_beneath(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::CLOEXEC;
+        let tree = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let tree = openat2(CWD, &self.git.tree, tree, Mode::empty(), ResolveFlags::empty())?;
+        openat2(tree, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
     }
 
     /// Adds the objects of a snapshot, in the order in which they were taken.
@@ -295,7 +324,8 @@ impl Workspace {
             .await?;
         let commit = line(commit);
         let refspec = format!("+{commit}:refs/heads/{branch}");
-        let push = ["push", "--quiet", "--no-verify", "--", &self.repo, &refspec];
+        let push = ["push", "--quiet", "--no-verify", "--no-recurse-submodules"];
+        let push = [&push[..], &["--", &self.repo, &refspec]].concat();
         self.git.run_with_remote(&push).await?;
         Ok(Some(commit))
     }
@@ -385,12 +415,16 @@ pub(crate) fn is_shared_disk(dir: &Path) -> bool {
 }
 
 #[cfg(test)]
+#[path = "workspace_link_tests.rs"]
+mod link_tests;
+
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::fs;
 
-    async fn repository(at: &Path) {
+    pub(super) async fn repository(at: &Path) {
         let sh = |words: &'static [&'static str]| async move {
             let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
             git_plain(&words, at).await.unwrap();
@@ -405,7 +439,7 @@ mod tests {
     }
 
     /// A directory with a repository.
-    async fn place() -> (tempfile::TempDir, PathBuf) {
+    pub(super) async fn place() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let repo = dir.path().join("repo");
         repository(&repo).await;
@@ -571,10 +605,11 @@ mod tests {
             assert_eq!(found, b"as it is\n", "{name}");
         }
         assert!(!here.tree().join("ran").exists());
-        // The control: without the rule git would run it.
+        // The control: without the rule git would run it, if not in its cage.
         fs::remove_file(here.git.dir.join("info/attributes")).unwrap();
         fs::write(here.tree().join("b.x"), "as it is\n").unwrap();
-        here.snapshot().await.unwrap().unwrap();
+        let places = ["--git-dir", "../repository", "--work-tree", ".", "add", "b.x"];
+        git_plain(&places.map(OsStr::new), here.tree()).await.unwrap();
         assert!(here.tree().join("ran").exists());
     }
 
