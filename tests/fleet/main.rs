@@ -21,6 +21,7 @@ mod pooler;
 mod postgres;
 mod recipes;
 mod records;
+mod rights;
 mod s3;
 mod slurm;
 mod slurm_array;

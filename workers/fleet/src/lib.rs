@@ -25,6 +25,7 @@
 //! | `restore` | a session of a lost host: journal, workspace, and what is open |
 //! | `sessions` | sessions on other hosts, for `agentd ls` and `agentd show` |
 //! | `relay`, `terminals` | attach to a session on another host: the terminal's end, and the session's |
+//! | `far_answers` | the answers that count from another host |
 //! | `daemon` | a connection to this host's daemon |
 //! | `run` | starts `agentd` and `git`; no other file starts processes |
 
@@ -35,6 +36,7 @@ mod database;
 mod door;
 mod error;
 mod export;
+mod far_answers;
 mod objects;
 mod pooler;
 mod private_file;

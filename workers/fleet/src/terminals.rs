@@ -5,12 +5,13 @@ use crate::daemon::{DaemonConnection, bytes_of};
 use crate::database::{Notifications, listen, pause_when_full};
 use crate::door::Seats;
 use crate::error::FleetError;
+use crate::far_answers::ShownQuestions;
 use crate::seat::Seat;
 use ipc::{MessageJoiner, codec};
 use protocol::Link;
 use protocol::client::{
     ClientLink, ConversationFlags, DetachReason, FromClient, ProjectTrust, RequestFailure,
-    SessionRequest, SessionStart, SettingChange, ToClient, Unsandboxed,
+    SessionRequest, SessionStart, ToClient, Unsandboxed,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -18,7 +19,7 @@ use protocol::session::OpenTurn;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -36,8 +37,8 @@ pub(crate) const AWAKE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The answer to a request of a terminal that only people of the session's host may make.
-const NOT_ALLOWED: &str = "a terminal on another host may not ask for that: rights of calls, other sessions and \
-                           the daemon are for the people of the session's host";
+const NOT_ALLOWED: &str = "a terminal on another host may not ask for that: the session's settings, other sessions \
+                           and the daemon are for people of the session's host";
 
 /// Serves terminals until the process ends.
 pub(crate) async fn serve(config: Config, worker: String, seats: Seats, runtime: PathBuf) {
@@ -106,6 +107,7 @@ struct Terminal {
     writer: OwnedWriteHalf,
     /// Takes messages of this process to the terminal. If it is dropped, nothing more is passed on.
     down: mpsc::UnboundedSender<OwnMessage>,
+    questions: Arc<Mutex<ShownQuestions>>,
 }
 
 /// A message to a terminal that the daemon does not send.
@@ -141,8 +143,9 @@ impl Terminal {
             terminal: name.to_owned(),
             sent: None,
         };
-        tokio::spawn(pass_down(reader, way, own));
-        Ok(Self { seat, client, writer, down })
+        let questions = Arc::default();
+        tokio::spawn(pass_down(reader, way, own, Arc::clone(&questions)));
+        Ok(Self { seat, client, writer, down, questions })
     }
 
     /// Ends it with this reason, which the terminal shows.
@@ -156,10 +159,8 @@ impl Terminal {
     }
 
     /// Refuses its last request. It stays.
-    fn refuse(&self) {
-        let message = NOT_ALLOWED.to_owned();
-        let refusal = ToClient::Failed { kind: RequestFailure::Usage, message };
-        if let Ok(bytes) = bytes_of(&refusal) {
+    fn refuse(&self, refusal: &ToClient) {
+        if let Ok(bytes) = bytes_of(refusal) {
             let _ = self.down.send(OwnMessage::Refusal(bytes));
         }
     }
@@ -184,15 +185,19 @@ impl Terminal {
             if body.is_empty() {
                 return Ok(Taken::End(None));
             }
-            match passed_on(&body, &self.seat.session) {
+            let passed = {
+                let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+                passed_on(&body, &self.seat.session, &questions)
+            };
+            match passed {
                 Ok(bytes) if self.writer.write_all(&bytes).await.is_ok() => {}
                 Ok(_) => return Ok(Taken::End(None)),
-                Err(BadMessage::NotAllowed) => {
+                Err(BadMessage::NotAllowed(refusal)) => {
                     tracing::warn!(
                         session = self.seat.session,
                         "a terminal asked for what it may not"
                     );
-                    self.refuse();
+                    self.refuse(&refusal);
                 }
                 Err(BadMessage::Broken(why)) => return Ok(Taken::End(Some(why))),
             }
@@ -204,20 +209,32 @@ impl Terminal {
 /// A message that the daemon does not get.
 #[derive(Debug, PartialEq, Eq)]
 enum BadMessage {
-    /// A terminal on another host may not ask for it.
-    NotAllowed,
+    /// A terminal on another host may not ask for it, and gets this message.
+    NotAllowed(Box<ToClient>),
     /// No message at all, and why.
     Broken(String),
 }
 
 /// The bytes that go to the daemon for a terminal's message.
-fn passed_on(body: &[u8], session: &str) -> Result<Vec<u8>, BadMessage> {
+fn passed_on(
+    body: &[u8],
+    session: &str,
+    questions: &ShownQuestions,
+) -> Result<Vec<u8>, BadMessage> {
     if body.len() > ClientLink::MESSAGE_CAP {
         return Err(BadMessage::Broken(format!("its message has {} bytes", body.len())));
     }
     let word = codec::decode::<FromClient>(body)
         .map_err(|error| BadMessage::Broken(format!("it sent no message of agentd: {error}")))?;
-    let word = permitted(word, session).ok_or(BadMessage::NotAllowed)?;
+    let word = permitted(word, session).ok_or_else(|| {
+        let message = NOT_ALLOWED.to_owned();
+        BadMessage::NotAllowed(Box::new(ToClient::Failed { kind: RequestFailure::Usage, message }))
+    })?;
+    if let FromClient::Answer { call, digest, answer } = &word {
+        questions.check(call, digest, answer).map_err(|why| {
+            BadMessage::NotAllowed(Box::new(questions.rejection(call.clone(), why)))
+        })?;
+    }
     bytes_of(&word).map_err(|error| BadMessage::Broken(error.to_string()))
 }
 
@@ -238,10 +255,11 @@ fn permitted(word: FromClient, of: &str) -> Option<FromClient> {
         | FromClient::Interrupt { session }
         | FromClient::Wish { session, .. }
         | FromClient::TakeBack { session, .. } => session.0 == of,
-        // Rights on the host are for its own people.
-        FromClient::Change { session, change } => session.0 == of && gives_no_right(change),
+        // `ShownQuestions` has a say too.
         FromClient::Answer { call, .. } => call.session.0 == of || is_below(&call.session),
-        FromClient::Hello { .. }
+        // The session's settings are for people of its host.
+        FromClient::Change { .. }
+        | FromClient::Hello { .. }
         | FromClient::List
         | FromClient::End { .. }
         | FromClient::Remove { .. }
@@ -251,22 +269,6 @@ fn permitted(word: FromClient, of: &str) -> Option<FromClient> {
         | FromClient::Shutdown { .. } => false,
     };
     allowed.then_some(word)
-}
-
-/// True for a setting that gives calls no more rights.
-fn gives_no_right(change: &SettingChange) -> bool {
-    match change {
-        SettingChange::Model(_)
-        | SettingChange::Pin(_)
-        | SettingChange::Unpin(_)
-        | SettingChange::CostLimit(_) => true,
-        SettingChange::Network(_)
-        | SettingChange::Host(_)
-        | SettingChange::Mode(_)
-        | SettingChange::AddDirectory(_)
-        | SettingChange::AppendedSystem(_)
-        | SettingChange::Flag(..) => false,
-    }
 }
 
 fn joining(session: &str, project: protocol::confinement::FilePath) -> SessionRequest {
@@ -315,6 +317,7 @@ async fn pass_down(
     mut reader: OwnedReadHalf,
     mut way: Way,
     mut own: mpsc::UnboundedReceiver<OwnMessage>,
+    questions: Arc<Mutex<ShownQuestions>>,
 ) {
     let (mut buffer, mut n) = (vec![0; 256 << 10], 0_i64);
     let mut joiner = MessageJoiner::new(ClientLink::MESSAGE_CAP);
@@ -335,7 +338,12 @@ async fn pass_down(
             read = reader.read(&mut buffer) => {
                 let bytes = &buffer[..read.unwrap_or_default()];
                 joiner.push(bytes);
-                while matches!(joiner.next_message(), Ok(Some(_))) {}
+                while let Ok(Some(message)) = joiner.next_message() {
+                    // Known before the terminal can answer it.
+                    if let Some(Ok(said)) = message.body.map(|body| codec::decode(&body)) {
+                        questions.lock().unwrap_or_else(PoisonError::into_inner).hear(said);
+                    }
+                }
                 let sent = way.send(n, bytes).await;
                 if bytes.is_empty() {
                     return;
@@ -356,9 +364,10 @@ async fn pass_down(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use protocol::client::SettingChange;
     use protocol::client::{OnUnfinished, SessionEnding};
     use protocol::confinement::Network;
-    use protocol::judgement::PermissionMode;
+    use protocol::judgement::{PermissionMode, PersonAnswer};
 
     #[test]
     fn a_terminal_speaks_of_its_session_only() {
@@ -383,8 +392,10 @@ mod tests {
             let session = SessionId("s1".to_owned());
             permitted(FromClient::Change { session, change }, "s1").is_some()
         };
-        assert!(change(SettingChange::Model("m".to_owned())), "the control");
         for right in [
+            SettingChange::Model("m".to_owned()),
+            SettingChange::CostLimit(1),
+            SettingChange::Pin("a".to_owned()),
             SettingChange::Network(Network::On),
             SettingChange::Mode(PermissionMode::Auto),
             SettingChange::AddDirectory("/".into()),
@@ -396,12 +407,20 @@ mod tests {
 
     #[test]
     fn a_message_that_is_none_is_refused_with_a_reason() {
+        let none = ShownQuestions::default();
         let own = bytes_of(&FromClient::Ping(7)).unwrap();
         let body = codec::encode(&FromClient::Ping(7)).unwrap();
-        assert_eq!(passed_on(&body, "s1"), Ok(own));
+        assert_eq!(passed_on(&body, "s1", &none), Ok(own));
         let list = codec::encode(&FromClient::List).unwrap();
-        assert_eq!(passed_on(&list, "s1"), Err(BadMessage::NotAllowed));
-        let broken = |body: &[u8]| match passed_on(body, "s1") {
+        assert!(matches!(passed_on(&list, "s1", &none), Err(BadMessage::NotAllowed(_))));
+        let call = protocol::ids::CallId { session: SessionId("s1".to_owned()), number: 1 };
+        let answer = |answer| {
+            let answer = FromClient::Answer { call: call.clone(), digest: "d".to_owned(), answer };
+            passed_on(&codec::encode(&answer).unwrap(), "s1", &none)
+        };
+        assert!(matches!(answer(PersonAnswer::Once), Err(BadMessage::NotAllowed(_))));
+        answer(PersonAnswer::Stop).unwrap();
+        let broken = |body: &[u8]| match passed_on(body, "s1", &none) {
             Err(BadMessage::Broken(why)) => why,
             other => panic!("{other:?}"),
         };
