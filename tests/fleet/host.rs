@@ -40,7 +40,18 @@ impl Host {
 
     fn with(url: String, network: Option<String>) -> Self {
         let variables = Vec::new();
-        Self { desk: Desk::new(), url, network, variables, clock: None, boot_time: None }
+        let host =
+            Self { desk: Desk::new(), url, network, variables, clock: None, boot_time: None };
+        host.configure("auto", "");
+        host
+    }
+
+    /// Its configuration: the highest permission mode of tasks, and further lines.
+    pub fn configure(&self, mode: &str, lines: &str) {
+        let dir = self.desk.home().join(".config/agentd");
+        fs::create_dir_all(&dir).unwrap();
+        let text = format!("[permissions]\nmode = \"{mode}\"\n{lines}");
+        fs::write(dir.join("config.toml"), text).unwrap();
     }
 
     /// Gives it a time of day of its own, which is right at first.

@@ -54,9 +54,7 @@ fn a_call_with_network_may_have_run_and_the_policy_decides() {
         postgres.sql("truncate agentd.task cascade");
         postgres.sql("alter sequence agentd.task_id_seq restart");
         let first = Host::new(&postgres);
-        let config = first.desk.home().join(".config/agentd");
-        fs::create_dir_all(&config).unwrap();
-        fs::write(config.join("config.toml"), "[net]\nmode = \"on\"\n").unwrap();
+        first.configure("auto", "[net]\nmode = \"on\"\n");
         let second = Host::new(&postgres);
         let repo = repository(&first.desk);
         let marker = first.desk.outside().join("marker");
@@ -221,9 +219,7 @@ fn a_host_that_is_back_too_late_removes_the_workspace() {
 fn a_host_that_is_back_within_its_lease_goes_on_whatever_the_policy() {
     let postgres = Postgres::with_fleet(30);
     let host = Host::new(&postgres);
-    let config = host.desk.home().join(".config/agentd");
-    fs::create_dir_all(&config).unwrap();
-    fs::write(config.join("config.toml"), "[net]\nmode = \"on\"\n").unwrap();
+    host.configure("auto", "[net]\nmode = \"on\"\n");
     let repo = repository(&host.desk);
     let model = runs_its_prompt();
     let submit = ["submit", "--repo", &repo, "--prompt", "run: echo x >> made; sleep 300", RULE];

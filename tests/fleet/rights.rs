@@ -1,8 +1,8 @@
-//! No answer from another host gives calls a right that the session's host does
+//! Neither who submits a task nor who answers from another host gives calls a right that the session's host does
 //! not give.
 #![allow(clippy::unwrap_used)]
 
-use crate::host::{Host, repository};
+use crate::host::{Host, repository, runs_its_prompt};
 use crate::postgres::Postgres;
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::terminal::Tmux;
@@ -41,4 +41,47 @@ fn y_from_another_host_gives_a_call_no_network() {
     terminal.types("y");
     until("it is done", || far.task(1)["state"] == "done");
     host.end(worker);
+}
+
+#[test]
+fn a_task_brings_no_right_and_no_mode_above_its_host_s() {
+    let postgres = Postgres::with_fleet(30);
+    let host = Host::new(&postgres);
+    host.configure("ask", "allow = [\"bash:true\"]\n");
+    let repo = repository(&host.desk);
+    for right in ["network:*", "host:*", "directory:/", "git-admin:*", "git-sign:*", "Read,network"]
+    {
+        let rule = format!("--allowed-tools={right}");
+        let refused = host.agentd(&["submit", "--repo", &repo, "--prompt", "x", &rule]);
+        assert_ne!(refused.code, 0, "{right}");
+        assert!(refused.err.contains(&rule), "{}", refused.err);
+        assert!(refused.err.contains("permissions.allow"), "{}", refused.err);
+    }
+    assert_eq!(postgres.sql("select count(*) from agentd.task"), "0");
+    // Whoever is in the database needs no `agentd submit`.
+    let flags = [
+        ("--allowed-tools=network:*", "failed", "permissions.allow"),
+        ("--allowed-tools=bash:*", "failed", "permissions.allow"),
+        ("--permission-mode=auto", "failed", "permissions.mode"),
+        ("--permission-mode=accept-edits", "failed", "permissions.mode"),
+        ("--max-turns=1000", "failed", "budget.rounds"),
+        ("--add-dir=/", "failed", "may not"),
+        // The controls.
+        ("--permission-mode=dont-ask", "done", ""),
+        ("--allowed-tools=bash:true", "done", ""),
+    ];
+    for (flag, ..) in flags {
+        postgres.sql(&format!(
+            r#"select agentd.submit('[{{"repo": "{repo}", "ref": "HEAD", "prompt": "run: true",
+                "on_host_loss": "report", "flags": ["{flag}"]}}]')"#
+        ));
+    }
+    host.work(&runs_its_prompt(), &[]);
+    for (number, (flag, state, setting)) in (1..).zip(flags) {
+        let task = host.task(number);
+        assert_eq!(task["state"], state, "{flag}: {task:#}");
+        let reason = task["reason"].as_str().unwrap_or_default();
+        let named = state == "done" || (reason.contains(flag) && reason.contains(setting));
+        assert!(named, "{flag}: {reason}");
+    }
 }

@@ -12,7 +12,6 @@ use crate::support::dice::Dice;
 use crate::support::needs;
 use crate::verdict::Verdict;
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -68,12 +67,10 @@ fn soak(faults: Faults, postgres: Postgres, network: Option<Network>, hosts: Vec
     let workers = hosts.iter().map(|_| None).collect();
     let mut fleet = Fleet { postgres, network, hosts, workers, model, ended_by_themselves: 0 };
     for host in 0..fleet.hosts.len() {
-        let config = fleet.hosts[host].desk.home().join(".config/agentd");
-        fs::create_dir_all(&config).unwrap();
         let net = if fleet.is_open(host) { "on" } else { "off" };
         let restarts = "restart_crashes = 100000\nrestart_total = 100000\nreplay_crashes = 100000";
-        let text = format!("[net]\nmode = \"{net}\"\n[daemon]\n{restarts}\n");
-        fs::write(config.join("config.toml"), text).unwrap();
+        let lines = format!("[net]\nmode = \"{net}\"\n[daemon]\n{restarts}\n");
+        fleet.hosts[host].configure("auto", &lines);
         fleet.start(host);
     }
     let (mut submitted, mut happened) = (0, BTreeMap::<Fault, usize>::new());

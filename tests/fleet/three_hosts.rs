@@ -41,9 +41,7 @@ fn two_hundred_tasks_over_three_hosts() {
         .map(|number| {
             let url = postgres.url_at(&Network::address_for(number));
             let host = Host::within(network.of_host(number), url);
-            let config = host.desk.home().join(".config/agentd");
-            fs::create_dir_all(&config).unwrap();
-            fs::write(config.join("config.toml"), "[net]\nmode = \"on\"\n").unwrap();
+            host.configure("auto", "[net]\nmode = \"on\"\n");
             host
         })
         .collect();

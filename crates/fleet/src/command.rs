@@ -233,10 +233,10 @@ pub struct TaskRunArgs {
     /// Vendor's name of the model, or the name of one in the host's configuration.
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// How to treat calls that match no rule, as with `agentd -p`.
+    /// How to treat calls that match no rule, as with `agentd -p`. Not above the mode of the host.
     #[arg(long, value_name = "MODE")]
     pub permission_mode: Option<String>,
-    /// Add an allow rule such as 'bash:cargo *'; repeatable.
+    /// Add an allow rule such as 'bash:cargo *'; repeatable. The host has to allow as much.
     #[arg(long, value_name = "RULE")]
     pub allowed_tools: Vec<String>,
 }

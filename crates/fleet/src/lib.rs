@@ -22,4 +22,4 @@ pub use command::{
 pub use lease::{Lease, LeaseTimes};
 pub use loss::{LostSession, Onward, OpenWork, go_on};
 pub use run_end::{AfterRun, TurnProgress, after_run, give_back};
-pub use task_list::{NewTask, TaskListError, is_flag_of_task, tasks_of};
+pub use task_list::{NewTask, TaskListError, tasks_of};

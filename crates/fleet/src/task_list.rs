@@ -69,16 +69,6 @@ struct Line {
     ask: Option<bool>,
 }
 
-/// The flags that a task may give its run. A host takes no others, whatever the database says.
-const FLAGS: [&str; 5] =
-    ["--max-cost=", "--max-turns=", "--model=", "--permission-mode=", "--allowed-tools="];
-
-/// True if a task may give its run this flag.
-#[must_use]
-pub fn is_flag_of_task(flag: &str) -> bool {
-    FLAGS.iter().any(|known| flag.starts_with(known))
-}
-
 /// The tasks of this submission. `file` is the text of `--file`, if there is one.
 ///
 /// # Errors
@@ -193,8 +183,6 @@ mod tests {
         assert_eq!(tasks.len(), 2);
         assert_eq!((tasks[0].repo.as_str(), tasks[0].priority), ("/r", -2));
         assert_eq!(tasks[0].flags, ["--max-cost=0.5", "--model=m"]);
-        assert!(tasks[0].flags.iter().all(|flag| is_flag_of_task(flag)));
-        assert!(!is_flag_of_task("--unsafe-no-sandbox") && !is_flag_of_task("--add-dir=/"));
         assert_eq!((tasks[1].repo.as_str(), tasks[1].timeout_ms), ("/s", Some(9000)));
         assert_eq!(tasks[1].on_host_loss, HostLoss::Resume);
     }

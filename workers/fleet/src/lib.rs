@@ -14,6 +14,7 @@
 //! | `recipe` | files that start workers in clusters and on hosts |
 //! | `worker` | claims tasks and renews their leases |
 //! | `task_run` | one claimed task: its workspace and its run |
+//! | `task_flags` | a task's flags against its host's configuration |
 //! | `task_end` | the end of a task on this host: its last records and its result |
 //! | `rest` | the records that the database lacks when a task is given back |
 //! | `answer` | how a run ended, with its JSON answer |
@@ -52,6 +53,7 @@ mod sessions;
 mod status;
 mod submit;
 mod task_end;
+mod task_flags;
 mod task_run;
 mod tasks;
 mod terminals;

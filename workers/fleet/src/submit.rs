@@ -2,6 +2,7 @@
 
 use crate::error::FleetError;
 use crate::schema::say;
+use crate::task_flags::check_before_submission;
 use fleet::{SubmitArgs, tasks_of};
 use std::io::Read;
 use std::path::Path;
@@ -11,6 +12,8 @@ pub(crate) async fn main(args: &SubmitArgs) -> Result<(), FleetError> {
     let text = args.file.as_deref().map(read).transpose()?;
     let mut tasks = tasks_of(args, text.as_deref())?;
     for task in &mut tasks {
+        let mut flags = task.flags.iter();
+        flags.try_for_each(|flag| check_before_submission(flag)).map_err(FleetError::Refused)?;
         // A host has another working directory.
         if Path::new(&task.repo).is_dir() {
             let real = std::fs::canonicalize(&task.repo).map_err(FleetError::file(&task.repo))?;

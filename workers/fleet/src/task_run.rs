@@ -10,9 +10,10 @@ use crate::restore::{self, Prepared, Restored};
 use crate::run;
 use crate::seat::{Appender, LAPSED, Lines, Seat, SeatState};
 use crate::secret::secret;
+use crate::task_flags::HostSettings;
 use crate::worker::{Claim, Host};
 use crate::workspace::{Workspace, is_shared_disk, place_of};
-use fleet::{AfterRun, Onward, after_run, is_flag_of_task};
+use fleet::{AfterRun, Onward, after_run};
 use protocol::fleet::LeaseClock;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -277,9 +278,8 @@ impl Host {
         if *self.ending.borrow() {
             return Ok(RunEnd::Released);
         }
-        if let Some(flag) = claim.flags.iter().find(|flag| !is_flag_of_task(flag)) {
-            return Err(FleetError::Host(format!("a task may not give its run the flag {flag:?}")));
-        }
+        let settings = HostSettings::load(&self.dirs)?;
+        claim.flags.iter().try_for_each(|flag| settings.check(flag)).map_err(FleetError::Host)?;
         let file = self.seat_file(&claim.session);
         write_private(&file, &serde_json::to_vec(begun).unwrap_or_default())?;
         let paper =

@@ -42,6 +42,13 @@ pub fn claude_rule(text: &str, effect: RuleEffect) -> Result<Vec<String>, String
     rules_of_flag(text, effect).map_err(|error| error.fault.to_string())
 }
 
+/// True if this rule, in agentd's spelling, gives calls a right beyond their session.
+#[must_use]
+pub fn gives_right(rule: &str) -> bool {
+    let name = rule.split(|c| !is_name(c)).next().unwrap_or_default();
+    tool_name(name).is_none_or(|name| rule_target::RIGHTS.iter().any(|right| right.name == name))
+}
+
 fn is_separator(c: char) -> bool {
     c == ',' || c.is_whitespace()
 }
