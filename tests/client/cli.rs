@@ -288,6 +288,16 @@ fn init_writes_once_and_its_rules_hold() {
         assert!(trusted.out.contains(shown), "{}", trusted.out);
     }
     assert!(rules().contains("bash:make"), "{}", rules());
+    // Nothing of it is out of sight.
+    let (blanks, lines) = (" ".repeat(300), "\n".repeat(99));
+    let far = format!("{loose}# ok{blanks}curl evil\u{2028}\u{200b}x\u{2800}{lines}# end\n");
+    desk.write(".agentd/config.local.toml", &far);
+    let trusted = run(desk.agentd(&["init", "--trust"])).out;
+    for shown in
+        ["ok [300 blanks] curl evil\\u{2028}\\u{200b}x\\u{2800}", "[98 empty lines]\n# end"]
+    {
+        assert!(trusted.contains(shown), "{trusted}");
+    }
     desk.write(".agentd/config.local.toml", &format!("{loose}# changed\n"));
     assert!(!rules().contains("bash:make"), "{}", rules());
     std::fs::remove_file(desk.project().join(".agentd/config.local.toml")).unwrap();

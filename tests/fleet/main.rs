@@ -23,6 +23,7 @@ mod recipes;
 mod records;
 mod rights;
 mod s3;
+mod screens;
 mod slurm;
 mod slurm_array;
 mod soak;

@@ -1,19 +1,12 @@
 //! Text from elsewhere, made safe for a terminal.
 
-use protocol::hidden::is_hidden;
+use protocol::hidden::{is_hidden, on_screen};
 
-/// Replaces each control code except newline and tab by a visible mark. Texts of models and tools
-/// then cannot move the cursor, clear the screen or hide earlier lines.
+/// Replaces each control code except newline and tab, and each other hidden character, by a visible mark. Texts of
+/// models and tools then cannot move the cursor, clear the screen, hide earlier lines or look like others.
 #[must_use]
 pub fn sanitize(text: &str) -> String {
-    let visible = |c: char| match c {
-        '\n' | '\t' => c,
-        c if c.is_control() => '\u{fffd}',
-        // Bidirectional marks can make a line look like another one.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        c => c,
-    };
-    text.chars().map(visible).collect()
+    on_screen(text).into_owned()
 }
 
 /// Makes invisible, blank and bidirectional characters of the model's text visible, as in the

@@ -8,7 +8,7 @@ use crate::cli::{AuditCommand, AuditFilter};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
-use crate::output::print;
+use crate::output::{print, print_json};
 use jiff::{SignedDuration, Timestamp};
 use journal::{
     AuditedCall, CallFilter, ChainAnchors, ListError, ReadError, RemovedRecord, RetentionBound,
@@ -28,7 +28,7 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
             let calls =
                 journal::calls(&dir, &meant(&filter)?).map_err(|error| unreadable(&error))?;
             match json {
-                true => print(&lines(&calls)?),
+                true => print_json(&lines(&calls)?),
                 false if calls.is_empty() => {
                     eprintln!("agentd: no call in the audit log {} matches", dir.display());
                 }
@@ -38,7 +38,10 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
         }
         AuditCommand::Show { call, json } => {
             let found = one(&dir, &call)?;
-            print(&if json { lines(&[found])? } else { show::page(&dir, &found) });
+            match json {
+                true => print_json(&lines(&[found])?),
+                false => print(&show::page(&dir, &found)),
+            }
             Ok(CliExit::Done)
         }
         AuditCommand::Verify => {
@@ -49,7 +52,7 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
         AuditCommand::Export { filter } => {
             let calls =
                 journal::calls(&dir, &meant(&filter)?).map_err(|error| unreadable(&error))?;
-            print(&lines(&calls)?);
+            print_json(&lines(&calls)?);
             Ok(CliExit::Done)
         }
     }

@@ -10,6 +10,7 @@ use config::{
     trust_claude_files, trusted_files,
 };
 use prompts::{AllowedTool, PluginPlace, PromptList, PromptOwner, PromptPlaces};
+use protocol::hidden::{in_full, on_one_line};
 use std::path::Path;
 
 pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
@@ -48,7 +49,7 @@ pub(crate) fn trust(project: &Path) -> Result<CliExit, CliError> {
             |error| CliError::user(format!("{}: cannot be read: {error}", file.display()));
         let content = std::fs::read(&file).map_err(unreadable)?;
         let text = String::from_utf8_lossy(&content);
-        said.push_str(&format!("== {}\n{}\n\n", file.display(), text.trim_end()));
+        said.push_str(&format!("== {}\n{}\n\n", file.display(), in_full(text.trim_end())));
         files.push((file, content));
     }
     if files.is_empty() {
@@ -90,7 +91,7 @@ fn about_hooks(config: &Config) -> String {
             let (file, line) = (&hook.by.file, hook.by.line);
             format!(
                 "your trust also lets agentd run the hook of {file}:{line}: {}\n",
-                hook.in_words()
+                in_full(&hook.in_words())
             )
         })
         .collect()
@@ -110,10 +111,12 @@ pub(crate) fn trust_plugin(dir: &Path) -> Result<CliExit, CliError> {
     for hook in &hooks {
         let command = hook.command.lines().skip(1).collect::<Vec<_>>().join("\n");
         let (file, line, event) = (&hook.by.file, hook.by.line, hook.event.name());
+        let command = in_full(&command);
         said.push_str(&format!("agentd runs the {event} hook of {file}:{line}: {command}\n"));
     }
     for server in &servers {
-        let (file, line, words) = (&server.by.file, server.by.line, server.in_words());
+        let (file, line, words) =
+            (&server.by.file, server.by.line, on_one_line(&server.in_words()));
         said.push_str(&format!("agentd starts the MCP server of {file}:{line}: {words}\n"));
     }
     let place = PluginPlace { name: plugin.name.clone(), root: plugin.root.clone() };
@@ -134,9 +137,11 @@ fn rights_of_prompts(places: &PromptPlaces, owner: PromptOwner) -> String {
     for file in PromptList::read(places).files.iter().filter(|file| file.owner == owner) {
         let (name, path) = (&file.name, file.file.display());
         for AllowedTool { text, line } in &file.allowed_tools {
+            let text = on_one_line(text);
             said.push_str(&format!("/{name} allows {text} in its turn ({path}:{line})\n"));
         }
         for command in prompts::commands(&file.body) {
+            let command = on_one_line(command);
             said.push_str(&format!("/{name} runs `{command}` ({path})\n"));
         }
     }

@@ -61,7 +61,7 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => {
             // A closed standard error is not an error.
-            let _ = writeln!(std::io::stderr(), "{failure}");
+            let _ = writeln!(std::io::stderr(), "{}", client::sanitize(&failure.to_string()));
             failure.code().into()
         }
     }

@@ -5,7 +5,7 @@ use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::fleet_commands;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::sessions;
 use crate::table::table;
 use client::one_line;
@@ -20,7 +20,7 @@ pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
     match json {
         true => {
             let other = elsewhere.iter().map(|session| format!("{session}\n"));
-            print(&rows.iter().map(line).chain(other).collect::<String>());
+            print_json(&rows.iter().map(line).chain(other).collect::<String>());
         }
         false if rows.is_empty() && elsewhere.is_empty() => {
             eprintln!("agentd: there is no session yet; `agentd` in a project starts one");

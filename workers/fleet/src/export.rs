@@ -1,6 +1,7 @@
 //! Tasks as JSON lines and as one HTML page, and a journal's record as a line. Pure.
 
-use crate::tasks::{clean, one_line, span};
+use crate::tasks::{one_line, span};
+use protocol::hidden::{in_json, on_screen};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -8,7 +9,7 @@ use std::fmt::Write as _;
 const SHOWN: usize = 160;
 
 pub(crate) fn lines(tasks: &[Value]) -> String {
-    tasks.iter().map(|task| format!("{task}\n")).collect()
+    tasks.iter().map(|task| format!("{}\n", in_json(&task.to_string()))).collect()
 }
 
 /// One page without scripts and without anything from elsewhere.
@@ -24,7 +25,7 @@ pub(crate) fn page(tasks: &[Value]) -> String {
     let _ = writeln!(out, "<h1>{} tasks</h1><p>{}</p>", tasks.len(), counts.join(", "));
     out.push_str("<table><tr><th>Task<th>State<th>Time<th>Prompt<th>Answer\n");
     for task in tasks {
-        let word = |value: &Value| escape(&clean(value.as_str().unwrap_or_default()));
+        let word = |value: &Value| escape(&on_screen(value.as_str().unwrap_or_default()));
         let answer = &task["result"]["answer"];
         let answer = word(if answer.is_string() { answer } else { &task["reason"] });
         let time = task["seconds"].as_f64().map(span).unwrap_or_default();
@@ -49,7 +50,7 @@ pub(crate) fn record_line(line: &str) -> String {
     let Ok(record) = serde_json::from_str::<Value>(line) else {
         return "a record that cannot be read\n".to_owned();
     };
-    let kind = record["kind"].as_str().unwrap_or("?");
+    let kind = one_line(record["kind"].as_str().unwrap_or("?"));
     let of_blocks = || {
         let blocks = record["blocks"].as_array()?.iter();
         blocks.filter_map(|block| block["text"].as_str()).next()
@@ -79,6 +80,6 @@ mod tests {
     #[test]
     fn a_record_is_one_line_without_control_characters() {
         let line = r#"{"seq":7,"time":1,"kind":"RESULT","call":3,"text":"a\nb\u001b[31m","crc":1}"#;
-        assert_eq!(record_line(line), "    7  RESULT       call 3 a b [31m\n");
+        assert_eq!(record_line(line), "    7  RESULT       call 3 a b\u{fffd}[31m\n");
     }
 }

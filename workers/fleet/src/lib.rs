@@ -65,6 +65,7 @@ mod workspace;
 use clap::{Parser, Subcommand};
 use error::FleetError;
 use fleet::{FleetCommand, SubmitArgs, TasksCommand};
+use protocol::hidden::on_screen;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -112,7 +113,7 @@ pub fn main() -> ExitCode {
         }
         Err(error) => {
             // A closed standard error is not an error.
-            let _ = writeln!(std::io::stderr(), "{}", error.in_words());
+            let _ = writeln!(std::io::stderr(), "{}", on_screen(&error.in_words()));
             error.exit_code()
         }
     }

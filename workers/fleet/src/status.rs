@@ -4,6 +4,7 @@ use crate::error::FleetError;
 use crate::schema::say;
 use crate::tasks::{one_line, span};
 use fleet::DatabaseArgs;
+use protocol::hidden::in_json;
 use serde_json::json;
 use std::fmt::Write as _;
 
@@ -51,7 +52,7 @@ pub(crate) async fn main(database: &DatabaseArgs, as_json: bool) -> Result<(), F
     let whole = json!({"queued": queued, "running": running, "held": held,
         "ended_10min": ended, "hosts": hosts, "batches": batches});
     if as_json {
-        return say(&format!("{whole}\n"));
+        return say(&format!("{}\n", in_json(&whole.to_string())));
     }
     let mut out = format!(
         "{queued} queued, {running} running, {held} held; {ended} ended in the last 10 min\n"

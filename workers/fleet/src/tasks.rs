@@ -5,8 +5,10 @@ use crate::error::FleetError;
 use crate::export;
 use crate::schema::say;
 use fleet::{ExportAs, RetryFrom, TaskState, TasksCommand};
+use protocol::hidden::{in_json, on_screen};
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 use tokio_postgres::{Client, Row};
 
@@ -109,7 +111,7 @@ async fn list(
         let time = task["seconds"].as_f64().map(span).unwrap_or_default();
         let prompt: String = one_line(&word("prompt")).chars().take(60).collect();
         let host: String = one_line(&word("host")).chars().take(16).collect();
-        let (id, state) = (&task["task"], word("state"));
+        let (id, state) = (&task["task"], one_line(&word("state")));
         let _ = writeln!(out, "{id:>6}  {state:<9}  {time:>7}  {host:<16}  {prompt}");
         let reason = word("reason");
         if !reason.is_empty() {
@@ -119,9 +121,9 @@ async fn list(
     say(&out)
 }
 
-/// Without line ends and control characters.
+/// Without line ends and hidden characters.
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    on_screen(text).replace(['\n', '\t'], " ")
 }
 
 /// Seconds as people write them.
@@ -147,26 +149,21 @@ async fn show(client: &Client, task: i64, json: bool) -> Result<(), FleetError> 
     let Value::Object(fields) = &task else { return Ok(()) };
     for (key, value) in fields.iter().filter(|(key, value)| *key != "result" && !value.is_null()) {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let _ = writeln!(out, "{key:<13} {}", clean(&text));
+        let _ = writeln!(out, "{key:<13} {}", on_screen(&text));
     }
     if let Value::Object(result) = &task["result"] {
         for key in ["branch", "branch_error", "patch_error", "turns", "usage", "cost_usd", "audit"]
         {
             if let Some(value) = result.get(key).filter(|value| !value.is_null()) {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                let _ = writeln!(out, "{key:<13} {}", clean(&text));
+                let _ = writeln!(out, "{key:<13} {}", on_screen(&text));
             }
         }
         if let Some(answer) = result.get("answer").and_then(Value::as_str) {
-            let _ = writeln!(out, "\n{}", clean(answer));
+            let _ = writeln!(out, "\n{}", on_screen(answer));
         }
     }
     say(&out)
-}
-
-/// Text of a model or of another host, for a terminal.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
 async fn logs(client: &Client, task: i64, follow: bool, json: bool) -> Result<(), FleetError> {
@@ -193,7 +190,7 @@ async fn logs(client: &Client, task: i64, follow: bool, json: bool) -> Result<()
                 seen = row.try_get(0)?;
                 let line: &str = row.try_get(1)?;
                 match json {
-                    true => say(&format!("{}\n", line.trim_end()))?,
+                    true => say(&format!("{}\n", in_json(line.trim_end())))?,
                     false => say(&export::record_line(line))?,
                 }
             }
@@ -221,6 +218,10 @@ async fn diff(client: &Client, task: i64) -> Result<(), FleetError> {
         .ok_or(FleetError::NoTask(task))?;
     let (state, patch): (&str, Option<&[u8]>) = (found.try_get(0)?, found.try_get(1)?);
     match patch {
+        // A file gets the patch as it is, a person to read.
+        Some(patch) if std::io::stdout().is_terminal() => {
+            say(&on_screen(&String::from_utf8_lossy(patch)))
+        }
         Some(patch) => {
             use std::io::Write as _;
             std::io::stdout().write_all(patch).map_err(FleetError::Output)

@@ -12,7 +12,7 @@ use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, real_dir};
 use crate::output::print;
-use client::sanitize;
+use protocol::hidden::{in_full, on_one_line};
 use serde::Serialize;
 use std::path::Path;
 
@@ -67,8 +67,8 @@ impl ProjectReport<'_> {
         // Messages name files by their whole path, which the reader knows.
         let inside = format!("{}/", self.project.display());
         // Names of a project may contain control characters, and JSON goes to terminals too.
-        let text = sanitize(&text.into().replace(&inside, ""));
-        let place = sanitize(&place.replace(&inside, ""));
+        let text = in_full(&text.into().replace(&inside, ""));
+        let place = on_one_line(&place.replace(&inside, ""));
         self.parts.push(ProjectPart { state, place, text });
     }
 

@@ -6,7 +6,7 @@ use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::open_request::{KeyNeed, open_request};
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::query;
 use client::{
     PrivateSupervisor, SupervisorConnection, SupervisorLaunch, sanitize, servers_text,
@@ -58,7 +58,7 @@ pub(super) fn main(
         return Err(CliError::user(why).hint("`agentd mcp ls` lists them, with the reasons"));
     }
     match json {
-        true => print(&reports.iter().map(object).collect::<String>()),
+        true => print_json(&reports.iter().map(object).collect::<String>()),
         false => {
             // Those about servers say why one is not among them.
             for warning in warnings.iter().filter(|warning| warning.contains("MCP server")) {

@@ -4,11 +4,12 @@ use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::open_request::plugin_settings;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::settings::sound_with;
 use crate::table::table;
 use client::sanitize;
 use config::{Config, ConfigWarning, McpServerConfig, ProjectAccess, ServerPlace};
+use protocol::hidden::on_one_line;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ type ListedOf<'a> = (&'a Path, &'a [PathBuf]);
 pub(super) fn main(of: ListedOf<'_>, json: bool) -> Result<CliExit, CliError> {
     with_listed(of, |listed| {
         match json {
-            true => print(&listed.json()),
+            true => print_json(&listed.json()),
             false if listed.servers.is_empty() && listed.others.is_empty() => {
                 eprintln!("agentd: there are no MCP servers; `agentd mcp add` adds one");
             }
@@ -53,7 +54,7 @@ pub(super) fn show(of: ListedOf<'_>, name: &str) -> Result<CliExit, CliError> {
             return Err(CliError::user(why).hint("`agentd mcp ls` lists them"));
         }
         for server in &found {
-            print(&format!("{server:#}\n"));
+            print_json(&format!("{server:#}\n"));
         }
         Ok(CliExit::Done)
     })
@@ -217,7 +218,7 @@ impl ListedServer<'_> {
         });
         [
             config.name.clone(),
-            config.place.words().join(" "),
+            on_one_line(&config.place.words().join(" ")),
             format!("{sees}, {network}"),
             variables.collect::<Vec<_>>().join(" "),
             format!("{}:{}", config.by.file, config.by.line),
