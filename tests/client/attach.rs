@@ -118,24 +118,28 @@ fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "touch it"]), SIZE);
-    let file = desk.home().join(".config/agentd/config.toml");
+    let dir = desk.home().join(".config/agentd");
+    let written = || {
+        let files = std::fs::read_dir(&dir).into_iter().flatten().map(|file| file.unwrap().path());
+        files.map(|file| std::fs::read_to_string(file).unwrap()).collect::<String>()
+    };
     one.shows("y once");
     one.types("a");
-    one.shows("add `bash:touch one` to your configuration");
+    one.shows("allow `bash:touch one` in later sessions of this project");
     // Cancelling writes no rule, and the question stays open.
     one.press(&["Escape"]);
     one.shows("y once");
-    assert!(!file.exists(), "nothing is written before it is confirmed");
+    assert_eq!(written(), "", "nothing is written before it is confirmed");
     one.types("a");
-    one.shows("add `bash:touch one` to your configuration");
+    one.shows("allow `bash:touch one` in later sessions of this project");
     one.press(&["Tab"]);
-    one.shows("add `bash:touch *` to your configuration");
-    assert!(!file.exists() && !desk.project().join("one").exists(), "not before the yes");
+    one.shows("allow `bash:touch *` in later sessions of this project");
+    assert!(written().is_empty() && !desk.project().join("one").exists(), "not before the yes");
     one.press(&["Enter"]);
     one.shows("from now on `bash:touch *` is allowed");
     one.shows("Touched one.");
-    let written = std::fs::read_to_string(&file).unwrap();
-    assert!(written.contains("\"bash:touch *\""), "{written}");
+    assert!(written().contains("\"bash:touch *\""), "{}", written());
+    assert!(!dir.join("config.toml").exists(), "other projects are not concerned");
     one.shows("ready");
     one.enters("and the other");
     one.shows("Touched two.");

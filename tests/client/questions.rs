@@ -80,7 +80,7 @@ fn resumed(wire: &mut Wire, opening: &SessionRequest, session: &SessionId) {
 }
 
 #[test]
-fn an_answer_for_good_is_a_rule_in_the_persons_file_before_the_call_runs() {
+fn an_answer_for_all_projects_is_a_rule_in_the_persons_file_before_the_call_runs() {
     let desk = Desk::new();
     let file = user_file(&desk);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -94,11 +94,11 @@ fn an_answer_for_good_is_a_rule_in_the_persons_file_before_the_call_runs() {
     let question = wire.question();
     // Only an offered rule, and no broad rule is offered.
     for rule in ["bash:*", "bash:touch", "write:**"] {
-        answer(&wire, &question, Said::Always(rule.into()));
+        answer(&wire, &question, Said::Everywhere(rule.into()));
         assert!(rejected(&mut wire).contains("does not offer the rule"));
     }
     assert!(!fs::read_to_string(&file).unwrap().contains("touch"));
-    answer(&wire, &question, Said::Always(RULE.into()));
+    answer(&wire, &question, Said::Everywhere(RULE.into()));
     let (rule, unwritten) = learned(&mut wire);
     assert_eq!((rule.text.as_str(), rule.line, unwritten), (RULE, 5, None));
     let kept =
@@ -120,6 +120,58 @@ fn an_answer_for_good_is_a_rule_in_the_persons_file_before_the_call_runs() {
     let records = journal(&desk, &session);
     let at = |kind: &str| records.find(&format!("\"kind\":\"{kind}\"")).unwrap();
     assert!(at("LEARNED") < at("APPROVED"), "on disk before the decision: {records}");
+}
+
+/// The user's file for one project, beside the user's own.
+fn project_files(desk: &Desk) -> Vec<PathBuf> {
+    let beside = fs::read_dir(user_file(desk).parent().unwrap()).into_iter().flatten();
+    let paths = beside.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.to_string_lossy().contains("/project-")).collect()
+}
+
+#[test]
+fn an_answer_for_good_holds_in_its_project_alone_by_its_real_path() {
+    let desk = Desk::new();
+    let server = commands(&[TOUCH, "touch two", "touch three"]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let opening = desk.opening(&server);
+    let session = wire.open(&opening);
+    wire.prompt(&session, "go");
+    let question = wire.question();
+    answer(&wire, &question, Said::Always(RULE.into()));
+    let (rule, unwritten) = learned(&mut wire);
+    assert_eq!((rule.text.as_str(), unwritten), (RULE, None));
+    wire.turn_ends();
+    let files = project_files(&desk);
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert_eq!(rule.file, files[0].display().to_string());
+    let text = fs::read_to_string(&files[0]).unwrap();
+    let project = desk.project().canonicalize().unwrap();
+    assert!(text.contains(project.to_str().unwrap()) && text.contains(RULE), "{text}");
+    assert!(!user_file(&desk).exists(), "no other project is concerned");
+    // A session of the same project that begins now; by a link it is the same project.
+    let fresh = wire.open(&opening);
+    wire.prompt(&fresh, "go");
+    assert!(decided(&mut wire).contains("project-"));
+    wire.turn_ends();
+    let link = desk.outside().join("link");
+    std::os::unix::fs::symlink(&project, &link).unwrap();
+    let elsewhere = desk.outside().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    for (dir, holds) in [(&link, true), (&elsewhere, false)] {
+        let dir = dir.to_str().unwrap();
+        let listed = run(desk.agentd(&["rules", "ls", "-C", dir])).out;
+        assert_eq!(listed.contains(RULE), holds, "{dir}: {listed}");
+        let checked = run(desk.agentd(&["rules", "check", "bash:touch x", "-C", dir])).out;
+        assert_eq!(checked.starts_with("allow"), holds, "{dir}: {checked}");
+    }
+    // In another project the same call is a question.
+    let project = protocol::confinement::FilePath::from(&elsewhere);
+    let other = wire.open(&SessionRequest { project, ..opening.clone() });
+    wire.prompt(&other, "go");
+    let question = wire.question();
+    assert!(question.offers.contains(&RULE.to_owned()), "{question:?}");
 }
 
 #[test]
@@ -173,7 +225,7 @@ fn a_rule_that_cannot_be_written_holds_for_the_session_and_the_person_is_told() 
     fs::write(&file, "[permissions\n").unwrap();
     wire.prompt(&session, "go");
     let question = wire.question();
-    answer(&wire, &question, Said::Always(RULE.into()));
+    answer(&wire, &question, Said::Everywhere(RULE.into()));
     let (rule, unwritten) = learned(&mut wire);
     let why = unwritten.unwrap();
     assert!(why.contains("config.toml:1"), "{why}");

@@ -122,9 +122,13 @@ impl ServerAnswer {
             (Self::Visited, PersonAnswer::Form(_)) => {
                 Err("the server asks for a visit, not for answers".to_owned())
             }
-            (_, PersonAnswer::Session(_) | PersonAnswer::Always(_) | PersonAnswer::Mode(_)) => {
-                Err("an answer to a server holds for this question only".to_owned())
-            }
+            (
+                _,
+                PersonAnswer::Session(_)
+                | PersonAnswer::Always(_)
+                | PersonAnswer::Everywhere(_)
+                | PersonAnswer::Mode(_),
+            ) => Err("an answer to a server holds for this question only".to_owned()),
         }
     }
 }

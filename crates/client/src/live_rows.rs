@@ -4,11 +4,13 @@
 use crate::colour::Colour;
 use crate::cost::{Spent, context_left, in_dollars};
 use crate::sanitize::{one_line, sanitize};
+use crate::screen::question_keys::lasting_answer;
 use crate::screen::{ConnectionState, Focus, Screen, TurnState};
 use crate::screen_items::{CallBlock, CallPlace};
 use crate::text_view::gist;
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
+use protocol::judgement::PersonAnswer;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Most rows of streamed text, running calls, a call's output, and queued prompts.
@@ -138,10 +140,15 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
             };
             format!("{name}: y once, n deny, r deny with a reason, x stop the turn{longer}")
         }
-        Focus::Rule(offer) => {
-            let rule = question.offers.get(offer).map(|rule| sanitize(rule)).unwrap_or_default();
+        Focus::Rule(choice) => {
+            let (rule, place) = match lasting_answer(question, choice) {
+                Some(PersonAnswer::Everywhere(rule)) => (rule, "all projects, in config.toml"),
+                Some(PersonAnswer::Always(rule)) => (rule, "this project, in your file for it"),
+                Some(_) | None => (String::new(), ""),
+            };
+            let rule = sanitize(&rule);
             format!(
-                "add `{rule}` to your configuration, for all sessions? Enter writes it, Tab next rule, Esc goes back"
+                "allow `{rule}` in later sessions of {place}? Enter writes it, Tab next choice, Esc goes back"
             )
         }
         Focus::Reason if question.is_plan() => {

@@ -7,7 +7,7 @@ pub(crate) mod editor;
 mod key_input;
 mod messages;
 mod pasted_image;
-mod question_keys;
+pub(crate) mod question_keys;
 mod read;
 mod rewind;
 #[cfg(test)]
@@ -225,7 +225,8 @@ pub enum Focus {
     Line,
     /// The oldest pending question.
     Question,
-    /// The suggested rule of an "always" answer, by its index among the offers.
+    /// The suggested rule of an "always" answer: the index among the offers for this project, and
+    /// behind them those for all projects.
     Rule(usize),
     /// Words for the model with a denial.
     Reason,

@@ -28,13 +28,15 @@ pub enum AppendRuleError {
     NoList(PathBuf),
 }
 
-/// Adds `rule` to `permissions.allow` of this file, which is made where it is missing. On disk when
-/// this returns, with the line of the rule; a rule that is there already is left as it is.
+/// Adds `rule` to `permissions.allow` of this file. A missing file is made, with `head` as its comment. On
+/// disk when this returns, with the line of the rule; a rule that is there already is left as it is.
 ///
 /// # Errors
 /// Why it was not written.
-pub fn append_allow_rule(file: &Path, rule: &str) -> Result<u32, AppendRuleError> {
+pub fn append_allow_rule(file: &Path, head: &str, rule: &str) -> Result<u32, AppendRuleError> {
+    let head: String = head.lines().map(|line| format!("# {line}\n")).collect();
     edit_file::edit(file, |old| {
+        let old = if old.is_empty() { head.as_str() } else { old };
         if let Some(line) = line_of(file, old, rule)? {
             return Ok((None, line));
         }

@@ -9,7 +9,7 @@ fn learned(old: &str) -> (String, u32) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("config.toml");
     fs::write(&file, old).unwrap();
-    let line = append_allow_rule(&file, "bash:make *").unwrap();
+    let line = append_allow_rule(&file, "", "bash:make *").unwrap();
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["config.toml"], "nothing is left beside it");
     (fs::read_to_string(&file).unwrap(), line)
@@ -62,12 +62,13 @@ fn rights_and_a_link_stay_and_what_is_missing_is_made_for_its_owner_alone() {
     fs::write(&kept, "").unwrap();
     fs::set_permissions(&kept, fs::Permissions::from_mode(0o640)).unwrap();
     symlink(&kept, &link).unwrap();
-    append_allow_rule(&link, "bash:make").unwrap();
+    append_allow_rule(&link, "", "bash:make").unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert!(fs::read_to_string(&kept).unwrap().contains("bash:make"));
     assert_eq!(mode(&kept), 0o640);
     let fresh = dir.path().join("a/agentd/config.toml");
-    append_allow_rule(&fresh, "bash:make").unwrap();
+    append_allow_rule(&fresh, "rules of\na", "bash:make").unwrap();
+    assert!(fs::read_to_string(&fresh).unwrap().starts_with("# rules of\n# a\n[permissions]\n"));
     assert_eq!((mode(&fresh), mode(fresh.parent().unwrap())), (0o600, 0o700));
 }
 
@@ -82,14 +83,14 @@ fn a_file_that_cannot_be_followed_is_left_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("config.toml");
         fs::write(&file, old).unwrap();
-        let said = append_allow_rule(&file, "bash:make").unwrap_err().to_string();
+        let said = append_allow_rule(&file, "", "bash:make").unwrap_err().to_string();
         assert!(said.contains(words), "{old}: {said}");
         assert_eq!(fs::read_to_string(&file).unwrap(), old);
     }
     let dir = tempfile::tempdir().unwrap();
     let below_a_file = dir.path().join("file/config.toml");
     fs::write(dir.path().join("file"), "").unwrap();
-    let said = append_allow_rule(&below_a_file, "bash:make").unwrap_err().to_string();
+    let said = append_allow_rule(&below_a_file, "", "bash:make").unwrap_err().to_string();
     assert!(said.contains("cannot be written"), "{said}");
 }
 
@@ -100,7 +101,7 @@ fn rules_learned_at_the_same_time_are_all_there() {
     std::thread::scope(|scope| {
         for n in 0..8 {
             let file = &file;
-            scope.spawn(move || append_allow_rule(file, &format!("bash:make {n}")).unwrap());
+            scope.spawn(move || append_allow_rule(file, "", &format!("bash:make {n}")).unwrap());
         }
     });
     let text = fs::read_to_string(&file).unwrap();

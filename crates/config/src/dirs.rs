@@ -44,6 +44,17 @@ pub enum DirsError {
     },
 }
 
+/// The file for the rules of this project beside the user's file: named by the project's last component
+/// for people, and by a digest of its real path.
+pub(crate) fn project_rules_beside(user_file: &Path, project: &Path) -> PathBuf {
+    let real = fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
+    let digest = Sha256::digest(real.as_os_str().as_bytes());
+    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let last = real.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let plain: String = last.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+    user_file.with_file_name(format!("project-{plain}-{digest}.toml"))
+}
+
 impl Dirs {
     /// Resolves the directories from the environment by the XDG rules. Relative values are ignored
     /// and defaults below `HOME` are used. Without `XDG_RUNTIME_DIR`, the private directory is in
@@ -67,6 +78,13 @@ impl Dirs {
     #[must_use]
     pub fn user_file(&self) -> Option<PathBuf> {
         self.config.as_ref().map(|dir| dir.join("config.toml"))
+    }
+
+    /// The user's file for the rules of one project. It lies beside the user's own, out of the
+    /// project: calls cannot write it, and no copy of the project carries it.
+    #[must_use]
+    pub fn project_rules_file(&self, project: &Path) -> Option<PathBuf> {
+        self.user_file().map(|user| project_rules_beside(&user, project))
     }
 
     /// The record of trusted project files.

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, ConfigRow};
 use crate::credentials::{self, WrittenCredential};
+use crate::dirs::project_rules_beside;
 use crate::error::{ConfigError, SourceLine};
 use crate::event_hooks::FileHooks;
 use crate::load_hooks::CollectedHooks;
@@ -59,7 +60,9 @@ impl Config {
         let managed = managed.entries;
         let limits = ManagedLimits::of(&managed);
         put_all(managed.clone(), &mut settings);
-        if let Some(user) = &sources.user {
+        let of_project =
+            sources.user.as_ref().map(|user| project_rules_beside(user, &sources.project));
+        for user in sources.user.iter().chain(&of_project) {
             user_file_is_own(user, [&sources.project])?;
             let user = file_entries(user, Layer::User)?;
             named.extend(user.models);

@@ -283,8 +283,8 @@ pub enum PersonAnswer {
     /// Allow this, and all that this rule matches, until the session ends. The rule is one of the
     /// question's offers.
     Session(String),
-    /// Allow this, and all that this rule matches from now on; the rule is added to the user's
-    /// file. The rule is one of the question's offers.
+    /// Allow this, and all that this rule matches in this project from now on; the rule is added to
+    /// the user's file for this project. The rule is one of the question's offers.
     Always(String),
     /// The answers to a server's question: a line for each field, or a JSON object.
     Form(String),
@@ -294,4 +294,6 @@ pub enum PersonAnswer {
     Deny(String),
     /// No, and the turn ends.
     Stop,
+    /// As `Always`, for all projects: the rule is added to the user's own file.
+    Everywhere(String),
 }

@@ -253,6 +253,7 @@ impl Broker {
             PersonAnswer::Once
             | PersonAnswer::Session(_)
             | PersonAnswer::Always(_)
+            | PersonAnswer::Everywhere(_)
             | PersonAnswer::Mode(_) => Verdict::Allow(Basis::Person(by)),
             // It was rejected above.
             PersonAnswer::Form(_) => unjudgeable("a form approves no call"),
@@ -287,7 +288,9 @@ impl Broker {
 /// session's rules again, so the rules on disk and the rules in use never differ.
 fn rule_of(answer: &PersonAnswer) -> Option<&String> {
     match answer {
-        PersonAnswer::Session(rule) | PersonAnswer::Always(rule) => Some(rule),
+        PersonAnswer::Session(rule)
+        | PersonAnswer::Always(rule)
+        | PersonAnswer::Everywhere(rule) => Some(rule),
         PersonAnswer::Once
         | PersonAnswer::Form(_)
         | PersonAnswer::Mode(_)

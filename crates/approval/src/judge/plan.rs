@@ -71,13 +71,19 @@ pub fn fits_plan(answer: &PersonAnswer, is_plan: bool) -> Result<(), String> {
         PersonAnswer::Mode(_) if !is_plan => {
             Err("only a plan is approved with a mode; allow this call without one".to_owned())
         }
-        PersonAnswer::Once | PersonAnswer::Session(_) | PersonAnswer::Always(_) if is_plan => {
+        PersonAnswer::Once
+        | PersonAnswer::Session(_)
+        | PersonAnswer::Always(_)
+        | PersonAnswer::Everywhere(_)
+            if is_plan =>
+        {
             let names: Vec<_> = MODES.iter().map(|mode| mode.name()).collect();
             Err(format!("a plan is approved with a mode: {}", names.join(", ")))
         }
         PersonAnswer::Once
         | PersonAnswer::Session(_)
         | PersonAnswer::Always(_)
+        | PersonAnswer::Everywhere(_)
         | PersonAnswer::Mode(_)
         | PersonAnswer::Deny(_)
         | PersonAnswer::Stop => Ok(()),

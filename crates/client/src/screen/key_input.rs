@@ -138,6 +138,10 @@ impl Screen {
                 // The line was sent with Enter, below the shown question or rule.
                 match self.focus {
                     Focus::Rule(offer) if letter == 'y' => self.at_rule(KeyPress::Enter, offer),
+                    Focus::Rule(choice) if letter == 'A' => {
+                        let offers = self.items.questions().first().map_or(0, |it| it.offers.len());
+                        self.at_rule(KeyPress::Enter, choice % offers.max(1) + offers)
+                    }
                     Focus::Rule(_) if letter == 'n' => self.back_to_question(),
                     Focus::Rule(_) | Focus::Line | Focus::Question | Focus::Reason => {
                         self.answer_by(letter)

@@ -157,15 +157,15 @@ impl Screen {
     }
 
     /// A rule is written only after it was shown, and by Enter: letters may be words.
-    pub(super) fn at_rule(&mut self, key: KeyPress, offer: usize) -> Vec<ScreenEffect> {
-        let offers = self.items.questions().first().map_or(&[][..], |asked| &asked.offers);
+    pub(super) fn at_rule(&mut self, key: KeyPress, choice: usize) -> Vec<ScreenEffect> {
+        let Some(asked) = self.items.questions().first() else { return self.back_to_question() };
         match key {
-            KeyPress::Enter => match offers.get(offer).cloned() {
-                Some(rule) => self.answer(PersonAnswer::Always(rule)),
+            KeyPress::Enter => match lasting_answer(asked, choice) {
+                Some(answer) => self.answer(answer),
                 None => self.back_to_question(),
             },
             KeyPress::Tab | KeyPress::Down => {
-                self.focus = Focus::Rule((offer + 1) % offers.len().max(1));
+                self.focus = Focus::Rule((choice + 1) % (2 * asked.offers.len()).max(1));
                 Vec::new()
             }
             KeyPress::Escape => self.back_to_question(),
@@ -184,7 +184,7 @@ impl Screen {
             | KeyPress::Control(_)
             | KeyPress::Redraw
             | KeyPress::Leader => {
-                self.say_hint("Enter writes the rule, Tab shows another, Esc goes back")
+                self.say_hint("Enter writes the rule, Tab shows another choice, Esc goes back")
             }
         }
     }
@@ -233,6 +233,16 @@ impl Screen {
         self.hint = Some("answered; waiting for the supervisor".to_owned());
         vec![ScreenEffect::Send(FromClient::Answer { call, digest, answer })]
     }
+}
+
+/// The answer of a choice among a question's rules: each for this project, then each for all projects.
+pub(crate) fn lasting_answer(question: &Question, choice: usize) -> Option<PersonAnswer> {
+    let offers = &question.offers;
+    let rule = offers.get(choice % offers.len().max(1))?.clone();
+    Some(match choice < offers.len() {
+        true => PersonAnswer::Always(rule),
+        false => PersonAnswer::Everywhere(rule),
+    })
 }
 
 /// The mode that a plan is approved with by this key. The modes that ask nobody need Shift.

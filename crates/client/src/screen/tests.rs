@@ -206,11 +206,23 @@ fn a_rule_is_shown_before_it_is_written_and_can_be_another() {
     screen.update(ScreenInput::Key(KeyPress::Tab));
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert_eq!(answered(&effects), PersonAnswer::Always("bash:cargo *".to_owned()));
+    press(&mut screen, "a");
+    for place in ["of this project", "of this project", "of all projects", "of all projects"] {
+        assert!(key_hint(&screen).unwrap().contains(place), "{:?}", key_hint(&screen));
+        screen.update(ScreenInput::Key(KeyPress::Tab));
+    }
+    for _ in 0..3 {
+        screen.update(ScreenInput::Key(KeyPress::Tab));
+    }
+    let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
+    assert_eq!(answered(&effects), PersonAnswer::Everywhere("bash:cargo *".to_owned()));
     let mut lines = self::screen();
     lines.update(event(1, question(1, &["bash:ls"])));
     let line = |lines: &mut Screen, text: &str| lines.update(ScreenInput::Line(text.to_owned()));
     assert_eq!(line(&mut lines, "a"), []);
     assert_eq!(answered(&line(&mut lines, "y")), PersonAnswer::Always("bash:ls".to_owned()));
+    assert_eq!(line(&mut lines, "a"), []);
+    assert_eq!(answered(&line(&mut lines, "A")), PersonAnswer::Everywhere("bash:ls".to_owned()));
 }
 
 #[test]

@@ -1010,6 +1010,7 @@ goldens! {
         Deny => PersonAnswer::Deny(text("no")),
         Form => PersonAnswer::Form(text("name = x")),
         Stop => PersonAnswer::Stop,
+        Everywhere => PersonAnswer::Everywhere(text("bash:ls *")),
     }
     mcp::ServerAction {
         Tool => protocol::mcp::ServerAction::Tool,

@@ -1,6 +1,6 @@
 //! Answers that hold longer than their call. The rule is written to its file, then to the journal,
 //! and the broker gets the new rules; all of that before the call goes on. Other sessions read the
-//! person's file when they are opened.
+//! person's files when they are opened.
 
 use super::rules;
 use super::state::SessionActorState;
@@ -20,7 +20,11 @@ impl SessionActorState {
             PersonAnswer::Mode(mode) => return self.leave_plan_mode(*mode, by).await,
             PersonAnswer::Session(text) => (text, Ok(None)),
             PersonAnswer::Always(text) => {
-                (text, write(self.spec.user_file(), text.clone()).await.map(Some))
+                (text, write(self.spec.project_rules_file(), text.clone()).await.map(Some))
+            }
+            PersonAnswer::Everywhere(text) => {
+                let file = self.spec.user_file().map(|file| (file, String::new()));
+                (text, write(file, text.clone()).await.map(Some))
             }
         };
         let mut rule = approval::remembered_rule(text);
@@ -44,10 +48,10 @@ impl SessionActorState {
 }
 
 /// The place of the rule in the person's file, or why it could not be written.
-async fn write(file: Option<PathBuf>, rule: String) -> Result<(String, u32), String> {
-    let file = file.ok_or("your configuration file cannot be located: HOME is not set")?;
+async fn write(file: Option<(PathBuf, String)>, rule: String) -> Result<(String, u32), String> {
+    let (file, head) = file.ok_or("your configuration file cannot be located: HOME is not set")?;
     let written =
-        tokio::task::spawn_blocking(move || match config::append_allow_rule(&file, &rule) {
+        tokio::task::spawn_blocking(move || match config::append_allow_rule(&file, &head, &rule) {
             Ok(line) => Ok((file.display().to_string(), line)),
             Err(error) => Err(chain(&error)),
         });

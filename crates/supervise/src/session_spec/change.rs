@@ -17,9 +17,17 @@ use protocol::judgement::Audience;
 use std::path::{Path, PathBuf};
 
 impl SessionSpec {
-    /// The file for rules that a person gives permanently.
+    /// The file for rules that a person gives permanently for all projects.
     pub(crate) fn user_file(&self) -> Option<PathBuf> {
         self.origin.dirs.user_file()
+    }
+
+    /// The file for rules that a person gives permanently for this project, and the comment on top of it.
+    pub(crate) fn project_rules_file(&self) -> Option<(PathBuf, String)> {
+        let project = self.origin.opening.project.to_path();
+        let file = self.origin.dirs.project_rules_file(&project)?;
+        let shown = project.display().to_string().replace(char::is_control, "?");
+        Some((file, format!("Rules that hold in the project {shown} alone.")))
     }
 
     /// Where slash commands lie, and which of them give rights.
