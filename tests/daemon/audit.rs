@@ -45,6 +45,33 @@ fn verified(desk: &Desk, lines: &[String]) -> String {
 }
 
 #[test]
+fn what_a_file_tool_was_refused_is_listed_as_denied_and_a_plain_failure_is_not() {
+    let desk = Desk::new();
+    desk.write("notes.md", "x");
+    desk.write(".git/HEAD", "ref: refs/heads/main\n");
+    let says = |n: usize, tool: &str, input: serde_json::Value| {
+        call(&format!("toolu_{n}"), tool, &input.to_string())
+    };
+    let server = Server::scripted([
+        Answer::says([
+            says(1, "read", json!({"path": "/etc/shadow"})),
+            says(2, "write", json!({"path": ".git/hooks/pre-commit", "content": "x"})),
+            says(3, "read", json!({"path": "notes.md"})),
+            says(4, "read", json!({"path": "absent.md"})),
+        ]),
+        Answer::text("done"),
+    ]);
+    desk.ask(&server, &["--permission-mode", "auto"]);
+    let listed = run(desk.agentd(&["audit", "ls", "--denied"])).out;
+    for refused in ["/etc/shadow", ".git/hooks/pre-commit"] {
+        assert!(listed.contains(refused), "{refused}: {listed}");
+    }
+    assert!(!listed.contains("notes.md") && !listed.contains("absent.md"), "{listed}");
+    let all = run(desk.agentd(&["audit", "ls"])).out;
+    assert!(all.contains("notes.md") && all.contains("absent.md"), "{all}");
+}
+
+#[test]
 fn audit_verify_finds_a_changed_record() {
     let (desk, lines) = four_calls();
     let mut changed = lines.clone();

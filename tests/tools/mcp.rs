@@ -73,6 +73,22 @@ fn a_tool_of_a_server_is_offered_called_and_recorded_with_the_cage_of_its_server
     assert_eq!(calls[0]["enforced"]["profile"], "mcp", "{calls:#?}");
     let servers = ended(&desk, "mcp_server");
     assert_eq!(servers.len(), 1, "it ends with the session: {servers:#?}");
+    // By its own name, with its own arguments.
+    for (tool, count) in [("mcp__test__echo", 1), ("mcp__test__fail", 1), ("mcp", 3), ("bash", 0)] {
+        let listed = run(desk.agentd(&["audit", "ls", "--tool", tool])).out;
+        let rows: Vec<_> = listed.lines().filter(|line| line.contains("mcp__test__")).collect();
+        assert_eq!(rows.len(), count, "{tool}: {listed}");
+    }
+    let listed = run(desk.agentd(&["audit", "ls", "--tool", "mcp__test__echo"])).out;
+    let row = listed.lines().last().unwrap();
+    assert!(row.contains(" mcp__test__echo ") && row.ends_with("hello"), "{listed}");
+    let call = row.split_whitespace().next().unwrap();
+    let shown = run(desk.agentd(&["audit", "show", call])).out;
+    assert!(shown.contains("tool         mcp__test__echo\n"), "{shown}");
+    assert!(shown.contains("input        {\"text\":\"hello\"}\n"), "{shown}");
+    assert!(shown.contains("policy mcp,"), "the cage of its server: {shown}");
+    let whole = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(whole.code, 0, "{whole:?}");
 }
 
 #[test]

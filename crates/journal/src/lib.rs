@@ -69,7 +69,8 @@ pub use audit::chain::LineFault;
 pub use audit::entry::{
     AuditEntry, AuditRecord, ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord,
     EnforcedRecord, LevelRecord, LimitsRecord, PassageRecord, PolicyRecord, ProcessUsageRecord,
-    RefusalKindRecord, RefusalRecord, RemovedRecord, RetentionBound, TierRecord,
+    RefusalKindRecord, RefusalRecord, RemovedRecord, RetentionBound, ServerCall, StoredRecord,
+    TierRecord,
 };
 pub use audit::fault::{AuditFault, AuditFaultKind};
 pub use audit::list::{

@@ -360,6 +360,24 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// A call of an MCP server's tool.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ServerCall {
+    /// The tool's name as models and rules have it.
+    pub tool: String,
+    /// Its arguments, as JSON text.
+    pub arguments: String,
+}
+
+impl DecidedRecord {
+    /// The call of a server's tool, if it is one: those have one tool for all.
+    #[must_use]
+    pub fn server_call(&self) -> Option<ServerCall> {
+        let call: Option<ServerCall> = serde_json::from_str(&self.input).ok();
+        call.filter(|call| self.tool == "mcp" && call.tool.starts_with("mcp__"))
+    }
+}
+
 impl AuditRecord {
     /// The events this build knows.
     const EVENTS: [&str; 3] = ["decided", "ended", "removed"];

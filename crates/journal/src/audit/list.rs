@@ -198,9 +198,13 @@ pub enum WithRefusals {
     /// All.
     #[default]
     All,
-    /// Calls that were denied, or that the kernel refused something.
+    /// Calls that were denied, or that the kernel or agentd's own tools refused something.
     Denied,
 }
+
+/// The kinds of failure with which a tool for files refuses a path: out of scope, a protected name, not
+/// allowed to this user.
+const REFUSALS: [&str; 3] = ["access_denied", "protected", "permission_denied"];
 
 /// The log's records of one call, merged.
 #[derive(Debug, Clone, PartialEq)]
@@ -244,7 +248,9 @@ impl CallFilter {
     }
 
     fn passes(&self, call: &AuditedCall) -> bool {
-        self.tool.as_deref().is_none_or(|tool| call.tool() == Some(tool))
+        self.tool
+            .as_deref()
+            .is_none_or(|tool| call.tool().as_deref() == Some(tool) || call.is_of_server(tool))
             && self.since.is_none_or(|since| call.entries[0].time >= since)
             && match self.which {
                 WithRefusals::All => true,
@@ -254,17 +260,31 @@ impl CallFilter {
 }
 
 impl AuditedCall {
-    /// The tool's name, where a record says it.
+    /// The tool's name, where a record says it. A server's tool has the name that models and rules use.
     #[must_use]
-    pub fn tool(&self) -> Option<&str> {
+    pub fn tool(&self) -> Option<String> {
         self.entries.iter().find_map(|entry| match &entry.record {
-            AuditRecord::Decided(decided) => Some(decided.tool.as_str()),
-            AuditRecord::Ended(ended) => Some(ended.tool.as_str()),
+            AuditRecord::Decided(decided) => Some(match decided.server_call() {
+                Some(of_server) => of_server.tool,
+                None => decided.tool.clone(),
+            }),
+            AuditRecord::Ended(ended) => Some(ended.tool.clone()),
             AuditRecord::Removed(_) | AuditRecord::Unknown(_) => None,
         })
     }
 
-    /// True if it was denied, or if the kernel or the proxy of an allow-list refused it something.
+    /// True if it is a call of a server's tool and this is the name of all of those.
+    fn is_of_server(&self, tool: &str) -> bool {
+        self.entries.iter().any(|entry| match &entry.record {
+            AuditRecord::Decided(decided) => {
+                decided.tool == tool && decided.server_call().is_some()
+            }
+            AuditRecord::Ended(_) | AuditRecord::Removed(_) | AuditRecord::Unknown(_) => false,
+        })
+    }
+
+    /// True if it was denied, or if the kernel, the proxy of an allow-list or a tool for files refused it
+    /// something.
     #[must_use]
     pub fn refused(&self) -> bool {
         self.entries.iter().any(|entry| match &entry.record {
@@ -273,6 +293,7 @@ impl AuditedCall {
                 !ended.refusals.is_empty()
                     || ended.refusals_uncounted > 0
                     || !ended.tampered.is_empty()
+                    || ended.code.as_deref().is_some_and(|code| REFUSALS.contains(&code))
                     || ended.connections.iter().any(|it| it.decision == PassageRecord::Refused)
                     || matches!(
                         ended.outcome,

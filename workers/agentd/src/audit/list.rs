@@ -5,6 +5,8 @@ use crate::table::table as columns_of;
 use client::one_line;
 use journal::{AuditRecord, AuditedCall, DecidedRecord, EndedRecord};
 
+/// Widest name of a tool, in characters: a server's has its server in front.
+const TOOL: usize = 40;
 /// Widest gist of a call, in characters.
 const GIST: usize = 48;
 
@@ -44,7 +46,7 @@ fn row(call: &AuditedCall) -> [String; 7] {
     [
         format!("{}.{}", call.session, call.call),
         call.entries.first().map(|entry| record_text::time(entry.time)).unwrap_or_default(),
-        one_line(call.tool().unwrap_or("?"), 20),
+        one_line(call.tool().as_deref().unwrap_or("?"), TOOL),
         decided.map_or("-", |decided| record_text::decision(decided.decision)).to_owned(),
         ended.map_or_else(
             || "open".to_owned(),
@@ -52,7 +54,10 @@ fn row(call: &AuditedCall) -> [String; 7] {
         ),
         if refused == 0 { "-".to_owned() } else { refused.to_string() },
         decided
-            .map(|decided| one_line(&record_text::gist(&decided.input), GIST))
+            .map(|decided| match decided.server_call() {
+                Some(call) => one_line(&record_text::gist(&call.arguments), GIST),
+                None => one_line(&record_text::gist(&decided.input), GIST),
+            })
             .unwrap_or_default(),
     ]
 }

@@ -30,7 +30,7 @@ pub(crate) fn page(dir: &Path, call: &AuditedCall) -> String {
     let mut page = CallPage::default();
     let (decided, ended) = records(call);
     page.line("call", &format!("{}.{}", call.session, call.call));
-    page.line("tool", call.tool().unwrap_or("?"));
+    page.line("tool", call.tool().as_deref().unwrap_or("?"));
     if let Some(decided) = decided {
         page.decided(dir, decided);
     }
@@ -76,7 +76,10 @@ impl CallPage {
             "asked by",
             &format!("turn {}, request {} of the model", decided.turn, decided.round),
         );
-        self.line("input", &mark_hidden(&decided.input));
+        match decided.server_call() {
+            Some(call) => self.line("input", &mark_hidden(&call.arguments)),
+            None => self.line("input", &mark_hidden(&decided.input)),
+        }
         match (&decided.script_text, decided.script) {
             (Some(script), _) => self.line("script", script),
             (None, Some(digest)) => match journal::script(dir, digest) {
