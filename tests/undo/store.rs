@@ -10,6 +10,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+/// The flags of a run that may keep texts for later sessions.
+const KEEP: [&str; 2] = ["--allowed-tools", "memory_add"];
+
 /// The last result that a request carries.
 fn result(body: &Value) -> String {
     let messages = body["messages"].as_array().unwrap();
@@ -35,27 +38,88 @@ fn project_store(desk: &Desk) -> PathBuf {
     stores.next().expect("a project's store")
 }
 
+/// A run whose mode and rules refuse some calls, which end it with exit code 10.
+fn judged(desk: &Desk, flags: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
+    let answers = calls.iter().zip(1..).map(|((tool, input), number)| {
+        Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
+    });
+    let server = Server::scripted(answers.chain([Answer::text("Done.")]));
+    run(desk.with_server(&server, &[&["-p", "Go."], flags].concat()));
+    server.requests()[1..].iter().map(|request| result(&request.body)).collect()
+}
+
 #[test]
-fn another_session_knows_what_was_remembered_and_nobody_is_asked() {
+fn what_later_sessions_read_is_judged_as_a_change() {
+    let adds = [
+        ("memory_add", json!({"text": "of the session", "scope": "session"})),
+        ("memory_add", json!({"text": "of the project"})),
+        ("memory_add", json!({"text": "of all projects", "scope": "user"})),
+    ];
+    for (flags, kept) in [
+        (&["--permission-mode", "plan"][..], [true, false, false]),
+        (&[], [true, false, false]),
+        (&["--permission-mode", "accept-edits"], [true, false, false]),
+        (&["--permission-mode", "dont-ask"], [true, false, false]),
+        (&["--permission-mode", "auto"], [true, true, false]),
+        (&["--allowed-tools", "memory_add:user"], [true, false, true]),
+        (&["--allowed-tools", "memory_add:project"], [true, true, false]),
+        (&KEEP, [true, true, true]),
+        (&["--permission-mode", "plan", "--allowed-tools", "memory_add"], [true, false, false]),
+        (
+            &["--permission-mode", "auto", "--disallowed-tools", "memory_add:project"],
+            [true, false, false],
+        ),
+    ] {
+        let desk = Desk::new();
+        let said = judged(&desk, flags, &adds);
+        let done: Vec<_> = said.iter().map(|text| text.contains("remembered as")).collect();
+        assert_eq!(done, kept, "{flags:?}: {said:?}");
+    }
+}
+
+#[test]
+fn an_ask_rule_for_memory_asks_in_every_mode_and_the_record_tells_what_was_kept() {
     let desk = Desk::new();
-    // The run is non-interactive, and its mode allows no change.
-    let flags = ["--permission-mode", "plan"];
+    let rules = desk.home().join(".config/agentd");
+    fs::create_dir_all(&rules).unwrap();
+    fs::write(rules.join("config.toml"), "[permissions]\nask = [\"memory_add\"]\n").unwrap();
+    let add = [("memory_add", json!({"text": "tabs, not spaces"}))];
+    let said = judged(&desk, &["--permission-mode", "auto"], &add);
+    assert!(said[0].contains("asks about it"), "{said:?}");
+    fs::write(rules.join("config.toml"), "").unwrap();
+    let said = judged(&desk, &["--permission-mode", "auto"], &add);
+    assert!(said[0].contains("remembered as p1"), "{said:?}");
+    let ended = desk.audit().into_iter().rfind(|record| record["event"] == "ended").unwrap();
+    assert_eq!(ended["stored"]["what"], "p1 (project): tabs, not spaces", "{ended}");
+    assert_eq!(ended["stored"]["bytes"], 16, "{ended}");
+    let listed = run(desk.agentd(&["audit", "ls"])).out;
+    let call = listed.lines().last().unwrap().split_whitespace().next().unwrap().to_owned();
+    let shown = run(desk.agentd(&["audit", "show", &call])).out;
+    assert!(shown.contains("by the mode auto") && shown.contains("16 bytes"), "{shown}");
+    assert!(!shown.contains("only reads") && !shown.contains("0 bytes written"), "{shown}");
+    let wrong = "[permissions]\nallow = [\"memory_add:everybody\"]\n";
+    fs::write(rules.join("config.toml"), wrong).unwrap();
+    let checked = run(desk.agentd(&["config", "check"]));
+    assert!(checked.code != 0 && checked.err.contains("memory_add:user"), "{checked:?}");
+}
+
+#[test]
+fn another_session_knows_what_was_remembered() {
+    let desk = Desk::new();
     let said = calls(
         &desk,
-        &flags,
+        &KEEP,
         &[
             ("memory_add", json!({"text": "colour of the session", "scope": "session"})),
             ("memory_add", json!({"text": "colour of the project"})),
             ("memory_add", json!({"text": "colour of the person", "scope": "user"})),
             ("memory_search", json!({"query": "colour"})),
-            ("write", json!({"path": "a", "content": "x"})),
         ],
     );
     assert!(said[0].contains("remembered as s1 (session)"), "{said:?}");
     assert!(said[3].contains("s1 (session)") && said[3].contains("u1 (user)"), "{said:?}");
-    assert!(said[4].contains("plan"), "a file is another matter: {said:?}");
     let search = [("memory_search", json!({"query": "colour"}))];
-    let later = calls(&desk, &flags, &search);
+    let later = calls(&desk, &[], &search);
     assert!(later[0].contains("p1 (project): colour of the project"), "{later:?}");
     assert!(later[0].contains("u1 (user)") && !later[0].contains("session"), "{later:?}");
 }
@@ -65,7 +129,7 @@ fn another_project_sees_only_what_is_the_person_s() {
     let desk = Desk::new();
     calls(
         &desk,
-        &[],
+        &KEEP,
         &[
             ("memory_add", json!({"text": "secret of this project"})),
             ("memory_add", json!({"text": "secret of the person", "scope": "user"})),
@@ -84,6 +148,9 @@ fn another_project_sees_only_what_is_the_person_s() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let found = result(&server.requests()[1].body);
     assert!(found.contains("secret of the person"), "{found}");
+    // Its origin: the project in which it was saved, and the day.
+    let origin = format!(" in {}: secret", desk.project().canonicalize().unwrap().display());
+    assert!(found.contains("u1 (user), saved 20") && found.contains(&origin), "{found}");
     assert!(!found.contains("this project"), "{found}");
 }
 
@@ -124,7 +191,7 @@ fn harmed(
         2 => Answer::says([call("toolu_2", "memory_search", &search)]),
         _ => Answer::text("Done."),
     });
-    let mut command = desk.with_server(&server, &["-p", "Go."]);
+    let mut command = desk.with_server(&server, &["-p", "Go.", KEEP[0], KEEP[1]]);
     let mut child = command.spawn().unwrap();
     *agentd.lock().unwrap() = Some(child.id());
     let code = child.wait().unwrap().code();
@@ -170,7 +237,7 @@ fn without_a_store_the_session_works_and_memory_says_what_is_known() {
     desk.write("here", "");
     let like = desk.with_server(&server, &[]);
     let mut command = std::process::Command::new(place.join("agentd"));
-    command.args(["-p", "Go."]).current_dir(desk.project()).env_clear();
+    command.args(["-p", "Go.", KEEP[0], KEEP[1]]).current_dir(desk.project()).env_clear();
     command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let ran = run(command);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
@@ -188,13 +255,13 @@ fn without_a_store_the_session_works_and_memory_says_what_is_known() {
 fn a_damaged_memory_is_set_aside_and_the_model_and_the_log_are_told() {
     let desk = Desk::new();
     let add = |text: &str| [("memory_add", json!({"text": text}))];
-    calls(&desk, &[], &add("before"));
+    calls(&desk, &KEEP, &add("before"));
     let file = project_store(&desk).join("memory.db");
     for ending in ["", "-wal", "-shm"] {
         let _ = fs::remove_file(format!("{}{ending}", file.display()));
     }
     fs::write(&file, "no database, but long enough to look like one to a careless reader").unwrap();
-    let said = calls(&desk, &[], &add("after"));
+    let said = calls(&desk, &KEEP, &add("after"));
     assert!(said[0].contains("Note: this project's memory was damaged"), "{said:?}");
     assert!(said[0].contains("remembered as p1"), "{said:?}");
     let kept = fs::read_dir(project_store(&desk)).unwrap();
@@ -255,7 +322,7 @@ fn what_was_kept_for_a_session_goes_with_it_and_the_project_s_stays() {
     let desk = Desk::new();
     calls(
         &desk,
-        &[],
+        &KEEP,
         &[
             ("memory_add", json!({"text": "for now", "scope": "session"})),
             ("memory_add", json!({"text": "for long"})),

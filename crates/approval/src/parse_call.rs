@@ -6,6 +6,7 @@ use crate::rule::rule_target::{self, MatchedBy};
 use crate::strict::grammar;
 use protocol::judgement::ToolKind;
 use protocol::mcp;
+use tools::MemoryScope;
 
 /// A call that the user asks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,15 @@ impl NamedCall {
             }
             (MatchedBy::Path(_), _, path) => CallSubject::Path(path),
             (MatchedBy::Page, _, page) => CallSubject::Page(page),
+            (MatchedBy::MemoryScope, _, Some(scope))
+                if MemoryScope::of_subject(&scope).is_some() =>
+            {
+                CallSubject::Command(scope)
+            }
+            (MatchedBy::MemoryScope, _, what) => {
+                let name = what.unwrap_or_default();
+                return Err(RuleFault::MemoryScope { tool: tool.name, name });
+            }
             (MatchedBy::ServerTool, _, _) => return Err(RuleFault::ServerTool),
             (MatchedBy::Host | MatchedBy::Nothing, _, None) => CallSubject::Path(None),
             (MatchedBy::Host | MatchedBy::Nothing, _, Some(_)) => {

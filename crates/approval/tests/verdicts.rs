@@ -246,7 +246,7 @@ fn what_may_not_be_read_may_not_be_searched_by_name() {
 #[test]
 fn a_pattern_that_no_call_could_fit_is_an_error_when_it_is_read() {
     for tool in
-        ["history_search", "tool_search", "memory_add", "skill_activate", "checklist_update"]
+        ["history_search", "tool_search", "memory_search", "skill_activate", "checklist_update"]
     {
         for (text, sound) in
             [(tool.to_owned(), true), (format!("{tool}:*"), true), (format!("{tool}:x"), false)]

@@ -24,6 +24,10 @@ const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS memory (
     time INTEGER NOT NULL,
     text TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS origin (
+    id INTEGER PRIMARY KEY,
+    project TEXT NOT NULL
+);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
     text, content='memory', content_rowid='id', tokenize='porter unicode61'
 );
@@ -32,6 +36,7 @@ CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON memory BEGIN
 END;
 CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON memory BEGIN
     INSERT INTO words (words, rowid, text) VALUES ('delete', old.id, old.text);
+    DELETE FROM origin WHERE id = old.id;
 END;";
 
 /// Where something is remembered, the narrowest first.
@@ -88,13 +93,30 @@ struct MemoryHit {
     scope: MemoryScope,
     id: i64,
     text: String,
+    /// The day on which it was saved, and the project, where that is on record.
+    saved: (String, Option<String>),
     /// The better the lower.
     rank: f64,
+}
+
+impl MemoryHit {
+    /// For the model: a memory of all projects names the one that it is from.
+    fn shown(&self) -> String {
+        let Self { scope, id, text, saved: (day, project), rank: _ } = self;
+        let from = match (scope, project) {
+            (MemoryScope::Session | MemoryScope::Project, _) => String::new(),
+            (MemoryScope::User, Some(project)) => format!(", saved {day} in {project}"),
+            (MemoryScope::User, None) => format!(", saved {day} in a project not on record"),
+        };
+        format!("{}{id} ({}){from}: {text}\n", scope.letter(), scope.name())
+    }
 }
 
 /// The three files.
 #[derive(Debug)]
 pub(crate) struct Memory {
+    /// The project's path, for memories of all projects.
+    origin: String,
     session: Database,
     project: Database,
     user: Database,
@@ -106,6 +128,7 @@ impl Memory {
         let session = project.join("sessions").join(&setup.session.0);
         let user = setup.user_store.to_path();
         Self {
+            origin: setup.confinement.project.to_path().display().to_string(),
             session: Database::at(
                 session.join("memory.db"),
                 SCHEMA,
@@ -154,6 +177,7 @@ impl Memory {
                 "Say it shorter, or write a file and remember where it is.",
             ));
         }
+        let origin = self.origin.clone();
         self.file(scope).once(&call.id, |transaction| {
             let count: u32 =
                 transaction.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
@@ -168,10 +192,15 @@ impl Memory {
                 "INSERT INTO memory (time, text) VALUES (?1, ?2)",
                 params![i64::try_from(now()).unwrap_or(i64::MAX), text],
             )?;
-            let id = format!("{}{}", scope.letter(), transaction.last_insert_rowid());
+            let number = transaction.last_insert_rowid();
+            transaction.execute(
+                "INSERT INTO origin (id, project) VALUES (?1, ?2)",
+                params![number, origin],
+            )?;
+            let id = format!("{}{number}", scope.letter());
             Ok(StoreResult {
                 text: format!("remembered as {id} ({})\n", scope.name()),
-                summary: format!("{id}: {}", line(text, 60)),
+                summary: format!("{id} ({}): {}", scope.name(), line(text, 60)),
             })
         })
     }
@@ -195,7 +224,7 @@ impl Memory {
             let text = text.ok_or_else(unknown)?;
             Ok(StoreResult {
                 text: format!("forgot {id}: {text}\n"),
-                summary: format!("forgot {id}: {}", line(&text, 60)),
+                summary: format!("forgot {id} ({}): {}", scope.name(), line(&text, 60)),
             })
         })
     }
@@ -219,12 +248,7 @@ impl Memory {
         found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         let mut text = match found.is_empty() {
             true => format!("nothing is remembered of {wanted:?}\n"),
-            false => found
-                .iter()
-                .map(|MemoryHit { scope, id, text, rank: _ }| {
-                    format!("{}{id} ({}): {text}\n", scope.letter(), scope.name())
-                })
-                .collect(),
+            false => found.iter().map(MemoryHit::shown).collect(),
         };
         if all > found.len() {
             let more = all - found.len();
@@ -242,11 +266,13 @@ fn texts(
     terms: &str,
 ) -> rusqlite::Result<Vec<MemoryHit>> {
     let mut rows = connection.prepare(
-        "SELECT memory.id, memory.text, bm25(words) FROM words \
-         JOIN memory ON memory.id = words.rowid WHERE words MATCH ?1 ORDER BY bm25(words) LIMIT ?2",
+        "SELECT memory.id, memory.text, bm25(words), date(memory.time, 'unixepoch'), origin.project \
+         FROM words JOIN memory ON memory.id = words.rowid LEFT JOIN origin ON origin.id = memory.id \
+         WHERE words MATCH ?1 ORDER BY bm25(words) LIMIT ?2",
     )?;
     let found = rows.query_map(params![terms, MOST], |row| {
-        Ok(MemoryHit { scope, id: row.get(0)?, text: row.get(1)?, rank: row.get(2)? })
+        let (id, text, rank) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(MemoryHit { scope, id, text, saved: (row.get(3)?, row.get(4)?), rank })
     })?;
     found.collect()
 }

@@ -36,6 +36,7 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
         web: None,
         denied_reads: protocol::judgement::RuleSet::empty(),
         command: Some("true".into()),
+        stored_bytes: 0,
         needs_probe: probed,
         confinement: "may write: this project; network: off".into(),
         extra_rights: Vec::new(),

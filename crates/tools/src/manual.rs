@@ -89,6 +89,11 @@ impl ToolDeclaration {
             (MatchedBy::ServerTool, _) => {
                 "`mcp__SERVER__TOOL`, where `*` stands for any letters".to_owned()
             }
+            (MatchedBy::MemoryScope, _) => {
+                format!(
+                    "`{name}:project` or `{name}:user`; the user is never asked for a session's"
+                )
+            }
             (MatchedBy::Nothing, _) => {
                 format!("a rule that denies `{name}` refuses it; the user is never asked")
             }

@@ -17,6 +17,8 @@ pub enum MatchedBy {
     Page,
     /// The name of an MCP server's tool.
     ServerTool,
+    /// The scope of a memory.
+    MemoryScope,
     /// Nothing: only a rule without a pattern applies.
     Nothing,
 }

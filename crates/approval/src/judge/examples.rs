@@ -13,6 +13,7 @@ use crate::rule::rule_target::MatchedBy;
 use crate::strict::grammar;
 use protocol::judgement::{ExampleVerdict, RuleEffect, RuleExample};
 use std::path::Path;
+use tools::MemoryScope;
 
 /// Stands for the project, to which an example's path is relative.
 const PROJECT: &str = "/project";
@@ -50,6 +51,9 @@ fn one(example: &RuleExample) -> Result<(), RuleError> {
             RuleEffect::Deny | RuleEffect::Ask => rules.catching_page(&page).is_some(),
         }),
         MatchedBy::ServerTool => rules.server_tool(what.trim()).is_some(),
+        MatchedBy::MemoryScope => {
+            MemoryScope::of_subject(what.trim()).is_some_and(|scope| rules.memory(scope).is_some())
+        }
         // Of every call, as there is nothing to tell them apart by.
         MatchedBy::Nothing => true,
         MatchedBy::Path(_) => {

@@ -13,6 +13,7 @@ use protocol::hidden::visible;
 use protocol::hosts::HostRule;
 use protocol::judgement::{JudgedCall, ToolKind};
 use protocol::web::WebAddress;
+use tools::MemoryScope;
 
 /// Longest command in bytes: the kernel accepts no longer argument, so no shell could start with it.
 pub const COMMAND_CAP: usize = 128 * 1024 - 1;
@@ -32,6 +33,8 @@ pub(crate) enum MatchTarget {
     Page(WebAddress),
     /// A tool of an MCP server.
     ServerTool(String),
+    /// A memory of this scope.
+    Memory(MemoryScope),
     /// Nothing but the tool's name.
     Name,
 }
@@ -59,6 +62,10 @@ impl SessionRules {
                 let command =
                     case.command.as_deref().ok_or("the call names no tool of a server")?;
                 Ok(MatchTarget::ServerTool(name_of(command).to_owned()))
+            }
+            Some(MatchedBy::MemoryScope) => {
+                let subject = case.command.as_deref().and_then(MemoryScope::of_subject);
+                Ok(MatchTarget::Memory(subject.ok_or("the call names no scope of memories")?))
             }
             Some(MatchedBy::Command) => {
                 let command = case.command.as_deref().ok_or("the call has no command to judge")?;

@@ -3,7 +3,7 @@
 use crate::judge::suggestions::{self, sayable};
 use crate::judge::widening;
 use crate::rule::path_pattern::RulePath;
-use crate::rule::rule_target;
+use crate::rule::rule_target::{self, MatchedBy};
 use crate::rule::server_tool_pattern::name_of;
 use crate::strict::grammar;
 use crate::strict::script::{ArgWord, ScriptError, SimpleCommand};
@@ -12,6 +12,7 @@ use protocol::hidden::visible;
 use protocol::judgement::{ExtraRight, JudgedCall, Rule};
 use protocol::mcp;
 use std::path::Path;
+use tools::MemoryScope;
 
 /// A rule with its place.
 #[must_use]
@@ -107,6 +108,16 @@ pub(crate) fn tampered(names: &[String]) -> String {
 /// Why a call without a rule is asked about.
 pub(crate) fn no_rule(case: &JudgedCall) -> String {
     format!("no rule allows this call of `{}`", case.call.tool)
+}
+
+/// Why a call is asked about that changes the memory of later sessions.
+pub(crate) fn no_rule_for_memory(case: &JudgedCall, scope: MemoryScope) -> String {
+    let reach = match scope {
+        MemoryScope::Session => "this session",
+        MemoryScope::Project => "later sessions of this project",
+        MemoryScope::User => "later sessions of all your projects",
+    };
+    format!("it concerns {reach}, and {}", no_rule(case))
 }
 
 /// Why a command of several is asked about: this one among them.
@@ -221,6 +232,11 @@ fn rule_for(case: &JudgedCall, project: &Path) -> Option<String> {
     let tool = &case.call.tool;
     if let Some(command) = case.command.as_deref().filter(|_| *tool == mcp::CALL) {
         return Some(name_of(command).to_owned());
+    }
+    if let Some(scope) = case.command.as_deref().and_then(MemoryScope::of_subject).filter(|_| {
+        rule_target::find(tool).is_some_and(|it| it.matched_by == MatchedBy::MemoryScope)
+    }) {
+        return Some(format!("{tool}:{}", scope.name()));
     }
     if let Some(command) = &case.command {
         let [SimpleCommand { words }] = &grammar::read(command).ok()?[..] else { return None };

@@ -17,6 +17,7 @@ use protocol::judgement::{
     Audience, Basis, JudgedCall, PermissionMode, Question, RuleEffect, Verdict,
 };
 use std::path::Path;
+use tools::MemoryScope;
 
 /// The question about a file that a program runs later, though the mode asks about no edit.
 fn runs_later(path: &RulePath) -> Option<String> {
@@ -43,7 +44,12 @@ impl SessionRules {
                 PermissionMode::Auto,
                 MatchTarget::Command { opacity: Opacity::Opaque | Opacity::TooMany(_), .. },
             ) => Verdict::Allow(Basis::Opaque(self.mode)),
-            (PermissionMode::Auto, _) => Verdict::Allow(Basis::Mode(self.mode)),
+            // The mode is the session's, and so is its reach: other projects are a person's to decide.
+            (PermissionMode::Auto, target)
+                if !matches!(target, MatchTarget::Memory(MemoryScope::User)) =>
+            {
+                Verdict::Allow(Basis::Mode(self.mode))
+            }
             // A directory that goes with all that is in it is no edit.
             (PermissionMode::AcceptEdits, MatchTarget::Paths { call_paths })
                 if in_scope()
@@ -55,6 +61,7 @@ impl SessionRules {
                 PermissionMode::Ask
                 | PermissionMode::AcceptEdits
                 | PermissionMode::Plan
+                | PermissionMode::Auto
                 | PermissionMode::DontAsk,
                 _,
             ) => self.ask(
@@ -80,6 +87,7 @@ impl SessionRules {
             | MatchTarget::Host(_)
             | MatchTarget::Page(_)
             | MatchTarget::ServerTool(_)
+            | MatchTarget::Memory(_)
             | MatchTarget::Name => None,
         };
         let about = file.map(|file| messages::runs_writable_file(&file)).unwrap_or_default();
@@ -103,6 +111,7 @@ impl SessionRules {
             | MatchTarget::Page(_)
             | MatchTarget::Name => messages::no_rule(case),
             MatchTarget::ServerTool(name) => format!("no rule allows this call of `{name}`"),
+            MatchTarget::Memory(scope) => messages::no_rule_for_memory(case, *scope),
         }
     }
 
@@ -121,6 +130,7 @@ impl SessionRules {
                 _ => Vec::new(),
             },
             MatchTarget::ServerTool(name) => suggestions::of_server_tool(name),
+            MatchTarget::Memory(scope) => vec![format!("{}:{}", case.call.tool, scope.name())],
             MatchTarget::Directory(_)
             | MatchTarget::Host(_)
             | MatchTarget::Page(_)
@@ -144,6 +154,7 @@ impl SessionRules {
                 call_paths.iter().all(|call_path| more.covering_path(&call_path.real).is_some())
             }
             MatchTarget::ServerTool(name) => more.server_tool(name).is_some(),
+            MatchTarget::Memory(scope) => more.memory(*scope).is_some(),
             MatchTarget::Command { script: Err(_), .. }
             | MatchTarget::Directory(_)
             | MatchTarget::Host(_)

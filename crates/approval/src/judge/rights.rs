@@ -91,7 +91,8 @@ pub fn is_host_named(rules: &[Rule], page: &WebAddress) -> bool {
                 CallPattern::Anything
                 | CallPattern::Words(_)
                 | CallPattern::Path(_)
-                | CallPattern::ServerTool(_),
+                | CallPattern::ServerTool(_)
+                | CallPattern::MemoryScope(_),
             )
             | Err(_) => false,
         }
@@ -105,7 +106,10 @@ pub fn page_rules(rules: &RuleSet) -> RuleSet {
         rule_pattern::tool_of(rule).is_none_or(|known| match known.matched_by {
             MatchedBy::Page | MatchedBy::Host => true,
             MatchedBy::Command => known.name == "network",
-            MatchedBy::Path(_) | MatchedBy::ServerTool | MatchedBy::Nothing => false,
+            MatchedBy::Path(_)
+            | MatchedBy::ServerTool
+            | MatchedBy::MemoryScope
+            | MatchedBy::Nothing => false,
         })
     };
     RuleSet { rules: rules.rules.iter().filter(speaks).cloned().collect(), ..rules.clone() }
@@ -127,7 +131,8 @@ pub fn denied_hosts(rules: &[Rule]) -> Vec<HostRule> {
                 | CallPattern::Words(_)
                 | CallPattern::Path(_)
                 | CallPattern::Page(_)
-                | CallPattern::ServerTool(_),
+                | CallPattern::ServerTool(_)
+                | CallPattern::MemoryScope(_),
             )
             | Err(_) => None,
         });
@@ -172,7 +177,8 @@ fn grants(rule: &Rule, (tool, page): (&str, Option<&WebAddress>), widening: &Ext
         Ok(CallPattern::Page(own)) => {
             page.is_some_and(|page| own.covers(page) && hosts == std::slice::from_ref(&page.server))
         }
-        Ok(CallPattern::Path(_) | CallPattern::ServerTool(_)) | Err(_) => false,
+        Ok(CallPattern::Path(_) | CallPattern::ServerTool(_) | CallPattern::MemoryScope(_))
+        | Err(_) => false,
     };
     // A tool of the web asks for no host but that of its page, so that a rule for it gives both.
     let of_web = rule_target::tool(tool).is_some_and(|known| known.matched_by == MatchedBy::Page);

@@ -16,6 +16,7 @@ use protocol::judgement::{
 use protocol::mcp::SERVER_TOOLS;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tools::MemoryScope;
 
 /// The rules of a session, ready to judge. Sessions with the same rules share them.
 #[derive(Debug)]
@@ -47,6 +48,7 @@ pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
                 | MatchedBy::Host
                 | MatchedBy::Page
                 | MatchedBy::ServerTool
+                | MatchedBy::MemoryScope
                 | MatchedBy::Nothing,
             ),
             _,
@@ -162,7 +164,16 @@ impl SessionRules {
         target: &MatchTarget,
         verdict: Verdict,
     ) -> Verdict {
-        let runs = matches!(target, MatchTarget::Command { .. }) || case.command.is_some();
+        let runs = match target {
+            MatchTarget::Command { .. } => true,
+            MatchTarget::Memory(_) => false,
+            MatchTarget::Paths { .. }
+            | MatchTarget::Directory(_)
+            | MatchTarget::Host(_)
+            | MatchTarget::Page(_)
+            | MatchTarget::ServerTool(_)
+            | MatchTarget::Name => case.command.is_some(),
+        };
         let held_back = runs && case.kind == ToolKind::Mutation && case.configured.is_none();
         if case.tampered.is_empty() || !held_back {
             return verdict;
@@ -221,7 +232,9 @@ impl SessionRules {
         // Neither a hook that decides nor a server for which the project is read-only changes anything.
         let reads = ["guard_hook", SERVER_TOOLS[0]].contains(&case.call.tool.as_str());
         let decides = case.configured.is_some() && reads;
-        if self.mode == PermissionMode::Plan && !decides {
+        // Nor does a memory that ends with its session change anything for later ones.
+        let ends_with_session = matches!(target, MatchTarget::Memory(MemoryScope::Session));
+        if self.mode == PermissionMode::Plan && !decides && !ends_with_session {
             // Before rules that allow: they were written for sessions in which things are changed.
             return self.denied_by_plan_mode();
         }
@@ -241,6 +254,9 @@ impl SessionRules {
         }
         if let Some(index) = self.allowed(&case.call.tool, target) {
             return Verdict::Allow(Basis::Rule(self.rules[index].clone()));
+        }
+        if ends_with_session {
+            return Verdict::Allow(Basis::Query);
         }
         self.by_mode(case, target)
     }
@@ -295,6 +311,9 @@ impl SessionRules {
             MatchTarget::ServerTool(name) => {
                 rules.server_tool(name).map(|index| (index, name.clone()))
             }
+            MatchTarget::Memory(scope) => {
+                rules.memory(*scope).map(|index| (index, scope.name().to_owned()))
+            }
             MatchTarget::Name => rules.anything().map(|index| (index, String::new())),
         }
     }
@@ -326,6 +345,7 @@ fn allowed_by(rules: &ToolRules, target: &MatchTarget) -> Option<RuleNumber> {
         MatchTarget::Host(host) => rules.covering_host(host),
         MatchTarget::Page(page) => rules.covering_page(page),
         MatchTarget::ServerTool(name) => rules.server_tool(name),
+        MatchTarget::Memory(scope) => rules.memory(*scope),
         MatchTarget::Name => rules.anything(),
     }
 }

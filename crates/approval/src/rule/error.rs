@@ -31,6 +31,13 @@ pub enum RuleFault {
     },
     /// A pattern behind a tool of an MCP server.
     ServerTool,
+    /// A pattern for memories that is no scope.
+    MemoryScope {
+        /// Of which tool.
+        tool: &'static str,
+        /// As written.
+        name: String,
+    },
     /// Neither `tool:pattern`, `Tool(pattern)` nor `tool`.
     NoRule,
     /// `tool:` with nothing behind it.
@@ -99,6 +106,10 @@ impl fmt::Display for RuleFault {
                 "a rule for a tool of an MCP server is its name, for example `mcp__github__list_*`; \
                  its arguments are not matched",
             ),
+            Self::MemoryScope { tool, name } => write!(
+                f,
+                "`{name}` is not a scope of memories. Write `{tool}:project`, `{tool}:user` (all projects), `{tool}:session`, or `{tool}` for all of them"
+            ),
             Self::NoRule => f.write_str(
                 "a rule is written `tool:pattern`, for example `bash:cargo *` or `write:src/**`",
             ),
@@ -110,6 +121,7 @@ impl fmt::Display for RuleFault {
                     match crate::rule::rule_target::find(tool).map(|known| known.matched_by) {
                         Some(MatchedBy::Command) if tool.starts_with("git") => "git status",
                         Some(MatchedBy::Command) => "cargo test",
+                        Some(MatchedBy::MemoryScope) => "user",
                         Some(MatchedBy::Page) => "https://docs.rs/serde",
                         Some(
                             MatchedBy::Path(_)

@@ -16,6 +16,7 @@ use protocol::judgement::RuleEffect;
 use protocol::web::WebAddress;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use tools::MemoryScope;
 
 /// A rule's place among all rules.
 pub(crate) type RuleNumber = usize;
@@ -36,6 +37,7 @@ pub(crate) struct ToolRules {
     hosts: Vec<(HostRule, RuleNumber)>,
     pages: Vec<(PagePattern, RuleNumber)>,
     server_tools: Vec<(ServerToolPattern, RuleNumber)>,
+    memory_scopes: Vec<(MemoryScope, RuleNumber)>,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +87,7 @@ impl RuleIndex {
                 CallPattern::Host(host) => of_tool.hosts.push((host, index)),
                 CallPattern::Page(page) => of_tool.pages.push((page, index)),
                 CallPattern::ServerTool(name) => of_tool.server_tools.push((name, index)),
+                CallPattern::MemoryScope(scope) => of_tool.memory_scopes.push((scope, index)),
             }
         }
         for of_tool in rule_index.tools.values_mut() {
@@ -216,6 +219,12 @@ impl ToolRules {
     /// The first rule that fits this tool of an MCP server.
     pub(crate) fn server_tool(&self, name: &str) -> Option<RuleNumber> {
         let named = self.server_tools.iter().find(|(pattern, _)| pattern.fits(name));
+        named.map(|(_, index)| *index).into_iter().chain(self.rule_for_all_calls).min()
+    }
+
+    /// The first rule that fits memories of this scope.
+    pub(crate) fn memory(&self, scope: MemoryScope) -> Option<RuleNumber> {
+        let named = self.memory_scopes.iter().find(|(of, _)| *of == scope);
         named.map(|(_, index)| *index).into_iter().chain(self.rule_for_all_calls).min()
     }
 

@@ -9,6 +9,7 @@ use crate::rule::server_tool_pattern::ServerToolPattern;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Rule, RuleEffect, ToolKind};
 use protocol::mcp;
+use tools::MemoryScope;
 
 /// A rule, read.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) enum CallPattern {
     Page(PagePattern),
     /// Tools of MCP servers.
     ServerTool(ServerToolPattern),
+    /// Memories of this scope.
+    MemoryScope(MemoryScope),
 }
 
 /// Reads a rule.
@@ -110,12 +113,20 @@ fn read(rule: &Rule) -> Result<ParsedRule, FaultAt> {
                 RuleEffect::Deny | RuleEffect::Ask => host.on_every_port(),
             })
         }
-        (Some(body), MatchedBy::Nothing | MatchedBy::Page) if body.trim() == "*" => {
+        (Some(body), MatchedBy::Nothing | MatchedBy::Page | MatchedBy::MemoryScope)
+            if body.trim() == "*" =>
+        {
             CallPattern::Anything
         }
         (Some(body), MatchedBy::Page) => {
             let page = PagePattern::parse(body.trim(), rule.effect);
             CallPattern::Page(page.map_err(|error| (body_at, RuleFault::Host(error.to_string())))?)
+        }
+        (Some(body), MatchedBy::MemoryScope) => {
+            let scope = MemoryScope::parse(body.trim()).ok_or_else(|| {
+                (body_at, RuleFault::MemoryScope { tool: tool.name, name: body.trim().to_owned() })
+            })?;
+            CallPattern::MemoryScope(scope)
         }
         (Some(_), MatchedBy::ServerTool) => return Err((body_at, RuleFault::ServerTool)),
         (Some(_), MatchedBy::Nothing) => {

@@ -146,9 +146,21 @@ pub struct EndedRecord {
     /// The call of this session whose answer was given again, proven fresh; no process ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalled: Option<u32>,
+    /// The change that the store made for it in the memory of a session, a project or a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoredRecord>,
     /// SHA-256 of the result's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Digest>,
+}
+
+/// A change that the store made for a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredRecord {
+    /// The text with its id and scope, in the store's words.
+    pub what: String,
+    /// Bytes of text that it wrote; 0 where it removed some.
+    pub bytes: u64,
 }
 
 /// Which records were removed: all up to one, which this names by its hash. So the log can begin behind

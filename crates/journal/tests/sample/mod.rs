@@ -51,6 +51,7 @@ pub fn result(call: u32, text: &str) -> JournalRecord {
         code: Some("exit".to_owned()),
         images: Vec::new(),
         recalled: Some(1),
+        stored: Some(journal::StoredRecord { what: "u1 (user): text".to_owned(), bytes: 4 }),
         audit: Some(ChainHead { seq: 2, hash: Digest::of(b"x") }),
     }
 }

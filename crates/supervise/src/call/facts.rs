@@ -17,6 +17,8 @@ pub(crate) struct CallFacts {
     pub(crate) kind_for_verdict: ToolKind,
     /// The text of the command, for tools that run one.
     pub(crate) command: Option<String>,
+    /// Bytes of text that it has the store keep for later sessions.
+    pub(crate) stored_bytes: u64,
     /// The web page that it requests, for tools that do.
     pub(crate) page: Option<WebAddress>,
     pub(crate) needs_probe: NeedsProbe,

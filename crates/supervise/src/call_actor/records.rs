@@ -3,7 +3,7 @@
 use super::instructions;
 use super::state::{Audited, CallState};
 use crate::audit_actor::AuditMsg;
-use crate::call::{CallConclusion, CallInput, CallRecord};
+use crate::call::{CallConclusion, CallInput, CallRecord, Executor};
 use crate::file_versions;
 use crate::fleet_seat::FleetLease;
 use crate::messages::{CallMsg, CallToSession, FinishedCall};
@@ -11,10 +11,10 @@ use crate::protected_restore;
 use crate::records::audit;
 use crate::records::encode;
 use crate::unix_time::now_ms;
-use protocol::call::TamperRemedy;
+use protocol::call::{Outcome, TamperRemedy};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Refusal, RefusalKind};
-use protocol::judgement::{Basis, Verdict};
+use protocol::judgement::{Basis, ToolKind, Verdict};
 use protocol::store::FileChanges;
 use ractor::ActorRef;
 use tokio::sync::oneshot;
@@ -70,8 +70,10 @@ impl CallState {
 
     fn decision_of(&self, verdict: &Verdict) -> Option<journal::DecidedRecord> {
         let facts = &self.args.facts;
+        // What the store answers is no script.
+        let script = facts.command.as_deref().filter(|_| facts.executor != Executor::Store);
         audit::decision(
-            (&facts.call, facts.command.as_deref()),
+            (&facts.call, script),
             facts.kind,
             self.args.place,
             verdict,
@@ -113,6 +115,7 @@ impl CallState {
         self.ran.decided = decided.unwrap_or_default();
         let unread = Some(self.end_job(&conclusion.result));
         let call = &self.args.facts.call;
+        self.ran.stored = self.stored(&conclusion);
         let ended = Box::new(audit::end(call, &conclusion, &self.ran));
         let (done, written) = oneshot::channel();
         let _ = self.args.audit.send_message(AuditMsg::Ended { ended, done });
@@ -148,6 +151,17 @@ impl CallState {
         };
         let _ = self.args.session.send_message(CallToSession::Finished(Box::new(concluded)).into());
         myself.stop(None);
+    }
+}
+
+impl CallState {
+    /// What the store wrote or removed for later sessions, as the store itself says.
+    fn stored(&self, conclusion: &CallConclusion) -> Option<journal::StoredRecord> {
+        let facts = &self.args.facts;
+        let is_change = facts.executor == Executor::Store && facts.kind == ToolKind::Mutation;
+        let done = is_change && conclusion.result.outcome == Outcome::Done;
+        let summary = &conclusion.result.summary;
+        done.then(|| journal::StoredRecord { what: summary.clone(), bytes: facts.stored_bytes })
     }
 }
 

@@ -104,6 +104,8 @@ pub(crate) struct RunFacts {
     pub(crate) ended: u64,
     /// Decisions of its allow-list's proxy.
     pub(crate) decided: ProxyDecisions,
+    /// What the store wrote or removed for it.
+    pub(crate) stored: Option<journal::StoredRecord>,
 }
 
 /// The audit entry of a call's end.
@@ -146,6 +148,7 @@ pub(crate) fn end(
         connections_uncounted: ran.decided.uncounted,
         connections_cut: ran.decided.cut.clone(),
         recalled: conclusion.cached_from,
+        stored: ran.stored.clone(),
         output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
     }
 }
@@ -267,6 +270,7 @@ pub(crate) fn lost_end(
             journal::CallProgress::MayHaveRun => Some(PROXY_DECISIONS_LOST.to_owned()),
         },
         recalled: None,
+        stored: None,
         output: None,
     }
 }

@@ -230,7 +230,11 @@ impl SessionOpener {
     ) -> Result<journal::ChainHead, OpenFailure> {
         let (done, written) = oneshot::channel();
         // The proposed script is recorded, although it may not have run.
-        let script = tools::interpret(&call.tool, &call.input).ok().and_then(|call| call.command);
+        let interpreted = tools::interpret(&call.tool, &call.input).ok();
+        // What the store answers is no script.
+        let of_runner =
+            interpreted.filter(|call| call.profile != protocol::confinement::Profile::Store);
+        let script = of_runner.and_then(|call| call.command);
         let decided = audit::lost_decision(&spec.id, place, (call, script.as_deref()));
         let decided = Box::new(decided);
         let ended = Box::new(audit::lost_end(&spec.id, call, tampered, now_ms()));

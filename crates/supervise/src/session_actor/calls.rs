@@ -235,10 +235,12 @@ impl SessionActorState {
             kind: found.spec.kind,
             kind_for_verdict: found.spec.judged_as(),
             command: found.command,
+            stored_bytes: found.stored_bytes,
             confinement: match executor {
                 Executor::OtherCall => self.describe_other_cage(&found.job),
                 Executor::SubAgent(_) => "that of the session, or less".to_owned(),
-                Executor::Runner | Executor::Conversation(_) | Executor::Store => {
+                Executor::Store => "agentd's own directories; no program runs".to_owned(),
+                Executor::Runner | Executor::Conversation(_) => {
                     self.spec.describe_call(&confinement, page.as_ref())
                 }
             },

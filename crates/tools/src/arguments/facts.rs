@@ -17,7 +17,7 @@ pub(crate) struct JudgedFacts {
     pub paths: Vec<String>,
     /// The paths among them that the call removes.
     pub removed: Vec<String>,
-    /// The command it runs.
+    /// The command it runs, or the subject of another call that rules are matched with.
     pub command: Option<String>,
     /// The network it asks for; `None` is the session's.
     pub network: Option<Network>,
@@ -35,6 +35,8 @@ pub(crate) struct JudgedFacts {
     pub job: JobRequest,
     /// The work that it gives to a sub-agent.
     pub task: Option<Box<TaskRequest>>,
+    /// Bytes of text that it has the store keep for later sessions.
+    pub stored_bytes: u64,
 }
 
 /// Work for a sub-agent.

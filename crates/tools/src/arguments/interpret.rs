@@ -55,6 +55,8 @@ pub struct InterpretedCall {
     pub job: JobRequest,
     /// The work that it gives to a sub-agent.
     pub task: Option<Box<TaskRequest>>,
+    /// Bytes of text that it has the store keep for later sessions.
+    pub stored_bytes: u64,
 }
 
 /// Reads a call: resolves aliases, checks and normalises the arguments. Its output, read again,
@@ -109,6 +111,7 @@ pub fn interpret_at(
         page,
         job,
         task,
+        stored_bytes,
     } = facts;
     let (git, note) = (git.unwrap_or(GitSettings::Kept), notes_line(&notes));
     let profile = profile.unwrap_or(spec.profile);
@@ -128,6 +131,7 @@ pub fn interpret_at(
         page,
         job,
         task,
+        stored_bytes,
     })
 }
 

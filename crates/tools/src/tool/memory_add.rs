@@ -3,6 +3,8 @@
 use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
+use crate::memory_scope::MemoryScope;
+use crate::rule_target::MatchedBy;
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -12,19 +14,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) struct MemoryAddTool;
-
-/// Where something is remembered.
-#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub(super) enum MemoryScope {
-    // Until this session is removed.
-    Session,
-    // In every session of this project.
-    Project,
-    // In every project of this person.
-    User,
-}
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -40,9 +29,10 @@ pub(super) struct Input {
 impl Tool for MemoryAddTool {
     type Input = Input;
     const NAME: &'static str = "memory_add";
-    // A mutation, so that it does not run in parallel; judged as a query, because the user is not
-    // asked.
     const KIND: ToolKind = ToolKind::Mutation;
+    // Later sessions read it.
+    const JUDGED_AS: ToolKind = ToolKind::Mutation;
+    const MATCHED_BY: MatchedBy = MatchedBy::MemoryScope;
     const PROFILE: Profile = Profile::Store;
     const DESCRIPTION: &'static str = "Save a memory for later: a decision, how this project is built, a preference of the \
         user. Do not save facts that the files already contain, and never keys or passwords.";
@@ -51,8 +41,10 @@ impl Tool for MemoryAddTool {
     const FIELD_ALIASES: FieldAliases =
         &[("fact", Field("text")), ("content", Field("text")), ("memory", Field("text"))];
 
-    fn facts(_: &Input) -> JudgedFacts {
-        JudgedFacts::default()
+    fn facts(Input { text, scope }: &Input) -> JudgedFacts {
+        let (text, scope) = (text.trim(), scope.unwrap_or(MemoryScope::Project));
+        let stored_bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        JudgedFacts { command: Some(scope.subject(text)), stored_bytes, ..JudgedFacts::default() }
     }
 
     fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {

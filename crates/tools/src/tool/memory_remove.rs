@@ -2,6 +2,8 @@
 
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
+use crate::memory_scope::MemoryScope;
+use crate::rule_target::MatchedBy;
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -22,16 +24,18 @@ pub(super) struct Input {
 impl Tool for MemoryRemoveTool {
     type Input = Input;
     const NAME: &'static str = "memory_remove";
-    // A mutation, so that it does not run in parallel; judged as a query, because the user is not
-    // asked.
     const KIND: ToolKind = ToolKind::Mutation;
+    // Later sessions miss it.
+    const JUDGED_AS: ToolKind = ToolKind::Mutation;
+    const MATCHED_BY: MatchedBy = MatchedBy::MemoryScope;
     const PROFILE: Profile = Profile::Store;
     const DESCRIPTION: &'static str = "Delete a memory that is no longer true.";
     const ALIASES: &'static [Alias] = &[Alias::plain("forget")];
     const EXAMPLE: &'static str = r#"{"id":"p12"}"#;
 
-    fn facts(_: &Input) -> JudgedFacts {
-        JudgedFacts::default()
+    fn facts(Input { id }: &Input) -> JudgedFacts {
+        let subject = MemoryScope::of_id(id).subject(&format!("remove {id}"));
+        JudgedFacts { command: Some(subject), ..JudgedFacts::default() }
     }
 
     fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {

@@ -4,6 +4,7 @@
 use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
+use crate::memory_scope::MemoryScope;
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -14,19 +15,6 @@ use serde::{Deserialize, Serialize};
 
 pub(super) struct MemorySearchTool;
 
-/// Where something is remembered.
-#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub(super) enum SearchedMemory {
-    // Until this session is removed.
-    Session,
-    // In every session of this project.
-    Project,
-    // In every project of this person.
-    User,
-}
-
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -34,7 +22,7 @@ pub(super) struct Input {
     query: String,
     /// Only of this scope; all three where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scope: Option<SearchedMemory>,
+    scope: Option<MemoryScope>,
     /// How many; 10 where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 20))]

@@ -4,7 +4,7 @@ use client::mark_hidden;
 use jiff::Timestamp;
 use journal::{
     BasisRecord, ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord, OutcomeRecord,
-    PassageRecord, RefusalKindRecord, RefusalRecord,
+    PassageRecord, RefusalKindRecord, RefusalRecord, ToolKindRecord,
 };
 use nix::errno::Errno;
 use serde_json::Value;
@@ -29,6 +29,9 @@ pub(super) fn decision_line(decided: &DecidedRecord) -> String {
     match (decided.decision, &decided.basis) {
         (DecisionRecord::Expired, BasisRecord::NobodyToAsk { why }) => {
             format!("expired: approval is required, and {why}")
+        }
+        (verdict, BasisRecord::Query) if decided.tool_kind == ToolKindRecord::Mutation => {
+            format!("{} because it changes nothing beyond this session", decision(verdict))
         }
         (verdict, why) => format!("{} {}", decision(verdict), basis(why)),
     }
@@ -119,7 +122,7 @@ pub(super) fn gist(input: &str) -> String {
 
 /// The most informative argument.
 fn telling(input: &str) -> String {
-    let telling = ["command", "argv", "path", "pattern", "url", "query"];
+    let telling = ["command", "argv", "path", "pattern", "url", "query", "text"];
     let Ok(Value::Object(fields)) = serde_json::from_str(input) else { return input.to_owned() };
     match telling.iter().find_map(|name| fields.get(*name)) {
         Some(Value::String(text)) => text.clone(),

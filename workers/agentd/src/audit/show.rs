@@ -4,7 +4,8 @@ use super::list::records;
 use super::record_text;
 use client::{mark_hidden, sanitize};
 use journal::{
-    AuditedCall, DecidedRecord, EndedRecord, EnforcedRecord, LevelRecord, PolicyRecord, TierRecord,
+    AuditedCall, DecidedRecord, EndedRecord, EnforcedRecord, LevelRecord, PolicyRecord,
+    StoredRecord, TierRecord,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -98,8 +99,13 @@ impl CallPage {
     }
 
     fn ended(&mut self, ended: &EndedRecord, decided: Option<&DecidedRecord>) {
+        let by_store =
+            decided.is_some_and(|it| it.requested.as_ref().is_some_and(|it| it.profile == "store"));
         match &ended.enforced {
             Some(cage) => self.cage(cage),
+            None if by_store => {
+                self.line("enforced", "no cage of its own: agentd-store answers it")
+            }
             None => self.line("enforced", "nothing: no cage was made, and nothing ran"),
         }
         if let Some(by) = ended.recalled {
@@ -115,6 +121,19 @@ impl CallPage {
                 &format!("started {} UTC, took {took} ms", record_text::time(started)),
             );
         }
+        if let Some(StoredRecord { what, bytes }) = &ended.stored {
+            self.line("stored", &mark_hidden(&format!("{what}, {bytes} bytes of text written")));
+        }
+        if !by_store {
+            self.resources(ended);
+        }
+        if let Some(output) = ended.output {
+            self.line("output", &format!("SHA-256 {output}"));
+        }
+        self.refusals(ended, decided);
+    }
+
+    fn resources(&mut self, ended: &EndedRecord) {
         let pid = |pid: Option<u32>| pid.map_or_else(|| "none".to_owned(), |pid| pid.to_string());
         let pids = format!("runner {}, command {}", pid(ended.runner_pid), pid(ended.command_pid));
         self.line("processes", &pids);
@@ -126,10 +145,6 @@ impl CallPage {
                 usage.cpu_ms, usage.peak_kib, usage.written_bytes
             ),
         );
-        if let Some(output) = ended.output {
-            self.line("output", &format!("SHA-256 {output}"));
-        }
-        self.refusals(ended, decided);
     }
 
     fn cage(&mut self, cage: &EnforcedRecord) {
