@@ -509,15 +509,27 @@ fn sixty_four_calls_of_the_same_name_in_one_answer_each_have_their_result() {
     assert_eq!(body.as_array().unwrap().len(), 64);
 }
 
-/// A runner's words, as a file for a shell to say.
-fn runner_says(desk: &Desk, words: &[FromTool]) -> String {
-    let mut bytes = ipc::Hello::own().to_bytes().to_vec();
-    for word in words {
-        bytes.extend(ipc::frames(Generation(0), 0, &ipc::codec::encode(word).unwrap()));
+/// A runner's words at once, and those that follow once it has got the command, as files for a shell to say.
+fn runner_says(desk: &Desk, words: &[FromTool], then: &[FromTool]) -> String {
+    let file = |name: &str, mut bytes: Vec<u8>, words: &[FromTool]| {
+        for word in words {
+            bytes.extend(ipc::frames(Generation(0), 0, &ipc::codec::encode(word).unwrap()));
+        }
+        let path = desk.outside().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    let words = file("words", ipc::Hello::own().to_bytes().to_vec(), words);
+    if then.is_empty() {
+        return format!("cat {words} >&0; exec sleep 60");
     }
-    let path = desk.outside().join("words");
-    fs::write(&path, bytes).unwrap();
-    format!("cat {} >&0; exec sleep 60", path.display())
+    let then = file("then", Vec::new(), then);
+    let got = desk.outside().join("got").display().to_string();
+    format!(
+        "cat {words} >&0\n\
+         until grep -qas 'touch ran' {got}.$$; do dd bs=65536 count=1 2>&- >>{got}.$$; done\n\
+         cat {then} >&0; exec sleep 60"
+    )
 }
 
 #[test]
@@ -539,24 +551,34 @@ fn a_runner_that_speaks_out_of_turn_is_ended_and_its_call_has_a_result() {
     };
     let probed = || FromTool::Probed(Err("no".into()));
     let output = || FromTool::Output { stream: OutputStream::Out, text: "x".into() };
-    for (words, told) in [
-        (vec![probed()], "The call was not run"),
-        (vec![output()], "The call was not run"),
-        (vec![caged(), probed()], "may have run"),
-        (vec![caged(), caged()], "may have run"),
-        (vec![caged(), FromTool::Uncaged { step: "s".into(), reason: "r".into() }], "may have run"),
+    let uncaged = || FromTool::Uncaged { step: "s".into(), reason: "r".into() };
+    let began = || FromTool::Began;
+    for (words, then, told) in [
+        (vec![probed()], vec![], "The call was not run"),
+        (vec![output()], vec![], "The call was not run"),
+        (vec![caged(), probed()], vec![], "The call was not run"),
+        (vec![caged(), caged()], vec![], "The call was not run"),
+        // It has the command, and did not say that it began.
+        (vec![caged()], vec![probed()], "The call was not run"),
+        // It began. What it says is heard to the end, though it is killed for its first word.
+        (vec![caged()], vec![output(), began()], "may have run"),
+        (vec![caged()], vec![began(), probed()], "may have run"),
+        (vec![caged()], vec![began(), uncaged()], "may have run"),
+        (vec![caged()], vec![began(), output(), caged()], "may have run"),
     ] {
         let desk = Desk::new();
         let place = place(&desk);
-        replace(&place, "agentd-tool", &runner_says(&desk, &words));
+        replace(&place, "agentd-tool", &runner_says(&desk, &words, &then));
         let server =
             Server::scripted([Answer::says([bash("toolu_1", "touch ran")]), Answer::text("I see")]);
         let arguments = ["-p", "x", "--permission-mode", "auto", "--timeout", "9"];
         let mut child = agentd(&place, &desk, &server, &arguments).spawn().unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{words:?}");
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{words:?} {then:?}");
         nothing_left(&child);
         let body = server.requests()[1].body.to_string();
-        assert!(body.contains(told), "{words:?}: {body}");
+        assert!(body.contains(told), "{words:?} {then:?}: {body}");
+        let began = desk.ended(1)["started"].is_u64();
+        assert_eq!(began, told == "may have run", "{words:?} {then:?}: {:#}", desk.ended(1));
         assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
     }
 }

@@ -1,8 +1,8 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
 //! `SessionLock` → `SaveProtected`? → `Overlays`? → `Mounted`? → `Sign`? → `Join`* → `Confine` → `Keeper`? → `Mounted`* →
-//! `ProxyListener`* → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done` (or `Lost`, the end). The
-//! runner receives its job only with `Go`, after its cage is complete and START is durable.
+//! `ProxyListener`* → `Caged` (or `Uncaged`, the end) → `Go` → `Began` → `Output`* → `Done` (or `Lost`, the
+//! end). The runner receives its job only with `Go`, after its cage is complete and START is durable.
 //!
 //! A runner in reserve: `SessionLock` → `Overlays`? → `Mounted`? → `Join`* → `Reserve` → `Keeper`? → `Mounted`* →
 //! `Resting` → `SaveProtected`? → `Renew` → `Caged` (or `Stale`, the end), and on as above. After a
@@ -330,4 +330,7 @@ pub enum FromTool {
     Lost(String),
     /// The answer to `RunnerJob::Certify`, or the reason for having none. The process exits.
     Certified(Result<CertifiedSession, String>),
+    /// The answer to `Go` for a call or a probe. It is in the socket before anything of the job is done:
+    /// a runner that ended without it has done nothing.
+    Began,
 }

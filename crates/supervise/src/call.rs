@@ -1,8 +1,9 @@
 //! The state machine of one call, pure: inputs to effects. Steps 4 to 8 of a call's path; see the
 //! README's table.
 //!
-//! The call actor carries the effects out in order, and waits for each record to be on disk before
-//! the next effect. So the order of effects *is* the rule "on disk before it is done".
+//! The call actor carries the effects out in order, and waits for each `Record` to be on disk before
+//! the next effect. `AuditDecision` and `PrepareGo` are written meanwhile; what begins a call waits for both. So
+//! the order of effects *is* the rule "on disk before it is done".
 //!
 //! | File | Holds |
 //! |---|---|

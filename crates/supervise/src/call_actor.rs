@@ -42,6 +42,7 @@ use state::{Audited, BeforeGo, CallTimers, ExpectedFd, RunnerPhase};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tools::JobRequest;
 
 /// A runner ends a command at the command's time limit, at most ten minutes. A call that has not
 /// ended after this time is killed.
@@ -118,9 +119,9 @@ impl Actor for CallActor {
                 }
                 None
             }
-            CallMsg::Runner(_, ProcessEvent::Ended(cause)) => {
+            CallMsg::Runner(_, ProcessEvent::Ended(cause, heard)) => {
                 ipc::step!("supervisor: process ended");
-                state.on_runner_ended(&myself, cause)
+                state.on_runner_ended(&myself, cause, heard).await
             }
             CallMsg::Reserve(runner) => state.on_reserve(&myself, runner).await.err(),
             CallMsg::ReserveChecked(generation, same) if generation == state.generation => {
@@ -223,6 +224,8 @@ impl CallState {
             CallInput::RunnerEnded { cause } => ProxyInput::RunnerEnded(cause),
             input @ (CallInput::Begin
             | CallInput::GoPrepared
+            | CallInput::Began
+            | CallInput::RunnerGone(_)
             | CallInput::ReserveLost
             | CallInput::Probed(_)
             | CallInput::Verdict(_)
@@ -348,17 +351,20 @@ impl CallState {
                 Ok(())
             }
             CallEffect::AskOtherCall(request) => {
-                self.may_begin().await?;
-                self.ran.started.get_or_insert_with(now_ms);
+                // A call that is given up is withdrawn whatever the disk says.
+                if !matches!(request, JobRequest::Withdraw { .. }) {
+                    self.may_begin().await?;
+                }
                 let message = CallToSession::AskOtherCall { request, from: myself.clone() };
                 let _ = self.args.session.send_message(message.into());
+                self.sent();
                 Ok(())
             }
             CallEffect::StartTask(request) => {
                 self.may_begin().await?;
-                self.ran.started = Some(now_ms());
                 let call = self.args.facts.call.id.number;
                 self.send_task(TaskToSession::Start { call, request });
+                self.sent();
                 Ok(())
             }
             CallEffect::StopTask => {
@@ -427,8 +433,8 @@ impl CallState {
     /// START is on disk, as before `Go`. The decision must be in the audit log, too.
     async fn ask_store(&mut self, call: Call) -> Result<(), CallInput> {
         self.may_begin().await?;
-        self.ran.started = Some(now_ms());
         self.args.store.send(ToStore::Do(call));
+        self.sent();
         ipc::step!("supervisor: store asked", after sent().await);
         Ok(())
     }
@@ -460,7 +466,7 @@ impl CallState {
         ipc::step!("supervisor: start durable");
         self.holds_lease().map_err(CallInput::LeaseLost)?;
         self.send_go(job).map_err(|input| *input)?;
-        self.ran.started = Some(now_ms());
+        self.machine.sent();
         ipc::step!("supervisor: go sent", after sent().await);
         let overdue = || CallMsg::Input(CallInput::Overdue);
         let time = match self.machine.is_in_background() {
@@ -472,8 +478,13 @@ impl CallState {
             false => OVERDUE,
         };
         self.timers.overdue = Some(myself.send_after(time, overdue));
-        self.start_background_timer(myself);
         Ok(())
+    }
+
+    /// The store, another call or a sub-agent has the request, and begins with it.
+    fn sent(&mut self) {
+        self.machine.sent();
+        self.ran.started.get_or_insert_with(now_ms);
     }
 
     fn cache_key(&self, call: Call) -> CacheKey {

@@ -4,6 +4,7 @@ use super::cache::MAX_CACHED_BYTES;
 use super::results::failed;
 use super::*;
 use crate::file_versions::FileVersions;
+use crate::worker::process::Heard;
 use protocol::call::ProcessUsage;
 use protocol::call::{Call, Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::confinement::Enforced;
@@ -92,10 +93,28 @@ fn caged() -> CallInput {
     })
 }
 
-/// Reports the cage first and the records before `Go` second.
+/// Reports the cage first and the records before `Go` second. `Go` is sent, and the runner begins.
 fn let_go(machine: &mut CallMachine) -> Vec<CallEffect> {
-    let effects = machine.step(caged()).into_iter();
-    effects.chain(machine.step(CallInput::GoPrepared)).collect()
+    let mut effects = release(machine);
+    effects.extend(machine.step(CallInput::Began));
+    effects
+}
+
+/// As `let_go`, and the runner says nothing.
+fn release(machine: &mut CallMachine) -> Vec<CallEffect> {
+    let mut effects = Vec::new();
+    for input in [caged(), CallInput::GoPrepared] {
+        let more = machine.step(input);
+        if matches!(more[..], [CallEffect::Go(_)]) {
+            machine.sent();
+        }
+        effects.extend(more);
+    }
+    effects
+}
+
+fn gone(heard: Heard) -> CallInput {
+    CallInput::RunnerGone(heard)
 }
 
 fn report(text: &str) -> RunReport {
@@ -163,14 +182,14 @@ fn go_waits_for_the_cage_and_the_records_in_either_order() {
         let mut machine = started();
         let [first, second] = inputs;
         assert_eq!(machine.step(first), [], "one of them is not enough");
-        assert!(matches!(machine.step(second)[..], [CallEffect::Go(_), CallEffect::Show(_)]));
+        assert!(matches!(machine.step(second)[..], [CallEffect::Go(_)]));
     }
     // The cage of the runner that died is not that of the next one.
     let mut machine = started();
     machine.step(caged());
     assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
     assert_eq!(machine.step(CallInput::GoPrepared), []);
-    assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), CallEffect::Show(_)]));
+    assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_)]));
 }
 
 /// The audit log or the copies may take seconds. A stop in that time finds no `Go` sent.
@@ -235,12 +254,76 @@ fn a_command_lost_after_go_is_concluded_only_when_its_names_were_put_right() {
     assert!(matches!(found.cut, Cut::AfterGo { .. }) && found.result.is_error);
 }
 
+/// A process of its cage may live for seconds, and its end comes after that.
+#[test]
+fn a_runner_that_is_gone_gets_no_go_and_its_call_is_tried_once_more() {
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    machine.step(caged());
+    assert_eq!(machine.step(gone(Heard::All)), []);
+    assert_eq!(machine.step(CallInput::GoPrepared), [], "there is no runner to send it to");
+    assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
+    assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_)]));
+    // Without a runner `Go` is not sent, and the call actor says that the runner is gone.
+    machine.step(gone(Heard::All));
+    let effects = machine.step(ended());
+    let end = conclusion(&effects);
+    assert_eq!((end.result.code.as_deref(), &end.cut), (Some("runner_lost"), &Cut::No));
+    assert!(end.result.text.contains("not run"), "{}", end.result.text);
+}
+
+#[test]
+fn a_runner_that_ended_without_a_word_of_its_beginning_has_run_nothing() {
+    for kind in [ToolKind::Mutation, ToolKind::Query] {
+        let protects = Protects::Files;
+        let facts = CallFacts { protects, ..facts(kind, NeedsProbe::No) };
+        let mut machine = CallMachine::new(facts);
+        machine.step(CallInput::Begin);
+        machine.step(allow());
+        assert!(matches!(release(&mut machine)[..], [CallEffect::Go(_)]), "nobody says it started");
+        machine.step(gone(Heard::All));
+        assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]), "silently");
+        release(&mut machine);
+        let effects = machine.step(ended());
+        let end = conclusion(&effects);
+        assert_eq!((end.result.code.as_deref(), &end.cut), (Some("runner_lost"), &Cut::No));
+        assert_eq!(end.enforced, None, "nothing ran in that cage");
+    }
+    // What it said cannot be read: it may have begun.
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    release(&mut machine);
+    machine.step(gone(Heard::Cut));
+    let effects = machine.step(ended());
+    assert!(conclusion(&effects).result.text.contains("may have run"), "{effects:?}");
+}
+
+#[test]
+fn a_call_that_is_stopped_between_go_and_its_beginning_never_started() {
+    for (began, cut) in [(false, "never started"), (true, "may have run")] {
+        let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+        machine.step(CallInput::Begin);
+        machine.step(allow());
+        release(&mut machine);
+        assert_eq!(machine.step(CallInput::Cancel), [CallEffect::CancelRunner]);
+        if began {
+            assert!(matches!(machine.step(CallInput::Began)[..], [CallEffect::Show(_)]));
+        }
+        machine.step(gone(Heard::All));
+        let effects = machine.step(ended());
+        assert!(conclusion(&effects).result.text.contains(cut), "{effects:?}");
+    }
+}
+
 #[test]
 fn a_runner_with_the_grant_of_another_call_is_killed_and_nothing_has_run() {
     let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
     machine.step(CallInput::Begin);
     machine.step(allow());
-    assert!(matches!(let_go(&mut machine)[..], [CallEffect::Go(_), CallEffect::Show(_)]));
+    machine.step(caged());
+    assert!(matches!(machine.step(CallInput::GoPrepared)[..], [CallEffect::Go(_)]));
     let effects = machine.step(CallInput::WrongGrant("its grant was made for call 7".into()));
     assert_eq!(effects.first(), Some(&CallEffect::KillRunner));
     let CallConclusion { result, cut, enforced, .. } = conclusion(&effects);
@@ -487,6 +570,47 @@ fn a_journal_that_fails_and_a_lease_that_is_lost_let_nothing_start() {
 }
 
 #[test]
+fn a_record_that_fails_once_something_works_on_the_call_does_not_say_that_it_was_not_run() {
+    let withdraw = JobRequest::Withdraw { tool: "mcp__t__ask".into() };
+    let task = Executor::SubAgent(tools::TaskRequest::default());
+    let mut at_task =
+        CallMachine::new(CallFacts { executor: task, ..facts(ToolKind::Mutation, NeedsProbe::No) });
+    at_task.step(CallInput::Begin);
+    at_task.step(allow());
+    at_task.sent();
+    let mut released = machine(ToolKind::Mutation, NeedsProbe::No);
+    released.step(CallInput::Begin);
+    released.step(allow());
+    release(&mut released);
+    for (mut machine, stop) in [
+        (at_server(), CallEffect::AskOtherCall(withdraw)),
+        (at_task, CallEffect::StopTask),
+        (asked_of_store(ToolKind::Mutation), CallEffect::KillRunner),
+        (released, CallEffect::KillRunner),
+        (running_command(), CallEffect::KillRunner),
+    ] {
+        let effects = machine.step(CallInput::DiskFailed("no space".into()));
+        assert_eq!(effects[0], stop);
+        let text = &conclusion(&effects).result.text;
+        assert!(text.contains("may have run") && text.contains("no space"), "{text}");
+        assert!(!text.contains("was not run"), "{text}");
+    }
+    // The record of START fails: nobody was asked.
+    let plain = facts(ToolKind::Mutation, NeedsProbe::No);
+    let job = JobRequest::Server { tool: "mcp__t__ask".into(), arguments: "{}".into() };
+    let mut at_record = CallMachine::new(CallFacts { executor: Executor::OtherCall, job, ..plain });
+    at_record.step(CallInput::Begin);
+    at_record.step(allow());
+    let mut to_store = at_store(ToolKind::Mutation);
+    to_store.step(allow());
+    for mut machine in [at_record, to_store] {
+        let effects = machine.step(CallInput::LeaseLost("it ran out".into()));
+        let text = &conclusion(&effects).result.text;
+        assert!(text.contains("was not run") && !text.contains("may have"), "{text}");
+    }
+}
+
+#[test]
 fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
     let failed = || CallInput::BrokerFailed("agentd-broker exited with code 3".into());
     let mut waiting = machine(ToolKind::Mutation, NeedsProbe::No);
@@ -578,6 +702,13 @@ fn at_store(kind: ToolKind) -> CallMachine {
     machine
 }
 
+fn asked_of_store(kind: ToolKind) -> CallMachine {
+    let mut machine = at_store(kind);
+    machine.step(allow());
+    machine.sent();
+    machine
+}
+
 fn lost(will_restart: WillRestart) -> CallInput {
     CallInput::StoreLost { cause: "was ended by signal 9".into(), will_restart }
 }
@@ -592,20 +723,20 @@ fn a_call_of_the_store_is_on_disk_before_it_is_asked_for() {
         panic!("{effects:?}")
     };
     assert!(matches!(facts[..], [CallRecord::Approved(_), CallRecord::Start]));
+    machine.sent();
     let effects = machine.step(CallInput::Stored(report("kept").result));
     assert_eq!(conclusion(&effects).result.text, "kept");
 }
 
 #[test]
 fn a_store_that_dies_is_asked_once_more_and_then_nobody_knows() {
-    let mut machine = at_store(ToolKind::Mutation);
-    machine.step(allow());
+    let mut machine = asked_of_store(ToolKind::Mutation);
     assert!(machine.step(lost(WillRestart::Yes)).is_empty());
     assert!(matches!(machine.step(CallInput::StoreBack)[..], [CallEffect::AskStore(_)]));
+    machine.sent();
     let effects = machine.step(lost(WillRestart::Yes));
     assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
-    let mut machine = at_store(ToolKind::Query);
-    machine.step(allow());
+    let mut machine = asked_of_store(ToolKind::Query);
     let effects = machine.step(lost(WillRestart::No));
     assert_eq!(conclusion(&effects).result.code.as_deref(), Some("store_unavailable"));
 }
@@ -653,8 +784,7 @@ fn a_call_that_finds_no_store_is_not_begun() {
 
 #[test]
 fn a_call_of_the_store_can_be_stopped_only_while_its_store_is_away() {
-    let mut machine = at_store(ToolKind::Mutation);
-    machine.step(allow());
+    let mut machine = asked_of_store(ToolKind::Mutation);
     assert!(machine.step(CallInput::Cancel).is_empty(), "it is a matter of moments");
     let effects = machine.step(lost(WillRestart::Yes));
     assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
@@ -921,7 +1051,13 @@ fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
             digest: None,
         };
         machine.step(CallInput::Probed(Ok(ProbeReport { paths: vec![path], diff: String::new() })));
-        let effects = last.into_iter().map(|input| machine.step(input)).last().unwrap_or_default();
+        let mut effects = Vec::new();
+        for input in last {
+            effects = machine.step(input);
+            if matches!(effects[..], [CallEffect::Go(_)]) {
+                machine.sent();
+            }
+        }
         assert!(matches!(effects.last(), Some(CallEffect::Conclude(_))), "{effects:?}");
         let mut outdated = None;
         for effect in effects {
@@ -933,9 +1069,9 @@ fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
     };
     let mut failed = report("it failed");
     failed.result.is_error = true;
-    let whole =
-        || vec![allow(), CallInput::GoPrepared, caged(), CallInput::Done(failed.clone()), ended()];
-    let cut_short = || vec![allow(), CallInput::GoPrepared, caged(), ended()];
+    let go = || vec![allow(), CallInput::GoPrepared, caged(), CallInput::Began];
+    let whole = || go().into_iter().chain([CallInput::Done(failed.clone()), ended()]).collect();
+    let cut_short = || go().into_iter().chain([ended()]).collect();
     let denied = Verdict::Deny(Basis::NobodyToAsk("x".into()), "no".into());
     let denied = vec![CallInput::Verdict(denied)];
     let paths = Some(MayHaveChanged::Paths(vec!["/p/a".into()]));
@@ -952,8 +1088,7 @@ fn running_command() -> CallMachine {
     let mut machine = CallMachine::new(call);
     machine.step(CallInput::Begin);
     machine.step(allow());
-    machine.step(CallInput::GoPrepared);
-    machine.step(caged());
+    let_go(&mut machine);
     machine
 }
 
@@ -981,6 +1116,7 @@ fn a_sub_agent_goes_on_in_the_background_and_keeps_its_one_result() {
     machine.step(CallInput::Begin);
     assert_eq!(machine.step(CallInput::Detach), [], "before it works");
     machine.step(allow());
+    machine.sent();
     assert_eq!(machine.step(CallInput::Detach), [CallEffect::Detach]);
     assert_eq!(machine.step(CallInput::Detach), [], "once");
     assert_eq!(machine.step(CallInput::Cancel), [CallEffect::StopTask]);
@@ -1004,9 +1140,9 @@ fn only_a_running_command_of_the_model_goes_to_the_background() {
         let plain = facts(ToolKind::Mutation, NeedsProbe::No);
         let call = Call { use_id: use_id.into(), ..plain.call.clone() };
         let mut machine = CallMachine::new(CallFacts { undo, call, ..plain });
-        for input in [CallInput::Begin, allow(), CallInput::GoPrepared, caged()] {
-            machine.step(input);
-        }
+        machine.step(CallInput::Begin);
+        machine.step(allow());
+        let_go(&mut machine);
         assert_eq!(machine.step(CallInput::Detach), [], "{undo:?} {use_id:?}");
     }
 }
@@ -1036,6 +1172,7 @@ fn a_call_about_another_one_is_started_on_disk_and_answered_by_it_once() {
     };
     assert!(matches!(records[..], [CallRecord::Approved(_), CallRecord::Start]));
     assert_eq!(*asked, stop);
+    machine.sent();
     let effects = machine.step(CallInput::OtherAnswered(report("ended").result));
     assert_eq!(conclusion(&effects).result.text, "ended");
     assert_eq!(machine.step(CallInput::OtherAnswered(report("again").result)), []);
@@ -1047,6 +1184,7 @@ fn a_call_about_another_one_is_started_on_disk_and_answered_by_it_once() {
     );
     let mut machine = about();
     machine.step(allow());
+    machine.sent();
     let effects = machine.step(CallInput::Cancel);
     assert_eq!(conclusion(&effects).result.outcome, Outcome::Interrupted);
 }
@@ -1059,6 +1197,7 @@ fn at_server() -> CallMachine {
     let mut machine = CallMachine::new(facts);
     machine.step(CallInput::Begin);
     machine.step(allow());
+    machine.sent();
     machine
 }
 

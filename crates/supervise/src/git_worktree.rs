@@ -245,7 +245,7 @@ impl WorktreeKeeper {
         // None of its processes may run when the session goes on.
         let gone = async {
             while let Some(event) = events.recv().await {
-                if matches!(event, ProcessEvent::Ended(_)) {
+                if matches!(event, ProcessEvent::Ended(..)) {
                     break;
                 }
             }
@@ -281,7 +281,7 @@ impl WorktreeKeeper {
             let message = match events.recv().await {
                 Some(ProcessEvent::Message { message, permit: _ }) => message,
                 Some(ProcessEvent::Descriptor(_)) => continue,
-                Some(ProcessEvent::Ended(cause)) => return Err(format!("its process {cause}")),
+                Some(ProcessEvent::Ended(cause, _)) => return Err(format!("its process {cause}")),
                 None => return Err("its process is gone".to_owned()),
             };
             match message {
@@ -310,6 +310,7 @@ impl WorktreeKeeper {
                     return Ok(GitReport { result, tampered: report.tampered });
                 }
                 FromTool::Mounted
+                | FromTool::Began
                 | FromTool::Namespace(_)
                 | FromTool::InBackground
                 | FromTool::Server(_)

@@ -318,7 +318,7 @@ impl ProtectedRestorer {
         // cannot end runs no more code.
         let gone = async {
             while let Some(event) = events.recv().await {
-                if matches!(event, ProcessEvent::Ended(_)) {
+                if matches!(event, ProcessEvent::Ended(..)) {
                     break;
                 }
             }
@@ -356,7 +356,7 @@ async fn answer(
             }) => {
                 return Err(format!("its process could not be confined ({step}: {reason})"));
             }
-            Some(ProcessEvent::Ended(cause)) => return Err(ended(&cause)),
+            Some(ProcessEvent::Ended(cause, _)) => return Err(ended(&cause)),
             Some(ProcessEvent::Message { .. } | ProcessEvent::Descriptor(_)) => {
                 return Err("its process sent an unexpected message".to_owned());
             }

@@ -284,7 +284,7 @@ impl ReserveState {
                 self.on_message(generation, message)
             }
             ProcessEvent::Descriptor(mounted) => self.on_mounted(generation, mounted),
-            ProcessEvent::Ended(cause) => self.on_ended(generation, cause),
+            ProcessEvent::Ended(cause, _) => self.on_ended(generation, cause),
         }
     }
 
@@ -318,6 +318,7 @@ impl ReserveState {
             | FromTool::InBackground
             | FromTool::Proxied { .. }
             | FromTool::Caged(_)
+            | FromTool::Began
             | FromTool::Resting { .. }
             | FromTool::Stale(_)
             | FromTool::Uncaged { .. }

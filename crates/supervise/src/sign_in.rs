@@ -146,7 +146,7 @@ async fn certify(
                 ProcessEvent::Message { message: FromTool::Log(line), permit: _ } => {
                     log_lines::write("agentd-web", &spec.id, &line);
                 }
-                ProcessEvent::Ended(cause) => return Err(format!("its process {cause}")),
+                ProcessEvent::Ended(cause, _) => return Err(format!("its process {cause}")),
                 ProcessEvent::Message { .. } | ProcessEvent::Descriptor(_) => {
                     return Err("its process sent an unexpected message".to_owned());
                 }

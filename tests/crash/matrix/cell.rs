@@ -58,7 +58,7 @@ pub fn run(cell: &Cell) -> Result<(), String> {
             ended.code, ended.out
         )));
     }
-    scene.holds(cell).map_err(|why| tell(format!("{why}; {}", scene.last_words())))
+    scene.holds(cell, &hooks).map_err(|why| tell(format!("{why}; {}", scene.last_words())))
 }
 
 /// Kills the target while the supervisor waits for its disk. The disk stays slow until the next
@@ -80,7 +80,7 @@ pub fn killed_in_a_sync(cell: &Cell) -> Result<usize, String> {
     replaced.map_err(|why| format!("{why}: {}", ended.err))?;
     nothing_left(leader, &hooks, &scene)?;
     ensure((ended.code, ended.out.as_str()) == (Some(0), "Done.\n"), || ended.err)?;
-    scene.holds(cell).map_err(|why| format!("{why}; {}", scene.last_words()))?;
+    scene.holds(cell, &hooks).map_err(|why| format!("{why}; {}", scene.last_words()))?;
     Ok(hooks.count(name))
 }
 
@@ -338,7 +338,7 @@ impl Scene {
     }
 
     /// Checks disk and effects, which must be consistent after any fault.
-    fn holds(&self, cell: &Cell) -> Result<(), String> {
+    fn holds(&self, cell: &Cell, hooks: &Hooks) -> Result<(), String> {
         let session = self.session().ok_or("no session is on disk")?;
         let directory = self.desk.state().join("sessions").join(session);
         let records: Vec<JournalRecord> = journal::read(&directory)
@@ -358,6 +358,9 @@ impl Scene {
         let (one, two) = (Course::of(1, &records)?, Course::of(2, &records)?);
         let effects = self.effects();
         ensure(one.fits(&effects, cell), || format!("{one:?} and the effects {effects:?}"))?;
+        // What its runner did not begin has not run, and nobody is told that it may have.
+        let begun = cell.hides_the_beginning() || hooks.began(cell.target != Target::Tool);
+        ensure(begun || one.end != End::CutShort, || format!("never begun, and {one:?}"))?;
         if let Some(loss) = cell.of_proxy() {
             self.tells_of_the_proxy(loss, cell.fault)?;
         }

@@ -28,6 +28,8 @@ struct State {
     awaited: Option<(String, usize)>,
     /// Who is held.
     held: Option<u32>,
+    /// Every step in order, and whether a process was held there.
+    trace: Vec<(String, bool)>,
 }
 
 /// The hooks of one run.
@@ -69,6 +71,15 @@ impl Hooks {
     /// How many processes of that name there were, and are.
     pub fn count(&self, name: &str) -> usize {
         self.locked().processes.iter().filter(|process| process.name == name).count()
+    }
+
+    /// True if a runner began before the first result was on disk. One that was held there counts if the
+    /// harm was not its own: it went on.
+    pub fn began(&self, held_counts: bool) -> bool {
+        let state = self.locked();
+        let mut before =
+            state.trace.iter().take_while(|(step, _)| step != "supervisor: result durable");
+        before.any(|(step, held)| step == "tool: begins" && (held_counts || !held))
     }
 
     pub fn pids(&self) -> Vec<u32> {
@@ -170,6 +181,7 @@ impl Hooks {
             }
             _ => false,
         };
+        state.trace.push((step.to_owned(), holds));
         let Some(at) = state.processes.iter().position(|process| process.pid == pid) else {
             return;
         };

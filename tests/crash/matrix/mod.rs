@@ -2,8 +2,8 @@
 //!
 //! In each cell one process is held at a step and one process is given a fault. The turn must end
 //! within 10 s with the answer that it would have had. The command runs at most once, and to its
-//! end if its result is a success. `interrupted` appears only where the fault allows it. Journal
-//! and audit log are valid, and no process is left. Where the proxy has the fault, the command has
+//! end if its result is a success. `interrupted` appears only where the fault allows it, and `may have
+//! run` only where the runner had begun. Journal and audit log are valid, and no process is left. Where the proxy has the fault, the command has
 //! an allow-list, and the record of the call holds the refused connection or the loss of the proxy.
 //! A proxy that becomes silent before it has a cage gets 20 s.
 //!

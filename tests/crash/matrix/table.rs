@@ -121,6 +121,7 @@ pub const STEPS: &[Step] = &[
     step("supervisor: start durable", 1, Lives::LetGo),
     step("supervisor: go sent", 1, Lives::LetGo),
     step("tool: go received", 1, Lives::LetGo),
+    step("tool: begins", 1, Lives::LetGo),
     step("tool: command runs", 1, Lives::Command),
     step("supervisor: first output", 1, Lives::Command),
     step("tool: before done", 1, Lives::LetGo),
@@ -277,6 +278,7 @@ impl Cell {
             // The call goes on with a runner of its own.
             (Target::Reserve, _) => false,
             (Target::Command | Target::Proxy | Target::FirstProcess | Target::Guard, _) => false,
+            (Target::Tool, _) if self.is_before_the_beginning() => self.hides_the_beginning(),
             (Target::Tool, _) => match self.step.lives {
                 Lives::LetGo | Lives::Command | Lives::Leaving => true,
                 Lives::Nothing | Lives::Waiting => false,
@@ -284,6 +286,18 @@ impl Cell {
             (Target::Client, Fault::Stop) => false,
             (Target::Supervisor | Target::Client, _) => true,
         }
+    }
+
+    /// True if the runner was let go, or is about to be, and has not said that it began.
+    fn is_before_the_beginning(&self) -> bool {
+        ["supervisor: start durable", "tool: go received", "tool: begins"].contains(&self.step.name)
+    }
+
+    /// True if no supervisor can know from its runner whether the call began: a dead one heard nothing, and
+    /// what follows garbage cannot be read.
+    pub fn hides_the_beginning(&self) -> bool {
+        let garbles = matches!(self.fault, Fault::Garbage | Fault::OverLong | Fault::Half);
+        self.target == Target::Supervisor || self.target == Target::Tool && garbles
     }
 
     /// True if the client that waits for the answer is gone, so that another must resume the

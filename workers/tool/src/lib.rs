@@ -124,6 +124,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     };
     ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
+    begin(&say)?;
     let control = JobControl::default();
     let network = cage.as_mut().map(Cage::take_own_network).unwrap_or_default();
     let command = listen::Listener { cancel: cancel.clone(), job: control.clone(), network };
@@ -142,6 +143,17 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
         Err(ChannelError::Io(_) | ChannelError::Closed) if cancel.is_requested() => Ok(()),
         other => Ok(other?),
     }
+}
+
+/// Tells the supervisor that the job begins. Nothing of it may be done before, or if this fails: the
+/// message is in the socket when this returns, and a runner without it counts as never begun. For
+/// `agentd-web` too.
+///
+/// # Errors
+/// The channel is closed.
+pub fn begin(say: &SupervisorSender) -> Result<(), ChannelError> {
+    ipc::step!("tool: begins");
+    say.send(&FromTool::Began)
 }
 
 /// A command's cage, the address of its proxy, and its socket for signatures. All are absent for a tool

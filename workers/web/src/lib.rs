@@ -109,6 +109,7 @@ fn run() -> anyhow::Result<()> {
         RunnerJob::Certify(hosts) => Ok(say.send(&FromTool::Certified(web::certify(&hosts)))?),
         RunnerJob::Web { tool, input, settings, onward, max_result_chars } => {
             let cancel = Cancel::new()?;
+            tool_worker::begin(&say)?;
             let no_command = JobControl::default();
             let network = NetworkNamespace::default();
             let listener = Listener { cancel: cancel.clone(), job: no_command, network };

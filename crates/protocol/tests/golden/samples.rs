@@ -568,6 +568,7 @@ goldens! {
             authority: text("PEM"),
             identity: identity(),
         })),
+        Began => FromTool::Began,
     }
     tool::KeeperKind {
         FirstProcess => KeeperKind::FirstProcess,

@@ -1,6 +1,7 @@
 //! The inputs of a call's machine.
 
 use super::server_ask::ServerInput;
+use crate::worker::process::Heard;
 use protocol::call::{ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::confinement::Enforced;
 use protocol::judgement::Verdict;
@@ -26,6 +27,11 @@ pub(crate) enum CallInput {
     GoPrepared,
     /// The runner of the session's reserve cannot be used; nothing of the call has happened.
     ReserveLost,
+    /// The runner has begun.
+    Began,
+    /// The runner has ended, and its messages are read as far as they can be. A process of its cage may
+    /// live; RunnerEnded follows.
+    RunnerGone(Heard),
     /// The runner could not build its cage.
     CageFailed {
         step: String,
@@ -37,7 +43,7 @@ pub(crate) enum CallInput {
     },
     Output(String),
     Done(RunReport),
-    /// The runner has ended and its messages are read; or it could not be started.
+    /// The runner has ended with all processes of its cage; or it could not be started.
     RunnerEnded {
         cause: String,
     },

@@ -161,12 +161,12 @@ impl CallMachine {
                 effects
             }
             (Executor::OtherCall, _) => {
-                self.phase = CallPhase::AtOtherCall(ServerAsks::default());
+                self.record_for(CallPhase::AtOtherCall(ServerAsks::default()));
                 let ask = CallEffect::AskOtherCall(self.facts.job.clone());
                 vec![decided, CallEffect::Record(started), ask]
             }
             (Executor::SubAgent(request), _) => {
-                self.phase = CallPhase::AtSubAgent;
+                self.record_for(CallPhase::AtSubAgent);
                 vec![decided, CallEffect::Record(started), CallEffect::StartTask(request)]
             }
             (Executor::Store, Some(cause)) => {
@@ -175,11 +175,15 @@ impl CallMachine {
                 effects
             }
             (Executor::Store, None) => {
-                self.phase = CallPhase::AtStore;
+                self.record_for(CallPhase::AtStore);
                 let ask = CallEffect::AskStore(self.facts.call.clone());
                 vec![decided, CallEffect::Record(started), ask]
             }
         }
+    }
+
+    fn record_for(&mut self, then: CallPhase) {
+        self.phase = CallPhase::Recording { then: Box::new(then) };
     }
 
     fn on_deny(&mut self, basis: Basis, text: String) -> Vec<CallEffect> {

@@ -16,8 +16,10 @@
 //! | Judging | Verdict Allow; runner | AuditDecision, BackUp or TakeSnapshot, StartRunner, PrepareGo | Starting |
 //! | Judging | Verdict Allow; result cached | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Allow; conversation | AuditDecision, Record, Conclude | Over |
-//! | Judging | Verdict Allow; store | AuditDecision, Record, AskStore; without a store: Conclude | AtStore, Over |
-//! | Judging | Verdict Allow; other call | AuditDecision, Record, AskOtherCall | AtOtherCall |
+//! | Judging | Verdict Allow; store | AuditDecision, Record, AskStore; without a store: Conclude | Recording, Over |
+//! | Judging | Verdict Allow; other call | AuditDecision, Record, AskOtherCall | Recording |
+//! | Judging | Verdict Allow; sub-agent | AuditDecision, Record, StartTask | Recording |
+//! | Recording | `sent` | none | AtStore, AtOtherCall, AtSubAgent |
 //! | Judging | Verdict Allow without the rights it asks for | as Deny | Over |
 //! | Judging | Verdict Deny | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Ask | Record, if the question is new; Ask | Judging |
@@ -25,11 +27,15 @@
 //! | Judging | Expired, with a pending question | ForgetQuestion, AuditExpired, Record, Conclude | Over |
 //! | Judging | BrokerBack | Judge again; with a cached result: Probe or Judge without it | Judging, Probing |
 //! | Judging | BrokerFailed | as Deny; in an earlier phase it is noted, and denies on Judging | Over |
-//! | Starting | Caged (with a proxy, once it listens) and GoPrepared, in any order, unless cancelled | Go, Show | Running |
+//! | Starting | Caged (with a proxy, once it listens) and GoPrepared, in any order, unless cancelled | Go | unchanged |
+//! | Starting | `sent` | none | Released |
+//! | Released | Began | Show | Running |
 //! | Starting | ReserveLost | StartRunner, or Conclude `never started` if it was cancelled | unchanged, Over |
 //! | Probing, Starting | CageFailed | Conclude `sandbox_unavailable` or `not_granted` | Over |
-//! | Starting, Running | CageLost | none: the end of the runner follows | Starting |
-//! | Probing, Starting | RunnerEnded | Probe or StartRunner, once; then Conclude `runner_lost` | unchanged, Over |
+//! | Starting, Released, Running | CageLost | none: the end of the runner follows | Starting |
+//! | Starting, Released | RunnerGone, all heard | none: RunnerEnded follows, and no `Go` comes before | Starting |
+//! | Released | RunnerGone, not all heard | none: it may have begun | Running |
+//! | Probing, Starting, Released | RunnerEnded | Probe or StartRunner, once; then Conclude `runner_lost` | unchanged, Over |
 //! | Running | Done | none | Reported |
 //! | Running | RunnerEnded; a query | StartRunner, once; then as the rows below | Starting |
 //! | Running | RunnerEnded; it protects files | Repair | Repairing |
@@ -43,21 +49,25 @@
 //! | AtStore, FetchingRestore | StoreBack | AskStore or FetchRestore again | unchanged |
 //! | New, CacheLookup, FetchingRestore, Judging | Cancel | ForgetQuestion, Conclude `never started` | Over |
 //! | Probing, Starting | Cancel | KillRunner; RunnerEnded or Probed concludes: `never started`, or `probe_failed` | unchanged |
-//! | Running | Cancel | CancelRunner | Running |
+//! | Released, Running | Cancel | CancelRunner | unchanged |
 //! | Running, a command of the model's | Detach, the first | Invalidate, Detach | unchanged |
 //! | AtOtherCall | OtherAnswered, ServerAnswered, Cancel | Conclude | Over |
 //! | AtOtherCall | Cancel; a call of a server | AskOtherCall to withdraw, Conclude `may have run` | Over |
 //! | AtOtherCall | ServerLost | Conclude `may have run` | Over |
 //! | AtOtherCall | a question of the server, and its answer | see `server_questions` | AtOtherCall |
-//! | Judging | Verdict Allow; sub-agent | AuditDecision, Record, StartTask | AtSubAgent |
 //! | AtSubAgent | Detach, the first | Detach | unchanged |
 //! | AtSubAgent | Cancel | StopTask; TaskEnded follows | unchanged |
 //! | AtSubAgent | TaskEnded, Overdue | Conclude | Over |
 //! | AtStore | Cancel, after StoreLost | as StoreLost, the last | Over |
-//! | Probing, Starting, Running, Reported | Overdue | KillRunner | unchanged |
+//! | Probing, Starting, Released, Running, Reported | Overdue | KillRunner | unchanged |
 //! | any | Output | Show | unchanged |
 //! | any | WrongGrant | KillRunner, Conclude `wrong_grant` | Over |
-//! | any | DiskFailed, LeaseLost | KillRunner, Conclude `disk` or `lease` | Over |
+//! | Released, Running, AtStore, AtOtherCall, AtSubAgent, Reported, Repairing | DiskFailed, LeaseLost | the stop of that phase, Conclude `may have run` | Over |
+//! | any other | DiskFailed, LeaseLost | KillRunner, Conclude `disk` or `lease` | Over |
+//!
+//! `sent` is no input: the call actor says so in the moment in which it has sent the request of the effect Go,
+//! AskStore, AskOtherCall or StartTask. An effect that fails before that leaves the phase as it was, so the phase
+//! alone tells whether anything of the call may have happened.
 //!
 //! Every other pair changes nothing. Before Conclude, the store is sent CachePut or Invalidate as the
 //! call's cache policy requires.
@@ -164,6 +174,11 @@ impl CallMachine {
             CallInput::BrokerFailed(why) => self.on_broker_failed(why),
             CallInput::Caged(enforced) => self.on_caged(enforced),
             CallInput::GoPrepared => self.on_go_prepared(),
+            CallInput::Began => self.on_began(),
+            CallInput::RunnerGone(heard) => {
+                self.on_runner_gone(heard);
+                Vec::new()
+            }
             CallInput::ReserveLost => self.on_reserve_lost(),
             CallInput::CageFailed { step, reason } => self.on_uncaged(&step, &reason),
             CallInput::CageLost { why } => self.on_cage_lost(&why),
@@ -264,7 +279,7 @@ impl CallMachine {
         if self.phase.is_caging() {
             return vec![CallEffect::KillRunner];
         }
-        if self.phase.is_running() {
+        if self.phase.is_released() {
             return vec![CallEffect::CancelRunner];
         }
         if self.phase.is_at_store() {
@@ -273,13 +288,8 @@ impl CallMachine {
         if self.phase.is_at_sub_agent() {
             return vec![CallEffect::StopTask];
         }
-        if let (true, JobRequest::Server { tool, .. }) =
-            (self.phase.is_at_other_call(), &self.facts.job)
-        {
-            let withdraw = JobRequest::Withdraw { tool: tool.clone() };
-            let cause = "was stopped by a person".to_owned();
-            let end = self.conclude_cut_short(Cut::AfterGo { cause });
-            return std::iter::once(CallEffect::AskOtherCall(withdraw)).chain(end).collect();
+        if self.phase.is_at_other_call() && matches!(self.facts.job, JobRequest::Server { .. }) {
+            return self.give_up("was stopped by a person".to_owned());
         }
         if self.phase.is_at_other_call() {
             return self.conclude(not_awaited(&self.facts.call.tool), Cut::No);
@@ -287,7 +297,46 @@ impl CallMachine {
         Vec::new()
     }
 
+    /// The request of the last effect was sent: `Go`, or the one to the store, another call or a sub-agent.
+    pub(crate) fn sent(&mut self) {
+        self.phase = match std::mem::replace(&mut self.phase, CallPhase::Over) {
+            CallPhase::Starting { caged: Some(enforced) } => CallPhase::Released { enforced },
+            CallPhase::Recording { then } => *then,
+            // A second request for the same call: to the next store, or an answer for a server.
+            same @ (CallPhase::New
+            | CallPhase::CacheLookup
+            | CallPhase::FetchingRestore
+            | CallPhase::Probing
+            | CallPhase::Judging
+            | CallPhase::Starting { caged: None }
+            | CallPhase::Released { .. }
+            | CallPhase::Running
+            | CallPhase::AtStore
+            | CallPhase::AtOtherCall(_)
+            | CallPhase::AtSubAgent
+            | CallPhase::Reported(_)
+            | CallPhase::Repairing { .. }
+            | CallPhase::Over) => same,
+        };
+    }
+
+    /// Stops a call that may have had an effect, and waits for no end of it.
+    fn give_up(&mut self, cause: String) -> Vec<CallEffect> {
+        let stop = match (&self.phase, &self.facts.job) {
+            (CallPhase::AtOtherCall(_), JobRequest::Server { tool, .. }) => {
+                CallEffect::AskOtherCall(JobRequest::Withdraw { tool: tool.clone() })
+            }
+            (CallPhase::AtSubAgent, _) => CallEffect::StopTask,
+            (_, _) => CallEffect::KillRunner,
+        };
+        let end = self.conclude_cut_short(Cut::AfterGo { cause });
+        std::iter::once(stop).chain(end).collect()
+    }
+
     fn on_no_record(&mut self, code: &str, what: &str, reason: &str) -> Vec<CallEffect> {
+        if self.phase.may_have_run() {
+            return self.give_up(format!("was given up, since {what} ({reason}),"));
+        }
         let text = format!("The call was not run: {what} ({reason}).");
         let effects =
             self.conclude(failed(&self.facts.call.tool, Outcome::Failed, code, text), Cut::No);

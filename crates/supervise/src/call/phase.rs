@@ -16,12 +16,22 @@ pub(super) enum CallPhase {
     Probing,
     /// The broker judges the call, or a person is asked.
     Judging,
-    /// A runner builds its cage, or has built this one and waits for `Go`.
+    /// A runner builds its cage, or has built this one and waits for `Go`. None is left where it has
+    /// ended and a process of its cage has not.
     Starting {
         caged: Option<Enforced>,
     },
-    /// `Go` was sent.
+    /// `Go` was sent to the runner of this cage, and it has not said that it began.
+    Released {
+        enforced: Enforced,
+    },
+    /// The runner has begun.
     Running,
+    /// No runner executes it. START is being recorded; the request for it was not sent, which brings
+    /// this phase.
+    Recording {
+        then: Box<CallPhase>,
+    },
     /// The store executes the call.
     AtStore,
     /// Another call, whose command runs in the background, executes it. A server may ask people meanwhile.
@@ -46,12 +56,61 @@ impl CallPhase {
 
     /// A runner works for the call, or has reported and not ended.
     pub(super) fn has_runner(&self) -> bool {
-        matches!(self, Self::Probing | Self::Starting { .. } | Self::Running | Self::Reported(_))
+        match self {
+            Self::Probing
+            | Self::Starting { .. }
+            | Self::Released { .. }
+            | Self::Running
+            | Self::Reported(_) => true,
+            Self::New
+            | Self::CacheLookup
+            | Self::FetchingRestore
+            | Self::Judging
+            | Self::Recording { .. }
+            | Self::AtStore
+            | Self::AtOtherCall(_)
+            | Self::AtSubAgent
+            | Self::Repairing { .. }
+            | Self::Over => false,
+        }
     }
 
     /// No runner was started and no request to execute the call was sent.
     pub(super) fn is_before_start(&self) -> bool {
-        matches!(self, Self::New | Self::CacheLookup | Self::FetchingRestore | Self::Judging)
+        matches!(
+            self,
+            Self::New
+                | Self::CacheLookup
+                | Self::FetchingRestore
+                | Self::Judging
+                | Self::Recording { .. }
+        )
+    }
+
+    /// It may have had an effect, and its end is not known.
+    pub(super) fn may_have_run(&self) -> bool {
+        match self {
+            Self::Released { .. }
+            | Self::Running
+            | Self::AtStore
+            | Self::AtOtherCall(_)
+            | Self::AtSubAgent
+            | Self::Reported(_)
+            | Self::Repairing { .. } => true,
+            Self::New
+            | Self::CacheLookup
+            | Self::FetchingRestore
+            | Self::Probing
+            | Self::Judging
+            | Self::Starting { .. }
+            | Self::Recording { .. }
+            | Self::Over => false,
+        }
+    }
+
+    /// Its runner has `Go`.
+    pub(super) fn is_released(&self) -> bool {
+        matches!(self, Self::Released { .. } | Self::Running)
     }
 
     pub(super) fn is_cache_lookup(&self) -> bool {

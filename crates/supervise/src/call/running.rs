@@ -5,6 +5,7 @@ use super::facts::{Contained, Protects, UndoBy};
 use super::machine::CallMachine;
 use super::phase::CallPhase;
 use super::results::failed;
+use crate::worker::process::Heard;
 use protocol::call::{Call, Outcome, TamperedFile};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Enforced, Tier};
@@ -34,16 +35,35 @@ impl CallMachine {
     }
 
     fn go_if_ready(&mut self) -> Vec<CallEffect> {
-        let CallPhase::Starting { caged: Some(enforced) } = &self.phase else { return Vec::new() };
+        let CallPhase::Starting { caged: Some(_) } = &self.phase else { return Vec::new() };
         // A runner that is being killed gets no `Go`, though its cage is complete.
         if self.cancelled || !self.passed.go_prepared {
             return Vec::new();
         }
-        let enforced = enforced.clone();
+        vec![CallEffect::Go(self.job())]
+    }
+
+    /// From here on the call may have an effect.
+    pub(super) fn on_began(&mut self) -> Vec<CallEffect> {
+        let CallPhase::Released { enforced } = &self.phase else { return Vec::new() };
+        let (call, enforced) = (self.facts.call.id.clone(), enforced.clone());
         self.phase = CallPhase::Running;
         self.enforced = Some(enforced.clone());
-        let call = self.facts.call.id.clone();
-        vec![CallEffect::Go(self.job()), CallEffect::Show(ClientEvent::Started { call, enforced })]
+        vec![CallEffect::Show(ClientEvent::Started { call, enforced })]
+    }
+
+    /// A runner that did not say that it began has done nothing, and gets no `Go` from now on.
+    pub(super) fn on_runner_gone(&mut self, heard: Heard) {
+        match (&self.phase, heard) {
+            (CallPhase::Released { enforced }, Heard::Cut) => {
+                self.enforced = Some(enforced.clone());
+                self.phase = CallPhase::Running;
+            }
+            (CallPhase::Starting { .. } | CallPhase::Released { .. }, _) => {
+                self.phase = CallPhase::Starting { caged: None };
+            }
+            (_, _) => {}
+        }
     }
 
     /// The conversation goes on while the command runs, or the sub-agent works. Its result comes later, once.
@@ -107,7 +127,7 @@ impl CallMachine {
 
     /// Nothing of the call has happened: the end of its runner is treated as one before `Go`.
     pub(super) fn on_cage_lost(&mut self, why: &str) -> Vec<CallEffect> {
-        if self.phase.is_starting() || self.phase.is_running() {
+        if self.phase.is_starting() || self.phase.is_released() {
             self.phase = CallPhase::Starting { caged: None };
             self.enforced = None;
             self.cage_loss = Some(format!("lost a process of its cage ({why})"));
@@ -119,15 +139,19 @@ impl CallMachine {
         let cause = self.cage_loss.take().unwrap_or(cause);
         let retried = &mut self.retried;
         match std::mem::replace(&mut self.phase, CallPhase::Over) {
-            CallPhase::Probing | CallPhase::Starting { .. } if self.cancelled => {
+            CallPhase::Probing | CallPhase::Starting { .. } | CallPhase::Released { .. }
+                if self.cancelled =>
+            {
                 self.conclude_never_started()
             }
             CallPhase::Probing if !std::mem::replace(&mut retried.probe, true) => {
                 self.phase = CallPhase::Probing;
                 vec![self.probe_effect()]
             }
-            // Before `Go` nothing of the call has happened: it is started again silently.
-            CallPhase::Starting { .. } if !std::mem::replace(&mut retried.start, true) => {
+            // Before it begins nothing of the call has happened: it is started again silently.
+            CallPhase::Starting { .. } | CallPhase::Released { .. }
+                if !std::mem::replace(&mut retried.start, true) =>
+            {
                 self.start_again()
             }
             // A query changes nothing: it may run again.
@@ -138,7 +162,7 @@ impl CallMachine {
             {
                 self.start_again()
             }
-            CallPhase::Probing | CallPhase::Starting { .. } => {
+            CallPhase::Probing | CallPhase::Starting { .. } | CallPhase::Released { .. } => {
                 let text = format!("The call was not run: its process {cause} before it began.");
                 self.conclude(
                     failed(&self.facts.call.tool, Outcome::Crashed, "runner_lost", text),
@@ -159,6 +183,7 @@ impl CallMachine {
             | CallPhase::CacheLookup
             | CallPhase::FetchingRestore
             | CallPhase::Judging
+            | CallPhase::Recording { .. }
             | CallPhase::AtStore
             | CallPhase::AtOtherCall(_)
             | CallPhase::AtSubAgent

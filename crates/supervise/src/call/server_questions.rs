@@ -39,6 +39,8 @@ impl CallMachine {
             | CallPhase::Probing
             | CallPhase::Judging
             | CallPhase::Starting { .. }
+            | CallPhase::Released { .. }
+            | CallPhase::Recording { .. }
             | CallPhase::Running
             | CallPhase::AtStore
             | CallPhase::AtSubAgent

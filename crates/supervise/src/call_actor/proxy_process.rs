@@ -72,7 +72,7 @@ impl CallState {
             ProcessEvent::Descriptor(_) => {
                 return proxy.breach();
             }
-            ProcessEvent::Ended(cause) => {
+            ProcessEvent::Ended(cause, _) => {
                 proxy.process = None;
                 let ended = match matches!(cause, ExitCause::Exited(0)) {
                     true => ProxyInput::Ended,
@@ -95,6 +95,7 @@ impl CallState {
             }
             FromTool::Pong(_) => return,
             FromTool::ProxyListener
+            | FromTool::Began
             | FromTool::Mounted
             | FromTool::Namespace(_)
             | FromTool::InBackground

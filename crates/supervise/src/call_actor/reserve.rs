@@ -143,6 +143,8 @@ impl CallState {
             RunnerPhase::CagingProbe(_)
             | RunnerPhase::Probing
             | RunnerPhase::CagingCall
+            | RunnerPhase::Caged
+            | RunnerPhase::Released
             | RunnerPhase::Running
             | RunnerPhase::Cancelled
             | RunnerPhase::Reported => None,
@@ -152,7 +154,7 @@ impl CallState {
     fn use_if_renewed(&mut self) -> Option<CallInput> {
         let renewal = self.renewal()?;
         let enforced = renewal.enforced.take_if(|_| renewal.same_paths)?;
-        self.runner.as_mut()?.phase = RunnerPhase::Running;
+        self.runner.as_mut()?.phase = RunnerPhase::Caged;
         Some(CallInput::Caged(enforced))
     }
 

@@ -10,9 +10,10 @@ use crate::orphans::NotRunnersChild;
 use crate::project_overlays::ProjectOverlays;
 use crate::protected_restore::{self, ProtectedRestorer};
 use crate::records::images;
+use crate::unix_time::now_ms;
 use crate::worker::heartbeat::{Heartbeat, PingAction};
 use crate::worker::log_lines;
-use crate::worker::process::{ExitCause, WorkerProcess};
+use crate::worker::process::{ExitCause, Heard, WorkerProcess};
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::tool::{FromTool, Keeper, RunnerJob, SigningKey, ToTool};
@@ -30,12 +31,17 @@ const CANCEL: Duration = Duration::from_secs(3);
 const EXIT: Duration = Duration::from_secs(5);
 
 impl CallState {
-    /// Sends the runner `Go` with this job, if its grant is for this call.
-    pub(super) fn send_go(&self, job: RunnerJob) -> Result<(), Box<CallInput>> {
-        let Some(runner) = &self.runner else { return Ok(()) };
+    /// Sends the runner `Go` with this job, if there is one and its grant is for this call.
+    pub(super) fn send_go(&mut self, job: RunnerJob) -> Result<(), Box<CallInput>> {
+        let Some(runner) = &mut self.runner else {
+            return Err(Box::new(CallInput::RunnerGone(Heard::All)));
+        };
         let go = runner.grant.go(&self.args.facts.call.id, job);
         let go = go.map_err(|error| Box::new(CallInput::WrongGrant(error.to_string())))?;
         runner.process.send(&go);
+        if matches!(runner.phase, RunnerPhase::Caged) {
+            runner.phase = RunnerPhase::Released;
+        }
         Ok(())
     }
 
@@ -67,7 +73,7 @@ impl CallState {
                 None
             }
             (FromTool::Caged(enforced), phase @ RunnerPhase::CagingCall) => {
-                *phase = RunnerPhase::Running;
+                *phase = RunnerPhase::Caged;
                 self.overlay_turn = None;
                 Some(CallInput::Caged(enforced))
             }
@@ -79,6 +85,15 @@ impl CallState {
                 FromTool::Uncaged { step, reason },
                 RunnerPhase::CagingProbe(_) | RunnerPhase::CagingCall,
             ) => Some(CallInput::CageFailed { step, reason }),
+            (FromTool::Began, RunnerPhase::Probing) => None,
+            (FromTool::Began, phase @ (RunnerPhase::Released | RunnerPhase::Cancelled)) => {
+                self.ran.started = Some(now_ms());
+                if matches!(phase, RunnerPhase::Released) {
+                    *phase = RunnerPhase::Running;
+                    self.start_background_timer(myself);
+                }
+                Some(CallInput::Began)
+            }
             (FromTool::Probed(probe), RunnerPhase::Probing) => {
                 // Closing its channel ends it; nothing waits for that, but it may not stay stopped.
                 self.forget_runner();
@@ -111,9 +126,14 @@ impl CallState {
             }
             (
                 FromTool::Lost(why),
-                phase @ (RunnerPhase::CagingCall | RunnerPhase::Running | RunnerPhase::Cancelled),
+                phase @ (RunnerPhase::CagingCall
+                | RunnerPhase::Caged
+                | RunnerPhase::Released
+                | RunnerPhase::Running
+                | RunnerPhase::Cancelled),
             ) => {
                 *phase = RunnerPhase::Reported;
+                self.ran.started = None;
                 self.start_limit(myself, RunnerLimit::Exit);
                 Some(CallInput::CageLost { why })
             }
@@ -157,6 +177,7 @@ impl CallState {
                 | FromTool::Output { .. }
                 | FromTool::Server(_)
                 | FromTool::InputTaken(_)
+                | FromTool::Began
                 | FromTool::Done(_)
                 | FromTool::Keeper(_)
                 | FromTool::Repaired(_)
@@ -172,16 +193,19 @@ impl CallState {
         }
     }
 
-    /// The runner has ended only when all processes of its cage have, too.
-    pub(super) fn on_runner_ended(
+    /// The runner has ended only when all processes of its cage have, too. The machine hears of it at
+    /// once: GoPrepared may come meanwhile.
+    pub(super) async fn on_runner_ended(
         &mut self,
         myself: &ActorRef<CallMsg>,
         cause: ExitCause,
+        heard: Heard,
     ) -> Option<CallInput> {
         if self.give_reserve_up("it has ended").is_some() {
             return Some(CallInput::ReserveLost);
         }
         let cage = self.runner.take().map(|runner| runner.cage).unwrap_or_default();
+        self.carry_out(myself, CallInput::RunnerGone(heard)).await;
         // A process that the kernel cannot end still holds its resources.
         self.cage_cleanup = if cause == ExitCause::Unkillable {
             CageCleanup::Unkillable
@@ -282,6 +306,8 @@ impl CallState {
             RunnerPhase::CagingProbe(_)
             | RunnerPhase::Probing
             | RunnerPhase::Renewing(_)
+            | RunnerPhase::Caged
+            | RunnerPhase::Released
             | RunnerPhase::Running
             | RunnerPhase::Cancelled
             | RunnerPhase::Reported => None,

@@ -1,6 +1,6 @@
 //! An MCP server that the call runs: the calls of its tools, each until its answer. Used by the call actor.
 
-use super::state::CallState;
+use super::state::{CallState, RunnerPhase};
 use crate::call::{CallInput, ServerAsk, ServerInput};
 use crate::messages::{CallMsg, CallToSession, ServerSays};
 use crate::records::images;
@@ -58,6 +58,10 @@ impl CallState {
                 let why = format!("{MOST} calls wait for the MCP server, which is the most");
                 answer(&from, CallInput::OtherAnswered(refused_by_server(&tool, &why)));
             }
+            JobRequest::Server { tool, .. } if !self.serves() => {
+                let refused = refused_by_server(&tool, "the MCP server has ended");
+                answer(&from, CallInput::OtherAnswered(refused));
+            }
             JobRequest::Server { tool, arguments } => {
                 let number = self.job.asks.begin(from);
                 let max_result_chars = self.args.facts.max_result_chars;
@@ -90,6 +94,11 @@ impl CallState {
             | JobRequest::Stop { .. } => {}
         }
         None
+    }
+
+    /// The runner of the server takes requests. One that ends or has ended would never pass them on.
+    fn serves(&self) -> bool {
+        self.runner.as_ref().is_some_and(|runner| matches!(runner.phase, RunnerPhase::Running))
     }
 
     /// The server says something.

@@ -88,6 +88,10 @@ pub(super) enum RunnerPhase {
     CagingCall,
     /// It waited in the session's reserve. It and this process look at its cage again.
     Renewing(Renewal),
+    /// Its cage is complete. It waits for `Go`.
+    Caged,
+    /// It has `Go`, and has not said that it began.
+    Released,
     Running,
     /// It was asked to end the call.
     Cancelled,

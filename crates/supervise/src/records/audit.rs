@@ -98,7 +98,7 @@ fn right(widening: &ExtraRight, by: Option<&Rule>) -> String {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunFacts {
     pub(crate) runner_pid: Option<u32>,
-    /// When `Go` was sent, in milliseconds of Unix time.
+    /// When it began, in milliseconds of Unix time.
     pub(crate) started: Option<u64>,
     /// When its processes were known to be dead.
     pub(crate) ended: u64,

@@ -168,7 +168,7 @@ where
                     process.kill_for_breach("an unexpected descriptor");
                 }
             }
-            WorkerMsg::Process(_, ProcessEvent::Ended(cause)) => state.on_ended(&myself, &cause),
+            WorkerMsg::Process(_, ProcessEvent::Ended(cause, _)) => state.on_ended(&myself, &cause),
             WorkerMsg::Start => {
                 let wanted = state.run_state == RunState::Running && state.stopping.is_none();
                 if state.process.is_none() && wanted {

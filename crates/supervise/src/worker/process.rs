@@ -93,7 +93,15 @@ pub(crate) enum ProcessEvent<L: Link> {
     /// A descriptor that followed the last message.
     Descriptor(OwnedFd),
     /// Dead, reaped and drained; or [`ExitCause::Unkillable`].
-    Ended(ExitCause),
+    Ended(ExitCause, Heard),
+}
+
+/// Whether the messages of a process that has ended are known to be all that it sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    All,
+    /// Its channel could not be read to the end: it broke the protocol, or cannot be ended.
+    Cut,
 }
 
 /// Can kill a worker whose channel is closed. Dropping it does not kill the worker.
@@ -144,7 +152,7 @@ impl<L: Link> WorkerProcess<L> {
         let (mut child, cgroup) = (started.child, started.cgroup);
         tokio::spawn(async move {
             let listener = MessageReader::<L>::new(reader, generation, hello);
-            let cause = run_until_exit(listener, &exit, ending, &report).await;
+            let (cause, heard) = run_until_exit(listener, &exit, ending, &report).await;
             // The cgroup is cleaned up before the process is reaped: until then its pid cannot be
             // reused.
             let sweep = async || {
@@ -156,13 +164,14 @@ impl<L: Link> WorkerProcess<L> {
             let held = timeout(KILL_TIMEOUT, exit.readable()).await.is_err();
             if held {
                 sweep().await;
-                report(ProcessEvent::Ended(ExitCause::Unkillable));
+                report(ProcessEvent::Ended(ExitCause::Unkillable, Heard::Cut));
                 let _ = exit.readable().await;
             }
             sweep().await;
             let status = child.wait();
             if !held {
-                report(ProcessEvent::Ended(cause.unwrap_or_else(|| exit_cause(status))));
+                let cause = cause.unwrap_or_else(|| exit_cause(status));
+                report(ProcessEvent::Ended(cause, heard));
             }
         });
         Ok(Self { pid, generation, outbox, end, link: std::marker::PhantomData })
@@ -240,14 +249,14 @@ impl<L: Link> WorkerProcess<L> {
     }
 }
 
-/// Reads until the socket or the process ends. Returns the cause if the supervisor found it; the
-/// process is dead or dying then.
+/// Reads until the socket or the process ends, and also what a process said that is killed. Returns
+/// the cause if the supervisor found it; the process is dead or dying then.
 async fn run_until_exit<L: Link>(
     mut listener: MessageReader<L>,
     exit: &AsyncFd<OwnedFd>,
     mut ending: mpsc::UnboundedReceiver<ExitCause>,
     report: &(impl Fn(ProcessEvent<L>) + Send + Sync),
-) -> Option<ExitCause> {
+) -> (Option<ExitCause>, Heard) {
     let killed = async {
         match ending.recv().await {
             Some(cause) => cause,
@@ -259,23 +268,27 @@ async fn run_until_exit<L: Link>(
             }
         }
     };
-    tokio::select! {
+    let cause = tokio::select! {
         biased;
         cause = killed => { kill(exit); Some(cause) }
         cause = listener.read_all(report) => {
-            match cause {
+            return match cause {
                 // End of file: the worker is exiting by itself, and gets time for it.
-                None if timeout(DRAIN_TIMEOUT, exit.readable()).await.is_ok() => None,
-                None => { kill(exit); Some(ExitCause::ProtocolBreach("closed its channel but did \
-                                                                      not exit".into())) }
-                Some(cause) => { kill(exit); Some(cause) }
-            }
+                None if timeout(DRAIN_TIMEOUT, exit.readable()).await.is_ok() => (None, Heard::All),
+                None => {
+                    kill(exit);
+                    let what = "closed its channel but did not exit".to_owned();
+                    (Some(ExitCause::ProtocolBreach(what)), Heard::All)
+                }
+                Some(cause) => { kill(exit); (Some(cause), Heard::Cut) }
+            };
         }
-        _ = exit.readable() => {
-            // Its last messages are still in the socket.
-            let _ = timeout(DRAIN_TIMEOUT, listener.read_all(report)).await;
-            None
-        }
+        _ = exit.readable() => None,
+    };
+    // Its last messages are still in the socket.
+    match timeout(DRAIN_TIMEOUT, listener.read_all(report)).await {
+        Ok(None) => (cause, Heard::All),
+        Ok(Some(_)) | Err(_) => (cause, Heard::Cut),
     }
 }
 

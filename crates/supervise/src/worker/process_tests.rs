@@ -57,7 +57,7 @@ async fn all(said: &mut UnboundedReceiver<ProcessEvent<ToolLink>>) -> (Vec<FromT
         match timeout(Duration::from_secs(30), said.recv()).await.unwrap().unwrap() {
             ProcessEvent::Message { message: word, permit: _ } => words.push(word),
             ProcessEvent::Descriptor(_) => panic!("a descriptor"),
-            ProcessEvent::Ended(cause) => return (words, cause),
+            ProcessEvent::Ended(cause, _) => return (words, cause),
         }
     }
 }
