@@ -2,12 +2,15 @@
 //! it at any moment costs nothing.
 #![allow(clippy::unwrap_used)]
 
+use crate::support::anthropic::{Answer, Server, call};
 use crate::support::reserve::{Scene, is_alive};
-use crate::support::{Desk, run, send, until};
+use crate::support::{Desk, child_of, needs, run, send, until};
 use nix::sys::signal::Signal;
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
+use serde_json::json;
 use std::fs;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 #[test]
@@ -132,4 +135,53 @@ fn no_reserve_is_started_where_none_is_wanted() {
     scene.call_ends();
     assert_eq!(scene.reserve(), None);
     scene.end();
+}
+
+/// Stands for the first process of a container that waits for nothing: it gets each process whose parent
+/// ends, and counts those that it has at the end.
+const FIRST_PROCESS: &str = r#"
+import ctypes, os, subprocess, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+code = subprocess.call(sys.argv[1:])
+left = []
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        name, fields = open(f"/proc/{pid}/stat").read().rsplit(") ", 1)
+    except OSError:
+        continue
+    if int(fields.split()[1]) == os.getpid():
+        left.append(name + ") " + fields[0])
+print(f"code {code}, left {left}")
+"#;
+
+/// The runner of the reserve is killed at the end of a run, and that of a call by the test.
+#[test]
+fn a_run_leaves_no_process_to_a_first_process_that_waits_for_none() {
+    needs("python3");
+    for (tier, killed) in [("A", false), ("B", false), ("A", true), ("B", true)] {
+        let desk = Desk::new();
+        let script = if killed { "touch begun; sleep 50" } else { "touch begun" };
+        let input = json!({ "command": script }).to_string();
+        let server = Server::answering(move |n, _| match n {
+            1 => Answer::says([call("toolu_1", "bash", &input)]),
+            // The next reserve rests by then.
+            _ => Answer::text("done").stalled_after(10, Duration::from_secs(1)),
+        });
+        let like = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+        let mut command = Command::new("python3");
+        command.args(["-c", FIRST_PROCESS]).arg(like.get_program()).args(like.get_args());
+        command.env_clear().envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.env("AGENTD_SANDBOX_TIER", tier).current_dir(desk.project());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let first = command.spawn().unwrap();
+        if killed {
+            until("the call runs", || desk.project().join("begun").exists());
+            let agentd = child_of(first.id(), "agentd").unwrap();
+            let supervisor = child_of(agentd, "agentd-supervisor").unwrap();
+            send(child_of(supervisor, "agentd-tool").unwrap(), Signal::SIGKILL);
+        }
+        let output = first.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.ends_with("code 0, left []\n"), "{tier} {killed}: {output:?}");
+    }
 }

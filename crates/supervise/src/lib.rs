@@ -24,8 +24,8 @@
 //!
 //! Only `worker::spawner` starts processes, and only a `grant` lets it start a runner.
 //! `worker::process` holds one process and its channel. `session_lock` is the lock that a session
-//! shares with its runners, `orphans` finds runners that outlived their supervisor, and
-//! `cage_cleanup` ends the processes of a cage whose runner died.
+//! shares with its runners, `orphans` finds runners that outlived their supervisor, `cage_cleanup` ends
+//! the processes of a cage whose runner died, and `adopted` waits for them.
 //!
 //! # Tried first: a ractor actor that owns a child and its channel
 //!
@@ -38,6 +38,7 @@
 //! default ractor stops the parent of a child that fails; every parent here overrides that in
 //! `handle_supervisor_evt`.
 
+mod adopted;
 mod agent_skills;
 mod agents;
 mod agents_flag;
@@ -100,6 +101,7 @@ mod wanted_compaction;
 mod worker;
 mod worker_ref;
 
+pub use adopted::{adopt_orphans, reap_all};
 pub use control_socket::daemon_lock::DaemonLock;
 pub use control_socket::{ControlSocketError, ListenMode};
 pub use host_tier::HostTier;
@@ -108,6 +110,7 @@ pub use session_room::{HostLimit, HostLimits, SessionRoom};
 pub use worker::restart::{ExitKind, RestartDecision, RestartHistory, RestartLimits};
 pub use worker::spawner::{WorkerKind, WorkerSpawnError, check_workers};
 
+use adopted::Adopted;
 use config::Dirs;
 use control_socket::ControlSocket;
 use messages::RootMsg;
@@ -186,6 +189,7 @@ impl Supervisor {
         // First of all, so that a daemon that comes second starts nothing.
         let socket = ControlSocket::open(&mode)?;
         let mut signals = ShutdownSignals::catch(&mode)?;
+        let mut adopted = Adopted::catch()?;
         #[cfg(agentd_hooks)]
         ipc::hook::obey_aside();
         let (root, ended) = RootActor::spawn(None, RootActor, settings)
@@ -209,6 +213,7 @@ impl Supervisor {
             _ = ended => {}
             () = over => {}
             () = serve(&socket, &root) => {}
+            () = adopted.reap() => {}
         }
         Ok(())
     }

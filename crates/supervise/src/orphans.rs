@@ -95,7 +95,8 @@ impl RecordedProcess {
     }
 
     /// True if it runs. A PID 1 that is exiting counts as running while its namespace has live
-    /// processes: it stays until the command was reaped, which in a container may never happen.
+    /// processes: it stays until the command was reaped. After the end of an earlier supervisor a
+    /// container's first process may never do that.
     pub(crate) fn is_alive(self) -> bool {
         match (self.process.now(), self.role) {
             (None, _) => false,
@@ -133,6 +134,16 @@ fn has_live_children(first: u32) -> bool {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(Stat::of).any(|stat| stat.parent == first && !stat.ended)
+}
+
+/// The live children of this process.
+pub(crate) fn living_children() -> Vec<i32> {
+    let own = std::process::id();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let children =
+        pids.filter(|pid| Stat::of(*pid).is_some_and(|stat| stat.parent == own && !stat.ended));
+    children.filter_map(|pid| i32::try_from(pid).ok()).collect()
 }
 
 /// Records a runner that was started, so that a later supervisor finds it.

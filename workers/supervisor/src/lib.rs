@@ -141,6 +141,9 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
     nix::sys::prctl::set_pdeathsig(None)
         .context("cannot clear the parent-death signal")
         .of_kind("internal")?;
+    supervise::adopt_orphans()
+        .context("cannot wait for processes whose parent ends")
+        .of_kind("internal")?;
     let limits = host_limits::raise_and_read();
     let limits = limits.context("cannot read the limits of this process").of_kind("internal")?;
     let log = open_state(&dirs).of_kind("state")?;
@@ -254,6 +257,7 @@ fn run_until_end(
     });
     // Writes to a disk that does not answer are abandoned.
     runtime.shutdown_timeout(LAST_WRITES);
+    supervise::reap_all();
     match ran.map_err(|error: std::io::Error| error).of_kind("internal")? {
         Err(SupervisorError::ControlSocket(error @ ControlSocketError::DaemonRunning { .. })) => {
             Err(error).of_kind("taken")
