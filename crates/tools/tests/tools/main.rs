@@ -8,6 +8,7 @@ mod deep;
 mod delete;
 mod dialect;
 mod edit;
+mod figures;
 mod glob;
 mod grep;
 mod inputs;
