@@ -44,12 +44,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tools::JobRequest;
 
-/// A runner ends a command at the command's time limit, at most ten minutes. A call that has not
-/// ended after this time is killed.
+/// A runner ends a command after at most ten minutes. A call that has not ended then is killed.
 const OVERDUE: Duration = Duration::from_secs(630);
 /// How long `Go` waits for the backup that makes the call undoable.
 const BACKUP: Duration = Duration::from_secs(2);
-/// How long a call waits for a cached result. A runner needs some ten milliseconds for a new one.
+/// How long a call waits for a cached result.
 const CACHE_LOOKUP: Duration = Duration::from_millis(200);
 
 /// The actor.
@@ -212,8 +211,7 @@ impl Actor for CallActor {
 }
 
 impl CallState {
-    /// Hands an input to the machine. Where the command has a proxy, some inputs go through the proxy's
-    /// machine first, which passes them on in time.
+    /// Hands an input to the machine; where there is a proxy, some go through the proxy's machine first.
     async fn dispatch(&mut self, myself: &ActorRef<CallMsg>, input: CallInput) {
         if self.proxy.is_none() {
             return self.carry_out(myself, input).await;
@@ -351,7 +349,6 @@ impl CallState {
                 Ok(())
             }
             CallEffect::AskOtherCall(request) => {
-                // A call that is given up is withdrawn whatever the disk says.
                 if !matches!(request, JobRequest::Withdraw { .. }) {
                     self.may_begin().await?;
                 }
@@ -430,7 +427,6 @@ impl CallState {
         self.before_go.backed_up = Some(backed_up);
     }
 
-    /// START is on disk, as before `Go`. The decision must be in the audit log, too.
     async fn ask_store(&mut self, call: Call) -> Result<(), CallInput> {
         self.may_begin().await?;
         self.args.store.send(ToStore::Do(call));
@@ -492,8 +488,7 @@ impl CallState {
     }
 }
 
-/// Fails the call. The effects after the start, its record above all, are not carried out, so the start
-/// must not be retried.
+/// Fails the call. The effects after the start are not carried out, so it must not be retried.
 fn not_started(error: &dyn std::error::Error) -> CallInput {
     CallInput::CageFailed { step: "start".to_owned(), reason: error.to_string() }
 }

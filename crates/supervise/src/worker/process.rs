@@ -21,18 +21,15 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-/// Bound on messages read but not yet handled. A worker that sends faster blocks on its own socket;
-/// other workers are not affected.
+/// Bound on messages read but not yet handled. A worker that sends faster blocks on its own socket.
 const PENDING_REQUESTS: usize = 64;
 /// Bound on messages queued for the worker. A worker that falls this far behind is killed.
 const UNSENT_MESSAGES: usize = 1024;
 /// How long a dead process's socket is drained. No other process should hold its other end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// A worker that reads nothing of its pending messages for this long is killed. Even on a busy
-/// machine a working process reads sooner.
+/// A worker that reads nothing of its pending messages for this long is killed.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the kernel gets to end a killed process. Only a process that waits in the kernel for a
-/// stalled disk needs more. It runs no more code: it ends as soon as that disk answers.
+/// How long the kernel gets to end a killed process, which runs no more code. Only a stalled disk needs more.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a process whose handle was dropped may take to end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -60,8 +57,7 @@ pub enum ExitCause {
     NoPong,
     /// Killed, but it cannot end: it waits in the kernel for a disk that does not answer.
     Unkillable,
-    /// Killed because a message for it could not be encoded or is over the cap; it would wait for
-    /// that message for ever.
+    /// Killed because a message for it could not be encoded or is over the cap.
     Unsendable(String),
     /// Killed by the supervisor.
     Killed,
@@ -123,8 +119,7 @@ enum OutgoingFrame {
     Descriptor(OwnedFd),
 }
 
-/// Handle of a live process. Dropping it closes the channel, which asks the worker to end; a worker that
-/// is alive after [`CLOSE_TIMEOUT`] is killed.
+/// Handle of a live process. Dropping it closes the channel; a worker alive [`CLOSE_TIMEOUT`] later is killed.
 pub(crate) struct WorkerProcess<L: Link> {
     pub(crate) pid: u32,
     generation: Generation,
@@ -320,8 +315,7 @@ struct MessageReader<L: Link> {
     hello: Option<Duration>,
     joiner: MessageJoiner,
     permits: Arc<Semaphore>,
-    /// A message that waits for its permit. It is kept here and not in the waiting future, because
-    /// that is dropped when the process ends, and the last message must not be lost.
+    /// A message that waits for its permit; the waiting future is dropped when the process ends.
     next: Option<IncomingMessage<L>>,
     /// Descriptors received whose frames are not read yet.
     descriptors: VecDeque<OwnedFd>,
