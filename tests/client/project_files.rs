@@ -391,3 +391,32 @@ fn a_report_follows_trust_and_comes_as_json_for_another_directory() {
     let both = run(desk.agentd(&["doctor", "--project", "--attempts"]));
     assert_eq!(both.code, 2, "{both:?}");
 }
+
+#[test]
+fn a_file_that_would_never_end_is_named_at_once() {
+    use nix::sys::stat::Mode;
+    for name in [".mcp.json", SETTINGS, LOCAL, ".agentd/config.toml"] {
+        for kind in ["fifo", "zero", "sparse"] {
+            let desk = Desk::new();
+            let file = desk.project().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            match kind {
+                "fifo" => nix::unistd::mkfifo(&file, Mode::S_IRWXU).unwrap(),
+                "zero" => symlink("/dev/zero", &file).unwrap(),
+                _ => fs::File::create(&file).unwrap().set_len(1 << 30).unwrap(),
+            }
+            for arguments in
+                [&["doctor", "--project"][..], &["config", "check"], &["init", "--trust"]]
+            {
+                let ran = run(desk.agentd(arguments));
+                let said = format!("{}{}", ran.out, ran.err);
+                let why = if kind == "sparse" { "larger than" } else { "not a regular file" };
+                assert!(said.contains(name), "{name} {kind} {arguments:?}: {said}");
+                assert!(said.contains(why), "{name} {kind} {arguments:?}: {said}");
+            }
+            // The control.
+            fs::remove_file(&file).unwrap();
+            assert_eq!(run(desk.agentd(&["doctor", "--project"])).code, 0, "{name}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The project file that `agentd init` writes.
 
-use crate::load::{PROJECT_FILE, PROJECT_LOCAL_FILE};
+use crate::load::{PROJECT_FILE, PROJECT_LOCAL_FILE, read_file};
 use crate::load_hooks::CLAUDE_PROJECT_FILES;
 use crate::mcp::PROJECT_SERVERS;
 use crate::trust::{TrustError, TrustStore};
@@ -102,7 +102,7 @@ pub fn trust_claude_files(project: &Path, store: &TrustStore) -> Result<Vec<Path
     let mut trusted = Vec::new();
     for name in CLAUDE_PROJECT_FILES.into_iter().chain([PROJECT_SERVERS]) {
         let file = project.join(name);
-        if let Ok(content) = fs::read(&file) {
+        if let Ok(Some(content)) = read_file(&file) {
             store.record(&file, &content)?;
             trusted.push(file);
         }

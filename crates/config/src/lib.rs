@@ -82,7 +82,7 @@ pub use error::{ConfigError, SourceLine};
 pub use event_hooks::{ConfiguredEventHook, EventHookConfig};
 pub use import_servers::{FoundServer, claude_servers, codex_servers, writes_secret};
 pub use init::{InitError, init_project, init_text, trust_claude_files, trusted_files};
-pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
+pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, read_file};
 pub use managed::ManagedLimits;
 pub use mcp::{
     McpServerConfig, ProjectAccess, ServerPlace, expand, is_name as is_server_name, server_host,

@@ -24,6 +24,7 @@ use crate::warning::ConfigWarning;
 use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The administrator's file.
@@ -286,7 +287,7 @@ fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
 
 /// The name of a file and its text; none where there is no such file.
 pub(crate) fn read_text(path: &Path) -> Result<Option<(String, String)>, ConfigError> {
-    let Some(content) = read(path)? else { return Ok(None) };
+    let Some(content) = read_file(path)? else { return Ok(None) };
     let file = path.display().to_string();
     match String::from_utf8(content) {
         Ok(text) => Ok(Some((file, text))),
@@ -299,7 +300,12 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<(String, String)>, ConfigE
     }
 }
 
-fn read(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
+/// The bytes of a file that a project may have put there; `None` where there is none. Only a regular file of
+/// bounded size is read, and nothing waits for one.
+///
+/// # Errors
+/// The file, and why it is not read.
+pub fn read_file(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { file: path.into(), source };
     // Checked before it is opened: opening a FIFO would wait for a writer.
     match fs::metadata(path) {
@@ -308,10 +314,14 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
         Err(error) if is_absence(&error) => return Ok(None),
         Err(source) => return Err(unreadable(source)),
     }
+    // It may have been replaced since.
+    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path);
+    let file = file.map_err(unreadable)?;
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Err(ConfigError::NotAFile { file: path.into() });
+    }
     let mut content = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(FILE_CAP + 1).read_to_end(&mut content))
-        .map_err(unreadable)?;
+    file.take(FILE_CAP + 1).read_to_end(&mut content).map_err(unreadable)?;
     if content.len() as u64 > FILE_CAP {
         return Err(ConfigError::TooLarge { file: path.into(), cap: FILE_CAP });
     }

@@ -45,9 +45,9 @@ pub(crate) fn trust(project: &Path) -> Result<CliExit, CliError> {
     let mut files = Vec::new();
     let mut said = String::new();
     for file in trusted_files(&project) {
-        let unreadable =
-            |error| CliError::user(format!("{}: cannot be read: {error}", file.display()));
-        let content = std::fs::read(&file).map_err(unreadable)?;
+        let content =
+            config::read_file(&file).map_err(|error| CliError::user(error.to_string()))?;
+        let Some(content) = content else { continue };
         let text = String::from_utf8_lossy(&content);
         said.push_str(&format!("== {}\n{}\n\n", file.display(), in_full(text.trim_end())));
         files.push((file, content));

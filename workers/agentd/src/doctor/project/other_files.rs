@@ -42,7 +42,11 @@ pub(super) fn look(report: &mut ProjectReport<'_>) {
 fn servers(report: &mut ProjectReport<'_>) {
     let name = ".mcp.json";
     let path = report.project.join(name);
-    let Ok(content) = std::fs::read(&path) else { return };
+    let content = match config::read_file(&path) {
+        Ok(Some(content)) => content,
+        Ok(None) => return,
+        Err(error) => return report.wrong(&error.to_string()),
+    };
     let config = match sound_as(report.context, report.project, TrustFlag::Given) {
         Ok(config) => config,
         // Another file may be the wrong one, which is named already.

@@ -21,7 +21,8 @@ pub(super) fn look(report: &mut ProjectReport<'_>) {
     }
     let trust = TrustStore::at(report.context.dirs.trust_file());
     for name in there {
-        let content = std::fs::read(report.project.join(name)).unwrap_or_default();
+        let content = config::read_file(&report.project.join(name));
+        let content = content.ok().flatten().unwrap_or_default();
         let (state, text) = match trust.holds(&report.project.join(name), &content) {
             Ok(true) => (PartState::Used, "settings of this project"),
             Ok(false) | Err(_) => (
