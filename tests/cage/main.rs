@@ -9,6 +9,7 @@ mod escapes;
 mod everyday;
 mod git_signing;
 mod hostile_trees;
+mod keys_by_links;
 mod known_escapes;
 mod leftovers;
 mod managed;

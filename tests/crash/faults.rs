@@ -546,6 +546,7 @@ fn a_runner_that_speaks_out_of_turn_is_ended_and_its_call_has_a_result() {
             dropped: Vec::new(),
             limits: Vec::new(),
             missing: Vec::new(),
+            left_out: Vec::new(),
             cgroup: Vec::new(),
         })
     };

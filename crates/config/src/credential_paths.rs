@@ -38,6 +38,36 @@ const IN_CONFIG: [&str; 7] =
 /// Below `~/.local/share`, or where it was moved to.
 const IN_DATA: [&str; 2] = ["keyrings", "kwalletd"];
 
+/// The same in a directory that is no home, such as a project. Of a directory where projects keep settings of
+/// their own, these are the files with keys; `.npmrc` and `.config/git` are settings of projects.
+const IN_ANY_DIRECTORY: [&str; 25] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube/config",
+    ".docker/config.json",
+    ".cargo/credentials.toml",
+    ".cargo/credentials",
+    ".password-store",
+    ".mozilla",
+    ".thunderbird",
+    ".terraform.d/credentials.tfrc.json",
+    ".vault-token",
+    ".netrc",
+    ".pypirc",
+    ".pgpass",
+    ".git-credentials",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".config/gcloud",
+    ".config/gh/hosts.yml",
+    ".config/op",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+];
+
 /// The list of accounts, with the homes of other users.
 const ACCOUNTS: &str = "/etc/passwd";
 
@@ -108,25 +138,46 @@ impl CredentialPaths {
         Self { own, cargo_home, other_homes, unseen }
     }
 
-    /// The parts of this path that hold keys, as far as known. Cargo's home is mostly sources and
-    /// programs, and may lie in a project for just these.
-    #[must_use]
-    pub fn pieces(&self, place: PathBuf) -> Vec<PathBuf> {
-        if place.ends_with(".cargo") || self.cargo_home.as_ref() == Some(&place) {
-            return CARGO_KEYS.map(|name| place.join(name)).into();
-        }
-        vec![place]
-    }
-
     /// All of them, by every path that leads to them.
     #[must_use]
     pub fn places(&self) -> Vec<PathBuf> {
-        let others = self.other_homes.iter().flat_map(|home| in_home(home));
-        let others = others.filter(|place| may_be_there(place));
-        let mut all = every_path(self.own.iter().cloned().chain(others).collect());
+        let mut all = every_path(self.seen().collect());
         all.extend(self.unseen.iter().flat_map(|home| in_home(home)));
         all
     }
+
+    /// The same without the parts that hold no keys: cargo's home is mostly sources and programs, and
+    /// commands get them.
+    #[must_use]
+    pub fn key_paths(&self) -> Vec<PathBuf> {
+        let unseen = self.unseen.iter().flat_map(|home| in_home(home));
+        let unseen = unseen.flat_map(|place| self.pieces(&place, &place));
+        let seen = self.seen().flat_map(|place| {
+            let real = place.canonicalize().ok().filter(|real| *real != place);
+            let real = real.map(|real| self.pieces(&place, &real)).unwrap_or_default();
+            self.pieces(&place, &place).into_iter().chain(real)
+        });
+        let files = every_path(seen.collect());
+        files.into_iter().chain(unseen).collect()
+    }
+
+    fn seen(&self) -> impl Iterator<Item = PathBuf> {
+        let others = self.other_homes.iter().flat_map(|home| in_home(home));
+        self.own.iter().cloned().chain(others.filter(|place| may_be_there(place)))
+    }
+
+    /// The parts of a place that hold keys, below the directory where it really is.
+    fn pieces(&self, place: &Path, real: &Path) -> Vec<PathBuf> {
+        if place.ends_with(".cargo") || self.cargo_home.as_deref() == Some(place) {
+            return CARGO_KEYS.map(|name| real.join(name)).into();
+        }
+        vec![real.to_owned()]
+    }
+}
+
+/// Paths of keys in a directory that is no home, existing or not.
+pub fn key_paths_in(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    IN_ANY_DIRECTORY.iter().map(|name| dir.join(name))
 }
 
 /// True for a text that names a place of keys, such as `~/.ssh/id_ed25519`.
@@ -247,6 +298,38 @@ mod tests {
         for text in ["gh", "git", "config/git", "a.ssh", ".sshd", ".npmrc-example", "the ssh host"]
         {
             assert!(!names_key_file(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn of_a_cargo_home_only_the_keys_count_also_where_a_link_leads_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let home = base.join("ann");
+        fs::create_dir_all(base.join("data/cargo")).unwrap();
+        fs::create_dir(&home).unwrap();
+        std::os::unix::fs::symlink(base.join("data/cargo"), home.join(".cargo")).unwrap();
+        let known = CredentialPaths::known(&[], Some(&home), ("", ""), 7);
+        let (places, keys) = (known.places(), known.key_paths());
+        assert!(places.contains(&base.join("data/cargo")));
+        assert!(!keys.contains(&base.join("data/cargo")) && !keys.contains(&home.join(".cargo")));
+        for place in ["data/cargo/credentials.toml", "ann/.cargo/credentials.toml", "ann/.ssh"] {
+            assert!(keys.contains(&base.join(place)), "{place}: {keys:?}");
+        }
+    }
+
+    #[test]
+    fn in_a_project_keys_have_the_names_that_they_have_in_a_home_and_settings_are_none() {
+        let found: Vec<PathBuf> = key_paths_in(Path::new("/p")).collect();
+        for place in ["/p/.ssh", "/p/.gnupg", "/p/.aws", "/p/.docker/config.json"] {
+            assert!(found.contains(&PathBuf::from(place)), "{place}");
+        }
+        for place in ["/p/.npmrc", "/p/.claude", "/p/.cargo", "/p/.docker", "/p/.config/git"] {
+            assert!(!found.contains(&PathBuf::from(place)), "{place}");
+        }
+        let of_homes: Vec<PathBuf> = in_home(Path::new("/p")).collect();
+        for place in &found {
+            assert!(of_homes.iter().any(|known| place.starts_with(known)), "{}", place.display());
         }
     }
 

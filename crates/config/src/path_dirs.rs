@@ -59,9 +59,11 @@ pub struct PathPolicy<'a> {
     /// Directories that commands can write. A program there could have been left by a command, and
     /// would later run with the user's rights.
     pub writable: &'a [PathBuf],
+    /// Directories that commands of other projects can write: a link in them leads anywhere.
+    pub elsewhere: &'a [PathBuf],
     /// Returns true if a process that can write in these directories controls the target of the
     /// path. The answer is stable while a command replaces links; only their targets change.
-    pub is_written_by: fn(&Path, &[PathBuf]) -> bool,
+    pub is_led_by: fn(&Path, &[PathBuf], &[PathBuf]) -> bool,
     /// Owners of trusted directories: this user, and the owner of the home.
     pub persons: [u32; 2],
 }
@@ -124,7 +126,7 @@ fn beside(dir: &Path) -> Option<&'static [&'static str]> {
 impl PathPolicy<'_> {
     /// True if a command controls the target of this path.
     fn is_written(&self, path: &Path) -> bool {
-        (self.is_written_by)(path, self.writable)
+        (self.is_led_by)(path, self.writable, self.elsewhere)
     }
 
     /// The real path, unless a command could have created or redirected it.
@@ -332,7 +334,8 @@ mod tests {
             known: &[],
             kept: &[],
             writable: &[at("project")],
-            is_written_by: sandbox::is_changeable_in,
+            elsewhere: &[],
+            is_led_by: sandbox::is_led_by_commands,
             persons: [home.metadata().unwrap().uid(); 2],
         };
         let climbing = "project/../private/bin";
@@ -369,7 +372,8 @@ mod tests {
             known: &known,
             kept: &kept,
             writable: &writable,
-            is_written_by: sandbox::is_changeable_in,
+            elsewhere: &[],
+            is_led_by: sandbox::is_led_by_commands,
             persons: [home.metadata().unwrap().uid(); 2],
         };
         let maven =

@@ -237,9 +237,12 @@ pub struct Confinement {
     /// Variables that say where the person keeps tool chains, and where: `RUSTUP_HOME` and others
     /// that the policy names.
     pub tool_homes: Vec<(String, FilePath)>,
-    /// Credential paths in the project, and those that contain the project. Tier A hides them;
-    /// other tiers name them in the record.
+    /// Paths of keys, of all accounts and in the project, existing or not. No grant reaches them. Of
+    /// those in or around the project, tier A hides the first; else the record names them.
     pub keys: Vec<FilePath>,
+    /// Directories that calls of any project could write, now or earlier: a link in one of them may lead
+    /// where a command wanted, so nothing of the home is granted by it.
+    pub written_elsewhere: Vec<FilePath>,
     /// Real paths that no grant may cover, even inside the project: agentd's state and run-time
     /// directories. The session's temporary directory may lie below one of them.
     pub withheld: Vec<FilePath>,
@@ -330,6 +333,9 @@ pub struct Enforced {
     pub limits: Vec<String>,
     /// Granted paths that were not there.
     pub missing: Vec<String>,
+    /// Granted paths that were left out, since keys lie there or a command could have led the way to
+    /// them; a sentence each.
+    pub left_out: Vec<String>,
     /// Resources bounded by the command's own cgroup: `memory`, `processes`; empty without a
     /// cgroup.
     pub cgroup: Vec<String>,

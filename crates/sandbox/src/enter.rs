@@ -68,6 +68,7 @@ impl Cage {
             dropped: ruleset::missing_rights(abi),
             limits,
             missing: grants.missing,
+            left_out: grants.left_out,
             cgroup: Vec::new(),
         })
     }

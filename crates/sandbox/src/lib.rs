@@ -63,8 +63,8 @@ pub use protected::{
     record_repairs, repair, small_file,
 };
 pub use removal::{remove_tree, restrict_to_removal_in};
-pub use renewal::{RestingCage, StaleCage, opened_paths};
-pub use resolved_path::{is_changeable_in, is_redirectable_in};
+pub use renewal::{RestingCage, StaleCage, left_out, opened_paths};
+pub use resolved_path::{is_changeable_in, is_led_by_commands, is_redirectable_in};
 pub use running::{CommandExit, CommandOutcome, RunningCommand};
 pub use self_test::{AttackOutcome, AttackResult, run_attack, self_test};
 pub use spawn::exec_child::{Program, ProgramInput};

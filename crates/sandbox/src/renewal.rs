@@ -166,11 +166,24 @@ impl MountTable {
 /// # Errors
 /// Where such a cage cannot be made now.
 pub fn opened_paths(wanted: &Confinement, tier: Tier) -> Result<String, CageError> {
+    Ok(open_now(wanted, tier)?.identities())
+}
+
+/// The places that a cage of this confinement and tier would leave out now, since keys lie there or a command
+/// could have led the way to them; a sentence each.
+///
+/// # Errors
+/// Where such a cage cannot be made now.
+pub fn left_out(wanted: &Confinement, tier: Tier) -> Result<Vec<String>, CageError> {
+    Ok(open_now(wanted, tier)?.left_out)
+}
+
+fn open_now(wanted: &Confinement, tier: Tier) -> Result<Grants, CageError> {
     let policy = policy::of(wanted.profile);
     let wanted = Confinement { network: effective_network(policy, wanted), ..wanted.clone() };
     let means = match tier {
         Tier::A => GrantVia::MountedRoot,
         Tier::B | Tier::C => GrantVia::Landlock,
     };
-    Ok(Grants::open_places(&wanted, policy, means)?.identities())
+    Grants::open_places(&wanted, policy, means)
 }

@@ -103,6 +103,14 @@ fn has_name_in(path: &Path, places: &[PathBuf]) -> bool {
     found.is_file() && found.nlink() > 1 && is_own && places.iter().any(on_same)
 }
 
+/// True if commands decide which file a path names: those that can write `own` by [`is_changeable_in`], and
+/// those of other projects, which can write `elsewhere`, by a link on the way. What they wrote into a directory
+/// that a link of the person names is theirs, and no more.
+#[must_use]
+pub fn is_led_by_commands(path: &Path, own: &[PathBuf], elsewhere: &[PathBuf]) -> bool {
+    is_changeable_in(path, own) || is_redirectable_in(path, elsewhere)
+}
+
 fn lies_in(path: &Path, places: &[PathBuf]) -> bool {
     places.iter().any(|place| path.starts_with(place))
 }

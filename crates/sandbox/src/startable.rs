@@ -1,7 +1,7 @@
 //! Finds the programs that a command could start, before a cage exists. A session offers only
 //! these.
 
-use crate::grants::from_variable;
+use crate::grants::{KeyPlaces, OpenedGrant, from_variable};
 use crate::policy::{self, GrantTarget};
 use crate::resolved_path::is_redirectable_in;
 use nix::unistd::{AccessFlags, access};
@@ -45,8 +45,10 @@ fn runnable_grants(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
     let home = wanted.home.as_ref().map(FilePath::to_path);
     let rules = policy::of(wanted.profile).grants.iter().filter(|rule| rule.access.runs());
     let written = wanted.written();
-    rules
-        .flat_map(move |rule| match rule.at {
+    let elsewhere: Vec<_> = wanted.written_elsewhere.iter().map(FilePath::to_path).collect();
+    let keys = KeyPlaces::of(wanted);
+    let places = rules.flat_map(move |rule| {
+        let named = match rule.at {
             GrantTarget::Project => vec![wanted.project.to_path()],
             GrantTarget::Temp => vec![wanted.temp.to_path()],
             GrantTarget::Added => wanted.added.iter().map(FilePath::to_path).collect(),
@@ -60,8 +62,17 @@ fn runnable_grants(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
                 let bases = named.map(|(_, base)| Some(base.to_path()));
                 bases.filter_map(|base| from_variable(base, rest, home.as_deref())).collect()
             }
-        })
-        // The cage leaves out a grant that is reached through a link that commands can write.
-        .filter(move |place| !is_redirectable_in(place, &written))
-        .filter_map(|place| place.canonicalize().ok())
+        };
+        named.into_iter().map(|named| (rule.at, named))
+    });
+    // The cage leaves out a grant that is reached through a link that commands can write, or that
+    // reaches keys.
+    places.filter_map(move |(at, named)| {
+        let of_home = matches!(at, GrantTarget::Home(_) | GrantTarget::Variable { .. });
+        let is_led = is_redirectable_in(&named, &written)
+            || (of_home && is_redirectable_in(&named, &elsewhere));
+        let real = named.canonicalize().ok().filter(|_| !is_led)?;
+        let grant = OpenedGrant { at, named: &named, real: &real };
+        keys.reached_by(grant).is_none().then_some(real)
+    })
 }

@@ -55,6 +55,7 @@ pub(crate) fn enforced(wanted: &Confinement, held: TreeEndedBy, missing: Vec<Str
         dropped: ruleset::missing_rights(0),
         limits: guarantees::unsandboxed(wanted.limits, held),
         missing,
+        left_out: Vec::new(),
         cgroup: Vec::new(),
     }
 }

@@ -40,6 +40,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use records::decision_durable;
 use state::{Audited, BeforeGo, CallTimers, ExpectedFd, RunnerPhase};
 use std::collections::VecDeque;
+use std::io;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tools::JobRequest;
@@ -412,6 +413,18 @@ impl CallState {
         confinement.overlays = self.overlays().await;
         let grant = self.grant(&verdict, confinement).map_err(|error| not_started(&error))?;
         self.start(myself, grant, RunnerPhase::CagingCall).await
+    }
+
+    /// Notes the directories that the call may write, and reads those of all others: no link in one of them
+    /// leads to a grant.
+    fn note_written_dirs(&mut self) -> io::Result<()> {
+        let (written, confinement) = (&self.args.written, &mut self.args.confinement);
+        // The workspaces of a fleet's tasks are its own.
+        if self.args.lease.is_none() {
+            written.add(confinement)?;
+        }
+        confinement.written_elsewhere = written.all()?;
+        Ok(())
     }
 
     /// The right to run the call in this cage, by its verdict.

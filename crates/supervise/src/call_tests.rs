@@ -89,6 +89,7 @@ fn caged() -> CallInput {
         dropped: Vec::new(),
         limits: Vec::new(),
         missing: Vec::new(),
+        left_out: Vec::new(),
         cgroup: Vec::new(),
     })
 }

@@ -31,6 +31,8 @@ pub(crate) struct SettingsOwner<'a> {
     /// Paths that commands can write. A model may have written a settings file in them, so files
     /// that it names are not copied.
     pub(crate) writable: Vec<PathBuf>,
+    /// Paths that commands of other projects can write: no file is copied by a link in them.
+    pub(crate) elsewhere: Vec<PathBuf>,
     /// Paths with keys or agentd's own files, which are not copied.
     pub(crate) forbidden: Vec<PathBuf>,
 }
@@ -134,13 +136,13 @@ impl SettingsOwner<'_> {
 
     /// True if a command could have written the file, or redirected its path to another.
     fn can_be_written(&self, file: &Path) -> bool {
-        sandbox::is_changeable_in(file, &self.writable)
+        sandbox::is_led_by_commands(file, &self.writable, &self.elsewhere)
     }
 
     /// A warning if a command could have redirected the path.
     fn link_warning(&self, file: &Path) -> Option<String> {
-        let is_led =
-            file.symlink_metadata().is_ok() && sandbox::is_redirectable_in(file, &self.writable);
+        let places = [&self.writable[..], &self.elsewhere].concat();
+        let is_led = file.symlink_metadata().is_ok() && sandbox::is_redirectable_in(file, &places);
         is_led.then(|| format!("{} (commands can write a link on the way to it)", file.display()))
     }
 

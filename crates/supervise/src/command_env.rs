@@ -216,6 +216,7 @@ mod tests {
             home: Some(at("home")),
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),

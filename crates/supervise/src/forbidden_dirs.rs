@@ -117,19 +117,13 @@ impl ForbiddenDirs {
         ))
     }
 
-    /// Paths of keys in the project, existing or not, and paths of keys that contain the project.
-    /// The person chose the project, so it is not refused.
-    pub(crate) fn keys_at(&self, project: &Path, keys: &[PathBuf]) -> Vec<FilePath> {
-        let mut found = Vec::new();
-        let pieces = keys.iter().flat_map(|place| self.keys.pieces(place.clone()));
-        for place in pieces {
-            let path = FilePath::from(&place);
-            let near = place.starts_with(project) || project.starts_with(&place);
-            if near && !found.contains(&path) {
-                found.push(path);
-            }
-        }
-        found
+    /// All paths of keys with which a cage compares its grants: those of all accounts, those of model
+    /// APIs and hosts, and those in the project and in added directories; existing or not.
+    pub(crate) fn keys_for<'a>(&self, dirs: impl Iterator<Item = &'a FilePath>) -> Vec<FilePath> {
+        let named = self.keys.key_paths().into_iter().chain(every_path(self.key_files.clone()));
+        let named = named.map(FilePath::from).chain(dirs.flat_map(keys_below));
+        let mut seen = HashSet::new();
+        named.filter(|path| seen.insert(path.clone())).collect()
     }
 
     /// Note for a person whose project contains agentd's own directories.
@@ -169,7 +163,22 @@ pub(crate) fn deny_rules(paths: &[PathBuf]) -> Vec<Rule> {
     texts.map(rule).collect()
 }
 
-/// Note for a person whose project contains keys, from [`ForbiddenDirs::keys_at`].
+/// Paths of keys in a project or an added directory, by the names that keys have in every home.
+pub(crate) fn keys_below(dir: &FilePath) -> Vec<FilePath> {
+    config::key_paths_in(&dir.to_path()).map(FilePath::from).collect()
+}
+
+/// The paths of keys in the project, existing or not, and those that contain the project. The person chose
+/// the project, so it is not refused.
+pub(crate) fn keys_near(project: &Path, keys: &[FilePath]) -> Vec<FilePath> {
+    let near = |key: &&FilePath| {
+        let key = key.to_path();
+        key.starts_with(project) || project.starts_with(key)
+    };
+    keys.iter().filter(near).cloned().collect()
+}
+
+/// Note for a person whose project contains keys, from [`keys_near`].
 pub(crate) fn keys_note(keys: &[FilePath]) -> Option<String> {
     let there = keys.iter().map(FilePath::to_path);
     let there: Vec<PathBuf> = there.filter(|path| path.symlink_metadata().is_ok()).collect();
@@ -250,7 +259,7 @@ mod tests {
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let keys = CredentialPaths::of(&env, Some(Path::new("/h/ann")));
         let kept = ForbiddenDirs { keys, ..ForbiddenDirs::default() };
-        let at = |project| kept.keys_at(Path::new(project), &kept.keys.places());
+        let at = |project| keys_near(Path::new(project), &kept.keys_for([].into_iter()));
         let paths =
             |list: &[&str]| list.iter().map(|path| FilePath::from(*path)).collect::<Vec<_>>();
         assert_eq!(

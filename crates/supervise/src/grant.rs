@@ -170,6 +170,7 @@ pub(crate) mod tests {
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),

@@ -100,6 +100,7 @@ mod unread_output;
 mod wanted_compaction;
 mod worker;
 mod worker_ref;
+mod written_dirs;
 
 pub use adopted::{adopt_orphans, reap_all};
 pub use control_socket::daemon_lock::DaemonLock;

@@ -295,6 +295,7 @@ mod tests {
             dropped: Vec::new(),
             limits: Vec::new(),
             missing: Vec::new(),
+            left_out: Vec::new(),
             cgroup: Vec::new(),
         }
     }

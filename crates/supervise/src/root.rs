@@ -34,6 +34,7 @@ use crate::worker::log_lines;
 use crate::worker::spawner::{Spawner, WorkerKind};
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
+use crate::written_dirs::{self, WrittenDirs};
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{DaemonStatus, OnUnfinished, ProcessRow, SessionStatus};
 use protocol::confinement::Tier;
@@ -82,11 +83,13 @@ impl Actor for RootActor {
         let (broker, _) =
             WorkerActor::<BrokerLink>::spawn_linked(None, WorkerActor::new(), plan, cell).await?;
         let sessions = HashMap::new();
+        let written = Arc::new(WrittenDirs::at(&settings.dirs.state));
         let mut root = RootState {
             settings: Arc::new(settings),
             spawner,
             remover,
             overlays: OverlayRegistry::default(),
+            written,
             broker: BrokerState { worker: WorkerRef::new(broker), failed: None, cage: None },
             audit,
             audit_closed,
@@ -368,6 +371,8 @@ fn clean_up_leftovers(settings: &SupervisorSettings, remover: &Remover) {
     let (root, remover) = (settings.temp_root.clone(), remover.clone());
     let sessions = settings.dirs.state.join("sessions");
     let caches = project_caches::caches_dir(&settings.dirs.state);
+    let state = settings.dirs.state.clone();
+    tokio::task::spawn_blocking(move || written_dirs::forget_removed(&state));
     tokio::task::spawn_blocking(move || {
         private_dirs::remove_unused(&root, &sessions, &remover);
         project_caches::remove_unused(&caches, &remover);

@@ -33,6 +33,7 @@ mod fleet;
 mod hook_events;
 mod idle_session;
 mod jobs;
+mod left_out;
 mod pinning;
 mod plan;
 mod problems;
@@ -118,6 +119,7 @@ impl Actor for SessionActor {
             identity,
             spawner,
             times,
+            written,
             broker,
             audit,
             root,
@@ -174,6 +176,7 @@ impl Actor for SessionActor {
                 identity,
                 spawner,
                 times,
+                written,
             },
             journal: SessionJournal {
                 writer: JournalWriter::new(opened.journal, lease.clone()),
@@ -304,6 +307,7 @@ impl SessionActorState {
             CallToSession::Show(event) => {
                 if let ClientEvent::Started { enforced, .. } = &event {
                     self.calls.tier = enforced.of_command().unwrap_or(self.calls.tier);
+                    self.show_left_out(&enforced.left_out);
                 }
                 self.show(&event);
             }

@@ -25,13 +25,13 @@ pub(crate) use task_bounds::TaskBounds;
 
 use crate::command_env::{CommandShell, command_env};
 use crate::error_chain::chain;
-use crate::forbidden_dirs::{ForbiddenDirs, deny_rules, keys_note};
+use crate::forbidden_dirs::{ForbiddenDirs, deny_rules, keys_near, keys_note};
 use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::project_caches;
 use crate::store_dirs;
-use crate::tool_homes;
+use crate::tool_homes::{self, WrittenPaths};
 use config::{
     Config, CredentialPaths, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
@@ -87,6 +87,9 @@ pub(crate) struct SessionSpec {
     /// Notes for the person, a sentence each: settings of the session's past that no longer hold,
     /// and keys in the project.
     pub(crate) notes: Vec<String>,
+    /// Places that its calls are not granted, since keys lie there or a command could have led the way; a
+    /// sentence each, which the notes have too.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// Texts that follow agentd's own in the system prompt.
@@ -114,6 +117,8 @@ pub(crate) struct HostContext<'a> {
     pub(crate) temp_root: &'a Path,
     /// The call that it works for, if it is a sub-agent's session.
     pub(crate) task: Option<&'a TaskHeader>,
+    /// Directories that calls of any project could write.
+    pub(crate) written: &'a [FilePath],
 }
 
 /// Builds the specification. Reads configuration files and resolves paths; changes nothing.
@@ -154,9 +159,8 @@ pub(crate) fn build_session_spec(
         packages: Vec::new(),
     };
     // Resolved once: with the homes of all users these are thousands of system calls.
-    let keys = kept.keys.places();
-    let keys_in_reach = kept.keys_at(&place, &keys);
-    let forbidden = kept.paths_with(keys);
+    let forbidden = kept.paths_with(kept.keys.places());
+    let keys = kept.keys_for([&FilePath::from(&place)].into_iter().chain(&added));
     rules.rules.extend(deny_rules(&forbidden));
     approval::SessionRules::new(&rules)
         .and_then(|_| approval::try_examples(&config.permissions.examples))
@@ -182,7 +186,8 @@ pub(crate) fn build_session_spec(
         overlays: None,
         home: home.map(FilePath::from),
         tool_homes: Vec::new(),
-        keys: keys_in_reach,
+        keys,
+        written_elsewhere: ground.written.to_vec(),
         withheld: kept.withheld.clone(),
         network,
         hosts: config.hosts.clone(),
@@ -193,9 +198,12 @@ pub(crate) fn build_session_spec(
         cgroup: ground.cgroup.map(FilePath::from),
         limits: config.sandbox.limits,
     };
-    let written = writable_paths(&confinement);
-    confinement.tool_homes = tool_homes::from_variables(&opening.env, &forbidden, &written);
-    let of_path = tool_homes::from_path(&opening.env, &confinement, &forbidden, &written);
+    let written = WrittenPaths::of(&confinement);
+    let mut left_out = Vec::new();
+    confinement.tool_homes =
+        tool_homes::from_variables(&opening.env, &forbidden, &written, &mut left_out);
+    let of_path =
+        tool_homes::from_path(&opening.env, &confinement, (&forbidden, &written), &mut left_out);
     confinement.tool_homes.extend(of_path);
     confinement.tool_homes.extend(store_dirs::plugin_homes(&config.plugins));
     for plugin in &config.plugins {
@@ -231,7 +239,7 @@ pub(crate) fn build_session_spec(
     }
     let store = store_dirs::store_setup(&id, &ground.dirs.state, &confinement, &config.plugins);
     let source = source(&config);
-    let notes = keys_note(&confinement.keys).into_iter();
+    let notes = keys_note(&keys_near(&place, &confinement.keys)).into_iter();
     let notes = notes.chain(kept.own_dirs_note(&project));
     let notes = notes.chain(event_hooks::notes(&confinement, &config.hooks));
     // A sub-agent has those that its parent gave it.
@@ -266,6 +274,7 @@ pub(crate) fn build_session_spec(
         },
         sign_in_hosts: Vec::new(),
         notes,
+        left_out,
     })
 }
 
@@ -351,7 +360,7 @@ fn source(config: &Config) -> SourceSetup {
 }
 
 /// Paths that calls of the session can write, including the overlays that each command gets.
-fn writable_paths(confinement: &Confinement) -> Vec<PathBuf> {
+pub(crate) fn writable_paths(confinement: &Confinement) -> Vec<PathBuf> {
     let overlays =
         confinement.caches.as_ref().map(|kept| project_caches::overlays_dir(&kept.to_path()));
     confinement.written().into_iter().chain(overlays).collect()

@@ -1,6 +1,7 @@
 //! The user's programs and certificates that commands use, beyond the usual directories that the
 //! policy knows. Used by the session specification.
 
+use crate::session_spec::writable_paths;
 use protocol::confinement::{Confinement, FilePath};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,21 +9,47 @@ use std::path::{Path, PathBuf};
 /// Limit of files examined in a directory of certificates.
 const MAX_FILES: usize = 1024;
 
+/// Directories that commands can write.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenPaths {
+    /// Those of this session.
+    pub(crate) own: Vec<PathBuf>,
+    /// Those of any project, now or earlier.
+    pub(crate) elsewhere: Vec<PathBuf>,
+}
+
+impl WrittenPaths {
+    pub(crate) fn of(confinement: &Confinement) -> Self {
+        let elsewhere = confinement.written_elsewhere.iter().map(FilePath::to_path);
+        Self { own: writable_paths(confinement), elsewhere: elsewhere.collect() }
+    }
+
+    fn lead(&self, path: &Path) -> bool {
+        sandbox::is_led_by_commands(path, &self.own, &self.elsewhere)
+    }
+}
+
 /// Paths from environment variables, with the names that the policy uses. Paths are excluded if
 /// they reach keys, or if commands can write or redirect them. `CARGO_HOME` contains keys, so the
 /// policy grants only parts of it.
 pub(crate) fn from_variables(
     env: &[(String, String)],
     forbidden: &[PathBuf],
-    written: &[PathBuf],
+    written: &WrittenPaths,
+    left_out: &mut Vec<String>,
 ) -> Vec<(String, FilePath)> {
-    let near =
-        |path: &Path| forbidden.iter().any(|at| at.starts_with(path) || path.starts_with(at));
-    let is_fit = |name: &str, path: &Path| {
+    let near = |path: &Path| forbidden.iter().find(|at| reaches(path, at));
+    let mut is_fit = |name: &str, path: &Path| {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let is_public = !config::CERTIFICATES.contains(&name) || !holds_key(&real);
-        let is_free = name == "CARGO_HOME" || !near(&real);
-        is_public && is_free && !sandbox::is_changeable_in(path, written)
+        let reached = near(&real).filter(|_| name != "CARGO_HOME");
+        let is_led = written.lead(path);
+        // By its name alone it would have been granted.
+        let is_turned = real != path && near(path).is_none() && (is_led || reached.is_some());
+        if is_turned && !written.own.iter().any(|dir| real.starts_with(dir)) {
+            left_out.push(turned(name, path, &real));
+        }
+        is_public && reached.is_none() && !is_led
     };
     let is_known =
         |name: &str| config::TOOL_HOMES.contains(&name) || config::CERTIFICATES.contains(&name);
@@ -35,6 +62,21 @@ pub(crate) fn from_variables(
     });
     let fit = each.filter(|(name, path)| is_fit(name, path));
     fit.map(|(name, path)| (name.clone(), FilePath::from(path))).collect()
+}
+
+/// True if a directory lies in another one, or contains it.
+fn reaches(path: &Path, other: &Path) -> bool {
+    path.starts_with(other) || other.starts_with(path)
+}
+
+/// Why a directory that the person's environment names is left out.
+fn turned(variable: &str, named: &Path, real: &Path) -> String {
+    format!(
+        "{} of {variable} is left out: it leads to {}, by a link that commands can write or to a place of \
+         keys. Have it lead to another directory",
+        named.display(),
+        real.display()
+    )
 }
 
 /// True if a certificate file, or a file in a directory of certificates, contains a private key.
@@ -53,8 +95,8 @@ fn holds_key(path: &Path) -> bool {
 pub(crate) fn from_path(
     env: &[(String, String)],
     confinement: &Confinement,
-    forbidden: &[PathBuf],
-    written: &[PathBuf],
+    (forbidden, written): (&[PathBuf], &WrittenPaths),
+    left_out: &mut Vec<String>,
 ) -> Vec<(String, FilePath)> {
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
     let home = confinement.home.as_ref().map(FilePath::to_path);
@@ -64,11 +106,22 @@ pub(crate) fn from_path(
         home: home.as_deref(),
         known: &sandbox::runnable_paths(confinement),
         kept: forbidden,
-        writable: written,
-        is_written_by: sandbox::is_changeable_in,
+        writable: &written.own,
+        elsewhere: &written.elsewhere,
+        is_led_by: sandbox::is_led_by_commands,
         persons: [person, owner.unwrap_or(person)],
     };
-    let places = config::granted_path_dirs(path.unwrap_or_default(), &ground).into_iter();
+    let path = path.unwrap_or_default();
+    for named in std::env::split_paths(path) {
+        let Ok(real) = named.canonicalize() else { continue };
+        let is_granted = ground.known.iter().any(|known| real.starts_with(known));
+        let is_key = forbidden.iter().any(|at| reaches(&real, at) && !reaches(&named, at));
+        let is_led = sandbox::is_redirectable_in(&named, &written.elsewhere);
+        if real != named && !is_granted && (is_key || is_led) {
+            left_out.push(turned("PATH", &named, &real));
+        }
+    }
+    let places = config::granted_path_dirs(path, &ground).into_iter();
     places.map(|place| ("PATH".to_owned(), FilePath::from(place))).collect()
 }
 
@@ -124,11 +177,15 @@ mod tests {
             ("EDITOR", "jdk", false),
         ] {
             let env = [(name.to_owned(), at(value).display().to_string())];
-            let found = from_variables(&env, &forbidden, &[at("project")]);
+            let (own, mut left) = (vec![at("project")], Vec::new());
+            let written = WrittenPaths { own, ..WrittenPaths::default() };
+            let found = from_variables(&env, &forbidden, &written, &mut left);
             assert_eq!(found.len(), usize::from(is_granted), "{name}={value}: {found:?}");
         }
         let both = format!("{}:{}", at("mixed").display(), at("certs").display());
-        let found = from_variables(&[("SSL_CERT_DIR".to_owned(), both)], &forbidden, &[]);
+        let (none, mut left) = (WrittenPaths::default(), Vec::new());
+        let env = [("SSL_CERT_DIR".to_owned(), both)];
+        let found = from_variables(&env, &forbidden, &none, &mut left);
         assert_eq!(found, [("SSL_CERT_DIR".to_owned(), FilePath::from(at("certs")))]);
     }
 }

@@ -490,6 +490,7 @@ mod tests {
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network,
             hosts: Vec::new(),

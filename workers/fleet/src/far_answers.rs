@@ -59,7 +59,9 @@ impl ShownQuestions {
     ) -> Result<(), String> {
         let gives = match answer {
             PersonAnswer::Deny(_) | PersonAnswer::Stop => return Ok(()),
-            PersonAnswer::Session(_) | PersonAnswer::Always(_) => "allows later calls too",
+            PersonAnswer::Session(_) | PersonAnswer::Always(_) | PersonAnswer::Everywhere(_) => {
+                "allows later calls too"
+            }
             PersonAnswer::Form(_) => "fills in a server's form",
             PersonAnswer::Mode(_) => "changes the permission mode",
             PersonAnswer::Once => match self.open.get(call).filter(|it| it.digest == digest) {

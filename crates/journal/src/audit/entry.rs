@@ -291,6 +291,10 @@ pub struct EnforcedRecord {
     pub limits: Vec<String>,
     /// Granted paths that were not there.
     pub missing: Vec<String>,
+    /// Granted paths that were left out, since keys lie there or a command could have led the way to
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Resources bounded by the command's own cgroup; empty without one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cgroup: Vec<String>,

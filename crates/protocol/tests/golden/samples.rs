@@ -1325,6 +1325,7 @@ fn confinement() -> Confinement {
         home: Some(path("/h")),
         tool_homes: vec![(text("RUSTUP_HOME"), path("/r"))],
         keys: vec![path("/p/.ssh")],
+        written_elsewhere: vec![path("/w")],
         withheld: vec![path("/s")],
         network: protocol::confinement::Network::On,
         hosts: vec![host()],
@@ -1355,6 +1356,7 @@ fn enforced() -> Enforced {
         dropped: vec![text("x")],
         limits: vec![text("y")],
         missing: vec![text("/z")],
+        left_out: vec![text("/l")],
         cgroup: vec!["memory".into(), "processes".into()],
     }
 }

@@ -2,11 +2,12 @@
 //! each other entry gets a grant of its own.
 
 use crate::error::{CageError, CageStep};
-use crate::resolved_path::open_path_fd;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
-use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Something in a directory that is no secret.
@@ -18,8 +19,9 @@ pub(crate) struct RemainingEntry {
     pub folder: bool,
 }
 
-/// The pieces of a directory without `secrets`, which are paths within it. The directory itself can
-/// then not be listed: Landlock has no rule that ends at a directory.
+/// The pieces of an opened directory without `secrets`, which are paths within it. The directory itself can
+/// then not be listed: Landlock has no rule that ends at a directory. Each piece is opened from the
+/// directory, not from `path`: a link on the way may lead elsewhere by now.
 ///
 /// The directory is listed anew for each call. A cached list would miss new names and would grant a
 /// name that was since moved over a secret.
@@ -28,10 +30,12 @@ pub(crate) struct RemainingEntry {
 /// `CageStep::Grants` where the directory cannot be listed.
 pub(crate) fn entries_except(
     path: &Path,
+    place: &impl AsRawFd,
     secrets: &[&Path],
 ) -> Result<Vec<RemainingEntry>, CageError> {
     let mut pieces = Vec::new();
-    let entries = std::fs::read_dir(path)
+    let opened = PathBuf::from(format!("/proc/self/fd/{}", place.as_raw_fd()));
+    let entries = std::fs::read_dir(&opened)
         .map_err(|error| CageError::os(CageStep::Grants, path.display(), error))?;
     for entry in entries.flatten() {
         // A link opens nothing by itself; where it leads is granted or it is not.
@@ -46,15 +50,25 @@ pub(crate) fn entries_except(
             continue;
         }
         let inner = path.join(&name);
+        // A file that went away meanwhile, or became a link, is no loss.
+        let Ok(place) = open_no_link(&opened.join(&name)) else { continue };
         if !below.is_empty() {
-            pieces.extend(entries_except(&inner, &below)?);
+            pieces.extend(entries_except(&inner, &place, &below)?);
             continue;
         }
-        // A file that went away meanwhile is no loss.
-        let Ok(place) = open_path_fd(&inner) else { continue };
         pieces.push(RemainingEntry { path: inner, place: place.into(), folder: kind.is_dir() });
     }
     Ok(pieces)
+}
+
+/// Opens a name without reading it; fails where it is a link.
+fn open_no_link(path: &Path) -> io::Result<File> {
+    let place =
+        File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)?;
+    match place.metadata()?.is_symlink() {
+        true => Err(Errno::ELOOP.into()),
+        false => Ok(place),
+    }
 }
 
 /// Expands a policy's pattern in this directory: `*` matches the rest of a name, or all of it.
@@ -110,7 +124,7 @@ pub(crate) fn is_harmless_maven_settings(path: &Path) -> bool {
         return false;
     }
     let mut text = String::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(MOST).read_to_string(&mut text));
+    let read = File::open(path).and_then(|file| file.take(MOST).read_to_string(&mut text));
     if read.is_err() || text.len() as u64 == MOST {
         return false;
     }
@@ -139,7 +153,8 @@ mod tests {
         }
         std::os::unix::fs::symlink(at("elsewhere"), at("apt")).unwrap();
         let secrets = ["shadow", "ssl/private", "apt/auth.conf"].map(Path::new);
-        let found = entries_except(dir.path(), &secrets).unwrap();
+        let place = open_no_link(dir.path()).unwrap();
+        let found = entries_except(dir.path(), &place, &secrets).unwrap();
         let mut found: Vec<PathBuf> = found.into_iter().map(|piece| piece.path).collect();
         found.sort();
         let wanted = ["elsewhere", "passwd", "shadow.old", "ssl/certs", "ssl/openssl.cnf"];

@@ -1,5 +1,6 @@
 //! From a policy and a call's wishes to real places, each opened once. For `cage` only.
 
+use super::key_places::KeyPlaces;
 use super::path_grant::PathGrant;
 use super::protection::{Protection, ProtectionSearch};
 use crate::protected::{Baseline, LinkedGitDir};
@@ -12,8 +13,10 @@ pub(crate) struct Grants {
     pub list: Vec<PathGrant>,
     /// Of use to `Means::Root` only.
     pub links: Vec<PathLink>,
-    /// Granted, but not there, or reached by a name that calls can write.
+    /// Granted, but not there.
     pub missing: Vec<String>,
+    /// Granted, and left out since keys lie there or a command could have led the way, a sentence each.
+    pub left_out: Vec<String>,
     /// To be covered by something empty; for `Means::Root` only.
     pub covered: Vec<PathBuf>,
     /// Keys among those.
@@ -34,6 +37,10 @@ pub(crate) struct Grants {
     /// Directories that calls can write on the host. A path that a symbolic link in them redirects
     /// is not granted.
     pub(super) writable_dirs: Vec<PathBuf>,
+    /// Those of other projects' calls. A place of the home is not granted by a link in them.
+    pub(super) written_elsewhere: Vec<PathBuf>,
+    /// Places of keys, which no grant reaches.
+    pub(super) key_places: KeyPlaces,
     /// The person's home.
     pub(super) home: Option<PathBuf>,
     /// Where the project's git directory lies, if elsewhere.

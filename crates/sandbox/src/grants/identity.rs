@@ -16,7 +16,7 @@ impl Grants {
         let covered = covered.map(|path| format!("{path:?} {:?} covered\n", identity_of(path)));
         let links = self.links.iter().map(|link| format!("{:?} links to {:?}\n", link.at, link.to));
         let keys = self.keys.iter().map(|key| format!("{key:?} stays readable\n"));
-        let left_out = self.missing.iter().chain(&self.overlay_failures);
+        let left_out = self.missing.iter().chain(&self.left_out).chain(&self.overlay_failures);
         let left_out = left_out.map(|why| format!("{why:?}\n"));
         grants.chain(covered).chain(links).chain(keys).chain(left_out).collect()
     }

@@ -4,6 +4,7 @@ mod exclusions;
 mod file_identity;
 mod grant_list;
 mod identity;
+mod key_places;
 mod open_all;
 mod open_path;
 pub(crate) mod path_grant;
@@ -13,6 +14,7 @@ mod tool_homes;
 mod withheld;
 
 pub(crate) use grant_list::Grants;
+pub(crate) use key_places::{KeyPlaces, OpenedGrant};
 pub(crate) use open_path::from_variable;
 pub(crate) use path_grant::{GrantVia, PathGrant};
 pub(crate) use protection::{Protection, ProtectionSearch};

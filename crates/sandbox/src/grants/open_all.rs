@@ -1,6 +1,7 @@
 //! Opens everything that a confinement policy grants to a call, rule by rule.
 
 use super::grant_list::Grants;
+use super::key_places::KeyPlaces;
 use super::open_path::{from_variable, is_in_project};
 use super::path_grant::GrantVia;
 use super::protection::ProtectionSearch;
@@ -8,7 +9,7 @@ use super::session_dirs::own_dirs;
 use crate::error::CageError;
 use crate::policy::{ConfinementPolicy, FreshMount, GrantTarget, RuleCondition};
 use crate::protected::LinkedGitDir;
-use protocol::confinement::{Confinement, Network};
+use protocol::confinement::{Confinement, FilePath, Network};
 use std::path::Path;
 
 impl Grants {
@@ -46,8 +47,13 @@ impl Grants {
         means: GrantVia,
     ) -> Result<Self, CageError> {
         let home = wanted.home.as_ref().map(|home| home.to_path());
-        let (written, of_person) = (wanted.written(), home.clone());
-        let mut grants = Self { writable_dirs: written, home: of_person, ..Self::default() };
+        let mut grants = Self {
+            writable_dirs: wanted.written(),
+            written_elsewhere: wanted.written_elsewhere.iter().map(FilePath::to_path).collect(),
+            key_places: KeyPlaces::of(wanted),
+            home: home.clone(),
+            ..Self::default()
+        };
         grants.linked = LinkedGitDir::of(&wanted.project.to_path(), home.as_deref());
         for rule in policy.grants {
             if rule.when == RuleCondition::Network && wanted.network == Network::Off {

@@ -4,6 +4,7 @@ use super::exclusions::{
     RemainingEntry, entries_except, expand_pattern, is_harmless_maven_settings, is_readable,
 };
 use super::grant_list::Grants;
+use super::key_places::OpenedGrant;
 use super::path_grant::{GrantVia, PathGrant};
 use crate::error::{CageError, CageStep};
 use crate::policy::{GrantRule, GrantTarget, IfAbsent};
@@ -85,7 +86,7 @@ impl Grants {
                 return Ok(());
             }
             Ok(OpenedPath::Refused(why)) => {
-                self.missing.push(format!("{}: left out, for {why}", path.display()));
+                self.left_out.push(format!("{} is left out: {why}", path.display()));
                 return Ok(());
             }
             Err(error) => {
@@ -113,12 +114,15 @@ impl Grants {
             .metadata()
             .map_err(|error| CageError::os(CageStep::Grants, path.display(), error))?
             .is_dir();
-        let secret = excluded_in(rule, &real);
+        let mut secret = excluded_in(rule, &real);
+        let opened = OpenedGrant { at: rule.at, named: path, real: &real };
+        let keys = self.key_places.within(opened).into_iter().filter(|key| is_readable(key));
+        secret.extend(keys.filter_map(|key| Some(key.strip_prefix(&real).ok()?.to_owned())));
         match means {
             GrantVia::Landlock => {
                 let secret: Vec<&Path> = secret.iter().map(PathBuf::as_path).collect();
                 if !secret.is_empty() {
-                    for piece in entries_except(path, &secret)? {
+                    for piece in entries_except(path, &place, &secret)? {
                         let RemainingEntry { path, place, folder } = piece;
                         let access = rule.access;
                         let host = path.clone();
@@ -161,43 +165,50 @@ impl Grants {
     fn open_noting_links(&mut self, rule: &GrantRule, named: &Path) -> io::Result<OpenedPath> {
         // One call for the usual case, in which there is no link at all.
         match sys::open_without_links(named) {
-            Ok(place) => return Ok(OpenedPath::Opened(place.into(), named.to_owned())),
+            Ok(place) => {
+                return Ok(self.apart_from_keys(rule, named, (place.into(), named.into())));
+            }
             // ELOOP: there is a link. ENOSYS: a kernel before 5.6, or a filter around us.
             Err(Errno::ELOOP | Errno::ENOSYS | Errno::EPERM) => {}
             Err(errno) => return Err(errno.into()),
         }
         let way = ResolvedPath::resolve(named).ok_or(Errno::ELOOP)?;
+        let of_home = matches!(rule.at, GrantTarget::Home(_) | GrantTarget::Variable { .. });
         // An added directory is given by its real path or not at all.
         let name =
             way.first_redirect_in(&self.writable_dirs).filter(|_| rule.at != GrantTarget::Added);
-        if let Some(name) = name {
-            let why =
-                format!("{}, on the way to it, is a name that commands can write", name.display());
+        let elsewhere = || way.first_redirect_in(&self.written_elsewhere).filter(|_| of_home);
+        if let Some(name) = name.or_else(elsewhere) {
+            let why = format!(
+                "{}, on the way to it, is a name that commands of a project can write. Put a directory in \
+                 its place, or have the link lead elsewhere",
+                name.display()
+            );
             return Ok(OpenedPath::Refused(why));
         }
         let is_led = !way.links.is_empty();
-        let is_person_s = matches!(
-            rule.at,
-            GrantTarget::Path(_) | GrantTarget::Home(_) | GrantTarget::Variable { .. }
-        );
+        let is_person_s = of_home || matches!(rule.at, GrantTarget::Path(_));
         let in_own = is_led && is_person_s && way.ends_in(&self.writable_dirs);
         let found = if in_own {
             way.end.symlink_metadata()?;
             OpenedPath::InWritableDir(way.end)
         } else {
             let place = open_path_fd(named)?;
+            // The place itself says where it is, whatever happens to the links.
             let real = std::fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd()))?;
             if real != way.end {
                 let why = "a link on the way to it changed meanwhile";
                 return Ok(OpenedPath::Refused(why.to_owned()));
             }
-            let of_home = matches!(rule.at, GrantTarget::Home(_) | GrantTarget::Variable { .. });
             let holds_home = self.home.as_ref().is_some_and(|home| home.starts_with(&real));
             if is_led && of_home && (holds_home || real.parent().is_none()) {
                 let why = format!("it leads to {}, where much more lies", real.display());
                 return Ok(OpenedPath::Refused(why));
             }
-            OpenedPath::Opened(place, real)
+            match self.apart_from_keys(rule, named, (place, real)) {
+                found @ OpenedPath::Opened(..) => found,
+                left @ (OpenedPath::Refused(_) | OpenedPath::InWritableDir(_)) => return Ok(left),
+            }
         };
         for link in way.links {
             if !self.links.contains(&link) {
@@ -205,6 +216,28 @@ impl Grants {
             }
         }
         Ok(found)
+    }
+
+    /// Compares an opened place with the places of keys, by its real path.
+    fn apart_from_keys(
+        &self,
+        rule: &GrantRule,
+        named: &Path,
+        (place, real): (File, PathBuf),
+    ) -> OpenedPath {
+        let opened = OpenedGrant { at: rule.at, named, real: &real };
+        let Some(key) = self.key_places.reached_by(opened) else {
+            return OpenedPath::Opened(place, real);
+        };
+        let led = match named == real {
+            true => String::new(),
+            false => format!("it leads to {}, and ", real.display()),
+        };
+        OpenedPath::Refused(format!(
+            "{led}no call is given {}, with keys or settings of the system. Have it lead to another \
+             directory",
+            key.display()
+        ))
     }
 }
 

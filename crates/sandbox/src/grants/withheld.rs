@@ -4,7 +4,7 @@ use super::grant_list::Grants;
 use super::path_grant::GrantVia;
 use super::session_dirs::own_dirs;
 use crate::error::{CageError, CageStep};
-use protocol::confinement::{Confinement, FilePath};
+use protocol::confinement::Confinement;
 use std::path::{Path, PathBuf};
 
 impl Grants {
@@ -17,7 +17,8 @@ impl Grants {
         }
         // A link holds no key: where it leads is a place of its own, and named by that.
         let is_there = |key: &PathBuf| key.canonicalize().is_ok_and(|real| real == *key);
-        for key in wanted.keys.iter().map(FilePath::to_path).filter(is_there) {
+        let near: Vec<PathBuf> = self.key_places.of_project().cloned().collect();
+        for key in near.into_iter().filter(is_there) {
             match means {
                 _ if project.starts_with(&key) => self.keys.push(project.clone()),
                 GrantVia::Landlock => self.keys.push(key),

@@ -13,7 +13,7 @@ pub(super) fn enforced(
     wanted: &Confinement,
     ground: CageFacts,
     namespaces: Vec<String>,
-    missing: Vec<String>,
+    (missing, left_out): (Vec<String>, Vec<String>),
 ) -> Enforced {
     Enforced {
         tier: ground.tier,
@@ -30,6 +30,7 @@ pub(super) fn enforced(
             .chain(guarantees::limits(ground))
             .collect(),
         missing,
+        left_out,
         cgroup: Vec::new(),
     }
 }

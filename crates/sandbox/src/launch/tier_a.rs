@@ -145,7 +145,7 @@ pub(super) fn tier_a(
         ended_by: TreeEndedBy::Kernel,
     };
     let names = namespaces::namespace_names(left, wanted);
-    let mut enforced = enforced(wanted, ground, names, grants.missing);
+    let mut enforced = enforced(wanted, ground, names, (grants.missing, grants.left_out));
     enforced.cgroup = cage.tree.cgroup().map(CommandCgroup::enforced_limits).unwrap_or_default();
     enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
     enforced.limits.extend(beside.into_iter().chain(guarantees::runner_rights(policy)));

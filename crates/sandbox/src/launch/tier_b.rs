@@ -78,7 +78,7 @@ pub(super) fn tier_b(
             (None, None) => TreeEndedBy::Runner,
         },
     };
-    let mut enforced = enforced(wanted, ground, Vec::new(), grants.missing);
+    let mut enforced = enforced(wanted, ground, Vec::new(), (grants.missing, grants.left_out));
     enforced.cgroup = cage.tree.cgroup().map(CommandCgroup::enforced_limits).unwrap_or_default();
     enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
     enforced.limits.extend(beside.into_iter().chain(guarantees::runner_rights(policy)));

@@ -33,6 +33,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),

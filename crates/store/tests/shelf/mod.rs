@@ -59,6 +59,7 @@ impl Shelf {
                 home: Some(FilePath::from(self.home())),
                 tool_homes: Vec::new(),
                 keys: Vec::new(),
+                written_elsewhere: Vec::new(),
                 withheld: Vec::new(),
                 network: Network::Off,
                 hosts: Vec::new(),

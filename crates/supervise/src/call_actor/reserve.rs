@@ -28,6 +28,7 @@ impl CallState {
         myself: &ActorRef<CallMsg>,
         verdict: Verdict,
     ) -> Result<(), CallInput> {
+        self.note_written_dirs().map_err(|error| not_started(&error))?;
         let reserve = self.args.reserve.take();
         let Some(reserve) = reserve.filter(|_| self.can_use_reserve()) else {
             return self.start_new(myself, verdict).await;

@@ -21,6 +21,7 @@ use crate::worker::heartbeat::Heartbeat;
 use crate::worker::process::WorkerProcess;
 use crate::worker::spawner::Spawner;
 use crate::worker_ref::WorkerRef;
+use crate::written_dirs::WrittenDirs;
 use protocol::broker::BrokerLink;
 use protocol::confinement::{Confinement, Enforced};
 use protocol::hosts::HostRule;
@@ -70,6 +71,8 @@ pub(crate) struct CallArgs {
     pub(crate) saved: ProtectedCopies,
     /// The overlays that hold the commands' changes to package caches.
     pub(crate) overlays: Option<Arc<ProjectOverlays>>,
+    /// The directories that calls of any session write.
+    pub(crate) written: Arc<WrittenDirs>,
     pub(crate) spawner: Spawner,
     pub(crate) session: ActorRef<SessionMsg>,
     pub(crate) broker: WorkerRef<BrokerLink>,

@@ -141,6 +141,7 @@ mod tests {
             env: &env,
             home: at("home"),
             writable: Vec::new(),
+            elsewhere: Vec::new(),
             forbidden: Vec::new(),
         };
         let dir = at("dir");

@@ -341,6 +341,7 @@ mod tests {
             env: &env,
             home: at("home"),
             writable: vec![at("home/work/one")],
+            elsewhere: Vec::new(),
             forbidden: vec![at("home/.ssh"), at("home/.config/git")],
         };
         let dir = at("dir");
@@ -442,6 +443,7 @@ mod tests {
             env: &env,
             home: root.join("home"),
             writable: vec![at("dotfiles")],
+            elsewhere: Vec::new(),
             forbidden: vec![at(".ssh"), at(".config/git")],
         };
         let (given, text) = copies(&person);
@@ -478,7 +480,13 @@ mod tests {
              [filter \"plain\"]\n\tclean = cat\n",
         )
         .unwrap();
-        let person = SettingsOwner { env: &[], home, writable: Vec::new(), forbidden: Vec::new() };
+        let person = SettingsOwner {
+            env: &[],
+            home,
+            writable: Vec::new(),
+            elsewhere: Vec::new(),
+            forbidden: Vec::new(),
+        };
         let dir = root.join("dir");
         let given = copy_settings(&person, &dir, None).unwrap();
         assert!(given.note.unwrap().contains("git's filter.*.clean"));
@@ -513,6 +521,7 @@ mod tests {
             env: &[],
             home: root.path().to_owned(),
             writable: Vec::new(),
+            elsewhere: Vec::new(),
             forbidden: Vec::new(),
         };
         let given = copy_settings(&person, &root.path().join("dir"), None).unwrap();

@@ -292,8 +292,13 @@ mod tests {
             std::fs::create_dir(home.path().join(".cargo")).unwrap();
             std::fs::write(home.path().join(".cargo/config.toml"), text).unwrap();
             let home = home.path().to_owned();
-            let person =
-                SettingsOwner { env: &[], home, writable: Vec::new(), forbidden: Vec::new() };
+            let person = SettingsOwner {
+                env: &[],
+                home,
+                writable: Vec::new(),
+                elsewhere: Vec::new(),
+                forbidden: Vec::new(),
+            };
             assert_eq!(!in_home(&person).0.is_empty(), given, "{text}");
         }
     }

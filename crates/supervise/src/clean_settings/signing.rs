@@ -127,7 +127,13 @@ mod tests {
         fs::create_dir(home.join("project")).unwrap();
         fs::write(home.join("project/id.pub"), KEY).unwrap();
         let writable = vec![home.join("project")];
-        let person = SettingsOwner { env: &[], home: home.clone(), writable, forbidden: kept };
+        let person = SettingsOwner {
+            env: &[],
+            home: home.clone(),
+            writable,
+            elsewhere: Vec::new(),
+            forbidden: kept,
+        };
         let dir = home.join("copies");
         let handed = copy_settings(&person, &dir, None).unwrap();
         let usual = fs::read_to_string(dir.join("git/0")).unwrap().to_ascii_lowercase();

@@ -340,6 +340,7 @@ fn enforced(enforced: &Enforced) -> journal::EnforcedRecord {
         dropped,
         limits,
         missing,
+        left_out,
         cgroup,
     } = enforced.clone();
     journal::EnforcedRecord {
@@ -354,6 +355,7 @@ fn enforced(enforced: &Enforced) -> journal::EnforcedRecord {
         dropped,
         limits,
         missing,
+        left_out,
         cgroup,
     }
 }

@@ -50,6 +50,7 @@ impl RootState {
             spawner: self.spawner.clone(),
             remover: self.remover.clone(),
             overlays: self.overlays.clone(),
+            written: self.written.clone(),
             broker: self.broker.worker.clone(),
             audit: self.audit.clone(),
             root: myself.clone(),

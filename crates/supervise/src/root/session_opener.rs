@@ -28,6 +28,7 @@ use crate::sign_in;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
+use crate::written_dirs::WrittenDirs;
 use journal::{Journal, TaskHeader};
 use protocol::broker::BrokerLink;
 use protocol::client::{RequestFailure, SessionRequest, SettingChange};
@@ -48,6 +49,7 @@ pub(super) struct SessionOpener {
     pub(super) spawner: Spawner,
     pub(super) remover: Remover,
     pub(super) overlays: OverlayRegistry,
+    pub(super) written: Arc<WrittenDirs>,
     pub(super) broker: WorkerRef<BrokerLink>,
     pub(super) audit: ActorRef<AuditMsg>,
     pub(super) root: ActorRef<RootMsg>,
@@ -74,8 +76,9 @@ impl SessionOpener {
         })
         .await?;
         let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
-        let from = begin.clone();
+        let (from, written) = (begin.clone(), self.written.clone());
         let spec = blocking(move || {
+            let written = written.all().map_err(|error| unknown_links(&error))?;
             let sessions = settings.dirs.state.join("sessions");
             clear_unbegun(&sessions, &id, &from)?;
             let task = task_header(&sessions, &id, from.clone())?;
@@ -88,6 +91,7 @@ impl SessionOpener {
                 cgroup: settings.cgroup.as_deref(),
                 temp_root: &settings.temp_root,
                 task: task.as_deref(),
+                written: &written,
             };
             let mut spec = build_session_spec(id, &wanted, ground)?;
             if let Some(task) = task {
@@ -189,7 +193,16 @@ impl SessionOpener {
         let identity = self.certify(&mut spec, &papers).await;
         let (authority, identity) =
             identity.map(|it| (it.authority, Arc::new(it.identity))).unzip();
-        spec = blocking(move || with_copied_settings(spec, &made, authority.as_deref())).await?;
+        let written = self.written.clone();
+        spec = blocking(move || {
+            if spec.seat().is_none() {
+                written.add(&spec.confinement).map_err(|error| unknown_links(&error))?;
+            }
+            let mut spec = with_copied_settings(spec, &made, authority.as_deref())?;
+            spec.note_left_out();
+            Ok(spec)
+        })
+        .await?;
         let kept = spec.store.clone();
         blocking(move || {
             crate::store_dirs::make(&kept).map_err(|error| {
@@ -210,6 +223,7 @@ impl SessionOpener {
             identity,
             spawner: self.spawner.clone(),
             times,
+            written: self.written.clone(),
             broker: self.broker.clone(),
             audit: self.audit.clone(),
             root: self.root.clone(),
@@ -271,6 +285,12 @@ impl SessionOpener {
         })
         .await
     }
+}
+
+/// Without the list of the directories that calls write, no link of the home can be judged.
+pub(super) fn unknown_links(error: &io::Error) -> OpenFailure {
+    let message = format!("the list of directories that commands write cannot be used: {error}");
+    OpenFailure::new(RequestFailure::Disk, message)
 }
 
 /// Removes the directory of a sub-agent's session that has no record: a death cut its creation short. Its

@@ -7,6 +7,7 @@ use crate::project_overlays::OverlayRegistry;
 use crate::remover::Remover;
 use crate::worker::spawner::Spawner;
 use crate::worker_ref::WorkerRef;
+use crate::written_dirs::WrittenDirs;
 use protocol::broker::BrokerLink;
 use protocol::confinement::Tier;
 use protocol::ids::SessionId;
@@ -21,6 +22,7 @@ pub(crate) struct RootState {
     pub(super) spawner: Spawner,
     pub(super) remover: Remover,
     pub(super) overlays: OverlayRegistry,
+    pub(super) written: Arc<WrittenDirs>,
     pub(super) broker: BrokerState,
     pub(super) audit: ActorRef<AuditMsg>,
     pub(super) audit_closed: AuditFailure,

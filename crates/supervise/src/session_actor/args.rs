@@ -12,6 +12,7 @@ use crate::session_spec::{ChosenModel, SessionSpec};
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
+use crate::written_dirs::WrittenDirs;
 use journal::OpenCall;
 use protocol::broker::BrokerLink;
 use protocol::client::SettingChange;
@@ -41,6 +42,8 @@ pub(crate) struct SessionArgs {
     pub(crate) identity: Option<Arc<TlsIdentity>>,
     pub(crate) spawner: Spawner,
     pub(crate) times: WorkerTimeouts,
+    /// The directories that calls of any session write.
+    pub(crate) written: Arc<WrittenDirs>,
     pub(crate) broker: WorkerRef<BrokerLink>,
     pub(crate) audit: ActorRef<AuditMsg>,
     pub(crate) root: ActorRef<RootMsg>,

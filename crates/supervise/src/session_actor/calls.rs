@@ -47,6 +47,7 @@ impl SessionActorState {
         }
         self.calls.unjudged.begun(&call.id);
         self.server_begins(&call);
+        self.reread_written_dirs();
         let asked = self.server_question(&call);
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
         let pending_question = self.calls.pending_questions.remove(&call.id.number);
@@ -104,6 +105,7 @@ impl SessionActorState {
             lock: self.resources.lock.clone(),
             saved: ProtectedCopies::of(&self.journal.directory),
             overlays: self.resources.caches.as_ref().map(|caches| caches.overlays.clone()),
+            written: self.resources.written.clone(),
             spawner: self.resources.spawner.clone(),
             session: myself.clone(),
             broker: self.workers.broker.clone(),

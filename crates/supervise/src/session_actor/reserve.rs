@@ -33,7 +33,8 @@ impl SessionActorState {
 
     /// Has a runner ready for the next command, while the model thinks. It has the rights of a command
     /// that asks for no more than the session has.
-    pub(super) fn prepare_reserve(&self) {
+    pub(super) fn prepare_reserve(&mut self) {
+        self.reread_written_dirs();
         let confinement = &self.spec.confinement;
         let caged = confinement.level != Level::Uncaged && confinement.highest_tier != Tier::C;
         if !caged || confinement.network == Network::Listed || self.closing.has_begun() {

@@ -1,6 +1,7 @@
 //! The rights that a call asks for: which of them go beyond the session's, and its confinement with
 //! them. Used by `calls`.
 
+use crate::forbidden_dirs::keys_below;
 use crate::git_signing::AgentGrant;
 use crate::session_spec::{SessionSpec, check_allow_list, real_dir};
 use protocol::call::{Outcome, ToolResult};
@@ -42,6 +43,7 @@ pub(super) async fn asked(
         if !has.into_iter().chain(&confinement.added).any(|dir| real.starts_with(dir.to_path())) {
             let real = FilePath::from(&real);
             confinement.added.push(real.clone());
+            confinement.keys.extend(keys_below(&real));
             widens.push(ExtraRight::Directory(real));
         }
     }

@@ -18,6 +18,7 @@ use crate::task_outcome::TaskOutcome;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
+use crate::written_dirs::WrittenDirs;
 use journal::OpenCall;
 use protocol::broker::BrokerLink;
 use protocol::call::Call;
@@ -29,7 +30,7 @@ use protocol::session::SessionLink;
 use protocol::store::{SnapshotBefore, StoreCommand, StoreLink, ToStore};
 use protocol::tool::TlsIdentity;
 use ractor::{ActorId, ActorRef};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -99,6 +100,8 @@ pub(super) struct SessionResources {
     pub(super) identity: Option<Arc<TlsIdentity>>,
     pub(super) spawner: Spawner,
     pub(super) times: WorkerTimeouts,
+    /// The directories that calls of any session write.
+    pub(super) written: Arc<WrittenDirs>,
 }
 
 /// The session's journal.
@@ -214,6 +217,8 @@ pub(super) struct SessionCalls {
     pub(super) file_versions: FileVersions,
     /// Protected files that a call changed: a person is asked before the next command.
     pub(super) tampered: Vec<String>,
+    /// Places that calls are not granted, as clients were shown.
+    pub(super) left_out: BTreeSet<String>,
     /// The tier of commands: at first the highest that the host and the configuration allow, then
     /// that of the last command.
     pub(super) tier: Tier,
@@ -239,6 +244,7 @@ impl SessionCalls {
             pending_questions,
             file_versions,
             tampered,
+            left_out: spec.left_out.iter().cloned().collect(),
             tier: spec.confinement.highest_tier,
         }
     }

@@ -5,6 +5,7 @@ use super::task::lower;
 use super::{SessionSpec, cage_level, writable_paths};
 use crate::clean_settings::{CopiedSettings, SettingsOwner};
 use crate::error_chain::chain;
+use crate::forbidden_dirs::keys_below;
 use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
@@ -70,7 +71,26 @@ impl SessionSpec {
         let Confinement { home, level, .. } = &self.confinement;
         let home = home.as_ref().filter(|_| *level != Level::Uncaged)?.to_path();
         let (writable, kept) = (writable_paths(&self.confinement), self.forbidden.paths());
-        Some(SettingsOwner { env: &self.origin.opening.env, home, writable, forbidden: kept })
+        let elsewhere = self.confinement.written_elsewhere.iter().map(FilePath::to_path).collect();
+        let env = &self.origin.opening.env;
+        Some(SettingsOwner { env, home, writable, elsewhere, forbidden: kept })
+    }
+
+    /// Notes the places that its commands are not granted, as a cage of them would leave them out now.
+    pub(crate) fn note_left_out(&mut self) {
+        let caged = self.confinement.level != Level::Uncaged;
+        let tier = self.confinement.highest_tier;
+        let found = caged.then(|| sandbox::left_out(&self.confinement, tier));
+        // A cage that cannot be made is the result of the first call.
+        for text in found.and_then(Result::ok).into_iter().flatten() {
+            if !self.left_out.contains(&text) {
+                self.left_out.push(text);
+            }
+        }
+        // The person has seen those of a sub-agent in the parent's session.
+        if self.task().is_none() {
+            self.notes.extend(self.left_out.iter().cloned());
+        }
     }
 
     /// Sets the configured hosts for which the client passed keys.
@@ -195,6 +215,7 @@ impl SessionSpec {
             SettingChange::AddDirectory(path) => {
                 if !self.confinement.added.contains(path) {
                     self.confinement.added.push(path.clone());
+                    self.confinement.keys.extend(keys_below(path));
                 }
                 self.rebuild_system_prompt();
             }

@@ -171,6 +171,7 @@ impl CallPage {
         self.list("dropped", &cage.dropped);
         self.list("limits", &cage.limits);
         self.list("missing", &cage.missing);
+        self.list("left out", &cage.left_out);
     }
 
     /// The refusals, and the kinds of refusals that no record can show.

@@ -28,7 +28,8 @@ pub(super) fn findings(context: &CliContext, here: &Path) -> Vec<DoctorFinding> 
         known: &sandbox::runnable_paths(&wanted(context, here, home.as_deref())),
         kept: &kept,
         writable: &[here.to_owned()],
-        is_written_by: sandbox::is_changeable_in,
+        elsewhere: &[],
+        is_led_by: sandbox::is_led_by_commands,
         persons: [person, owner.unwrap_or(person)],
     };
     let refused = config::refused_path_dirs(&path, &ground);
@@ -64,6 +65,7 @@ fn wanted(context: &CliContext, here: &Path, home: Option<&Path>) -> Confinement
         home: home.map(FilePath::from),
         tool_homes: homes.collect(),
         keys: Vec::new(),
+        written_elsewhere: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),

@@ -35,6 +35,7 @@ fn started(number: u32, profile: &str) -> ClientEvent {
         dropped: Vec::new(),
         limits: Vec::new(),
         missing: Vec::new(),
+        left_out: Vec::new(),
         cgroup: Vec::new(),
     };
     ClientEvent::Started { call: CallId { session: session(), number }, enforced }
