@@ -41,7 +41,7 @@ use protocol::confinement::Tier;
 use protocol::ids::SessionId;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use shutdown::{NO_REPLY, REMOVAL_TIMEOUT, REPLY_TIMEOUT};
-use state::{BrokerState, IdleTimer, RootState, ShutdownPhase};
+use state::{BrokerState, IdleTimer, ProjectDirs, RootState, ShutdownPhase};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -88,8 +88,7 @@ impl Actor for RootActor {
             settings: Arc::new(settings),
             spawner,
             remover,
-            overlays: OverlayRegistry::default(),
-            written,
+            projects: ProjectDirs { overlays: OverlayRegistry::default(), written },
             broker: BrokerState { worker: WorkerRef::new(broker), failed: None, cage: None },
             audit,
             audit_closed,

@@ -51,7 +51,6 @@ pub fn result(call: u32, text: &str) -> JournalRecord {
         code: Some("exit".to_owned()),
         images: Vec::new(),
         recalled: Some(1),
-        stored: Some(journal::StoredRecord { what: "u1 (user): text".to_owned(), bytes: 4 }),
         audit: Some(ChainHead { seq: 2, hash: Digest::of(b"x") }),
     }
 }
@@ -228,6 +227,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<RefusalRecord>) -> AuditRec
         connections_uncounted: 0,
         connections_cut: None,
         recalled: Some(1),
+        stored: Some(journal::StoredRecord { what: "u1 (user): text".to_owned(), bytes: 4 }),
         output: Some(Digest::of(b"output")),
     })
 }

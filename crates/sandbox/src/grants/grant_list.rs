@@ -34,17 +34,21 @@ pub(crate) struct Grants {
     /// Overlays of paths that the user does not have: the command sees only the changes of earlier
     /// commands.
     pub empty_overlays: Vec<PathBuf>,
-    /// Directories that calls can write on the host. A path that a symbolic link in them redirects
-    /// is not granted.
-    pub(super) writable_dirs: Vec<PathBuf>,
-    /// Those of other projects' calls. A place of the home is not granted by a link in them.
-    pub(super) written_elsewhere: Vec<PathBuf>,
+    /// Where calls write, and so could turn a link.
+    pub(super) written: WrittenPlaces,
     /// Places of keys, which no grant reaches.
     pub(super) key_places: KeyPlaces,
-    /// The person's home.
-    pub(super) home: Option<PathBuf>,
     /// Where the project's git directory lies, if elsewhere.
     pub(super) linked: Option<LinkedGitDir>,
+}
+
+/// Directories that calls can write on the host.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenPlaces {
+    /// Those of this session's calls. A path that a symbolic link in them redirects is not granted.
+    pub(super) here: Vec<PathBuf>,
+    /// Those of other projects' calls. A place of the home is not granted by a link in them.
+    pub(super) elsewhere: Vec<PathBuf>,
 }
 
 impl Grants {

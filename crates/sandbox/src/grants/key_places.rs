@@ -16,6 +16,8 @@ pub(crate) struct KeyPlaces {
     keys: Vec<PathBuf>,
     /// The project and the added directories, whose own keys are hidden or named.
     chosen: Vec<PathBuf>,
+    /// The person's home.
+    home: Option<PathBuf>,
 }
 
 /// A grant that may be compared: who names it, by which path, and where it leads.
@@ -32,7 +34,13 @@ impl KeyPlaces {
         Self {
             keys: wanted.keys.iter().map(FilePath::to_path).collect(),
             chosen: chosen.map(FilePath::to_path).collect(),
+            home: wanted.home.as_ref().map(FilePath::to_path),
         }
+    }
+
+    /// True for the home, a directory around it, and the root of all.
+    pub(crate) fn holds_home(&self, real: &Path) -> bool {
+        real.parent().is_none() || self.home.as_ref().is_some_and(|home| home.starts_with(real))
     }
 
     /// The place of keys for which a grant is left out: the grant lies in it, or contains it.

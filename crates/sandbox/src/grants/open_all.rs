@@ -1,6 +1,7 @@
 //! Opens everything that a confinement policy grants to a call, rule by rule.
 
 use super::grant_list::Grants;
+use super::grant_list::WrittenPlaces;
 use super::key_places::KeyPlaces;
 use super::open_path::{from_variable, is_in_project};
 use super::path_grant::GrantVia;
@@ -48,10 +49,11 @@ impl Grants {
     ) -> Result<Self, CageError> {
         let home = wanted.home.as_ref().map(|home| home.to_path());
         let mut grants = Self {
-            writable_dirs: wanted.written(),
-            written_elsewhere: wanted.written_elsewhere.iter().map(FilePath::to_path).collect(),
+            written: WrittenPlaces {
+                here: wanted.written(),
+                elsewhere: wanted.written_elsewhere.iter().map(FilePath::to_path).collect(),
+            },
             key_places: KeyPlaces::of(wanted),
-            home: home.clone(),
             ..Self::default()
         };
         grants.linked = LinkedGitDir::of(&wanted.project.to_path(), home.as_deref());

@@ -176,8 +176,8 @@ impl Grants {
         let of_home = matches!(rule.at, GrantTarget::Home(_) | GrantTarget::Variable { .. });
         // An added directory is given by its real path or not at all.
         let name =
-            way.first_redirect_in(&self.writable_dirs).filter(|_| rule.at != GrantTarget::Added);
-        let elsewhere = || way.first_redirect_in(&self.written_elsewhere).filter(|_| of_home);
+            way.first_redirect_in(&self.written.here).filter(|_| rule.at != GrantTarget::Added);
+        let elsewhere = || way.first_redirect_in(&self.written.elsewhere).filter(|_| of_home);
         if let Some(name) = name.or_else(elsewhere) {
             let why = format!(
                 "{}, on the way to it, is a name that commands of a project can write. Put a directory in \
@@ -188,7 +188,7 @@ impl Grants {
         }
         let is_led = !way.links.is_empty();
         let is_person_s = of_home || matches!(rule.at, GrantTarget::Path(_));
-        let in_own = is_led && is_person_s && way.ends_in(&self.writable_dirs);
+        let in_own = is_led && is_person_s && way.ends_in(&self.written.here);
         let found = if in_own {
             way.end.symlink_metadata()?;
             OpenedPath::InWritableDir(way.end)
@@ -200,8 +200,7 @@ impl Grants {
                 let why = "a link on the way to it changed meanwhile";
                 return Ok(OpenedPath::Refused(why.to_owned()));
             }
-            let holds_home = self.home.as_ref().is_some_and(|home| home.starts_with(&real));
-            if is_led && of_home && (holds_home || real.parent().is_none()) {
+            if is_led && of_home && self.key_places.holds_home(&real) {
                 let why = format!("it leads to {}, where much more lies", real.display());
                 return Ok(OpenedPath::Refused(why));
             }

@@ -25,7 +25,7 @@ impl Grants {
         let before = self.list.len();
         // A command that can write around the directory may have put a link there.
         if let Some(name) = ResolvedPath::resolve(path)
-            .and_then(|way| Some(way.first_redirect_in(&self.writable_dirs)?.to_owned()))
+            .and_then(|way| Some(way.first_redirect_in(&self.written.here)?.to_owned()))
         {
             let message = format!(
                 "the {which} directory {} is reached by a link now, {}, which commands can write",

@@ -5,6 +5,7 @@ use super::kept_flags;
 use super::open_journal::forked_from;
 use super::opening::OpenMode;
 use super::seat::{copy_records, take_seat};
+use super::state::ProjectDirs;
 use crate::SupervisorSettings;
 use crate::audit_actor::AuditMsg;
 use crate::clean_settings::copy_settings;
@@ -15,7 +16,6 @@ use crate::messages::{RootMsg, SessionMsg};
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::project_caches::{self, CacheLease};
-use crate::project_overlays::OverlayRegistry;
 use crate::protected_restore::{self};
 use crate::records::{decode, encode};
 use crate::remover::Remover;
@@ -28,7 +28,6 @@ use crate::sign_in;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
-use crate::written_dirs::WrittenDirs;
 use journal::{Journal, TaskHeader};
 use protocol::broker::BrokerLink;
 use protocol::client::{RequestFailure, SessionRequest, SettingChange};
@@ -48,8 +47,7 @@ pub(super) struct SessionOpener {
     pub(super) settings: Arc<SupervisorSettings>,
     pub(super) spawner: Spawner,
     pub(super) remover: Remover,
-    pub(super) overlays: OverlayRegistry,
-    pub(super) written: Arc<WrittenDirs>,
+    pub(super) projects: ProjectDirs,
     pub(super) broker: WorkerRef<BrokerLink>,
     pub(super) audit: ActorRef<AuditMsg>,
     pub(super) root: ActorRef<RootMsg>,
@@ -76,7 +74,7 @@ impl SessionOpener {
         })
         .await?;
         let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
-        let (from, written) = (begin.clone(), self.written.clone());
+        let (from, written) = (begin.clone(), self.projects.written.clone());
         let spec = blocking(move || {
             let written = written.all().map_err(|error| unknown_links(&error))?;
             let sessions = settings.dirs.state.join("sessions");
@@ -193,7 +191,7 @@ impl SessionOpener {
         let identity = self.certify(&mut spec, &papers).await;
         let (authority, identity) =
             identity.map(|it| (it.authority, Arc::new(it.identity))).unzip();
-        let written = self.written.clone();
+        let written = self.projects.written.clone();
         spec = blocking(move || {
             if spec.seat().is_none() {
                 written.add(&spec.confinement).map_err(|error| unknown_links(&error))?;
@@ -223,7 +221,7 @@ impl SessionOpener {
             identity,
             spawner: self.spawner.clone(),
             times,
-            written: self.written.clone(),
+            written: self.projects.written.clone(),
             broker: self.broker.clone(),
             audit: self.audit.clone(),
             root: self.root.clone(),
@@ -269,7 +267,7 @@ impl SessionOpener {
         let wanted = private_dirs::session_dir_path(&self.settings.temp_root, id);
         let session = self.settings.dirs.state.join("sessions").join(id);
         let caches = spec.confinement.caches.as_ref().map(FilePath::to_path);
-        let (remover, overlays) = (self.remover.clone(), self.overlays.clone());
+        let (remover, overlays) = (self.remover.clone(), self.projects.overlays.clone());
         blocking(move || {
             let failed = |place: &Path, error: &io::Error| {
                 let message = format!("cannot make the directory {}: {error}", place.display());

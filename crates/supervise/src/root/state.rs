@@ -21,8 +21,7 @@ pub(crate) struct RootState {
     pub(super) settings: Arc<SupervisorSettings>,
     pub(super) spawner: Spawner,
     pub(super) remover: Remover,
-    pub(super) overlays: OverlayRegistry,
-    pub(super) written: Arc<WrittenDirs>,
+    pub(super) projects: ProjectDirs,
     pub(super) broker: BrokerState,
     pub(super) audit: ActorRef<AuditMsg>,
     pub(super) audit_closed: AuditFailure,
@@ -38,6 +37,13 @@ pub(crate) struct RootState {
     pub(super) idle: IdleTimer,
     /// Start time of the supervisor, in milliseconds of Unix time.
     pub(super) started_at: u64,
+}
+
+/// Directories of projects, which their sessions share.
+#[derive(Clone)]
+pub(super) struct ProjectDirs {
+    pub(super) overlays: OverlayRegistry,
+    pub(super) written: Arc<WrittenDirs>,
 }
 
 /// The broker, and how it is.
