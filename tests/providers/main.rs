@@ -1,6 +1,7 @@
 //! Vendors' interfaces, and the context that a request carries.
 #![allow(clippy::unwrap_used)]
 
+mod bad_arguments;
 mod compact_hooks;
 mod context;
 mod fallback;

@@ -203,6 +203,10 @@ fn check_input(input: &[Value], issued: &[Issued]) -> Result<(), Refusal> {
                 {
                     return invalid(format!("Invalid type for 'input[{at}].arguments'."));
                 }
+                let arguments = item["arguments"].as_str().unwrap_or_default();
+                if serde_json::from_str::<Value>(arguments).is_err() {
+                    return invalid(format!("Invalid JSON in 'input[{at}].arguments'."));
+                }
                 check_reasoning_before(input, at, id, issued)?;
             }
             "function_call_output" => {

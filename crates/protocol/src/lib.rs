@@ -4,7 +4,7 @@
 //! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
 //! [`provider`], [`broker`], [`store`], [`tool`], [`client`], [`fleet`]. Words: [`ids`], [`content`], [`call`],
 //! [`confinement`], [`connection`], [`context`], [`hidden`], [`hosts`], [`judgement`], [`log`], [`mcp`],
-//! [`pinned`].
+//! [`pinned`], [`surrogates`].
 //!
 //! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Types here are
 //! not written to disk, where the journal has record types of its own: but for the cage of a call
@@ -31,6 +31,7 @@ pub mod session;
 mod session_request;
 mod status;
 pub mod store;
+pub mod surrogates;
 pub mod tool;
 pub mod undo_prompt;
 pub mod web;

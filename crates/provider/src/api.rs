@@ -5,6 +5,8 @@ use crate::step::{AnswerStep, FormatError};
 use crate::{anthropic, chat, gemini, responses};
 use protocol::content::ModelRequest;
 use protocol::provider::{Api, Auth, ModelServer};
+use protocol::surrogates;
+use std::borrow::Cow;
 
 /// How a server treats thinking of earlier answers that it can no longer accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub fn encode(
     request: &ModelRequest,
     old: OldThinking,
 ) -> Result<String, EncodeError> {
-    match server.api {
+    let body = match server.api {
         Api::Anthropic if old == OldThinking::LeftOut => {
             anthropic::encode_leaving_out(request, server.effort)
         }
@@ -32,7 +34,13 @@ pub fn encode(
         Api::Responses => responses::encode(request, server.effort),
         Api::Chat => chat::encode(request, server.effort, &server.base_url),
         Api::Gemini => gemini::encode(request, server.effort),
-    }
+    }?;
+    // Opaque blocks, schemas and older journals may hold JSON that strict servers refuse.
+    let strict = match surrogates::replaced(&body) {
+        Cow::Owned(strict) => Some(strict),
+        Cow::Borrowed(_) => None,
+    };
+    Ok(strict.unwrap_or(body))
 }
 
 /// The path after the base URL, which has no slash at its end. If the URL has a path of its own, no
@@ -88,7 +96,7 @@ pub(crate) fn is_for_old_thinking(api: Api, refusal: &str) -> bool {
 }
 
 /// The decoder of one answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum AnswerDecoder {
     /// Anthropic Messages.
     Anthropic(anthropic::AnthropicDecoder),

@@ -4,7 +4,6 @@ use protocol::content::{ModelRequest, ToolChoice, ToolSpec};
 use protocol::provider::Effort;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 
 /// A part of the request is not JSON although it must be.
 #[derive(Debug, thiserror::Error)]
@@ -62,16 +61,6 @@ pub(crate) fn tools(specs: &[ToolSpec]) -> Result<Vec<FunctionSpec<'_>>, EncodeE
             })
         })
         .collect()
-}
-
-/// The arguments of an earlier call as the text of a JSON object, since servers parse it. If the
-/// model's own text is not an object, it is wrapped in one, so that the model can see its mistake.
-pub(crate) fn arguments(input: &str) -> Cow<'_, str> {
-    match object(input) {
-        Some(_) => input.into(),
-        None if input.trim().is_empty() => "{}".into(),
-        None => serde_json::json!({ "invalid_arguments": input }).to_string().into(),
-    }
 }
 
 /// The effort in OpenAI's word.

@@ -34,6 +34,7 @@
 mod answer_schema;
 pub mod anthropic;
 pub mod api;
+mod arguments;
 pub mod body;
 pub mod chat;
 mod emit;

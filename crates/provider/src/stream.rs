@@ -8,6 +8,8 @@ use crate::fault::AttemptFault;
 use crate::sse;
 use crate::step::{AnswerStep, FormatError};
 use protocol::provider::{AnswerDelta, Api};
+use protocol::surrogates;
+use std::borrow::Cow;
 
 /// The result of one read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -54,7 +56,7 @@ impl StreamDecoder {
             if *over || format_error.is_some() {
                 return;
             }
-            match decoder.event(&event.name, &event.data, scratch) {
+            match decode(decoder, &event, scratch) {
                 Ok(progress) => outcome.progress |= progress,
                 Err(why) => format_error = Some(why),
             }
@@ -80,8 +82,7 @@ impl StreamDecoder {
         }
         let mut steps = Vec::new();
         if let Some(event) = self.sse.finish() {
-            self.decoder
-                .event(&event.name, &event.data, &mut steps)
+            decode(&mut self.decoder, &event, &mut steps)
                 .map_err(|_| AttemptFault::broken("the stream ended in the middle of an event"))?;
         }
         if !steps.iter().any(is_terminal) {
@@ -92,6 +93,31 @@ impl StreamDecoder {
         }
         Ok(steps)
     }
+}
+
+/// Decodes an event. Half a surrogate pair in a text becomes U+FFFD. In arguments, which are JSON themselves, it stays
+/// as an escape, so that no call means something else than the model wrote.
+fn decode(
+    decoder: &mut AnswerDecoder,
+    event: &sse::SseEvent,
+    out: &mut Vec<AnswerStep>,
+) -> Result<bool, FormatError> {
+    let failed = match decoder.event(&event.name, &event.data, out) {
+        Err(failed @ FormatError::Format { .. }) => failed,
+        decoded => return decoded,
+    };
+    let Cow::Owned(replaced) = surrogates::replaced(&event.data) else { return Err(failed) };
+    let (before, said) = (decoder.clone(), out.len());
+    let progress = decoder.event(&event.name, &replaced, out)?;
+    let is_input = |step: &AnswerStep| {
+        matches!(step, AnswerStep::Piece { delta: AnswerDelta::ToolInput(_), .. })
+    };
+    if !out[said..].iter().any(is_input) {
+        return Ok(progress);
+    }
+    *decoder = before;
+    out.truncate(said);
+    decoder.event(&event.name, &surrogates::escaped(&event.data), out)
 }
 
 fn is_terminal(step: &AnswerStep) -> bool {

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The decoder of one answer.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct AnthropicDecoder {
     started: bool,
     model: String,
@@ -23,7 +23,7 @@ pub struct AnthropicDecoder {
 }
 
 /// A block of the answer while it comes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum AnthropicBlockState {
     Text {
         opened: bool,

@@ -6,6 +6,7 @@
 
 use super::wire::AnthropicEventKind;
 use crate::answer_schema;
+use crate::arguments::{ArgumentObject, plain, tool_name};
 use crate::body::{EncodeError, calls_are_forbidden, effort_word, object};
 use crate::images::{RequestImages, is_document};
 use crate::pinned_updates;
@@ -228,13 +229,13 @@ enum AnthropicContent<'a> {
     },
     Use {
         r#type: &'static str,
-        id: &'a str,
-        name: &'a str,
-        input: AnthropicInput<'a>,
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: ArgumentObject<'a>,
     },
     Result {
         r#type: &'static str,
-        tool_use_id: &'a str,
+        tool_use_id: Cow<'a, str>,
         #[serde(skip_serializing_if = "AnthropicResultContent::is_empty")]
         content: AnthropicResultContent<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -277,18 +278,6 @@ struct AnthropicSource {
     r#type: &'static str,
     media_type: &'static str,
     data: String,
-}
-
-/// The arguments of a call in the history. The vendor takes objects only.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum AnthropicInput<'a> {
-    AsSaid(&'a RawValue),
-    Empty {},
-    /// The model's own text where it is not an object, so that the model can see its mistake.
-    Invalid {
-        invalid_arguments: &'a str,
-    },
 }
 
 impl<'a> AnthropicContent<'a> {
@@ -397,14 +386,18 @@ fn contents<'a>(
                 // Another vendor's, from before the model was changed.
                 None => continue,
             },
-            ContentBlock::ToolUse { id, name, input } => {
-                AnthropicContent::Use { r#type: "tool_use", id, name, input: arguments(input) }
-            }
+            ContentBlock::ToolUse { id, name, input } => AnthropicContent::Use {
+                r#type: "tool_use",
+                // Another vendor's may have other letters.
+                id: plain(id),
+                name: tool_name(name),
+                input: ArgumentObject(input),
+            },
             ContentBlock::Image { image } => AnthropicContent::image(image, images),
             ContentBlock::ToolResult { id, text, is_error, images: shown } => {
                 AnthropicContent::Result {
                     r#type: "tool_result",
-                    tool_use_id: id,
+                    tool_use_id: plain(id),
                     // An error without words is refused.
                     content: match (is_error, text.is_empty(), shown.is_empty()) {
                         (true, true, _) => AnthropicResultContent::Text("(no output)"),
@@ -431,14 +424,6 @@ fn ours(raw: &str, message: usize) -> Result<Option<&RawValue>, EncodeError> {
     let named: AnthropicEventKind<'_> =
         serde_json::from_str(raw.get()).map_err(EncodeError::Json)?;
     Ok(matches!(named.kind.as_ref(), "thinking" | "redacted_thinking").then_some(raw))
-}
-
-fn arguments(input: &str) -> AnthropicInput<'_> {
-    match object(input) {
-        Some(raw) => AnthropicInput::AsSaid(raw),
-        None if input.trim().is_empty() => AnthropicInput::Empty {},
-        None => AnthropicInput::Invalid { invalid_arguments: input },
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 const REASONING: u32 = 0;
 
 /// The decoder of one answer.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ChatDecoder {
     room: ContentBudget,
     model: String,
@@ -33,7 +33,7 @@ pub struct ChatDecoder {
 }
 
 /// Reasoning as it must be sent back.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 struct ChatReasoningEcho {
     r#type: &'static str,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -45,7 +45,7 @@ struct ChatReasoningEcho {
 }
 
 /// A call while it comes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ChatCallState {
     /// The server's place for it, which several calls may share.
     place: Option<u32>,

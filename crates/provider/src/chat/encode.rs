@@ -1,9 +1,8 @@
 //! A request as the body of `POST …/chat/completions`, in the form that all these servers take.
 
 use crate::answer_schema::{self, NamedSchema};
-use crate::body::{
-    EncodeError, FunctionSpec, arguments, calls_are_forbidden, effort_word, object, tools,
-};
+use crate::arguments::{arguments, tool_name};
+use crate::body::{EncodeError, FunctionSpec, calls_are_forbidden, effort_word, object, tools};
 use crate::images::{RequestImages, is_document};
 use crate::pinned_updates;
 use crate::vendor_metadata::{self, MetadataPlace};
@@ -175,7 +174,7 @@ struct ChatCall<'a> {
 
 #[derive(Serialize)]
 struct ChatFunctionCall<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: Cow<'a, str>,
 }
 
@@ -251,7 +250,7 @@ fn assistant(message: &Message, number: usize) -> Result<Option<ChatMessage<'_>>
             ContentBlock::ToolUse { id, name, input } => turn.tool_calls.push(ChatCall {
                 id,
                 r#type: "function",
-                function: ChatFunctionCall { name, arguments: arguments(input) },
+                function: ChatFunctionCall { name: tool_name(name), arguments: arguments(input) },
                 extra_content: extra.take(),
             }),
             ContentBlock::Text { .. }

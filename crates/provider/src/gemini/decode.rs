@@ -13,7 +13,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 /// The decoder of one answer.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct GeminiDecoder {
     room: ContentBudget,
     model: String,
@@ -24,7 +24,7 @@ pub struct GeminiDecoder {
 }
 
 /// The block that goes on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum GeminiBlockState {
     Text { index: u32 },
     Thought { index: u32, text: String },

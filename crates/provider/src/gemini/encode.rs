@@ -2,6 +2,7 @@
 
 use super::MADE_UP;
 use crate::answer_schema;
+use crate::arguments::{ArgumentObject, tool_name};
 use crate::body::{EncodeError, calls_are_forbidden, object, tools};
 use crate::images::RequestImages;
 use crate::pinned_updates;
@@ -204,27 +205,15 @@ struct GeminiInlineData {
 struct GeminiCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
-    name: &'a str,
-    args: GeminiArgs<'a>,
-}
-
-/// The arguments of a call in the history. The vendor takes objects only.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum GeminiArgs<'a> {
-    AsSaid(&'a RawValue),
-    Empty {},
-    /// The model's own text where it is not an object, so that the model can see its mistake.
-    Invalid {
-        invalid_arguments: &'a str,
-    },
+    name: Cow<'a, str>,
+    args: ArgumentObject<'a>,
 }
 
 #[derive(Serialize)]
 struct GeminiFunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
-    name: &'a str,
+    name: Cow<'a, str>,
     response: GeminiOutcome<'a>,
 }
 
@@ -280,7 +269,7 @@ fn user<'a>(
                 results.push(GeminiPart::Response {
                     function_response: GeminiFunctionResponse {
                         id: sent_id(id),
-                        name: names.get(id.as_str()).copied().unwrap_or("unknown"),
+                        name: tool_name(names.get(id.as_str()).copied().unwrap_or_default()),
                         response: match is_error {
                             true => GeminiOutcome::Error(text),
                             false => GeminiOutcome::Output(text),
@@ -342,7 +331,11 @@ fn model<'a>(
                 let foreign =
                     (calls == 1 && signs == SignaturePolicy::Must).then(|| FOREIGN.into());
                 parts.push(GeminiPart::Call {
-                    function_call: GeminiCall { id: sent_id(id), name, args: args(input) },
+                    function_call: GeminiCall {
+                        id: sent_id(id),
+                        name: tool_name(name),
+                        args: ArgumentObject(input),
+                    },
                     thought_signature: signature.take().or(foreign),
                 });
             }
@@ -354,14 +347,6 @@ fn model<'a>(
 
 fn sent_id(id: &str) -> Option<&str> {
     (!id.starts_with(MADE_UP)).then_some(id)
-}
-
-fn args(input: &str) -> GeminiArgs<'_> {
-    match object(input) {
-        Some(raw) => GeminiArgs::AsSaid(raw),
-        None if input.trim().is_empty() => GeminiArgs::Empty {},
-        None => GeminiArgs::Invalid { invalid_arguments: input },
-    }
 }
 
 #[derive(Deserialize)]

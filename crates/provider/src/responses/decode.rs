@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The decoder of one answer.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ResponsesDecoder {
     room: ContentBudget,
     started: bool,

@@ -2,9 +2,8 @@
 //! model said goes back in order, its reasoning encrypted as it came.
 
 use crate::answer_schema::{self, NamedSchema};
-use crate::body::{
-    EncodeError, FunctionSpec, arguments, calls_are_forbidden, effort_word, object, tools,
-};
+use crate::arguments::{arguments, tool_name};
+use crate::body::{EncodeError, FunctionSpec, calls_are_forbidden, effort_word, object, tools};
 use crate::images::{RequestImages, is_document};
 use crate::pinned_updates;
 use crate::vendor_metadata::{self, MetadataPlace};
@@ -124,7 +123,7 @@ enum ResponsesInputItem<'a> {
     Call {
         r#type: &'static str,
         call_id: &'a str,
-        name: &'a str,
+        name: Cow<'a, str>,
         arguments: Cow<'a, str>,
     },
     Output {
@@ -241,7 +240,7 @@ fn assistant<'a>(
                 input.push(ResponsesInputItem::Call {
                     r#type: "function_call",
                     call_id: id,
-                    name,
+                    name: tool_name(name),
                     arguments: arguments(said),
                 })
             }

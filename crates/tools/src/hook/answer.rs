@@ -1,6 +1,7 @@
 //! The answer of a hook: from its exit code and its output to one decision. Pure.
 
 use protocol::hook::HookEvent;
+use protocol::surrogates;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -155,7 +156,7 @@ pub(super) fn answer(event: HookEvent, end: &HookEnd<'_>) -> Result<HookAnswer, 
         };
         return Ok(HookAnswer { context, ..HookAnswer::pass() });
     }
-    let printed: Printed = serde_json::from_str(text)
+    let printed: Printed = serde_json::from_str(&surrogates::replaced(text))
         .map_err(|error| format!("it printed an answer that cannot be read: {error}"))?;
     decided(event, printed)
 }
