@@ -113,6 +113,9 @@ pub struct ServerTool {
     pub digest: String,
 }
 
+/// The type of the arguments of a tool that has no schema.
+pub const NO_SCHEMA: &str = "missing";
+
 /// The name behind `mcp__SERVER__` under which rules know the resources of a server, and its prompts. No tool has
 /// one: names of tools have no such letter.
 pub const RESOURCE: &str = "@resource";
@@ -334,6 +337,8 @@ pub enum FromServer {
         /// The question.
         question: Box<ServerQuestion>,
     },
+    /// A sentence about the server, for people.
+    Note(String),
     /// The server does not wait for this answer any more.
     Unasked {
         /// During which call.

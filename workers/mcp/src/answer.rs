@@ -3,6 +3,7 @@
 use crate::calls::CallFailure;
 use crate::challenge::{Challenge, Shown};
 use crate::oauth::said;
+use crate::readable::UNREADABLE;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::call::{Outcome, RunReport, ToolResult};
@@ -63,6 +64,14 @@ fn service_failure(
     max: u32,
 ) -> RunReport {
     match error {
+        ServiceError::McpError(error) if error.code.0 == UNREADABLE => {
+            let why = format!(
+                "the server answered, and its answer cannot be read: {}. The call has run: check what it changed \
+                 before you call it again",
+                error.message
+            );
+            failed((server, tool), Outcome::Failed, "bad_answer", &why, max)
+        }
         // The server understood the request and refused it.
         ServiceError::McpError(error) => {
             let why =

@@ -2,11 +2,12 @@
 //! which does not run while a question is open. Used by the client.
 
 use crate::questions;
+use crate::readable::UNREADABLE;
 use crate::roots::{self, Roots};
 use protocol::mcp::{FromServer, ServerAction, ServerQuestion, ServerReply};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest,
-    GetPromptRequest, GetPromptRequestParams, InputResponses, JsonObject, ProgressToken,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ErrorCode,
+    ErrorData, GetPromptRequest, GetPromptRequestParams, InputResponses, JsonObject, ProgressToken,
     ReadResourceRequest, ReadResourceRequestParams, RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
@@ -107,6 +108,8 @@ enum CallEvent {
     Asked,
     Replied,
     Cancelled,
+    /// An answer came that cannot be read, perhaps that of this call.
+    Unread(String),
 }
 
 impl Calls {
@@ -136,6 +139,13 @@ impl Calls {
         let call = open.calls.remove(&number)?;
         let _ = call.events.send(CallEvent::Cancelled);
         call.request.map(|(_, id)| id)
+    }
+
+    /// An answer cannot be read that does not say whose it is: it may be that of any call.
+    pub(crate) fn fail_all(&self, why: &str) {
+        for call in self.lock().calls.values() {
+            let _ = call.events.send(CallEvent::Unread(why.to_owned()));
+        }
     }
 
     /// A question has its answer.
@@ -377,6 +387,10 @@ impl CallTime {
                         Some(CallEvent::Asked) => self.open_questions += 1,
                         Some(CallEvent::Replied) => {
                             self.open_questions = self.open_questions.saturating_sub(1);
+                        }
+                        Some(CallEvent::Unread(why)) => {
+                            let code = ErrorCode(UNREADABLE);
+                            return Err(ServiceError::McpError(ErrorData::new(code, why, None)));
                         }
                         // The request was cancelled with it.
                         Some(CallEvent::Cancelled) | None => return Err(cancelled()),

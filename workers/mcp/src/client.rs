@@ -7,22 +7,24 @@ use crate::challenge::Shown;
 use crate::listening::{self, ListChange};
 use crate::oauth::said;
 use crate::offers;
-use crate::pages;
+use crate::pages::{self, Listed};
 use crate::questions;
+use crate::readable::ReadableLines;
 use crate::relisting::Relisting;
 use crate::roots::{self, Roots, Sample, SampleRequest};
 use crate::tool_list;
 use protocol::mcp::{FromServer, ServerOffers, ServerReply, ServerTool, ToServer};
 use rmcp::ClientHandler;
 use rmcp::model::{
-    CancelledNotificationParam, ClientCapabilities, ClientConfig, ConstString, CustomRequest,
-    CustomResult, ElicitRequestParams, ElicitResult, ElicitationCapability,
+    CancelledNotificationParam, ClientCapabilities, ClientConfig, ClientRequest, ConstString,
+    CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ElicitationCapability,
     ElicitationCreateRequestMethod, ErrorCode, ErrorData, FormElicitationCapability,
-    Implementation, ProgressNotificationParam, ProtocolVersion, Tool, UrlElicitationCapability,
+    Implementation, ListToolsRequest, ProgressNotificationParam, ProtocolVersion, ServerResult,
+    Tool, UrlElicitationCapability,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer,
-    RequestContext, RoleClient, RunningService,
+    RequestContext, RoleClient, RunningService, ServiceError,
 };
 use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -48,12 +50,15 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// # Errors
 /// Why it is of no use.
 pub(crate) fn serve(pipes: ServerPipes, link: ServerLink<'_>) -> Result<(), String> {
-    converse(link, Shown::Nothing, async || {
+    let (unread, reasons) = unbounded_channel();
+    converse(link, Shown::Nothing, reasons, async || {
         let output = pipes.output.try_clone().and_then(pipe::Receiver::from_file);
         let input = pipes.input.try_clone().and_then(pipe::Sender::from_file);
         let (output, input) = (output.map_err(broken)?, input.map_err(broken)?);
+        let output = ReadableLines::new(output, unread.clone());
         let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(output, input);
-        Ok(transport.with_max_line_length(LONGEST_MESSAGE))
+        // The lines are bounded, and grow a little where they are mended.
+        Ok(transport.with_max_line_length(4 * LONGEST_MESSAGE))
     })
 }
 
@@ -61,13 +66,15 @@ fn broken(error: std::io::Error) -> String {
     format!("agentd-mcp cannot speak with it: {error}")
 }
 
-/// Speaks with a server over a transport that `connect` makes, until one side ends.
+/// Speaks with a server over a transport that `connect` makes, until one side ends. `unread` gives the reasons why an
+/// answer cannot be read that does not say whose it is.
 ///
 /// # Errors
 /// Why the server is of no use, or why no transport was made.
 pub(crate) fn converse<T, E, A>(
     link: ServerLink<'_>,
     shown: Shown,
+    unread: UnboundedReceiver<String>,
     connect: impl AsyncFn() -> Result<T, String>,
 ) -> Result<(), String>
 where
@@ -81,9 +88,13 @@ where
     // It ends with the server, whose end closes `asks`.
     thread::spawn(move || asks.into_iter().try_for_each(|ask| sender.send(ask)));
     runtime.map_err(broken)?.block_on(async {
-        Conversation::begin(connect, (name, start, shown, roots), receiver, tell).await
+        let asks = (receiver, unread);
+        Conversation::begin(connect, (name, start, shown, roots), asks, tell).await
     })
 }
+
+/// What the server is asked, and why answers cannot be read that do not say whose they are.
+type Asks = (UnboundedReceiver<ToServer>, UnboundedReceiver<String>);
 
 /// News of the server beside answers.
 enum News {
@@ -92,7 +103,7 @@ enum News {
     /// Its resources or prompts have changed.
     OffersChanged,
     /// The list that was asked for.
-    Listed(Result<Vec<Tool>, String>),
+    Listed(Result<Listed<Tool>, String>),
     /// Its resources and prompts, which were asked for.
     ListedOffers(ServerOffers),
     Progress(ProgressNotificationParam),
@@ -192,7 +203,7 @@ impl ClientHandler for Listener {
 
 /// A conversation that has begun.
 struct Conversation<'a> {
-    service: RunningService<RoleClient, Listener>,
+    peer: Peer<RoleClient>,
     /// Its name, and what it is shown as a right to ask.
     server: (String, Shown),
     calls: Calls,
@@ -207,7 +218,7 @@ impl<'a> Conversation<'a> {
     async fn begin<T, E, A>(
         connect: impl AsyncFn() -> Result<T, String>,
         (name, start, shown, roots): (&str, Duration, Shown, Roots),
-        asks: UnboundedReceiver<ToServer>,
+        asks: Asks,
         tell: &'a ServerSink<'a>,
     ) -> Result<(), String>
     where
@@ -223,20 +234,27 @@ impl<'a> Conversation<'a> {
         let to_tell = news.clone();
         let calls = Calls::new(Arc::new(move |said| drop(to_tell.send(News::Tell(said)))), &roots);
         let told = (Vec::new(), None);
-        let mut this = Self { service, server, calls, news, tell, told };
-        let tools = all_tools(this.service.peer(), start).await?;
+        let peer = service.peer().clone();
+        let mut this = Self { peer, server, calls, news, tell, told };
+        let tools = all_tools(&this.peer, start).await?;
         this.told.0 = this.kept(tools);
         (this.tell)(FromServer::Tools(this.told.0.clone()));
-        let ended = this.go_on(start, asks, heard).await;
+        let close = service.cancellation_token();
+        let mut closed = tokio::spawn(service.waiting());
+        let ended = tokio::select! {
+            ended = this.go_on(start, asks, heard) => ended,
+            _ = &mut closed => return Err("the server closed its output".to_owned()),
+        };
         // A server that is reached over HTTP may end its session now.
-        let _ = this.service.close_with_timeout(CLOSING).await;
+        close.cancel();
+        let _ = tokio::time::timeout(CLOSING, closed).await;
         ended
     }
 
     async fn go_on(
         &mut self,
         start: Duration,
-        mut asks: UnboundedReceiver<ToServer>,
+        (mut asks, mut unread): Asks,
         mut heard: UnboundedReceiver<News>,
     ) -> Result<(), String> {
         let (mut tools, mut offers) = (Relisting::idle(), Relisting::idle());
@@ -271,14 +289,14 @@ impl<'a> Conversation<'a> {
                     Some(News::Tell(said)) => (self.tell)(said),
                     Some(News::Asked(params, answer)) => self.ask_person(&params, answer),
                 },
-                () = closed(&self.service) => return Err("the server closed its output".to_owned()),
+                Some(why) = unread.recv() => self.calls.fail_all(&why),
             }
         }
     }
 
     /// Subscribes to changes of lists, aside.
     fn listen(&self) {
-        let (peer, news) = (self.service.peer().clone(), self.news.clone());
+        let (peer, news) = (self.peer.clone(), self.news.clone());
         let Some(lists) = listening::reported(&peer) else { return };
         tokio::spawn(listening::follow(peer, lists, move |change| {
             let _ = news.send(match change {
@@ -291,7 +309,7 @@ impl<'a> Conversation<'a> {
     /// Asks for the tools after this pause, aside: calls go on.
     fn list(&self, pause: Option<Duration>, limit: Duration) {
         let Some(pause) = pause else { return };
-        let (peer, news) = (self.service.peer().clone(), self.news.clone());
+        let (peer, news) = (self.peer.clone(), self.news.clone());
         tokio::spawn(async move {
             tokio::time::sleep(pause).await;
             let _ = news.send(News::Listed(all_tools(&peer, limit).await));
@@ -301,7 +319,7 @@ impl<'a> Conversation<'a> {
     /// Lists what the server offers people after this pause, aside.
     fn list_offers(&self, pause: Option<Duration>, limit: Duration) {
         let Some(pause) = pause else { return };
-        let (peer, news) = (self.service.peer().clone(), self.news.clone());
+        let (peer, news) = (self.peer.clone(), self.news.clone());
         tokio::spawn(async move {
             tokio::time::sleep(pause).await;
             let _ = news.send(News::ListedOffers(offers::of(&peer, limit).await));
@@ -309,17 +327,22 @@ impl<'a> Conversation<'a> {
     }
 
     /// The tools as agentd knows them.
-    fn kept(&self, listed: Vec<Tool>) -> Vec<ServerTool> {
-        let (kept, left_out) = tool_list::tools(listed);
-        for name in left_out {
-            let server = &self.server.0;
-            tracing::warn!(%server, tool = %visible(&name), "a tool is too large, or one too many, and left out");
-        }
+    fn kept(&self, listed: Listed<Tool>) -> Vec<ServerTool> {
+        let (kept, left_out) = tool_list::tools(listed.things);
+        let name = &self.server.0;
+        let left_out = left_out.into_iter().map(|tool| {
+            let tool = visible(&tool).into_owned();
+            format!("the tool {tool} of the MCP server {name} is left out: it is too large, or one too many")
+        });
+        let cut = listed
+            .cut
+            .map(|why| format!("the list of tools of the MCP server {name} is not whole: {why}"));
+        left_out.chain(cut).for_each(|text| (self.tell)(FromServer::Note(text)));
         kept
     }
 
     /// Passes the list of tools on, if it is another one.
-    fn tell_tools(&mut self, listed: Vec<Tool>) {
+    fn tell_tools(&mut self, listed: Listed<Tool>) {
         let kept = self.kept(listed);
         if self.told.0 != kept {
             self.told.0.clone_from(&kept);
@@ -338,7 +361,7 @@ impl<'a> Conversation<'a> {
     fn ask(&self, ask: ToServer) {
         match ask {
             ToServer::Call { number, action, tool, arguments, timeout_ms, max_result_chars } => {
-                let (peer, calls) = (self.service.peer().clone(), self.calls.clone());
+                let (peer, calls) = (self.peer.clone(), self.calls.clone());
                 let (news, (server, shown)) = (self.news.clone(), self.server.clone());
                 let timeout = Duration::from_millis(timeout_ms);
                 let call = ServerCall { number, action, server, tool, arguments, timeout };
@@ -352,7 +375,7 @@ impl<'a> Conversation<'a> {
             ToServer::Reply { ask, reply } => self.calls.reply(ask, reply),
             ToServer::Cancel(number) => {
                 let Some(id) = self.calls.cancel(number) else { return };
-                let peer = self.service.peer().clone();
+                let peer = self.peer.clone();
                 tokio::spawn(async move {
                     let params = CancelledNotificationParam::new(
                         Some(id),
@@ -417,17 +440,16 @@ where
     began.map_err(|error| format!("the server does not speak the protocol: {}", said(&error)))
 }
 
-async fn all_tools(peer: &Peer<RoleClient>, limit: Duration) -> Result<Vec<Tool>, String> {
+async fn all_tools(peer: &Peer<RoleClient>, limit: Duration) -> Result<Listed<Tool>, String> {
     let listed = pages::all(limit, |of| async move {
-        let page = peer.list_tools(of).await?;
-        Ok((page.tools, page.next_cursor))
+        let request = ListToolsRequest { params: of, ..ListToolsRequest::default() };
+        let listed = peer.send_request(ClientRequest::ListToolsRequest(request)).await?;
+        if let ServerResult::ListToolsResult(page) = listed {
+            return Ok((page.tools, page.next_cursor));
+        }
+        // A tool in it is not of the protocol's form.
+        let page = serde_json::to_value(listed).unwrap_or_default();
+        tool_list::page(&page).ok_or(ServiceError::UnexpectedResponse)
     });
     listed.await.map_err(|why| format!("the server does not list its tools: {why}"))
-}
-
-/// Returns once the server has closed its side.
-async fn closed(service: &RunningService<RoleClient, Listener>) {
-    while !service.is_transport_closed() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
 }

@@ -170,6 +170,7 @@ impl<'a> Calls<'a> {
                 }
                 FromServer::Progress { .. }
                 | FromServer::Unasked { .. }
+                | FromServer::Note(_)
                 | FromServer::Offers(_) => {
                     return;
                 }

@@ -17,6 +17,7 @@ use rmcp::transport::streamable_http_client::{
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tools::ServerLink;
 
 /// Most bytes of an error's text.
@@ -26,6 +27,11 @@ const CONNECT: Duration = Duration::from_secs(20);
 
 /// Longest pause before a stream is opened again that failed.
 const RECONNECT: Duration = Duration::from_secs(60);
+
+/// The library itself ends a request whose answer cannot be read.
+fn nothing_unread() -> UnboundedReceiver<String> {
+    unbounded_channel().1
+}
 
 /// A server with an address.
 pub(crate) struct HttpServer {
@@ -97,9 +103,9 @@ pub(crate) fn serve(
         Access::LoggedIn(_, renewal) => Shown::LogIn(renewal.clone()),
     };
     let ended = match server.access {
-        Access::Open => {
-            converse(link, shown.clone(), async || connect(&client, &challenged, &config))
-        }
+        Access::Open => converse(link, shown.clone(), nothing_unread(), async || {
+            connect(&client, &challenged, &config)
+        }),
         Access::Bearer(token) => {
             if HeaderValue::try_from(&token).is_err() {
                 return Err("the token has letters that no header may have, such as a line's end"
@@ -107,11 +113,15 @@ pub(crate) fn serve(
                     .into());
             }
             config = config.auth_header(token);
-            converse(link, shown.clone(), async || connect(&client, &challenged, &config))
+            converse(link, shown.clone(), nothing_unread(), async || {
+                connect(&client, &challenged, &config)
+            })
         }
         Access::LoggedIn(manager, _) => {
             let client = AuthClient::new(client, *manager);
-            converse(link, shown.clone(), async || connect(&client, &challenged, &config))
+            converse(link, shown.clone(), nothing_unread(), async || {
+                connect(&client, &challenged, &config)
+            })
         }
     };
     ended.map_err(|why| match challenged.last() {

@@ -22,6 +22,7 @@ mod oauth;
 mod offers;
 mod pages;
 mod questions;
+mod readable;
 mod reconnects;
 mod redirect;
 mod relisting;

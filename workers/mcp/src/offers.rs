@@ -1,6 +1,6 @@
 //! What a server offers people in their prompts: its resources and its prompts. Used by the client.
 
-use crate::pages;
+use crate::pages::{self, Listed};
 use protocol::mcp::{PromptArgument, ServerOffers, ServerPrompt, ServerResource};
 use rmcp::model::{Prompt, Resource};
 use rmcp::service::{Peer, RoleClient};
@@ -36,7 +36,7 @@ pub(crate) async fn of(peer: &Peer<RoleClient>, limit: Duration) -> ServerOffers
             Ok((page.resource_templates, page.next_cursor))
         });
         // A server without templates need not know the request.
-        let templates = templates.await.unwrap_or_default();
+        let templates = templates.await.map(|listed| listed.things).unwrap_or_default();
         // Which there are is the server's to say then.
         offers.has_unlisted = listed.is_err() || !templates.is_empty();
         let listed = listed.unwrap_or_default();
@@ -56,8 +56,10 @@ pub(crate) async fn of(peer: &Peer<RoleClient>, limit: Duration) -> ServerOffers
     offers
 }
 
-fn logged<T>(what: &str, listed: Result<Vec<T>, String>) -> Result<Vec<T>, String> {
-    listed.inspect_err(|why| tracing::warn!(%why, "the server does not list its {what}"))
+fn logged<T>(what: &str, listed: Result<Listed<T>, String>) -> Result<Vec<T>, String> {
+    listed
+        .map(|listed| listed.things)
+        .inspect_err(|why| tracing::warn!(%why, "the server does not list its {what}"))
 }
 
 fn resource(listed: Resource) -> Option<ServerResource> {

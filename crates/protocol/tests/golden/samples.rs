@@ -238,6 +238,7 @@ goldens! {
             ask: 2,
             question: Box::new(server_question()),
         },
+        Note => protocol::mcp::FromServer::Note(text("left out")),
         Unasked => protocol::mcp::FromServer::Unasked { number: 1, ask: 2 },
     }
     session::FromSession {

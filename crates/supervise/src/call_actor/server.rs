@@ -116,6 +116,12 @@ impl CallState {
                 let offers = CallToSession::ServerSays { call, said };
                 let _ = self.args.session.send_message(offers.into());
             }
+            FromServer::Note(text) => {
+                let call = self.args.facts.call.id.clone();
+                let said = ServerSays::Note(text);
+                let _ =
+                    self.args.session.send_message(CallToSession::ServerSays { call, said }.into());
+            }
             FromServer::Progress { number, text } => {
                 if let Some(from) = self.job.asks.of(number) {
                     answer(from, CallInput::Output(text));

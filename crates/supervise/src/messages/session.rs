@@ -90,6 +90,8 @@ pub(crate) enum ServerSays {
     Offers(ServerOffers),
     /// It has answered a call.
     Answered,
+    /// People this about it.
+    Note(String),
 }
 
 /// From a client.

@@ -195,6 +195,7 @@ impl SessionActorState {
                 self.send_waiting_prompts();
             }
             ServerSays::Answered => {
+            ServerSays::Note(text) => self.show(&ClientEvent::Notice { text }),
                 let is_of = |server: &&mut RunningServer| server.call == Some(call.number);
                 if let Some(running) = self.calls.servers.iter_mut().find(is_of) {
                     running.restarts.progressed();
