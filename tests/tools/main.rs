@@ -19,6 +19,7 @@ mod mcp_http;
 mod mcp_install;
 mod mcp_login;
 mod mcp_offers;
+mod mcp_odd;
 mod mcp_questions;
 mod mcp_restarts;
 mod mcp_serve;

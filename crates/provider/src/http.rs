@@ -46,6 +46,8 @@ pub struct Endpoint {
     headers: HeaderMap,
     secrets: Arc<Secrets>,
     old_thinking: OldThinking,
+    /// Tools that the server refused, by their names.
+    left_out: Vec<String>,
     byte_clock: Duration,
     progress_clock: Duration,
 }
@@ -112,6 +114,7 @@ impl Endpoint {
             headers,
             secrets: Arc::new(Secrets::of(server, key, proxy)),
             old_thinking: OldThinking::Sent,
+            left_out: Vec::new(),
             byte_clock: Duration::from_millis(patience.byte_timeout_ms),
             progress_clock: Duration::from_millis(patience.progress_timeout_ms),
         })
@@ -174,6 +177,16 @@ impl Endpoint {
         let (name, value) = anthropic::LEAVES_OUT;
         // In addition to such headers in the configuration.
         self.headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+
+    /// The tools that no request has any more.
+    pub(crate) fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// From now on no request has this tool.
+    pub(crate) fn leave_out(&mut self, tool: String) {
+        self.left_out.push(tool);
     }
 
     /// The secrets to redact in every text that leaves this process.

@@ -48,6 +48,7 @@ mod provider;
 pub mod recording;
 mod redactor;
 mod replay;
+mod refused_tool;
 mod request;
 pub mod responses;
 pub mod retry;

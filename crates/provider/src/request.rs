@@ -5,12 +5,17 @@ use crate::emit::Emitter;
 use crate::fault::AttemptFault;
 use crate::http::Endpoint;
 use crate::recording::{RecordedRetry, Recorder};
+use crate::refused_tool::{refused_tool, shown};
 use crate::retry::{RetryDecision, decide};
 use crate::stream::StreamDecoder;
 use protocol::content::ModelRequest;
 use protocol::provider::ProviderTimeouts;
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
+
+/// Most tools that are left out. Stops a server that refuses one after the other.
+const LEFT_OUT: usize = 20;
 
 /// Asks a server until it answers or the policy gives up.
 pub(crate) async fn send_request(
@@ -20,13 +25,17 @@ pub(crate) async fn send_request(
     recorder: &mut Option<Recorder>,
     emitter: &mut Emitter<'_>,
 ) {
-    let encoded = |endpoint: &Endpoint| encode(endpoint.server(), request, endpoint.old_thinking());
-    let mut body = match encoded(endpoint) {
+    let mut request = Cow::Borrowed(request);
+    leave_out(&mut request, endpoint.left_out());
+    let encoded = |endpoint: &Endpoint, request: &ModelRequest| {
+        encode(endpoint.server(), request, endpoint.old_thinking())
+    };
+    let mut body = match encoded(endpoint, &request) {
         Ok(body) => body,
         Err(error) => return emitter.give_up(&error.into(), patience),
     };
     if let Some(recorder) = recorder {
-        recorder.request(request, endpoint.server().api, emitter.of, &body);
+        recorder.request(&request, endpoint.server().api, emitter.of, &body);
     }
     loop {
         let Err(fault) = attempt(endpoint, (&request.model, body.clone()), recorder, emitter).await
@@ -39,7 +48,7 @@ pub(crate) async fn send_request(
         {
             // No try is lost: it is another request, and there is one such in the life of a provider.
             endpoint.leave_old_thinking_out();
-            match encoded(endpoint) {
+            match encoded(endpoint, &request) {
                 Ok(anew) => body = anew,
                 Err(error) => return emitter.give_up(&error.into(), patience),
             }
@@ -47,6 +56,23 @@ pub(crate) async fn send_request(
                 "what the model thought earlier is left out from now on: what stood before it has \
                  changed, and this model takes its thinking back only behind what it came behind",
             );
+            continue;
+        }
+        if endpoint.left_out().len() < LEFT_OUT
+            && let Some(name) = refused_tool(&fault, &request.tools).map(str::to_owned)
+        {
+            // No try is lost: it is another request.
+            emitter.notice(&format!(
+                "{} is left out of every request from now on, since the model's server refuses it: {}",
+                shown(&name),
+                fault.words
+            ));
+            endpoint.leave_out(name);
+            leave_out(&mut request, endpoint.left_out());
+            match encoded(endpoint, &request) {
+                Ok(anew) => body = anew,
+                Err(error) => return emitter.give_up(&error.into(), patience),
+            }
             continue;
         }
         match decide(&fault, emitter.attempt, patience, random()) {
@@ -72,6 +98,12 @@ pub(crate) async fn send_request(
                 return emitter.failed(kind, words);
             }
         }
+    }
+}
+
+fn leave_out(request: &mut Cow<'_, ModelRequest>, names: &[String]) {
+    if request.tools.iter().any(|tool| names.contains(&tool.name)) {
+        request.to_mut().tools.retain(|tool| !names.contains(&tool.name));
     }
 }
 

@@ -82,6 +82,7 @@ mod server_log_in;
 mod server_marks;
 mod server_offers;
 mod server_pins;
+mod server_schemas;
 mod server_tools;
 mod session_actor;
 mod session_lock;

@@ -3,13 +3,14 @@
 //! that speak of other tools are marked. Pure.
 
 use crate::server_marks::mark;
+use crate::server_schemas;
 use config::McpServerConfig;
 use protocol::content::ToolSpec;
 use protocol::hidden::{visible, without_hidden};
 use protocol::judgement::ToolKind;
 use protocol::mcp::{CALL, PREFIX, ServerTool};
 use protocol::session::{CopyBeforeChange, OfferedTool};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Longest name that all vendors take.
 const LONGEST_NAME: usize = 64;
@@ -22,6 +23,8 @@ pub(crate) struct OfferedServerTool {
     /// The server's name for it.
     pub(crate) own: String,
     pub(crate) offer: OfferedTool,
+    /// Arguments that have another name for models, and their name for the server.
+    pub(crate) renamed: Vec<(String, String)>,
     /// Words of its description that speak of other tools or of rules.
     pub(crate) marked: Option<String>,
 }
@@ -53,16 +56,18 @@ pub(crate) fn offered(
         let name = full_name(&server.name, &tool.name);
         let shown = visible(&tool.name);
         let is_known = tools.iter().any(|known| known.offer.spec.name == name);
-        let schema: Result<Value, _> = serde_json::from_str(&tool.input_schema);
-        let why = match schema {
+        let own_schema = without_hidden(&tool.input_schema);
+        let schema: Option<Map<String, Value>> = serde_json::from_str(&own_schema).ok();
+        let rewritten = schema.as_ref().map(server_schemas::for_vendors);
+        let why = match (schema, rewritten) {
             _ if name.len() > LONGEST_NAME => {
                 format!("its name {name} has more than {LONGEST_NAME} letters")
             }
             _ if is_known => format!("an earlier tool has the name {name}"),
-            Ok(Value::Object(schema)) => {
+            (Some(schema), Some(Ok(rewritten))) => {
                 let mut description: String =
                     without_hidden(&tool.description).chars().take(DESCRIPTION).collect();
-                let input_schema = without_hidden(&tool.input_schema).into_owned();
+                let (input_schema, renamed) = (rewritten.text, rewritten.renamed);
                 let mut texts = vec![description.clone()];
                 schema.values().for_each(|value| collect_texts(value, &mut texts));
                 let of_server = (server.name.as_str(), own.as_slice());
@@ -74,10 +79,12 @@ pub(crate) fn offered(
                 let spec = ToolSpec { name, description, input_schema };
                 let (kind, copies) = (ToolKind::Mutation, CopyBeforeChange::None);
                 let offer = OfferedTool { spec, kind, copies };
-                tools.push(OfferedServerTool { own: tool.name.clone(), offer, marked });
+                let own = tool.name.clone();
+                tools.push(OfferedServerTool { own, offer, renamed, marked });
                 continue;
             }
-            Ok(_) | Err(_) => "the schema of its arguments is none".to_owned(),
+            (Some(_), Some(Err(why))) => why,
+            (_, Some(_) | None) => "the schema of its arguments is none".to_owned(),
         };
         notes
             .push(format!("the tool {shown} of the MCP server {} is left out: {why}", server.name));

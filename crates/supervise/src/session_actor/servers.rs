@@ -14,6 +14,7 @@ use crate::call_actor::refused_by_server;
 use crate::messages::{CallMsg, ServerSays, SessionMsg, SessionTimer};
 use crate::server_offers;
 use crate::server_pins::ServerPins;
+use crate::server_schemas;
 use crate::server_tools::{self, OfferedServerTool};
 use crate::session_spec::SessionServer;
 use life::ServerLife;
@@ -194,8 +195,8 @@ impl SessionActorState {
                 running.offers = Some(offers);
                 self.send_waiting_prompts();
             }
-            ServerSays::Answered => {
             ServerSays::Note(text) => self.show(&ClientEvent::Notice { text }),
+            ServerSays::Answered => {
                 let is_of = |server: &&mut RunningServer| server.call == Some(call.number);
                 if let Some(running) = self.calls.servers.iter_mut().find(is_of) {
                     running.restarts.progressed();
@@ -360,11 +361,12 @@ impl SessionActorState {
             self.calls.servers.iter_mut().zip(self.spec.servers()).find_map(|(running, server)| {
                 let of_people = server_offers::own_name(&server.config.name, tool);
                 let of_people = of_people.filter(|_| running.offers.is_some());
-                let own = running.tools.iter().find(is_it).map(|tool| tool.own.clone());
-                let own = own.or(of_people.map(str::to_owned))?;
+                let own = running.tools.iter().find(is_it);
+                let own = own.map(|tool| (tool.own.clone(), tool.renamed.clone()));
+                let own = own.or(of_people.map(|name| (name.to_owned(), Vec::new())))?;
                 Some((running, server, own))
             });
-        let Some((running, server, own)) = found else {
+        let Some((running, server, (own, renamed))) = found else {
             if matches!(request, JobRequest::Reply { .. }) {
                 // The end of the server ends the call.
                 return;
@@ -378,8 +380,13 @@ impl SessionActorState {
         running.asked.retain(is_waiting);
         let call = running.call.map(|number| CallId { session: self.spec.id.clone(), number });
         let call_ms = server.config.call_ms;
-        if let JobRequest::Server { tool, .. } = &mut request {
+        if let JobRequest::Server { tool, arguments } = &mut request {
             *tool = own;
+            if !renamed.is_empty()
+                && let Some(own) = server_schemas::own_arguments(arguments, &renamed)
+            {
+                *arguments = own;
+            }
             running.asked.push(from.clone());
             let late = || CallMsg::Input(CallInput::OfServer(ServerInput::Late));
             from.send_after(Duration::from_millis(call_ms).max(LONGEST_CALL) + MARGIN, late);
