@@ -10,6 +10,7 @@ mod documents;
 mod event_hooks;
 mod every_tool;
 mod format;
+mod hook_forms;
 mod images;
 mod inputs;
 mod mcp;

@@ -2,6 +2,7 @@
 //! `hooks` of `.claude/settings.json`. Pure; `load` reads the files.
 
 use crate::error::{ConfigError, SourceLine};
+use crate::hook_form::{self, BadField, HookForm};
 use crate::origin::{Layer, ValueOrigin};
 use crate::warning::ConfigWarning;
 use protocol::hook::HookEvent;
@@ -13,6 +14,8 @@ use toml::de::{DeTable, DeValue};
 pub(crate) const TABLE: &str = "hooks";
 /// Keys of our own table that are no events.
 const SETTINGS: [&str; 2] = ["claude_files", "idle_after"];
+/// Fields of a matcher with its hooks.
+const GROUP: [&str; 3] = ["matcher", "hooks", "description"];
 /// Seconds that a hook takes at most, where it names none. As Claude Code has it.
 const SECONDS: u64 = 60;
 /// Most seconds that a hook may take.
@@ -25,8 +28,12 @@ pub struct ConfiguredEventHook {
     pub event: HookEvent,
     /// The regular expression over the names of its subjects; empty for all.
     pub matcher: String,
+    /// The one name that it is for beside its matcher, by its `if`.
+    pub only: Option<String>,
     /// For a shell.
     pub command: String,
+    /// Why it cannot be run as it is written. Such a hook never starts, and counts as failed.
+    pub broken: Option<String>,
     /// Longest time of one run.
     pub timeout_ms: u64,
     /// The setting and its place, as the rule that allows the command.
@@ -39,6 +46,9 @@ impl ConfiguredEventHook {
     /// True if its matcher covers this name. The expression has to fit the whole name.
     #[must_use]
     pub fn covers(&self, name: &str) -> bool {
+        if self.only.as_ref().is_some_and(|only| only != name) {
+            return false;
+        }
         match pattern(&self.matcher) {
             Ok(None) => true,
             Ok(Some(pattern)) => pattern.is_match(name),
@@ -50,7 +60,7 @@ impl ConfiguredEventHook {
     /// True if its matcher is left out.
     #[must_use]
     pub fn covers_all(&self) -> bool {
-        matches!(self.matcher.trim(), "" | "*")
+        self.only.is_none() && matches!(self.matcher.trim(), "" | "*")
     }
 
     pub(crate) fn origin(&self) -> ValueOrigin {
@@ -205,12 +215,16 @@ fn read(source: HookFile<'_>, hooks: &Value) -> Result<FileHooks, ConfigError> {
                 let named = Value::String(matcher);
                 return Err(source.bad(&format!("{key}.matcher"), &named, &wanted));
             }
+            let unknown = fields.keys().find(|field| !GROUP.contains(&field.as_str()));
             let handlers = fields.get("hooks").and_then(Value::as_array);
             let handlers = handlers.ok_or_else(|| source.bad(&key, group, wanted))?;
             for handler in handlers {
                 let handler =
                     handler.as_object().ok_or_else(|| source.bad(&key, handler, wanted))?;
-                one(source, (event, &matcher), handler, &mut found)?;
+                // A condition of the whole group that agentd does not know is one of each hook.
+                let mut handler = handler.clone();
+                handler.extend(unknown.map(|field| (field.clone(), fields[field].clone())));
+                one(source, (event, &matcher), &handler, &mut found)?;
             }
         }
     }
@@ -224,19 +238,27 @@ fn one(
     found: &mut FileHooks,
 ) -> Result<(), ConfigError> {
     let key = format!("{TABLE}.{}", event.name());
-    let kind = handler.get("type").unwrap_or(&Value::Null);
-    if kind != "command" && !(kind.is_null() && handler.contains_key("command")) {
-        let kind = kind.as_str().unwrap_or("missing");
-        let text =
-            format!("has a hook of the type {kind:?}, which does not run: only \"command\" does");
-        found.warnings.push(source.warning(kind, key, text));
-        return Ok(());
+    let HookForm { command, only, broken } = match hook_form::of(event, handler) {
+        Ok(Some(form)) => form,
+        Ok(None) => {
+            let text = "has a hook with `if`, which only fits events of calls: it does not run";
+            found.warnings.push(source.warning("if", key, text.to_owned()));
+            return Ok(());
+        }
+        Err(BadField { field, wanted }) => {
+            let value = handler.get(field).unwrap_or(&Value::Null);
+            return Err(source.bad(&format!("{key}.{field}"), value, wanted));
+        }
+    };
+    let near = handler.get("command").or(handler.get("type")).and_then(Value::as_str);
+    let near = near.unwrap_or(event.name());
+    if let Some(why) = &broken {
+        let text = format!(
+            "has a hook that cannot be run as it is written ({why}). It counts as failed: a call or a prompt that it \
+             would decide about does not run"
+        );
+        found.warnings.push(source.warning(near, key.clone(), text));
     }
-    let named = handler.get("command").unwrap_or(&Value::Null);
-    let command = named.as_str().map(str::trim).filter(|text| !text.is_empty());
-    let command = command
-        .filter(|text| !text.contains('\0'))
-        .ok_or_else(|| source.bad(&format!("{key}.command"), named, "a command for a shell"))?;
     let seconds = match handler.get("timeout") {
         None | Some(Value::Null) => SECONDS,
         Some(value) => {
@@ -246,29 +268,24 @@ fn one(
                 seconds.ok_or_else(|| source.bad(&format!("{key}.timeout"), value, wanted))?.ceil();
             if seconds > MOST_SECONDS as f64 {
                 let text = format!("has a timeout above {MOST_SECONDS} seconds, which is the most");
-                found.warnings.push(source.warning(command, key.clone(), text));
+                found.warnings.push(source.warning(near, key.clone(), text));
             }
             seconds.min(MOST_SECONDS as f64) as u64
         }
     };
-    let unused = |field: &&String| {
-        !["type", "command", "timeout", "statusMessage"].contains(&field.as_str())
-    };
-    for field in handler.keys().filter(unused) {
-        let text = format!("has a hook with `{field}`, which has no effect");
-        found.warnings.push(source.warning(command, key.clone(), text));
-    }
     found.hooks.push(ConfiguredEventHook {
         event,
         matcher: matcher.to_owned(),
-        command: command.to_owned(),
+        only,
         timeout_ms: seconds * 1000,
         by: Rule {
             effect: RuleEffect::Allow,
             text: format!("{key} = {command:?}"),
             file: source.file.to_owned(),
-            line: source.line_of(command),
+            line: source.line_of(near),
         },
+        command,
+        broken,
         layer: source.layer,
     });
     Ok(())
@@ -356,6 +373,8 @@ mod tests {
             ("WorktreeCreate", command, "no event of agentd"),
             ("Stop", "{\"hooks\": [{\"type\": \"prompt\", \"prompt\": \"x\"}]}", "\"prompt\""),
             ("Stop", "{\"hooks\": [{\"command\": \"x\", \"async\": true}]}", "`async`"),
+            ("Stop", "{\"hooks\": [{\"command\": \"x\", \"if\": \"Bash\"}]}", "`if`"),
+            ("Stop", "{\"hooks\": [{\"command\": \"x\"}], \"when\": 1}", "`when`"),
             ("Stop", "{\"hooks\": [{\"command\": \"x\", \"timeout\": 9999}]}", "above 600"),
         ] {
             let found = hooked(event, group).unwrap();

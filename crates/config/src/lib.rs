@@ -27,6 +27,7 @@ mod environment;
 mod error;
 mod event_hooks;
 mod from_settings;
+mod hook_form;
 mod import_servers;
 mod init;
 mod load;

@@ -117,7 +117,10 @@ impl PluginFolder {
         };
         warnings.extend(hooks.warnings);
         let with_root = |hook: ConfiguredEventHook| {
-            let command = format!("{}\n{}", assignment(&root), hook.command);
+            let command = match hook.broken {
+                Some(_) => hook.command.clone(),
+                None => format!("{}\n{}", assignment(&root), hook.command),
+            };
             ConfiguredEventHook { command, ..hook }
         };
         let hooks = hooks.hooks.into_iter().map(with_root).collect();

@@ -161,6 +161,8 @@ pub struct EventHook {
     pub matched: Option<Vec<String>>,
     /// For a shell.
     pub command: String,
+    /// Why it cannot be run as it is written: it never starts, and counts as failed.
+    pub broken: Option<String>,
     /// Longest time of one run.
     pub timeout_ms: u64,
     /// The file that names it.

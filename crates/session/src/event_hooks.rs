@@ -37,6 +37,8 @@ const CONTINUED: u32 = 5;
 struct HookRun {
     event: String,
     command: String,
+    #[serde(default)]
+    broken: Option<String>,
     about: RunSubject,
 }
 
@@ -393,8 +395,10 @@ fn of_event<'a>(
 ) -> impl Iterator<Item = &'a EventHook> {
     let all = &setup.hooks.events;
     all.iter().enumerate().filter_map(move |(at, hook)| {
-        let again =
-            |other: &&EventHook| other.is_for(event, subject) && other.command == hook.command;
+        let again = |other: &&EventHook| {
+            other.is_for(event, subject)
+                && (&other.command, &other.broken) == (&hook.command, &hook.broken)
+        };
         let fits = hook.is_for(event, subject) && !all[..at].iter().any(|other| again(&other));
         fits.then_some(hook)
     })
@@ -404,6 +408,7 @@ fn run_of(hook: &EventHook, call: Option<u32>, file: Option<&str>) -> HookRun {
     HookRun {
         event: hook.event.name().to_owned(),
         command: hook.command.clone(),
+        broken: hook.broken.clone(),
         about: RunSubject { call, file: file.map(str::to_owned) },
     }
 }
@@ -429,6 +434,7 @@ fn arguments(hook: &EventHook, setup: &SessionSetup, about: Value) -> String {
     json!({
         "event": hook.event.name(),
         "command": hook.command,
+        "broken": hook.broken,
         "timeout_ms": hook.timeout_ms,
         "session": setup.id.0,
         "about": about,

@@ -16,6 +16,7 @@ fn hooked(event: HookEvent, commands: &[&str]) -> SessionSetup {
         event,
         matched: None,
         command: (*command).to_owned(),
+        broken: None,
         timeout_ms: 1000,
         file: "settings.json".to_owned(),
     });

@@ -19,6 +19,7 @@ fn hooked(compaction: CompactionKind, commands: &[&str]) -> SessionSetup {
         event: HookEvent::PreCompact,
         matched: None,
         command: (*command).to_owned(),
+        broken: None,
         timeout_ms: 1000,
         file: "settings.json".to_owned(),
     });

@@ -20,6 +20,7 @@ fn hooked(event: HookEvent, tools: &[&str], commands: &[&str]) -> SessionSetup {
         event,
         matched: (!matched.is_empty()).then(|| matched.clone()),
         command: (*command).to_owned(),
+        broken: None,
         timeout_ms: 1000,
         file: "settings.json".to_owned(),
     });

@@ -1188,6 +1188,7 @@ fn setup() -> SessionSetup {
                 matched: Some(vec![text("bash")]),
                 command: text("guard.sh"),
                 timeout_ms: 60_000,
+                broken: None,
                 file: text(".claude/settings.json"),
             }],
         },

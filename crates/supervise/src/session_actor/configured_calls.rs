@@ -88,7 +88,9 @@ impl SessionActorState {
             let own = call.use_id.is_empty() && event.tool() == found.spec.name;
             let mut known = self.spec.config.hooks.commands.iter().filter(|_| own);
             let known = known.find(|known| {
-                known.event == event && known.command == command && known.timeout_ms == time
+                let same = known.event == event && known.command == command;
+                same && known.timeout_ms == time
+                    && known.broken.as_deref() == input["broken"].as_str()
             });
             return known.map(|known| known.by.clone());
         }

@@ -70,6 +70,7 @@ fn event_hook(known: &ConfiguredEventHook, server_tools: &[String]) -> EventHook
                 .map(|names| names.into_iter().chain(more.cloned()).collect()),
         },
         command: known.command.clone(),
+        broken: known.broken.clone(),
         timeout_ms: known.timeout_ms,
         file: known.by.file.clone(),
     }

@@ -29,6 +29,9 @@ pub(crate) struct Input {
     event: String,
     /// The command, for a shell.
     command: String,
+    /// Why it cannot be run as it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    broken: Option<String>,
     /// Longest time it may take, in milliseconds.
     timeout_ms: u64,
     /// The session.
@@ -46,8 +49,11 @@ pub(crate) fn facts(input: &Input) -> JudgedFacts {
 }
 
 pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
-    let Input { event: name, command, timeout_ms, session, about } = input;
+    let Input { event: name, command, broken, timeout_ms, session, about } = input;
     let unreadable = |why: String| ToolFailure::new(FailureCode::InvalidArguments, why, "");
+    if let Some(why) = broken {
+        return Err(unreadable(format!("it cannot be run as it is written: {why}")));
+    }
     let event =
         HookEvent::parse(&name).ok_or_else(|| unreadable(format!("there is no event {name:?}")))?;
     let env = ctx.command.as_ref().map(|side| side.env).unwrap_or_default();
