@@ -125,7 +125,10 @@ fn provider(
         .ok_or(ConfigError::Incomplete { key: "provider.name" })?;
     let key = key(settings, sources, name.vendor())?;
     let model = settings.text("provider.model")?;
-    let model = (model != VENDORS_OWN).then(|| model.to_owned());
+    let model = (model != VENDORS_OWN).then(|| {
+        let aliased = model_catalog::aliased_model(name.vendor().name, model);
+        aliased.filter(|_| extras.table.is_none()).unwrap_or_else(|| model.to_owned())
+    });
     let fallback = settings.text("provider.fallback_model")?;
     let fallback_model = (fallback != NONE).then(|| fallback.to_owned());
     let known = model.as_deref().map(model_catalog::facts).unwrap_or_default();

@@ -89,7 +89,7 @@ pub use mcp::{
     McpServerConfig, ProjectAccess, ServerPlace, expand, is_name as is_server_name, server_host,
     variables_in,
 };
-pub use model_catalog::facts as model_facts;
+pub use model_catalog::{aliased_model, facts as model_facts, is_model_alias};
 pub use origin::{Layer, ValueOrigin};
 pub use ownership::{KeyFile, user_file_is_own};
 pub use path_dirs::{PathPolicy, granted_path_dirs, refused_path_dirs};

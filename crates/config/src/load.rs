@@ -9,6 +9,7 @@ use crate::load_hooks::CollectedHooks;
 use crate::load_servers::CollectedServers;
 use crate::managed::ManagedLimits;
 use crate::mcp::FileServers;
+use crate::model_catalog;
 use crate::models::{self, NamedModel};
 use crate::origin::{Layer, ValueOrigin};
 use crate::ownership::{KeyFile, user_file_is_own};
@@ -86,6 +87,11 @@ impl Config {
             named.extend(project::models(file.models, file_trust, &mut warnings));
         }
         let model = models::chosen(&named, &sources.flags, &settings)?.cloned();
+        if model.is_none()
+            && let Some(config) = Self::without_alias(sources)?
+        {
+            return Ok(config);
+        }
         if let Some(model) = &model {
             models::put(model, &mut settings)?;
         }
@@ -132,6 +138,38 @@ impl Config {
         hooks.put_into(&mut config);
         servers.put_into(&mut config);
         Ok(config)
+    }
+}
+
+impl Config {
+    /// The configuration without the last flag for the model, where that is a word which stands for no model of this
+    /// provider: the model is then as without it.
+    fn without_alias(sources: &Sources) -> Result<Option<Self>, ConfigError> {
+        let at = sources.flags.iter().rposition(|(key, _)| key == "provider.model");
+        let Some(at) = at.filter(|at| model_catalog::is_model_alias(&sources.flags[*at].1)) else {
+            return Ok(None);
+        };
+        let mut others = sources.clone();
+        let (key, word) = others.flags.remove(at);
+        let mut config = Self::load(&others)?;
+        let provider = config.provider.name.vendor().name;
+        let stands = model_catalog::aliased_model(provider, &word).is_some();
+        if stands && config.provider.table.is_none() {
+            return Ok(None);
+        }
+        if word != "inherit" {
+            let (layer, file) = (Layer::Flag, "flag".to_owned());
+            let text = format!(
+                "is {word:?}, which stands for no model of the provider {provider}: the model stays as it is. A table \
+                 `[models.{word}]` gives the word a model"
+            );
+            config.warnings.push(ConfigWarning {
+                origin: ValueOrigin { layer, file, line: 0 },
+                key,
+                text,
+            });
+        }
+        Ok(Some(config))
     }
 }
 

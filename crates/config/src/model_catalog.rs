@@ -23,6 +23,35 @@ pub fn facts(model: &str) -> ModelFacts {
     })
 }
 
+/// True for a word that stands for a model in files for agents and commands.
+#[must_use]
+pub fn is_model_alias(word: &str) -> bool {
+    let Ok(table) = DeTable::parse(TABLE) else { return false };
+    let words = field(table.get_ref(), "alias").and_then(|alias| alias.get("words"));
+    let mut words = words.and_then(|words| words.get_ref().as_array()).into_iter().flatten();
+    words.any(|known| matches!(known.get_ref(), DeValue::String(known) if **known == *word))
+}
+
+/// The model for which a word stands at a vendor.
+#[must_use]
+pub fn aliased_model(vendor: &str, word: &str) -> Option<String> {
+    let table = DeTable::parse(TABLE).ok()?;
+    let alias = field(table.get_ref(), "alias").and_then(|alias| field(alias, vendor))?;
+    match alias.get(word)?.get_ref() {
+        DeValue::String(model) => Some(model.to_string()),
+        DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => None,
+    }
+}
+
+fn field<'a, 'b>(table: &'a DeTable<'b>, name: &str) -> Option<&'a DeTable<'b>> {
+    table.get(name)?.get_ref().as_table()
+}
+
 /// Prices from a table; none where reading and writing are not both priced.
 pub(crate) fn prices(row: &DeTable<'_>) -> Option<Prices> {
     let price = |name: &str| row.get(name).and_then(|value| micros(value.get_ref()));
@@ -79,6 +108,17 @@ mod tests {
         for stranger in ["claude-sonnet-4-5-thinking", "gpt-5-mini", "gpt-5.4", "", "llama3"] {
             assert_eq!(facts(stranger), ModelFacts::default(), "{stranger}");
         }
+    }
+
+    #[test]
+    fn words_stand_for_models_that_the_table_has() {
+        for word in ["sonnet", "opus", "haiku"] {
+            let model = aliased_model("anthropic", word).unwrap();
+            assert!(is_model_alias(word) && facts(&model).context.is_some(), "{word}: {model}");
+            assert_eq!(aliased_model("openai", word), None);
+        }
+        assert!(is_model_alias("inherit") && aliased_model("anthropic", "inherit").is_none());
+        assert!(!is_model_alias("claude-sonnet-5-5") && !is_model_alias(""));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::git_worktree::{self, WorktreeKeeper};
 use crate::messages::{RootMsg, RootToSession, SessionMsg, TaskToSession};
 use crate::protected_restore::ProtectedCopies;
 use crate::session_spec::{TaskShare, session_of};
+use config::is_model_alias;
 use journal::{JournalRecord, TaskHeader};
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::{ClientEvent, SessionEnding};
@@ -100,16 +101,26 @@ impl SessionActorState {
         // Its calls are on record here alone: another host has to know of the call that it works for.
         let copy = self.journal.writer.copy_of_all();
         self.copied(copy).await.map_err(|why| refused("fleet", why))?;
-        let header = match self.begun(call).await {
+        let mut header = match self.begun(call).await {
             Some(header) => *header,
             None => self.new_task(call, request, most - running).await?,
         };
         if let Some(name) = header.model.clone() {
-            let spec = self.spec.clone();
-            let checked = tokio::task::spawn_blocking(move || spec.with_model(&name).map(drop));
+            let (spec, named) = (self.spec.clone(), name.clone());
+            let checked = tokio::task::spawn_blocking(move || spec.with_model(&named).map(drop));
             let checked = checked.await.map_err(|error| error.to_string());
-            if let Err(why) = checked.and_then(|checked| checked.map_err(|it| it.message)) {
-                return Err(refused("model", format!("the model of {}: {why}", header.agent)));
+            match checked.and_then(|checked| checked.map_err(|it| it.message)) {
+                Ok(()) => {}
+                // A file that was written for another provider.
+                Err(why) if is_model_alias(&name) => {
+                    let (agent, now) = (&header.agent, &self.spec.setup.model);
+                    let text = format!("the sub-agent {agent} is for the model {now}: {why}");
+                    self.show(&ClientEvent::Notice { text });
+                    header.model = None;
+                }
+                Err(why) => {
+                    return Err(refused("model", format!("the model of {}: {why}", header.agent)));
+                }
             }
         }
         let Some(of) = self.task_place(call) else {

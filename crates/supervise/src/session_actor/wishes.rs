@@ -12,6 +12,7 @@ use crate::prompt_images::{self, ImageContext};
 use crate::records::encode;
 use crate::session_spec::check_price;
 use crate::slash_command::{self, Expansion};
+use config::is_model_alias;
 use journal::JournalRecord;
 use protocol::client::{AnswerForm, ClientEvent, RequestFailure, SettingChange, ToClient};
 use protocol::session::{ExpandedPrompt, PinnedNews, PromptPart, ToSession};
@@ -140,10 +141,23 @@ impl SessionActorState {
             },
             notes: Vec::new(),
         });
-        if let Some(name) = &prompt.model {
-            let usable = self.usable_model(name).await;
-            usable.map_err(|why| format!("`model: {name}` of {}: {why}", prompt.file))?;
-            notes.push(format!("this turn is for the model {name}, which {} names", prompt.file));
+        if let Some(name) = prompt.model.clone() {
+            match self.usable_model(&name).await {
+                Ok(_) => notes.push(format!(
+                    "this turn is for the model {name}, which {} names",
+                    prompt.file
+                )),
+                // A file that was written for another provider.
+                Err(why) if is_model_alias(&name) => {
+                    let now = &self.spec.setup.model;
+                    notes.push(format!(
+                        "this turn stays with the model {now}: {why} ({})",
+                        prompt.file
+                    ));
+                    prompt.model = None;
+                }
+                Err(why) => return Err(format!("`model: {name}` of {}: {why}", prompt.file)),
+            }
         }
         let is_plain = prompt.file.is_empty()
             && images.parts.is_empty()

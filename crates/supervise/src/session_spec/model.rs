@@ -8,7 +8,7 @@ use super::task_bounds::ParentBounds;
 use super::{SessionSpec, load, source};
 use crate::agents::AgentCatalog;
 use crate::open_failure::OpenFailure;
-use config::{Dirs, ProviderConfig, ProviderName};
+use config::{Dirs, ProviderConfig, ProviderName, aliased_model, is_model_alias};
 use journal::TaskHeader;
 use protocol::client::{ModelFacts, RequestFailure, SessionRequest};
 use protocol::provider::SourceSetup;
@@ -68,6 +68,19 @@ impl SessionSpec {
         let project = self.confinement.project.to_path();
         let environment = super::client_environment(&opening);
         let config = load(&opening, &dirs, &project, environment)?;
+        let provider = config.provider.name.vendor().name;
+        if is_model_alias(name)
+            && config.provider.table.as_deref() != Some(name)
+            && aliased_model(provider, name).as_ref() != config.provider.model.as_ref()
+        {
+            return Err(OpenFailure::new(
+                RequestFailure::Usage,
+                format!(
+                    "{name} stands for no model of the provider {provider}. A table `[models.{name}]` gives the word \
+                     a model"
+                ),
+            ));
+        }
         let (now, new) = (&self.config.provider, &config.provider);
         let keyless = new.key.is_none() && new.name.vendor().is_keyless(new.local);
         let replayed = matches!(new.name, ProviderName::Replay);

@@ -2,6 +2,7 @@
 
 use super::{PartState, ProjectReport};
 use crate::context::TrustFlag;
+use config::{Config, aliased_model, is_model_alias};
 use prompts::{PromptFile, PromptKind, PromptList, PromptPlaces};
 use protocol::judgement::RuleEffect;
 
@@ -40,8 +41,17 @@ fn one(report: &mut ProjectReport<'_>, file: &PromptFile) {
     if let Some(model) = file.model.as_deref().filter(|model| *model != "inherit") {
         let flag = [("provider.model".to_owned(), model.to_owned())];
         let config = report.context.load(report.project, &flag, TrustFlag::NotGiven);
-        match config.is_ok_and(|config| config.provider.knows_model()) {
+        let stands = |config: &Config| {
+            let provider = config.provider.name.vendor().name;
+            let is_named = config.provider.table.as_deref() == Some(model);
+            !is_model_alias(model) || is_named || aliased_model(provider, model).is_some()
+        };
+        match config.is_ok_and(|config| config.provider.knows_model() && stands(&config)) {
             true => report.add(PartState::Used, &place, format!("`model`: its turn asks {model}")),
+            false if is_model_alias(model) => report.ignored(
+                &place,
+                format!("`model: {model}` stands for no model of this provider: its turn asks the session's"),
+            ),
             false => report.ignored(
                 &place,
                 format!("`model: {model}` is configured nowhere, so /{} is refused", file.name),
