@@ -105,3 +105,32 @@ fn a_denial_that_cannot_hold_is_named_at_the_start_and_a_setting_passes_over_all
         touched(&desk, &["-p", "Go.", "--permission-mode", "auto", "--trust-project"]);
     assert!(made, "{said}");
 }
+
+#[test]
+fn a_star_of_a_denial_stands_for_any_text_as_it_does_there() {
+    for (rule, command, denied) in [
+        ("Bash(git * main)", "git push origin main", true),
+        ("Bash(git * main)", "git -c a=b push --tags origin main", true),
+        ("Bash(git * main)", "git push origin dev", false),
+        ("Bash(*--force*)", "git push --force-with-lease origin dev", true),
+        ("Bash(*--force*)", "cd . && npm install --force", true),
+        ("Bash(*--force*)", "git push origin dev", false),
+        ("Bash(npm*)", "npm run build", true),
+        ("Bash(* rm *)", "sudo rm a", true),
+        ("Bash(touch:*)", "touch a", true),
+    ] {
+        let desk = Desk::new();
+        desk.write(".claude/settings.json", &permissions(json!({"deny": [rule]})));
+        let ran = run(desk.agentd(&["rules", "check", "--json", &format!("bash:{command}")]));
+        assert_eq!(
+            ran.json()["verdict"] == "deny",
+            denied,
+            "{rule}: {command}: {}{}",
+            ran.out,
+            ran.err
+        );
+    }
+    let desk = Desk::new();
+    desk.write(".claude/settings.json", &permissions(json!({"deny": ["Bash(*uch ma*)"]})));
+    assert!(!touched(&desk, &AUTO).1);
+}

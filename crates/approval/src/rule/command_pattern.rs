@@ -1,7 +1,9 @@
 //! Patterns for commands, matched word by word.
 //!
 //! `*` alone at the end stands for any further words, none included; `*` alone elsewhere for one
-//! word; inside a word it stands for any letters of that word, none included.
+//! word; inside a word it stands for any letters of that word, none included. In a denial in Claude Code's brackets,
+//! `Bash(git * main)`, a `*` also stands for any text of the command, blanks included, as it does there
+//! (<https://code.claude.com/docs/en/permissions>).
 
 use crate::program_name::{base_name, glob_could_be};
 use crate::rule::error::{FaultAt, RuleFault};
@@ -13,6 +15,8 @@ use crate::strict::script::ArgWord as Known;
 pub(crate) struct CommandPattern {
     words: Vec<PatternWord>,
     end: PatternEnd,
+    /// The whole text as one pattern, where it is in Claude Code's brackets.
+    text: Option<PatternWord>,
 }
 
 /// Which words may follow the last word.
@@ -72,7 +76,23 @@ impl CommandPattern {
             }
             Some(_) | None => PatternEnd::Closed,
         };
-        Ok(Self { words, end })
+        Ok(Self { words, end, text: None })
+    }
+
+    /// Reads a pattern in Claude Code's brackets.
+    pub(crate) fn parse_claude(text: &str) -> Result<Self, FaultAt> {
+        let parsed = Self::parse(text)?;
+        let mut whole = PatternWord { pieces: vec![String::new()] };
+        let joined = text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        let mut letters = joined.chars();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '*' => whole.pieces.push(String::new()),
+                '\\' => letters.next().into_iter().for_each(|escaped| whole.push(escaped)),
+                other => whole.push(other),
+            }
+        }
+        Ok(Self { text: Some(whole).filter(|whole| whole.pieces.len() > 1), ..parsed })
     }
 
     /// True if the pattern matches all words of the command, including the unknown ones.
@@ -99,6 +119,12 @@ impl CommandPattern {
     pub(crate) fn catches(&self, command: &[String]) -> bool {
         let Some((first, _)) = self.words.split_first() else { return true };
         let Some((program, arguments)) = command.split_first() else { return false };
+        if let Some(text) = &self.text {
+            let with = |program: &str| [&[program.to_owned()], arguments].concat().join(" ");
+            if text.is(&with(program)) || text.is(&with(base_name(program))) {
+                return true;
+            }
+        }
         let open =
             self.end == PatternEnd::Open || self.words.last().is_some_and(PatternWord::ends_open);
         let long_enough = if open {
@@ -116,8 +142,9 @@ impl CommandPattern {
     pub(crate) fn begins(&self, command: &[String]) -> bool {
         let arguments = command.get(1..).unwrap_or_default();
         let rest = self.words.get(1..).unwrap_or_default();
-        // These programs accept their words in any order.
+        // These programs accept their words in any order, and a `*` over blanks any words.
         self.is_known_program()
+            || self.text.is_some()
             || rest.iter().zip(arguments).all(|(pattern, word)| pattern.is(word))
     }
 
@@ -149,7 +176,12 @@ impl CommandPattern {
     /// True if a denial could catch some command of this program; `base` is its name without a
     /// directory.
     pub(crate) fn could_run(&self, program: &str, base: &str) -> bool {
-        self.words.first().is_none_or(|first| first.could_be_program(program, base))
+        let spans = |first: &PatternWord| {
+            let begins =
+                |name: &str| first.pieces.first().is_some_and(|it| name.starts_with(it.as_str()));
+            self.text.is_some() && first.pieces.len() > 1 && (begins(program) || begins(base))
+        };
+        self.words.first().is_none_or(|first| first.could_be_program(program, base) || spans(first))
     }
 
     /// The program's name, where the pattern has it letter by letter.

@@ -97,7 +97,11 @@ fn read(rule: &Rule) -> Result<ParsedRule, FaultAt> {
             return Err((body_at, RuleFault::EmptyPattern));
         }
         (Some(body), MatchedBy::Command) => {
-            CallPattern::Words(CommandPattern::parse(&body).map_err(shift(body_at))?)
+            let words = match rest.starts_with('(') {
+                true => CommandPattern::parse_claude(&body),
+                false => CommandPattern::parse(&body),
+            };
+            CallPattern::Words(words.map_err(shift(body_at))?)
         }
         (Some(body), MatchedBy::Path(_)) => {
             let depth = tool.depth(rule.effect);
