@@ -5,6 +5,7 @@ mod bad_arguments;
 mod compact_hooks;
 mod context;
 mod fallback;
+mod overflow;
 mod summaries;
 #[path = "../support/mod.rs"]
 mod support;

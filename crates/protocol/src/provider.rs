@@ -250,7 +250,7 @@ pub enum ProviderFailure {
     NoKey,
     /// The server could not be reached, or not kept, in all tries.
     Unreachable,
-    /// The request itself was refused (400, 404, 413, spent quota).
+    /// The request itself was refused (404, spent quota).
     Rejected,
     /// The server is overloaded or limits us beyond the longest wait.
     Overloaded,
@@ -258,4 +258,6 @@ pub enum ProviderFailure {
     RecordingDeparted,
     /// The conversation no longer fits into the model's context.
     ContextFull,
+    /// The request itself was refused (400, 413, 422), for a reason that agentd does not know: its length may be one.
+    BadRequest,
 }

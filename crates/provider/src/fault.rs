@@ -103,6 +103,8 @@ impl AttemptFault {
                 {
                     FaultCause::ContextFull
                 }
+                // A conversation that is too large for a server or for a proxy before it.
+                Some(_) | None if refusal.status == 413 => FaultCause::ContextFull,
                 Some(_) | None => FaultCause::Status(refusal.status),
             },
             words,

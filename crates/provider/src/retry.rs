@@ -104,6 +104,7 @@ fn kind(cause: &FaultCause) -> ProviderFailure {
         FaultCause::ContextFull => ProviderFailure::ContextFull,
         FaultCause::Key | FaultCause::Status(401 | 403) => ProviderFailure::KeyRefused,
         FaultCause::Status(429 | 503 | 529) => ProviderFailure::Overloaded,
+        FaultCause::Status(400 | 413 | 422) => ProviderFailure::BadRequest,
         FaultCause::Status(408 | 409 | 500..) => ProviderFailure::Unreachable,
         FaultCause::Status(_) => ProviderFailure::Rejected,
         FaultCause::Event(name) => match nature(name) {
@@ -131,7 +132,7 @@ fn next_step(cause: &FaultCause) -> &'static str {
         ProviderFailure::ContextFull => {
             ". Begin a new session, or ask a model with a larger context"
         }
-        ProviderFailure::Rejected => "",
+        ProviderFailure::Rejected | ProviderFailure::BadRequest => "",
     }
 }
 
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn every_cause_on_its_first_and_on_its_last_try() {
         use ProviderFailure::{
-            KeyRefused, NoKey, Overloaded, RecordingDeparted, Rejected, Unreachable,
+            BadRequest, KeyRefused, NoKey, Overloaded, RecordingDeparted, Rejected, Unreachable,
         };
         let event = |name: &str| FaultCause::Event(name.into());
         // The failure on the first try (none: tried again), and on the last.
@@ -187,15 +188,15 @@ mod tests {
             (FaultCause::Connect, None, Unreachable),
             (FaultCause::Broken, None, Unreachable),
             (FaultCause::Status(308), Some(Rejected), Rejected),
-            (FaultCause::Status(400), Some(Rejected), Rejected),
+            (FaultCause::Status(400), Some(BadRequest), BadRequest),
             (FaultCause::Status(401), Some(KeyRefused), KeyRefused),
             (FaultCause::Status(402), Some(Rejected), Rejected),
             (FaultCause::Status(403), Some(KeyRefused), KeyRefused),
             (FaultCause::Status(404), Some(Rejected), Rejected),
             (FaultCause::Status(408), None, Unreachable),
             (FaultCause::Status(409), None, Unreachable),
-            (FaultCause::Status(413), Some(Rejected), Rejected),
-            (FaultCause::Status(422), Some(Rejected), Rejected),
+            (FaultCause::Status(413), Some(BadRequest), BadRequest),
+            (FaultCause::Status(422), Some(BadRequest), BadRequest),
             (FaultCause::Status(429), None, Overloaded),
             (FaultCause::Status(500), None, Unreachable),
             (FaultCause::Status(503), None, Overloaded),

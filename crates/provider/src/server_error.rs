@@ -1,6 +1,7 @@
 //! Parses a server's error in any vendor's shape, and interprets its name. No IO. Used for refusals
 //! and for error events, since gateways answer in the shapes of several vendors.
 
+use crate::context_full;
 use crate::step::ServerError;
 use serde_json::Value;
 use std::time::Duration;
@@ -32,7 +33,7 @@ impl ServerError {
 
     /// None for names that say nothing but "failed".
     pub(crate) fn nature(&self) -> Option<ErrorMeaning> {
-        if is_too_long(&self.message) {
+        if context_full::is_message(&self.message) {
             return Some(ErrorMeaning::ContextFull);
         }
         if self.message.starts_with("API key not valid") {
@@ -58,7 +59,7 @@ pub(crate) fn nature(kind: &str) -> Option<ErrorMeaning> {
         | "billing_error"
         | "billing_hard_limit_reached"
         | "billing_not_active" => ErrorMeaning::Quota,
-        "context_length_exceeded" | "exceed_context_size_error" => ErrorMeaning::ContextFull,
+        kind if context_full::is_name(kind) => ErrorMeaning::ContextFull,
         "overloaded_error"
         | "rate_limit_error"
         | "rate_limit_exceeded"
@@ -81,19 +82,6 @@ pub(crate) fn nature(kind: &str) -> Option<ErrorMeaning> {
         | "MISSING_THOUGHT_SIGNATURE" => ErrorMeaning::Request,
         _ => return None,
     })
-}
-
-/// Vendors that have no name of its own for a conversation that is too long say it in words.
-fn is_too_long(message: &str) -> bool {
-    const WORDS: [&str; 5] = [
-        "prompt is too long",
-        "input length and `max_tokens` exceed context limit",
-        "maximum context length",
-        "input token count",
-        "exceeds the available context size",
-    ];
-    let message = message.get(..2000).unwrap_or(message).to_ascii_lowercase();
-    WORDS.iter().any(|words| message.contains(words))
 }
 
 /// The error that this text is, if it is one.
@@ -167,6 +155,11 @@ mod tests {
                 r#"{"error":{"message":"You exceeded","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#,
                 "insufficient_quota: You exceeded",
                 Some(ErrorMeaning::Quota),
+            ),
+            (
+                r#"{"error":{"code":"1261","message":"Too long"}}"#,
+                "1261: Too long",
+                Some(ErrorMeaning::ContextFull),
             ),
             (
                 r#"{"error":{"message":"This model's maximum context length is 8 tokens","type":"invalid_request_error","code":null}}"#,

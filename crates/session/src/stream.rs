@@ -55,9 +55,25 @@ impl Session {
     }
 
     /// The request failed for good. A request that was too long is shortened and sent again, once
-    /// per answer; if it is still too long, the failure is final.
+    /// per answer. So is a long one that was refused for a reason which agentd does not know. If it is still too long, the failure is final.
     pub(super) fn failed(&mut self, kind: ProviderFailure, message: String, out: &mut Outputs) {
-        if kind == ProviderFailure::ContextFull && !self.turn.made_room && self.can_make_room() {
+        let may_be_full = match kind {
+            ProviderFailure::ContextFull => true,
+            ProviderFailure::BadRequest => self.history.is_long(),
+            ProviderFailure::KeyRefused
+            | ProviderFailure::NoKey
+            | ProviderFailure::Unreachable
+            | ProviderFailure::Rejected
+            | ProviderFailure::Overloaded
+            | ProviderFailure::RecordingDeparted => false,
+        };
+        if may_be_full && !self.turn.made_room && self.can_make_room() {
+            if kind == ProviderFailure::BadRequest {
+                out.notice(Some(format!(
+                    "the model's server refused the request, perhaps for its length. It is asked once more without \
+                     the oldest messages: {message}"
+                )));
+            }
             self.turn.made_room = true;
             self.turn.summarized = true;
             let (cause, then) = (CompactionCause::Full, AfterSummary::Ask);

@@ -120,6 +120,7 @@ impl CliExit {
             ProviderFailure::KeyRefused | ProviderFailure::NoKey => Self::KeyRefused,
             ProviderFailure::Unreachable | ProviderFailure::Overloaded => Self::ProviderUnreachable,
             ProviderFailure::Rejected
+            | ProviderFailure::BadRequest
             | ProviderFailure::RecordingDeparted
             | ProviderFailure::ContextFull => Self::Failed,
         }

@@ -355,6 +355,7 @@ goldens! {
         Overloaded => ProviderFailure::Overloaded,
         RecordingDeparted => ProviderFailure::RecordingDeparted,
         ContextFull => ProviderFailure::ContextFull,
+        BadRequest => ProviderFailure::BadRequest,
     }
     store::ToStore {
         Begin => ToStore::Begin(store_setup()),
@@ -1187,8 +1188,8 @@ fn setup() -> SessionSetup {
                 event: protocol::hook::HookEvent::PreToolUse,
                 matched: Some(vec![text("bash")]),
                 command: text("guard.sh"),
-                timeout_ms: 60_000,
                 broken: None,
+                timeout_ms: 60_000,
                 file: text(".claude/settings.json"),
             }],
         },

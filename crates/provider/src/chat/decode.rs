@@ -4,6 +4,7 @@
 //! the first for its vendor metadata.
 
 use super::wire::{ChatChunk, ChatDelta as WireDelta, ChatFunction, ChatToolCall};
+use crate::context_full;
 use crate::server_error::read_error;
 use crate::step::{AnswerEnd, AnswerStep, ContentBudget, FormatError, ServerError};
 use crate::vendor_metadata::{self, MetadataPlace};
@@ -284,6 +285,7 @@ impl ChatDecoder {
             }
             "content_filter" => StopReason::Refusal { explanation: reason },
             "length" => StopReason::MaxTokens,
+            reason if context_full::is_message(reason) => StopReason::ContextFull,
             "tool_calls" | "function_call" => StopReason::ToolUse,
             _ if any_calls => StopReason::ToolUse,
             "stop" => StopReason::EndTurn,

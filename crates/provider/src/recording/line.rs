@@ -148,6 +148,7 @@ pub(super) enum FailureName {
     Overloaded,
     RecordingDeparted,
     ContextFull,
+    BadRequest,
 }
 
 impl From<ProviderFailure> for FailureName {
@@ -160,6 +161,7 @@ impl From<ProviderFailure> for FailureName {
             ProviderFailure::Overloaded => Self::Overloaded,
             ProviderFailure::RecordingDeparted => Self::RecordingDeparted,
             ProviderFailure::ContextFull => Self::ContextFull,
+            ProviderFailure::BadRequest => Self::BadRequest,
         }
     }
 }
@@ -174,6 +176,7 @@ impl From<FailureName> for ProviderFailure {
             FailureName::Overloaded => Self::Overloaded,
             FailureName::RecordingDeparted => Self::RecordingDeparted,
             FailureName::ContextFull => Self::ContextFull,
+            FailureName::BadRequest => Self::BadRequest,
         }
     }
 }

@@ -11,6 +11,9 @@ use protocol::session::SessionEvent;
 /// Most bytes of earlier prompts that stay word for word where the context is unknown.
 const PROMPT_BYTES: usize = 60_000;
 
+/// The least bytes of a conversation that may be too long for a server: the smallest contexts have 2048 tokens.
+const LONG: usize = 2048 * BYTES_A_TOKEN;
+
 /// The summary of messages that are no longer sent.
 #[derive(Debug, Default)]
 pub(super) struct SummaryState {
@@ -62,6 +65,11 @@ impl History {
         let wide = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
         let most = |context: usize| room_limit(wide(context), wide(answer_tokens));
         context.is_some_and(|context| wide(self.tokens(beside)) > most(context))
+    }
+
+    /// True if its length alone may be why a server refuses it.
+    pub fn is_long(&self) -> bool {
+        self.messages.iter().map(size).sum::<usize>() > LONG
     }
 
     /// Cuts long results of old calls, if that alone makes enough room: down to three fifths of the

@@ -320,7 +320,9 @@ fn failure(failure: ProviderFailure) -> journal::FailureRecord {
         ProviderFailure::Rejected => journal::FailureRecord::Rejected,
         ProviderFailure::Overloaded => journal::FailureRecord::Overloaded,
         // Earlier builds have no term for it, and the message is complete.
-        ProviderFailure::ContextFull => journal::FailureRecord::Rejected,
+        ProviderFailure::ContextFull | ProviderFailure::BadRequest => {
+            journal::FailureRecord::Rejected
+        }
         ProviderFailure::RecordingDeparted => journal::FailureRecord::RecordingDeparted,
     }
 }
