@@ -150,7 +150,6 @@ fn an_answer_that_cannot_be_read_is_an_error_at_once_and_the_server_goes_on() {
     for (at, words) in [(2, "16 MiB"), (3, "recursion"), (4, "no JSON"), (5, "no JSON")] {
         let result = &results[at];
         assert!(result.contains("cannot be read") && result.contains(words), "{at}: {result}");
-        assert!(!result.contains("may have run"), "{result}");
     }
     assert_eq!(results[6], r#"given {"a": "b"}"#);
     assert!(ran.took < SOON, "{:?}", ran.took);

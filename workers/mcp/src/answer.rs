@@ -66,11 +66,10 @@ fn service_failure(
     match error {
         ServiceError::McpError(error) if error.code.0 == UNREADABLE => {
             let why = format!(
-                "the server answered, and its answer cannot be read: {}. The call has run: check what it changed \
-                 before you call it again",
+                "the call may have run: the server answered, and its answer cannot be read: {}",
                 error.message
             );
-            failed((server, tool), Outcome::Failed, "bad_answer", &why, max)
+            failed((server, tool), Outcome::Interrupted, "bad_answer", &why, max)
         }
         // The server understood the request and refused it.
         ServiceError::McpError(error) => {

@@ -9,7 +9,7 @@ use crate::oauth::said;
 use crate::offers;
 use crate::pages::{self, Listed};
 use crate::questions;
-use crate::readable::ReadableLines;
+use crate::readable::{LONGEST_MESSAGE, ReadableLines};
 use crate::relisting::Relisting;
 use crate::roots::{self, Roots, Sample, SampleRequest};
 use crate::tool_list;
@@ -37,8 +37,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tools::{ServerLink, ServerPipes, ServerSink, visible};
 
-/// Most bytes of one message of a server.
-pub(crate) const LONGEST_MESSAGE: usize = 16 << 20;
 /// Most characters of a line about progress.
 const PROGRESS: usize = 200;
 

@@ -2,7 +2,8 @@
 //! by the conformance client; the caller makes the HTTP client, with its proxy and its certificates.
 
 use crate::challenge::{Challenged, Shown, Watched};
-use crate::client::{LONGEST_MESSAGE, converse};
+use crate::client::converse;
+use crate::readable::LONGEST_MESSAGE;
 use crate::renewal::{Renewal, RenewalFailureKind};
 use protocol::mcp::ServerFault;
 use reqwest::Client;

@@ -1,7 +1,6 @@
 //! The output of a server, a message a line, as the library can read it. The library drops a line that it cannot read,
 //! and the call would wait for its whole time: such an answer becomes an error here. Used by the client.
 
-use crate::client::LONGEST_MESSAGE;
 use protocol::surrogates;
 use serde_json::{Value, json};
 use std::io;
@@ -10,6 +9,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncBufRead, AsyncRead, BufReader, ReadBuf};
 use tokio::sync::mpsc::UnboundedSender;
 
+/// Most bytes of one message of a server.
+pub(crate) const LONGEST_MESSAGE: usize = 16 << 20;
 /// The code of an error that stands for an answer which cannot be read. No server has it by the specification.
 pub(crate) const UNREADABLE: i32 = -32_790;
 
@@ -33,19 +34,19 @@ impl<R: AsyncRead> ReadableLines<R> {
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         self.ready = match message(&line, std::mem::take(&mut self.is_long)) {
-            Message::Line(line) => line.into_bytes(),
-            Message::Unreadable { id: Some(id), why } => {
+            OutputLine::Line(line) => line.into_bytes(),
+            OutputLine::Unreadable { id: Some(id), why } => {
                 tracing::warn!(%why, "an answer of the server cannot be read");
                 let error = json!({ "code": UNREADABLE, "message": why });
                 json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes()
             }
-            Message::Unreadable { id: None, why } => {
+            OutputLine::Unreadable { id: None, why } => {
                 tracing::warn!(%why, "a message of the server cannot be read");
                 // The conversation has ended if nobody receives it.
                 let _ = self.unread.send(why);
                 return;
             }
-            Message::Noise => return,
+            OutputLine::Noise => return,
         };
         self.ready.push(b'\n');
         self.sent = 0;
@@ -84,7 +85,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for ReadableLines<R> {
 
 /// A line of a server.
 #[derive(Debug, PartialEq)]
-enum Message {
+enum OutputLine {
     Line(String),
     /// An answer that cannot be read, with the request that it is for.
     Unreadable {
@@ -95,13 +96,13 @@ enum Message {
     Noise,
 }
 
-fn message(line: &[u8], is_long: bool) -> Message {
+fn message(line: &[u8], is_long: bool) -> OutputLine {
     let text = String::from_utf8_lossy(line);
     let text = surrogates::replaced(text.trim().trim_start_matches('\u{feff}'));
     let why = match serde_json::from_str::<Value>(&text) {
         _ if is_long => format!("it has more than {} MiB", LONGEST_MESSAGE >> 20),
         Ok(value) => match fault(&value) {
-            None => return Message::Line(text.into_owned()),
+            None => return OutputLine::Line(text.into_owned()),
             Some(why) => why,
         },
         Err(error) => format!("it is no JSON that agentd reads: {error}"),
@@ -109,10 +110,10 @@ fn message(line: &[u8], is_long: bool) -> Message {
     let names_protocol = text.contains("\"jsonrpc\"");
     match field(&text, "id").filter(|id| id.is_number() || id.is_string()) {
         // A request of the server, which waits for its own time.
-        _ if field(&text, "method").is_some() => Message::Noise,
-        Some(id) => Message::Unreadable { id: Some(id), why },
-        None if names_protocol || is_long => Message::Unreadable { id: None, why },
-        None => Message::Noise,
+        _ if field(&text, "method").is_some() => OutputLine::Noise,
+        Some(id) => OutputLine::Unreadable { id: Some(id), why },
+        None if names_protocol || is_long => OutputLine::Unreadable { id: None, why },
+        None => OutputLine::Noise,
     }
 }
 
@@ -185,12 +186,12 @@ fn string_length(bytes: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
     use super::*;
 
     fn unreadable(line: &[u8]) -> Option<Value> {
         match message(line, false) {
-            Message::Unreadable { id, .. } => id,
+            OutputLine::Unreadable { id, .. } => id,
             other => panic!("{other:?}"),
         }
     }
@@ -214,13 +215,13 @@ mod tests {
             assert_eq!(unreadable(torn.as_bytes()), Some(json!(7)), "{torn}");
         }
         assert_eq!(unreadable(br#"{"jsonrpc":"2.0","id":"#), None);
-        assert!(matches!(message(b"{\"a\":", true), Message::Unreadable { id: None, .. }));
+        assert!(matches!(message(b"{\"a\":", true), OutputLine::Unreadable { id: None, .. }));
     }
 
     #[test]
     fn what_can_be_mended_is_read_and_noise_is_no_answer() {
         let line = |bytes: &[u8]| match message(bytes, false) {
-            Message::Line(line) => line,
+            OutputLine::Line(line) => line,
             other => panic!("{other:?}"),
         };
         let answer = |text: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{text}\"}}");
@@ -238,9 +239,9 @@ mod tests {
         ] {
             let is_request = noise.ends_with(b"\"method\":");
             let message = message(noise, false);
-            assert!(message == Message::Noise || is_request, "{message:?}");
+            assert!(message == OutputLine::Noise || is_request, "{message:?}");
         }
         let request = br#"{"jsonrpc":"2.0","id":1,"method":"x","params":NaN}"#;
-        assert_eq!(message(request, false), Message::Noise);
+        assert_eq!(message(request, false), OutputLine::Noise);
     }
 }

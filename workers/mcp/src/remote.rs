@@ -1,10 +1,10 @@
 //! The client of a server that has an address, in a process and a cage of its own: what the engine is asked
 //! and tells goes over its standard streams, a frame each. `relay` is the engine's end, `main` the client's.
 
-use crate::client::LONGEST_MESSAGE;
 use crate::credentials::{FileStore, LogInFile};
 use crate::http::{self, Access, HttpServer};
 use crate::oauth;
+use crate::readable::LONGEST_MESSAGE;
 use crate::renewal::Renewal;
 use ipc::codec::{self, Decode, Encode};
 use protocol::mcp::{FromServer, HEADER_VARIABLE, LOG_IN_VARIABLE, ServerFault, ToServer};
