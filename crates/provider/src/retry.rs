@@ -263,7 +263,7 @@ mod tests {
         fault.try_again = Some(true);
         assert_eq!(decide(&fault, 1, &PATIENCE, 0.0), again(500));
         // But not over the number of tries.
-        assert_eq!(kind_of(decide(&fault, 5, &PATIENCE, 0.0)), Some(ProviderFailure::Rejected));
+        assert_eq!(kind_of(decide(&fault, 5, &PATIENCE, 0.0)), Some(ProviderFailure::BadRequest));
     }
 
     #[test]

@@ -157,11 +157,6 @@ mod tests {
                 Some(ErrorMeaning::Quota),
             ),
             (
-                r#"{"error":{"code":"1261","message":"Too long"}}"#,
-                "1261: Too long",
-                Some(ErrorMeaning::ContextFull),
-            ),
-            (
                 r#"{"error":{"message":"This model's maximum context length is 8 tokens","type":"invalid_request_error","code":null}}"#,
                 "invalid_request_error: This model's maximum context length is 8 tokens",
                 Some(ErrorMeaning::ContextFull),
@@ -198,6 +193,11 @@ mod tests {
                 Some(ErrorMeaning::Request),
             ),
             (r#"{"detail":"Not Found"}"#, "Not Found", None),
+            (
+                r#"{"error":{"code":"1261","message":"Too long"}}"#,
+                "1261: Too long",
+                Some(ErrorMeaning::ContextFull),
+            ),
         ];
         for (text, words, nature) in cases {
             let error = read_error(text).unwrap();

@@ -150,7 +150,7 @@ fn thinking_that_a_model_takes_back_no_more_is_left_out_from_then_on() {
     assert_eq!(left_out, [(false, false), (false, false), (true, true), (true, true)]);
     // Refused all the same, it is not asked again and again.
     let (kind, words) = answered(4).failed.unwrap();
-    assert_eq!(kind, ProviderFailure::Rejected);
+    assert_eq!(kind, ProviderFailure::BadRequest);
     assert!(words.contains("bound to a different conversation"), "{words}");
     assert_eq!(server.requests().len(), 5);
     assert_eq!(logged, 1);
@@ -194,7 +194,7 @@ fn what_the_server_refuses_is_said_in_its_words() {
     ];
     for (request, words) in cases {
         let (kind, message) = whole(&ask(&mut provider, &request)).failed.unwrap();
-        assert_eq!(kind, ProviderFailure::Rejected);
+        assert_eq!(kind, ProviderFailure::BadRequest);
         assert!(message.contains(words), "{message}");
         assert!(message.contains("(request id req_test)"), "{message}");
     }

@@ -82,7 +82,7 @@ fn a_recording_replays_to_the_same_words() {
     assert_eq!(then.iter().map(|words| retries(words)).collect::<Vec<_>>(), [1, 1, 0]);
     assert!(matches!(
         then[2].last(),
-        Some(FromProvider::Failed { kind: ProviderFailure::Rejected, .. })
+        Some(FromProvider::Failed { kind: ProviderFailure::BadRequest, .. })
     ));
 
     let text = content(&mut file);
