@@ -24,6 +24,7 @@ mod mcp_offers;
 mod mcp_questions;
 mod mcp_restarts;
 mod mcp_serve;
+mod meanwhile;
 mod model_words;
 mod plugins;
 mod session_events;

@@ -9,7 +9,7 @@
 //! runner's death, another one repairs: `SessionLock` → `Repair` → `Repaired` (or `Uncaged`).
 
 use crate::call::{ProbeReport, RunReport, TamperedFile};
-use crate::confinement::{Confinement, Enforced, ProxyConnection, Tier};
+use crate::confinement::{Confinement, Enforced, GitSettings, ProxyConnection, Tier};
 use crate::hosts::{HostPort, HostRule};
 use crate::judgement::RuleSet;
 use crate::log::LogLine;
@@ -200,6 +200,22 @@ pub enum ToTool {
     /// Before `Confine`: a connection to the person's ssh agent follows. The runner uses it for the
     /// command's git signatures by these keys, and for no other request.
     Sign(Vec<SigningKey>),
+    /// After `Go`: about the protected files, while the command runs.
+    Protected(ProtectedOrder),
+}
+
+/// What the supervisor says about protected files while a command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum ProtectedOrder {
+    /// Look at them now: a person may be about to use them.
+    Look,
+    /// Another call of the session may change git's settings from now on, or has ended.
+    OtherCall {
+        /// Its number.
+        call: u32,
+        /// What it may do.
+        git: GitSettings,
+    },
 }
 
 /// A namespace of a command that later commands of its session join.
@@ -323,7 +339,7 @@ pub enum FromTool {
     /// Before `Caged`, where the cage has one.
     Keeper(Keeper),
     /// The answer to `Repair`: the changed files and their repairs, or the reason why they are
-    /// unknown. The runner exits.
+    /// unknown. The runner exits. While a command runs: the files that were put right just now.
     Repaired(Result<Vec<TamperedFile>, String>),
     /// Before `Done`: a process of the cage died before the program began, for this reason. Nothing
     /// was run; the runner ends.

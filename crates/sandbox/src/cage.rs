@@ -5,7 +5,7 @@ use crate::network_namespace::NetworkNamespace;
 use crate::notify::NotifySupervisor;
 use crate::proc_stat;
 use crate::process_tree::ProcessTree;
-use crate::protected::Baseline;
+use crate::protected::{Baseline, Guarded};
 use crate::renewal::CageRenewal;
 use crate::running::RunningCommand;
 use crate::spawn::exec_child::{Program, ProgramInput};
@@ -183,7 +183,7 @@ impl Cage {
             pidfd: self.end,
             output: Some(self.streams.output),
             errors: Some(self.streams.errors),
-            before: self.baseline,
+            guarded: self.baseline.map_or(Guarded::Nothing, |it| Guarded::AtEnd(Box::new(it))),
             limits: bounds,
         })
     }

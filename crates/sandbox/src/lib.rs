@@ -58,9 +58,9 @@ pub use policy::{NameClass, ProtectedName, protected_names};
 pub use privileges::{close_inherited_fds, harden};
 pub use proc_stat::is_own_process;
 pub use protected::{
-    GIT_BARE, GitFilters, GitSetting, ProtectedBy, ProtectedFiles, find_git_filters, git_path,
-    git_settings, has_protected_names, is_same_name, is_worktree_of, lies_at, name_parts,
-    record_repairs, repair, small_file,
+    GIT_BARE, GitFilters, GitSetting, ProtectedBy, ProtectedFiles, ProtectedReport, ProtectedSink,
+    find_git_filters, git_path, git_settings, has_protected_names, is_same_name, is_worktree_of,
+    lies_at, name_parts, record_repairs, repair, small_file,
 };
 pub use removal::{remove_tree, restrict_to_removal_in};
 pub use renewal::{RestingCage, StaleCage, left_out, opened_paths};

@@ -5,7 +5,7 @@ use crate::error::{CageError, CageStep};
 use crate::notify::NotifySupervisor;
 pub use crate::process_tree::CommandExit;
 use crate::process_tree::{ProcessTree, StoppedTree};
-use crate::protected::Baseline;
+use crate::protected::{Guarded, ProtectedReport};
 use crate::usage::limit_exceeded::LimitExceeded;
 use crate::usage::limit_watcher::LimitWatcher;
 use nix::errno::Errno;
@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{UsageWho, getrusage};
 use protocol::call::{ProcessUsage, TamperedFile};
 use protocol::confinement::Refusal;
+use protocol::tool::ProtectedOrder;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -31,7 +32,7 @@ pub struct RunningCommand {
     pub(crate) input: Option<File>,
     pub(crate) output: Option<File>,
     pub(crate) errors: Option<File>,
-    pub(crate) before: Option<Baseline>,
+    pub(crate) guarded: Guarded,
     pub(crate) limits: LimitWatcher,
 }
 
@@ -117,6 +118,17 @@ impl RunningCommand {
         self.tree.command().as_raw().unsigned_abs()
     }
 
+    /// Puts protected files right from now on, while the command runs: for a command that a person does
+    /// not wait for.
+    pub fn guard_while_running(&mut self, report: ProtectedReport) {
+        self.guarded.begin(report);
+    }
+
+    /// Passes on what the supervisor says about protected files.
+    pub fn order(&mut self, order: ProtectedOrder) {
+        self.guarded.order(order);
+    }
+
     /// The names of its live processes. Once the command itself has ended, these are its background
     /// processes.
     #[must_use]
@@ -164,7 +176,7 @@ impl RunningCommand {
             exit,
             refusals: record.refusals,
             refusals_uncounted: record.uncounted,
-            tampered: self.before.take().map(Baseline::restore).unwrap_or_default(),
+            tampered: std::mem::replace(&mut self.guarded, Guarded::Nothing).end(),
             usage: usage(),
             pid: self.pid(),
             survivors,

@@ -342,6 +342,18 @@ impl<'a> SmallDisk<'a> {
         assert!(mounted.unwrap().success(), "this test mounts a disk");
         Self(yard)
     }
+
+    /// One of 4 MiB in blocks of 1 KiB, which a directory takes as it grows.
+    fn of_blocks(yard: &'a Yard) -> Self {
+        let image = yard.root.join("image");
+        std::fs::File::create(&image).unwrap().set_len(4 << 20).unwrap();
+        let options = ["-q", "-F", "-m", "0", "-b", "1024"];
+        let made = Command::new("mkfs.ext4").args(options).arg(&image).status();
+        let mounted =
+            Command::new("mount").args(["-o", "loop"]).args([&image, &yard.project]).status();
+        assert!(made.unwrap().success() && mounted.unwrap().success(), "this test mounts a disk");
+        Self(yard)
+    }
 }
 
 impl Drop for SmallDisk<'_> {
@@ -379,6 +391,39 @@ fn a_disk_that_a_command_fills_loses_nothing_of_the_person_s_settings() {
     std::fs::remove_file(rest).unwrap();
     std::fs::remove_file(at("fill")).unwrap();
     assert_eq!(yard.shell("b", "echo end").printed(), "end");
+}
+
+/// Fills the disk, and then a directory's block. Ends with a move to a longer name, which needs a block.
+const FULL: &str = "n=0; while test $n -lt 40; do touch p/$(printf s%05d $n); n=$((n+1)); done; \
+    for r in 1 2 3; do dd if=/dev/zero bs=1k >> fill 2>/dev/null; sync; done; while touch p/$(printf s%05d $n) 2>/dev/null; do n=$((n+1)); done; \
+    mv p/NAME p/NAME.quarantined.or.so 2>/dev/null || echo full";
+
+#[test]
+fn a_protected_name_is_moved_aside_on_a_disk_that_the_command_filled() {
+    must_be_root();
+    for tier in TIERS {
+        let yard = Yard::new();
+        let _disk = SmallDisk::of_blocks(&yard);
+        let at = |name: &str| yard.project.join("p").join(name);
+        let script = format!("mkdir p; echo x > p/.envrc; {}", FULL.replace("NAME", ".envrc"));
+        let told = yard.shell(tier, &script);
+        assert_eq!(told.in_tier(tier).printed(), "full", "the control: {told:?}");
+        assert!(!at(".envrc").exists() && at(".envrc.quarantined").exists(), "{tier}: {told:?}");
+        // A disk that was full before has no room to reserve. The command begins all the same.
+        let yard = Yard::new();
+        let _disk = SmallDisk::of_blocks(&yard);
+        std::fs::create_dir(yard.project.join("p")).unwrap();
+        std::fs::write(yard.project.join("p/notes.txt"), "x").unwrap();
+        let full = FULL.replace("NAME", "notes.txt");
+        let out = Command::new("sh").args(["-c", &full]).current_dir(&yard.project).output();
+        assert_eq!(String::from_utf8_lossy(&out.unwrap().stdout), "full\n", "the control");
+        // One place for a short name.
+        std::fs::remove_file(yard.project.join("p/s00000")).unwrap();
+        let told = yard.shell(tier, "mv p/notes.txt p/.envrc && echo end");
+        assert_eq!(told.in_tier(tier).printed(), "end", "{told:?}");
+        let said = told.all("tampered").join(" ");
+        assert!(said.starts_with("p/.envrc was changed and not restored"), "{tier}: {told:?}");
+    }
 }
 
 /// On tmpfs the kernel notes no time for what is written through a mapping that was read before.

@@ -7,6 +7,7 @@
 
 mod instructions;
 mod job;
+mod protected_files;
 mod proxy_process;
 mod questions;
 mod records;
@@ -172,6 +173,7 @@ impl Actor for CallActor {
                 state.on_input_wait_over(write);
                 None
             }
+            CallMsg::Protected(order) => state.tell_of_protected(order),
             CallMsg::Freeze(freeze) => {
                 if let (Some(_), Some(pid)) = (&state.runner, state.ran.runner_pid) {
                     // One after the other: the last one counts.

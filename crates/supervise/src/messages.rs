@@ -23,6 +23,6 @@ pub(crate) use reserve::{ReserveMsg, RestingRunner, TakeRequest};
 pub(crate) use root::{IdleMsg, Lifetime, RootMsg};
 pub(crate) use session::{
     AttachRequest, BackupOf, BrokerToSession, CallToSession, ClientToSession, DetachedCall,
-    FinishedCall, GivenAnswer, OpenRequest, RepliedQuestion, RootToSession, ServerSays, SessionMsg,
-    SessionSummary, SessionTimer, TaskOrder, TaskToSession,
+    FinishedCall, GivenAnswer, OpenRequest, ProtectedNews, RepliedQuestion, RootToSession,
+    ServerSays, SessionMsg, SessionSummary, SessionTimer, TaskOrder, TaskToSession,
 };

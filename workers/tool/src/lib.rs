@@ -16,7 +16,7 @@ use output_sender::OutputSender;
 use protocol::call::RunReport;
 use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{FromTool, JudgedPath, RunnerJob, SigningKey, ToTool, ToolLink};
-use sandbox::{Cage, CageError, CageStep, Inherited};
+use sandbox::{Cage, CageError, CageStep, Inherited, ProtectedReport};
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -82,6 +82,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 | ToTool::Renew
                 | ToTool::Cancel
                 | ToTool::Background
+                | ToTool::Protected(_)
                 | ToTool::Server(_)
                 | ToTool::Input { .. },
             ) => {
@@ -116,6 +117,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 | ToTool::Renew
                 | ToTool::Repair(_)
                 | ToTool::Background
+                | ToTool::Protected(_)
                 | ToTool::Server(_)
                 | ToTool::Input { .. },
             ) => bail!("a second Confine came"),
@@ -129,8 +131,14 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     let network = cage.as_mut().map(Cage::take_own_network).unwrap_or_default();
     let command = listen::Listener { cancel: cancel.clone(), job: control.clone(), network };
     command.start(words, say.clone());
-    let answer =
-        answer(job, (&confinement, engine), (cage, proxy, agent), (&cancel, control), &say);
+    let protected = protected_report(saved.as_ref(), &say);
+    let answer = answer(
+        job,
+        (&confinement, engine),
+        (cage, proxy, agent),
+        (&cancel, control, protected),
+        &say,
+    );
     record_restored(&answer, saved);
     // Nothing of the call lives any more.
     drop((held, overlays));
@@ -301,6 +309,15 @@ fn record_restored(answer: &FromTool, file: Option<File>) {
     }
 }
 
+/// Tells the supervisor, and the file for a repair, what is put right while the command runs.
+fn protected_report(saved: Option<&File>, say: &SupervisorSender) -> ProtectedReport {
+    let say = say.clone();
+    ProtectedReport {
+        file: saved.and_then(|file| file.try_clone().ok()),
+        say: Box::new(move |found| drop(say.send(&FromTool::Repaired(Ok(found))))),
+    }
+}
+
 /// Restores the protected files after a command whose runner saved this copy and was killed.
 fn repair(confinement: &Confinement, mut file: File) -> FromTool {
     match Cage::enter_to_repair(confinement) {
@@ -318,7 +335,7 @@ fn answer(
     job: RunnerJob,
     (confinement, engine): (&Confinement, Engine<'_>),
     (cage, proxy, agent): (Option<Cage>, Option<SocketAddr>, Option<AgentSocket>),
-    (cancel, control): (&Cancel, JobControl),
+    (cancel, control, protected): (&Cancel, JobControl, ProtectedReport),
     say: &SupervisorSender,
 ) -> FromTool {
     let place = CallScope::from(confinement);
@@ -352,7 +369,7 @@ fn answer(
                 Some(cage) => command(
                     &order,
                     &place,
-                    (cancel, control),
+                    (cancel, control, protected),
                     (cage, proxy, agent),
                     (&env, Duration::from_millis(timeout_ms)),
                     (say, engine),
@@ -383,7 +400,7 @@ fn everywhere_if_asked(place: CallScope) -> CallScope {
 fn command(
     order: &ToolRunRequest<'_>,
     place: &CallScope,
-    (cancel, job): (&Cancel, JobControl),
+    (cancel, job, protected): (&Cancel, JobControl, ProtectedReport),
     (cage, proxy, agent): (Cage, Option<SocketAddr>, Option<AgentSocket>),
     (env, time): (&[(String, String)], Duration),
     (say, engine): (&SupervisorSender, Engine<'_>),
@@ -396,7 +413,8 @@ fn command(
     let show = Box::new(&screen);
     // Should this fail, the thread that listens finds the channel closed.
     let server = |said| drop(say.send(&FromTool::Server(said)));
-    let side = CommandSetup { cage, proxy, signer, env, time, job, server: &server, show };
+    let server = &server;
+    let side = CommandSetup { cage, proxy, signer, env, time, job, server, protected, show };
     let ran = tools::run_command(order, place, cancel, (side, engine));
     screen.finish();
     ran

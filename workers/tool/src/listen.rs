@@ -51,6 +51,7 @@ impl Listener {
                         }
                     }
                     Ok(ToTool::Server(ask)) => job.ask(ask),
+                    Ok(ToTool::Protected(order)) => job.order(order),
                     // Should this fail, the channel's end comes in as the next word.
                     Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
                     Ok(

@@ -52,6 +52,7 @@ pub(crate) fn rest(
                 | ToTool::Reserve(_)
                 | ToTool::Repair(_)
                 | ToTool::Background
+                | ToTool::Protected(_)
                 | ToTool::Server(_)
                 | ToTool::Input { .. }
                 | ToTool::Go(_),

@@ -59,6 +59,7 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Go(_)
                 | ToTool::Server(_)
                 | ToTool::Background
+                | ToTool::Protected(_)
                 | ToTool::Input { .. }
                 | ToTool::Cancel,
             ) => bail!("a message came before Confine"),
@@ -93,6 +94,7 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Renew
                 | ToTool::Server(_)
                 | ToTool::Background
+                | ToTool::Protected(_)
                 | ToTool::Input { .. }
                 | ToTool::Repair(_),
             ) => bail!("an unexpected message came after Confine"),

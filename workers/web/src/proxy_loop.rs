@@ -81,6 +81,7 @@ fn wait_for_end(mut words: Receiver<ToTool>, say: &Say) -> ProxyEnd {
                 | ToTool::Join(_)
                 | ToTool::SaveProtected
                 | ToTool::Background
+                | ToTool::Protected(_)
                 | ToTool::Server(_)
                 | ToTool::Input { .. }
                 | ToTool::Sign(_)

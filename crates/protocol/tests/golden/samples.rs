@@ -517,6 +517,10 @@ goldens! {
         Cancel => ToTool::Cancel,
         Ping => ToTool::Ping(7),
         Background => ToTool::Background,
+        Protected => ToTool::Protected(protocol::tool::ProtectedOrder::OtherCall {
+            call: 7,
+            git: protocol::confinement::GitSettings::Writable,
+        }),
         Server => ToTool::Server(protocol::mcp::ToServer::Cancel(1)),
         Input => ToTool::Input {
             text: text("yes"),
@@ -530,6 +534,13 @@ goldens! {
     tool::AfterInput {
         KeepOpen => protocol::tool::AfterInput::KeepOpen,
         Close => protocol::tool::AfterInput::Close,
+    }
+    tool::ProtectedOrder {
+        Look => protocol::tool::ProtectedOrder::Look,
+        OtherCall => protocol::tool::ProtectedOrder::OtherCall {
+            call: 7,
+            git: protocol::confinement::GitSettings::Writable,
+        },
     }
     tool::NamespaceKind {
         User => protocol::tool::NamespaceKind::User,

@@ -9,7 +9,7 @@ use super::hard_links::{self, shared_files};
 use super::link_targets::LinkTargets;
 use super::linked_git_dir::LinkedGitDir;
 use super::path_checks::exists;
-use super::path_finder::ProtectedPaths;
+use super::path_finder::{ProtectedPaths, find_protected};
 use super::persist::persist;
 use super::protected_path::{ProtectedKind, ProtectedPath, absent_paths};
 use crate::policy::ProtectedName;
@@ -112,6 +112,33 @@ impl Baseline {
     /// True if there were too many protected paths: a change may go unnoticed or cannot be undone.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.incomplete
+    }
+
+    /// Takes the present settings and hooks of the repositories that were there for those before the
+    /// command: another call was allowed to change them.
+    pub(super) fn accept_git_settings(&mut self) {
+        let common = self.linked.iter().map(|linked| linked.common.clone());
+        let all: Vec<PathBuf> = self.roots.iter().cloned().chain(common).collect();
+        let mut room = CaptureBudget::new();
+        let found = find_protected(&self.roots, self.linked.as_ref(), self.names).paths;
+        let known = |place: &ProtectedPath| {
+            let git = place.git_dir.as_ref();
+            place.is_git_config_in(&all) && git.is_some_and(|git| self.repositories.contains(git))
+        };
+        let accepted: Vec<ProtectedPath> = found.into_iter().filter(known).collect();
+        for place in accepted {
+            let at = self.recorded.iter().position(|(known, _)| known.path == place.path);
+            let held = at.and_then(|at| self.recorded.get(at));
+            if held.is_some_and(|(_, state)| matches!(state, FileState::Unrecorded)) {
+                continue;
+            }
+            match (capture(&place.path, &mut room), at) {
+                (Some(state), Some(at)) => self.recorded[at].1 = state,
+                (Some(state), None) => self.recorded.push((place, state)),
+                (None, Some(at)) => drop(self.recorded.remove(at)),
+                (None, None) => {}
+            }
+        }
     }
 
     /// How much cannot be put back: files whose content is not known, and disks without reserved space.

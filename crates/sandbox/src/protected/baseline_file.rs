@@ -29,10 +29,22 @@ impl Baseline {
     /// Those of the disk.
     pub(crate) fn save(&self, file: &mut File) -> io::Result<()> {
         let head = format!("{HEAD}{BUILD_ID}\n").into_bytes();
-        file.write_all(&[head, encode_part(self)].concat())?;
+        file.write_all(&[head, vec![STATE], encode_part(self)].concat())?;
         file.sync_all()
     }
+
+    /// Adds a newer state, which counts instead.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(super) fn save_again(&self, file: &mut File) -> io::Result<()> {
+        file.write_all(&[vec![STATE], encode_part(self)].concat())
+    }
 }
+
+/// Before each part of a file: a state, or repairs.
+const STATE: u8 = 0;
+const REPAIRS: u8 = 1;
 
 /// Content of a file.
 struct BaselineFile {
@@ -57,9 +69,26 @@ fn read(file: &mut File) -> Result<Option<BaselineFile>, String> {
         return Err("another build of agentd wrote it".to_owned());
     }
     let mut rest = rest.get(1..).unwrap_or_default();
-    let before = decode_part(&mut rest).ok_or("it is damaged")?;
+    let before = decode_state(&mut rest).ok_or("it is damaged")?;
+    let mut read = BaselineFile { before, done: Vec::new() };
     // A runner that was killed while it recorded its repairs counts as one that made none.
-    Ok(Some(BaselineFile { before, done: decode_part(&mut rest).unwrap_or_default() }))
+    while let Some(part) = rest.first() {
+        if *part == STATE {
+            let Some(before) = decode_state(&mut rest) else { break };
+            read.before = before;
+            continue;
+        }
+        rest = &rest[1..];
+        let Some(done) = decode_part::<Vec<TamperedFile>>(&mut rest) else { break };
+        let new = done.into_iter().filter(|one| !read.done.contains(one)).collect::<Vec<_>>();
+        read.done.extend(new);
+    }
+    Ok(Some(read))
+}
+
+fn decode_state(from: &mut &[u8]) -> Option<Baseline> {
+    *from = from.strip_prefix(&[STATE])?;
+    decode_part(from)
 }
 
 /// Restores the protected files from a file that [`crate::Cage::save_baseline`] wrote. Call it in
@@ -81,7 +110,7 @@ pub fn repair(file: &mut File) -> Result<Vec<TamperedFile>, String> {
 /// # Errors
 /// Those of the disk.
 pub fn record_repairs(file: &mut File, done: &Vec<TamperedFile>) -> io::Result<()> {
-    file.write_all(&encode_part(done))
+    file.write_all(&[vec![REPAIRS], encode_part(done)].concat())
 }
 
 /// Length, checksum and content.

@@ -16,23 +16,27 @@ pub(super) struct DiskReserve {
     files: Vec<File>,
     /// Disks on which no room was taken.
     without: usize,
+    /// Bytes on each.
+    room: i64,
 }
 
+/// Room for the new name of a file that is moved aside, where its directory has to grow.
+const LEAST: i64 = 64 << 10;
+
 impl DiskReserve {
-    /// Takes this much room on the disk of each folder. A file system that keeps no room for a file
-    /// without a name, or takes nothing new at all, has none taken.
+    /// Takes this much room on the disk of each folder, and some for new names. A file system that keeps
+    /// no room for a file without a name, or takes nothing new at all, has none taken.
     ///
     /// # Errors
-    /// Where a disk is full.
+    /// Where a disk is full, and there are files to be put back.
     pub(super) fn of<'a>(
         folders: impl Iterator<Item = &'a PathBuf>,
         bytes: u64,
     ) -> io::Result<Self> {
-        let mut kept = Self::default();
+        let files = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let bytes = files.max(LEAST);
+        let mut kept = Self { room: bytes, ..Self::default() };
         let mut disks = BTreeSet::new();
-        let Some(bytes) = i64::try_from(bytes).ok().filter(|bytes| *bytes > 0) else {
-            return Ok(kept);
-        };
         for folder in folders {
             let Ok(found) = folder.metadata() else { continue };
             if !disks.insert(found.dev()) {
@@ -49,6 +53,7 @@ impl DiskReserve {
             });
             match taken {
                 Ok(file) => kept.files.push(file),
+                Err(_) if files == 0 => {}
                 Err(full @ (Errno::ENOSPC | Errno::EDQUOT)) => return Err(full.into()),
                 Err(_) => kept.without += 1,
             }
@@ -61,9 +66,20 @@ impl DiskReserve {
         self.without
     }
 
-    /// Gives it back, to be used.
-    pub(super) fn release(&mut self) {
-        self.files.clear();
+    /// Gives it back, to be used; false if there is none.
+    pub(super) fn release(&mut self) -> bool {
+        !std::mem::take(&mut self.files).is_empty()
+    }
+
+    /// Takes it again where it was given back, as far as the disk has room.
+    pub(super) fn take_again<'a>(&mut self, folders: impl Iterator<Item = &'a PathBuf>) {
+        let bytes = u64::try_from(self.room).unwrap_or_default();
+        if self.files.is_empty()
+            && bytes > 0
+            && let Ok(again) = Self::of(folders, bytes)
+        {
+            *self = again;
+        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! Protected files: names in the project that the user's own programs later run or trust.
 //!
 //! In tier A mounts keep existing protected files read-only. The rest is recorded before the
-//! command and restored after it, when none of its processes is left: in tier B every change, in
-//! both tiers new names and links. The target of a link is protected like the name. Nothing is
+//! command and restored after it, when none of its processes is left, and meanwhile if it runs for
+//! long: in tier B every change, in both tiers new names and links. The target of a link is protected like the name. Nothing is
 //! deleted: files that the command made are moved aside.
 
 mod asked_files;
 mod baseline;
 mod baseline_file;
 mod bounded_read;
+mod dir_watch;
 mod disk_reserve;
 mod file_state;
 mod git_config;
@@ -27,8 +28,11 @@ mod path_finder;
 mod persist;
 mod protected_files;
 mod protected_path;
+mod real_dirs;
 mod remedies;
 mod restore;
+mod sweep_plan;
+mod sweeper;
 mod user_git_config;
 mod walk;
 
@@ -45,5 +49,7 @@ pub(crate) use outside_repos::outside_repos;
 pub(crate) use path_finder::find_protected;
 pub use protected_files::{ProtectedBy, ProtectedFiles};
 pub(crate) use protected_path::{ProtectedKind, ProtectedPath};
+pub(crate) use sweeper::Guarded;
+pub use sweeper::{ProtectedReport, ProtectedSink};
 pub use user_git_config::{git_path, git_settings, small_file};
 pub use walk::GIT_BARE;

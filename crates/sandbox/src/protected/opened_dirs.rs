@@ -2,6 +2,7 @@
 //! in them. For the rest of this folder.
 
 use super::path_checks::is_real_dir;
+use super::real_dirs::set_mode;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -55,10 +56,6 @@ impl OpenedDirs {
             }
         }
     }
-}
-
-fn set_mode(folder: &Path, mode: u32) -> std::io::Result<()> {
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode))
 }
 
 #[cfg(test)]

@@ -17,9 +17,10 @@ const MODULES_DEEP: usize = 32;
 /// Most repositories that are searched because an index names them.
 const MOST_ENTERED: usize = 10_000;
 /// Names in a git directory that git later runs or trusts.
-const OF_GIT: [&str; 5] = ["hooks", "config", "config.worktree", "info/attributes", "commondir"];
+pub(super) const OF_GIT: [&str; 5] =
+    ["hooks", "config", "config.worktree", "info/attributes", "commondir"];
 /// Where git looked for the addresses of remotes before it had settings, and still does.
-const ADDRESSES: [&str; 2] = ["remotes", "branches"];
+pub(super) const ADDRESSES: [&str; 2] = ["remotes", "branches"];
 /// The same in a linked worktree's folder in the repository.
 const OF_WORKTREE: [&str; 3] = ["config.worktree", "commondir", "gitdir"];
 /// Pending steps of a rebase, cherry-pick or merge in progress, in either.
@@ -108,7 +109,7 @@ pub(super) fn find_all(
 }
 
 /// The folder of a repository in its working tree.
-const GIT: &str = ".git";
+pub(super) const GIT: &str = ".git";
 
 fn kind_of(name: &ProtectedName) -> ProtectedKind {
     match name.class {
@@ -123,7 +124,7 @@ fn first_part(name: &ProtectedName) -> &'static str {
 }
 
 /// The same of all, each once.
-fn first_parts(names: &'static [ProtectedName]) -> Vec<&'static str> {
+pub(super) fn first_parts(names: &'static [ProtectedName]) -> Vec<&'static str> {
     let parts: BTreeSet<&str> = names.iter().map(first_part).chain([GIT]).collect();
     parts.into_iter().collect()
 }

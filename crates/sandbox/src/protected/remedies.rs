@@ -1,11 +1,13 @@
 //! Repairs single protected files and records each remedy. `restore` decides which remedy applies.
 
 use super::bounded_read::{self, Symlinks};
+use super::disk_reserve::DiskReserve;
 use super::file_state::{FILE_BYTES, FileState, InodeStamp, changed_paths, is_sample};
 use super::opened_dirs::OpenedDirs;
 use super::path_checks::{exists, is_real_dir};
+use super::real_dirs;
 use protocol::call::{TamperRemedy, TamperedFile};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -15,23 +17,38 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Suffix of a file that was moved aside.
 const ASIDE: &str = "quarantined";
+/// Most versions of one name that a command's repeated attempts leave beside it.
+const MOST_KEPT: usize = 20;
 /// Most names and bytes of a folder that is moved by copying it; a larger one stays beside its place.
 const COPIED_NAMES: usize = 10_000;
 const COPIED_BYTES: u64 = 64 << 20;
 /// Most bytes that are kept of a name before the suffix; the kernel allows 255 in all.
 const LONGEST_STEM: usize = 200;
 
+/// When files are put right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RestorePhase {
+    /// The command runs: its steps may be half done, and it may change what is read here.
+    WhileRunning,
+    /// None of its processes is left.
+    AfterEnd,
+}
+
 /// The remedies so far.
 pub(super) struct Remedies {
+    pub(super) phase: RestorePhase,
     pub(super) roots: Vec<PathBuf>,
     pub(super) list: Vec<TamperedFile>,
-    /// Files that were moved aside, which do not count as new names.
-    moved_aside: HashSet<PathBuf>,
+    /// The paths to which each path was moved aside, in order: these do not count as new names.
+    pub(super) moved_aside: HashMap<PathBuf, Vec<PathBuf>>,
+    /// Given back where a disk is full.
+    pub(super) reserve: DiskReserve,
 }
 
 impl Remedies {
-    pub(super) fn new(roots: Vec<PathBuf>) -> Self {
-        Self { roots, list: Vec::new(), moved_aside: HashSet::new() }
+    pub(super) fn new(phase: RestorePhase, roots: Vec<PathBuf>) -> Self {
+        let (list, moved_aside, reserve) = (Vec::new(), HashMap::new(), DiskReserve::default());
+        Self { phase, roots, list, moved_aside, reserve }
     }
 
     /// The granted directory that a name lies in, or the folder that it lies in itself.
@@ -53,6 +70,9 @@ impl Remedies {
 
     /// Records changes that the command was permitted to make; they stay.
     pub(super) fn granted(&mut self, path: &Path, seen: Option<&FileState>) {
+        if self.phase == RestorePhase::WhileRunning {
+            return;
+        }
         for changed in changed_paths(path, seen) {
             self.record(&changed, TamperRemedy::Granted);
         }
@@ -78,6 +98,8 @@ impl Remedies {
     fn quarantine_from(&mut self, place: &Path, path: &Path) {
         match self.move_aside(place, path) {
             Ok(kept) => self.record(path, TamperRemedy::Quarantined { kept: self.shown(&kept) }),
+            // Another command's runner was faster, or the command itself.
+            Err(_) if !exists(path) => {}
             Err(error) => self.failed(path, &error),
         }
     }
@@ -88,12 +110,28 @@ impl Remedies {
     fn move_aside(&mut self, place: &Path, path: &Path) -> io::Result<PathBuf> {
         let file = path.symlink_metadata().is_ok_and(|found| found.is_file());
         let out = place.parent().filter(|_| !file && path != place);
-        let kept = match out.map(|folder| move_to_free_name(path, folder)) {
+        self.make_room(path);
+        let phase = self.phase;
+        let mut to = |folder| self.with_room(|| move_to_free_name(path, folder, phase));
+        let kept = match out.map(&mut to) {
             Some(Ok(kept)) => kept,
-            Some(Err(_)) | None => move_to_free_name(path, path.parent().unwrap_or(path))?,
+            Some(Err(_)) | None => to(path.parent().unwrap_or(path))?,
         };
-        self.moved_aside.insert(kept.clone());
+        self.moved_aside.entry(path.to_owned()).or_default().push(kept.clone());
         Ok(kept)
+    }
+
+    /// A command that makes a name again and again keeps [`MOST_KEPT`] versions of it: the last of
+    /// them gives way to the next.
+    fn make_room(&mut self, path: &Path) {
+        let Some(kept) = self.moved_aside.get_mut(path) else { return };
+        if kept.len() >= MOST_KEPT
+            && let Some(last) = kept.pop()
+            && exists(&last)
+        {
+            // If it stays, the next one gets a name of its own.
+            let _ = remove(&last);
+        }
     }
 
     /// Folders on the way that are none any more make room for real ones.
@@ -109,7 +147,7 @@ impl Remedies {
                 self.quarantine(folder);
             }
             if !exists(folder)
-                && let Err(error) = std::fs::create_dir(folder)
+                && let Err(error) = self.with_room(|| real_dirs::create_dir(folder))
             {
                 self.failed(folder, &error);
             }
@@ -128,7 +166,7 @@ impl Remedies {
                 if std::fs::read_link(path).is_ok_and(|now| now == *to) {
                     return;
                 }
-                self.replace(place, path, || std::os::unix::fs::symlink(to, path));
+                self.replace(place, path, || real_dirs::symlink(to, path));
             }
             FileState::Special { .. } => {
                 if changed_paths(path, Some(seen)).is_empty() {
@@ -149,18 +187,16 @@ impl Remedies {
                         if now.is_some_and(|now| now.mode == stamp.mode)
                             && bounded_read::bytes(path, FILE_BYTES, Symlinks::Refuse).as_ref()
                                 == Ok(bytes) => {}
-                    Some(bytes) => self.replace(place, path, || {
-                        std::fs::write(path, bytes)?;
-                        let mode = std::fs::Permissions::from_mode(stamp.mode);
-                        std::fs::set_permissions(path, mode)
-                    }),
+                    Some(bytes) => {
+                        self.replace(place, path, || real_dirs::write_new(path, bytes, stamp.mode))
+                    }
                     None if now == Some(*stamp) => {}
                     None => self.leave(path, "it is too large for a copy to have been kept"),
                 }
             }
             FileState::Folder { names, .. } => {
                 if !is_real_dir(path) {
-                    self.replace(place, path, || std::fs::create_dir(path));
+                    self.replace(place, path, || real_dirs::create_dir(path));
                 }
                 for (name, seen) in names {
                     self.restore_in(place, &path.join(name), seen);
@@ -169,7 +205,9 @@ impl Remedies {
                     Ok(entries) => {
                         for entry in entries.flatten() {
                             let path = entry.path();
-                            let settled = self.moved_aside.contains(&path) || is_sample(&path);
+                            let settled = self.moved_aside.values().flatten().any(|it| *it == path)
+                                || is_sample(&path)
+                                || was_moved_aside(&path);
                             if !names.contains_key(&entry.file_name()) && !settled {
                                 self.quarantine_from(place, &path);
                             }
@@ -200,6 +238,14 @@ impl Remedies {
         }
     }
 
+    /// Tries again with the reserved room where the disk is full.
+    fn with_room<T>(&mut self, act: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        match act() {
+            Err(error) if is_full(&error) && self.reserve.release() => act(),
+            other => other,
+        }
+    }
+
     /// Moves the present file aside and creates the recorded one. If the disk is too full for both,
     /// the recorded one is kept.
     fn replace(&mut self, place: &Path, path: &Path, make: impl Fn() -> io::Result<()>) {
@@ -207,7 +253,7 @@ impl Remedies {
             Ok(kept) => kept,
             Err(error) => return self.failed(path, &error),
         };
-        let made = match (make(), &kept) {
+        let made = match (self.with_room(&make), &kept) {
             (Err(error), Some(kept)) if is_full(&error) => {
                 let _ = remove(path);
                 remove(kept).and_then(|()| make()).map(|()| None)
@@ -229,17 +275,27 @@ fn is_full(error: &io::Error) -> bool {
 fn remove(path: &Path) -> io::Result<()> {
     match is_real_dir(path) {
         true => crate::removal::remove_tree(path),
-        false => std::fs::remove_file(path),
+        false => real_dirs::remove_file(path),
     }
 }
 
+/// True for a file that was moved aside, by this runner or another one. Names are all that runners
+/// share; a folder of that name is not left in a protected place.
+fn was_moved_aside(path: &Path) -> bool {
+    let end = path.extension().and_then(OsStr::to_str).and_then(|end| end.strip_prefix(ASIDE));
+    let number = |end: &str| end.is_empty() || end.starts_with('-');
+    end.is_some_and(number) && path.symlink_metadata().is_ok_and(|found| found.is_file())
+}
+
 /// Moves a name out of the way, to one in `folder` that is free.
-fn move_to_free_name(path: &Path, folder: &Path) -> io::Result<PathBuf> {
+fn move_to_free_name(path: &Path, folder: &Path, phase: RestorePhase) -> io::Result<PathBuf> {
     let free = free_name(path, folder);
-    match std::fs::rename(path, &free) {
+    match (real_dirs::rename(path, &free), phase) {
         // A Landlock of version 1 moves nothing to another directory.
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => move_by_copy(path, &free)?,
-        other => other?,
+        (Err(error), RestorePhase::AfterEnd) if error.kind() == io::ErrorKind::CrossesDevices => {
+            move_by_copy(path, &free)?;
+        }
+        (other, RestorePhase::AfterEnd | RestorePhase::WhileRunning) => other?,
     }
     Ok(free)
 }
@@ -325,11 +381,12 @@ mod tests {
             std::fs::write(dir.path().join(format!(".envrc.quarantined-{number}")), "").unwrap();
         }
         std::fs::write(&path, "x").unwrap();
-        let kept = move_to_free_name(&path, dir.path()).unwrap();
+        let kept = move_to_free_name(&path, dir.path(), RestorePhase::AfterEnd).unwrap();
         assert!(!exists(&path) && exists(&kept), "{kept:?}");
         let long = dir.path().join("n".repeat(255));
         std::fs::create_dir(&long).unwrap();
-        assert!(exists(&move_to_free_name(&long, dir.path()).unwrap()), "a name as long as may be");
+        let kept = move_to_free_name(&long, dir.path(), RestorePhase::AfterEnd).unwrap();
+        assert!(exists(&kept), "a name as long as may be");
     }
 
     #[test]

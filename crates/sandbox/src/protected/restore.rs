@@ -1,6 +1,6 @@
 //! Restores the protected paths after a command: changes are undone, new names moved aside, and
-//! each remedy is recorded. It runs when no process of the command is left. The runner's own
-//! Landlock rules let it write only where the command could.
+//! each remedy is recorded. It runs when no process of the command is left, and while a command runs
+//! for longer (`sweeper`). The runner's own Landlock rules let it write only where the command could.
 
 use super::asked_files;
 use super::baseline::Baseline;
@@ -12,10 +12,10 @@ use super::opened_dirs::OpenedDirs;
 use super::path_checks::{exists, is_real_dir};
 use super::path_finder::{ProtectedPaths, find_all};
 use super::protected_path::{OwnerDir, ProtectedKind, ProtectedPath, outermost_link};
-use super::remedies::Remedies;
+use super::remedies::{Remedies, RestorePhase};
 use super::walk::SearchPhase;
 use protocol::call::{TamperRemedy, TamperedFile};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -25,22 +25,46 @@ const CUT_BEFORE: &str = "the search for protected names reached its bound here 
 const CUT_AFTER: &str = "the search for protected names reached its bound here after the command: of what it made from here on, only repositories that git enters were put right";
 
 impl Baseline {
-    /// Undoes the command's changes and returns the remedies.
-    pub(crate) fn restore(mut self) -> Vec<TamperedFile> {
-        let mut told = Remedies::new(std::mem::take(&mut self.roots));
-        self.reserve.release();
+    /// Undoes the command's changes when none of its processes is left, and returns the remedies.
+    pub(crate) fn restore(self) -> Vec<TamperedFile> {
+        within_report_limits(self.restore_after(HashMap::new()))
+    }
+
+    /// The same after these paths were moved aside while it ran.
+    pub(super) fn restore_after(
+        mut self,
+        moved_aside: HashMap<PathBuf, Vec<PathBuf>>,
+    ) -> Vec<TamperedFile> {
+        let mut told = Remedies::new(RestorePhase::AfterEnd, self.roots.clone());
+        told.moved_aside = moved_aside;
+        told.reserve = std::mem::take(&mut self.reserve);
+        self.put_right(&mut told, None);
+        told.list
+    }
+
+    /// Undoes the command's changes, and adds the remedies. Looks for new names, or for changes of
+    /// those that an earlier search found. Returns the found ones.
+    pub(super) fn put_right(
+        &self,
+        told: &mut Remedies,
+        known: Option<ProtectedPaths>,
+    ) -> ProtectedPaths {
+        let runs = told.phase == RestorePhase::WhileRunning;
+        // Steps go with the program that takes them, and only the person's word starts them again.
+        let waits = |place: &ProtectedPath| runs && place.kind == ProtectedKind::SequencerFile;
         let mut doors = OpenedDirs::default();
         for (place, _) in &self.recorded {
             doors.open_path_to(told.root_of(&place.path), &place.path);
             doors.open(&place.path);
         }
         let mut gone: Vec<&PathBuf> = Vec::new();
-        for (place, seen) in &self.recorded {
+        for (place, seen) in self.recorded.iter().filter(|(place, _)| !waits(place)) {
             match (&place.owner, &place.git_dir) {
                 // Removed with all that was in it.
                 (OwnerDir::Nested(folder), _) if !exists(folder) => continue,
                 (_, Some(git)) if !exists(git) && *git != place.path => {
-                    if place.kind != ProtectedKind::WorktreeFile && !gone.contains(&git) {
+                    let counts = place.kind != ProtectedKind::WorktreeFile && !runs;
+                    if counts && !gone.contains(&git) {
                         told.leave(git, "it was removed or moved away");
                         gone.push(git);
                     }
@@ -74,25 +98,28 @@ impl Baseline {
         }
         let before: HashSet<&PathBuf> =
             self.recorded.iter().map(|(place, _)| &place.path).collect();
-        let names =
-            find_all(&told.roots, self.linked.as_ref(), self.names, SearchPhase::After(&mut doors));
-        let ProtectedPaths { paths: places, unsearched, entered_repos: entered } = names;
+        let names = known.unwrap_or_else(|| {
+            let phase = SearchPhase::After(&mut doors);
+            find_all(&told.roots, self.linked.as_ref(), self.names, phase)
+        });
+        let ProtectedPaths { paths: places, unsearched, entered_repos: entered } = &names;
         let lies_in = |path: &Path, folders: &[PathBuf]| {
             folders.iter().any(|folder| path.starts_with(folder))
         };
         // Paths in unsearched folders are left alone, except in repositories that git enters by
         // itself.
-        let unknown = |path: &Path| lies_in(path, &self.unsearched) && !lies_in(path, &entered);
+        let unknown = |path: &Path| lies_in(path, &self.unsearched) && !lies_in(path, entered);
         let new = places.iter();
         let new = new.filter(|place| place.kind != ProtectedKind::Asked && exists(&place.path));
         // If a new link lies on the way to an absent path, the link is the new file, not its
         // target.
         let new = new.chain(&self.absent).map(|place| outermost_link(place, &told.roots));
-        let mut new: Vec<ProtectedPath> =
-            new.filter(|place| !before.contains(&place.path) && !unknown(&place.path)).collect();
+        let mut new: Vec<ProtectedPath> = new
+            .filter(|place| !before.contains(&place.path) && !unknown(&place.path) && !waits(place))
+            .collect();
         // The deepest first: a folder that is moved aside takes its content along.
         new.sort_by_key(|place| std::cmp::Reverse(place.path.components().count()));
-        let gits = git_dirs_among(&places);
+        let gits = git_dirs_among(places);
         for place in &new {
             doors.open_path_to(told.root_of(&place.path), &place.path);
             doors.open(&place.path);
@@ -126,14 +153,16 @@ impl Baseline {
                 | ProtectedKind::SequencerFile => told.quarantine(&place.path),
             }
         }
-        let after = asked_files::stamps(&places);
-        for (path, why) in asked_files::changed(&self.asked, &after, self.names) {
-            if !unknown(&path) {
-                told.stays(&path, why);
+        if !runs {
+            let after = asked_files::stamps(places);
+            for (path, why) in asked_files::changed(&self.asked, &after, self.names) {
+                if !unknown(&path) {
+                    told.stays(&path, why);
+                }
             }
         }
-        for (cut, why) in [(&self.unsearched, CUT_BEFORE), (&unsearched, CUT_AFTER)] {
-            if let Some(folder) = cut.first() {
+        for (cut, why) in [(&self.unsearched, CUT_BEFORE), (unsearched, CUT_AFTER)] {
+            if let Some(folder) = cut.first().filter(|_| !runs) {
                 told.leave(folder, why);
             }
         }
@@ -141,7 +170,7 @@ impl Baseline {
             told.restore_modes(&place.path, seen, &mut doors);
         }
         doors.close();
-        within_report_limits(told.list)
+        names
     }
 }
 
@@ -171,7 +200,7 @@ const MOST_REPORTED: usize = 500;
 const REPORT_BYTES: usize = 256 << 10;
 
 /// Lists changes that could not be undone first; the last line counts the omitted ones.
-fn within_report_limits(mut list: Vec<TamperedFile>) -> Vec<TamperedFile> {
+pub(super) fn within_report_limits(mut list: Vec<TamperedFile>) -> Vec<TamperedFile> {
     list.sort_by_key(|told| !matches!(told.remedy, TamperRemedy::Left { .. }));
     let mut bytes = 0;
     let fits = |told: &&TamperedFile| {

@@ -23,11 +23,11 @@ const MOST: usize = 20_000;
 const LONGEST: usize = 4095;
 /// Folders of dependencies and builds, full of names of other projects. No user works in a folder
 /// there, but git enters a repository wherever it lies.
-const OF_OTHERS: [&str; 2] = ["node_modules", "target"];
+pub(super) const OF_OTHERS: [&str; 2] = ["node_modules", "target"];
 /// Names by which git recognizes a repository without a `.git`.
 pub const GIT_BARE: [&str; 3] = ["HEAD", "objects", "refs"];
 /// A file beside `HEAD` that says where the other two are.
-const ELSEWHERE: &str = "commondir";
+pub(super) const ELSEWHERE: &str = "commondir";
 
 /// When the search is made.
 #[derive(Debug)]
@@ -137,11 +137,7 @@ impl DirWalker<'_> {
                 return WalkStep::OutOfBounds;
             }
             let name = entry.file_name();
-            if may_be_respelled(&name) {
-                here.extend(self.names.iter().find(|known| is_same_name(&name, known)));
-            } else {
-                here.extend(self.names.iter().find(|known| eq_ignoring_case(&name, known)));
-            }
+            here.extend(known_name(&name, self.names));
             if let Some(at) = GIT_BARE.iter().position(|part| eq_ignoring_case(&name, part)) {
                 bare[at] = true;
             }
@@ -183,6 +179,15 @@ impl DirWalker<'_> {
     }
 }
 
+/// The name among these that a file's name is a spelling of.
+pub(super) fn known_name(name: &OsStr, names: &[&'static str]) -> Option<&'static str> {
+    let mut names = names.iter().copied();
+    match may_be_respelled(name) {
+        true => names.find(|known| is_same_name(name, known)),
+        false => names.find(|known| eq_ignoring_case(name, known)),
+    }
+}
+
 /// Cheap first test: other spellings than those by letter case contain non-ASCII characters, a tilde
 /// with a number or a colon, or end in a dot or space. Most protected names begin with a dot.
 fn may_be_respelled(name: &OsStr) -> bool {
@@ -196,6 +201,6 @@ fn may_be_respelled(name: &OsStr) -> bool {
 }
 
 /// True if the name equals this one on a case-insensitive file system.
-fn eq_ignoring_case(name: &OsStr, known: &str) -> bool {
+pub(super) fn eq_ignoring_case(name: &OsStr, known: &str) -> bool {
     name.as_bytes().eq_ignore_ascii_case(known.as_bytes())
 }

@@ -11,6 +11,10 @@ pub struct Asked<'a> {
     pub kill_after_ms: Option<u64>,
     /// Ends the runner itself, as SIGKILL does, after this many milliseconds.
     pub die_after_ms: Option<u64>,
+    /// Puts protected files right while the command runs.
+    pub guards: bool,
+    /// A pipe by which a test tells of another call: a line `other writable` or `other kept`.
+    pub orders: Option<String>,
     pub rest: Vec<&'a str>,
 }
 
@@ -46,6 +50,8 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
         },
         kill_after_ms: None,
         die_after_ms: None,
+        guards: false,
+        orders: None,
         rest,
     };
     for pair in pairs.chunks(2) {
@@ -92,6 +98,8 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             "file-bytes" => wanted.limits.file_bytes = number(),
             "open-files" => wanted.limits.open_files = number(),
             "kill-after" => asked.kill_after_ms = Some(number()),
+            "guard" => asked.guards = *value == "on",
+            "orders" => asked.orders = Some((*value).to_owned()),
             "die-after" => asked.die_after_ms = Some(number()),
             other => panic!("unknown option {other}"),
         }

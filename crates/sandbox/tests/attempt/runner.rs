@@ -2,14 +2,16 @@
 
 use crate::acts;
 use crate::options::parse;
-use protocol::confinement::{Confinement, FilePath, Limits, Network, Tier};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Tier};
+use protocol::tool::ProtectedOrder;
 use sandbox::{
     AttackOutcome, AttackResult, Cage, CommandExit, CommandOutcome, LimitExceeded, Program,
-    ProgramInput, RunningCommand,
+    ProgramInput, ProtectedReport, RunningCommand,
 };
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,12 +57,19 @@ pub fn cage(words: &[&str]) -> ExitCode {
     println!("runner: {}\ncommand: {}", std::process::id(), caged.pid());
     let out = read_all(caged.stdout().expect("stdout once"));
     let err = read_all(caged.stderr().expect("stderr once"));
+    if asked.guards {
+        caged.guard_while_running(ProtectedReport {
+            file: None,
+            say: Box::new(|found| found.iter().for_each(|name| println!("meanwhile: {name}"))),
+        });
+    }
+    let orders = asked.orders.map(read_orders);
     if let Some(wait) = asked.die_after_ms {
         thread::sleep(Duration::from_millis(wait));
         let me = nix::unistd::getpid();
         let _ = nix::sys::signal::kill(me, nix::sys::signal::Signal::SIGKILL);
     }
-    watch(&mut caged, asked.kill_after_ms);
+    watch(&mut caged, asked.kill_after_ms, orders.as_ref());
     match caged.finish() {
         Ok(ending) => tell(&ending),
         Err(error) => println!("unfinished: {error}"),
@@ -73,10 +82,35 @@ pub fn cage(words: &[&str]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Reads what a test says of another call.
+fn read_orders(pipe: String) -> Receiver<ProtectedOrder> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let pipe = std::fs::File::open(pipe).expect("a pipe");
+        for line in std::io::BufReader::new(pipe).lines().map_while(Result::ok) {
+            let git = match line.as_str() {
+                "writable" => GitSettings::Writable,
+                _ => GitSettings::Kept,
+            };
+            let _ = sender.send(ProtectedOrder::OtherCall { call: 1, git });
+        }
+    });
+    receiver
+}
+
 /// Waits for the end, or kills when it is time or a bound was passed.
-fn watch(caged: &mut RunningCommand, kill_after_ms: Option<u64>) {
+fn watch(
+    caged: &mut RunningCommand,
+    kill_after_ms: Option<u64>,
+    orders: Option<&Receiver<ProtectedOrder>>,
+) {
     let deadline = kill_after_ms.map(|after| Instant::now() + Duration::from_millis(after));
-    while let Some(next) = [deadline, caged.next_check()].into_iter().flatten().min() {
+    let look = || orders.map(|_| Instant::now() + Duration::from_millis(20));
+    while let Some(next) = [deadline, caged.next_check(), look()].into_iter().flatten().min() {
+        for order in orders.into_iter().flat_map(Receiver::try_iter) {
+            caged.order(order);
+            println!("order: {order:?}");
+        }
         let wait = next.saturating_duration_since(Instant::now()).as_millis() + 1;
         let mut end =
             libc::pollfd { fd: caged.exit_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };

@@ -13,7 +13,7 @@ use crate::records::encode;
 use crate::unix_time::now_ms;
 use protocol::call::{Outcome, TamperRemedy};
 use protocol::client::ClientEvent;
-use protocol::confinement::{Refusal, RefusalKind};
+use protocol::confinement::{GitSettings, Refusal, RefusalKind};
 use protocol::judgement::{Basis, ToolKind, Verdict};
 use protocol::store::FileChanges;
 use ractor::ActorRef;
@@ -110,6 +110,7 @@ impl CallState {
             self.audit_decided(&Verdict::Deny(why, String::new()));
         }
         self.forget_runner();
+        self.changes_git(GitSettings::Kept);
         self.ran.ended = now_ms();
         let decided = self.proxy.take().map(|proxy| proxy.machine.decided().clone());
         self.ran.decided = decided.unwrap_or_default();

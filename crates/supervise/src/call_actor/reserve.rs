@@ -9,7 +9,7 @@ use crate::grant::Grant;
 use crate::messages::{CallMsg, ReserveMsg, RestingRunner, RunnerLimit, TakeRequest};
 use crate::project_overlays::ProjectOverlays;
 use crate::worker::heartbeat::Heartbeat;
-use protocol::confinement::{Confinement, Enforced, FilePath, Network, Profile, Tier};
+use protocol::confinement::{Confinement, Enforced, FilePath, GitSettings, Network, Profile, Tier};
 use protocol::judgement::Verdict;
 use protocol::tool::ToTool;
 use ractor::ActorRef;
@@ -29,6 +29,7 @@ impl CallState {
         verdict: Verdict,
     ) -> Result<(), CallInput> {
         self.note_written_dirs().map_err(|error| not_started(&error))?;
+        self.changes_git(GitSettings::Writable);
         let reserve = self.args.reserve.take();
         let Some(reserve) = reserve.filter(|_| self.can_use_reserve()) else {
             return self.start_new(myself, verdict).await;

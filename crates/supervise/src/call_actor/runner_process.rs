@@ -157,6 +157,10 @@ impl CallState {
                 self.on_server_msg(said);
                 None
             }
+            (FromTool::Repaired(Ok(found)), RunnerPhase::Running | RunnerPhase::Cancelled) => {
+                self.on_put_right(found);
+                None
+            }
             (FromTool::InBackground, RunnerPhase::Running) => {
                 self.on_in_background(myself);
                 None

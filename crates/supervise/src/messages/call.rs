@@ -7,7 +7,7 @@ use crate::frozen_calls::Freeze;
 use crate::worker::process::{ExitCause, ProcessEvent};
 use protocol::client::ProcessRow;
 use protocol::ids::Generation;
-use protocol::tool::ToolLink;
+use protocol::tool::{ProtectedOrder, ToolLink};
 use ractor::ActorRef;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -44,6 +44,8 @@ pub(crate) enum CallMsg {
     JobWaitOver(u64),
     /// The command has not read this write in time, by its number.
     InputWaitOver(u64),
+    /// Tell its runner this about protected files, while its command runs.
+    Protected(ProtectedOrder),
     /// Stop the processes below its runner for a while, or let them go on.
     Freeze(Freeze),
     /// Asks for the rows of its runner and of the proxy.

@@ -11,11 +11,12 @@ use crate::session_spec::TaskBounds;
 use crate::task_outcome::TaskOutcome;
 use crate::worker::actor::WorkerEvent;
 use journal::{JournalRecord, TaskHeader};
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, TamperedFile, ToolResult};
 use protocol::client::{
     BacklogFrom, ClientEvent, OtherClients, ProcessRow, SessionEnding, SessionQuery,
     SessionRequest, SessionStatus, SessionWish, SettingChange, ToClient,
 };
+use protocol::confinement::GitSettings;
 use protocol::ids::{CallId, Generation, SessionId};
 use protocol::judgement::{ExtraRight, PersonAnswer, Question, Verdict};
 use protocol::mcp::{ServerOffers, ServerReply, ServerTool};
@@ -78,8 +79,18 @@ pub(crate) enum CallToSession {
     ServerSays { call: CallId, said: ServerSays },
     /// A request about a background command, from the call that makes it.
     AskOtherCall { request: JobRequest, from: ActorRef<CallMsg> },
+    /// About protected files, from a call that runs.
+    Protected { call: CallId, news: ProtectedNews },
     /// The call has ended.
     Finished(Box<FinishedCall>),
+}
+
+/// What a call that runs does with protected files.
+pub(crate) enum ProtectedNews {
+    /// They were put right while it runs.
+    PutRight { tool: String, found: Vec<TamperedFile> },
+    /// It has the right to change git's settings: it is about to begin, or has ended.
+    ChangesGit(GitSettings),
 }
 
 /// What a server says beside its output.

@@ -33,6 +33,7 @@ impl SessionActorState {
             };
             self.notify(PERMISSION_PROMPT, words);
         }
+        self.look_at_protected();
         self.clients.questions.insert(question.call.clone(), question.clone());
         self.show(&ClientEvent::Asked { question });
     }

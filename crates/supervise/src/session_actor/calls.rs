@@ -317,6 +317,7 @@ impl SessionActorState {
             unread,
         } = concluded;
         self.calls.running.remove(&call);
+        self.look_at_protected();
         self.server_ended(myself, call.number, &result);
         self.name_untrusted_hooks(effects.as_ref());
         self.end_backup(&call, effects);

@@ -49,6 +49,7 @@ impl SessionActorState {
 
     /// A turn has ended: people are notified if they give no prompt for some time.
     pub(super) fn notify_if_idle_later(&self) {
+        self.look_at_protected();
         let of_person = self.spec.rules.audience == Audience::Person && self.spec.task().is_none();
         if of_person && self.has_hooks(HookEvent::Notification, IDLE_PROMPT) {
             let time = Duration::from_millis(self.spec.config.hooks.idle_ms);

@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::ClockId;
 use nix::unistd::gettid;
 use protocol::tool::OutputStream;
-use sandbox::{CageError, CommandOutcome, LimitExceeded, RunningCommand};
+use sandbox::{CageError, CommandOutcome, LimitExceeded, ProtectedReport, RunningCommand};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -35,6 +35,9 @@ const LAST_OUTPUT: Duration = Duration::from_secs(1);
 const STALL_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval between two checks for progress.
 const STALL_CHECK: Duration = Duration::from_secs(3);
+/// Protected files are put right while a command runs once it has run for this long, or goes on in the
+/// background. Shorter ones are looked at in the end.
+const GUARD_AFTER: Duration = Duration::from_secs(2);
 /// A command that prints nothing for this long has its omitted bytes named.
 const MARK_DELAY: Duration = Duration::from_millis(250);
 /// As much as a pipe holds.
@@ -103,7 +106,7 @@ impl TimeLimit {
 pub(crate) fn run_to_end(
     mut caged: RunningCommand,
     (time, kept): (&TimeLimit, usize),
-    (cancel, job): (&Cancel, &JobControl),
+    (cancel, job, protected): (&Cancel, &JobControl, ProtectedReport),
     live: LiveOutput<'_>,
 ) -> Result<CommandRun, CageError> {
     let begin = Instant::now();
@@ -115,7 +118,8 @@ pub(crate) fn run_to_end(
         live,
         buffer: vec![0; BUFFER],
     };
-    let over = pipes.until_over(&mut caged, || begin + time.now(job), cancel);
+    let deadline = || begin + time.now(job);
+    let over = pipes.until_over(&mut caged, deadline, (cancel, job), (begin, protected));
     let limit = time.now(job);
     let mut left_behind = LeftoverProcesses::default();
     match over {
@@ -202,18 +206,30 @@ impl Pipes<'_> {
         &mut self,
         caged: &mut RunningCommand,
         deadline: impl Fn() -> Instant,
-        cancel: &Cancel,
+        (cancel, job): (&Cancel, &JobControl),
+        (begin, protected): (Instant, ProtectedReport),
     ) -> CommandEnd {
+        let mut protected = Some(protected);
         loop {
-            let left = deadline().saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            let left = deadline().saturating_duration_since(now);
             if left.is_zero() {
                 return CommandEnd::TimedOut;
             }
+            let orders = job.take_orders();
+            let is_long = !orders.is_empty() || now >= begin + GUARD_AFTER;
+            if let Some(report) = protected.take_if(|_| is_long) {
+                caged.guard_while_running(report);
+            }
+            orders.into_iter().for_each(|order| caged.order(order));
+            let unguarded = protected.is_some().then(|| begin + GUARD_AFTER - now);
+            let left = unguarded.map_or(left, |time| left.min(time));
             let left = if self.live.owes_mark() { left.min(MARK_DELAY) } else { left };
             let look =
                 caged.next_check().map(|next| next.saturating_duration_since(Instant::now()));
             let left = look.map_or(left, |look| left.min(look));
-            let (ended, asked) = self.step(left, &[caged.exit_fd(), cancel.as_fd()]);
+            let fds = [caged.exit_fd(), cancel.as_fd()].into_iter().chain(job.woken());
+            let (ended, asked) = self.step(left, &fds.collect::<Vec<_>>());
             if ended {
                 return caged.kernel_limit_hit().map_or(CommandEnd::ByItself, CommandEnd::Exceeded);
             }

@@ -3,9 +3,10 @@
 //! messages.
 
 use protocol::mcp::ToServer;
-use protocol::tool::AfterInput;
+use protocol::tool::{AfterInput, ProtectedOrder};
 use std::fs::File;
-use std::io::Write;
+use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,19 @@ struct JobState {
     input: Mutex<JobInput>,
     /// The way to the server that the command is.
     server: Mutex<Option<Sender<ToServer>>>,
+    /// Those about protected files that the command's loop has not taken.
+    orders: Mutex<Vec<ProtectedOrder>>,
+    wake: JobWake,
+}
+
+/// Wakes the loop of the command. Without a pipe it looks when it wakes by itself.
+#[derive(Debug)]
+struct JobWake(Option<(PipeReader, PipeWriter)>);
+
+impl Default for JobWake {
+    fn default() -> Self {
+        Self(std::io::pipe().ok())
+    }
 }
 
 /// The standard input of a command.
@@ -53,6 +67,35 @@ impl JobControl {
     /// The conversation goes on while the command runs: the longer time limit applies.
     pub fn move_to_background(&self) {
         self.0.in_background.store(true, Ordering::Release);
+        self.order(ProtectedOrder::Look);
+    }
+
+    /// Passes on what the supervisor says about protected files.
+    pub fn order(&self, order: ProtectedOrder) {
+        let mut orders = self.orders();
+        // One byte for all that wait never fills the pipe.
+        if let (true, Some((_, wake))) = (orders.is_empty(), &self.0.wake.0) {
+            let _ = (&*wake).write_all(&[1]);
+        }
+        orders.push(order);
+    }
+
+    /// The orders that came.
+    pub(crate) fn take_orders(&self) -> Vec<ProtectedOrder> {
+        let mut orders = self.orders();
+        if let (false, Some((woken, _))) = (orders.is_empty(), &self.0.wake.0) {
+            let _ = (&*woken).read(&mut [0]);
+        }
+        std::mem::take(&mut *orders)
+    }
+
+    /// Readable while orders wait.
+    pub(crate) fn woken(&self) -> Option<BorrowedFd<'_>> {
+        self.0.wake.0.as_ref().map(|(woken, _)| woken.as_fd())
+    }
+
+    fn orders(&self) -> MutexGuard<'_, Vec<ProtectedOrder>> {
+        self.0.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True once it was moved.

@@ -269,13 +269,9 @@ fn start_and_wait(
             (TimeLimit::of(asked(BACKGROUND_MS).unwrap_or(longest)), ProgramInput::Pipe)
         }
     };
-    let (job, tell) = (side.job.clone(), side.server);
-    let program = Program {
-        input,
-        argv: argv.into_iter().map(OsString::from).collect(),
-        env: environment(&side, without, &env, ctx),
-        cwd,
-    };
+    let env = environment(&side, without, &env, ctx);
+    let (job, tell, protected) = (side.job, side.server, side.protected);
+    let program = Program { input, argv: argv.into_iter().map(OsString::from).collect(), env, cwd };
     let mut caged = side.cage.spawn(program).map_err(|error| {
         if error.step == CageStep::Lost {
             ctx.extras.lost = Some(error.reason.clone());
@@ -298,7 +294,7 @@ fn start_and_wait(
                     cancel.request();
                     ended
                 });
-                let course = run_to_end(caged, (&time, kept), (cancel, &job), live);
+                let course = run_to_end(caged, (&time, kept), (cancel, &job, protected), live);
                 job.ended();
                 let panicked = |_| {
                     Err(ServerFault::Other("agentd-mcp failed; this is a bug in agentd".to_owned()))
@@ -313,7 +309,7 @@ fn start_and_wait(
                 (Some(input), None) => job.takes_input(input),
                 (None, _) => {}
             }
-            run_to_end(caged, (&time, kept), (ctx.cancel, &job), live)
+            run_to_end(caged, (&time, kept), (ctx.cancel, &job, protected), live)
         }
     };
     let course = course.map_err(|error| unknown_end(&error))?;

@@ -4,7 +4,7 @@ use crate::command::job_control::JobControl;
 use crate::command::live_output::LiveSink;
 use crate::engine::server::ServerSink;
 use crate::signing::Signer;
-use sandbox::Cage;
+use sandbox::{Cage, ProtectedReport};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ pub struct CommandSetup<'a> {
     pub job: JobControl,
     /// Receives the messages of the command, if it is a server.
     pub server: &'a ServerSink<'a>,
+    /// Receives what is put right of protected files while the command runs.
+    pub protected: ProtectedReport,
     /// Receives the command's output while it runs.
     pub show: Box<dyn LiveSink + 'a>,
 }
