@@ -76,11 +76,10 @@ mod tests {
             // The controls.
             std::fs::write(task.join("file"), "x").unwrap();
             assert_eq!(std::fs::read(task.join("file")).unwrap(), b"x");
-            let git =
-                Command::new("git").args(["init", "--quiet", "--bare", "here"]).current_dir(&task);
-            assert!(
-                git.env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", &task).status().unwrap().success()
-            );
+            let mut git = Command::new("git");
+            git.args(["init", "--quiet", "--bare", "here"]).current_dir(&task);
+            git.env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", &task);
+            assert!(git.status().unwrap().success());
         })
         .join()
         .unwrap();

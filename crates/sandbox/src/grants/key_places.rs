@@ -123,7 +123,7 @@ mod tests {
 
     fn places(keys: &[&Path], chosen: &[&Path]) -> KeyPlaces {
         let owned = |paths: &[&Path]| paths.iter().map(|path| path.to_path_buf()).collect();
-        KeyPlaces { keys: owned(keys), chosen: owned(chosen) }
+        KeyPlaces { keys: owned(keys), chosen: owned(chosen), home: None }
     }
 
     #[test]
