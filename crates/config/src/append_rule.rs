@@ -36,12 +36,14 @@ pub enum AppendRuleError {
 pub fn append_allow_rule(file: &Path, head: &str, rule: &str) -> Result<u32, AppendRuleError> {
     let head: String = head.lines().map(|line| format!("# {line}\n")).collect();
     edit_file::edit(file, |old| {
-        let old = if old.is_empty() { head.as_str() } else { old };
         if let Some(line) = line_of(file, old, rule)? {
             return Ok((None, line));
         }
         let no_list = || AppendRuleError::NoList(file.to_owned());
-        let new = with_rule(old, rule).ok_or_else(no_list)?;
+        let mut new = with_rule(old, rule).ok_or_else(no_list)?;
+        if old.is_empty() {
+            new.insert_str(0, &head);
+        }
         let line = line_of(file, &new, rule)?.ok_or_else(no_list)?;
         Ok((Some(new), line))
     })

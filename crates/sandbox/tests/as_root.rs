@@ -347,7 +347,8 @@ impl<'a> SmallDisk<'a> {
     fn of_blocks(yard: &'a Yard) -> Self {
         let image = yard.root.join("image");
         std::fs::File::create(&image).unwrap().set_len(4 << 20).unwrap();
-        let options = ["-q", "-F", "-m", "0", "-b", "1024"];
+        // Without an index: with one, a name goes to the block of its hash, which may have room.
+        let options = ["-q", "-F", "-m", "0", "-b", "1024", "-O", "^dir_index"];
         let made = Command::new("mkfs.ext4").args(options).arg(&image).status();
         let mounted =
             Command::new("mount").args(["-o", "loop"]).args([&image, &yard.project]).status();

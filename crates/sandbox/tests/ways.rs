@@ -78,10 +78,10 @@ fn a_link_that_a_command_laid_anew_opens_nothing() {
             let said = told.in_tier(tier).printed();
             assert!(!said.contains(KEY) && !said.contains(SECRET), "{tier} {place}: {said}");
             assert_eq!(said.matches(OWN).count(), 2, "{tier} {place}: {told:?}");
-            let missing = told.all("missing").join("\n");
+            let all = told.all("left_out").join("\n");
             for name in [".nvm", ".tool-versions"] {
-                let left_out = format!("{}: left out", yard.home.join(name).display());
-                assert!(missing.contains(&left_out), "{tier} {place}: {missing}");
+                let left_out = format!("{} is left out", yard.home.join(name).display());
+                assert!(all.contains(&left_out), "{tier} {place}: {all}");
             }
         }
     }
@@ -101,7 +101,7 @@ fn a_link_to_all_that_there_is_is_left_out_and_the_call_runs() {
             assert!(said.ends_with("end"), "{tier} {inner} {to:?}: {told:?}");
             assert!(!said.contains(KEY) && !said.contains(SECRET), "{tier} {inner}: {said}");
             assert!(said.contains(OWN), "{tier} {inner}: {told:?}");
-            assert!(told.all("missing").join("\n").contains(".nvm"), "{tier} {inner}: {told:?}");
+            assert!(told.all("left_out").join("\n").contains(".nvm"), "{tier} {inner}: {told:?}");
         }
     }
 }

@@ -34,6 +34,9 @@ pub fn cage(words: &[&str]) -> ExitCode {
     for limit in &enforced.limits {
         println!("limit: {limit}");
     }
+    for left_out in &enforced.left_out {
+        println!("left_out: {left_out}");
+    }
     for missing in &enforced.missing {
         println!("missing: {missing}");
     }

@@ -192,7 +192,7 @@ impl Runner {
                 let word = codec::decode(&message.body.unwrap()).unwrap();
                 match word {
                     FromTool::Keeper(keeper) => self.keeper = Some(keeper),
-                    FromTool::Log(_) => {}
+                    FromTool::Log(_) | FromTool::Began => {}
                     word => return Some(word),
                 }
                 continue;
