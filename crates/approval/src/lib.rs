@@ -68,7 +68,7 @@ pub use judge::session_rules::{SessionRules, check, needs_probe, remembered_rule
 pub use judge::widening::split_rights;
 pub use parse_call::{CallSubject, NamedCall, programs};
 pub use rule::error::{RuleError, RuleFault};
-pub use rule::rule_list::{claude_rule, gives_right, rules_of_flag};
+pub use rule::rule_list::{adds_nothing_to_auto, claude_rule, gives_right, rules_of_flag};
 pub use rule::server_tool_pattern::ServerToolPattern;
 pub use server_form::ServerForm;
 pub use server_question::{ServerAnswer, Unasked};

@@ -15,7 +15,7 @@ pub(crate) const TABLE: &str = "hooks";
 /// Keys of our own table that are no events.
 const SETTINGS: [&str; 2] = ["claude_files", "idle_after"];
 /// Fields of a matcher with its hooks.
-const GROUP: [&str; 3] = ["matcher", "hooks", "description"];
+const GROUP: [&str; 2] = ["matcher", "hooks"];
 /// Seconds that a hook takes at most, where it names none. As Claude Code has it.
 const SECONDS: u64 = 60;
 /// Most seconds that a hook may take.
@@ -215,7 +215,10 @@ fn read(source: HookFile<'_>, hooks: &Value) -> Result<FileHooks, ConfigError> {
                 let named = Value::String(matcher);
                 return Err(source.bad(&format!("{key}.matcher"), &named, &wanted));
             }
-            let unknown = fields.keys().find(|field| !GROUP.contains(&field.as_str()));
+            let unknown = fields.keys().find(|field| {
+                let field = field.as_str();
+                !GROUP.contains(&field) && !hook_form::HARMLESS.contains(&field)
+            });
             let handlers = fields.get("hooks").and_then(Value::as_array);
             let handlers = handlers.ok_or_else(|| source.bad(&key, group, wanted))?;
             for handler in handlers {

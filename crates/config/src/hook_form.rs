@@ -8,8 +8,10 @@
 use protocol::hook::HookEvent;
 use serde_json::{Map, Value};
 
-/// Fields that change nothing about the run: text for people, and `once`, which Claude Code heeds in skills only.
-const HARMLESS: [&str; 3] = ["statusMessage", "description", "once"];
+/// Fields that change nothing about the run: text for people, names, and `once`, which Claude Code heeds
+/// in skills only.
+pub(crate) const HARMLESS: [&str; 9] =
+    ["statusMessage", "description", "once", "id", "name", "comment", "_comment", "//", "$schema"];
 /// Fields that are read here or by `event_hooks`.
 const KNOWN: [&str; 8] =
     ["type", "command", "args", "timeout", "shell", "if", "async", "asyncRewake"];
@@ -69,7 +71,10 @@ pub(crate) fn of(
             ("if", Some(Value::String(rule))) => {
                 let (name, pattern) = rule.trim().split_once('(').unwrap_or((rule.trim(), "*)"));
                 only = Some(name.trim().to_owned());
-                if !matches!(pattern.trim(), "*)" | ")") {
+                let is_whole_name = name.trim().starts_with(|c: char| c.is_ascii_alphabetic())
+                    && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+                    && (!name.starts_with("mcp__") || name.trim().matches("__").count() > 1);
+                if !matches!(pattern.trim(), "*)" | ")") || !is_whole_name {
                     broken.push(format!("agentd knows a tool's name alone in `if`, not {rule:?}"));
                 }
             }
@@ -162,6 +167,14 @@ mod tests {
         let fine = json!({"type": "command", "command": "x y", "async": false, "statusMessage": "s", "if": null});
         assert_eq!(form(fine), HookForm { command: "x y".into(), ..HookForm::default() });
         assert_eq!(form(json!({"command": "a|b", "shell": "bash"})).command, "bash -c 'a|b'");
+        let harmless =
+            json!({"command": "x", "id": "pre:bash", "name": "n", "//": "c", "once": true});
+        assert_eq!(form(harmless), HookForm { command: "x".into(), ..HookForm::default() });
+        for rule in ["*", "", "mcp__*", "mcp__server", "Write|Bash", "Bash(git *)"] {
+            let form = form(json!({"command": "x", "if": rule}));
+            assert!(form.broken.is_some_and(|why| why.contains("`if`")), "{rule}");
+        }
+        assert!(form(json!({"command": "x", "if": "mcp__s__t"})).broken.is_none());
         let named = form(json!({"command": "x", "if": "Bash"}));
         assert_eq!((named.only.as_deref(), named.broken), (Some("Bash"), None));
         for (field, value) in [

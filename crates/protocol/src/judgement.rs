@@ -241,6 +241,12 @@ pub struct Question {
 }
 
 impl Question {
+    /// True for a call that changes what later sessions read: memories.
+    #[must_use]
+    pub fn keeps_memory(&self) -> bool {
+        matches!(self.tool.as_str(), "memory_add" | "memory_remove")
+    }
+
     /// True if it is about a plan, which is approved with a mode.
     #[must_use]
     pub fn is_plan(&self) -> bool {

@@ -17,7 +17,8 @@ const PLACES: [&str; 6] = [
 /// The letters around a name.
 const QUOTES: [&str; 3] = ["'", "\"", "`"];
 
-/// The tool among those of a request for which it was refused.
+/// The tool of an MCP server among those of a request for which it was refused. agentd's own have
+/// schemas that vendors take: another fault of the request would take them away one by one.
 pub(crate) fn refused_tool<'a>(fault: &AttemptFault, tools: &'a [ToolSpec]) -> Option<&'a str> {
     if !matches!(fault.cause, FaultCause::Status(400 | 422)) {
         return None;
@@ -35,7 +36,8 @@ pub(crate) fn refused_tool<'a>(fault: &AttemptFault, tools: &'a [ToolSpec]) -> O
     let by_name = || tools.iter().find(is_named);
     let (of_gemini, others) = PLACES.split_at(2);
     let tool = of_gemini.iter().find_map(at).or_else(by_name);
-    tool.or_else(|| others.iter().find_map(at)).map(|tool| tool.name.as_str())
+    let tool = tool.or_else(|| others.iter().find_map(at)).map(|tool| tool.name.as_str());
+    tool.filter(|name| name.starts_with(PREFIX))
 }
 
 /// The tool in words for people.
@@ -71,9 +73,13 @@ mod tests {
         ] {
             assert_eq!(of(words), Some("mcp__s__b"), "{words}");
         }
-        for words in
-            ["tools.9: bad", "tools: too many", "messages.3.content: bad", "cannot 'read' it"]
-        {
+        for words in [
+            "tools.9: bad",
+            "tools: too many",
+            "messages.3.content: bad",
+            "cannot 'read' it",
+            "tools.0.custom.cache_control: a maximum of 4 blocks",
+        ] {
             assert_eq!(of(words), None, "{words}");
         }
         let other = AttemptFault::new(FaultCause::Status(500), "tools.3: bad");

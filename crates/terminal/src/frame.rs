@@ -195,11 +195,11 @@ fn bottom_rows(
     let fixed = between.len() + input.len() + 3;
     let mut rows = Vec::new();
     if let Some(asked) = question(screen, columns, &look) {
-        // The facts and the keys are always in view; of the subject, what fits.
-        let room = height.saturating_sub(fixed + asked.facts.len() + 2).max(2);
+        // The keys are always in view; of the question, what fits.
+        let room = height.saturating_sub(fixed + asked.keys.len() + 2).max(2);
         rows.push(line.clone());
         rows.extend(state.question.shown(&asked, room, &look));
-        rows.extend(asked.facts);
+        rows.extend(asked.keys);
     }
     rows.extend(between);
     rows.push(line);
@@ -210,6 +210,9 @@ fn bottom_rows(
     let cursor_row = above + typed.cursor.0 - first;
     let surplus = rows.len().saturating_sub(height).min(cursor_row);
     rows.drain(..surplus);
+    if surplus > 0 {
+        state.question.is_cut();
+    }
     rows.truncate(height);
     let place = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);
     BottomRows { rows, cursor: (place(typed.cursor.1), place(cursor_row - surplus)) }

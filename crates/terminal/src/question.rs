@@ -14,14 +14,16 @@ use protocol::judgement::Question;
 /// Rows of the end of a subject that stay in view where it does not fit.
 const TAIL: usize = 6;
 
-/// The rows of a question: its subject, which may be scrolled, and what must be in view.
+/// The rows of a question, which may be scrolled, and its keys, which stay in view.
 pub(crate) struct QuestionRows {
     call: CallId,
-    pub(crate) subject: Vec<Row>,
-    pub(crate) facts: Vec<Row>,
+    subject: Vec<Row>,
+    /// Reason, cage, rights and rules.
+    facts: Vec<Row>,
+    pub(crate) keys: Vec<Row>,
 }
 
-/// The shown part of a subject. At first its head and its tail: what a command does last is often
+/// The shown part of a question. At first its head and its tail: what a command does last is often
 /// what it does worst.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionScroll {
@@ -29,7 +31,11 @@ pub(crate) struct QuestionScroll {
     /// The first shown row, once the reader has scrolled.
     top: Option<usize>,
     room: usize,
-    fits: bool,
+    /// Rows at the end that the fold shows.
+    tail: usize,
+    /// How many rows were shown, from the first one on without a gap.
+    reached: usize,
+    all: usize,
 }
 
 impl QuestionScroll {
@@ -39,17 +45,22 @@ impl QuestionScroll {
             (Some(top), Direction::End) => top + step,
             (Some(top), Direction::Start) => top.saturating_sub(step),
             // Of the fold, the row behind the shown head.
-            (None, Direction::End) => self.head(),
+            (None, Direction::End) => self.room - self.tail,
             (None, Direction::Start) => 0,
         });
     }
 
     /// How much of the question the reader has seen.
     pub(crate) fn seen(&self) -> QuestionShown {
-        match self.fits || self.top.is_some() {
+        match self.reached + self.tail >= self.all {
             true => QuestionShown::Whole,
             false => QuestionShown::InPart,
         }
+    }
+
+    /// The terminal is too small for the shown rows.
+    pub(crate) fn is_cut(&mut self) {
+        (self.reached, self.tail) = (0, 0);
     }
 
     /// The rows that are shown of a question in so many rows; one more names the hidden ones.
@@ -57,34 +68,32 @@ impl QuestionScroll {
         if self.call.as_ref() != Some(&asked.call) {
             *self = Self { call: Some(asked.call.clone()), ..Self::default() };
         }
-        let all = asked.subject.len();
-        (self.room, self.fits) = (room, all <= room);
-        if self.fits {
-            return asked.subject.clone();
+        let rows: Vec<Row> = asked.subject.iter().chain(&asked.facts).cloned().collect();
+        let all = rows.len();
+        (self.room, self.all) = (room, all);
+        if all <= room {
+            (self.reached, self.tail) = (all, 0);
+            return rows;
         }
         let note = |words: String| Row::new(&words, look.dim);
         let Some(top) = self.top else {
-            let (head, tail) = (self.head(), room - self.head());
+            let tail = (TAIL + asked.facts.len()).min(room / 2);
+            let head = room - tail;
+            (self.reached, self.tail) = (head, tail);
             let hidden = format!("  rows {} to {} of {all} are hidden", head + 1, all - tail);
-            let mut rows = asked.subject[..head].to_vec();
-            rows.push(note(format!("{hidden}; PgDn shows them, then y allows it")));
-            rows.extend_from_slice(&asked.subject[all - tail..]);
-            return rows;
+            let mut shown = rows[..head].to_vec();
+            shown.push(note(format!("{hidden}; PgDn shows them, then y allows it")));
+            shown.extend_from_slice(&rows[all - tail..]);
+            return shown;
         };
-        let top = top.min(all - room);
+        let (top, end) = (top.min(all - room), top.min(all - room) + room);
         self.top = Some(top);
-        let mut rows = asked.subject[top..top + room].to_vec();
-        rows.push(note(format!(
-            "  rows {} to {} of {all}; PgUp, PgDn scroll",
-            top + 1,
-            top + room
-        )));
-        rows
-    }
-
-    /// Rows at the head of a folded subject.
-    fn head(&self) -> usize {
-        self.room - TAIL.min(self.room / 2)
+        if top <= self.reached {
+            self.reached = self.reached.max(end);
+        }
+        let mut shown = rows[top..end].to_vec();
+        shown.push(note(format!("  rows {} to {end} of {all}; PgUp, PgDn scroll", top + 1)));
+        shown
     }
 }
 
@@ -116,10 +125,9 @@ pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<Qu
     for offer in offers.iter().filter(|_| !question.is_plan() && !question.is_of_server()) {
         fact("rule:  ", offer, look.dim);
     }
-    if let Some(keys) = key_hint(screen) {
-        facts.extend(wrap_text(&keys, look.asks, width, "  "));
-    }
-    Some(QuestionRows { call: call.clone(), subject, facts })
+    let keys = key_hint(screen);
+    let keys = keys.map(|keys| wrap_text(&keys, look.asks, width, "  ")).unwrap_or_default();
+    Some(QuestionRows { call: call.clone(), subject, facts, keys })
 }
 
 fn subject_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {

@@ -35,7 +35,8 @@ const REROUTERS: [(&str, &str); 14] = [
     ("script-name", "gunicorn, setting forwarder_headers"),
 ];
 /// Parameters of a query that name another method. WordPress takes `_method` of a GET too.
-const METHOD_PARAMETERS: [&str; 3] = ["_method", "x-http-method-override", "x-http-method"];
+const METHOD_PARAMETERS: [&str; 4] =
+    ["_method", "x-http-method-override", "x-http-method", "$httpmethod"];
 
 /// Whether the key is added to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,9 +146,17 @@ fn names_method(query: &str) -> bool {
     // Servers separate parameters by either character.
     query.split(['&', ';']).any(|part| {
         url::form_urlencoded::parse(part.as_bytes()).any(|(name, _)| {
-            METHOD_PARAMETERS.iter().any(|known| name.trim().eq_ignore_ascii_case(known))
+            let name = as_php_names(&name);
+            METHOD_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known))
         })
     })
+}
+
+/// A parameter's name as PHP has it: up to a NUL, without blanks in front, and with `_` for blanks and
+/// dots (php.net, "Variables From External Sources").
+fn as_php_names(name: &str) -> String {
+    let name = name.split('\0').next().unwrap_or_default().trim();
+    name.replace(['.', ' ', '['], "_")
 }
 
 /// True for a path that every server reads in the same way: no empty or dotted segment, no

@@ -68,6 +68,7 @@ impl ShownQuestions {
                 None => return Err("this question is not open any more".to_owned()),
                 Some(question) if question.is_plan() => "changes the permission mode",
                 Some(question) if question.is_of_server() => "consents to a server's request",
+                Some(question) if question.keeps_memory() => "changes what later sessions read",
                 Some(question) => match question.widens.first() {
                     None => return Ok(()),
                     Some(ExtraRight::Network) => "gives the call the network",

@@ -72,13 +72,15 @@ impl HostSettings {
                 self.mode.name(),
                 mode.name()
             )),
-            // There every call runs that no rule denies or asks about.
-            TaskFlag::Allow(_) if self.mode == PermissionMode::Auto => Ok(()),
-            TaskFlag::Allow(rules) => match rules.iter().find(|rule| !self.allow.contains(rule)) {
+            TaskFlag::Allow(rules) => match rules.iter().find(|rule| {
+                let runs =
+                    self.mode == PermissionMode::Auto && approval::adds_nothing_to_auto(rule);
+                !runs && !self.allow.contains(rule)
+            }) {
                 None => Ok(()),
                 Some(rule) => Err(format!(
                     "the task's flag {flag} allows more than this host: add {rule:?} to permissions.allow in the \
-                     host's configuration, or set permissions.mode = \"auto\" there"
+                     host's configuration; for commands permissions.mode = \"auto\" there does, too"
                 )),
             },
         }
@@ -177,7 +179,16 @@ mod tests {
             check_before_submission(flag).unwrap();
             auto.check(flag).unwrap();
         }
-        auto.check("--allowed-tools=bash:cargo *").unwrap();
+        for rule in ["bash:cargo *", "Read", "mcp__s__t"] {
+            auto.check(&format!("--allowed-tools={rule}")).unwrap();
+        }
+        // In auto, too, these would be asked about.
+        for rule in
+            ["web_fetch", "web_fetch:*", "memory_add", "memory_add:user", "write", "edit:./.npmrc"]
+        {
+            let flag = format!("--allowed-tools={rule}");
+            assert!(auto.check(&flag).unwrap_err().contains("permissions.allow"), "{rule}");
+        }
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! contain spaces (`bash:cargo test *`), so after a `tool:` only a comma before the next rule ends it.
 
 use crate::rule::error::{RuleError, RuleFault};
+use crate::rule::rule_target::MatchedBy;
 use crate::rule::{rule_pattern, rule_target};
-use protocol::judgement::{Rule, RuleEffect};
+use protocol::judgement::{Rule, RuleEffect, ToolKind};
 
 /// Where the rules are from, for messages.
 const FLAG: &str = "flag";
@@ -47,6 +48,23 @@ pub fn claude_rule(text: &str, effect: RuleEffect) -> Result<Vec<String>, String
 pub fn gives_right(rule: &str) -> bool {
     let name = rule.split(|c| !is_name(c)).next().unwrap_or_default();
     tool_name(name).is_none_or(|name| rule_target::RIGHTS.iter().any(|right| right.name == name))
+}
+
+/// True if the mode auto allows all that this rule, in agentd's spelling, allows: commands, tools of
+/// servers, and tools that only read files. Pages, memories, and files that programs run later are
+/// asked about there too.
+#[must_use]
+pub fn adds_nothing_to_auto(rule: &str) -> bool {
+    let name = rule.split(|c| !is_name(c)).next().unwrap_or_default();
+    if name.starts_with("mcp__") {
+        return true;
+    }
+    let target = tool_name(name).and_then(rule_target::find);
+    target.is_some_and(|target| match target.matched_by {
+        MatchedBy::Command | MatchedBy::ServerTool => true,
+        MatchedBy::Path(_) => target.kind == ToolKind::Query,
+        MatchedBy::Host | MatchedBy::Page | MatchedBy::MemoryScope | MatchedBy::Nothing => false,
+    })
 }
 
 fn is_separator(c: char) -> bool {

@@ -406,6 +406,9 @@ fn a_question_shows_its_head_and_its_tail_until_its_reader_has_seen_the_rest() {
     assert!(shown.contains("first of all") && shown.contains("rm -rf build/"), "{shown}");
     assert!(!shown.contains("row 20;") && shown.contains("are hidden; PgDn"), "{shown}");
     assert_eq!(desk.view.question_shown(), QuestionShown::InPart);
+    desk.input(ScreenInput::Key(KeyPress::Page(Direction::Start)));
+    desk.paint();
+    assert_eq!(desk.view.question_shown(), QuestionShown::InPart, "nothing new was shown");
     let mut seen = shown;
     for _ in 0..8 {
         desk.input(ScreenInput::Key(KeyPress::Page(Direction::End)));
@@ -423,6 +426,14 @@ fn a_question_shows_its_head_and_its_tail_until_its_reader_has_seen_the_rest() {
     desk.event(long(2));
     assert!(desk.shown().contains("first of all"));
     assert_eq!(desk.view.question_shown(), QuestionShown::InPart);
+    // Rights that a call asks for are rows of its question, too.
+    let mut desk = Desk::new(80, 24);
+    let ClientEvent::Asked { mut question } = question(3) else { panic!() };
+    question.reason = "a host, ".repeat(300);
+    desk.event(ClientEvent::Asked { question });
+    desk.paint();
+    assert_eq!(desk.view.question_shown(), QuestionShown::InPart);
+    assert!(desk.shown().contains("cargo publish"));
     // The control: a short one is seen at once.
     let mut desk = busy(80, 24);
     desk.paint();
