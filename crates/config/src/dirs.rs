@@ -48,11 +48,27 @@ pub enum DirsError {
 /// for people, and by a digest of its real path.
 pub(crate) fn project_rules_beside(user_file: &Path, project: &Path) -> PathBuf {
     let real = fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
-    let digest = Sha256::digest(real.as_os_str().as_bytes());
+    user_file.with_file_name(format!("project-{}.toml", project_dir_name(&real)))
+}
+
+/// The name of a project's own directory or file: the last component of its real path for people, and a
+/// digest of the whole path.
+#[must_use]
+pub fn project_dir_name(project: &Path) -> String {
+    let digest = Sha256::digest(project.as_os_str().as_bytes());
     let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let last = real.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let last = project.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let plain: String = last.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
-    user_file.with_file_name(format!("project-{plain}-{digest}.toml"))
+    format!("{plain}-{digest}")
+}
+
+/// The directories of the store in the state directory: that of the project with this real path, and that of
+/// the user.
+#[must_use]
+pub fn store_dirs(state: &Path, project: &Path) -> (PathBuf, PathBuf) {
+    let state = fs::canonicalize(state).unwrap_or_else(|_| state.to_owned());
+    let stores = state.join("store");
+    (stores.join(project_dir_name(project)), stores.join("user"))
 }
 
 impl Dirs {
@@ -282,5 +298,15 @@ mod tests {
         let error = Dirs::socket_in(&dir(108)).unwrap_err();
         assert!(error.to_string().contains("108 bytes long"), "{error}");
         assert!(error.to_string().contains("XDG_RUNTIME_DIR"), "{error}");
+    }
+
+    #[test]
+    fn two_projects_of_one_name_have_two_directories() {
+        let (one, two) =
+            (project_dir_name(Path::new("/a/proj")), project_dir_name(Path::new("/b/proj")));
+        assert_ne!(one, two);
+        assert_eq!(one, project_dir_name(Path::new("/a/proj")));
+        let odd = project_dir_name(Path::new("/a/..x y/\u{e9}"));
+        assert!(odd.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
     }
 }

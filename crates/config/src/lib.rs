@@ -67,7 +67,7 @@ pub use config::{
 pub use credential_paths::{CredentialPaths, every_path, key_paths_in, names_key_file};
 pub use credentials::{CredentialConfig, CredentialKey};
 pub use did_you_mean::nearest;
-pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
+pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP, project_dir_name, store_dirs};
 pub use duration::written as written_duration;
 pub use edit_file::FileAccessError;
 pub use edit_hooks::{ConfiguredHook, HookConfig};

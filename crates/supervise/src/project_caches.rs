@@ -56,7 +56,7 @@ pub(crate) fn make_caches_dir(state: &Path) -> io::Result<PathBuf> {
 
 /// The cache of a project.
 pub(crate) fn project_cache_dir(state: &Path, project: &Path) -> PathBuf {
-    caches_dir(state).join(crate::store_dirs::project_dir_name(project)).join(CACHE)
+    caches_dir(state).join(config::project_dir_name(project)).join(CACHE)
 }
 
 /// The directory of the overlays that belong to this cache.

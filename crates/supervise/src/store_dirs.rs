@@ -6,12 +6,10 @@ use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network,
 use protocol::ids::SessionId;
 use protocol::judgement::RuleSet;
 use protocol::store::StoreSetup;
-use sha2::{Digest, Sha256};
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Setup of a session's store.
 pub(crate) fn store_setup(
@@ -20,11 +18,8 @@ pub(crate) fn store_setup(
     of: &Confinement,
     plugins: &[Plugin],
 ) -> StoreSetup {
-    let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
-    let stores = state.join("store");
     let project = of.project.to_path();
-    let (project_store, user_store) =
-        (stores.join(project_dir_name(&project)), stores.join("user"));
+    let (project_store, user_store) = config::store_dirs(state, &project);
     // A project that contains agentd's own directories is not readable: the store would see other
     // sessions.
     let holds_ours = of.withheld.iter().any(|own| own.to_path().starts_with(&project));
@@ -107,31 +102,5 @@ pub(crate) fn remove_cached_results(state: &Path, session: &SessionId) {
                 Err(error) => tracing::error!(kept = %kept.display(), file, %error, "not removed"),
             }
         }
-    }
-}
-
-/// Name of a project's directory: its last path component for people, and a digest of the whole
-/// path.
-pub(crate) fn project_dir_name(project: &Path) -> PathBuf {
-    let digest = Sha256::digest(project.as_os_str().as_bytes());
-    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let last = project.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let plain: String =
-        last.chars().filter(|letter| letter.is_ascii_alphanumeric()).take(40).collect();
-    PathBuf::from(format!("{plain}-{digest}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_projects_of_one_name_have_two_directories() {
-        let (one, two) =
-            (project_dir_name(Path::new("/a/proj")), project_dir_name(Path::new("/b/proj")));
-        assert_ne!(one, two);
-        assert_eq!(one, project_dir_name(Path::new("/a/proj")));
-        let odd = project_dir_name(Path::new("/a/..x y/\u{e9}"));
-        assert!(odd.to_string_lossy().chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
     }
 }

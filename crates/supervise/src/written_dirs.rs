@@ -3,7 +3,7 @@
 //! to. One symbolic link for each in the state directory: several supervisors add to them without a lock,
 //! and the removal of a session forgets none. Used by the session opener and by each call.
 
-use crate::store_dirs::project_dir_name;
+use config::project_dir_name;
 use protocol::confinement::{Confinement, FilePath};
 use std::fs::DirBuilder;
 use std::io;
