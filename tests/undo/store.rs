@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
+use crate::support::terminal::Tmux;
 use crate::support::{Desk, child_of, place, replace, run, send, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -167,6 +168,148 @@ fn a_rule_denies_memory_and_the_record_says_so() {
     assert!(said[1].contains("nothing is remembered"), "{said:?}");
     let verified = run(desk.agentd(&["audit", "verify"]));
     assert_eq!(verified.code, 0, "{}", verified.err);
+}
+
+/// Three memories, one of each scope.
+fn remembering() -> Desk {
+    let desk = Desk::new();
+    let adds = [
+        ("memory_add", json!({"text": "colour of the session", "scope": "session"})),
+        ("memory_add", json!({"text": "colour of the project"})),
+        ("memory_add", json!({"text": "colour\nof \u{202e}all\u{1b}[2J", "scope": "user"})),
+    ];
+    calls(&desk, &KEEP, &adds);
+    desk
+}
+
+#[test]
+fn a_person_lists_and_shows_the_memories_of_a_project_and_of_all_projects() {
+    let empty = Desk::new();
+    let listed = run(empty.agentd(&["memory", "ls"]));
+    assert_eq!((listed.code, listed.out.as_str()), (0, ""), "{}", listed.err);
+    assert!(listed.err.contains("nothing is remembered"), "{}", listed.err);
+    assert!(!empty.state().join("store").exists(), "a list makes nothing");
+    let desk = remembering();
+    let listed = run(desk.agentd(&["memory", "ls"])).out;
+    let project = desk.project().canonicalize().unwrap();
+    let name = project.file_name().unwrap().to_str().unwrap();
+    let lines: Vec<&str> = listed.lines().skip(1).collect();
+    assert_eq!(lines.len(), 2, "no memory of a session: {listed}");
+    for (line, [id, scope, text]) in lines.iter().zip([
+        ["p1", "project", "colour of the project"],
+        ["u1", "user", "colour of \u{fffd}all\u{fffd}[2J"],
+    ]) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!((words[0], words[1], words[4]), (id, scope, name), "{line}");
+        assert!(words[2].starts_with("20") && line.ends_with(text), "{line}");
+    }
+    let json = run(desk.agentd(&["memory", "ls", "--json"])).out;
+    assert!(!json.contains(['\u{202e}', '\u{1b}']), "{json}");
+    let rows: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&rows[0]["id"], &rows[0]["scope"]), (&json!("p1"), &json!("project")));
+    assert_eq!(rows[1]["text"], "colour\nof \u{202e}all\u{1b}[2J");
+    assert_eq!(rows[1]["project"], project.to_str().unwrap());
+    assert!(rows[1]["saved"].as_u64().unwrap() > 1_600_000_000_000, "{json}");
+    for (flag, id) in [("--user", "u1"), ("--project", "p1")] {
+        let one = run(desk.agentd(&["memory", "ls", "--json", flag])).out;
+        let row: Value = serde_json::from_str(&one).unwrap();
+        assert_eq!(row["id"], id, "{flag}");
+    }
+    let shown = run(desk.agentd(&["memory", "show", "u1"])).out;
+    assert!(shown.contains(&format!("project: {}\n", project.display())), "{shown}");
+    assert!(shown.ends_with("colour\nof \u{fffd}all\u{fffd}[2J\n"), "{shown}");
+}
+
+#[test]
+fn a_person_removes_memories_and_none_of_another_project() {
+    let desk = remembering();
+    let elsewhere = desk.outside().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let there = |words: &[&str]| {
+        let mut command = desk.agentd(words);
+        command.current_dir(&elsewhere);
+        run(command)
+    };
+    let ids = |listed: &str| -> Vec<String> {
+        listed.lines().skip(1).map(|line| line[..2].to_owned()).collect()
+    };
+    assert_eq!(ids(&there(&["memory", "ls"]).out), ["u1"]);
+    let project = desk.project().to_str().unwrap().to_owned();
+    assert_eq!(ids(&there(&["memory", "ls", "-C", &project]).out), ["p1", "u1"]);
+    for wrong in [there(&["memory", "rm", "p1"]), there(&["memory", "show", "p1"])]
+        .into_iter()
+        .chain(["p2", "s1", "p01", "", "x", "u1\u{1b}"].map(|id| {
+            // The first is there, and stays.
+            run(desk.agentd(&["memory", "rm", "p1", id]))
+        }))
+    {
+        assert_eq!((wrong.code, wrong.out.as_str()), (2, ""), "{}", wrong.err);
+        assert!(wrong.err.contains("`agentd memory ls` lists them"), "{}", wrong.err);
+        assert!(!wrong.err.contains('\u{1b}'), "{}", wrong.err);
+    }
+    assert_eq!(ids(&run(desk.agentd(&["memory", "ls"])).out), ["p1", "u1"]);
+    let removed = run(desk.agentd(&["memory", "rm", "p1", "u1"]));
+    let said = "removed p1 (project): colour of the project\n\
+        removed u1 (user): colour\\nof \\u{202e}all\\u{1b}[2J\n";
+    assert_eq!((removed.code, removed.out.as_str()), (0, said), "{}", removed.err);
+    assert_eq!(run(desk.agentd(&["memory", "ls"])).out, "");
+    assert_eq!(run(desk.agentd(&["memory", "rm", "p1"])).code, 2);
+}
+
+#[test]
+fn a_session_that_runs_does_not_find_what_a_person_removed() {
+    let desk = Desk::new();
+    let remove = Mutex::new(desk.agentd(&["memory", "rm", "p1"]));
+    let search = || call("toolu_2", "memory_search", r#"{"query":"colour"}"#);
+    let server = Server::answering(move |number, _| match number {
+        1 => Answer::says([call("toolu_1", "memory_add", r#"{"text":"colour"}"#)]),
+        2 => Answer::says([search()]),
+        3 => {
+            let removed = remove.lock().unwrap().output().unwrap();
+            assert!(removed.status.success(), "{removed:?}");
+            Answer::says([search()])
+        }
+        4 => Answer::says([call("toolu_3", "memory_add", r#"{"text":"colour again"}"#)]),
+        _ => Answer::text("Done."),
+    });
+    let ran = run(desk.with_server(&server, &["-p", "Go.", KEEP[0], KEEP[1]]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let said: Vec<String> =
+        server.requests()[1..].iter().map(|request| result(&request.body)).collect();
+    assert!(said[1].contains("p1 (project): colour"), "{said:?}");
+    assert!(said[2].contains("nothing is remembered"), "{said:?}");
+    assert!(said[3].contains("remembered as p2"), "an ID is given once: {said:?}");
+}
+
+#[test]
+fn a_damaged_memory_is_said_where_a_person_lists_it() {
+    let desk = remembering();
+    let file = project_store(&desk).join("memory.db");
+    fs::write(&file, "no database, but long enough to look like one to a careless reader").unwrap();
+    let first = run(desk.agentd(&["memory", "ls"]));
+    assert_eq!((first.code, first.out.as_str()), (1, ""), "{}", first.err);
+    assert!(first.err.contains("this project's memory was damaged"), "{}", first.err);
+    let second = run(desk.agentd(&["memory", "ls"])).out;
+    assert!(second.lines().nth(1).unwrap().starts_with("u1 "), "{second}");
+}
+
+#[test]
+fn a_terminal_lists_and_removes_memories() {
+    let desk = remembering();
+    let server = Server::scripted([Answer::text("First.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new", "talk", "--inline"]), (100, 30));
+    one.shows("First.");
+    one.enters(":memory");
+    let listed = one.shows("colour of the project");
+    assert!(listed.contains("u1") && !listed.contains("of the session"), "{listed}");
+    one.enters(":memory rm u7");
+    one.shows("has the ID \"u7\"");
+    one.enters(":memory rm p1");
+    one.shows("removed p1 (project): colour of the project");
+    let left = run(desk.agentd(&["memory", "ls"])).out;
+    assert!(left.contains("u1 ") && !left.contains("p1 "), "{left}");
 }
 
 /// A run in which the store is harmed while a call is on its way to it.

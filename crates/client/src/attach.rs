@@ -70,6 +70,18 @@ pub trait AttachServices {
     /// The audit records of a session, as text.
     fn audit(&self, session: &SessionId) -> String;
 
+    /// The memories of the session's project and of all projects, as text.
+    ///
+    /// # Errors
+    /// One sentence for the user.
+    fn memories(&self, session: &SessionId) -> Result<String, String>;
+
+    /// Removes memories, and returns their texts.
+    ///
+    /// # Errors
+    /// Those that were removed, and one sentence for the user.
+    fn remove_memories(&self, session: &SessionId, ids: &[String]) -> Result<String, String>;
+
     /// The request that resumes another session, under the configuration of its project, with the
     /// descriptors that its `papers` names.
     ///
@@ -419,6 +431,14 @@ impl AttachLoop<'_> {
             ScreenEffect::ShowAudit(session) => {
                 let records = self.services.audit(&session);
                 self.view.open(LongText::new("Audit records", records));
+            }
+            ScreenEffect::ShowMemories(session) => match self.services.memories(&session) {
+                Ok(listed) => self.view.open(LongText::new("Memories", listed)),
+                Err(error) => self.view.show(ScreenItem::Error(error)),
+            },
+            ScreenEffect::RemoveMemories(session, ids) => {
+                let removed = self.services.remove_memories(&session, &ids);
+                self.view.show(removed.map_or_else(ScreenItem::Error, ScreenItem::Note));
             }
             ScreenEffect::Switch(session) => self.switch_to(session),
             ScreenEffect::AddDirectory(named) => match std::fs::canonicalize(&named) {

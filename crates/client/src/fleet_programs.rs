@@ -1,6 +1,6 @@
 //! Starts `agentd-fleet` for commands that need its answer: a relay, a list, a session's records.
 
-use crate::spawn::spawn_unmasked;
+use crate::spawn::{output_of_own, spawn_unmasked};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -12,16 +12,7 @@ use std::process::{Child, Command, Stdio};
 /// # Errors
 /// It cannot be started, or its own error.
 pub fn fleet_output(executable: &Path, words: &[&OsStr]) -> io::Result<String> {
-    let mut command = Command::new(executable);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let done = spawn_unmasked(&mut command)?.wait_with_output()?;
-    match done.status.success() {
-        true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
-        false => {
-            let why = String::from_utf8_lossy(&done.stderr);
-            Err(io::Error::other(why.trim().trim_start_matches("error: ").to_owned()))
-        }
-    }
+    output_of_own(Command::new(executable).args(words))
 }
 
 /// Starts the relay that connects this terminal to a session on another host of a fleet.

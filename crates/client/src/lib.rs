@@ -76,7 +76,7 @@ pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use servers_text::servers_text;
 pub use spawn::{
     PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, become_program,
-    copy_by_program, edit_file, key_of_command, page, sibling_executable,
+    copy_by_program, edit_file, key_of_command, page, sibling_executable, store_output,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};

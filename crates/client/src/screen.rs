@@ -152,6 +152,10 @@ pub enum ScreenEffect {
     PasteImage(FilePath),
     /// Show the audit records of the session.
     ShowAudit(SessionId),
+    /// Show the memories of the session's project and of all projects.
+    ShowMemories(SessionId),
+    /// Remove some of them.
+    RemoveMemories(SessionId, Vec<String>),
     /// Show a text that is no part of the conversation.
     OpenText(LongText),
     /// Repaint everything.

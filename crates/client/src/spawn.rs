@@ -1,4 +1,4 @@
-//! Starts supervisors (private ones and the daemon), the command that prints a key, and the pager. The
+//! Starts supervisors (private ones and the daemon), `agentd-store` for memories, the command that prints a key, and the pager. The
 //! only file of this crate that starts a process, beside `installer` and `fleet_programs`.
 //!
 //! The child's standard input is one end of a socket pair, its lifeline. When this process ends, the
@@ -317,6 +317,27 @@ pub fn sibling_executable(name: &str) -> Result<PathBuf, StartError> {
     let own = std::env::current_exe().and_then(fs::canonicalize);
     let path = own.map_err(StartError::Nowhere)?.with_file_name(name);
     if path.is_file() { Ok(path) } else { Err(StartError::Missing { path }) }
+}
+
+/// Runs a program of agentd to its end, and returns its standard output.
+pub(crate) fn output_of_own(command: &mut Command) -> io::Result<String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let done = spawn_unmasked(command)?.wait_with_output()?;
+    match done.status.success() {
+        true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+        false => {
+            let why = String::from_utf8_lossy(&done.stderr);
+            Err(io::Error::other(why.trim().trim_start_matches("error: ").to_owned()))
+        }
+    }
+}
+
+/// Has `agentd-store` list or remove memories, and returns its answer. It gets no variable of this process.
+///
+/// # Errors
+/// It cannot be started, or its own error.
+pub fn store_output(executable: &Path, words: &[&OsStr]) -> io::Result<String> {
+    output_of_own(Command::new(executable).env_clear().args(words))
 }
 
 /// Has a program of agentd take the place of this process, terminal included. Returns only if it cannot.

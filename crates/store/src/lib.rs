@@ -1,7 +1,8 @@
 //! Data that a session and its project keep besides the conversation: memory, skills, instructions,
 //! undo and cached results. Used by `agentd-store` only.
 //!
-//! [`Store::step`] takes a message of the supervisor and returns the answers. The files: `database`
+//! [`Store::step`] takes a message of the supervisor and returns the answers; [`KeptMemories`] is for `agentd memory`.
+//! The files: `database`
 //! is one SQLite file that cannot block a session; `memory` has three scopes; `instructions` and
 //! `skills` give the model texts that people wrote; `search_terms` parses search terms; `undo` holds the copies for undoing file tools, made by `file_copy`; `commands`
 //! records changes of commands, by the `snapshot` taken before them; `cache` holds results of
@@ -27,6 +28,7 @@ mod validate;
 use cache::ResultCache;
 use commands::CommandChanges;
 use failure::{StoreError, StoreErrorCode};
+pub use memory::KeptMemories;
 use memory::Memory;
 pub use prompts::DeniedReads;
 use protocol::call::{Call, Outcome, ToolResult};

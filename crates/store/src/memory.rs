@@ -1,5 +1,9 @@
 //! Texts that the model was asked to remember, in three scopes: session, project, user. Each scope
-//! is a file of its own, so that no project can reach another's.
+//! is a file of its own, so that no project can reach another's. `kept` is for a person without a session.
+
+mod kept;
+
+pub use kept::KeptMemories;
 
 use crate::StoreResult;
 use crate::database::{Database, Durable, now};
@@ -9,6 +13,7 @@ use protocol::call::Call;
 use protocol::store::StoreSetup;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Deserialize;
+use std::path::Path;
 
 /// Maximum length of a text in characters. Longer texts are documents and belong in files.
 const LONGEST: usize = 4_000;
@@ -66,6 +71,16 @@ impl MemoryScope {
             Self::Project => 'p',
             Self::User => 'u',
         }
+    }
+
+    /// Its file in this directory.
+    fn database(self, directory: &Path) -> Database {
+        let what = match self {
+            Self::Session => "this session's memory",
+            Self::Project => "this project's memory",
+            Self::User => "the person's memory",
+        };
+        Database::at(directory.join("memory.db"), SCHEMA, what, Durable::Always)
     }
 }
 
@@ -126,27 +141,11 @@ impl Memory {
     pub(crate) fn of(setup: &StoreSetup) -> Self {
         let project = setup.project_store.to_path();
         let session = project.join("sessions").join(&setup.session.0);
-        let user = setup.user_store.to_path();
         Self {
             origin: setup.confinement.project.to_path().display().to_string(),
-            session: Database::at(
-                session.join("memory.db"),
-                SCHEMA,
-                "this session's memory",
-                Durable::Always,
-            ),
-            project: Database::at(
-                project.join("memory.db"),
-                SCHEMA,
-                "this project's memory",
-                Durable::Always,
-            ),
-            user: Database::at(
-                user.join("memory.db"),
-                SCHEMA,
-                "the person's memory",
-                Durable::Always,
-            ),
+            session: MemoryScope::Session.database(&session),
+            project: MemoryScope::Project.database(&project),
+            user: MemoryScope::User.database(&setup.user_store.to_path()),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::cli::SessionFlags;
 use crate::cli_error::chain;
 use crate::context::CliContext;
 use crate::interactive::resumed;
+use crate::memory::{self, ProjectMemories};
 use crate::open_request::{KeyNeed, open_request};
 use crate::sessions;
 use client::{AttachServices, edit_file};
@@ -33,6 +34,22 @@ impl AttachServices for CliServices<'_> {
             Ok(calls) if calls.is_empty() => "no call yet".to_owned(),
             Ok(calls) => audit::table(&calls) + &audit::refusals(&calls),
             Err(error) => format!("the audit log cannot be read: {}", chain(&error)),
+        }
+    }
+
+    fn memories(&self, session: &SessionId) -> Result<String, String> {
+        let memories = self.memories_of(session)?;
+        memories
+            .rows()
+            .map(|rows| memory::listed(&rows, usize::MAX))
+            .map_err(|error| error.to_string())
+    }
+
+    fn remove_memories(&self, session: &SessionId, ids: &[String]) -> Result<String, String> {
+        let (memories, mut removed) = (self.memories_of(session)?, String::new());
+        match memories.remove(ids, |line| removed.push_str(line)) {
+            Ok(()) => Ok(removed),
+            Err(error) => Err(removed + &error.to_string()),
         }
     }
 
@@ -73,6 +90,17 @@ impl AttachServices for CliServices<'_> {
         let file = own_draft(self.context, session);
         write_draft(&file, text)
             .map_err(|error| format!("the draft cannot be saved in {}: {error}", file.display()))
+    }
+}
+
+impl CliServices<'_> {
+    /// The memories of the session's project and of all projects.
+    fn memories_of(&self, session: &SessionId) -> Result<ProjectMemories, String> {
+        let header = journal::header(&sessions::directory(self.context, session));
+        let header = header.map_err(|error| {
+            format!("memories are listed on the session's own host: {}", chain(&error))
+        })?;
+        ProjectMemories::of(self.context, &header.project.0).map_err(|error| error.to_string())
     }
 }
 

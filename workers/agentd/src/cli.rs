@@ -17,8 +17,7 @@ pub(crate) use mcp::{McpCommand, OtherAgent, ServeFlags};
 const MORE: &str = "\
 Topics: agentd help sessions, scripts, config, rules, sandbox, network, tools,
   images, commands, agents, context, undo, hooks, mcp, fleet, security,
-  exit-codes
-Help: agentd help COMMAND (of -p: run); manual pages: agentd man [NAME]";
+  exit-codes. Also: agentd help COMMAND (of -p: run), agentd man [NAME]";
 
 /// Runs language-model agents on Linux; each tool call in its own sandboxed process.
 #[derive(Debug, Parser)]
@@ -259,6 +258,11 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: McpCommand,
     },
+    /// List, show and remove what is remembered for later sessions.
+    Memory {
+        #[command(subcommand)]
+        command: MemoryCommand,
+    },
     /// Run tasks on many hosts, which take them from one database.
     ///
     /// More: `agentd help fleet`.
@@ -373,6 +377,43 @@ pub(crate) enum RulesCommand {
         /// Print one JSON object per line.
         #[arg(long)]
         json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// List the memories of this project and those of all projects.
+    Ls {
+        /// Only those of all projects.
+        #[arg(long, conflicts_with = "of_project")]
+        user: bool,
+        /// Only those of this project.
+        #[arg(long = "project")]
+        of_project: bool,
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+        /// Print one JSON object per line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one memory: its text, and the day and the project in which it was saved.
+    Show {
+        /// The ID, as `memory ls` prints it.
+        #[arg(value_name = "ID")]
+        id: String,
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+    },
+    /// Remove memories for good, and print their texts. Sessions that run find them no more.
+    Rm {
+        /// The IDs, as `memory ls` prints them. If one is unknown, none is removed.
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
     },
 }
 

@@ -22,6 +22,7 @@ mod logs;
 mod ls;
 mod man_page;
 mod mcp;
+mod memory;
 mod model_context;
 mod no_key;
 mod open_request;
@@ -138,6 +139,7 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         (Some(CliCommand::Config { command }), _) => settings::main(&command),
         (Some(CliCommand::Rules { command }), _) => rules::main(&command),
         (Some(CliCommand::Mcp { command }), _) => mcp::main(command),
+        (Some(CliCommand::Memory { command }), _) => memory::main(&command),
         (Some(CliCommand::Fleet { .. } | CliCommand::Submit(_) | CliCommand::Tasks { .. }), _) => {
             fleet_commands::main()
         }

@@ -1,5 +1,7 @@
 //! `agentd-store`: stored data of a session and its project, in a process that can write only its
-//! own directories and read the project.
+//! own directories and read the project. For `agentd memory` it lists and removes memories, and ends.
+
+mod memories;
 
 use anyhow::{Context, bail};
 use ipc::ChannelError;
@@ -30,6 +32,10 @@ pub fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<()> {
     sandbox::harden().context("the process cannot be hardened")?;
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if !words.is_empty() {
+        return memories::run(&words);
+    }
     ipc::step!("store: up");
     let (mut words, say) = ipc::worker::<StoreLink>()?;
     let log = say.clone();

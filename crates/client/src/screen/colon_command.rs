@@ -33,6 +33,10 @@ pub(crate) enum ColonCommand {
     Clear,
     Fork,
     Audit,
+    /// The memories of the project and of all projects.
+    Memories,
+    /// Remove these memories.
+    RemoveMemories(Vec<String>),
     Earlier,
     Help,
 }
@@ -86,6 +90,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     (":fork", "copy this session and continue in the copy"),
     (":earlier", "show earlier events"),
     (":audit", "show the audit records of this session"),
+    (":memory", "show what is remembered for later sessions;\n:memory rm ID: remove it"),
     (":help", "this"),
 ];
 
@@ -155,6 +160,13 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
         "clear" => none(ColonCommand::Clear),
         "fork" => none(ColonCommand::Fork),
         "audit" => none(ColonCommand::Audit),
+        "memory" => match rest.split(' ').collect::<Vec<_>>()[..] {
+            [""] => Ok(ColonCommand::Memories),
+            ["rm", ref ids @ ..] if !ids.is_empty() => {
+                Ok(ColonCommand::RemoveMemories(ids.iter().map(|&id| id.to_owned()).collect()))
+            }
+            _ => Err("write :memory to list them, or :memory rm ID".to_owned()),
+        },
         "earlier" => none(ColonCommand::Earlier),
         "help" | "h" | "" => none(ColonCommand::Help),
         "net" => match rest.as_str() {
@@ -223,6 +235,9 @@ mod tests {
         let host = "*.crates.io".parse().unwrap();
         assert_eq!(parse(":net allow *.crates.io"), Ok(ColonCommand::AllowHost(host)));
         assert_eq!(parse(": mode  plan "), Ok(ColonCommand::Mode(PermissionMode::Plan)));
+        assert_eq!(parse(":memory"), Ok(ColonCommand::Memories));
+        let ids = vec!["p1".to_owned(), "u2".to_owned()];
+        assert_eq!(parse(":memory rm  p1 u2"), Ok(ColonCommand::RemoveMemories(ids)));
         assert_eq!(parse(":rewind"), Ok(ColonCommand::Rewind(None)));
         assert_eq!(
             parse(":rewind 7 files"),
@@ -246,6 +261,8 @@ mod tests {
             (":rewind 7 all", "conversation or files"),
             (":q now", "no arguments"),
             (":context summaries", ":context summary"),
+            (":memory rm", ":memory rm ID"),
+            (":memory u1", ":memory rm ID"),
             (":frok", "no command :frok"),
         ] {
             let error = parse(wrong).unwrap_err();
@@ -273,6 +290,7 @@ mod tests {
             "fork",
             "earlier",
             "audit",
+            "memory",
             "help",
         ] {
             assert!(parse(&format!(":{name}")).is_ok(), "{name}");

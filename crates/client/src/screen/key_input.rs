@@ -303,11 +303,13 @@ impl Screen {
             | ColonCommand::Paste
             | ColonCommand::Pin(_)
             | ColonCommand::Unpin(_)
+            | ColonCommand::RemoveMemories(_)
             | ColonCommand::AddDirectory(_) => true,
             ColonCommand::Quit
             | ColonCommand::Clear
             | ColonCommand::Fork
             | ColonCommand::Audit
+            | ColonCommand::Memories
             | ColonCommand::Changes(_)
             | ColonCommand::Context
             | ColonCommand::Servers
@@ -354,6 +356,13 @@ impl Screen {
             }
             ColonCommand::Audit => {
                 self.facts.session.clone().map(ScreenEffect::ShowAudit).into_iter().collect()
+            }
+            ColonCommand::Memories => {
+                self.facts.session.clone().map(ScreenEffect::ShowMemories).into_iter().collect()
+            }
+            ColonCommand::RemoveMemories(ids) => {
+                let remove = |session| ScreenEffect::RemoveMemories(session, ids);
+                self.facts.session.clone().map(remove).into_iter().collect()
             }
             ColonCommand::Changes(of) => {
                 let since = match of {

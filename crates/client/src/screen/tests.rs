@@ -66,6 +66,20 @@ fn ctrl_v_and_paste_put_the_image_of_the_clipboard_where_the_cursor_is() {
 }
 
 #[test]
+fn memories_are_listed_by_any_terminal_and_removed_by_one_with_rights() {
+    for (rights, may) in [(ClientRights::Full, true), (ClientRights::ReadOnly, false)] {
+        let mut screen = screen_with(rights);
+        let mut enters = |line: &str| {
+            screen.update(ScreenInput::Edited(line.to_owned()));
+            screen.update(ScreenInput::Key(KeyPress::Enter))
+        };
+        assert_eq!(enters(":memory"), [ScreenEffect::ShowMemories(session())]);
+        let removes = ScreenEffect::RemoveMemories(session(), vec!["p1".to_owned()]);
+        assert_eq!(enters(":memory rm p1").contains(&removes), may);
+    }
+}
+
+#[test]
 fn ctrl_b_sends_a_running_sub_agent_to_the_background_and_is_else_a_key_of_the_line() {
     for (tool, is_sent) in [("task", true), ("read", false)] {
         let mut screen = screen();

@@ -120,6 +120,8 @@ impl Desk {
                     | ScreenEffect::AddDirectory(_)
                     | ScreenEffect::PasteImage(_)
                     | ScreenEffect::ShowAudit(_)
+                    | ScreenEffect::ShowMemories(_)
+                    | ScreenEffect::RemoveMemories(..)
                     | ScreenEffect::Leave(_) => {}
                 }
             }
