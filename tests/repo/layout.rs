@@ -73,6 +73,7 @@ fn no_struct_has_more_than_15_fields() {
         ("Config", "one field for each table of the configuration"),
         ("ToolDeclaration", "one field for each constant of the trait `Tool`"),
         ("CallFacts", "set once before a call is judged, and only read afterwards"),
+        ("InterpretedCall", "a call's arguments, read once and only read afterwards"),
         ("SessionSpec", "built once as a session opens, and changed by settings alone"),
         ("CallArgs", "the arguments of one actor, taken apart as it starts"),
         ("NotifyConfig", "the arguments of one thread, taken apart as it starts"),

@@ -167,8 +167,7 @@ pub fn attach(
         inputs,
         pings: PingState { last_message: Instant::now(), unanswered: 0, reply_due: ReplyDue::No },
         painted: None,
-        question: None,
-        letter: None,
+        question: QuestionTimes::default(),
         draft: DraftState::default(),
         switch: None,
         losses: Vec::new(),
@@ -203,6 +202,15 @@ struct PingState {
     reply_due: ReplyDue,
 }
 
+/// Times of the question on the screen.
+#[derive(Debug, Default)]
+struct QuestionTimes {
+    /// The call that it is about, and since when it is there.
+    shown: Option<(CallId, Instant)>,
+    /// Since when a letter waits that may be its answer.
+    letter: Option<Instant>,
+}
+
 struct AttachLoop<'a> {
     supervisors: &'a mut dyn SupervisorSource,
     screen: Screen,
@@ -215,10 +223,7 @@ struct AttachLoop<'a> {
     pings: PingState,
     /// When the last frame was painted.
     painted: Option<Instant>,
-    /// The call that the question on the screen is about, and since when it is there.
-    question: Option<(CallId, Instant)>,
-    /// Since when a letter waits at a question.
-    letter: Option<Instant>,
+    question: QuestionTimes,
     draft: DraftState,
     /// The session that was asked for in the place of this one, and how it is opened.
     switch: Option<(SessionId, SessionRequest, Vec<OwnedFd>)>,
@@ -277,21 +282,21 @@ impl AttachLoop<'_> {
 
     /// The earlier of `wait` and the time when a letter at a question becomes an answer.
     fn until_letter(&self, wait: Option<Duration>) -> Option<Duration> {
-        let due = self.letter.map(|since| LETTER_ALONE.saturating_sub(since.elapsed()));
+        let due = self.question.letter.map(|since| LETTER_ALONE.saturating_sub(since.elapsed()));
         wait.into_iter().chain(due).min()
     }
 
     /// Makes a letter at a question an answer once it has stayed alone.
     fn follow_letter(&mut self) -> Option<LeaveReason> {
         if !self.screen.letter_waits() {
-            self.letter = None;
+            self.question.letter = None;
             return None;
         }
-        let since = *self.letter.get_or_insert_with(Instant::now);
+        let since = *self.question.letter.get_or_insert_with(Instant::now);
         if since.elapsed() < LETTER_ALONE {
             return None;
         }
-        self.letter = None;
+        self.question.letter = None;
         self.take(ScreenInput::LetterAlone(self.view.question_shown()))
     }
 
@@ -299,8 +304,8 @@ impl AttachLoop<'_> {
         self.view.paint(&self.screen)?;
         self.painted = Some(Instant::now());
         let asked = self.screen.items().questions().first().map(|asked| &asked.call);
-        if asked != self.question.as_ref().map(|(call, _)| call) {
-            self.question = asked.map(|call| (call.clone(), Instant::now()));
+        if asked != self.question.shown.as_ref().map(|(call, _)| call) {
+            self.question.shown = asked.map(|call| (call.clone(), Instant::now()));
         }
         Ok(())
     }
@@ -309,7 +314,7 @@ impl AttachLoop<'_> {
     fn is_ahead_of_question(&self, key: KeyPress) -> bool {
         let answers = matches!(key, KeyPress::Char(_) | KeyPress::Enter);
         let asked = self.screen.items().questions().first();
-        let is_read = self.question.as_ref().is_some_and(|(call, since)| {
+        let is_read = self.question.shown.as_ref().is_some_and(|(call, since)| {
             asked.is_some_and(|asked| asked.call == *call) && since.elapsed() >= READ_FIRST
         });
         answers && !is_read && self.screen.focus() == Focus::Question

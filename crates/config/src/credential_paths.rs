@@ -3,41 +3,13 @@
 //! directories that no call is given, and by `doctor`.
 
 use crate::environment::credential_paths;
+use protocol::key_names::{IN_CONFIG, IN_DATA, IN_HOME};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Below a home: files and directories that hold keys or sign-ins.
-const IN_HOME: [&str; 20] = [
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".cargo",
-    ".password-store",
-    ".mozilla",
-    ".thunderbird",
-    ".terraform.d",
-    ".vault-token",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".git-credentials",
-    ".claude",
-    ".codex",
-    ".gemini",
-];
 /// In a home of cargo.
 const CARGO_KEYS: [&str; 2] = ["credentials.toml", "credentials"];
-/// Below `~/.config`, or where it was moved to.
-const IN_CONFIG: [&str; 7] =
-    ["gcloud", "gh", "git", "op", "google-chrome", "chromium", "containers"];
-/// Below `~/.local/share`, or where it was moved to.
-const IN_DATA: [&str; 2] = ["keyrings", "kwalletd"];
-
 /// The same in a directory that is no home, such as a project. Of a directory where projects keep settings of
 /// their own, these are the files with keys; `.npmrc` and `.config/git` are settings of projects.
 const IN_ANY_DIRECTORY: [&str; 25] = [
@@ -180,24 +152,6 @@ pub fn key_paths_in(dir: &Path) -> impl Iterator<Item = PathBuf> {
     IN_ANY_DIRECTORY.iter().map(|name| dir.join(name))
 }
 
-/// True for a text that names a place of keys, such as `~/.ssh/id_ed25519`.
-#[must_use]
-pub fn names_key_file(text: &str) -> bool {
-    let text = text.to_lowercase();
-    let names = |name: &str, before: &str| {
-        text.match_indices(name).any(|(at, _)| {
-            let (front, rest) = (&text[..at], &text[at + name.len()..]);
-            // `.npmrc-example` and `a.netrc` are other files.
-            let is_whole = !rest.starts_with(|c: char| c.is_alphanumeric() || "-_".contains(c))
-                && !front.ends_with(|c: char| c.is_alphanumeric() || "-_.".contains(c));
-            is_whole && front.ends_with(before)
-        })
-    };
-    IN_HOME.iter().any(|name| names(name, ""))
-        || IN_CONFIG.iter().any(|name| names(name, ".config/"))
-        || IN_DATA.iter().any(|name| names(name, ".local/share/"))
-}
-
 /// These and where they lead: calls ask by real paths, and any of these may be a link.
 #[must_use]
 pub fn every_path(named: Vec<PathBuf>) -> Vec<PathBuf> {
@@ -282,23 +236,6 @@ mod tests {
             found.contains(&at("far/dave/.ssh")),
             "nobody looks there, so it may be: {found:?}"
         );
-    }
-
-    #[test]
-    fn a_text_names_a_place_of_keys() {
-        for text in [
-            "contents of ~/.ssh/id_rsa",
-            "$HOME/.NETRC",
-            ".aws/credentials",
-            "~/.config/gh",
-            "a/.npmrc",
-        ] {
-            assert!(names_key_file(text), "{text}");
-        }
-        for text in ["gh", "git", "config/git", "a.ssh", ".sshd", ".npmrc-example", "the ssh host"]
-        {
-            assert!(!names_key_file(text), "{text}");
-        }
     }
 
     #[test]

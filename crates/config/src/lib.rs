@@ -64,7 +64,7 @@ pub use config::{
     AgentLimits, BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions,
     ProviderConfig, SandboxConfig, ToolsConfig, UiConfig, UiNotify, UiView,
 };
-pub use credential_paths::{CredentialPaths, every_path, key_paths_in, names_key_file};
+pub use credential_paths::{CredentialPaths, every_path, key_paths_in};
 pub use credentials::{CredentialConfig, CredentialKey};
 pub use did_you_mean::nearest;
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP, project_dir_name, store_dirs};

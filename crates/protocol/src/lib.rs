@@ -23,6 +23,7 @@ pub mod hook;
 pub mod hosts;
 pub mod ids;
 pub mod judgement;
+pub mod key_names;
 pub mod log;
 pub mod mcp;
 pub mod pinned;

@@ -5,7 +5,7 @@
 //! end). The runner receives its job only with `Go`, after its cage is complete and START is durable.
 //!
 //! A runner in reserve: `SessionLock` → `Overlays`? → `Mounted`? → `Join`* → `Reserve` → `Keeper`? → `Mounted`* →
-//! `Resting` → `SaveProtected`? → `Renew` → `Caged` (or `Stale`, the end), and on as above. After a
+//! `Resting` → `SaveProtected`? → `Renew` → `Caged` (or `Lost`, the end: the cage no longer fits), and on as above. After a
 //! runner's death, another one repairs: `SessionLock` → `Repair` → `Repaired` (or `Uncaged`).
 
 use crate::call::{ProbeReport, RunReport, TamperedFile};
@@ -295,8 +295,6 @@ pub enum FromTool {
         /// See `sandbox::opened_paths`.
         opened: String,
     },
-    /// The answer to `Renew` where the cage no longer fits, and why.
-    Stale(String),
     /// The cage could not be made; the runner ends, nothing was run.
     Uncaged {
         /// The step that failed.

@@ -317,7 +317,6 @@ impl WorktreeKeeper {
                 | FromTool::InputTaken(_)
                 | FromTool::ProxyListener
                 | FromTool::Resting { .. }
-                | FromTool::Stale(_)
                 | FromTool::Probed(_)
                 | FromTool::Proxied { .. }
                 | FromTool::Pong(_)

@@ -320,7 +320,6 @@ impl ReserveState {
             | FromTool::Caged(_)
             | FromTool::Began
             | FromTool::Resting { .. }
-            | FromTool::Stale(_)
             | FromTool::Uncaged { .. }
             | FromTool::Probed(_)
             | FromTool::Output { .. }

@@ -240,7 +240,7 @@ mod tests {
     fn a_call_without_a_connection_did_not_run_and_another_one_may_have() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let client = crate::http::client_settings().no_proxy().build().unwrap();
+        let client = crate::http_client::client_settings().no_proxy().build().unwrap();
         let request = client.get(format!("http://{closed}/")).send();
         let refused = runtime.block_on(request).unwrap_err();
         let (outcome, text) = told(StreamableHttpError::Client(refused));

@@ -347,7 +347,7 @@ mod tests {
             ("404 Not Found", None),
         ] {
             let challenged = Challenged::default();
-            let client = crate::http::client_settings().no_proxy().build().unwrap();
+            let client = crate::http_client::client_settings().no_proxy().build().unwrap();
             let client = Watched::new(client, challenged.clone());
             let url = format!("http://{}/", answers(head)).into();
             let message = serde_json::from_value(ping.clone()).unwrap();

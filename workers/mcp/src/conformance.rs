@@ -4,6 +4,7 @@
 
 use crate::challenge::{Challenge, Challenged, Wants};
 use crate::http::{self, Access, HttpServer};
+use crate::http_client;
 use crate::oauth::{ClientIdentity, LogIn, Pending};
 use crate::redirect::Redirected;
 use crate::renewal::Renewal;
@@ -79,7 +80,8 @@ impl Scenario {
 }
 
 fn run(url: &str, scenario: &Scenario) -> Result<(), String> {
-    let client = http::client_settings().build().map_err(|error| format!("no client: {error}"))?;
+    let client =
+        http_client::client_settings().build().map_err(|error| format!("no client: {error}"))?;
     let mut access = Access::Open;
     let mut granted = Vec::new();
     for _ in 0..LOG_INS {

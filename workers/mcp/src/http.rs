@@ -8,7 +8,6 @@ use crate::renewal::{Renewal, RenewalFailureKind};
 use protocol::mcp::ServerFault;
 use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::auth::{AuthClient, AuthorizationManager};
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
@@ -23,8 +22,6 @@ use tools::ServerLink;
 
 /// Most bytes of an error's text.
 const ERROR: usize = 64 * 1024;
-/// Longest time until a connection stands.
-const CONNECT: Duration = Duration::from_secs(20);
 
 /// Longest pause before a stream is opened again that failed.
 const RECONNECT: Duration = Duration::from_secs(60);
@@ -51,27 +48,6 @@ pub(crate) enum Access {
     Bearer(String),
     /// Tokens of a log-in, which are refreshed.
     LoggedIn(Box<AuthorizationManager>, Renewal),
-}
-
-/// The settings of a client for such servers; the caller adds a proxy or certificates. It follows no
-/// redirect: the configured address is the one that a person approved.
-pub(crate) fn client_settings() -> reqwest::ClientBuilder {
-    // Fails only if one is installed already, which is as good.
-    let _installed = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
-        .redirect(Policy::none())
-        .connect_timeout(CONNECT)
-}
-
-/// The client of these settings.
-///
-/// # Errors
-/// There are no certificates.
-pub(crate) fn built(settings: reqwest::ClientBuilder) -> Result<Client, String> {
-    settings.build().map_err(|error| {
-        format!("no TLS: {error}; certificates come from the system's store or SSL_CERT_FILE")
-    })
 }
 
 /// Speaks with the server until `link.asks` has an end, or the server is of no use any more.

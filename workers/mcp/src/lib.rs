@@ -16,6 +16,7 @@ mod conformance;
 mod credentials;
 mod endpoint;
 mod http;
+mod http_client;
 mod listening;
 mod login;
 mod oauth;

@@ -6,6 +6,7 @@ use crate::browser;
 use crate::challenge::Challenged;
 use crate::credentials::{FileStore, LogInFile, record_hosts, recorded_hosts, remove_log_in};
 use crate::http::{self, Access, HttpServer};
+use crate::http_client;
 use crate::oauth::{self, ClientIdentity, LogIn, Pending};
 use crate::redirect::{Listener, Redirected};
 use crate::renewal::Renewal;
@@ -100,7 +101,7 @@ impl Request {
 
     fn log_in(self) -> Result<(), String> {
         oauth::safe("the server's address", &self.url)?;
-        let client = http::built(http::client_settings())?;
+        let client = http_client::built(http_client::client_settings())?;
         let challenged = Challenged::default();
         // A server that refuses at once says what it wants; of another one the metadata say it.
         let probed = probe(client, &self, challenged.clone());
@@ -237,7 +238,8 @@ fn token_of(path: &Path) -> Result<String, String> {
     let Some(file) = LogInFile::read(path)? else { return Err("there is no log-in".to_owned()) };
     let (hosts, grantor) = (recorded_hosts(path), file.grantor.clone());
     block_on(async {
-        let (settings, endpoint) = (http::client_settings(), &grantor.metadata.token_endpoint);
+        let (settings, endpoint) =
+            (http_client::client_settings(), &grantor.metadata.token_endpoint);
         let own = oauth::own_endpoint(settings, oauth::TOKENS, endpoint, (&file, &hosts));
         let (_, client) = own.await?;
         let (path, url) = (path.to_owned(), file.url.clone());
@@ -260,7 +262,7 @@ fn log_out_of(path: &Path) -> Result<(), String> {
         Ok(None) => return Err("there is no log-in".to_owned()),
         Ok(Some(file)) => {
             let hosts = recorded_hosts(path);
-            block_on(oauth::revoke(http::client_settings(), file, &hosts, REVOKE))
+            block_on(oauth::revoke(http_client::client_settings(), file, &hosts, REVOKE))
         }
         Err(why) => Err(why.clone()),
     };

@@ -6,7 +6,7 @@
 use crate::challenge::Challenge;
 use crate::credentials::LogInFile;
 use crate::endpoint::{ServerNetwork, host_and_port};
-use crate::http;
+use crate::http_client;
 use crate::redirect::Redirected;
 use crate::renewal::{Renewal, RenewalFailure};
 use oauth2::TokenResponse;
@@ -248,7 +248,7 @@ pub(crate) async fn own_endpoint(
         true => settings,
         false => settings.resolve_to_addrs(name, &addresses),
     };
-    Ok((url, http::built(settings)?))
+    Ok((url, http_client::built(settings)?))
 }
 
 /// An endpoint of a server's metadata, if secrets and a browser may be sent there.

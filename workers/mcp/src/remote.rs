@@ -3,6 +3,7 @@
 
 use crate::credentials::{FileStore, LogInFile};
 use crate::http::{self, Access, HttpServer};
+use crate::http_client;
 use crate::oauth;
 use crate::readable::LONGEST_MESSAGE;
 use crate::renewal::Renewal;
@@ -66,7 +67,7 @@ fn converse(of: &RemoteClient, tell: &ServerSink<'_>) -> Result<(), ServerFault>
     let RemoteClient { name, url, start_ms } = of;
     let proxy = std::env::var(PROXY).map_err(|_| "its cage has no way to the server".to_owned())?;
     let proxy = reqwest::Proxy::all(&proxy).map_err(|error| format!("the proxy: {error}"))?;
-    let client = http::client_settings().proxy(proxy).build();
+    let client = http_client::client_settings().proxy(proxy).build();
     let client = client.map_err(|error| format!("no HTTP client: {error}"))?;
     let (headers, mut access) = shown(std::env::vars())?;
     let has_own = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));

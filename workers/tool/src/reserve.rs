@@ -81,7 +81,7 @@ fn renew(
             Ok(Some(cage))
         }
         Err(why) => {
-            say.send(&FromTool::Stale(why))?;
+            say.send(&FromTool::Lost(why))?;
             Ok(None)
         }
     }

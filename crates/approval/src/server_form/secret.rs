@@ -96,7 +96,7 @@ pub(super) fn is_secret(name: &str, schema: &Value) -> bool {
     // People see the texts without hidden letters.
     let texts = [Some(name), text("title"), text("description"), text("default")];
     let texts = texts.into_iter().flatten().map(|text| plain_line(text, TEXT));
-    let mut texts = texts.map(|text| (config::names_key_file(&text), readings(&text)));
+    let mut texts = texts.map(|text| (protocol::key_names::names_key_file(&text), readings(&text)));
     let is_text = takes_text(schema);
     texts.any(|(is_key_file, readings)| {
         let secret = |words: &Vec<String>| {
@@ -141,7 +141,7 @@ pub(super) fn shown_texts(schema: &Value) -> Vec<&str> {
 pub(super) fn mentions_secret(message: &str) -> bool {
     let text = plain_line(message, TEXT);
     let is_cue = |words: &[String]| words.iter().any(|word| CUES.contains(&word.as_str()));
-    config::names_key_file(&text)
+    protocol::key_names::names_key_file(&text)
         || sentences(message).iter().any(|(sentence, readings)| {
             let is_label = sentence.trim_end().ends_with(':');
             readings.iter().any(|words| {

@@ -560,7 +560,6 @@ goldens! {
             tier: protocol::confinement::Tier::A,
             opened: text("a 1:2"),
         },
-        Stale => FromTool::Stale(text("replaced")),
         Uncaged => FromTool::Uncaged { step: text("landlock"), reason: text("off") },
         Output => FromTool::Output { stream: protocol::tool::OutputStream::Err, text: text("o") },
         Probed => FromTool::Probed(Ok(probe())),

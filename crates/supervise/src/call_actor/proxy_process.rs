@@ -100,7 +100,6 @@ impl CallState {
             | FromTool::Namespace(_)
             | FromTool::InBackground
             | FromTool::Resting { .. }
-            | FromTool::Stale(_)
             | FromTool::Output { .. }
             | FromTool::Server(_)
             | FromTool::InputTaken(_)

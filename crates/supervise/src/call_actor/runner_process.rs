@@ -78,9 +78,7 @@ impl CallState {
                 Some(CallInput::Caged(enforced))
             }
             (FromTool::Caged(enforced), RunnerPhase::Renewing(_)) => self.on_renewed(enforced),
-            (FromTool::Stale(why) | FromTool::Lost(why), RunnerPhase::Renewing(_)) => {
-                self.give_reserve_up(&why)
-            }
+            (FromTool::Lost(why), RunnerPhase::Renewing(_)) => self.give_reserve_up(&why),
             (
                 FromTool::Uncaged { step, reason },
                 RunnerPhase::CagingProbe(_) | RunnerPhase::CagingCall,
@@ -173,7 +171,6 @@ impl CallState {
                 | FromTool::InBackground
                 | FromTool::Mounted
                 | FromTool::Resting { .. }
-                | FromTool::Stale(_)
                 | FromTool::Proxied { .. }
                 | FromTool::Caged(_)
                 | FromTool::Uncaged { .. }

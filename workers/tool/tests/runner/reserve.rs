@@ -40,7 +40,7 @@ fn renewed(runner: &mut Runner) -> Enforced {
 fn stale(runner: &mut Runner, why: &str) {
     runner.say(&ToTool::Renew);
     match runner.hear() {
-        Some(FromTool::Stale(text)) => assert!(text.contains(why), "{text}"),
+        Some(FromTool::Lost(text)) => assert!(text.contains(why), "{text}"),
         other => panic!("{other:?}"),
     }
     assert!(runner.ended().success());
