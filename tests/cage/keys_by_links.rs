@@ -145,3 +145,68 @@ fn keys_in_a_project_outside_the_home_are_hidden_or_named() {
         );
     }
 }
+
+/// Keys of the home lie in `dotfiles`, and links lead there, as stow makes them where the directory exists.
+fn stowed(home: &Path) {
+    for (link, key) in [
+        (".ssh/id_ed25519", "ssh/.ssh/id_ed25519"),
+        (".aws/credentials", "aws/.aws/credentials"),
+        (".docker/config.json", "docker/config.json"),
+    ] {
+        let key = home.join("dotfiles").join(key);
+        for path in [&key, &home.join(link)] {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+        }
+        fs::write(&key, SECRET).unwrap();
+        symlink(key, home.join(link)).unwrap();
+    }
+    fs::write(home.join("dotfiles/bin/notes"), "tool").unwrap();
+}
+
+#[test]
+fn keys_to_which_files_of_the_home_link_are_in_no_grant() {
+    for tier in TIERS {
+        let (desk, home) = desk();
+        stowed(&home);
+        for (target, left_out) in
+            [("dotfiles", true), ("dotfiles/ssh", true), ("dotfiles/bin", false)]
+        {
+            let _ = fs::remove_file(home.join(".nvm"));
+            symlink(home.join(target), home.join(".nvm")).unwrap();
+            let read = format!(
+                "cat {0}/.nvm/ssh/.ssh/id_ed25519 {0}/.nvm/.ssh/id_ed25519 {0}/.nvm/aws/.aws/credentials \
+                 {0}/.nvm/docker/config.json {0}/.nvm/notes 2>&1; echo over",
+                home.display()
+            );
+            let (ran, said) = told(&desk, tier, &desk.project(), &[], &read);
+            assert!(said.contains("over") && !said.contains(SECRET), "{tier} {target}: {said}");
+            assert_eq!(said.contains("tool"), !left_out, "{tier} {target}: {said}");
+            assert_eq!(
+                ran.err.contains(".nvm is left out"),
+                left_out,
+                "{tier} {target}: {}",
+                ran.err
+            );
+        }
+    }
+}
+
+#[test]
+fn keys_in_a_project_to_which_files_of_the_home_link_are_hidden_or_named() {
+    for tier in TIERS {
+        let (desk, home) = desk();
+        stowed(&home);
+        let read = "for key in ssh/.ssh/id_ed25519 aws/.aws/credentials docker/config.json; \
+                    do cat $key 2>&1; done; cat bin/notes; echo over";
+        let (ran, said) = told(&desk, tier, &home.join("dotfiles"), &[], read);
+        assert!(said.contains("over") && said.contains("tool"), "{tier}: {said}");
+        assert_eq!(said.contains(SECRET), tier == "B", "{tier}: {said}");
+        assert!(ran.err.contains("this project contains keys"), "{tier}: {}", ran.err);
+        let ended = desk.audit().into_iter().rfind(|record| record["event"] == "ended").unwrap();
+        let limits = ended["enforced"]["limits"].to_string();
+        for key in ["ssh/.ssh/id_ed25519", "aws/.aws/credentials", "docker/config.json"] {
+            assert!(limits.contains(key), "{tier}: {limits}");
+        }
+        assert!(!limits.contains("bin/notes"), "{tier}: {limits}");
+    }
+}

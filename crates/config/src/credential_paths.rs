@@ -1,9 +1,10 @@
 //! Paths where programs keep keys: below homes, and where variables of the client point. These are
-//! paths only; the disk is read only to list homes and the files of other users. Used for the
+//! paths only; the disk is read only to list homes, the files of other users, and links. Used for the
 //! directories that no call is given, and by `doctor`.
 
 use crate::environment::credential_paths;
 use protocol::key_names::{IN_CONFIG, IN_DATA, IN_HOME};
+use std::collections::VecDeque;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,18 @@ const IN_ANY_DIRECTORY: [&str; 25] = [
     ".config/op",
     ".local/share/keyrings",
     ".local/share/kwalletd",
+];
+
+/// The same in directories that have more than keys in them, where only homes have them.
+const ONLY_IN_HOME: [&str; 2] = ["git/credentials", "containers/auth.json"];
+
+/// Links within a directory of keys are followed to this depth, and among so many names of each.
+const LINK_LEVELS: usize = 2;
+const LINK_NAMES: usize = 1_000;
+/// Of the system: no person keeps keys there.
+const NO_KEYS: [&str; 12] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/dev", "/proc", "/sys", "/run",
+    "/nix",
 ];
 
 /// The list of accounts, with the homes of other users.
@@ -114,6 +127,7 @@ impl CredentialPaths {
     #[must_use]
     pub fn places(&self) -> Vec<PathBuf> {
         let mut all = every_path(self.seen().collect());
+        all.extend(self.seen().flat_map(|place| self.linked(&place)));
         all.extend(self.unseen.iter().flat_map(|home| in_home(home)));
         all
     }
@@ -130,7 +144,46 @@ impl CredentialPaths {
             self.pieces(&place, &place).into_iter().chain(real)
         });
         let files = every_path(seen.collect());
-        files.into_iter().chain(unseen).collect()
+        let linked = self.seen().flat_map(|place| self.linked(&place));
+        files.into_iter().chain(linked).chain(unseen).collect()
+    }
+
+    /// Where links in a directory of keys lead: people keep such files in a repository of their own, and
+    /// tools like stow link them. Of a directory with settings too, these are its files of keys.
+    fn linked(&self, place: &Path) -> Vec<PathBuf> {
+        let Ok(real) = place.canonicalize() else { return Vec::new() };
+        let pieces = self.pieces(place, &real);
+        let files = match pieces.as_slice() {
+            [whole] if *whole == real => key_files(place, &real),
+            _ => pieces,
+        };
+        let mut waiting: VecDeque<(PathBuf, usize)> =
+            files.into_iter().map(|path| (path, 0)).collect();
+        let mut found: Vec<PathBuf> = Vec::new();
+        let mut names = 0;
+        while let Some((path, level)) = waiting.pop_front() {
+            let Ok(target) = path.canonicalize() else { continue };
+            let is_around = target != real && real.starts_with(&target);
+            if is_around || NO_KEYS.iter().any(|dir| target.starts_with(dir)) {
+                continue;
+            }
+            if !std::iter::once(&real).chain(&found).any(|known| target.starts_with(known)) {
+                found.push(target);
+            }
+            if level == LINK_LEVELS || !path.is_dir() {
+                continue;
+            }
+            for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+                if names == LINK_NAMES {
+                    break;
+                }
+                names += 1;
+                if entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink()) {
+                    waiting.push_back((entry.path(), level + 1));
+                }
+            }
+        }
+        found
     }
 
     fn seen(&self) -> impl Iterator<Item = PathBuf> {
@@ -145,6 +198,19 @@ impl CredentialPaths {
         }
         vec![real.to_owned()]
     }
+}
+
+/// The files of keys in a place of keys, by their names in a directory that is no home; itself if there
+/// are none.
+fn key_files(place: &Path, real: &Path) -> Vec<PathBuf> {
+    let below = |name: &'static &'static str| {
+        let mut parts = Path::new(*name).components();
+        parts.find(|part| Some(part.as_os_str()) == place.file_name())?;
+        Some(parts.as_path()).filter(|rest| !rest.as_os_str().is_empty())
+    };
+    let names = IN_ANY_DIRECTORY.iter().chain(&ONLY_IN_HOME);
+    let files: Vec<PathBuf> = names.filter_map(below).map(|rest| real.join(rest)).collect();
+    if files.is_empty() { vec![real.to_owned()] } else { files }
 }
 
 /// Paths of keys in a directory that is no home, existing or not.
@@ -253,6 +319,58 @@ mod tests {
         for place in ["data/cargo/credentials.toml", "ann/.cargo/credentials.toml", "ann/.ssh"] {
             assert!(keys.contains(&base.join(place)), "{place}: {keys:?}");
         }
+    }
+
+    #[test]
+    fn a_key_counts_also_where_a_link_in_a_directory_of_keys_leads_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let home = base.join("ann");
+        for made in
+            ["ann/.ssh/own/deep", "ann/.docker", "ann/.config/git", "ann/.aws", "dot/team", "gpg"]
+        {
+            fs::create_dir_all(base.join(made)).unwrap();
+        }
+        let files =
+            ["id", "credentials", "docker", "plugin", "gitconfig", "git", "deep", "team/id"];
+        for file in files {
+            fs::write(base.join("dot").join(file), "").unwrap();
+        }
+        for (at, to) in [
+            ("ann/.ssh/id", "../../dot/id"),
+            ("ann/.ssh/own/team", "../../../dot/team"),
+            ("ann/.ssh/own/deep/x", "../../../../dot/deep"),
+            ("ann/.ssh/self", "own"),
+            ("ann/.ssh/all", "/"),
+            ("ann/.ssh/home", ".."),
+            ("ann/.ssh/none", "/dev/null"),
+            ("ann/.ssh/gone", "../../dot/gone"),
+            ("ann/.aws/credentials", "../../dot/credentials"),
+            ("ann/.docker/config.json", "../../dot/docker"),
+            ("ann/.docker/plugin", "../../dot/plugin"),
+            ("ann/.config/git/config", "../../../dot/gitconfig"),
+            ("ann/.config/git/credentials", "../../../dot/git"),
+            ("gpg/x", "../dot/plugin"),
+        ] {
+            std::os::unix::fs::symlink(to, base.join(at)).unwrap();
+        }
+        let known = CredentialPaths::known(&[], Some(&home), ("", ""), 7);
+        for found in [known.places(), known.key_paths()] {
+            let beside = found.iter().filter(|path| !path.starts_with(&home));
+            let beside: Vec<_> = beside.map(|path| path.strip_prefix(&base).unwrap()).collect();
+            let beside: std::collections::BTreeSet<_> = beside.into_iter().collect();
+            // Not: settings and programs beside keys, what lies deeper, and all that there is.
+            let wanted =
+                ["credentials", "docker", "git", "id", "team"].map(|name| format!("dot/{name}"));
+            assert!(
+                beside.iter().eq(wanted.iter().map(Path::new).collect::<Vec<_>>().iter()),
+                "{beside:?}"
+            );
+        }
+        // The control for the programs: a directory of keys that a variable names has nothing else.
+        let env = variables(&[("GNUPGHOME", base.join("gpg").display().to_string())]);
+        let known = CredentialPaths::known(&env, Some(&home), ("", ""), 7);
+        assert!(known.key_paths().contains(&base.join("dot/plugin")));
     }
 
     #[test]
