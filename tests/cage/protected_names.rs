@@ -44,6 +44,7 @@ fn file_of(name: &str) -> String {
     let is_file = last.trim_start_matches('.').contains('.')
         || [".envrc", ".npmrc", ".exrc", ".nvimrc", ".cursorrules", ".windsurfrules"]
             .contains(&last)
+        || [".yarnrc", ".vimrc", ".gvimrc"].contains(&last)
         || [".goosehints", ".augment-guidelines", "hgrc", "config", "attributes"].contains(&last)
         || ["commondir"].contains(&last);
     if is_file { name.to_owned() } else { format!("{name}/made") }
