@@ -296,6 +296,40 @@ fn no_file_tool_makes_what_a_protected_name_waits_for() {
 }
 
 #[test]
+fn no_patch_makes_a_repository_that_runs_a_program() {
+    needs("git");
+    let add = |path: &str, text: &str| format!("*** Add File: {path}\n{text}");
+    let settings = "+[core]\n+\tworktree = .\n+\trepositoryformatversion = 0\n+\tfsmonitor = touch ran; false\n";
+    let of = |dir: &str, refs: &str| {
+        let parts = [
+            add(&format!("{dir}/HEAD"), "+ref: refs/heads/main\n"),
+            add(&format!("{dir}/objects/x"), "+x\n"),
+            add(&format!("{dir}/{refs}/x/y"), "+x\n"),
+            add(&format!("{dir}/config"), settings),
+        ];
+        let text = format!("*** Begin Patch\n{}*** End Patch\n", parts.concat());
+        ("apply_patch", json!({"patch": text}))
+    };
+    let status = |dir: &Path| {
+        let mut git = std::process::Command::new("git");
+        run({
+            git.arg("status").current_dir(dir);
+            git
+        });
+        dir.join("ran").exists()
+    };
+    let desk = Desk::new();
+    let answers = calls(&desk, &ACCEPT_EDITS, &[of("nb", "refs"), of("free", "references")]);
+    assert!(answers[0].contains("protected"), "{answers:?}");
+    assert!(!desk.project().join("nb").exists(), "{answers:?}");
+    assert_eq!(desk.read("free/references/x/y"), "x\n", "{answers:?}");
+    assert!(!status(&desk.project().join("free")));
+    // The control: git runs the program of a directory with all three.
+    fs::create_dir(desk.project().join("free/refs")).unwrap();
+    assert!(status(&desk.project().join("free")), "git takes it for a repository");
+}
+
+#[test]
 fn undo_does_not_change_what_a_protected_name_leads_to_since() {
     let desk = Desk::new();
     desk.write("x/own.sh", "# first\n");

@@ -9,7 +9,7 @@ use crate::engine::web::WebEngine;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::call_scope::CallScope;
 use crate::files::path_trace::{TraceEnd, trace_path};
-use crate::files::protected::ProtectedSearch;
+use crate::files::protected::{ProtectedSearch, first_of_repository};
 use crate::files::read_set::ReadSet;
 use crate::files::safe_open;
 use crate::files::target_path::{TargetPath, access_denied, not_found};
@@ -203,14 +203,18 @@ impl<'a> ToolContext<'a> {
     pub fn refuse_protected(&self, named: &str, real: &Path) -> Result<(), ToolFailure> {
         match self.protected.at(self.scope, real) {
             None => Ok(()),
-            Some(name) => Err(ToolFailure::new(
-                FailureCode::Protected,
-                format!(
-                    "{named:?} is the protected file {name}, or lies below it: other \
-                        programs run or trust it"
-                ),
-                "Ask the user to make this change; do not try another way.",
-            )),
+            Some(name) => Err(protected(named, &name)),
+        }
+    }
+
+    /// Fails for files that together make a directory a repository for git, though none does alone.
+    ///
+    /// # Errors
+    /// `protected`.
+    pub fn refuse_repository(&self, made: &[&Path]) -> Result<(), ToolFailure> {
+        match first_of_repository(self.scope, made) {
+            None => Ok(()),
+            Some((path, name)) => Err(protected(&self.shown(path), &name)),
         }
     }
 
@@ -251,6 +255,16 @@ impl<'a> ToolContext<'a> {
 /// The table has the tool; another program runs it.
 fn not_here() -> ToolFailure {
     ToolFailure::new(FailureCode::UnknownTool, "this program does not run it", "")
+}
+
+fn protected(named: &str, name: &str) -> ToolFailure {
+    ToolFailure::new(
+        FailureCode::Protected,
+        format!(
+            "{named:?} is the protected file {name}, or lies below it: other programs run or trust it"
+        ),
+        "Ask the user to make this change; do not try another way.",
+    )
 }
 
 #[cfg(test)]

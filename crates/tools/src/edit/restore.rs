@@ -146,6 +146,11 @@ fn is_kept(file: &FileBackup) -> bool {
     !matches!(file.before, PriorContent::NotKept(_))
 }
 
+/// True if the path is there after the restore.
+fn is_made(file: &FileBackup) -> bool {
+    matches!(file.before, PriorContent::File { .. } | PriorContent::Link(_))
+}
+
 /// The files that cannot be restored; listed first.
 fn left_out(files: &[FileBackup], ctx: &ToolContext<'_>) -> String {
     let lines = files.iter().filter_map(|file| match &file.before {
@@ -189,6 +194,8 @@ fn plan<'a>(
     let plain = self::context(ctx.scope, &[], ctx.cancel);
     let mut conflicts = Vec::new();
     let mut steps = Vec::new();
+    let made = files.iter().filter(|file| is_made(file)).map(|file| Path::new(&file.path));
+    plain.refuse_repository(&made.collect::<Vec<_>>())?;
     for file in files.iter().filter(|file| is_kept(file)) {
         let path = Path::new(&file.path);
         let name = path.file_name().map(Path::new);

@@ -33,7 +33,7 @@ impl ProtectedSearch {
     pub(crate) fn at(&self, scope: &CallScope, real: &Path) -> Option<String> {
         let root = scope.root_of(real)?;
         let inside = real.strip_prefix(root).ok()?;
-        name(inside).or_else(|| bare(root, inside)).or_else(|| self.around(scope, real))
+        name(inside).or_else(|| bare(root, inside, &[])).or_else(|| self.around(scope, real))
     }
 
     /// The same by the links, hard links and settings of the project that lead to the path.
@@ -71,13 +71,31 @@ pub fn asked_about(path: &Path) -> Option<&'static ProtectedName> {
     sandbox::protected_names().iter().find(is_at)
 }
 
-/// The same for a directory that git takes for a repository, or would with this file.
-fn bare(root: &Path, inside: &Path) -> Option<String> {
+/// The first of the files that one call makes together with which git takes a directory for a
+/// repository, and its protected name.
+pub(crate) fn first_of_repository<'a>(
+    scope: &CallScope,
+    made: &[&'a Path],
+) -> Option<(&'a Path, String)> {
+    made.iter().find_map(|real| {
+        let root = scope.root_of(real)?;
+        Some((*real, bare(root, real.strip_prefix(root).ok()?, made)?))
+    })
+}
+
+/// The same for a directory that git takes for a repository, or would with this file and those that
+/// are made with it.
+fn bare(root: &Path, inside: &Path, made: &[&Path]) -> Option<String> {
     let parts = sandbox::name_parts(inside);
     let mut folder = root.to_owned();
     for (at, part) in parts.iter().enumerate() {
         let is = |name: &&str| sandbox::is_same_name(part, name);
-        let there = |name: &&str| is(name) || folder.join(name).symlink_metadata().is_ok();
+        let there = |name: &&str| {
+            let path = folder.join(name);
+            is(name)
+                || path.symlink_metadata().is_ok()
+                || made.iter().any(|made| lies_below(made, &path))
+        };
         let matters = sandbox::GIT_BARE.iter().any(is)
             || OF_GIT.iter().any(|name| sandbox::lies_at(&parts[at..], name));
         // Or `HEAD` and a file that says where the other two are.
@@ -88,6 +106,12 @@ fn bare(root: &Path, inside: &Path) -> Option<String> {
         folder.push(part);
     }
     None
+}
+
+/// True if a path is another or lies beneath it, by any spelling that a file system takes for it.
+fn lies_below(path: &Path, above: &Path) -> bool {
+    let above = above.to_string_lossy();
+    sandbox::lies_at(&sandbox::name_parts(path), above.trim_start_matches('/'))
 }
 
 /// The protected name that a path, relative to its granted directory, lies at or beneath, by any

@@ -189,6 +189,8 @@ fn changes(
         }
     }
     changes.retain(|change| change.before.is_some() || change.after.is_some());
+    let made = changes.iter().filter(|change| change.after.is_some());
+    ctx.refuse_repository(&made.map(|change| change.target.real.as_path()).collect::<Vec<_>>())?;
     Ok(changes)
 }
 

@@ -229,3 +229,29 @@ fn a_file_that_is_not_what_was_judged_is_not_patched() {
     project.ok("apply_patch", input);
     assert_eq!((project.content("a"), project.names(".")), ("1\n".into(), vec!["a".to_owned()]));
 }
+
+#[test]
+fn no_patch_makes_a_repository_out_of_files_that_are_harmless_alone() {
+    let add = |paths: &[&str]| {
+        patch(&paths.iter().map(|path| format!("*** Add File: {path}\n+x\n")).collect::<String>())
+    };
+    for paths in [
+        ["nb/HEAD", "nb/objects/x", "nb/refs/x/y", "nb/config"],
+        ["nb/config", "nb/refs/x", "nb/objects/x", "nb/HEAD"],
+        ["a/NB/head", "a/nb/Objects/x", "A/nb/refs/x", "a/nb/hooks/post-commit"],
+        ["HEAD", "objects/x", "refs/x", "config"],
+        ["nb/HEAD", "nb/commondir", "nb/x", "nb/y"],
+    ] {
+        let project = Project::new();
+        project.fails("apply_patch", add(&paths), "protected");
+        assert!(project.names(".").is_empty(), "{paths:?}");
+    }
+    let project = Project::with(&[("nb/HEAD", "x"), ("old/refs", "x\n"), ("nb/notes", "x\n")]);
+    project.fails("apply_patch", add(&["nb/objects/x", "nb/refs/x"]), "protected");
+    let moved = "*** Add File: nb/objects/x\n+x\n*** Update File: old/refs\n*** Move to: nb/refs\n";
+    project.fails("apply_patch", patch(moved), "protected");
+    // The control: one part is missing, is in another directory, or is removed by the same patch.
+    for paths in [&["nb/objects/x", "nb/config"][..], &["of/HEAD", "of/refs/x", "at/objects/x"]] {
+        project.ok("apply_patch", add(paths));
+    }
+}

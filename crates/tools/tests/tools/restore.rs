@@ -124,3 +124,20 @@ fn a_restore_of_a_part_carries_a_code_and_is_no_error() {
     assert_eq!(run(&files), (false, Some("partly_restored".to_owned())));
     assert_eq!(run(&files[..1]), (false, None), "the control");
 }
+
+#[test]
+fn no_restore_makes_a_repository_out_of_files_that_are_harmless_alone() {
+    let project = Project::new();
+    let files = ["HEAD", "objects/x", "refs/x", "config"].map(|name| {
+        std::fs::create_dir_all(project.path("nb").join(name).parent().unwrap()).unwrap();
+        kept(&project, &format!("nb/{name}"), was(b"x"))
+    });
+    for dir in ["nb/objects", "nb/refs"] {
+        std::fs::remove_dir(project.path(dir)).unwrap();
+    }
+    let refused = put_back(&project, &files).unwrap_err();
+    assert!(refused.contains("[protected]"), "{refused}");
+    assert!(!project.path("nb/config").exists());
+    // The control: without one of the three it is a directory like any other.
+    put_back(&project, &[files[0].clone(), files[1].clone(), files[3].clone()]).unwrap();
+}
