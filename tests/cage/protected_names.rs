@@ -330,6 +330,28 @@ fn no_patch_makes_a_repository_that_runs_a_program() {
 }
 
 #[test]
+fn no_file_tool_writes_in_a_git_directory() {
+    needs("git");
+    let desk = Desk::new();
+    git(&desk, "init -q .");
+    let wanted = [".git/index", ".git/foo/x", ".git/info/exclude", "sub/.GIT/refs/heads/x"];
+    let write = |path: &str| ("write", json!({"path": path, "content": "evil\n"}));
+    let answers = calls(&desk, &ACCEPT_EDITS, &wanted.map(write));
+    for (path, answer) in wanted.iter().zip(&answers) {
+        assert!(answer.contains("protected") && answer.contains("run git"), "{path}: {answer}");
+        let there = fs::read_to_string(desk.project().join(path)).unwrap_or_default();
+        assert!(!there.contains("evil"), "{path}: {answer}");
+    }
+    // The control: names that only begin so, and git itself.
+    let free = [".gitignore", ".github/notes.md", "x.git/index"];
+    calls(&desk, &ACCEPT_EDITS, &free.map(write));
+    assert!(free.iter().all(|path| desk.read(path) == "evil\n"));
+    let added = ("bash", json!({"command": "git add .gitignore"}));
+    calls(&desk, &["--permission-mode", "auto"], &[added]);
+    assert!(desk.project().join(".git/index").exists());
+}
+
+#[test]
 fn undo_does_not_change_what_a_protected_name_leads_to_since() {
     let desk = Desk::new();
     desk.write("x/own.sh", "# first\n");

@@ -263,7 +263,7 @@ fn protected(named: &str, name: &str) -> ToolFailure {
         format!(
             "{named:?} is the protected file {name}, or lies below it: other programs run or trust it"
         ),
-        "Ask the user to make this change; do not try another way.",
+        "Ask the user to make this change; do not try another way. For git's index and branches, run git.",
     )
 }
 

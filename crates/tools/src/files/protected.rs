@@ -9,7 +9,7 @@ use std::path::Path;
 
 const GIT: &str = ".git";
 
-/// Beneath a `.git` directory.
+/// What git runs or believes, beneath a `.git` directory or in a bare repository.
 const OF_GIT: [&str; 11] = [
     "hooks",
     "config",
@@ -123,11 +123,11 @@ fn name(inside: &Path) -> Option<String> {
         let at = |name: &&str| sandbox::lies_at(rest, name);
         let of_git = || {
             let inner = rest.split_first().filter(|(git, _)| sandbox::is_same_name(git, GIT))?.1;
-            let found = OF_GIT.iter().find(|name| sandbox::lies_at(inner, name))?;
-            Some(format!("{GIT}/{found}"))
+            // Git alone writes there. A linked worktree's `.git` is a file that says where its
+            // repository is.
+            let found = OF_GIT.iter().find(|name| sandbox::lies_at(inner, name));
+            Some(found.map_or_else(|| GIT.to_owned(), |found| format!("{GIT}/{found}")))
         };
-        // A linked worktree's `.git` is a file that says where its repository is.
-        let pointer = || (rest.len() == 1 && at(&GIT)).then(|| GIT.to_owned());
         let of_project = |row: &&ProtectedName| {
             row.class == NameClass::Protected && !row.name.starts_with(".git/") && at(&row.name)
         };
@@ -136,7 +136,6 @@ fn name(inside: &Path) -> Option<String> {
             .find(of_project)
             .map(|row| row.name.to_owned())
             .or_else(of_git)
-            .or_else(pointer)
     })
 }
 
@@ -169,8 +168,11 @@ mod tests {
             (".vscode/tasks.json", Some(".vscode/tasks.json")),
             (".vscode/extensions.json", None),
             (".github/workflows/ci.yml", None),
-            (".git/configuration", None),
-            (".git/info/exclude", None),
+            (".git/configuration", Some(".git")),
+            (".git/info/exclude", Some(".git")),
+            ("sub/.git/index", Some(".git")),
+            (".github/x", None),
+            ("x.git/index", None),
             (".gitignore", None),
             (".envrc.example", None),
             ("src/main.rs", None),

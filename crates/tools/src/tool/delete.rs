@@ -282,7 +282,7 @@ fn refuse_protected(named: &str, real: &Path, ctx: &ToolContext<'_>) -> Result<(
         Some(name) => Err(ToolFailure::new(
             FailureCode::Protected,
             format!("{named:?} is, or contains, the protected file {name}"),
-            "Ask the user to make this change; do not try another way.",
+            "Ask the user to make this change; do not try another way. For git's index and branches, run git.",
         )),
     }
 }
