@@ -9,6 +9,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDe
 use nix::sys::statfs;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
+use std::fs::DirEntry;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -44,23 +45,33 @@ const WITHOUT_EVENTS: [i64; 9] = [
 /// Which names in a directory count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DirKind {
-    /// Protected names, and those of a repository without a `.git`.
-    Ordinary,
-    /// Among dependencies and builds: repositories only.
-    Dependency,
-    /// Of a git directory, those that git runs or trusts.
+    /// Those of its place.
+    Plain(DirPlace),
+    /// It has the names of a repository without a `.git`, and may be a working tree all the same: those
+    /// of its place, and those that git runs or trusts.
+    Bare(DirPlace),
+    /// A `.git`: those that git runs or trusts.
     Git,
-    /// Git directories of submodules, at any depth.
-    Modules,
     /// All.
     Protected,
+}
+
+/// Where a directory lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DirPlace {
+    /// Protected names count.
+    Project,
+    /// Among dependencies and builds: repositories only.
+    Dependencies,
+    /// Among git directories of submodules, at any depth.
+    Modules,
 }
 
 impl DirKind {
     fn mask(self) -> AddWatchFlags {
         match self {
-            Self::Ordinary | Self::Dependency | Self::Modules => ARRIVALS,
-            Self::Git | Self::Protected => CHANGES,
+            Self::Plain(_) => ARRIVALS,
+            Self::Bare(_) | Self::Git | Self::Protected => CHANGES,
         }
     }
 }
@@ -127,7 +138,7 @@ impl DirWatch {
             if statfs::statfs(&root).is_ok_and(|disk| tells_not_all(&disk)) {
                 self.coverage = Coverage::Some;
             }
-            self.add(root, DirKind::Ordinary);
+            self.add(root, DirKind::Plain(DirPlace::Project));
         }
     }
 
@@ -167,17 +178,22 @@ impl DirWatch {
         let arrives = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO;
         let arrived = event.mask.intersects(arrives);
         let mut news = self.judge(&path, name, kind);
-        if kind == DirKind::Ordinary && arrived && is_bare_part(name) {
-            // With its other parts, it is a git directory.
+        if let DirKind::Plain(place) = kind
+            && arrived
+            && is_bare_part(name)
+        {
             let folder = dir.path.clone();
-            news = news.or(self.add(folder, DirKind::Ordinary));
+            if is_bare(&self.names_in(&folder)) {
+                news = news.or(self.add(folder, DirKind::Bare(place)));
+            }
         }
+        let is_git = matches!(kind, DirKind::Git | DirKind::Bare(_));
         if event.mask.contains(AddWatchFlags::IN_ISDIR)
             && arrived
             && let Some(kind) = self.kind_of(&path, name, kind)
         {
             news = news.or(self.add(path, kind));
-        } else if kind == DirKind::Git && arrived && path.is_symlink() {
+        } else if is_git && arrived && path.is_symlink() {
             news = WatchNews::Look;
         }
         news
@@ -185,32 +201,45 @@ impl DirWatch {
 
     /// What a name in a directory tells.
     fn judge(&self, path: &Path, name: &OsStr, among: DirKind) -> WatchNews {
+        let by_place = |place| match place {
+            DirPlace::Project => known_name(name, &self.names).is_some(),
+            DirPlace::Dependencies => known_name(name, &[GIT]).is_some(),
+            DirPlace::Modules => name == GIT_BARE[0],
+        };
         let counts = match among {
             DirKind::Protected => true,
-            DirKind::Ordinary => known_name(name, &self.names).is_some(),
-            DirKind::Dependency => known_name(name, &[GIT]).is_some(),
-            DirKind::Git => git_parts().any(|part| name == part),
-            DirKind::Modules => name == GIT_BARE[0],
+            DirKind::Plain(place) => by_place(place),
+            DirKind::Bare(place) => by_place(place) || is_git_part(name),
+            DirKind::Git => is_git_part(name),
         };
         if counts || self.exact.contains(path) { WatchNews::Look } else { WatchNews::Nothing }
     }
 
     /// How a directory in another one is watched; `None` if it need not be.
     fn kind_of(&self, path: &Path, name: &OsStr, among: DirKind) -> Option<DirKind> {
+        let of_modules = matches!(among, DirKind::Git | DirKind::Bare(DirPlace::Modules));
         match among {
             _ if self.exact.contains(path) => Some(DirKind::Protected),
             DirKind::Protected => Some(DirKind::Protected),
-            DirKind::Modules => Some(DirKind::Modules),
-            DirKind::Git if name == "modules" => Some(DirKind::Modules),
-            DirKind::Git => git_parts().any(|part| name == part).then_some(DirKind::Protected),
-            DirKind::Ordinary | DirKind::Dependency if name == GIT => Some(DirKind::Git),
-            DirKind::Ordinary if OF_OTHERS.iter().any(|it| name == *it) => {
-                Some(DirKind::Dependency)
+            _ if of_modules && name == "modules" => Some(DirKind::Plain(DirPlace::Modules)),
+            DirKind::Git | DirKind::Bare(_) if is_git_part(name) => Some(DirKind::Protected),
+            DirKind::Git => None,
+            DirKind::Plain(DirPlace::Modules) | DirKind::Bare(DirPlace::Modules) => {
+                Some(DirKind::Plain(DirPlace::Modules))
             }
-            DirKind::Ordinary if known_name(name, &self.names).is_some() => {
-                Some(DirKind::Protected)
+            _ if name == GIT => Some(DirKind::Git),
+            DirKind::Plain(DirPlace::Dependencies) | DirKind::Bare(DirPlace::Dependencies) => {
+                Some(DirKind::Plain(DirPlace::Dependencies))
             }
-            DirKind::Ordinary | DirKind::Dependency => Some(among),
+            _ if OF_OTHERS.iter().any(|it| name == *it) => {
+                Some(DirKind::Plain(DirPlace::Dependencies))
+            }
+            DirKind::Plain(DirPlace::Project) | DirKind::Bare(DirPlace::Project) => {
+                match known_name(name, &self.names) {
+                    Some(_) => Some(DirKind::Protected),
+                    None => Some(DirKind::Plain(DirPlace::Project)),
+                }
+            }
         }
     }
 
@@ -219,50 +248,53 @@ impl DirWatch {
     fn add(&mut self, folder: PathBuf, kind: DirKind) -> WatchNews {
         let mut news = WatchNews::Nothing;
         let (mut next, mut others) = (VecDeque::from([(folder, kind)]), VecDeque::new());
-        while let Some((folder, kind)) = next.pop_front().or_else(|| others.pop_front()) {
+        while let Some((folder, mut kind)) = next.pop_front().or_else(|| others.pop_front()) {
             if !self.add_one(&folder, kind) {
                 continue;
             }
-            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-            let (mut bare, mut elsewhere) = ([false; GIT_BARE.len()], false);
-            let mut within = Vec::new();
-            for entry in entries.flatten() {
+            let entries = self.names_in(&folder);
+            if let DirKind::Plain(place) = kind
+                && is_bare(&entries)
+            {
+                kind = DirKind::Bare(place);
+                self.add_one(&folder, kind);
+            }
+            if matches!(kind, DirKind::Bare(_)) {
+                news = WatchNews::Look;
+            }
+            for entry in entries {
                 let (name, path) = (entry.file_name(), entry.path());
                 news = news.or(self.judge(&path, &name, kind));
-                if let Some(at) = GIT_BARE.iter().position(|part| eq_ignoring_case(&name, part)) {
-                    bare[at] = true;
+                if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    continue;
                 }
-                elsewhere |= eq_ignoring_case(&name, ELSEWHERE);
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    within.push((path, name));
-                }
-            }
-            let is_git = bare[0] && (elsewhere || bare == [true; GIT_BARE.len()]);
-            let kind = match kind {
-                DirKind::Ordinary | DirKind::Dependency | DirKind::Modules if is_git => {
-                    self.add_one(&folder, DirKind::Git);
-                    news = WatchNews::Look;
-                    // Any of its other directories may be a working tree.
-                    let other = |name: &OsStr| !git_parts().any(|part| name == part);
-                    let trees = within.iter().filter(|(_, name)| other(name));
-                    others.extend(trees.map(|(path, _)| (path.clone(), kind)));
-                    DirKind::Git
-                }
-                DirKind::Ordinary
-                | DirKind::Dependency
-                | DirKind::Modules
-                | DirKind::Git
-                | DirKind::Protected => kind,
-            };
-            for (path, name) in within {
-                match self.kind_of(&path, &name, kind) {
-                    Some(DirKind::Dependency) => others.push_back((path, DirKind::Dependency)),
-                    Some(kind) => next.push_back((path, kind)),
-                    None => {}
+                let within = self.kind_of(&path, &name, kind);
+                match (within, kind) {
+                    // In a repository, any directory may be a working tree, and most hold objects.
+                    (Some(within @ DirKind::Plain(DirPlace::Dependencies)), _)
+                    | (Some(within @ DirKind::Plain(_)), DirKind::Bare(_)) => {
+                        others.push_back((path, within));
+                    }
+                    (Some(within), _) => next.push_back((path, within)),
+                    (None, _) => {}
                 }
             }
         }
         news
+    }
+
+    /// All in a directory. It may have been closed since it is watched.
+    fn names_in(&mut self, folder: &Path) -> Vec<DirEntry> {
+        use std::io::ErrorKind;
+        match std::fs::read_dir(folder) {
+            Ok(entries) => entries.flatten().collect(),
+            Err(error) => {
+                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
+                    self.coverage = Coverage::Some;
+                }
+                Vec::new()
+            }
+        }
     }
 
     /// Watches one directory; false if it is not watched.
@@ -293,10 +325,17 @@ impl AsFd for DirWatch {
     }
 }
 
-/// Names in a git directory that git runs or trusts, by their first part.
-fn git_parts() -> impl Iterator<Item = &'static str> {
+/// A name in a git directory that git runs or trusts, by its first part.
+fn is_git_part(name: &OsStr) -> bool {
     let first = |name: &&'static str| name.split('/').next().unwrap_or_default();
-    OF_GIT.iter().map(first).chain(ADDRESSES).chain(["worktrees", "modules"])
+    let mut parts = OF_GIT.iter().map(first).chain(ADDRESSES).chain(["worktrees", "modules"]);
+    parts.any(|part| name == part)
+}
+
+/// True if git takes a directory of these names for a repository.
+fn is_bare(names: &[DirEntry]) -> bool {
+    let has = |part: &str| names.iter().any(|it| eq_ignoring_case(&it.file_name(), part));
+    has(GIT_BARE[0]) && (has(ELSEWHERE) || GIT_BARE.iter().all(|part| has(part)))
 }
 
 fn is_bare_part(name: &OsStr) -> bool {
@@ -384,6 +423,49 @@ mod tests {
         assert_eq!(watch.read(), WatchNews::Look);
         fs::write(root.join("bare/config"), "x").unwrap();
         assert_eq!(watch.read(), WatchNews::Look);
+    }
+
+    #[test]
+    fn the_names_of_a_repository_hide_no_others() {
+        for folder in ["", "src/data", "node_modules/x", "target/x", ".git/modules/x"] {
+            let (_dir, root) = project();
+            let bare = root.join(folder);
+            let mut watch = watch(&root, MOST_DIRS);
+            for made in ["objects", "refs", "old"] {
+                fs::create_dir_all(bare.join(made)).unwrap();
+            }
+            fs::write(bare.join("HEAD"), "x").unwrap();
+            watch.read();
+            fs::create_dir(bare.join("new")).unwrap();
+            fs::write(bare.join("file"), "x").unwrap();
+            assert_eq!(watch.read(), WatchNews::Nothing, "{folder}: the control");
+            let is_project = matches!(folder, "" | "src/data");
+            let of_project = [".envrc", "old/.envrc", "new/.envrc"].iter().filter(|_| is_project);
+            for told in of_project.chain(&["config", "config.worktree"]) {
+                fs::write(bare.join(told), "x").unwrap();
+                assert_eq!(watch.read(), WatchNews::Look, "{folder}/{told}");
+            }
+            fs::write(bare.join("config"), "changed").unwrap();
+            assert_eq!(watch.read(), WatchNews::Look, "{folder}: changes");
+            if folder != ".git/modules/x" {
+                fs::create_dir_all(bare.join("new/.git")).unwrap();
+                assert_eq!(watch.read(), WatchNews::Look, "{folder}: another repository");
+                fs::write(bare.join("new/.git/config"), "x").unwrap();
+                assert_eq!(watch.read(), WatchNews::Look, "{folder}: its settings");
+            }
+        }
+    }
+
+    #[test]
+    fn a_directory_that_was_closed_before_it_is_read_is_known_to_be_unwatched() {
+        let (_dir, root) = project();
+        let mut watch = watch(&root, MOST_DIRS);
+        assert!(watch.names_in(&root.join("gone")).is_empty());
+        assert_eq!(watch.coverage(), Coverage::All, "the control: gone by now");
+        // Unreadable also to root.
+        std::os::unix::fs::symlink("loop", root.join("loop")).unwrap();
+        assert!(watch.names_in(&root.join("loop")).is_empty());
+        assert_eq!(watch.coverage(), Coverage::Some);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use super::opened_dirs::OpenedDirs;
 use super::path_checks::{exists, is_real_dir};
 use super::real_dirs;
 use protocol::call::{TamperRemedy, TamperedFile};
-use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -17,8 +17,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Suffix of a file that was moved aside.
 const ASIDE: &str = "quarantined";
-/// Most versions of one name that a command's repeated attempts leave beside it.
-const MOST_KEPT: usize = 20;
+/// Most versions of one name that a further one is compared with, and most names in them.
+const MOST_COMPARED: usize = 20;
+const COMPARED_NAMES: usize = 200;
 /// Most names and bytes of a folder that is moved by copying it; a larger one stays beside its place.
 const COPIED_NAMES: usize = 10_000;
 const COPIED_BYTES: u64 = 64 << 20;
@@ -95,7 +96,8 @@ impl Remedies {
         self.quarantine_from(path, path);
     }
 
-    fn quarantine_from(&mut self, place: &Path, path: &Path) {
+    /// The same of something that lies in a protected place.
+    pub(super) fn quarantine_from(&mut self, place: &Path, path: &Path) {
         match self.move_aside(place, path) {
             Ok(kept) => self.record(path, TamperRemedy::Quarantined { kept: self.shown(&kept) }),
             // Another command's runner was faster, or the command itself.
@@ -104,7 +106,8 @@ impl Remedies {
         }
     }
 
-    /// Moves a file aside and returns its new path. Programs may trust a folder in a protected
+    /// Moves a file aside and returns its new path, or that of an earlier
+    /// version that holds the same. Programs may trust a folder in a protected
     /// place by any name, as instruction folders. So anything but a file is moved out of that
     /// place.
     fn move_aside(&mut self, place: &Path, path: &Path) -> io::Result<PathBuf> {
@@ -117,21 +120,28 @@ impl Remedies {
             Some(Ok(kept)) => kept,
             Some(Err(_)) | None => to(path.parent().unwrap_or(path))?,
         };
-        self.moved_aside.entry(path.to_owned()).or_default().push(kept.clone());
-        Ok(kept)
+        let versions = self.moved_aside.entry(path.to_owned()).or_default();
+        let known = versions.iter().take(MOST_COMPARED).find(|it| is_same(it, &kept)).cloned();
+        versions.push(kept.clone());
+        Ok(known.unwrap_or(kept))
     }
 
-    /// A command that makes a name again and again keeps [`MOST_KEPT`] versions of it: the last of
-    /// them gives way to the next.
+    /// A command may make a name again and again, and the person may have made it once: the last version
+    /// gives way only if an earlier one holds the same. It had time since: an editor may have written in
+    /// it after it was moved.
     fn make_room(&mut self, path: &Path) {
-        let Some(kept) = self.moved_aside.get_mut(path) else { return };
-        if kept.len() >= MOST_KEPT
-            && let Some(last) = kept.pop()
-            && exists(&last)
-        {
-            // If it stays, the next one gets a name of its own.
-            let _ = remove(&last);
+        let Some((last, earlier)) = self.moved_aside.get(path).and_then(|it| it.split_last())
+        else {
+            return;
+        };
+        if earlier.iter().take(MOST_COMPARED).any(|it| is_same(it, last)) && remove(last).is_ok() {
+            self.moved_aside.entry(path.to_owned()).and_modify(|it| drop(it.pop()));
         }
+    }
+
+    /// True for what was moved aside.
+    pub(super) fn is_settled(&self, path: &Path) -> bool {
+        self.moved_aside.values().flatten().any(|it| it == path) || was_moved_aside(path)
     }
 
     /// Folders on the way that are none any more make room for real ones.
@@ -205,9 +215,7 @@ impl Remedies {
                     Ok(entries) => {
                         for entry in entries.flatten() {
                             let path = entry.path();
-                            let settled = self.moved_aside.values().flatten().any(|it| *it == path)
-                                || is_sample(&path)
-                                || was_moved_aside(&path);
+                            let settled = is_sample(&path) || self.is_settled(&path);
                             if !names.contains_key(&entry.file_name()) && !settled {
                                 self.quarantine_from(place, &path);
                             }
@@ -272,6 +280,47 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
+/// True if two paths hold the same: files by their bytes, links by their targets, folders by all in them.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let mut left = vec![(one.to_owned(), other.to_owned())];
+    for _ in 0..COMPARED_NAMES {
+        let Some((one, other)) = left.pop() else { return true };
+        let found = one.symlink_metadata().ok().zip(other.symlink_metadata().ok());
+        let Some((a, b)) = found.filter(|(a, b)| a.file_type() == b.file_type()) else {
+            return false;
+        };
+        let same = if a.is_symlink() {
+            let to = std::fs::read_link(&one);
+            to.ok().is_some_and(|to| std::fs::read_link(&other).is_ok_and(|it| it == to))
+        } else if a.is_file() {
+            let bytes = |path| bounded_read::bytes(path, FILE_BYTES, Symlinks::Refuse).ok();
+            a.len() == b.len() && bytes(&one).is_some_and(|it| bytes(&other) == Some(it))
+        } else if a.is_dir() {
+            match (names_in(&one), names_in(&other)) {
+                (Some(names), Some(others)) if names == others => {
+                    left.extend(names.iter().map(|name| (one.join(name), other.join(name))));
+                    true
+                }
+                _ => false,
+            }
+        } else {
+            false
+        };
+        if !same {
+            return false;
+        }
+    }
+    false
+}
+
+/// The names in a folder; `None` if there are more than are compared.
+fn names_in(folder: &Path) -> Option<BTreeSet<OsString>> {
+    let entries = std::fs::read_dir(folder).ok()?.take(COMPARED_NAMES);
+    let names: BTreeSet<OsString> =
+        entries.map(|entry| Some(entry.ok()?.file_name())).collect::<Option<_>>()?;
+    (names.len() < COMPARED_NAMES).then_some(names)
+}
+
 fn remove(path: &Path) -> io::Result<()> {
     match is_real_dir(path) {
         true => crate::removal::remove_tree(path),
@@ -281,7 +330,7 @@ fn remove(path: &Path) -> io::Result<()> {
 
 /// True for a file that was moved aside, by this runner or another one. Names are all that runners
 /// share; a folder of that name is not left in a protected place.
-fn was_moved_aside(path: &Path) -> bool {
+pub(super) fn was_moved_aside(path: &Path) -> bool {
     let end = path.extension().and_then(OsStr::to_str).and_then(|end| end.strip_prefix(ASIDE));
     let number = |end: &str| end.is_empty() || end.starts_with('-');
     end.is_some_and(number) && path.symlink_metadata().is_ok_and(|found| found.is_file())
@@ -387,6 +436,43 @@ mod tests {
         std::fs::create_dir(&long).unwrap();
         let kept = move_to_free_name(&long, dir.path(), RestorePhase::AfterEnd).unwrap();
         assert!(exists(&kept), "a name as long as may be");
+    }
+
+    /// A command makes a name again and again, and the person makes it, too.
+    #[test]
+    fn only_what_is_kept_already_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let path = root.join(".envrc");
+        let mut told = Remedies::new(RestorePhase::WhileRunning, vec![root.clone()]);
+        for number in 0..30 {
+            std::fs::write(&path, format!("{number}")).unwrap();
+            told.quarantine(&path);
+        }
+        std::fs::write(&path, "mine").unwrap();
+        told.quarantine(&path);
+        for number in 0..30 {
+            std::fs::write(&path, format!("{}", number % 10)).unwrap();
+            told.quarantine(&path);
+        }
+        let all = names_in(&root).unwrap();
+        let has = |text: &str| {
+            all.iter().any(|it| std::fs::read(root.join(it)).unwrap() == text.as_bytes())
+        };
+        assert!(has("mine") && (0..30).all(|number| has(&number.to_string())), "{all:?}");
+        assert_eq!(all.len(), 32, "what is kept already gives way, but for the last: {all:?}");
+        assert_eq!(told.list.len(), 61, "each is told");
+        // Folders count with all in them.
+        let folder = |file: &str, text: &str| {
+            std::fs::create_dir_all(root.join(".claude/in")).unwrap();
+            std::fs::write(root.join(".claude/in").join(file), text).unwrap();
+            std::os::unix::fs::symlink(text, root.join(".claude/link")).unwrap();
+        };
+        for (file, text) in [("a", "x"), ("a", "x"), ("a", "y"), ("b", "x"), ("a", "x")] {
+            folder(file, text);
+            told.quarantine(&root.join(".claude"));
+        }
+        assert_eq!(names_in(&root).unwrap().len(), 32 + 4);
     }
 
     #[test]

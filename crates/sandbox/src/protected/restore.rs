@@ -110,7 +110,12 @@ impl Baseline {
         // itself.
         let unknown = |path: &Path| lies_in(path, &self.unsearched) && !lies_in(path, entered);
         let new = places.iter();
-        let new = new.filter(|place| place.kind != ProtectedKind::Asked && exists(&place.path));
+        let new = new.filter(|place| {
+            // While the command runs, a link counts before its target is there: only the link's name
+            // is watched.
+            let leads = || runs && outermost_link(place, &told.roots).path != place.path;
+            place.kind != ProtectedKind::Asked && (exists(&place.path) || leads())
+        });
         // If a new link lies on the way to an absent path, the link is the new file, not its
         // target.
         let new = new.chain(&self.absent).map(|place| outermost_link(place, &told.roots));
@@ -126,6 +131,7 @@ impl Baseline {
             let known = place.git_dir.as_ref().is_some_and(|git| self.repositories.contains(git));
             match place.kind {
                 _ if !exists(&place.path) => {}
+                _ if place.git_dir.is_some() && told.is_settled(&place.path) => {}
                 _ if place.is_git_config_in(&self.git_writable)
                     && (known || keeps_worktree(&self.repositories, place)) =>
                 {
@@ -133,7 +139,7 @@ impl Baseline {
                 }
                 ProtectedKind::Hooks if !known && is_real_dir(&place.path) => {
                     for hook in git_dir_check::live_hooks(&place.path) {
-                        told.quarantine(&hook);
+                        told.quarantine_from(place.git_dir.as_ref().unwrap_or(&hook), &hook);
                     }
                 }
                 ProtectedKind::GitConfig if !known && has_harmless_config(place, &told.roots) => {}
@@ -149,8 +155,11 @@ impl Baseline {
                 | ProtectedKind::GitConfig
                 | ProtectedKind::WorktreeFile
                 | ProtectedKind::GitFile
-                | ProtectedKind::LinkInGitDir
                 | ProtectedKind::SequencerFile => told.quarantine(&place.path),
+                // Beside its place, it would be one again.
+                ProtectedKind::LinkInGitDir => {
+                    told.quarantine_from(place.git_dir.as_ref().unwrap_or(&place.path), &place.path)
+                }
             }
         }
         if !runs {

@@ -2,7 +2,7 @@
 //! Pure: times come from the caller.
 
 use protocol::call::{TamperRemedy, TamperedFile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Time from the first event to the search. Programs make several names at once.
@@ -15,8 +15,9 @@ const REST_OF_EVENTS: u32 = 4;
 const REST_OF_TIME: u32 = 50;
 /// Each path is told as often, then with each tenfold number.
 const TOLD_EACH: u64 = 3;
-/// Most paths of a command that are told while it runs.
+/// Most paths of a command that are told while it runs, and most versions beyond those times.
 const TOLD_PATHS: usize = 200;
+const TOLD_VERSIONS: usize = 200;
 
 /// Directories whose events are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +114,8 @@ impl SweepPlan {
 #[derive(Debug, Default)]
 pub(super) struct ToldRemedies {
     times: BTreeMap<String, u64>,
+    /// Where versions are kept: a new one may be the person's.
+    versions: BTreeSet<String>,
     list: Vec<TamperedFile>,
     untold: u64,
 }
@@ -129,10 +132,20 @@ impl ToldRemedies {
             }
             let times = self.times.entry(path.clone()).or_default();
             *times += 1;
+            let is_new_version = match &remedy {
+                TamperRemedy::Quarantined { kept }
+                | TamperRemedy::Restored { kept: Some(kept) } => {
+                    self.versions.len() < TOLD_VERSIONS && self.versions.insert(kept.clone())
+                }
+                TamperRemedy::Restored { kept: None }
+                | TamperRemedy::Left { .. }
+                | TamperRemedy::Granted
+                | TamperRemedy::Stays { .. } => false,
+            };
             let is_left = matches!(remedy, TamperRemedy::Left { .. });
             let is_told = match is_left {
                 true => *times == 1,
-                false => *times <= TOLD_EACH || is_power_of_ten(*times),
+                false => *times <= TOLD_EACH || is_power_of_ten(*times) || is_new_version,
             };
             if !is_told {
                 continue;
@@ -237,6 +250,23 @@ mod tests {
         assert_eq!(all.len(), 6 + TOLD_PATHS - 1 + 2);
         assert_eq!(all[5].path, ".envrc (the 1000th time)");
         assert!(all[all.len() - 2].path.starts_with("801 more"), "{all:?}");
+    }
+
+    /// The person's own file may be among those that the command makes.
+    #[test]
+    fn a_version_that_is_kept_anew_is_told() {
+        let mut told = ToldRemedies::default();
+        let made = |kept: &str| {
+            let remedy = TamperRemedy::Quarantined { kept: kept.to_owned() };
+            vec![TamperedFile { path: ".envrc".to_owned(), remedy }]
+        };
+        for _ in 0..25 {
+            told.news(made(".envrc.quarantined"));
+        }
+        assert!(told.news(made(".envrc.quarantined")).is_empty(), "the control");
+        assert_eq!(told.news(made(".envrc.quarantined-2")).len(), 1);
+        let each = (0..1000).map(|number| told.news(made(&format!("{number}"))).len());
+        assert_eq!(each.sum::<usize>(), TOLD_VERSIONS - 2 + 1, "no flood; also the 1000th");
     }
 
     #[test]
