@@ -3,7 +3,6 @@
 //! their text.
 
 use super::git_config::GitConfig;
-use super::remedies::was_moved_aside;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -256,13 +255,12 @@ fn exec_steps(steps: &[u8]) -> BTreeSet<&[u8]> {
     steps.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(runs).collect()
 }
 
-/// The hooks that are no samples. Git runs a hook by its exact name, so none that was moved aside.
+/// The hooks that are no samples.
 pub(super) fn live_hooks(hooks: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(hooks) else { return Vec::new() };
     let live = |path: &PathBuf| {
         let sample = path.extension().is_some_and(|end| end == "sample");
-        let is_dir = || path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        !was_moved_aside(path) && (!sample || is_dir())
+        !sample || path.symlink_metadata().is_ok_and(|found| found.is_dir())
     };
     entries.flatten().map(|entry| entry.path()).filter(live).collect()
 }

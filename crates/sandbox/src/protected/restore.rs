@@ -138,7 +138,10 @@ impl Baseline {
                     told.granted(&place.path, None)
                 }
                 ProtectedKind::Hooks if !known && is_real_dir(&place.path) => {
-                    for hook in git_dir_check::live_hooks(&place.path) {
+                    // Git runs a hook by its exact name, so none that was moved aside.
+                    let live = git_dir_check::live_hooks(&place.path).into_iter();
+                    let live: Vec<_> = live.filter(|hook| !told.is_settled(hook)).collect();
+                    for hook in live {
                         told.quarantine_from(place.git_dir.as_ref().unwrap_or(&hook), &hook);
                     }
                 }
