@@ -80,8 +80,7 @@ fn where_temporary_directories_are_closed_another_place_is_used() {
         assert!(doctor.out.contains("ok      cage"), "{doctor:?}");
         // The control: where nothing is left, the places are named, and nothing else is to blame.
         let all = format!(
-            "{closed} && mount --bind \"$P/../state\" \"$P/../state\" && \
-                           mount -o remount,bind,ro \"$P/../state\""
+            "{closed} && mount --bind \"$HOME\" \"$HOME\" && mount -o remount,bind,ro \"$HOME\""
         );
         let doctor = run(behind(&all, &desk, &desk.agentd(&["doctor"])));
         for words in ["MISSING temporary files", "/tmp: ", "/var/tmp: ", "Read-only file system"] {

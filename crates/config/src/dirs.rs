@@ -71,6 +71,14 @@ pub fn store_dirs(state: &Path, project: &Path) -> (PathBuf, PathBuf) {
     (stores.join(project_dir_name(project)), stores.join("user"))
 }
 
+/// Where calls' temporary files lie if neither `/tmp` nor `/var/tmp` is writable. Not in the state
+/// directory, which no call is given.
+#[must_use]
+pub fn temporary_fallback(environment: &Environment) -> Option<PathBuf> {
+    let home = || environment.absolute("HOME").map(|home| home.join(".cache"));
+    environment.absolute("XDG_CACHE_HOME").or_else(home).map(|cache| cache.join("agentd/tmp"))
+}
+
 impl Dirs {
     /// Resolves the directories from the environment by the XDG rules. Relative values are ignored
     /// and defaults below `HOME` are used. Without `XDG_RUNTIME_DIR`, the private directory is in

@@ -57,10 +57,10 @@ pub enum StepOutcome {
 ///
 /// # Errors
 /// If there is none: each of them with its reason.
-pub fn temporary_root(fallback: &Path) -> io::Result<PathBuf> {
+pub fn temporary_root(fallback: Option<&Path>) -> io::Result<PathBuf> {
     let mut refused = Vec::new();
-    for root in TEMPORARY.map(Path::new).into_iter().chain([fallback]) {
-        if root == fallback {
+    for root in TEMPORARY.map(Path::new).into_iter().chain(fallback) {
+        if Some(root) == fallback {
             // A failure shows at the attempt to use it.
             let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root);
         }

@@ -58,7 +58,8 @@ impl CliContext {
     /// What cages can be made here, tried where calls' temporary files will lie. It forks, so it runs
     /// before this process has threads.
     pub(crate) fn probe_host(&self) -> Result<HostProbe, CliError> {
-        let root = sandbox::temporary_root(&self.dirs.state.join("tmp"));
+        let root =
+            sandbox::temporary_root(config::temporary_fallback(&self.environment).as_deref());
         let root = root.map_err(|error| CliError::config(error.to_string()))?;
         sandbox::probe_host(&root).map_err(|error| CliError::config(error.to_string()))
     }

@@ -126,7 +126,9 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
     };
     // Both fork children to probe the host, so they run before any thread starts.
     let cgroup = sandbox::set_up_cgroups();
-    let temp_root = sandbox::temporary_root(&dirs.state.join("tmp")).of_kind("state")?;
+    let temp_root =
+        sandbox::temporary_root(config::temporary_fallback(&Environment::of_process()).as_deref())
+            .of_kind("state")?;
     let host = HostTier::probed(&temp_root, sandbox::probe_tier);
     let host = host.context("the sandbox cannot be tried").of_kind("state")?;
     sandbox::harden().context("cannot protect itself from other processes").of_kind("internal")?;
