@@ -135,10 +135,11 @@ fn the_key_for_a_host_is_in_the_memory_of_the_command_s_proxy_and_of_nothing_els
         let holding = ours.filter(|process| holds(process.pid, key.as_bytes()));
         holding.map(|process| process.name).collect::<Vec<_>>()
     };
+    // Before the scan: the provider ends when it is idle.
+    let names: Vec<_> = of_session().into_iter().map(|process| process.name).collect();
     // Its proxy gets the credentials when the command is started.
     until("the proxy has its key", || !holders().is_empty());
     assert_eq!(holders(), ["agentd-web"]);
-    let names: Vec<_> = of_session().into_iter().map(|process| process.name).collect();
     for worker in ["agentd", "agentd-supervis", "agentd-provider", "agentd-tool"] {
         assert!(names.iter().any(|name| name == worker), "{worker} is not among {names:?}");
     }

@@ -99,8 +99,8 @@ fn bare(root: &Path, inside: &Path, made: &[&Path]) -> Option<String> {
         let matters = sandbox::GIT_BARE.iter().any(is)
             || OF_GIT.iter().any(|name| sandbox::lies_at(&parts[at..], name));
         // Or `HEAD` and a file that says where the other two are.
-        let elsewhere = there(&"HEAD") && there(&"commondir");
-        if matters && (elsewhere || sandbox::GIT_BARE.iter().all(there)) {
+        let elsewhere = || there(&"HEAD") && there(&"commondir");
+        if matters && (sandbox::GIT_BARE.iter().all(there) || elsewhere()) {
             return Some(format!("{} of a bare repository", part.to_string_lossy()));
         }
         folder.push(part);
