@@ -151,7 +151,10 @@ fn the_ssh_script_starts_and_ends_a_worker_on_each_host() {
     fs::write(stubs.join("ssh"), STUB).unwrap();
     fs::set_permissions(stubs.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
     for name in ["one", "two"] {
-        fs::create_dir_all(hosts.join(name)).unwrap();
+        // Its tasks run commands unasked.
+        let config = hosts.join(name).join(".config/agentd");
+        fs::create_dir_all(&config).unwrap();
+        fs::write(config.join("config.toml"), "[permissions]\nmode = \"auto\"\n").unwrap();
     }
     let ssh = |words: &[&str]| {
         let mut command = program(&host.desk, &model, "bash");
