@@ -411,7 +411,7 @@ fn a_question_shows_its_head_and_its_tail_until_its_reader_has_seen_the_rest() {
     desk.input(ScreenInput::Key(KeyPress::Page(Direction::Start)));
     desk.paint();
     assert_eq!(desk.view.question_shown(), QuestionShown::InPart, "nothing new was shown");
-    let mut seen = shown;
+    let mut seen = shown + &desk.shown();
     for _ in 0..8 {
         desk.input(ScreenInput::Key(KeyPress::Page(Direction::End)));
         seen.push_str(&desk.shown());
