@@ -164,11 +164,10 @@ fn raw<'a>(value: &'a DeValue<'_>) -> RawValue<'a> {
         DeValue::String(text) => RawValue::Text(text),
         DeValue::Integer(number) => i128::from_str_radix(number.as_str(), number.radix())
             .map_or(RawValue::Other("a number too large"), RawValue::Number),
-        DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_)
-        | DeValue::Array(_)
-        | DeValue::Table(_) => RawValue::Other(kind_of(value)),
+        DeValue::Boolean(on) => RawValue::Switch(*on),
+        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
+            RawValue::Other(kind_of(value))
+        }
     }
 }
 

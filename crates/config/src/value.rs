@@ -64,6 +64,8 @@ pub(crate) enum RawValue<'a> {
     Text(&'a str),
     /// A whole number of a file.
     Number(i128),
+    /// `true` or `false` of a file.
+    Switch(bool),
     /// The text of a variable or a flag, which has no types.
     Untyped(&'a str),
     /// Something no key takes here, in words.
@@ -100,7 +102,18 @@ pub(crate) fn read(key: &ConfigKey, raw: &RawValue<'_>) -> Result<ConfigValue, V
         }
         (ValueKind::Url, RawValue::Text(text) | RawValue::Untyped(text)) => url(text),
         (ValueKind::Word(words), RawValue::Text(text) | RawValue::Untyped(text)) => {
-            words.contains(text).then(|| ConfigValue::Text((*text).to_owned()))
+            let word = match *text {
+                "true" => switch_word(true),
+                "false" => switch_word(false),
+                word => word,
+            };
+            // A key may have a word of its own that is spelt so.
+            let word = [*text, word].into_iter().find(|word| words.contains(word));
+            word.map(|word| ConfigValue::Text(word.to_owned()))
+        }
+        (ValueKind::Word(words), RawValue::Switch(on)) => {
+            let word = switch_word(*on);
+            words.contains(&word).then(|| ConfigValue::Text(word.to_owned()))
         }
         (ValueKind::Count(least, most), RawValue::Number(number)) => count(*number, least, most),
         (ValueKind::Count(least, most), RawValue::Untyped(text)) => {
@@ -110,10 +123,10 @@ pub(crate) fn read(key: &ConfigKey, raw: &RawValue<'_>) -> Result<ConfigValue, V
             duration::milliseconds(text).and_then(|ms| count(ms.into(), least, most))
         }
         (ValueKind::Count(..), RawValue::Text(_))
+        | (ValueKind::Word(_), RawValue::Number(_))
         | (
             ValueKind::Name
             | ValueKind::Url
-            | ValueKind::Word(_)
             | ValueKind::Time(..)
             | ValueKind::Rules
             | ValueKind::Dirs
@@ -122,8 +135,9 @@ pub(crate) fn read(key: &ConfigKey, raw: &RawValue<'_>) -> Result<ConfigValue, V
             | ValueKind::Variables
             | ValueKind::Verifiers
             | ValueKind::Formatters,
-            RawValue::Number(_),
+            RawValue::Number(_) | RawValue::Switch(_),
         )
+        | (ValueKind::Count(..), RawValue::Switch(_))
         | (_, RawValue::Other(_)) => None,
     };
     read.ok_or_else(|| ValueError { found: shown(raw), wanted: wanted(key.kind) })
@@ -140,7 +154,8 @@ pub(crate) fn wanted(kind: ValueKind) -> String {
         }
         ValueKind::Word(words) => {
             let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
-            format!("one of {}", quoted.join(", "))
+            let also = if words.contains(&"on") { ", true (on) or false (off)" } else { "" };
+            format!("one of {}{also}", quoted.join(", "))
         }
         ValueKind::Count(least, most) => format!("a whole number from {least} to {most}"),
         ValueKind::Time(least, most) => format!(
@@ -161,6 +176,11 @@ pub(crate) fn wanted(kind: ValueKind) -> String {
     }
 }
 
+/// The word of a key that is on or off.
+fn switch_word(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
 fn shown(raw: &RawValue<'_>) -> String {
     match raw {
         // Truncated: the value may be a whole file between two quotes.
@@ -168,6 +188,7 @@ fn shown(raw: &RawValue<'_>) -> String {
             format!("{:?}", text.chars().take(80).collect::<String>())
         }
         RawValue::Number(number) => number.to_string(),
+        RawValue::Switch(on) => on.to_string(),
         RawValue::Other(what) => (*what).into(),
     }
 }

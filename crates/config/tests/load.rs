@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use config::{
-    Config, ConfigError, Layer, PROJECT_FILE, ProviderName, Sources, Trust, TrustStore, VENDORS,
-    init_project, init_text,
+    Config, ConfigError, Layer, PROJECT_FILE, ProviderName, Sources, Trust, TrustStore, UiNotify,
+    VENDORS, init_project, init_text,
 };
 use protocol::confinement::{Level, Network, Tier};
 use protocol::judgement::{Audience, ExampleVerdict, PermissionMode, RuleEffect};
@@ -240,7 +240,7 @@ fn rules_of_all_layers_add_up_with_their_places() {
 
 #[test]
 fn what_is_wrong_is_named_with_its_place() {
-    let rows: [(&str, &[&str]); 24] = [
+    let rows: [(&str, &[&str]); 27] = [
         ("[permisions]\nmode = 'ask'", &["user.toml:1:2", "no key `permisions`"]),
         (
             "[permissions]\nmoode = 'ask'",
@@ -264,7 +264,13 @@ fn what_is_wrong_is_named_with_its_place() {
         ("permissions.allow = [\n 'bash:ls',\n 7]", &["user.toml:3:2", "is 7"]),
         ("permissions.allow = ['']", &["user.toml:1:22", "`permissions.allow`"]),
         ("permissions = 'ask'", &["user.toml:1:15", "a table, written [permissions]"]),
-        ("net.mode = true", &["user.toml:1:12", "true or false", "\"on\", \"allow\", \"off\""]),
+        ("ui.notify = true", &["user.toml:1:13", "is true", "\"off\""]),
+        ("permissions.mode = true", &["user.toml:1:20", "is true", "\"dont-ask\""]),
+        ("budget.rounds = true", &["is true", "a whole number from 1 to"]),
+        (
+            "net.mode = 'yes'",
+            &["user.toml:1:12", "\"on\", \"allow\", \"off\", true (on) or false (off)"],
+        ),
         ("budget.rounds = 0", &["is 0", "a whole number from 1 to"]),
         ("budget.rounds = -1", &["is -1"]),
         ("budget.rounds = 1.5", &["a number with a fraction"]),
@@ -290,6 +296,22 @@ fn what_is_wrong_is_named_with_its_place() {
 fn the_secret_in_a_misplaced_key_is_not_repeated() {
     let error = place().user("[provider]\napi_key = 'sk-ant-verysecret'").error();
     assert!(!error.contains("verysecret"), "{error}");
+}
+
+#[test]
+fn what_is_on_or_off_takes_true_and_false_from_every_source() {
+    let loaded = place().user("ui.accessible = true\nui.mouse = false\nui.notify = false").load();
+    assert!(loaded.ui.accessible && !loaded.ui.mouse);
+    assert_eq!(loaded.ui.notify, UiNotify::Off);
+    let flagged =
+        place().user("ui.mouse = true").flag("ui.mouse", "false").flag("net.mode", "true");
+    let flagged = flagged.load();
+    assert_eq!((flagged.ui.mouse, flagged.network), (false, Network::On));
+    // A project may turn the network off in either spelling, and on in none.
+    let off = place().user("net.mode = true").project("net.mode = false").load();
+    assert_eq!(off.network, Network::Off);
+    let on = place().user("net.mode = false").project("net.mode = true").load();
+    assert_eq!(on.network, Network::Off);
 }
 
 #[test]
