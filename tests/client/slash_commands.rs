@@ -65,7 +65,8 @@ fn a_command_is_picked_behind_a_slash_and_runs_with_its_arguments() {
     let server = Server::scripted([Answer::text("Hello, Ann.")]);
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
-    let one = tmux.run("one", &desk.with_server(&server, &["new"]), (140, 34));
+    // Wide enough for the project's path and the reason behind it.
+    let one = tmux.run("one", &desk.with_server(&server, &["new"]), (200, 34));
     one.shows("ready");
     one.types("/");
     let screen = one.shows("/docs:greet NAME  Say hello  (project command, .claude/commands");

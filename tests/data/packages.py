@@ -20,6 +20,10 @@ def wheel(version):
     with zipfile.ZipFile(f"{DIR}/wheels/tiny_server-{version}-py3-none-any.whl", "w") as out:
         for name, text in {**files, record: "\n".join([*lines, f"{record},,"]) + "\n"}.items():
             out.writestr(name, text)
+    # A page names the hash of each; pip before 23.1 reports none for a directory's files.
+    with open(f"{DIR}/wheels/index.html", "a") as page:
+        file = f"tiny_server-{version}-py3-none-any.whl"
+        page.write(f'<a href="{file}#sha256={hashlib.sha256(open(f"{DIR}/wheels/{file}", "rb").read()).hexdigest()}">{file}</a>\n')
 
 
 def archive(description, files):

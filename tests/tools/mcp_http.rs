@@ -109,9 +109,9 @@ fn tools_of_both_revisions_are_called_with_the_headers_of_the_configuration() {
     }
 }
 
-/// All files below a directory, as far as they are text.
+/// All files below a directory, as far as they are text. The kernel's own directory of an overlay is closed.
 fn text_below(dir: &Path) -> String {
-    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let entries = std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
     let texts = entries.map(|path| match path.is_dir() {
         true => text_below(&path),
         false => std::fs::read_to_string(path).unwrap_or_default(),

@@ -79,7 +79,7 @@ impl Packages {
         command
             .env("NPM_CONFIG_REGISTRY", format!("http://127.0.0.1:{}/", self.port))
             .env("PIP_NO_INDEX", "1")
-            .env("PIP_FIND_LINKS", self.dir.join("wheels"));
+            .env("PIP_FIND_LINKS", self.dir.join("wheels/index.html"));
         run(command)
     }
 

@@ -46,7 +46,10 @@ fn locked(report: &Value, name: &str) -> Result<(ResolvedPackage, String), Strin
     for package in all {
         let field = |field: &str| package["metadata"][field].as_str().unwrap_or_default();
         let (found, version) = (field("name"), field("version"));
-        let hash = package["download_info"]["archive_info"]["hashes"]["sha256"].as_str();
+        let archive = &package["download_info"]["archive_info"];
+        // The second spelling is that of pip before 23.1, as Debian 12 has it.
+        let older = || archive["hash"].as_str()?.strip_prefix("sha256=");
+        let hash = archive["hashes"]["sha256"].as_str().or_else(older);
         let hash = hash.ok_or_else(|| format!("{found} has no SHA-256 hash"))?;
         // A line of the lock is an argument of pip's.
         if let Some(word) = [found, version, hash].into_iter().find(|word| !is_plain(word)) {
@@ -203,6 +206,12 @@ mod tests {
         );
         assert_eq!(lock, "My_Server==1.0 --hash=sha256:ab\ndep==1.0 --hash=sha256:cd\n");
         assert!(locked(&report, "other").unwrap_err().contains("no version of other"));
+        let mut older = package("x", Value::Null);
+        older["download_info"] = json!({"archive_info": {"hash": "sha256=ab"}});
+        assert_eq!(
+            locked(&json!({"install": [older]}), "x").unwrap().1,
+            "x==1.0 --hash=sha256:ab\n"
+        );
         for (bad, why) in [
             (package("dep", Value::Null), "dep has no SHA-256"),
             (package("x\n--index-url=y", json!("ab")), "another form"),
