@@ -56,6 +56,36 @@ fn a_project_on_a_read_only_mount_is_read_and_a_write_says_why() {
     }
 }
 
+/// Root's calls have no right of root; a container or CI often has another user's checkout.
+#[test]
+fn in_another_users_project_it_is_said_before_the_first_call_that_nothing_can_be_written() {
+    assert!(crate::support::is_root(), "this test gives a project to another user; run it as root");
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        desk.write("old", "old-words");
+        let server = command_and_write();
+        let with = |desk: &Desk| {
+            let mut agentd = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+            agentd.env("AGENTD_SANDBOX_TIER", tier);
+            run(agentd)
+        };
+        let owner = Some(65534);
+        std::os::unix::fs::chown(desk.project(), owner, owner).unwrap();
+        let ran = with(&desk);
+        assert!(ran.err.contains("belongs to the user with the id 65534"), "{tier}: {}", ran.err);
+        assert!(ran.err.contains("setpriv --reuid 65534"), "{tier}: a way on: {}", ran.err);
+        assert!(!desk.project().join("new").exists(), "{tier}: the note is true");
+        let doctor = run(desk.agentd(&["doctor"])).out;
+        assert!(doctor.contains("calls can change nothing in"), "{tier}: {doctor}");
+        // The positive control.
+        std::os::unix::fs::chown(desk.project(), Some(0), Some(0)).unwrap();
+        let ran = with(&desk);
+        assert!(!ran.err.contains("calls can change nothing"), "{tier}: {}", ran.err);
+        assert!(desk.project().join("new").exists(), "{tier}");
+        assert!(!run(desk.agentd(&["doctor"])).out.contains("calls can change nothing in"));
+    }
+}
+
 /// The user's own places are used where the machine's are closed; the kernel is not to blame, and
 /// the sandbox stays as it is.
 #[test]

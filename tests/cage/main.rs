@@ -19,6 +19,7 @@ mod noise;
 mod own_programs;
 mod protected_names;
 mod proxy;
+mod repository_around;
 mod rights;
 mod settings;
 mod signed_requests;

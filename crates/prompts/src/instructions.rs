@@ -128,6 +128,16 @@ pub fn nested_directories(project: &Path, file: &Path) -> Vec<PathBuf> {
     dirs.collect()
 }
 
+/// The directories from the root of a repository down to the one around a project in it. Both paths are
+/// real.
+#[must_use]
+pub fn directories_around(root: &Path, project: &Path) -> Vec<PathBuf> {
+    let above = project.ancestors().skip(1).take_while(|dir| dir.starts_with(root));
+    let mut dirs: Vec<PathBuf> = above.map(Path::to_owned).collect();
+    dirs.reverse();
+    dirs
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

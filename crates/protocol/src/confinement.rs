@@ -246,6 +246,9 @@ pub struct Confinement {
     /// Real paths that no grant may cover, even inside the project: agentd's state and run-time
     /// directories. The session's temporary directory may lie below one of them.
     pub withheld: Vec<FilePath>,
+    /// The root of the git repository around the project, as it was when the session opened: commands
+    /// read its files and use its git directory. It counts only if it is still so.
+    pub repository: Option<FilePath>,
     /// Network of a command.
     pub network: Network,
     /// The list of `Network::Listed`; it counts for nothing elsewhere.

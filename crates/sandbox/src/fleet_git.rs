@@ -36,6 +36,7 @@ pub fn restrict_to_git_in(task: &Path) -> Result<(), CageError> {
         written_elsewhere: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),
+        repository: None,
         joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::B,

@@ -55,12 +55,12 @@ pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host, probe_tier, t
 pub use network_namespace::{Inherited, NetworkNamespace};
 pub use network_refusal::refuse_new_sockets;
 pub use policy::{NameClass, ProtectedName, protected_names};
-pub use privileges::{close_inherited_fds, harden};
+pub use privileges::{close_inherited_fds, harden, unwritable_for_calls};
 pub use proc_stat::is_own_process;
 pub use protected::{
-    GIT_BARE, GitFilters, GitSetting, ProtectedBy, ProtectedFiles, ProtectedReport, ProtectedSink,
-    find_git_filters, git_path, git_settings, has_protected_names, is_same_name, is_worktree_of,
-    lies_at, name_parts, record_repairs, repair, small_file,
+    EnclosingRepo, GIT_BARE, GitFilters, GitSetting, ProtectedBy, ProtectedFiles, ProtectedReport,
+    ProtectedSink, enclosing_repo, find_git_filters, git_path, git_settings, has_protected_names,
+    is_same_name, is_worktree_of, lies_at, name_parts, record_repairs, repair, small_file,
 };
 pub use removal::{remove_tree, restrict_to_removal_in};
 pub use renewal::{RestingCage, StaleCage, left_out, opened_paths};

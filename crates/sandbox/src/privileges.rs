@@ -7,8 +7,11 @@ use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
+use nix::unistd::{AccessFlags, Gid, Uid, access, getgroups};
 use protocol::confinement::Limits;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 const CAP_SETPCAP: u32 = 8;
 const CAP_SYS_ADMIN: u32 = 21;
@@ -37,6 +40,27 @@ pub fn harden() -> io::Result<()> {
 /// The error from the kernel.
 pub fn close_inherited_fds() -> io::Result<()> {
     Ok(sys::close_inherited()?)
+}
+
+/// The owner of a directory in which calls can write nothing: another user's, whose bits give them no
+/// right. Root's calls lose root's right to write everywhere. Lists of further rights (ACL) are not read
+/// for root.
+#[must_use]
+pub fn unwritable_for_calls(dir: &Path) -> Option<u32> {
+    let found = dir.metadata().ok()?;
+    let (user, owner) = (Uid::effective(), found.uid());
+    if owner == user.as_raw() {
+        return None;
+    }
+    let writes = if user.is_root() {
+        let group = Gid::effective();
+        let is_member = group.as_raw() == found.gid()
+            || getgroups().is_ok_and(|all| all.iter().any(|it| it.as_raw() == found.gid()));
+        found.mode() & if is_member { 0o020 } else { 0o002 } != 0
+    } else {
+        access(dir, AccessFlags::W_OK).is_ok()
+    };
+    (!writes).then_some(owner)
 }
 
 /// True if this process may create namespaces without a user namespace.

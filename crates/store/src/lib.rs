@@ -32,6 +32,7 @@ pub use memory::KeptMemories;
 use memory::Memory;
 pub use prompts::DeniedReads;
 use protocol::call::{Call, Outcome, ToolResult};
+use protocol::confinement::FilePath;
 use protocol::log::{LogLevel, LogLine};
 use protocol::store::{FromStore, StoreSetup, ToStore};
 use skills::Skills;
@@ -47,6 +48,8 @@ pub struct Store {
     commands: CommandChanges,
     cache: ResultCache,
     project: PathBuf,
+    /// The root of the repository around it.
+    repository: Option<PathBuf>,
 }
 
 /// The result of a call that succeeded.
@@ -66,14 +69,17 @@ impl Store {
         let skills = Skills::of(setup);
         let (memory, undo, cache) =
             (Memory::of(setup), UndoStore::of(setup), ResultCache::of(setup));
-        Self { memory, skills, undo, commands: CommandChanges::of(setup), cache, project }
+        let repository = setup.confinement.repository.as_ref().map(FilePath::to_path);
+        let commands = CommandChanges::of(setup);
+        Self { memory, skills, undo, commands, cache, project, repository }
     }
 
     /// The text that follows the system prompt, and the files that could not be read. No denied file is
     /// imported.
     #[must_use]
     pub fn foreword(&self, denied: DeniedReads<'_>) -> Vec<FromStore> {
-        let (instructions, notes) = instructions::of(&self.project, denied);
+        let (instructions, notes) =
+            instructions::of(&self.project, self.repository.as_deref(), denied);
         let (skills, troubles) = self.skills.told();
         let parts: Vec<String> = [instructions, skills].into_iter().flatten().collect();
         let text = search_terms::visible(&parts.join("\n"));

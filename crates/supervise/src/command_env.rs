@@ -220,6 +220,7 @@ mod tests {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            repository: None,
             joins: None,
             git: GitSettings::Kept,
             highest_tier: Tier::A,

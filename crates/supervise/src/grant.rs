@@ -84,6 +84,7 @@ impl Grant {
             network: Network::On,
             added: Vec::new(),
             home: None,
+            repository: None,
             joins: None,
             cgroup: None,
             ..of.clone()
@@ -174,6 +175,7 @@ pub(crate) mod tests {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            repository: None,
             joins: None,
             git: GitSettings::Kept,
             highest_tier: Tier::A,

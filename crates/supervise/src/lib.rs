@@ -70,6 +70,7 @@ mod private_dirs;
 mod progress;
 mod project_caches;
 mod project_overlays;
+mod project_place;
 mod prompt_images;
 mod protected_restore;
 mod proxy_machine;

@@ -30,6 +30,7 @@ use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::project_caches;
+use crate::project_place::{enclosing_repo_note, other_owner_note};
 use crate::store_dirs;
 use crate::tool_homes::{self, WrittenPaths};
 use config::{
@@ -50,6 +51,7 @@ use protocol::judgement::{Audience, RuleSet};
 use protocol::provider::{Auth, ModelServer, SourceSetup};
 use protocol::session::SessionSetup;
 use protocol::store::StoreSetup;
+use sandbox::EnclosingRepo;
 use setup::session_setup;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -160,7 +162,12 @@ pub(crate) fn build_session_spec(
     };
     // Resolved once: with the homes of all users these are thousands of system calls.
     let forbidden = kept.paths_with(kept.keys.places());
-    let keys = kept.keys_for([&FilePath::from(&place)].into_iter().chain(&added));
+    let repo = sandbox::enclosing_repo(&place, home.as_deref());
+    let around = match &repo {
+        EnclosingRepo::Used(tree) => Some(FilePath::from(tree)),
+        EnclosingRepo::LeftOut { .. } | EnclosingRepo::Absent => None,
+    };
+    let keys = kept.keys_for([&FilePath::from(&place)].into_iter().chain(&around).chain(&added));
     rules.rules.extend(deny_rules(&forbidden));
     approval::SessionRules::new(&rules)
         .and_then(|_| approval::try_examples(&config.permissions.examples))
@@ -191,6 +198,7 @@ pub(crate) fn build_session_spec(
         withheld: kept.withheld.clone(),
         network,
         hosts: config.hosts.clone(),
+        repository: around.clone(),
         joins: None,
         git: GitSettings::Kept,
         highest_tier,
@@ -241,6 +249,9 @@ pub(crate) fn build_session_spec(
     let source = source(&config);
     let notes = keys_note(&keys_near(&place, &confinement.keys)).into_iter();
     let notes = notes.chain(kept.own_dirs_note(&project));
+    // A sub-agent's worktree is a repository of its own.
+    let notes = notes.chain(enclosing_repo_note(&place, &repo));
+    let notes = notes.chain(other_owner_note(&place));
     let notes = notes.chain(event_hooks::notes(&confinement, &config.hooks));
     // A sub-agent has those that its parent gave it.
     let is_given = |name: &String| ground.task.is_none_or(|task| task.servers.contains(name));

@@ -39,6 +39,9 @@ pub(crate) fn store_setup(
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),
+        repository: of.repository.clone().filter(|tree| {
+            !of.withheld.iter().any(|own| own.to_path().starts_with(tree.to_path()))
+        }),
         joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,

@@ -494,6 +494,7 @@ mod tests {
             withheld: Vec::new(),
             network,
             hosts: Vec::new(),
+            repository: None,
             joins: None,
             git: GitSettings::Kept,
             highest_tier,

@@ -346,6 +346,11 @@ fn of_context(context: &CliContext) -> Vec<DoctorFinding> {
     }
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
     findings.extend(path::findings(context, &here));
+    findings.extend(sandbox::unwritable_for_calls(&here).map(|owner| {
+        let text = format!("calls can change nothing in {}, which user {owner} owns", here.display());
+        let way_on = format!("run agentd as that user: `setpriv --reuid {owner} --regid {owner} --clear-groups agentd`");
+        DoctorFinding::note("project", text).hint(way_on)
+    }));
     match context.load(&here, &[], TrustFlag::NotGiven) {
         Ok(config) => {
             let warnings = config.warnings.len();

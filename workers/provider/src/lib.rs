@@ -119,6 +119,7 @@ fn confinement() -> Confinement {
         withheld: Vec::new(),
         network: Network::On,
         hosts: Vec::new(),
+        repository: None,
         joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,

@@ -138,6 +138,7 @@ fn nothing_but_the_channel() -> Confinement {
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),
+        repository: None,
         joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,

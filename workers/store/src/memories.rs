@@ -49,6 +49,7 @@ fn confinement(readable: &Path, writable: &[PathBuf]) -> Confinement {
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),
+        repository: None,
         joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,

@@ -858,6 +858,7 @@ goldens! {
         Crashed => Outcome::Crashed,
         Interrupted => Outcome::Interrupted,
         Invalid => Outcome::Invalid,
+        NeverStarted => Outcome::NeverStarted,
     }
     call::FileEffect {
         Read => FileEffect::Read(text("/p/a")),
@@ -1009,6 +1010,7 @@ goldens! {
         NobodyToAsk => Basis::NobodyToAsk(text("mode ask")),
         Unjudgeable => Basis::Unjudgeable(text("a pipe")),
         Opaque => Basis::Opaque(protocol::judgement::PermissionMode::Auto),
+        StoppedBy => Basis::StoppedBy(text("pts/0")),
     }
     judgement::Verdict {
         Allow => Verdict::Allow(protocol::judgement::Basis::Query),
@@ -1342,6 +1344,7 @@ fn confinement() -> Confinement {
         withheld: vec![path("/s")],
         network: protocol::confinement::Network::On,
         hosts: vec![host()],
+        repository: None,
         joins: None,
         git: GitSettings::Writable,
         highest_tier: protocol::confinement::Tier::A,

@@ -38,6 +38,11 @@ impl KeyPlaces {
         }
     }
 
+    /// Adds the working tree around the project, whose own keys are hidden or named too.
+    pub(crate) fn choose(&mut self, tree: PathBuf) {
+        self.chosen.push(tree);
+    }
+
     /// True for the home, a directory around it, and the root of all.
     pub(crate) fn holds_home(&self, real: &Path) -> bool {
         real.parent().is_none() || self.home.as_ref().is_some_and(|home| home.starts_with(real))

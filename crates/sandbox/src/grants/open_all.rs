@@ -56,7 +56,12 @@ impl Grants {
             key_places: KeyPlaces::of(wanted),
             ..Self::default()
         };
-        grants.linked = LinkedGitDir::of(&wanted.project.to_path(), home.as_deref());
+        let wanted_tree = wanted.repository.as_ref().map(FilePath::to_path);
+        grants.linked = LinkedGitDir::of(&wanted.project.to_path(), home.as_deref())
+            .filter(|linked| linked.tree.is_none() || linked.tree == wanted_tree);
+        if let Some(tree) = grants.linked.as_ref().and_then(|linked| linked.tree.clone()) {
+            grants.key_places.choose(tree);
+        }
         for rule in policy.grants {
             if rule.when == RuleCondition::Network && wanted.network == Network::Off {
                 continue;

@@ -125,13 +125,16 @@ impl Grants {
         settings: GitSettings,
         means: GrantVia,
     ) -> Result<(), CageError> {
+        let read = GrantRule { access: Access::Read, except: &[], ..*rule };
+        if let Some(tree) = &linked.tree {
+            self.grant_path(&read, tree, IfAbsent::Usual, means)?;
+        }
         match (means, settings) {
             // Git writes its settings by a new file beside them.
             (GrantVia::MountedRoot, _) | (GrantVia::Landlock, GitSettings::Writable) => {
                 self.grant_path(rule, &linked.common, IfAbsent::Usual, means)
             }
             (GrantVia::Landlock, GitSettings::Kept) => {
-                let read = GrantRule { access: Access::Read, except: &[], ..*rule };
                 self.grant_path(&read, &linked.common, IfAbsent::Usual, means)?;
                 for part in linked.writable() {
                     self.grant_path(rule, &part, IfAbsent::Usual, means)?;

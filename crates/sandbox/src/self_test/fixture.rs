@@ -163,6 +163,7 @@ impl Fixture {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            repository: None,
             joins: None,
             git: GitSettings::Kept,
             highest_tier,

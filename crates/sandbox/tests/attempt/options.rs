@@ -41,6 +41,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            repository: None,
             joins: None,
             git: GitSettings::Kept,
             highest_tier: Tier::A,

@@ -63,6 +63,7 @@ impl Shelf {
                 withheld: Vec::new(),
                 network: Network::Off,
                 hosts: Vec::new(),
+                repository: None,
                 joins: None,
                 git: GitSettings::Kept,
                 highest_tier: Tier::A,

@@ -69,6 +69,7 @@ fn wanted(context: &CliContext, here: &Path, home: Option<&Path>) -> Confinement
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),
+        repository: None,
         joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,

@@ -64,6 +64,7 @@ impl Project {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            repository: None,
             joins: None,
             git: GitSettings::Kept,
             highest_tier: HIGHEST_TIER.get(),

@@ -2,14 +2,19 @@
 
 use super::{PartState, ProjectReport};
 use crate::context::TrustFlag;
-use prompts::{DeniedReads, INSTRUCTION_BYTES, INSTRUCTION_NAMES, ImportOutcome, instructions_of};
+use prompts::{
+    DeniedReads, INSTRUCTION_BYTES, INSTRUCTION_NAMES, ImportOutcome, directories_around,
+    instructions_of,
+};
 use protocol::judgement::Audience;
-use std::path::Path;
+use sandbox::EnclosingRepo;
+use std::path::{Path, PathBuf};
 
 /// Files of Claude Code with further instructions.
 const OTHERS: [&str; 2] = ["CLAUDE.local.md", ".claude/CLAUDE.md"];
 
 pub(super) fn look(report: &mut ProjectReport<'_>) {
+    around(report);
     let mut used = None;
     for name in INSTRUCTION_NAMES {
         match prompts::read_text(&report.project.join(name), INSTRUCTION_BYTES) {
@@ -33,6 +38,36 @@ pub(super) fn look(report: &mut ProjectReport<'_>) {
                 name,
                 format!("instructions are read from {} alone", INSTRUCTION_NAMES.join(" or ")),
             );
+        }
+    }
+}
+
+/// The repository around the project, and the instructions in its directories.
+fn around(report: &mut ProjectReport<'_>) {
+    let home = report.context.environment.get("HOME").map(PathBuf::from);
+    match sandbox::enclosing_repo(report.project, home.as_deref()) {
+        EnclosingRepo::Absent => {}
+        EnclosingRepo::LeftOut { tree, why } => {
+            let text = format!("git finds no repository in calls, since {why}");
+            report.ignored(&tree.join(".git").display().to_string(), text);
+        }
+        EnclosingRepo::Used(tree) => {
+            let text = "the repository that this project is a part of: commands read it";
+            report.add(PartState::Used, &tree.display().to_string(), text);
+            for dir in directories_around(&tree, report.project) {
+                let has_text = |name: &&&str| {
+                    let found = prompts::read_text(&dir.join(name), INSTRUCTION_BYTES);
+                    found.is_ok_and(|found| found.is_some_and(|text| !text.trim().is_empty()))
+                };
+                if let Some(name) = INSTRUCTION_NAMES.iter().find(has_text) {
+                    let place = dir.join(name).display().to_string();
+                    report.add(
+                        PartState::Used,
+                        &place,
+                        "the model's instructions before the project's",
+                    );
+                }
+            }
         }
     }
 }
