@@ -3,6 +3,7 @@
 
 mod bounds;
 mod cgroups;
+mod company_proxy;
 mod confinement;
 mod credentials;
 mod escapes;

@@ -7,6 +7,8 @@ pub mod anthropic;
 pub mod attempt;
 #[path = "authority.rs"]
 pub mod authority;
+#[path = "company_proxy.rs"]
+pub mod company_proxy;
 #[path = "daemon.rs"]
 pub mod daemon;
 #[path = "dice.rs"]

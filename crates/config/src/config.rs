@@ -109,7 +109,7 @@ pub struct ProviderConfig {
     pub key: Option<KeySource>,
     /// True if the base URL is on this machine.
     pub local: bool,
-    /// From `HTTPS_PROXY`, unless `NO_PROXY` exempts this base URL.
+    /// From `HTTPS_PROXY` and its kin, unless `NO_PROXY` exempts this base URL. It may hold a password.
     pub proxy: Option<String>,
 }
 

@@ -89,6 +89,9 @@ pub enum ConfigError {
         /// The first bad byte.
         place: SourceLine,
     },
+    /// A variable that names no usable proxy; its value may hold a password.
+    #[error("{0}")]
+    Proxy(protocol::company_proxy::ProxyAddressError),
     /// A folder that `--plugin-dir` or `plugins.dirs` names.
     #[error("the plugin {} cannot be used: {why}", dir.display())]
     Plugin {

@@ -11,13 +11,13 @@ use crate::managed::ManagedLimits;
 use crate::model_catalog;
 use crate::models::ModelExtras;
 use crate::origin::{Layer, ValueOrigin};
+use crate::proxy;
 use crate::schema::KEYS;
 use crate::settings::LayeredSettings;
 use crate::sources::{Sources, key_path};
 use crate::value::{ConfigValue, ListExample, ListItem};
 use crate::vendors::{KeySource, NONE, ProviderName, VENDORS_OWN, Vendor};
 use crate::warning::ConfigWarning;
-use crate::{proxy, variables};
 use protocol::client::{ImageLimits, ModelFacts};
 use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::context::CompactionKind;
@@ -141,13 +141,6 @@ fn provider(
             ),
         });
     }
-    let variable = |upper: &str, lower: &str| match variables::text_of(&sources.environment, upper)?
-    {
-        Some(text) => Ok(Some(text)),
-        None => variables::text_of(&sources.environment, lower),
-    };
-    let https_proxy = variable("HTTPS_PROXY", "https_proxy")?;
-    let no_proxy = variable("NO_PROXY", "no_proxy")?;
     Ok(ProviderConfig {
         name,
         local: proxy::is_loopback(&base_url),
@@ -183,7 +176,7 @@ fn provider(
             _ => ReplaySpeed::Full,
         },
         key,
-        proxy: proxy::proxy_for(&base_url, https_proxy.as_deref(), no_proxy.as_deref()),
+        proxy: proxy::proxy_for(&base_url, &sources.environment)?,
         base_url,
     })
 }

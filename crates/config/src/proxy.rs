@@ -1,87 +1,65 @@
-//! The proxy for a request: `HTTPS_PROXY`, unless `NO_PROXY` exempts the host.
+//! The proxy for requests to a model's server.
 
-/// The proxy for this base URL. Plain `http` goes without one, as `HTTPS_PROXY` says.
+use crate::environment::Environment;
+use crate::error::ConfigError;
+use crate::variables;
+use protocol::company_proxy::{self, PROXY_VARIABLES, ProxyEnvironment, WebScheme};
+use url::Url;
+
+/// The proxy's address for this base URL, with its password.
 pub(crate) fn proxy_for(
     base_url: &str,
-    https_proxy: Option<&str>,
-    no_proxy: Option<&str>,
-) -> Option<String> {
-    let proxy = https_proxy?;
-    let rest = base_url.strip_prefix("https://")?;
-    let (host, port) = host_and_port(rest);
-    let excepted = no_proxy
-        .unwrap_or_default()
-        .split(',')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty())
-        .any(|entry| excepts(entry, &host, port));
-    (!excepted).then(|| proxy.to_owned())
+    environment: &Environment,
+) -> Result<Option<String>, ConfigError> {
+    let mut read = Vec::new();
+    for name in PROXY_VARIABLES {
+        read.extend(variables::text_of(environment, name)?.map(|value| (name, value)));
+    }
+    let value =
+        |name: &str| read.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+    let proxies = ProxyEnvironment::read(value);
+    let Some((scheme, host, port)) = server(base_url) else { return Ok(None) };
+    let proxy = proxies.proxy_for(scheme, &host, port).map_err(ConfigError::Proxy)?;
+    Ok(proxy.map(|proxy| proxy.url()))
 }
 
 /// True if a URL's host is this machine.
 pub(crate) fn is_loopback(base_url: &str) -> bool {
-    let rest = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    let (host, _) = host_and_port(rest);
-    host == "localhost"
-        || host.ends_with(".localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    server(base_url).is_some_and(|(_, host, _)| company_proxy::is_loopback(&host))
 }
 
-fn host_and_port(rest: &str) -> (String, Option<&str>) {
-    let authority = rest.split('/').next().unwrap_or_default();
-    let (host, port) = match authority.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-        Some((host, tail)) => (host, tail.strip_prefix(':')),
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        },
+fn server(base_url: &str) -> Option<(WebScheme, String, u16)> {
+    let url = Url::parse(base_url).ok()?;
+    let scheme = match url.scheme() {
+        "https" => WebScheme::Https,
+        _ => WebScheme::Http,
     };
-    (host.to_ascii_lowercase(), port)
-}
-
-/// One entry of `NO_PROXY`: `*`, a host, a domain with all below it, either with a port.
-fn excepts(entry: &str, host: &str, port: Option<&str>) -> bool {
-    if entry == "*" {
-        return true;
-    }
-    let is_address = entry.parse::<std::net::IpAddr>().is_ok();
-    let (name, wanted) =
-        if is_address { (entry.to_ascii_lowercase(), None) } else { host_and_port(entry) };
-    if wanted.is_some_and(|wanted| wanted != port.unwrap_or("443")) {
-        return false;
-    }
-    let name = name.trim_start_matches("*.").trim_start_matches('.');
-    !name.is_empty()
-        && (host == name || host.strip_suffix(name).is_some_and(|front| front.ends_with('.')))
+    let host = url.host_str()?.trim_matches(['[', ']']).to_owned();
+    Some((scheme, host, url.port_or_known_default()?))
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
-    fn no_proxy_excepts_hosts_domains_and_ports() {
-        let rows = [
-            ("https://api.anthropic.com", None, true),
-            ("https://api.anthropic.com", Some("*"), false),
-            ("https://api.anthropic.com", Some("anthropic.com"), false),
-            ("https://api.anthropic.com", Some(".anthropic.com"), false),
-            ("https://api.anthropic.com", Some("example.org, *.anthropic.com"), false),
-            ("https://api.anthropic.com", Some("thropic.com"), true),
-            ("https://api.anthropic.com", Some(""), true),
-            ("https://API.anthropic.com/x", Some("api.Anthropic.com"), false),
-            ("https://host:8443", Some("host:8443"), false),
-            ("https://host:8443", Some("host:443"), true),
-            ("https://host", Some("host:443"), false),
-            ("https://[::1]:8443", Some("::1"), false),
-            ("https://10.0.0.1", Some("10.0.0.1"), false),
-            ("http://host", None, false),
-        ];
-        for (url, no_proxy, through) in rows {
-            let proxy = proxy_for(url, Some("http://proxy:3128"), no_proxy);
-            assert_eq!(proxy.is_some(), through, "{url} {no_proxy:?}");
+    fn a_base_url_has_the_proxy_of_its_scheme() {
+        let (https, http) = (("HTTPS_PROXY", "http://s:1"), ("http_proxy", "http://h:1"));
+        for (url, variables, wanted) in [
+            ("https://a.test/v1", &[https, http][..], Some("http://s:1")),
+            ("http://a.test/v1", &[https, http], Some("http://h:1")),
+            ("http://a.test/v1", &[https], None),
+            ("https://a.test:8443", &[https, ("NO_PROXY", "a.test:443")], Some("http://s:1")),
+            ("https://a.test", &[https, ("NO_PROXY", "a.test:443")], None),
+            ("http://127.0.0.1:11434/v1", &[http, ("ALL_PROXY", "socks5://x")], None),
+        ] {
+            let environment = variables.iter().copied().collect();
+            assert_eq!(proxy_for(url, &environment).unwrap().as_deref(), wanted, "{url}");
         }
-        assert_eq!(proxy_for("https://host", None, None), None);
+        let environment = [("ALL_PROXY", "socks5://ann:secret@x:1")].into_iter().collect();
+        let error = proxy_for("https://a.test", &environment).unwrap_err().to_string();
+        assert!(error.contains("ALL_PROXY") && !error.contains("secret"), "{error}");
     }
 
     #[test]

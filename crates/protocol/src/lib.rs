@@ -13,6 +13,7 @@
 pub mod broker;
 pub mod call;
 pub mod client;
+pub mod company_proxy;
 pub mod confinement;
 pub mod connection;
 pub mod content;

@@ -48,6 +48,8 @@ pub struct Endpoint {
     old_thinking: OldThinking,
     /// Tools that the server refused, by their names.
     left_out: Vec<String>,
+    /// The address of the proxy, without its password.
+    proxy: Option<String>,
     byte_clock: Duration,
     progress_clock: Duration,
 }
@@ -90,6 +92,7 @@ impl Endpoint {
             .connect_timeout(Duration::from_millis(patience.connect_timeout_ms))
             .no_proxy();
         let mut tls = url.scheme() == "https";
+        let proxy_place = proxy.and_then(proxy_place);
         if let Some(address) = proxy {
             let proxy = Proxy::all(address).map_err(|error| {
                 setup(format!("the proxy's address is unusable: {}", innermost(&error)))
@@ -115,6 +118,7 @@ impl Endpoint {
             secrets: Arc::new(Secrets::of(server, key, proxy)),
             old_thinking: OldThinking::Sent,
             left_out: Vec::new(),
+            proxy: proxy_place,
             byte_clock: Duration::from_millis(patience.byte_timeout_ms),
             progress_clock: Duration::from_millis(patience.progress_timeout_ms),
         })
@@ -230,7 +234,9 @@ impl Endpoint {
         let port = self.url.port_or_known_default().unwrap_or_default();
         let why = innermost(error);
         if error.is_connect() {
-            let words = format!("cannot connect to {host}:{port}: {why}");
+            let through = self.proxy.iter().map(|proxy| format!(" through the proxy {proxy}"));
+            let through = through.collect::<String>();
+            let words = format!("cannot connect to {host}:{port}{through}: {why}");
             return AttemptFault::new(FaultCause::Connect, words);
         }
         if error.is_builder() {
@@ -381,6 +387,12 @@ fn headers(server: &ModelServer, key: Option<&ApiKey>) -> Result<HeaderMap, Atte
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// The address of a proxy as people may see it.
+fn proxy_place(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok()?;
+    Some(format!("{}://{}:{}", url.scheme(), url.host_str()?, url.port_or_known_default()?))
 }
 
 fn setup(words: impl Into<String>) -> AttemptFault {

@@ -5,7 +5,7 @@
 //! `S` is a socket that the runner passes.
 
 use crate::call::CallInput;
-use protocol::call::RunReport;
+use protocol::call::{Outcome, RunReport};
 use protocol::confinement::{ConnectionOutcome, Enforced, ProxyConnection};
 
 /// Bound on refusals that the text for the model lists; the record has more.
@@ -231,6 +231,13 @@ impl<S> ProxyMachine<S> {
     fn report_and_end(&mut self, cause: String) -> Vec<ProxyEffect<S>> {
         let report = self.report.take().map(|mut report| {
             report.result.text = with_refusals(&report.result.text, &self.decided);
+            let mut connections = self.decided.connections.iter();
+            let failed = connections
+                .find(|connection| matches!(connection.decision, ConnectionOutcome::Failed { .. }));
+            // An MCP server of no use, whose end is shown by its summary.
+            if let (Outcome::Failed, Some(failed)) = (&report.result.outcome, failed) {
+                report.result.summary.push_str(&format!("; {failed}"));
+            }
             to_call(CallInput::Done(report))
         });
         report.into_iter().chain([to_call(CallInput::RunnerEnded { cause })]).collect()
@@ -241,9 +248,15 @@ fn to_call<S>(input: CallInput) -> ProxyEffect<S> {
     ProxyEffect::ToCall(Box::new(input))
 }
 
-/// Inserts the proxy's refusals into the result, before its last line with the exit code.
+/// Inserts the connections that were not made into the result, before its last line with the exit code.
+/// A command learns of most reasons only from here: clients show no text of a refused tunnel.
 fn with_refusals(text: &str, decided: &ProxyDecisions) -> String {
-    let refused: Vec<String> = decided.connections.iter().filter_map(refusal).collect();
+    let not_made = |connection: &&ProxyConnection| match connection.decision {
+        ConnectionOutcome::Refused { .. } | ConnectionOutcome::Failed { .. } => true,
+        ConnectionOutcome::Made { .. } | ConnectionOutcome::SignedIn { .. } => false,
+    };
+    let refused = decided.connections.iter().filter(not_made);
+    let refused: Vec<String> = refused.map(ToString::to_string).collect();
     let mut notes: Vec<String> = refused
         .iter()
         .take(MAX_LISTED)
@@ -251,7 +264,7 @@ fn with_refusals(text: &str, decided: &ProxyDecisions) -> String {
         .collect();
     if refused.len() > MAX_LISTED {
         let more = refused.len() - MAX_LISTED;
-        notes.push(format!("[it refused {more} more; agentd audit show has the record]"));
+        notes.push(format!("[{more} more were not made; agentd audit show has the record]"));
     }
     if refused.iter().any(|line| line.contains(protocol::hosts::NOT_LISTED)) {
         notes.extend(tools::Restriction::Host.hint_line());
@@ -280,7 +293,7 @@ pub(crate) fn refusal(connection: &ProxyConnection) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use protocol::call::{Outcome, ProcessUsage, ToolResult};
+    use protocol::call::{ProcessUsage, ToolResult};
     use protocol::confinement::Tier;
 
     fn enforced() -> Enforced {

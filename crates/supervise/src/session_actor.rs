@@ -126,7 +126,7 @@ impl Actor for SessionActor {
             fleet,
         } = args;
         let lease = fleet.map(|seated| fleet::listen(&myself, seated));
-        let spawner = spawner.with_env(&plan.worker_env);
+        let spawner = spawner.with_env(&plan.worker_env).with_web_env(&plan.proxy_variables());
         broker.send(rules(&plan, &opened.turn.allow));
         let (store, _) = WorkerActor::<StoreLink>::spawn_linked(
             None,

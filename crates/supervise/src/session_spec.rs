@@ -42,6 +42,7 @@ use model::SpecOrigin;
 use protocol::client::{
     ProjectTrust, RequestFailure, SessionRequest, SessionStart, SettingChange, Unsandboxed,
 };
+use protocol::company_proxy::PROXY_VARIABLES;
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Profile, Tier, WITHOUT_CAGE,
 };
@@ -287,6 +288,14 @@ pub(crate) fn build_session_spec(
         notes,
         left_out,
     })
+}
+
+impl SessionSpec {
+    /// The client's variables that name a proxy. They may hold its password.
+    pub(crate) fn proxy_variables(&self) -> Vec<(String, String)> {
+        let named = self.origin.opening.env.iter();
+        named.filter(|(name, _)| PROXY_VARIABLES.contains(&name.as_str())).cloned().collect()
+    }
 }
 
 /// A script has no person who could see that its cage is weaker, so it requires the full cage.

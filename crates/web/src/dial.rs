@@ -1,7 +1,10 @@
 //! Connects to a named host: resolves the name once, checks every address, and connects to one of
-//! these. The only file of this crate that opens connections.
+//! these, or to the proxy of the person's environment. The only file of this crate that opens
+//! connections.
 
 use crate::blocked_ranges::blocked_reason;
+use crate::company_proxy::{self, Duplex};
+use protocol::company_proxy::{CompanyProxy, ProxyEnvironment, WebScheme};
 use protocol::web::PrivateNetworks;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;
@@ -12,6 +15,8 @@ use tokio::time::timeout;
 
 /// Timeout of a name lookup.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same where a proxy looks the name up too. Behind some proxies no name server answers.
+const PROXIED_LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for each address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Limit of addresses that are tried.
@@ -51,13 +56,72 @@ impl Resolve for CheckedResolver {
     }
 }
 
-/// Resolves a name and connects.
+/// A connection to a host.
+pub(crate) struct Dialled {
+    pub(crate) stream: Box<dyn Duplex>,
+    /// The address that was dialed, or the proxy, for people.
+    pub(crate) peer: String,
+    /// The proxy that reads the requests of this connection, for [`WebScheme::Http`].
+    pub(crate) through: Option<CompanyProxy>,
+}
+
+/// Resolves a name and connects, or has the person's proxy do so.
 pub(crate) async fn dial(
-    name: &str,
-    port: u16,
+    (name, port): (&str, u16),
     private: PrivateNetworks,
-) -> Result<(TcpStream, SocketAddr), DialError> {
-    let addresses = look_up(name.trim_matches(['[', ']']), port, private).await?;
+    (proxies, scheme): (&ProxyEnvironment, WebScheme),
+) -> Result<Dialled, DialError> {
+    let name = name.trim_matches(['[', ']']);
+    if let Some(proxy) = proxy_of((name, port), private, (proxies, scheme)).await? {
+        let mut stream = reach(proxy).await?;
+        let through = match scheme {
+            WebScheme::Http => Some(proxy.clone()),
+            WebScheme::Https => {
+                company_proxy::open_tunnel(&mut stream, proxy, (name, port)).await?;
+                None
+            }
+        };
+        return Ok(Dialled { stream, peer: proxy.to_string(), through });
+    }
+    let addresses = look_up(name, port, private).await?;
+    let (stream, address) = connect(addresses).await.map_err(DialError::Failed)?;
+    Ok(Dialled { stream: Box::new(stream), peer: address.to_string(), through: None })
+}
+
+/// The proxy that leads to a host. The name is judged here too, if it can be resolved here; the proxy
+/// resolves it again. A name of this machine itself is reached without it.
+pub(crate) async fn proxy_of<'a>(
+    (name, port): (&str, u16),
+    private: PrivateNetworks,
+    (proxies, scheme): (&'a ProxyEnvironment, WebScheme),
+) -> Result<Option<&'a CompanyProxy>, DialError> {
+    let found = proxies.proxy_for(scheme, name, port);
+    let Some(proxy) = found.map_err(|error| DialError::Failed(error.to_string()))? else {
+        return Ok(None);
+    };
+    match timeout(PROXIED_LOOKUP_TIMEOUT, look_up(name, port, private)).await {
+        Ok(Err(error @ DialError::Blocked(_))) => Err(error),
+        Ok(Ok(addresses)) if addresses.iter().all(|address| address.ip().is_loopback()) => Ok(None),
+        Ok(Ok(_) | Err(DialError::Failed(_))) | Err(_) => Ok(Some(proxy)),
+    }
+}
+
+/// Connects to a proxy, wherever it is.
+pub(crate) async fn reach(proxy: &CompanyProxy) -> Result<Box<dyn Duplex>, DialError> {
+    let reached = async {
+        let host = proxy.host.as_str();
+        let addresses = look_up(host, proxy.port, PrivateNetworks::Reached).await;
+        connect(addresses.map_err(|error| error.to_string())?).await
+    };
+    let failed = |why: String| company_proxy::failed(proxy, &format!("is not reached: {why}"));
+    let (stream, _) = reached.await.map_err(failed)?;
+    match proxy.scheme {
+        WebScheme::Http => Ok(Box::new(stream)),
+        WebScheme::Https => company_proxy::in_tls(stream, proxy).await,
+    }
+}
+
+async fn connect(addresses: Vec<SocketAddr>) -> Result<(TcpStream, SocketAddr), String> {
     let mut last = String::new();
     for address in addresses.into_iter().take(MAX_ADDRESSES) {
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
@@ -66,7 +130,7 @@ pub(crate) async fn dial(
             Err(_) => last = format!("{address} did not answer in {} s", CONNECT_TIMEOUT.as_secs()),
         }
     }
-    Err(DialError::Failed(last))
+    Err(last)
 }
 
 /// All addresses of a name, checked. If one is blocked, the whole name is refused: a mix of public

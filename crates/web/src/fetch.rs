@@ -3,9 +3,11 @@
 
 use crate::blocked_ranges::blocked_reason;
 use crate::body::{self, BodyKind, PageBody};
-use crate::dial::{CheckedResolver, DialError};
+use crate::company_proxy::{self, WANTS_SIGN_IN};
+use crate::dial::{self, CheckedResolver, DialError};
 use crate::page;
 use crate::results::results;
+use protocol::company_proxy::{CompanyProxy, ProxyEnvironment, WebScheme};
 use protocol::web::{PrivateNetworks, WebAddress, WebSettings};
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, LOCATION,
@@ -58,14 +60,15 @@ pub trait Judge {
 pub struct Fetcher<J> {
     settings: WebSettings,
     judge: J,
+    proxies: ProxyEnvironment,
     times: FetchTimes,
 }
 
 impl<J: Judge> Fetcher<J> {
     /// A fetcher that has not connected to anything.
     #[must_use]
-    pub fn new(settings: WebSettings, judge: J) -> Self {
-        Self { settings, judge, times: TIMES }
+    pub fn new(settings: WebSettings, judge: J, proxies: ProxyEnvironment) -> Self {
+        Self { settings, judge, proxies, times: TIMES }
     }
 
     /// The text at this URL.
@@ -94,11 +97,11 @@ impl<J: Judge> Fetcher<J> {
 
     /// Requests the URL and follows permitted redirects on the same host.
     async fn get(&self, mut url: Url) -> Result<(Url, PageBody), EngineError> {
-        let private = self.settings.private;
         url.set_fragment(None);
         self.check_ip_address(&url)?;
         for _ in 0..=MAX_REDIRECTS {
-            let request = client(private, url.scheme())?
+            let proxy = self.proxy_of(&url).await?;
+            let request = client(self.settings.private, url.scheme(), proxy)?
                 .get(url.clone())
                 .header(
                     ACCEPT,
@@ -107,7 +110,11 @@ impl<J: Judge> Fetcher<J> {
                 )
                 // A compressed body could expand a thousandfold.
                 .header(ACCEPT_ENCODING, "identity");
-            let response = request.send().await.map_err(|error| request_error(&url, &error))?;
+            let response = match (request.send().await, proxy) {
+                (Ok(response), _) => response,
+                (Err(error), Some(proxy)) => return Err(proxy_error(&url, proxy, &error).await),
+                (Err(error), None) => return Err(request_error(&url, &error)),
+            };
             let status = response.status();
             if status.is_redirection() && response.headers().contains_key(LOCATION) {
                 let next = redirect_target(&url, &response)?;
@@ -120,6 +127,9 @@ impl<J: Judge> Fetcher<J> {
                 }
                 url = next;
                 continue;
+            }
+            if let (407, Some(proxy)) = (status.as_u16(), proxy) {
+                return Err(dial_error(&url, &company_proxy::failed(proxy, WANTS_SIGN_IN)));
             }
             if !status.is_success() {
                 let hint = match status.as_u16() {
@@ -141,6 +151,15 @@ impl<J: Judge> Fetcher<J> {
             format!("{url} leads further after {MAX_REDIRECTS} steps"),
             "",
         ))
+    }
+
+    /// The proxy that leads to this URL.
+    async fn proxy_of(&self, url: &Url) -> Result<Option<&CompanyProxy>, EngineError> {
+        let Some(page) = web_address(url) else { return Ok(None) };
+        let host = (page.host.trim_matches(['[', ']']), page.port);
+        let way = (&self.proxies, scheme(url));
+        let found = dial::proxy_of(host, self.settings.private, way).await;
+        found.map_err(|error| dial_error(url, &error))
     }
 
     /// True if a redirect leads to a page that the call may read, on the same server or on its TLS
@@ -286,20 +305,33 @@ fn run_bounded<T: Send + 'static>(
     }
 }
 
-/// Makes a client that connects only to checked addresses.
-fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, EngineError> {
+/// Makes a client that connects only to checked addresses, or to this proxy.
+fn client(
+    private: PrivateNetworks,
+    scheme: &str,
+    proxy: Option<&CompanyProxy>,
+) -> Result<Client, EngineError> {
+    let failed = |error: reqwest::Error| client_error(&innermost(&error).to_string());
     // Fails only if a provider is already installed, which is fine.
     let _installed = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
-        .user_agent(AGENT)
-        .redirect(reqwest::redirect::Policy::none())
-        .dns_resolver(Arc::new(CheckedResolver(private)))
-        .no_proxy();
-    if scheme == "http" {
+    let builder =
+        Client::builder().user_agent(AGENT).redirect(reqwest::redirect::Policy::none()).no_proxy();
+    let mut builder = match proxy {
+        Some(proxy) => builder.proxy(reqwest::Proxy::all(proxy.url()).map_err(failed)?),
+        None => builder.dns_resolver(Arc::new(CheckedResolver(private))),
+    };
+    if scheme == "http" && proxy.is_none_or(|proxy| proxy.scheme == WebScheme::Http) {
         // Without certificates it can make no TLS connection and reads no file for one.
         builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|error| client_error(&innermost(&error).to_string()))
+    builder.build().map_err(failed)
+}
+
+fn scheme(url: &Url) -> WebScheme {
+    match url.scheme() {
+        "http" => WebScheme::Http,
+        _ => WebScheme::Https,
+    }
 }
 
 /// The target of a redirect.
@@ -344,20 +376,51 @@ async fn cancelled(cancel: &Cancel) {
 }
 
 fn request_error(url: &Url, error: &reqwest::Error) -> EngineError {
-    let host = url.host_str().unwrap_or_default();
     let mut source: Option<&(dyn Error + 'static)> = error.source();
     while let Some(cause) = source {
-        if let Some(DialError::Blocked(why)) = cause.downcast_ref() {
-            return misfit(
-                FailureCode::PrivateAddress,
-                format!("{host} is not reached: {why}"),
-                "A person can allow such pages: web.private_networks = \"allow\".",
-            );
+        if let Some(blocked @ DialError::Blocked(_)) = cause.downcast_ref() {
+            return dial_error(url, blocked);
         }
         source = cause.source();
     }
-    let hint = "Check the address, or go on without it.";
-    misfit(FailureCode::Unreachable, format!("{host} cannot be read: {}", innermost(error)), hint)
+    dial_error(url, &DialError::Failed(innermost(error).to_string()))
+}
+
+/// The client does not tell why a proxy makes no connection. It is asked again for the reason.
+async fn proxy_error(url: &Url, proxy: &CompanyProxy, error: &reqwest::Error) -> EngineError {
+    let asked = async {
+        let mut stream = dial::reach(proxy).await?;
+        match (scheme(url), web_address(url)) {
+            (WebScheme::Https, Some(page)) => {
+                let host = (page.host.trim_matches(['[', ']']), page.port);
+                company_proxy::open_tunnel(&mut stream, proxy, host).await
+            }
+            (WebScheme::Http | WebScheme::Https, _) => Ok(()),
+        }
+    };
+    match asked.await {
+        Err(why) => dial_error(url, &why),
+        Ok(()) => {
+            let why = format!("{}, through your proxy {proxy}", innermost(error));
+            dial_error(url, &DialError::Failed(why))
+        }
+    }
+}
+
+fn dial_error(url: &Url, error: &DialError) -> EngineError {
+    let host = url.host_str().unwrap_or_default();
+    match error {
+        DialError::Blocked(why) => misfit(
+            FailureCode::PrivateAddress,
+            format!("{host} is not reached: {why}"),
+            "A person can allow such pages: web.private_networks = \"allow\".",
+        ),
+        DialError::Failed(why) => misfit(
+            FailureCode::Unreachable,
+            format!("{host} cannot be read: {why}"),
+            "Check the address, or go on without it.",
+        ),
+    }
 }
 
 fn interrupted() -> EngineError {

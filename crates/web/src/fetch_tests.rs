@@ -62,6 +62,7 @@ fn fetcher(coming: Duration) -> Fetcher<Rules> {
     Fetcher {
         settings,
         judge: Rules,
+        proxies: ProxyEnvironment::default(),
         times: FetchTimes { download: coming, extraction: TIMES.extraction },
     }
 }
@@ -88,7 +89,7 @@ fn a_page_that_never_comes_whole_ends_with_its_time() {
     assert_eq!(page.text, "late", "one that takes its time within the bound comes");
     // What people are told of it; the pages above had less.
     assert_eq!(
-        Fetcher::new(fetcher(NEVER).settings, Rules).times.download,
+        Fetcher::new(fetcher(NEVER).settings, Rules, ProxyEnvironment::default()).times.download,
         Duration::from_secs(15)
     );
 }

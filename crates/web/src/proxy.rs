@@ -12,23 +12,24 @@ mod sign_in;
 mod target;
 
 use crate::client_hello::{self, TunnelStart};
+use crate::company_proxy::{self, WANTS_SIGN_IN};
 use crate::decision_log::{ByteCounts, DecisionLog, Novelty};
-use crate::dial::{DialError, dial};
+use crate::dial::{DialError, Dialled, dial};
 use crate::proxy_listener::{ProxyListener, accept};
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, TRANSFER_ENCODING};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
 use hyper::http::uri::{PathAndQuery, Uri};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use protocol::company_proxy::{CompanyProxy, ProxyEnvironment, WebScheme};
 use protocol::confinement::{ConnectionOutcome, ProxyConnection};
 use protocol::hosts::{DENIED, HostRule, NOT_LISTED};
 use protocol::web::PrivateNetworks;
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -40,6 +41,7 @@ use tools::Restriction;
 use counted::Counted;
 use hop::strip;
 pub use sign_in::Credentials;
+pub(crate) use sign_in::connector;
 pub(crate) use target::ProxyTarget;
 use target::{PLAIN_REQUEST, TargetError, parse_target};
 
@@ -69,6 +71,8 @@ pub struct Proxy {
     denied: Arc<[HostRule]>,
     private: Arc<[HostRule]>,
     credentials: Option<Arc<Credentials>>,
+    /// The person's own proxies, which lead to the hosts.
+    beyond: Arc<ProxyEnvironment>,
     decision_log: DecisionLog,
     on_decision: Arc<DecisionSink>,
 }
@@ -86,7 +90,7 @@ impl Proxy {
     pub fn new(
         (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
         private: Vec<HostRule>,
-        credentials: Option<Credentials>,
+        (credentials, beyond): (Option<Credentials>, ProxyEnvironment),
         told: impl Fn(Vec<ProxyConnection>, u64) + Send + Sync + 'static,
     ) -> Self {
         let (hosts, denied) = (hosts.into(), denied.into());
@@ -96,6 +100,7 @@ impl Proxy {
             denied,
             private: private.into(),
             credentials,
+            beyond: Arc::new(beyond),
             decision_log: DecisionLog::default(),
             on_decision: Arc::new(told),
         }
@@ -160,8 +165,8 @@ impl Proxy {
     /// Serves a program that connected to the proxy as if it were the host. A refused connection is
     /// closed, because the protocol is unknown.
     async fn redirect(&self, stream: TcpStream, host: ProxyTarget, held: ConnectionPermits) {
-        if let Ok(server) = self.reach(&host).await {
-            self.relay(stream, server, host, held).await;
+        if let Ok((server, address, _)) = self.reach(&host, WebScheme::Https).await {
+            self.relay(stream, (server, address), host, held).await;
         }
     }
 
@@ -190,7 +195,11 @@ impl Proxy {
                 return text_response(StatusCode::BAD_REQUEST, PLAIN_REQUEST);
             }
         };
-        let (stream, address) = match self.reach(&target).await {
+        let scheme = match *request.method() == Method::CONNECT {
+            true => WebScheme::Https,
+            false => WebScheme::Http,
+        };
+        let (stream, address, through) = match self.reach(&target, scheme).await {
             Ok(made) => made,
             Err(ReachError::Refused(why)) => return refusal(&target.place, &why),
             Err(ReachError::Failed(why)) => {
@@ -200,10 +209,15 @@ impl Proxy {
                 );
             }
         };
-        match *request.method() == Method::CONNECT {
-            true => self.tunnel(request, (stream, address), target, held.clone()),
-            false => forward(request, stream, &target, address).await,
+        match scheme {
+            WebScheme::Https => self.tunnel(request, (stream, address), target, held.clone()),
+            WebScheme::Http => self.forward(request, (stream, address), &target, through).await,
         }
+    }
+
+    async fn dial(&self, target: &ProxyTarget, scheme: WebScheme) -> Result<Dialled, DialError> {
+        let host = (target.name.as_str(), target.port);
+        dial(host, self.private_at(target), (&self.beyond, scheme)).await
     }
 
     /// Whether this host may be in a private network.
@@ -214,8 +228,12 @@ impl Proxy {
         }
     }
 
-    /// Checks a host and connects to it. Each decision is recorded.
-    async fn reach(&self, target: &ProxyTarget) -> Result<(Counted, SocketAddr), ReachError> {
+    /// Checks a host and connects to it, or to the person's proxy. Each decision is recorded.
+    async fn reach(
+        &self,
+        target: &ProxyTarget,
+        scheme: WebScheme,
+    ) -> Result<(Counted, String, Option<CompanyProxy>), ReachError> {
         let ProxyTarget { place, name, port } = target;
         let named = |rules: &[HostRule]| rules.iter().any(|rule| rule.admits(name, *port));
         let refused = |why: String| {
@@ -228,11 +246,10 @@ impl Proxy {
         if named(&self.denied) {
             return Err(refused(DENIED.to_owned()));
         }
-        match dial(name, *port, self.private_at(target)).await {
-            Ok((stream, address)) => {
-                let carried =
-                    self.record(place, ConnectionOutcome::Made { address: address.to_string() });
-                Ok((Counted { stream, carried }, address))
+        match self.dial(target, scheme).await {
+            Ok(Dialled { stream, peer, through }) => {
+                let carried = self.record(place, ConnectionOutcome::Made { address: peer.clone() });
+                Ok((Counted { stream, carried }, peer, through))
             }
             Err(DialError::Blocked(why)) => Err(refused(why)),
             Err(DialError::Failed(why)) => {
@@ -247,7 +264,7 @@ impl Proxy {
     fn tunnel(
         &self,
         request: Request<Incoming>,
-        server: (Counted, SocketAddr),
+        server: (Counted, String),
         target: ProxyTarget,
         held: ConnectionPermits,
     ) -> Response<ProxyBody> {
@@ -264,7 +281,7 @@ impl Proxy {
     async fn relay(
         &self,
         command: impl AsyncRead + AsyncWrite + Send + 'static,
-        (server, address): (Counted, SocketAddr),
+        (server, address): (Counted, String),
         target: ProxyTarget,
         held: ConnectionPermits,
     ) {
@@ -308,6 +325,53 @@ impl Proxy {
             sent = &mut up => if sent { down.await },
             () = &mut down => drop(up.await),
         }
+    }
+
+    /// Forwards one request on a separate connection, and returns its response.
+    async fn forward(
+        &self,
+        request: Request<Incoming>,
+        (stream, address): (Counted, String),
+        target: &ProxyTarget,
+        through: Option<CompanyProxy>,
+    ) -> Response<ProxyBody> {
+        let failed = |error: hyper::Error| {
+            let text = format!("{} at {address}: {error}\n", target.place);
+            text_response(StatusCode::BAD_GATEWAY, &text)
+        };
+        let (mut sender, connection) =
+            match hyper::client::conn::http1::handshake(TokioIo::new(stream)).await {
+                Ok(made) => made,
+                Err(error) => return failed(error),
+            };
+        tokio::spawn(connection);
+        let Some(mut request) = for_server(request, target, 80) else {
+            return text_response(StatusCode::BAD_REQUEST, PLAIN_REQUEST);
+        };
+        if let Some(proxy) = &through {
+            let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+            match format!("http://{}{}", host.unwrap_or_default(), request.uri()).parse() {
+                Ok(uri) => *request.uri_mut() = uri,
+                Err(_) => return text_response(StatusCode::BAD_REQUEST, PLAIN_REQUEST),
+            }
+            let sign_in = company_proxy::authorization(proxy);
+            sign_in.map(|value| request.headers_mut().insert(PROXY_AUTHORIZATION, value));
+        }
+        let mut response = match sender.send_request(request).await {
+            Ok(response) => response,
+            Err(error) => return failed(error),
+        };
+        // The command has no sign-in for the person's proxy.
+        if let (Some(proxy), StatusCode::PROXY_AUTHENTICATION_REQUIRED) =
+            (&through, response.status())
+        {
+            let why = company_proxy::failed(proxy, WANTS_SIGN_IN).to_string();
+            let answer = format!("agentd: {}: {why}\n", target.place);
+            self.record(&target.place, ConnectionOutcome::Failed { why });
+            return text_response(StatusCode::BAD_GATEWAY, &answer);
+        }
+        strip(response.headers_mut());
+        response.map(|body| body.boxed())
     }
 
     fn refused(&self, place: &str, why: String) -> Response<ProxyBody> {
@@ -360,35 +424,6 @@ struct ConnectionPermits {
     place: Arc<OwnedSemaphorePermit>,
     /// Held until all data from the command was forwarded.
     sending: Arc<OwnedSemaphorePermit>,
-}
-
-/// Forwards one request on a separate connection, and returns its response.
-async fn forward(
-    request: Request<Incoming>,
-    stream: Counted,
-    target: &ProxyTarget,
-    address: SocketAddr,
-) -> Response<ProxyBody> {
-    let failed = |error: hyper::Error| {
-        text_response(StatusCode::BAD_GATEWAY, &format!("{} at {address}: {error}\n", target.place))
-    };
-    let (mut sender, connection) =
-        match hyper::client::conn::http1::handshake(TokioIo::new(stream)).await {
-            Ok(made) => made,
-            Err(error) => return failed(error),
-        };
-    tokio::spawn(connection);
-    let request = match for_server(request, target, 80) {
-        Some(request) => request,
-        None => return text_response(StatusCode::BAD_REQUEST, PLAIN_REQUEST),
-    };
-    match sender.send_request(request).await {
-        Ok(mut response) => {
-            strip(response.headers_mut());
-            response.map(|body| body.boxed())
-        }
-        Err(error) => failed(error),
-    }
 }
 
 /// Rewrites a request for the server: a path as target, and the approved name as `Host`, with the

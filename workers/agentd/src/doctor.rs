@@ -12,6 +12,7 @@ use crate::output::print;
 use crate::query;
 use client::{Colour, Terminal, sanitize, sibling_executable};
 use config::{KeySource, ValueOrigin};
+use protocol::company_proxy::ProxyEnvironment;
 use protocol::confinement::Tier;
 use sandbox::{Controller, Delegation, HostProbe, StepOutcome};
 use serde::Serialize;
@@ -315,6 +316,17 @@ fn daemon(socket: &Path) -> Vec<DoctorFinding> {
     troubles.map(|trouble| DoctorFinding::note("daemon", format!("{text}; {trouble}"))).collect()
 }
 
+/// The proxies of the environment, for everything that leads to the network.
+fn proxies(context: &CliContext) -> Vec<DoctorFinding> {
+    let value = |name: &str| Some(context.environment.get(name)?.to_string_lossy().into_owned());
+    let lines = ProxyEnvironment::read(value).lines().into_iter();
+    let finding = |line| match line {
+        Ok(text) => DoctorFinding::ok("proxy", text),
+        Err(error) => DoctorFinding::note("proxy", format!("{error}")),
+    };
+    lines.map(finding).collect()
+}
+
 /// The hooks of this directory, and each part of their files that has no effect.
 fn hooks(config: &config::Config) -> Vec<DoctorFinding> {
     let count = config.hooks.commands.len();
@@ -351,6 +363,7 @@ fn of_context(context: &CliContext) -> Vec<DoctorFinding> {
         let way_on = format!("run agentd as that user: `setpriv --reuid {owner} --regid {owner} --clear-groups agentd`");
         DoctorFinding::note("project", text).hint(way_on)
     }));
+    findings.extend(proxies(context));
     match context.load(&here, &[], TrustFlag::NotGiven) {
         Ok(config) => {
             let warnings = config.warnings.len();

@@ -51,7 +51,8 @@ pub(crate) fn log_in(words: impl Iterator<Item = String>) -> ExitCode {
         eprintln!("agentd-mcp: {USAGE}");
         return ExitCode::from(2);
     };
-    ended(request.log_in())
+    let url = request.url.clone();
+    ended(request.log_in().map_err(|why| http_client::by_proxy(&url, why)))
 }
 
 /// `--logout` with the words behind it: the files of log-ins.

@@ -11,6 +11,7 @@ mod proxy_loop;
 
 use anyhow::bail;
 use ipc::{ChannelError, Receiver};
+use protocol::company_proxy::ProxyEnvironment;
 use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{FromTool, RunnerJob, SignIn, ToTool, ToolLink};
 use protocol::web::{RedirectScope, WebAddress};
@@ -101,12 +102,15 @@ fn run() -> anyhow::Result<()> {
             Err(error) => return ignore_closed(error),
         }
     };
+    // The supervisor passes these variables to this program alone.
+    let proxies = ProxyEnvironment::read(|name| std::env::var(name).ok());
     let done = match job {
         RunnerJob::Proxy { doors, hosts, denied, private, sign_in } => {
             let sockets = (0..doors).map(|_| words.recv_fd()).collect::<Result<_, _>>()?;
             let credentials =
                 sign_in.map(|sign_in| credentials(sign_in, &mut words)).transpose()?;
-            proxy_loop::run_proxy((hosts, denied), private, credentials, sockets, words, &say)
+            let beyond = (credentials, proxies);
+            proxy_loop::run_proxy((hosts, denied), private, beyond, sockets, words, &say)
         }
         RunnerJob::Certify(hosts) => Ok(say.send(&FromTool::Certified(web::certify(&hosts)))?),
         RunnerJob::Web { tool, input, settings, onward, max_result_chars } => {
@@ -125,7 +129,8 @@ fn run() -> anyhow::Result<()> {
                 denied: tools::DeniedReads::NONE,
             };
             let judge = RedirectRules { tool: tool.clone(), onward };
-            let (place, web) = (CallScope::from(&confinement), Fetcher::new(settings, judge));
+            let (place, web) =
+                (CallScope::from(&confinement), Fetcher::new(settings, judge, proxies));
             let report = tools::run(&order, &place, &cancel, Engine::Web(&web));
             let done = FromTool::Done(report);
             tool_worker::note(&done);

@@ -3,6 +3,7 @@
 use super::Say;
 use anyhow::Context;
 use ipc::Receiver;
+use protocol::company_proxy::ProxyEnvironment;
 use protocol::hosts::HostRule;
 use protocol::tool::{FromTool, ToTool};
 use std::net::TcpListener;
@@ -18,7 +19,7 @@ const MAX_LOOKUPS: usize = 64;
 pub(crate) fn run_proxy(
     (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
     private: Vec<HostRule>,
-    credentials: Option<Credentials>,
+    beyond: (Option<Credentials>, ProxyEnvironment),
     sockets: Vec<OwnedFd>,
     words: Receiver<ToTool>,
     say: &Say,
@@ -39,7 +40,7 @@ pub(crate) fn run_proxy(
     // dies.
     let teller = say.clone();
     let proxy =
-        Proxy::new((hosts.clone(), denied), private, credentials, move |connections, uncounted| {
+        Proxy::new((hosts.clone(), denied), private, beyond, move |connections, uncounted| {
             // If this fails, the reader thread sees the closed channel.
             let _ = teller.send(&FromTool::Proxied { connections, uncounted });
         });

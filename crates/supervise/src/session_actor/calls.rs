@@ -230,7 +230,7 @@ impl SessionActorState {
         let needs_probe = !found.paths.is_empty()
             && (undo == UndoBy::Copy
                 || approval::needs_probe(&self.spec.rules, found.spec.name, found.spec.kind));
-        let env = self.env_of((&call, found.profile), signing.as_ref());
+        let env = self.env_of((&call, found.profile), &confinement, signing.as_ref());
         let contained = self.contained(&executor, found.profile, &confinement);
         let facts = CallFacts {
             call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },

@@ -9,6 +9,7 @@ use crate::private_dirs;
 use crate::server_log_in;
 use config::{HookConfig, ServerPlace};
 use protocol::call::{Call, Outcome, ToolResult};
+use protocol::company_proxy::proxy_variables_for_commands;
 use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::hook::{EditHook, HookEvent};
 use protocol::judgement::Rule;
@@ -52,6 +53,23 @@ impl SessionActorState {
 
     /// The environment of a call.
     pub(super) fn env_of(
+        &self,
+        (call, profile): (&Call, Profile),
+        confinement: &Confinement,
+        signing: Option<&AgentGrant>,
+    ) -> Vec<(String, String)> {
+        let mut env = self.env_without_proxy((call, profile), signing);
+        // Without any network they would lead nowhere, and with a list agentd's proxy uses them.
+        if confinement.network == Network::On {
+            let proxies = proxy_variables_for_commands(&self.spec.proxy_variables());
+            let is_set = |name: &str| env.iter().any(|(known, _)| known == name);
+            let unset: Vec<_> = proxies.into_iter().filter(|(name, _)| !is_set(name)).collect();
+            env.extend(unset);
+        }
+        env
+    }
+
+    fn env_without_proxy(
         &self,
         (call, profile): (&Call, Profile),
         signing: Option<&AgentGrant>,

@@ -102,6 +102,8 @@ struct SpawnRequest {
 pub(crate) struct Spawner {
     requests: mpsc::Sender<SpawnRequest>,
     env: Arc<[(String, String)]>,
+    /// Additional variables of `agentd-web`, which may hold the password of the person's proxy.
+    web_env: Arc<[(String, String)]>,
     directory: Arc<Path>,
 }
 
@@ -123,13 +125,18 @@ impl Spawner {
                 let _ = order.reply.send(spawn_process(&path, &log, &order.env));
             }
         })?;
-        Ok(Self { requests: orders, env: env.into(), directory: kept })
+        let (env, web_env) = (env.into(), Arc::default());
+        Ok(Self { requests: orders, env, web_env, directory: kept })
     }
 
     /// The same thread, for workers with these additional variables.
     pub(crate) fn with_env(&self, more: &[(String, String)]) -> Self {
-        let env = self.env.iter().chain(more).cloned().collect();
-        Self { requests: self.requests.clone(), env, directory: Arc::clone(&self.directory) }
+        Self { env: self.env.iter().chain(more).cloned().collect(), ..self.clone() }
+    }
+
+    /// The same thread, with these additional variables for `agentd-web` alone.
+    pub(crate) fn with_web_env(&self, web_env: &[(String, String)]) -> Self {
+        Self { web_env: web_env.into(), ..self.clone() }
     }
 
     /// The path of a runner's executable, for a cage that may run it.
@@ -141,7 +148,7 @@ impl Spawner {
         &self,
         worker: WorkerKind,
     ) -> Result<SpawnedWorker, WorkerSpawnError> {
-        self.request(worker.executable()).await
+        self.request(worker.executable(), &[]).await
     }
 
     /// A runner starts only from a grant, whose permissions are then sent to it in a frame.
@@ -150,7 +157,11 @@ impl Spawner {
         grant: &Grant,
         runner: RunnerProgram,
     ) -> Result<SpawnedWorker, WorkerSpawnError> {
-        let started = self.request(runner.executable()).await?;
+        let more = match runner {
+            RunnerProgram::Web => &*self.web_env,
+            RunnerProgram::Tool | RunnerProgram::Code | RunnerProgram::Mcp => &[],
+        };
+        let started = self.request(runner.executable(), more).await?;
         let confinement = grant.confinement();
         // Only commands get a cgroup.
         let runs = matches!(
@@ -170,13 +181,17 @@ impl Spawner {
         Ok(SpawnedWorker { cgroup, ..started })
     }
 
-    async fn request(&self, executable: &'static str) -> Result<SpawnedWorker, WorkerSpawnError> {
+    async fn request(
+        &self,
+        executable: &'static str,
+        more: &[(String, String)],
+    ) -> Result<SpawnedWorker, WorkerSpawnError> {
         let (reply, answer) = oneshot::channel();
         let gone = || WorkerSpawnError::Refused {
             path: executable.into(),
             reason: "the spawner thread has ended".into(),
         };
-        let env = Arc::clone(&self.env);
+        let env = self.env.iter().chain(more).cloned().collect();
         self.requests.send(SpawnRequest { executable, env, reply }).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }

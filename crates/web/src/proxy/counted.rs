@@ -1,16 +1,16 @@
 //! A connection to a server that counts bytes in both directions.
 
+use crate::company_proxy::Duplex;
 use crate::decision_log::ByteCounts;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// A counted connection.
 pub(super) struct Counted {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Box<dyn Duplex>,
     pub(super) carried: Arc<ByteCounts>,
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::client_hello::{self, TunnelStart};
 use crate::credentials::HostCredential;
-use crate::dial::dial;
+use crate::dial::Dialled;
 use crate::signable::{RequestBody, RequestHead, SignedIn};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
@@ -16,6 +16,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use protocol::company_proxy::WebScheme;
 use protocol::confinement::ConnectionOutcome;
 use protocol::tool::{SignIn, SignInAccount, TlsIdentity};
 use rustls::crypto::ring::default_provider;
@@ -24,7 +25,6 @@ use rustls::{ClientConfig, ServerConfig};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use std::convert::Infallible;
 use std::io::Cursor;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
@@ -76,7 +76,7 @@ fn acceptor(TlsIdentity { certificate, key }: TlsIdentity) -> Result<TlsAcceptor
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-fn connector() -> Result<TlsConnector, rustls::Error> {
+pub(crate) fn connector() -> Result<TlsConnector, rustls::Error> {
     let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_platform_verifier()?
@@ -97,8 +97,8 @@ struct Tunnel {
 /// The connection to the server.
 enum Upstream {
     /// Connected, nothing sent yet.
-    Dialled(Counted, SocketAddr),
-    Open(SendRequest<Incoming>, SocketAddr),
+    Dialled(Counted, String),
+    Open(SendRequest<Incoming>, String),
     Closed,
 }
 
@@ -114,7 +114,7 @@ impl Proxy {
     pub(super) async fn sign_in(
         &self,
         command: impl AsyncRead + AsyncWrite + Send + 'static,
-        (stream, address): (Counted, SocketAddr),
+        (stream, address): (Counted, String),
         target: ProxyTarget,
         (credentials, credential): (Arc<Credentials>, usize),
         held: ConnectionPermits,
@@ -195,8 +195,7 @@ impl Tunnel {
             };
             // Recorded before it is sent: the server gets the key even if no answer comes.
             if signed == SignedIn::Yes {
-                self.proxy
-                    .record(place, ConnectionOutcome::SignedIn { address: address.to_string() });
+                self.proxy.record(place, ConnectionOutcome::SignedIn { address: address.clone() });
             }
             match sender.try_send_request(request).await {
                 Ok(mut response) => {
@@ -227,7 +226,7 @@ impl Tunnel {
     async fn sender(
         &self,
         upstream: &mut Upstream,
-    ) -> Result<(SendRequest<Incoming>, SocketAddr), String> {
+    ) -> Result<(SendRequest<Incoming>, String), String> {
         let (stream, address) = match std::mem::replace(upstream, Upstream::Closed) {
             Upstream::Open(mut sender, address) => match sender.ready().await {
                 Ok(()) => return Ok((sender, address)),
@@ -249,14 +248,12 @@ impl Tunnel {
         Ok((sender, address))
     }
 
-    async fn dial(&self) -> Result<(Counted, SocketAddr), String> {
-        let ProxyTarget { place, name, port } = &self.target;
-        let (stream, address) = dial(name, *port, self.proxy.private_at(&self.target))
-            .await
-            .map_err(|error| error.to_string())?;
-        let carried =
-            self.proxy.record(place, ConnectionOutcome::Made { address: address.to_string() });
-        Ok((Counted { stream, carried }, address))
+    async fn dial(&self) -> Result<(Counted, String), String> {
+        let dialled = self.proxy.dial(&self.target, WebScheme::Https);
+        let Dialled { stream, peer, .. } = dialled.await.map_err(|error| error.to_string())?;
+        let made = ConnectionOutcome::Made { address: peer.clone() };
+        let carried = self.proxy.record(&self.target.place, made);
+        Ok((Counted { stream, carried }, peer))
     }
 
     fn failed(&self, why: String) -> Response<ProxyBody> {
