@@ -157,7 +157,6 @@ fn a_proxy_that_makes_no_connection_is_named_with_its_variable_and_a_way_on() {
 
 #[test]
 fn a_command_with_the_whole_network_gets_the_proxy_without_its_password() {
-    needs("env");
     let given = |flags: &[&str], script: &str| {
         let desk = Desk::new();
         let script = script.to_owned();

@@ -1,8 +1,7 @@
 //! The words spoken with the proxy of the person's environment: a tunnel by `CONNECT`, and its errors.
 //! Used by `dial`, `proxy` and `fetch`. A password goes to the proxy and into no error.
 
-use crate::dial::DialError;
-use crate::proxy::connector;
+use crate::tls::connector;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;
@@ -29,7 +28,7 @@ pub(crate) async fn open_tunnel(
     stream: &mut Box<dyn Duplex>,
     proxy: &CompanyProxy,
     (name, port): (&str, u16),
-) -> Result<(), DialError> {
+) -> Result<(), String> {
     let place = match name.contains(':') {
         true => format!("[{name}]:{port}"),
         false => format!("{name}:{port}"),
@@ -52,7 +51,7 @@ pub(crate) async fn open_tunnel(
 pub(crate) async fn in_tls(
     stream: TcpStream,
     proxy: &CompanyProxy,
-) -> Result<Box<dyn Duplex>, DialError> {
+) -> Result<Box<dyn Duplex>, String> {
     let no_tls = |why: String| failed(proxy, &format!("could not be spoken with in TLS: {why}"));
     let connector = connector().map_err(|error| no_tls(error.to_string()))?;
     let name = ServerName::try_from(proxy.host.clone()).map_err(|e| no_tls(e.to_string()))?;
@@ -76,12 +75,12 @@ fn basic(proxy: &CompanyProxy) -> Option<String> {
 }
 
 /// An error of the proxy, with the way on.
-pub(crate) fn failed(proxy: &CompanyProxy, why: &str) -> DialError {
-    DialError::Failed(format!(
+pub(crate) fn failed(proxy: &CompanyProxy, why: &str) -> String {
+    format!(
         "your proxy {proxy} {why}. A person can correct {}, or name the host in NO_PROXY to reach it \
          without the proxy",
         proxy.variable
-    ))
+    )
 }
 
 /// What a proxy says that wants a sign-in.
@@ -146,7 +145,7 @@ mod tests {
     #[test]
     fn no_error_has_the_password() {
         let proxy = CompanyProxy::parse("HTTPS_PROXY", "http://ann:secret@p:1").unwrap();
-        let error = failed(&proxy, WANTS_SIGN_IN).to_string();
+        let error = failed(&proxy, WANTS_SIGN_IN);
         assert!(error.starts_with("your proxy http://p:1 (HTTPS_PROXY) wants another"), "{error}");
         assert!(!error.contains("secret"), "{error}");
         assert_eq!(authorization(&proxy).unwrap(), "Basic YW5uOnNlY3JldA==");

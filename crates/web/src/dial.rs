@@ -77,7 +77,8 @@ pub(crate) async fn dial(
         let through = match scheme {
             WebScheme::Http => Some(proxy.clone()),
             WebScheme::Https => {
-                company_proxy::open_tunnel(&mut stream, proxy, (name, port)).await?;
+                let opened = company_proxy::open_tunnel(&mut stream, proxy, (name, port)).await;
+                opened.map_err(DialError::Failed)?;
                 None
             }
         };
@@ -113,11 +114,12 @@ pub(crate) async fn reach(proxy: &CompanyProxy) -> Result<Box<dyn Duplex>, DialE
         let addresses = look_up(host, proxy.port, PrivateNetworks::Reached).await;
         connect(addresses.map_err(|error| error.to_string())?).await
     };
-    let failed = |why: String| company_proxy::failed(proxy, &format!("is not reached: {why}"));
-    let (stream, _) = reached.await.map_err(failed)?;
+    let (stream, _) = reached.await.map_err(|why| {
+        DialError::Failed(company_proxy::failed(proxy, &format!("is not reached: {why}")))
+    })?;
     match proxy.scheme {
         WebScheme::Http => Ok(Box::new(stream)),
-        WebScheme::Https => company_proxy::in_tls(stream, proxy).await,
+        WebScheme::Https => company_proxy::in_tls(stream, proxy).await.map_err(DialError::Failed),
     }
 }
 

@@ -129,7 +129,8 @@ impl<J: Judge> Fetcher<J> {
                 continue;
             }
             if let (407, Some(proxy)) = (status.as_u16(), proxy) {
-                return Err(dial_error(&url, &company_proxy::failed(proxy, WANTS_SIGN_IN)));
+                let why = DialError::Failed(company_proxy::failed(proxy, WANTS_SIGN_IN));
+                return Err(dial_error(&url, &why));
             }
             if !status.is_success() {
                 let hint = match status.as_u16() {
@@ -393,7 +394,9 @@ async fn proxy_error(url: &Url, proxy: &CompanyProxy, error: &reqwest::Error) ->
         match (scheme(url), web_address(url)) {
             (WebScheme::Https, Some(page)) => {
                 let host = (page.host.trim_matches(['[', ']']), page.port);
-                company_proxy::open_tunnel(&mut stream, proxy, host).await
+                company_proxy::open_tunnel(&mut stream, proxy, host)
+                    .await
+                    .map_err(DialError::Failed)
             }
             (WebScheme::Http | WebScheme::Https, _) => Ok(()),
         }

@@ -23,6 +23,7 @@ mod proxy;
 mod proxy_listener;
 mod results;
 mod signable;
+mod tls;
 
 pub use blocked_ranges::blocked_reason;
 pub use certify::certify;

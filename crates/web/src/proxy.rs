@@ -41,7 +41,6 @@ use tools::Restriction;
 use counted::Counted;
 use hop::strip;
 pub use sign_in::Credentials;
-pub(crate) use sign_in::connector;
 pub(crate) use target::ProxyTarget;
 use target::{PLAIN_REQUEST, TargetError, parse_target};
 
@@ -365,7 +364,7 @@ impl Proxy {
         if let (Some(proxy), StatusCode::PROXY_AUTHENTICATION_REQUIRED) =
             (&through, response.status())
         {
-            let why = company_proxy::failed(proxy, WANTS_SIGN_IN).to_string();
+            let why = company_proxy::failed(proxy, WANTS_SIGN_IN);
             let answer = format!("agentd: {}: {why}\n", target.place);
             self.record(&target.place, ConnectionOutcome::Failed { why });
             return text_response(StatusCode::BAD_GATEWAY, &answer);

@@ -2,6 +2,7 @@
 //! its process has no network afterwards.
 #![allow(clippy::unwrap_used)]
 
+use protocol::company_proxy::ProxyEnvironment;
 use protocol::web::{PrivateNetworks, WebAddress, WebSettings};
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -51,7 +52,7 @@ fn no_thread_connects_anywhere_once_the_network_is_left() {
         private: PrivateNetworks::Reached,
         search_url: "http://localhost/".to_owned(),
     };
-    Fetcher::new(settings, Rules).leave_network().unwrap();
+    Fetcher::new(settings, Rules, ProxyEnvironment::default()).leave_network().unwrap();
     go.send(()).unwrap();
     for found in [attempts(), early.join().unwrap()] {
         for kind in found {

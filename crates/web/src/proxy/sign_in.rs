@@ -10,6 +10,7 @@ use crate::client_hello::{self, TunnelStart};
 use crate::credentials::HostCredential;
 use crate::dial::Dialled;
 use crate::signable::{RequestBody, RequestHead, SignedIn};
+use crate::tls::{HTTP_1, connector};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -19,10 +20,9 @@ use hyper_util::rt::TokioIo;
 use protocol::company_proxy::WebScheme;
 use protocol::confinement::ConnectionOutcome;
 use protocol::tool::{SignIn, SignInAccount, TlsIdentity};
+use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
-use rustls::{ClientConfig, ServerConfig};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use std::convert::Infallible;
 use std::io::Cursor;
 use std::os::fd::OwnedFd;
@@ -31,9 +31,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
-
-/// The protocol inside TLS, on both sides.
-const HTTP_1: &[u8] = b"http/1.1";
 
 /// Attempts for a request that its server did not accept.
 const MAX_ATTEMPTS: usize = 3;
@@ -74,15 +71,6 @@ fn acceptor(TlsIdentity { certificate, key }: TlsIdentity) -> Result<TlsAcceptor
         .with_single_cert(vec![CertificateDer::from(certificate)], key)?;
     config.alpn_protocols = vec![HTTP_1.to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-pub(crate) fn connector() -> Result<TlsConnector, rustls::Error> {
-    let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_platform_verifier()?
-        .with_no_client_auth();
-    config.alpn_protocols = vec![HTTP_1.to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// A tunnel, and the connection that forwards its requests.
