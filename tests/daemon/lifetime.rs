@@ -3,7 +3,7 @@
 
 use crate::support::anthropic::{Answer, Server};
 use crate::support::daemon::Wire;
-use crate::support::{Desk, processes, run};
+use crate::support::{Desk, is_root, processes, run};
 use ipc::Hello;
 use nix::sys::signal::Signal;
 use protocol::client::{
@@ -15,6 +15,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -196,6 +197,41 @@ fn without_a_run_time_directory_the_state_directory_holds_a_private_one() {
     drop(Wire::to(&door));
     assert_eq!(run(with(&["daemon", "stop"])).code, 0);
     assert!(!door.join("socket").exists(), "an ended daemon leaves no socket");
+}
+
+#[test]
+fn a_run_time_directory_of_another_log_in_is_not_used() {
+    let desk = Desk::new();
+    let other = tempfile::tempdir().unwrap();
+    // What belongs to root is another user's to all others.
+    let other = match is_root() {
+        true => {
+            std::os::unix::fs::chown(other.path(), Some(12345), None).unwrap();
+            other.path()
+        }
+        false => Path::new("/usr"),
+    };
+    let with = |arguments: &[&str]| {
+        let mut command = desk.agentd(arguments);
+        command.env("XDG_RUNTIME_DIR", other);
+        run(command)
+    };
+    let started = with(&["daemon", "start"]);
+    assert_eq!(started.code, 0, "{started:?}");
+    drop(Wire::to(&desk.state().join("run")));
+    let doctor = with(&["doctor"]).out;
+    let said = format!("XDG_RUNTIME_DIR, {}, is not yours", other.display());
+    assert!(doctor.contains(&said), "{doctor}");
+    assert_eq!(with(&["daemon", "stop"]).code, 0);
+    assert!(!other.join("agentd").exists());
+
+    // One that others can enter is named with a way on.
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(desk.state().join("run"), open).unwrap();
+    let failed = with(&["daemon", "start"]);
+    assert_eq!(failed.code, 16, "{failed:?}");
+    assert_eq!(failed.err.matches("must belong to you alone").count(), 1, "{failed:?}");
+    assert!(failed.err.contains("set XDG_RUNTIME_DIR to a directory of your own"), "{failed:?}");
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use crate::environment::Environment;
 use crate::server_package::{self, ServerPackage};
+use nix::unistd::AccessFlags;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -71,6 +73,24 @@ pub fn store_dirs(state: &Path, project: &Path) -> (PathBuf, PathBuf) {
     (stores.join(project_dir_name(project)), stores.join("user"))
 }
 
+/// True if this user can have a private directory there, or can make the place.
+#[must_use]
+pub fn is_own_runtime(dir: &Path) -> bool {
+    let uid = nix::unistd::geteuid().as_raw();
+    let is_own = |path: &Path| fs::metadata(path).map(|found| found.is_dir() && found.uid() == uid);
+    let can_write = |path: &Path| nix::unistd::access(path, AccessFlags::W_OK | AccessFlags::X_OK);
+    match (is_own(dir), is_own(&dir.join("agentd"))) {
+        // Made by another user of this directory, such as root with `sudo -E`.
+        (Ok(true), Ok(false)) => false,
+        (Ok(own), _) => own && can_write(dir).is_ok(),
+        (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {
+            let above = dir.ancestors().find(|above| above.exists());
+            above.is_some_and(|above| can_write(above).is_ok())
+        }
+        (Err(_), _) => false,
+    }
+}
+
 /// Where calls' temporary files lie if neither `/tmp` nor `/var/tmp` is writable. Not in the state
 /// directory, which no call is given.
 #[must_use]
@@ -81,18 +101,16 @@ pub fn temporary_fallback(environment: &Environment) -> Option<PathBuf> {
 
 impl Dirs {
     /// Resolves the directories from the environment by the XDG rules. Relative values are ignored
-    /// and defaults below `HOME` are used. Without `XDG_RUNTIME_DIR`, the private directory is in
-    /// the state directory.
+    /// and defaults below `HOME` are used. Without an `XDG_RUNTIME_DIR` of this user's own, the private
+    /// directory is in the state directory: `su` and `sudo -E` pass on that of another log-in.
     pub fn resolve(environment: &Environment) -> Result<Self, DirsError> {
         let home = environment.absolute("HOME");
         let of = |name: &str, below: &str| {
             environment.absolute(name).or_else(|| Some(home.as_ref()?.join(below)))
         };
         let state = of("XDG_STATE_HOME", ".local/state").ok_or(DirsError::NoState)?.join("agentd");
-        let runtime = match environment.absolute("XDG_RUNTIME_DIR") {
-            Some(given) => given.join("agentd"),
-            None => state.join("run"),
-        };
+        let given = environment.absolute("XDG_RUNTIME_DIR").filter(|dir| is_own_runtime(dir));
+        let runtime = given.map_or_else(|| state.join("run"), |given| given.join("agentd"));
         let config = of("XDG_CONFIG_HOME", ".config").map(|dir| dir.join("agentd"));
         let data = of("XDG_DATA_HOME", ".local/share").map(|dir| dir.join("agentd"));
         Ok(Self { config, state, data, runtime })
@@ -234,16 +252,41 @@ mod tests {
 
     #[test]
     fn xdg_variables_win_and_relative_ones_are_ignored() {
+        let own = tempfile::tempdir().unwrap();
         let dirs = resolve(&[
             ("HOME", "/home/me"),
             ("XDG_STATE_HOME", "/s"),
             ("XDG_CONFIG_HOME", "relative"),
-            ("XDG_RUNTIME_DIR", "/run/user/7"),
+            ("XDG_RUNTIME_DIR", own.path().to_str().unwrap()),
         ])
         .unwrap();
         assert_eq!(dirs.state, Path::new("/s/agentd"));
         assert_eq!(dirs.config.unwrap(), Path::new("/home/me/.config/agentd"));
-        assert_eq!(dirs.runtime, Path::new("/run/user/7/agentd"));
+        assert_eq!(dirs.runtime, own.path().join("agentd"));
+    }
+
+    #[test]
+    fn a_runtime_directory_of_another_user_is_not_used() {
+        let own = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        let (missing, file) = (own.path().join("not/yet"), own.path().join("file"));
+        fs::write(&file, "").unwrap();
+        // Only root can give a directory away; and what belongs to root is of another user to all others.
+        let of_other = match nix::unistd::geteuid().is_root() {
+            true => {
+                std::os::unix::fs::chown(other.path(), Some(12345), None).unwrap();
+                other.path()
+            }
+            false => Path::new("/usr"),
+        };
+        for (dir, is_used) in
+            [(own.path(), true), (&missing, true), (of_other, false), (&file, false)]
+        {
+            let pairs = [("XDG_STATE_HOME", "/s"), ("XDG_RUNTIME_DIR", dir.to_str().unwrap())];
+            let runtime = resolve(&pairs).unwrap().runtime;
+            let wanted = if is_used { dir.join("agentd") } else { "/s/agentd/run".into() };
+            assert_eq!(runtime, wanted);
+        }
     }
 
     #[test]

@@ -68,7 +68,8 @@ pub use credential_paths::{CredentialPaths, every_path, key_paths_in};
 pub use credentials::{CredentialConfig, CredentialKey};
 pub use did_you_mean::nearest;
 pub use dirs::{
-    Dirs, DirsError, SOCKET_PATH_CAP, project_dir_name, store_dirs, temporary_fallback,
+    Dirs, DirsError, SOCKET_PATH_CAP, is_own_runtime, project_dir_name, store_dirs,
+    temporary_fallback,
 };
 pub use duration::written as written_duration;
 pub use edit_file::FileAccessError;

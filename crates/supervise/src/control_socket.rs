@@ -36,7 +36,7 @@ pub enum ControlSocketError {
     Path(#[from] DirsError),
     /// The directory belongs to another user or is open to others.
     #[error("{} must belong to you alone (mode 0700); it belongs to user {uid} with mode \
-             {mode:o}", path.display())]
+             {mode:o}. Remove it, or set XDG_RUNTIME_DIR to a directory of your own", path.display())]
     NotPrivate {
         /// The directory.
         path: PathBuf,
@@ -59,7 +59,8 @@ pub enum ControlSocketError {
         lock: PathBuf,
     },
     /// A system call failed.
-    #[error("cannot open the control socket in {}: {source}", path.display())]
+    #[error("cannot open the control socket in {}: {source}. Set XDG_RUNTIME_DIR to a directory of \
+             your own", path.display())]
     Io {
         /// The directory.
         path: PathBuf,

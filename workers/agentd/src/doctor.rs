@@ -349,7 +349,17 @@ fn of_context(context: &CliContext) -> Vec<DoctorFinding> {
     });
     match context.dirs.socket() {
         Ok(socket) => {
-            findings.push(DoctorFinding::ok("socket", format!("would be {}", socket.display())));
+            let would_be = format!("would be {}", socket.display());
+            let given = context.environment.absolute("XDG_RUNTIME_DIR");
+            findings.push(match given.filter(|dir| !config::is_own_runtime(dir)) {
+                None => DoctorFinding::ok("socket", would_be),
+                Some(dir) => {
+                    let text =
+                        format!("{would_be}; XDG_RUNTIME_DIR, {}, is not yours", dir.display());
+                    DoctorFinding::note("socket", text)
+                        .hint("set it to a directory of your own; a log-in makes /run/user/UID")
+                }
+            });
             findings.extend(daemon(&socket));
         }
         Err(error) => {

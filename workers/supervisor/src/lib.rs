@@ -70,7 +70,7 @@ fn run() -> anyhow::Result<ExitCode> {
             match &first_word {
                 // The client reads this line in place of an address, and shows the error.
                 Some(channel) => report(channel, &complaint.line())?,
-                None => eprintln!("agentd-supervisor: {:#}", complaint.error),
+                None => eprintln!("agentd-supervisor: {}", one_sentence(&complaint.error)),
             }
             Ok(ExitCode::FAILURE)
         }
@@ -93,9 +93,18 @@ struct StartupFailure {
 
 impl StartupFailure {
     fn line(&self) -> serde_json::Value {
-        let message = format!("{:#}", self.error);
+        let message = one_sentence(&self.error);
         serde_json::json!({ "error": { "kind": self.kind, "message": message } })
     }
+}
+
+/// An error with its sources. Some errors already have the text of their source.
+fn one_sentence(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, part| match text.as_str() {
+        "" => part,
+        whole if whole.contains(&part) => text,
+        whole => format!("{whole}: {part}"),
+    })
 }
 
 /// Adds the kind to an error.
@@ -326,4 +335,20 @@ fn address_line(address: &ControlAddress) -> serde_json::Value {
 
 fn report(mut lifeline: &UnixStream, line: &serde_json::Value) -> std::io::Result<()> {
     lifeline.write_all(format!("{line}\n").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_said_once() {
+        let refused = || std::io::Error::from_raw_os_error(13);
+        let path = PathBuf::from("/run/user/7/agentd");
+        let twice = ControlSocketError::Io { path, source: refused() };
+        let text = one_sentence(&anyhow::Error::from(twice));
+        assert_eq!(text.matches("Permission denied").count(), 1, "{text}");
+        let apart = anyhow::Error::from(refused()).context("cannot start");
+        assert_eq!(one_sentence(&apart), "cannot start: Permission denied (os error 13)");
+    }
 }
