@@ -26,6 +26,7 @@ mod mcp_restarts;
 mod mcp_serve;
 mod meanwhile;
 mod model_words;
+mod own_tmp;
 mod plugins;
 mod session_events;
 mod session_network;

@@ -259,7 +259,8 @@ pub fn temp_dirs(confinement: &Confinement) -> String {
     match dirs.split_last() {
         Some((last, others)) if !others.is_empty() => format!(
             "{} and {last} are private directories of this session: later calls see files \
-                written there, other programs do not.",
+                written there, the user and other programs do not. What the user is to find belongs \
+                in the project.",
             others.join(", ")
         ),
         Some(_) | None => closed_temp(&confinement.temp.to_path()),

@@ -10,13 +10,14 @@ use crate::files::protected::ProtectedSearch;
 use crate::nested_instructions;
 use crate::signing::Signer;
 use crate::tool::{specs, tool_impl};
-use crate::tool_answer::failed;
+use crate::tool_answer::{ToolAnswer, failed};
 use crate::tool_context::{ReportExtras, ToolContext};
 use nix::sys::resource::{UsageWho, getrusage};
 use prompts::DeniedReads;
 use protocol::call::{FileEffect, Outcome, ProcessUsage, RunReport, ToolResult};
 use protocol::confinement::Profile;
 use protocol::tool::JudgedPath;
+use std::path::Path;
 
 /// A call that was judged and may run.
 #[derive(Debug, Clone, Copy)]
@@ -150,9 +151,25 @@ fn attempt(
         return (failed(name, failure, max), None, Vec::new());
     }
     match (works.run)(&call.input, ctx) {
-        Ok(answer) => answer.into_result(max),
+        Ok(answer) => placed(answer, ctx.scope).into_result(max),
         Err(failure) => (failed(name, failure, max), None, Vec::new()),
     }
+}
+
+/// The answer with the place where a person finds files that it changed in the session's `/tmp`.
+fn placed(mut answer: ToolAnswer, scope: &CallScope) -> ToolAnswer {
+    let changed = answer.effects.iter().filter_map(|effect| match effect {
+        FileEffect::Written(path) | FileEffect::Created(path) => Some(Path::new(path)),
+        FileEffect::Read(_)
+        | FileEffect::Deleted(_)
+        | FileEffect::Ran(_)
+        | FileEffect::Signed { .. } => None,
+    });
+    if let Some(note) = scope.private_note(changed) {
+        answer.summary.push_str(&format!("; {note}"));
+        answer.footer.push(format!("[{note}]"));
+    }
+    answer
 }
 
 /// The resources that this process has used.

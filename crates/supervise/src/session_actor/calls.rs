@@ -232,6 +232,7 @@ impl SessionActorState {
                 || approval::needs_probe(&self.spec.rules, found.spec.name, found.spec.kind));
         let env = self.env_of((&call, found.profile), &confinement, signing.as_ref());
         let contained = self.contained(&executor, found.profile, &confinement);
+        let described = self.spec.describe_call(&confinement, (&found, page.as_ref()));
         let facts = CallFacts {
             call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },
             kind: found.spec.kind,
@@ -242,9 +243,7 @@ impl SessionActorState {
                 Executor::OtherCall => self.describe_other_cage(&found.job),
                 Executor::SubAgent(_) => "that of the session, or less".to_owned(),
                 Executor::Store => "agentd's own directories; no program runs".to_owned(),
-                Executor::Runner | Executor::Conversation(_) => {
-                    self.spec.describe_call(&confinement, page.as_ref())
-                }
+                Executor::Runner | Executor::Conversation(_) => described,
             },
             page,
             needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },

@@ -3,6 +3,8 @@
 use super::{SessionSpec, unsandboxed};
 use protocol::confinement::{Confinement, GitSettings, Level, Network, Profile, Tier};
 use protocol::web::WebAddress;
+use std::path::Path;
+use tools::{CallScope, InterpretedCall};
 
 /// Describes the network of a command, for the model and for questions.
 pub(super) fn describe_network(confinement: &Confinement) -> String {
@@ -25,9 +27,19 @@ impl SessionSpec {
     pub(crate) fn describe_call(
         &self,
         confinement: &Confinement,
-        page: Option<&WebAddress>,
+        (found, page): (&InterpretedCall, Option<&WebAddress>),
     ) -> String {
-        let described = describe_confinement(confinement);
+        let scope = CallScope::from(confinement);
+        let named = scope.private_note(found.paths.iter().map(Path::new));
+        let named = named.or_else(|| scope.private_note_of(found.command.as_deref()?));
+        // A project in /tmp has its neighbours there for the person, and not for what writes.
+        let writes = matches!(confinement.profile, Profile::Command | Profile::Mutate);
+        let around = || {
+            let parent = confinement.project.to_path().parent()?.to_owned();
+            scope.private_note([parent.as_path()]).filter(|_| writes)
+        };
+        let place = named.or_else(around).map(|place| format!("; {place}")).unwrap_or_default();
+        let described = describe_confinement(confinement) + &place;
         match (page, self.ineffective_denials(confinement)) {
             (Some(page), _) if confinement.joins.is_some() => {
                 let site = page.site();

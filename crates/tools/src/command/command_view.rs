@@ -23,6 +23,8 @@ pub(super) struct CommandView<'a> {
     pub(super) signer: Option<&'a Signer>,
     /// True if some hosts are not reachable.
     pub(super) bars_hosts: bool,
+    /// True if the command sees the session's directories in the places of the machine's.
+    pub(super) shows_private: bool,
     /// The directory of a copy of the person's git settings.
     pub(super) git_settings: Option<PathBuf>,
 }
@@ -44,6 +46,7 @@ impl<'a> CommandView<'a> {
             },
             signer: side.signer,
             bars_hosts: side.cage.blocks_hosts(),
+            shows_private: side.cage.shows_private(),
             git_settings: copy.filter(|copy| copy.is_absolute()).map(Path::to_owned),
         }
     }

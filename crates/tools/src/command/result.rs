@@ -99,7 +99,9 @@ pub(super) fn answer(
     if outcome == Outcome::TimedOut && time < Duration::from_millis(LONGEST_MS) {
         footer.push(format!("[timeout_ms may be up to {LONGEST_MS}]"));
     }
-    let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
+    let place = ctx.scope.private_note_of(&command).filter(|_| view.shows_private);
+    let place = place.map(|place| format!("; {place}")).unwrap_or_default();
+    let summary = format!("{exit}, {:.1} s{place}", took.as_secs_f64());
     footer.push(exit);
     ctx.extras.refusals = ending.refusals;
     ctx.extras.refusals_uncounted = ending.refusals_uncounted;

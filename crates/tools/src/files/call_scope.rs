@@ -90,6 +90,26 @@ impl CallScope {
         around.map(|(shown_at, _)| shown_at.as_path())
     }
 
+    /// Where a person finds the files of the session's `/tmp` or `/var/tmp`, if one of these paths lies
+    /// there. They are real, or as commands see them.
+    #[must_use]
+    pub fn private_note<'a>(&self, paths: impl IntoIterator<Item = &'a Path>) -> Option<String> {
+        let leads_there = |path: &Path| {
+            let real = self.on_host(path);
+            self.private.iter().find(|(_, kept_at)| real.starts_with(kept_at))
+        };
+        let (shown_at, kept_at) = paths.into_iter().find_map(leads_there)?;
+        let (shown_at, kept_at) = (shown_at.display(), kept_at.display());
+        Some(format!("{shown_at} is the session's own, on disk {kept_at}"))
+    }
+
+    /// The same for what a command's text names.
+    #[must_use]
+    pub fn private_note_of(&self, command: &str) -> Option<String> {
+        let parts = |c: char| c.is_whitespace() || "'\"`;|&<>()=:,".contains(c);
+        self.private_note(command.split(parts).map(Path::new))
+    }
+
     /// The path under which the command of this cage sees this real path.
     pub(crate) fn seen_in(&self, cage: &Cage, real: &Path) -> PathBuf {
         match cage.shows_private() {
