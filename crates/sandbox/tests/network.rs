@@ -169,14 +169,16 @@ fn a_unix_datagram_reaches_nobody_outside() {
         let path = yard.root.join("outside.sock");
         let outside = UnixDatagram::bind(&path).unwrap();
         outside.set_nonblocking(true).unwrap();
-        let act = ["unix-datagram", path.to_str().unwrap()];
-        for network in ["off", "on"] {
-            let said = yard.caged_with(tier, &["network", network], &act);
-            assert!(!said.starts_with("done"), "{tier} {network}: {said}");
+        for act in ["unix-datagram", "unix-datagram-pair"] {
+            let act = [act, path.to_str().unwrap()];
+            for network in ["off", "on"] {
+                let said = yard.caged_with(tier, &["network", network], &act);
+                assert!(!said.starts_with("done"), "{tier} {network} {act:?}: {said}");
+            }
+            assert!(outside.recv(&mut [0; 9]).is_err(), "{tier} {act:?}");
+            assert!(yard.free(&act).starts_with("done"));
+            assert_eq!(outside.recv(&mut [0; 9]).unwrap(), 5, "the control");
         }
-        assert!(outside.recv(&mut [0; 9]).is_err(), "{tier}");
-        assert!(yard.free(&act).starts_with("done"));
-        assert_eq!(outside.recv(&mut [0; 9]).unwrap(), 5, "the control");
     }
 }
 

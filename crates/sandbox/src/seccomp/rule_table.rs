@@ -22,9 +22,10 @@ pub(super) fn rules(spec: &FilterSpec) -> impl Iterator<Item = &'static FilterRu
         (InetSockets::Allowed, UnixSockets::Refused) => ONLY_INET,
         (InetSockets::Allowed, UnixSockets::Emulated | UnixSockets::Allowed) => BOTH_FAMILIES,
     };
-    let connect: &[FilterRule] = match spec.unix_here() {
-        UnixSockets::Emulated => EMULATED_CONNECT,
-        UnixSockets::Refused | UnixSockets::Allowed => OBSERVED_CONNECT,
+    let (connect, pairs): (&[FilterRule], &[FilterRule]) = match spec.unix_here() {
+        UnixSockets::Emulated => (EMULATED_CONNECT, NO_DATAGRAM_PAIR),
+        UnixSockets::Refused => (OBSERVED_CONNECT, NO_DATAGRAM_PAIR),
+        UnixSockets::Allowed => (OBSERVED_CONNECT, &[]),
     };
     let (shared, metadata): (&[FilterRule], &[FilterRule]) = match (spec.metadata, spec.reporting) {
         (MetadataRule::Emulated, Reporting::Notify) => (SHARED, EMULATED_METADATA),
@@ -33,8 +34,8 @@ pub(super) fn rules(spec: &FilterSpec) -> impl Iterator<Item = &'static FilterRu
     };
     let [emptied, hidden, length] = lengths(spec);
     [
-        exec, KERNEL, ARGUMENTS, families, SOCKETS, connect, emptied, hidden, length, OBSERVED,
-        shared, metadata,
+        exec, KERNEL, ARGUMENTS, families, SOCKETS, pairs, connect, emptied, hidden, length,
+        OBSERVED, shared, metadata,
     ]
     .into_iter()
     .flatten()
@@ -255,7 +256,12 @@ const SOCKETS: &[FilterRule] = &[
     refuse_if("socket", &[is_in(0, ALL, &[INET, INET6]), is_not_in(2, ALL, &[0, 1, 6, 17, 58])], EPROTONOSUPPORT, "an unusual protocol"),
     refuse_if("socket", &[is_in(0, ALL, &[NETLINK]), is_not_in(2, ALL, &[0])], EPROTONOSUPPORT, "a kernel channel other than route"),
     refuse_if("socketpair", &[is_not_in(0, ALL, &[UNIX])], EAFNOSUPPORT, "a pair of an unusual family"),
-    // `sendto` can send on a datagram pair to any address.
+];
+
+/// `sendto` can send on a datagram pair to any address, as on any datagram socket. Where those are
+/// refused, a pair is too.
+#[rustfmt::skip]
+const NO_DATAGRAM_PAIR: &[FilterRule] = &[
     refuse_if("socketpair", &[is_not_in(1, SOCKET_TYPE, &[STREAM, SEQPACKET])], EPERM, "a datagram pair"),
 ];
 

@@ -68,6 +68,10 @@ fn sockets(act: &str, words: &[&str]) -> io::Result<String> {
         ("unix-datagram", [path]) => {
             UnixDatagram::unbound()?.send_to(b"hello", path).map(|sent| sent.to_string())
         }
+        ("unix-datagram-pair", [path]) => {
+            let (one, _other) = UnixDatagram::pair()?;
+            one.send_to(b"hello", path).map(|sent| sent.to_string())
+        }
         ("fast-open" | "mptcp" | "raw", [address]) => unusual(act, address),
         ("unix-own", [path]) => {
             // A server and its client within one project, as test suites have them.

@@ -74,13 +74,13 @@ const MEANINGS: [(&str, &str); 11] = [
     ("/var/lib/apt/lists", PACKAGES),
     (
         "/sys/class",
-        "/sys/class is not granted, because it describes the machine's devices; \
-            /proc/net/dev lists this command's network interfaces",
+        "of /sys/class commands see only the names of network interfaces, because it describes the \
+            machine's devices; /proc/net/dev lists this command's network interfaces",
     ),
     (
         "/sys/block",
-        "/sys/block is not granted, because it describes the machine's disks; `df .` shows \
-            the free space of the project",
+        "of /sys/block commands see only the names of disks, because it describes the machine's \
+            disks; `df .` shows the free space of the project",
     ),
 ];
 const DOCKER: &str = "commands cannot use the socket of a container daemon, because it gives root on this \
