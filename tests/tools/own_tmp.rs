@@ -9,6 +9,7 @@ use protocol::client::FromClient;
 use protocol::judgement::PersonAnswer;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 const AUTO: [&str; 4] = ["-p", "go", "--permission-mode", "auto"];
 
@@ -25,21 +26,25 @@ fn place_in(text: &str, words: &str) -> PathBuf {
 
 const OWN_TMP: &str = "/tmp is the session's own, on disk ";
 
+/// A project, what is said of the place around it, and its folder in the machine's `/tmp`.
+type Project = (PathBuf, &'static str, Option<TempDir>);
+
 /// Projects beside `/tmp`, in it and in `/var/tmp`.
-fn projects(desk: &Desk) -> Vec<(PathBuf, &'static str)> {
-    let within = |dir: &str| {
-        let made = tempfile::Builder::new().prefix("agentd-p").tempdir_in(dir).unwrap().keep();
-        std::fs::create_dir(made.join("deeper")).unwrap();
-        made.join("deeper")
+fn projects(desk: &Desk) -> Vec<Project> {
+    let within = |dir: &str, around| {
+        let folder = tempfile::Builder::new().prefix("agentd-p").tempdir_in(dir).unwrap();
+        let project = folder.path().join("deeper");
+        std::fs::create_dir(&project).unwrap();
+        (project, around, Some(folder))
     };
     let var = "/var/tmp is the session's own, on disk ";
-    vec![(desk.project(), OWN_TMP), (within("/tmp"), OWN_TMP), (within("/var/tmp"), var)]
+    vec![(desk.project(), OWN_TMP, None), within("/tmp", OWN_TMP), within("/var/tmp", var)]
 }
 
 #[test]
 fn a_file_in_the_session_s_tmp_is_found_where_the_block_says() {
     let desk = Desk::new();
-    for (project, _) in projects(&desk) {
+    for (project, _, _folder) in projects(&desk) {
         let calls = [
             ("write", json!({"path": "/tmp/note.txt", "content": "from a tool"})),
             ("bash", json!({"command": "cat /tmp/note.txt && echo of a command >/tmp/other.txt"})),
@@ -79,7 +84,7 @@ fn a_file_in_the_session_s_tmp_is_found_where_the_block_says() {
 fn a_question_says_that_tmp_is_the_session_s_own_where_that_matters() {
     let desk = Desk::new();
     let _daemon = desk.daemon();
-    for (project, around) in projects(&desk) {
+    for (project, around, _folder) in projects(&desk) {
         let in_tmp = project != desk.project();
         let rows = [
             ("write", json!({"path": "/tmp/note.txt", "content": "x"}), Some(OWN_TMP)),
