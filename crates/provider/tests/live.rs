@@ -426,6 +426,18 @@ fn a_proxy_is_asked_in_place_of_the_server() {
 }
 
 #[test]
+fn a_proxy_that_is_down_is_named_without_its_password() {
+    let mut setup = setup("https://model.invalid");
+    setup.patience.tries = 1;
+    setup.proxy = Some("http://ann:s3cret@127.0.0.1:1".to_owned());
+    let answer = whole(&ask(&mut Provider::new(setup), &request(1, vec![user("hi")])));
+    let (kind, words) = answer.failed.unwrap();
+    assert_eq!(kind, ProviderFailure::Unreachable);
+    let named = "cannot connect to model.invalid:443 through the proxy http://127.0.0.1:1: ";
+    assert!(words.contains(named) && !words.contains("s3cret"), "{words}");
+}
+
+#[test]
 fn dropped_half_way_the_connection_goes_too() {
     let slow = Answer::text("half").stalled_after(300, Duration::from_secs(40));
     let server = Server::scripted([slow, Answer::text("next")]);

@@ -51,8 +51,7 @@ pub(crate) fn log_in(words: impl Iterator<Item = String>) -> ExitCode {
         eprintln!("agentd-mcp: {USAGE}");
         return ExitCode::from(2);
     };
-    let url = request.url.clone();
-    ended(request.log_in().map_err(|why| http_client::by_proxy(&url, why)))
+    ended(request.log_in())
 }
 
 /// `--logout` with the words behind it: the files of log-ins.
@@ -129,7 +128,9 @@ impl Request {
             let (url, challenge) = (self.url.as_str(), challenge.as_ref());
             let login = LogIn { url, challenge, scopes, identity, redirect: &redirect };
             let pending = Pending::begin(login).await.map_err(|why| match &probed {
-                Err(first) if challenge.is_none() => format!("{first}\n{why}"),
+                Err(first) if challenge.is_none() => {
+                    http_client::by_proxy(url, format!("{first}\n{why}"))
+                }
                 Ok(()) | Err(_) => why,
             })?;
             ask(&self.name, &pending, listener.port());
