@@ -858,7 +858,6 @@ goldens! {
         Crashed => Outcome::Crashed,
         Interrupted => Outcome::Interrupted,
         Invalid => Outcome::Invalid,
-        NeverStarted => Outcome::NeverStarted,
     }
     call::FileEffect {
         Read => FileEffect::Read(text("/p/a")),
@@ -1010,7 +1009,6 @@ goldens! {
         NobodyToAsk => Basis::NobodyToAsk(text("mode ask")),
         Unjudgeable => Basis::Unjudgeable(text("a pipe")),
         Opaque => Basis::Opaque(protocol::judgement::PermissionMode::Auto),
-        StoppedBy => Basis::StoppedBy(text("pts/0")),
     }
     judgement::Verdict {
         Allow => Verdict::Allow(protocol::judgement::Basis::Query),
