@@ -290,13 +290,17 @@ fn without_colour_nothing_is_coloured() {
     plain.shows("y once");
     assert!(!plain.coloured().contains('\u{1b}'), "{}", plain.coloured());
     plain.press(&["x"]);
-    plain.shows("ready");
+    let stopped = plain.shows("ready");
+    assert!(stopped.contains("interrupted: never started"), "{stopped}");
+    assert!(!stopped.contains("may have run"), "{stopped}");
     let server = Server::scripted([Answer::says([edit("toolu_1")]), Answer::text("Changed.")]);
     let colourful = tmux.run("two", &typed(&desk, &server, &arguments), SIZE);
     colourful.shows("y once");
     assert!(colourful.coloured().contains("\u{1b}[31m"), "the positive control");
     colourful.press(&["Escape"]);
-    colourful.shows("ready");
+    let stopped = colourful.shows("ready");
+    assert!(stopped.contains("interrupted: never started"), "{stopped}");
+    assert!(!stopped.contains("may have run"), "{stopped}");
     let listed = run(desk.agentd(&["audit", "ls"])).out;
     assert!(listed.contains("interrupted: never started"), "it was never allowed: {listed}");
 }

@@ -8,5 +8,6 @@ mod lifetime;
 mod limits;
 mod older_state;
 mod sessions;
+mod stops;
 #[path = "../support/mod.rs"]
 mod support;

@@ -153,21 +153,6 @@ fn a_question_that_nobody_answers_expires() {
 }
 
 #[test]
-fn an_answer_may_stop_the_turn() {
-    let desk = Desk::new();
-    let server = Server::scripted([bash("toolu_1", "echo ran >> effects")]);
-    let _daemon = desk.daemon();
-    let mut wire = Wire::to(&desk.door());
-    let session = wire.open(&desk.opening(&server));
-    wire.prompt(&session, "go");
-    let question = wire.question();
-    answer(&wire, &question, Said::Stop);
-    wire.turn_ends();
-    assert_eq!(server.requests().len(), 1, "the model is not asked again");
-    assert!(!desk.project().join("effects").exists());
-}
-
-#[test]
 fn a_run_without_a_person_never_waits() {
     let desk = Desk::new();
     let server = Server::scripted([bash("toolu_1", "echo ran"), Answer::text("I see")]);

@@ -350,5 +350,6 @@ fn outcome(outcome: &Outcome) -> Value {
         Outcome::Crashed => json!({"kind": "crashed"}),
         Outcome::Interrupted => json!({"kind": "interrupted"}),
         Outcome::Invalid => json!({"kind": "invalid"}),
+        Outcome::NeverStarted => json!({"kind": "never_started"}),
     }
 }

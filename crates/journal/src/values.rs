@@ -106,10 +106,12 @@ pub enum OutcomeRecord {
     OutOfMemory,
     /// The runner died before it could report.
     Crashed,
-    /// Cut short; it may have run.
+    /// Cut short; it may have run. Older builds wrote it also of calls that never started.
     Interrupted,
     /// The arguments were no call of any tool.
     Invalid,
+    /// Cut short before it began.
+    NeverStarted,
 }
 
 /// The effect of a rule.

@@ -53,7 +53,7 @@ pub enum Outcome {
     },
     /// The call's time was over; its tree was killed.
     TimedOut,
-    /// A person said no.
+    /// A person said no, or did not answer in time.
     Denied,
     /// A rule or the mode said no.
     Refused {
@@ -69,10 +69,12 @@ pub enum Outcome {
     OutOfMemory,
     /// The runner died before it could report.
     Crashed,
-    /// Cut short after it had been let go: it may have run.
+    /// Cut short after it had begun: it may have run.
     Interrupted,
     /// The arguments were no call of any tool.
     Invalid,
+    /// Cut short before it began: nothing of it has happened.
+    NeverStarted,
 }
 
 /// How a line about a refusal of the cage begins in a result's text.

@@ -371,7 +371,9 @@ fn ends_nothing(event: HookEvent) -> bool {
 /// The event behind a call that ran.
 fn after(result: &ToolResult) -> Option<HookEvent> {
     match result.outcome {
-        Outcome::Denied | Outcome::Refused { .. } | Outcome::Invalid => None,
+        Outcome::Denied | Outcome::Refused { .. } | Outcome::Invalid | Outcome::NeverStarted => {
+            None
+        }
         Outcome::Done
         | Outcome::Exited { .. }
         | Outcome::Failed

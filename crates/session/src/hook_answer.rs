@@ -44,7 +44,7 @@ pub(crate) fn read(result: &ToolResult) -> Result<HookAnswer, String> {
         Outcome::Done | Outcome::Exited { .. } => serde_json::from_str(&result.text)
             .map_err(|error| format!("its answer cannot be read: {error}")),
         Outcome::TimedOut => Err("it did not end in time".to_owned()),
-        Outcome::Interrupted => Err("it was interrupted".to_owned()),
+        Outcome::Interrupted | Outcome::NeverStarted => Err("it was interrupted".to_owned()),
         Outcome::Failed
         | Outcome::Signalled { .. }
         | Outcome::Denied

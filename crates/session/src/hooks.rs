@@ -227,6 +227,7 @@ fn words(call: &Call, result: &ToolResult) -> String {
         | Outcome::OutOfMemory
         | Outcome::Crashed
         | Outcome::Interrupted
+        | Outcome::NeverStarted
         | Outcome::Invalid => format!("{what}: unavailable ({why})"),
     }
 }

@@ -330,6 +330,7 @@ fn words(result: &ToolResult) -> String {
         | Outcome::OutOfMemory
         | Outcome::Crashed
         | Outcome::Interrupted
+        | Outcome::NeverStarted
         | Outcome::Invalid => text,
     }
     .to_owned()

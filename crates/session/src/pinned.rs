@@ -305,7 +305,8 @@ fn is_an_answer(outcome: &Outcome) -> bool {
         | Outcome::Confined { .. }
         | Outcome::OutOfMemory
         | Outcome::Crashed
-        | Outcome::Interrupted => false,
+        | Outcome::Interrupted
+        | Outcome::NeverStarted => false,
     }
 }
 

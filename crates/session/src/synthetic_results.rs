@@ -63,9 +63,9 @@ impl NotRun {
             Self::Rounds { .. } => {
                 (refused(ROUNDS), USED_UP, "the rounds of this turn are used up")
             }
-            Self::AnswerNotUsed => (Outcome::Denied, "not_run", "not run"),
+            Self::AnswerNotUsed => (Outcome::NeverStarted, "not_run", "not run"),
             Self::Hook { .. } => (Outcome::Denied, "hook", "not run: a hook does not let it"),
-            Self::Stopped => (Outcome::Denied, "not_run", "not run: the turn was stopped"),
+            Self::Stopped => (Outcome::NeverStarted, "not_run", "not run: the turn was stopped"),
             Self::Lost => (Outcome::Interrupted, "interrupted", "interrupted"),
         };
         let (message, hint) = self.words();

@@ -304,7 +304,8 @@ fn changed_form(result: &ToolResult) -> bool {
         | Outcome::Refused { .. }
         | Outcome::Confined { .. }
         | Outcome::OutOfMemory
-        | Outcome::Invalid => false,
+        | Outcome::Invalid
+        | Outcome::NeverStarted => false,
     }
 }
 
@@ -326,14 +327,17 @@ fn may_have_changed(result: &ToolResult) -> bool {
         | Outcome::Denied
         | Outcome::Refused { .. }
         | Outcome::Confined { .. }
-        | Outcome::Invalid => !result.is_error,
+        | Outcome::Invalid
+        | Outcome::NeverStarted => !result.is_error,
     }
 }
 
 /// A command that failed may have changed as much as any.
 fn may_have_run(result: &ToolResult) -> bool {
     match result.outcome {
-        Outcome::Denied | Outcome::Refused { .. } | Outcome::Invalid => false,
+        Outcome::Denied | Outcome::Refused { .. } | Outcome::Invalid | Outcome::NeverStarted => {
+            false
+        }
         Outcome::Interrupted
         | Outcome::Crashed
         | Outcome::TimedOut

@@ -230,6 +230,7 @@ impl CallState {
             | CallInput::ReserveLost
             | CallInput::Probed(_)
             | CallInput::Verdict(_)
+            | CallInput::StoppedByAnswer(..)
             | CallInput::Expired
             | CallInput::BrokerBack
             | CallInput::BrokerFailed(_)

@@ -994,6 +994,29 @@ fn a_known_answer_does_not_outlive_a_wait() {
 }
 
 #[test]
+fn a_call_that_is_stopped_at_its_question_never_started_whoever_stops_it_how() {
+    let by = || Basis::Person("pts/1".into());
+    let stops = || [CallInput::Cancel, CallInput::StoppedByAnswer(by(), "stopped".into())];
+    let [cancelled, answered] = stops().map(|stop| {
+        let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+        machine.step(CallInput::Begin);
+        machine.step(CallInput::Verdict(Verdict::Ask(question())));
+        machine.step(stop)
+    });
+    let (first, second) = (conclusion(&cancelled), conclusion(&answered));
+    assert_eq!((&first.result, &first.cut), (&second.result, &second.cut));
+    assert_eq!(first.result.outcome, Outcome::NeverStarted);
+    let who = vec![CallRecord::Denied(by(), "stopped".into())];
+    assert!(answered.contains(&CallEffect::Record(who)), "{answered:?}");
+    // A call that was allowed meanwhile takes no such answer.
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    let [_, answer] = stops();
+    assert_eq!(machine.step(answer), []);
+}
+
+#[test]
 fn a_question_that_expires_is_not_audited_as_a_denial() {
     let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
     machine.step(CallInput::Begin);

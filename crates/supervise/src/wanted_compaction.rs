@@ -16,7 +16,9 @@ pub(crate) fn wanted_compaction(entries: &[JournalEntry]) -> Option<String> {
                 wanted = wish.or(wanted);
             }
             JournalRecord::Result { call, outcome, text, .. } => {
-                let ends = *outcome == OutcomeRecord::Interrupted || blocks(text);
+                let is_cut =
+                    matches!(outcome, OutcomeRecord::Interrupted | OutcomeRecord::NeverStarted);
+                let ends = is_cut || blocks(text);
                 wanted = wanted.filter(|(hook, _)| hook != call || !ends);
             }
             JournalRecord::Interrupted { call, cause, .. } => {

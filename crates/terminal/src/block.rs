@@ -240,6 +240,7 @@ fn outcome(outcome: &Outcome) -> (&'static str, String) {
         Outcome::Crashed => ("✗", "crashed".to_owned()),
         Outcome::Interrupted => ("?", "may have run".to_owned()),
         Outcome::Invalid => ("✗", "invalid".to_owned()),
+        Outcome::NeverStarted => ("✗", "never started".to_owned()),
     }
 }
 

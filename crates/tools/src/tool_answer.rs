@@ -105,6 +105,7 @@ impl ToolAnswer {
             | Outcome::OutOfMemory
             | Outcome::Crashed
             | Outcome::Interrupted
+            | Outcome::NeverStarted
             | Outcome::Invalid => true,
         };
         let room = max.saturating_sub(footer.chars().count() + 1);

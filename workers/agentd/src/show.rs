@@ -188,7 +188,7 @@ fn cut_short_lines(cut: &CutShort) -> String {
 
 fn ran(progress: CallProgress) -> &'static str {
     match progress {
-        CallProgress::NeverStarted => "it never ran",
+        CallProgress::NeverStarted => "it never started",
         CallProgress::MayHaveRun => "it may have run",
     }
 }
@@ -381,9 +381,9 @@ fn as_markdown(entry: &JournalEntry, waited: String) -> String {
         JournalRecord::Result { call, outcome: how, text, .. } => {
             format!("\nCall {call} ended ({}):\n\n{}", outcome(how), fenced("", text))
         }
-        JournalRecord::Interrupted { call, cause, tampered, .. } => {
+        JournalRecord::Interrupted { call, cause, progress, tampered, .. } => {
             let names: String = tampered.iter().map(|name| format!("- {name}\n")).collect();
-            format!("\nCall {call} was cut short: {cause}\n{names}")
+            format!("\nCall {call} was cut short: {cause}; {}.\n{names}", ran(*progress))
         }
         JournalRecord::Tampered { names } => tampered(names),
         JournalRecord::TurnEnded { end } => format!("\n*{}*\n", ending(end)),

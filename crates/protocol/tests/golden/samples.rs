@@ -858,6 +858,7 @@ goldens! {
         Crashed => Outcome::Crashed,
         Interrupted => Outcome::Interrupted,
         Invalid => Outcome::Invalid,
+        NeverStarted => Outcome::NeverStarted,
     }
     call::FileEffect {
         Read => FileEffect::Read(text("/p/a")),

@@ -4,7 +4,7 @@ use super::server_ask::ServerInput;
 use crate::worker::process::Heard;
 use protocol::call::{ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::confinement::Enforced;
-use protocol::judgement::Verdict;
+use protocol::judgement::{Basis, Verdict};
 use protocol::store::{CachedResult, FileBackup};
 
 /// An event of a call.
@@ -15,6 +15,8 @@ pub(crate) enum CallInput {
     Probed(Result<ProbeReport, String>),
     /// From the broker. A question has the deadline that it would have if it were new.
     Verdict(Verdict),
+    /// A person answered the call's question by stopping the turn.
+    StoppedByAnswer(Basis, String),
     /// The question's deadline has passed without an answer.
     Expired,
     /// The broker restarted and does not know the case.

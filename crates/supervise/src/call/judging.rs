@@ -188,11 +188,18 @@ impl CallMachine {
 
     fn on_deny(&mut self, basis: Basis, text: String) -> Vec<CallEffect> {
         let result = denial(&self.facts.call.tool, &basis, text.clone());
-        let mut effects = vec![
-            CallEffect::AuditDecision(Verdict::Deny(basis.clone(), text.clone())),
-            CallEffect::Record(vec![CallRecord::Denied(basis, text)]),
-        ];
+        let mut effects = denied(basis, text).to_vec();
         effects.extend(self.conclude(result, Cut::No));
+        effects
+    }
+
+    /// Who stopped the turn is on record; the end is that of any call that is stopped at its question.
+    pub(super) fn on_stopped_by_answer(&mut self, basis: Basis, text: String) -> Vec<CallEffect> {
+        if !self.phase.is_judging() {
+            return Vec::new();
+        }
+        let mut effects = denied(basis, text).to_vec();
+        effects.extend(self.conclude_never_started());
         effects
     }
 
@@ -250,6 +257,11 @@ impl CallMachine {
             UndoBy::Nothing => None,
         }
     }
+}
+
+fn denied(basis: Basis, text: String) -> [CallEffect; 2] {
+    let verdict = Verdict::Deny(basis.clone(), text.clone());
+    [CallEffect::AuditDecision(verdict), CallEffect::Record(vec![CallRecord::Denied(basis, text)])]
 }
 
 /// True if this basis covers the rights beyond the session's that the call asks for.

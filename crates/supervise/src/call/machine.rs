@@ -22,6 +22,7 @@
 //! | Recording | `sent` | none | AtStore, AtOtherCall, AtSubAgent |
 //! | Judging | Verdict Allow without the rights it asks for | as Deny | Over |
 //! | Judging | Verdict Deny | AuditDecision, Record, Conclude | Over |
+//! | Judging | StoppedByAnswer | AuditDecision, Record, Conclude `never started` | Over |
 //! | Judging | Verdict Ask | Record, if the question is new; Ask | Judging |
 //! | Judging | Verdict Ask; result cached | ForgetQuestion, then Probe or Judge without the result | Probing, Judging |
 //! | Judging | Expired, with a pending question | ForgetQuestion, AuditExpired, Record, Conclude | Over |
@@ -169,6 +170,7 @@ impl CallMachine {
             CallInput::Begin => self.begin(),
             CallInput::Probed(probe) => self.on_probed(probe),
             CallInput::Verdict(verdict) => self.on_verdict(verdict),
+            CallInput::StoppedByAnswer(basis, text) => self.on_stopped_by_answer(basis, text),
             CallInput::Expired => self.on_expired(),
             CallInput::BrokerBack => self.on_broker_back(),
             CallInput::BrokerFailed(why) => self.on_broker_failed(why),

@@ -74,16 +74,22 @@ pub(crate) fn interruption(
         }
         _ => "",
     };
-    let mut text = match cut {
-        Cut::AfterGo { cause } => format!(
-            "interrupted: may have run. The process of this call {cause} before it could report; \
-             its work may be done, half done or not done. Check before you repeat it.{aside}"
+    let (outcome, mut text) = match cut {
+        Cut::AfterGo { cause } => (
+            Outcome::Interrupted,
+            format!(
+                "interrupted: may have run. The process of this call {cause} before it could \
+                 report; its work may be done, half done or not done. Check before you repeat \
+                 it.{aside}"
+            ),
         ),
-        Cut::BeforeGo { cause } => format!("interrupted: never started ({cause})."),
-        Cut::No => "interrupted".to_owned(),
+        Cut::BeforeGo { cause } => {
+            (Outcome::NeverStarted, format!("interrupted: never started ({cause})."))
+        }
+        Cut::No => (Outcome::Interrupted, "interrupted".to_owned()),
     };
     for name in names {
         text.push_str(&format!("\n[a protected name: {name}]"));
     }
-    failed(tool, Outcome::Interrupted, "interrupted", text)
+    failed(tool, outcome, "interrupted", text)
 }

@@ -239,7 +239,7 @@ pub(crate) fn lost_end(
         tool: call.tool.clone(),
         outcome: match (&call.refused, call.progress) {
             (Some(_), _) => journal::OutcomeRecord::Denied,
-            (None, journal::CallProgress::NeverStarted) => journal::OutcomeRecord::Crashed,
+            (None, journal::CallProgress::NeverStarted) => journal::OutcomeRecord::NeverStarted,
             (None, journal::CallProgress::MayHaveRun) => journal::OutcomeRecord::Interrupted,
         },
         code: Some(

@@ -435,6 +435,7 @@ fn outcome(outcome: journal::OutcomeRecord) -> Outcome {
         journal::OutcomeRecord::Crashed => Outcome::Crashed,
         journal::OutcomeRecord::Interrupted => Outcome::Interrupted,
         journal::OutcomeRecord::Invalid => Outcome::Invalid,
+        journal::OutcomeRecord::NeverStarted => Outcome::NeverStarted,
     }
 }
 

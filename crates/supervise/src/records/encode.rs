@@ -252,6 +252,7 @@ pub(super) fn outcome(outcome: &Outcome) -> journal::OutcomeRecord {
         Outcome::Crashed => journal::OutcomeRecord::Crashed,
         Outcome::Interrupted => journal::OutcomeRecord::Interrupted,
         Outcome::Invalid => journal::OutcomeRecord::Invalid,
+        Outcome::NeverStarted => journal::OutcomeRecord::NeverStarted,
     }
 }
 

@@ -33,8 +33,9 @@ pub(super) fn still_valid(entries: &[JournalEntry], cut: u64) -> Vec<JournalReco
 
 /// A call that has its end in the other session, if it has one.
 fn left_behind(call: &OpenCall, of: &SessionId) -> JournalRecord {
-    let (text, summary) = match call.progress {
+    let (outcome, text, summary) = match call.progress {
         CallProgress::MayHaveRun => (
+            OutcomeRecord::Interrupted,
             format!(
                 "This conversation is a copy of session {of}, made while this call ran. The call belongs \
                  to session {of} and may still run there. Check its work before you rely on it."
@@ -42,6 +43,7 @@ fn left_behind(call: &OpenCall, of: &SessionId) -> JournalRecord {
             format!("it belongs to session {of}, not to this copy"),
         ),
         CallProgress::NeverStarted => (
+            OutcomeRecord::NeverStarted,
             format!("This conversation is a copy of session {of}, made before this call started."),
             "it was not started before this copy was made".to_owned(),
         ),
@@ -50,7 +52,7 @@ fn left_behind(call: &OpenCall, of: &SessionId) -> JournalRecord {
         full: None,
         call: call.number,
         use_id: call.use_id.clone(),
-        outcome: OutcomeRecord::Interrupted,
+        outcome,
         text,
         summary,
         is_error: true,

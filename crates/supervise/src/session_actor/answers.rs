@@ -84,8 +84,16 @@ impl SessionActorState {
         if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {
             self.learn(&sent.answer, &sent.by).await;
         }
-        self.send_call(&call, CallInput::Verdict(verdict));
-        if settled.is_some_and(|sent| sent.answer == PersonAnswer::Stop) {
+        let stops = settled.is_some_and(|sent| sent.answer == PersonAnswer::Stop);
+        match verdict {
+            Verdict::Deny(basis, text) if stops => {
+                self.send_call(&call, CallInput::StoppedByAnswer(basis, text));
+            }
+            Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => {
+                self.send_call(&call, CallInput::Verdict(verdict));
+            }
+        }
+        if stops {
             let steps = self.turn.router.interrupt();
             self.carry_out(myself, steps).await;
         }

@@ -264,7 +264,11 @@ impl SessionActorState {
         for from in server.asked.drain(..).filter(is_waiting) {
             lose(&from, format!("lost its MCP server ({})", result.summary));
         }
-        let is_refused = matches!(result.outcome, Outcome::Denied | Outcome::Refused { .. });
+        // A person who stops the question about its start is not asked again at once.
+        let is_refused = matches!(
+            result.outcome,
+            Outcome::Denied | Outcome::Refused { .. } | Outcome::NeverStarted
+        );
         let wants_log_in = server.ends_for_log_in(result);
         let again = server.restarts.ended(server.life.since());
         let again = again.filter(|_| !is_refused && !wants_log_in);

@@ -140,7 +140,7 @@ async fn work(task: &mut NewTask, root: &ActorRef<RootMsg>, stop: &mut StopSigna
     // A session that opens after this gave up finds that out, and does nothing.
     let opened = tokio::select! {
         biased;
-        () = stop.given() => Err(failed(Outcome::Interrupted, "interrupted", STOPPED)),
+        () = stop.given() => Err(failed(Outcome::NeverStarted, "interrupted", STOPPED)),
         opened = open(task, &header, root) => opened.map_err(|failure| not_begun(&failure.message)),
     };
     let (session, mut outcome) = match opened {

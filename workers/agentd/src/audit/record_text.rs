@@ -58,13 +58,16 @@ fn basis(basis: &BasisRecord) -> String {
     }
 }
 
-/// The outcome of a call. A call without an approval was interrupted before it started.
+/// The outcome of a call. Of a call that was not approved, older builds wrote a bare interruption.
 pub(super) fn end(ended: &EndedRecord, decided: Option<&DecidedRecord>) -> String {
-    let allowed = decided.is_none_or(|decided| decided.decision == DecisionRecord::Allowed);
-    if ended.outcome == OutcomeRecord::Interrupted && !allowed {
-        return "interrupted: never started".to_owned();
+    let decision = decided.map_or(DecisionRecord::Allowed, |decided| decided.decision);
+    match (&ended.outcome, decision) {
+        (OutcomeRecord::Interrupted, DecisionRecord::Denied | DecisionRecord::Expired) => {
+            outcome(&OutcomeRecord::NeverStarted)
+        }
+        (OutcomeRecord::Denied, DecisionRecord::Expired) => "not answered in time".to_owned(),
+        (ended, _) => outcome(ended),
     }
-    outcome(&ended.outcome)
 }
 
 pub(crate) fn outcome(outcome: &OutcomeRecord) -> String {
@@ -74,13 +77,14 @@ pub(crate) fn outcome(outcome: &OutcomeRecord) -> String {
         OutcomeRecord::Exited { code } => format!("exit code {code}"),
         OutcomeRecord::Signalled { signal } => format!("ended by signal {signal}"),
         OutcomeRecord::TimedOut => "timed out".to_owned(),
-        OutcomeRecord::Denied => "denied by you".to_owned(),
+        OutcomeRecord::Denied => "denied".to_owned(),
         OutcomeRecord::Refused { rule } => format!("refused ({rule})"),
         OutcomeRecord::Confined { what } => format!("stopped by the cage ({what})"),
         OutcomeRecord::OutOfMemory => "out of memory".to_owned(),
         OutcomeRecord::Crashed => "crashed".to_owned(),
         OutcomeRecord::Interrupted => "interrupted: may have run".to_owned(),
         OutcomeRecord::Invalid => "invalid call".to_owned(),
+        OutcomeRecord::NeverStarted => "interrupted: never started".to_owned(),
     }
 }
 
@@ -128,5 +132,40 @@ fn telling(input: &str) -> String {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
         None => input.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_end_of_a_call_says_how_far_it_came_also_in_records_of_older_builds() {
+        let end = |outcome: &str, decision: &str| {
+            let ended = json!({
+                "session": "s", "call": 1, "tool": "bash", "outcome": {"how": outcome}, "ended": 1,
+            });
+            let decided = json!({
+                "session": "s", "turn": 1, "round": 1, "call": 1, "tool": "bash",
+                "tool_kind": "mutation", "input": "{}", "decision": decision,
+                "basis": {"by": "person", "who": "tty1"},
+            });
+            let ended: EndedRecord = serde_json::from_value(ended).unwrap();
+            end(&ended, Some(&serde_json::from_value(decided).unwrap()))
+        };
+        for (outcome, decision, text) in [
+            ("never_started", "denied", "interrupted: never started"),
+            ("never_started", "allowed", "interrupted: never started"),
+            ("interrupted", "allowed", "interrupted: may have run"),
+            // Before there was a word for it.
+            ("interrupted", "denied", "interrupted: never started"),
+            ("denied", "denied", "denied"),
+            ("denied", "expired", "not answered in time"),
+        ] {
+            assert_eq!(end(outcome, decision), text, "{outcome} {decision}");
+        }
     }
 }
