@@ -416,6 +416,23 @@ fn the_first_rule_of_an_effect_is_the_one_named() {
 }
 
 #[test]
+fn the_rules_that_a_refusal_names_allow_the_command_of_several() {
+    let nobody = |allow: &[&str]| {
+        let mut set = rule_set(PermissionMode::Ask, allow, &[], &[]);
+        set.audience = Audience::NonInteractive;
+        SessionRules::new(&set).unwrap()
+    };
+    for text in ["cargo b && x", "cd sub; make all | tail -3", "a b; a b; c"] {
+        let said = refusal(&nobody(&[]), &command(text));
+        let remedy = said.split("A person can allow it").nth(1).unwrap_or_else(|| panic!("{said}"));
+        let named: Vec<_> = remedy.split('`').skip(1).step_by(2).collect();
+        assert_eq!(outcome(&nobody(&named), &command(text)), Outcome::Allowed, "{said}");
+        let some = &named[..named.len() - 1];
+        assert_eq!(outcome(&nobody(some), &command(text)), Outcome::NobodyToAsk, "{said}");
+    }
+}
+
+#[test]
 fn where_nobody_can_be_asked_the_refusal_says_what_would_allow_it() {
     let mut set = rule_set(PermissionMode::Ask, &[], &["bash:make *"], &[]);
     set.audience = Audience::NonInteractive;
@@ -427,9 +444,13 @@ fn where_nobody_can_be_asked_the_refusal_says_what_would_allow_it() {
         ),
         (
             command("cargo b && x"),
-            &["no rule allows the command `cargo b` in it", "--permission-mode auto"],
+            &[
+                "no rule allows the command `cargo b` in it",
+                "with `bash:cargo b` and `bash:x` under permissions.allow",
+                "--permission-mode auto",
+            ],
         ),
-        (command("cargo b > x"), &["it redirects (`> x`)", "--permission-mode auto"]),
+        (command("cargo b > x"), &["it redirects (`> x`)", "No rule can allow it"]),
         (command("echo 'a b'"), &["--permission-mode auto"]),
         (command("make x"), &["the rule `bash:make *` (config.toml:1) asks about it"]),
         (on_paths("write", &[&file("src/a.rs")]), &["`write:./src/a.rs`"]),

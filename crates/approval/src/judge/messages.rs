@@ -217,12 +217,21 @@ fn right_for(widening: &ExtraRight, case: &JudgedCall, project: &Path) -> Option
     }
 }
 
-/// Which rule or flag would have let the call run.
+/// Which rules or flags would have let the call run.
 fn remedy_by_rule(case: &JudgedCall, project: &Path) -> String {
-    match rule_for(case, project) {
-        Some(rule) => format!(
+    if let Some(rule) = rule_for(case, project) {
+        return format!(
             "A person can allow it with `{rule}` under permissions.allow, or for one run with --allowed-tools '{rule}'."
-        ),
+        );
+    }
+    match rules_of_parts(case) {
+        Some(rules) => {
+            let listed: Vec<_> = rules.iter().map(|rule| format!("`{rule}`")).collect();
+            format!(
+                "A person can allow it with {} under permissions.allow, or with --permission-mode auto.",
+                listed.join(" and ")
+            )
+        }
         None => "No rule can allow it as it is; a person can run with --permission-mode auto, or you can ask for plain commands one at a time.".into(),
     }
 }
@@ -239,12 +248,8 @@ fn rule_for(case: &JudgedCall, project: &Path) -> Option<String> {
         return Some(format!("{tool}:{}", scope.name()));
     }
     if let Some(command) = &case.command {
-        let [SimpleCommand { words }] = &grammar::read(command).ok()?[..] else { return None };
-        let words: Vec<&str> = words.iter().map(ArgWord::known).collect::<Option<_>>()?;
-        return words
-            .iter()
-            .all(|word| sayable(word))
-            .then(|| format!("{tool}:{}", words.join(" ")));
+        let [simple] = &grammar::read(command).ok()?[..] else { return None };
+        return exact_rule(tool, simple);
     }
     let [ProbedPath { real, in_scope: true, .. }] = &case.probe.as_ref()?.paths[..] else {
         return None;
@@ -252,6 +257,24 @@ fn rule_for(case: &JudgedCall, project: &Path) -> Option<String> {
     let path = RulePath::new(real, project)?;
     let path = path.relative.map_or_else(|| real.clone(), |below| format!("./{below}"));
     plain(&path).then(|| format!("{tool}:{path}"))
+}
+
+/// The narrowest rules that together allow a command of several; each of them needs one.
+fn rules_of_parts(case: &JudgedCall) -> Option<Vec<String>> {
+    let script = grammar::read(case.command.as_deref()?).ok()?;
+    let mut rules = Vec::new();
+    for simple in &script {
+        let rule = exact_rule(&case.call.tool, simple)?;
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    (!rules.is_empty()).then_some(rules)
+}
+
+fn exact_rule(tool: &str, simple: &SimpleCommand) -> Option<String> {
+    let words: Vec<&str> = simple.words.iter().map(ArgWord::known).collect::<Option<_>>()?;
+    words.iter().all(|word| sayable(word)).then(|| format!("{tool}:{}", words.join(" ")))
 }
 
 /// True if a path contains no special character of a pattern.
