@@ -95,6 +95,20 @@ fn each_way_to_stop_at_a_question_says_on_each_surface_that_the_call_never_start
 }
 
 #[test]
+fn the_whole_calls_of_a_session_say_who_allowed_or_denied_them() {
+    for (answer, said) in [(Said::Once, "1 allowed"), (Said::Deny("no".into()), "1 denied")] {
+        let desk = Desk::new();
+        let _daemon = desk.daemon();
+        let (_server, mut wire, session, question) = asked(&desk);
+        let (call, digest) = (question.call, question.digest);
+        wire.say(FromClient::Answer { call, digest, answer });
+        wire.event("the end", end);
+        let shown = run(desk.agentd(&["show", &session.0, "--calls"])).out;
+        assert!(shown.contains(&format!("{said} by a person at ")), "{shown}");
+    }
+}
+
+#[test]
 fn a_session_that_is_ended_at_a_question_never_started_its_call() {
     for end in ["stop", "kill"] {
         let desk = Desk::new();

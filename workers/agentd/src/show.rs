@@ -1,7 +1,7 @@
 //! `agentd show` and `agentd export`: prints a session's journal, without a supervisor. Damage is
 //! reported after the readable records before it.
 
-use crate::audit::{outcome, time};
+use crate::audit::{basis, outcome, time};
 use crate::cli::{ExportFormat, Redact};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
@@ -239,9 +239,17 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
             CallDetail::Line => format!("{call}. {tool} {}\n", one_line(&mark_hidden(input), LINE)),
             CallDetail::Full => format!("{call}. {tool} {}\n", mark_hidden(input)),
         },
-        JournalRecord::Denied { call, message, .. } => {
-            format!("   {call} not allowed: {}\n", one_line(message, LINE))
-        }
+        JournalRecord::Denied { call, message, basis: why } => match calls {
+            CallDetail::Line => format!("   {call} not allowed: {}\n", one_line(message, LINE)),
+            CallDetail::Full => {
+                let why = one_line(&basis(why), LINE);
+                format!("   {call} denied {why}: {}\n", one_line(message, LINE))
+            }
+        },
+        JournalRecord::Approved { call, basis: why, .. } => match calls {
+            CallDetail::Line => String::new(),
+            CallDetail::Full => format!("   {call} allowed {}\n", one_line(&basis(why), LINE)),
+        },
         JournalRecord::Expired { call } => format!("   {call} was not answered in time{waited}\n"),
         JournalRecord::Answered { call, action, by } => {
             format!("   {call} {}\n", server_question(action, by.as_deref()))
@@ -313,7 +321,6 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
         | JournalRecord::Compacted { .. }
         | JournalRecord::Seen { .. }
         | JournalRecord::Asked { .. }
-        | JournalRecord::Approved { .. }
         | JournalRecord::Start { .. } => String::new(),
     }
 }

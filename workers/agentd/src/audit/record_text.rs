@@ -38,7 +38,7 @@ pub(super) fn decision_line(decided: &DecidedRecord) -> String {
 }
 
 /// The rule, mode or user that decided, to follow "allowed" or "denied".
-fn basis(basis: &BasisRecord) -> String {
+pub(crate) fn basis(basis: &BasisRecord) -> String {
     match basis {
         BasisRecord::Rule(rule) if rule.line > 0 => {
             format!("by the rule {} in {}, line {}", rule.text, rule.file, rule.line)
