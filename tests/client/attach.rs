@@ -384,6 +384,7 @@ fn a_lost_daemon_is_followed_by_another_while_the_terminal_stays() {
     crate::support::send(daemon.pid, Signal::SIGKILL);
     one.shows("the connection is lost");
     one.listens();
+    one.shows("connected again");
     one.shows("y once");
     one.press(&["y"]);
     one.shows("Changed.");

@@ -213,8 +213,13 @@ impl ScreenItems {
                 Vec::new()
             }
             ClientEvent::Struck { reason } => {
+                let shown = [&self.streamed, &self.thought, &self.thinking];
+                let is_blank = shown.iter().all(|part| part.trim().is_empty());
                 self.clear_stream();
-                vec![ScreenItem::Struck(reason.clone())]
+                vec![match is_blank {
+                    true => ScreenItem::Note(reason.clone()),
+                    false => ScreenItem::Struck(reason.clone()),
+                }]
             }
             ClientEvent::Answer { blocks, usage: _ } => {
                 // For a slow reader some pieces may be missing. Then all of it is shown again.
@@ -361,19 +366,21 @@ impl ScreenItems {
     }
 
     fn decided(&mut self, call: &CallId, allowed: bool, basis: &str) -> Vec<ScreenItem> {
-        let basis = match basis.strip_prefix(ANSWERED_BY) {
-            Some(by) => format!("{ANSWERED_BY}{}", self.who(by)),
-            None => basis.to_owned(),
-        };
+        let by = basis.strip_prefix(ANSWERED_BY);
+        let is_answer = by.is_some();
+        let basis = by.map_or(basis.to_owned(), |by| format!("{ANSWERED_BY}{}", self.who(by)));
         let asked = self.questions.iter().position(|question| question.call == *call);
         let of_server =
             asked.and_then(|at| self.questions.get(at)).is_some_and(Question::is_of_server);
+        let mut earlier = None;
         if let Some(block) = self.find(call).filter(|_| !of_server) {
+            // Of an earlier question, only the answer is on record. A server asks after the decision.
+            earlier = (is_answer && block.basis.is_none()).then(|| block.call.tool.clone());
             block.basis = Some(basis.clone());
         }
-        let Some(at) = asked else { return Vec::new() };
-        let tool = self.questions.remove(at).tool;
-        vec![ScreenItem::Decided { tool, allowed, basis }]
+        let open = asked.map(|at| self.questions.remove(at).tool);
+        let item = |tool| ScreenItem::Decided { tool, allowed, basis };
+        open.or(earlier).map(item).into_iter().collect()
     }
 
     fn ended(&mut self, call: &CallId, result: &ToolResult, refused: &[String]) -> Vec<ScreenItem> {
@@ -382,6 +389,9 @@ impl ScreenItems {
             return Vec::new();
         };
         let mut block = self.open.remove(at);
+        if block.call.undid_nothing(result) {
+            return Vec::new();
+        }
         block.result = Some(result.clone());
         block.refused = refused.to_vec();
         vec![ScreenItem::Ended(Box::new(block))]

@@ -32,7 +32,17 @@ impl Call {
     pub fn is_event_hook(&self) -> bool {
         self.use_id.is_empty() && matches!(self.tool.as_str(), "hook" | "guard_hook")
     }
+
+    /// True if `:undo` tried a change with this call and found that there was none. Its report says so.
+    #[must_use]
+    pub fn undid_nothing(&self, result: &ToolResult) -> bool {
+        let is_own = self.use_id.is_empty() && self.tool == "undo_restore";
+        is_own && result.code.as_deref() == Some(NO_CHANGE)
+    }
 }
+
+/// Error code of the store for a call that changed nothing.
+pub const NO_CHANGE: &str = "not_found";
 
 /// How a call ended. Decided from process status and error codes, never from message text.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

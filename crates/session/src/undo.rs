@@ -17,7 +17,7 @@ use crate::{Outputs, Session, SessionPhase};
 use one_file::FileUndo;
 use other_changes::OtherChanges;
 use person_undo::PersonUndo;
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, NO_CHANGE, Outcome, ToolResult};
 use protocol::content::{ContentBlock, Usage};
 use protocol::hook::HookEvent;
 use protocol::ids::CallId;
@@ -32,8 +32,6 @@ use unreported::UnreportedUndo;
 const RESTORE: &str = "undo_restore";
 /// Error codes of the store when nothing can be restored, now or later.
 const NOTHING_KEPT: [&str; 2] = ["not_covered", NO_CHANGE];
-/// Error code of the store for a call that changed nothing.
-const NO_CHANGE: &str = "not_found";
 /// Code of a restore that is no error and left a part of the change as it is.
 const PARTLY_RESTORED: &str = "partly_restored";
 /// Error codes for calls that were refused before the store read the files.

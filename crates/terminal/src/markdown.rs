@@ -68,7 +68,7 @@ impl Markdown {
         let mut rows = self.rows[self.rows.len().saturating_sub(most)..].to_vec();
         let tail = format!("{}{streaming}", &self.text[self.done..]);
         match &self.fence {
-            Some(_) if tail.is_empty() => {}
+            Some(fence) if tail.is_empty() || closes(&tail, fence) => {}
             Some(_) => rows.extend(code_rows(&tail, None, width, look)),
             None => rows.extend(prose(&tail, width, look)),
         }
@@ -546,6 +546,16 @@ mod tests {
             .filter_map(|piece| piece.link.clone())
             .collect();
         assert_eq!(links, ["https://example.org/x".into()]);
+    }
+
+    #[test]
+    fn a_closing_fence_at_the_end_of_the_text_is_no_code() {
+        let mut open = Markdown::new("```sh\nls\n".to_owned());
+        assert_eq!(open.rows(60, "``", &Theme::ansi()).len(), 2, "not closed yet");
+        for close in ["```", "  ```", "`````"] {
+            let mut text = Markdown::new(format!("```sh\nls\n{close}"));
+            assert_eq!(shown(&mut text, 60), ["  ls"], "{close}");
+        }
     }
 
     proptest! {

@@ -368,7 +368,7 @@ impl ScreenView for FullScreen {
     fn show(&mut self, item: ScreenItem) {
         if let ScreenItem::Ended(call) = &item
             && is_checklist(&call.call)
-            && let Some(result) = &call.result
+            && let Some(result) = call.result.as_ref().filter(|result| !result.is_error)
         {
             self.state.checklist.clone_from(&result.text);
         }

@@ -142,7 +142,10 @@ impl Screen {
         let OpenedMessage { hosts, sandbox, warnings, temp, .. } = opened;
         let mut effects = Vec::new();
         match self.facts.session.replace(session.clone()) {
-            Some(before) if before == session => {}
+            Some(before) if before == session => {
+                let note = "connected again".to_owned();
+                effects.push(ScreenEffect::Show(ScreenItem::Note(note)));
+            }
             Some(before) => {
                 let detach = FromClient::Detach { session: before.clone() };
                 effects.push(ScreenEffect::Send(detach));

@@ -769,8 +769,71 @@ fn streamed_lines_are_shown_once_and_the_rest_with_the_answer() {
     screen.update(delta("one\ntwo\nthree\n"));
     assert_eq!(screen.update(event(3, answer("one\ntwo"))), []);
     screen.update(delta("half\n"));
-    let effects = screen.update(event(3, ClientEvent::Struck { reason: "again".to_owned() }));
-    assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Struck("again".to_owned()))]);
+    let struck = || event(3, ClientEvent::Struck { reason: "again".to_owned() });
+    assert_eq!(
+        screen.update(struck()),
+        [ScreenEffect::Show(ScreenItem::Struck("again".to_owned()))]
+    );
+    // Nothing of this answer was shown, so nothing is void.
+    assert_eq!(screen.update(struck()), [ScreenEffect::Show(ScreenItem::Note("again".to_owned()))]);
+}
+
+#[test]
+fn of_an_undo_the_tries_that_found_no_change_are_not_shown() {
+    let ends = |use_id: &str, tool: &str, code: &str| {
+        let mut items = ScreenItems::default();
+        let call = Call {
+            id: call_id(1),
+            use_id: use_id.to_owned(),
+            tool: tool.to_owned(),
+            input: "{}".to_owned(),
+        };
+        items.take(&ClientEvent::Proposed { call });
+        let result = ToolResult::error(Outcome::Failed, code, tool, "no change", "");
+        let (call, refused, spent) = (call_id(1), Vec::new(), None);
+        let ended = items.take(&ClientEvent::CallEnded { call, result, refused, spent });
+        assert!(items.open().is_empty());
+        ended.len()
+    };
+    assert_eq!(ends("", "undo_restore", "not_found"), 0);
+    for (use_id, tool, code) in [
+        ("", "undo_restore", "stale"),
+        ("u", "undo_restore", "not_found"),
+        ("", "read", "not_found"),
+    ] {
+        assert_eq!(ends(use_id, tool, code), 1, "{use_id:?} {tool} {code}");
+    }
+}
+
+#[test]
+fn who_answered_is_shown_from_the_record_as_it_was_at_the_question() {
+    let items = |events: Vec<ClientEvent>| -> Vec<ScreenItem> {
+        let mut items = ScreenItems::default();
+        let all = events.iter().flat_map(|event| items.take(event)).collect::<Vec<_>>();
+        all.into_iter().filter(|item| matches!(item, ScreenItem::Decided { .. })).collect()
+    };
+    let ClientEvent::Asked { question } = question(1, &[]) else { panic!() };
+    let call = Call {
+        id: question.call.clone(),
+        use_id: "u".to_owned(),
+        tool: question.tool.clone(),
+        input: question.input.clone(),
+    };
+    let decided = |basis: &str| ClientEvent::Decided {
+        call: question.call.clone(),
+        allowed: true,
+        basis: basis.to_owned(),
+    };
+    let proposed = || ClientEvent::Proposed { call: call.clone() };
+    let asked = ClientEvent::Asked { question: question.clone() };
+    let live = items(vec![proposed(), asked, decided("answered by pts/7")]);
+    assert_eq!(live.len(), 1);
+    assert_eq!(items(vec![proposed(), decided("answered by pts/7")]), live);
+    // Rules and modes decided without a question, and say nothing here.
+    assert_eq!(items(vec![proposed(), decided("mode auto")]), []);
+    // The answer to a server's question behind it does not decide the call.
+    let behind = vec![proposed(), decided("mode auto"), decided("answered by pts/7")];
+    assert_eq!(items(behind), []);
 }
 
 #[test]
@@ -881,6 +944,8 @@ fn a_lost_supervisor_is_followed_by_another_from_the_last_event_seen() {
     ));
     assert_eq!(key_hint(&screen), None, "nobody is there to hear an answer");
     let effects = screen.update(opened(session()));
+    let again = ScreenEffect::Show(ScreenItem::Note("connected again".to_owned()));
+    assert!(effects.contains(&again), "{effects:?}");
     assert!(matches!(says(&effects)[..], [FromClient::Attach { from: BacklogFrom::Seq(9), .. }]));
     let behind = screen.update(ScreenInput::Message(ToClient::Behind { session: session() }));
     assert!(matches!(says(&behind)[..], [FromClient::Attach { from: BacklogFrom::Seq(9), .. }]));

@@ -442,6 +442,29 @@ fn a_question_shows_its_head_and_its_tail_until_its_reader_has_seen_the_rest() {
     assert_eq!(desk.view.question_shown(), QuestionShown::Whole);
 }
 
+#[test]
+fn a_failed_call_leaves_the_checklist_and_one_that_never_began_says_so() {
+    let mut desk = Desk::new(160, 30);
+    desk.event(ClientEvent::Proposed { call: call(1, "checklist_create", "{}") });
+    desk.event(ended(1, "[ ] bake the bread"));
+    desk.event(ClientEvent::Proposed { call: call(2, "checklist_update", "{}") });
+    let result = ToolResult::error(Outcome::Failed, "not_found", "checklist_update", "no item", "");
+    let (id, refused, spent) = (CallId { session: session(), number: 2 }, Vec::new(), None);
+    desk.event(ClientEvent::CallEnded { call: id, result, refused, spent });
+    assert!(desk.view.state.checklist.contains("bake the bread"), "{}", desk.view.state.checklist);
+    for (outcome, said) in
+        [(Outcome::NeverStarted, "never started"), (Outcome::Interrupted, "may have run")]
+    {
+        desk.event(ClientEvent::Proposed { call: call(3, "bash", r#"{"command":"ship it"}"#) });
+        let result = ToolResult::error(outcome, "interrupted", "bash", "stopped", "");
+        let (id, refused, spent) = (CallId { session: session(), number: 3 }, Vec::new(), None);
+        desk.event(ClientEvent::CallEnded { call: id, result, refused, spent });
+        let shown = desk.shown();
+        let row = shown.lines().rfind(|row| row.contains("bash ")).unwrap();
+        assert!(row.contains(said), "{shown}");
+    }
+}
+
 fn any_key() -> impl Strategy<Value = KeyPress> {
     prop_oneof![
         8 => proptest::char::any().prop_map(KeyPress::Char),
