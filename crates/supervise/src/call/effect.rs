@@ -24,7 +24,7 @@ pub(crate) enum CallEffect {
     Judge(JudgedCall),
     /// The broker can drop the question.
     ForgetQuestion,
-    /// Make these durable together.
+    /// Write these together, and wait; they are durable behind if one of them is a barrier.
     Record(Vec<CallRecord>),
     /// About the server that the call is for, while it works.
     OfServer(ServerEffect),
@@ -46,7 +46,7 @@ pub(crate) enum CallEffect {
     FetchRestore(Call),
     /// Have the store execute the call.
     AskStore(Call),
-    /// Make these durable, while the next effects are carried out. GoPrepared follows, once the audit log and the
+    /// Write these, durable for a mutation, while the next effects are carried out. GoPrepared follows, once the audit log and the
     /// copies are complete too.
     PrepareGo(Vec<CallRecord>),
     /// Let the caged runner begin.

@@ -115,7 +115,7 @@ pub(crate) struct CallMachine {
 /// What it has behind it, once each.
 #[derive(Debug, Default)]
 pub(super) struct Passed {
-    /// START is durable, the decision is in the audit log, and the copies for undo are made or are not awaited any
+    /// START is written, and durable for a mutation; the decision is in the audit log, and the copies for undo are made or are not awaited any
     /// longer.
     pub(super) go_prepared: bool,
     /// The conversation goes on while it runs.

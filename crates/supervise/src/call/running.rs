@@ -28,7 +28,7 @@ impl CallMachine {
         self.go_if_ready()
     }
 
-    /// START is durable in all copies of the journal, and the decision in the audit log.
+    /// START is in the journal, for a mutation durable in all copies, and the decision in the audit log.
     pub(super) fn on_go_prepared(&mut self) -> Vec<CallEffect> {
         self.passed.go_prepared = true;
         self.go_if_ready()

@@ -24,7 +24,8 @@ impl CallState {
         self.recorded(facts).await
     }
 
-    /// Asks for these records now. The future ends when they are durable, in all copies.
+    /// Asks for these records now. The future ends when they are written; a barrier is durable then, in all
+    /// copies.
     pub(super) fn recorded(
         &self,
         facts: Vec<CallRecord>,
