@@ -1,4 +1,4 @@
-//! A call that is stopped at its question: each way to stop it, on each surface that tells of its end.
+//! The end of a call on each surface that tells of it: stopped at its question in each way, and seen later.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -106,6 +106,39 @@ fn the_whole_calls_of_a_session_say_who_allowed_or_denied_them() {
         let shown = run(desk.agentd(&["show", &session.0, "--calls"])).out;
         assert!(shown.contains(&format!("{said} by a person at ")), "{shown}");
     }
+}
+
+#[test]
+fn who_attaches_later_sees_the_refusals_of_each_call_as_they_were_shown() {
+    let desk = Desk::new();
+    let _daemon = desk.daemon();
+    let input = json!({"command": "echo x > /etc/agentd-canary"}).to_string();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "bash", &input)]),
+        Answer::text("It was refused."),
+    ]);
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    wire.prompt(&session, "go");
+    let question = wire.question();
+    let (call, digest) = (question.call, question.digest);
+    wire.say(FromClient::Answer { call, digest, answer: Said::Once });
+    let refusals = |event: &ClientEvent| match event {
+        ClientEvent::CallEnded { refused, .. } => Some(refused.clone()),
+        _ => None,
+    };
+    let live = wire.event("the end", refusals);
+    assert!(live.iter().any(|line| line.contains("agentd-canary")), "{live:?}");
+    wire.turn_ends();
+    let backlog = Wire::to(&desk.door()).attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
+    let later: Vec<_> = backlog
+        .iter()
+        .filter_map(|word| match word {
+            ToClient::Event { event, .. } => refusals(event),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(later, [live]);
 }
 
 #[test]

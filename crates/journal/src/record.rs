@@ -268,6 +268,10 @@ pub enum JournalRecord {
         /// The images that it shows. A build that does not know this field shows none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<ImageRecord>,
+        /// Refusals of its cage, one line each, as clients show them. A build that does not know this field
+        /// shows none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        refused: Vec<String>,
         /// For a cached result: the call that produced it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         recalled: Option<u32>,

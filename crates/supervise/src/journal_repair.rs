@@ -132,6 +132,7 @@ fn not_here(open: &OpenCall) -> JournalRecord {
         is_error: true,
         code: Some("not_here".to_owned()),
         images: Vec::new(),
+        refused: Vec::new(),
         recalled: None,
         audit: None,
     }
@@ -158,6 +159,7 @@ fn closing_record(open: &OpenCall) -> JournalRecord {
         is_error: true,
         code: Some(code.to_owned()),
         images: Vec::new(),
+        refused: Vec::new(),
         recalled: None,
         audit: None,
     };

@@ -108,6 +108,7 @@ mod tests {
             code: None,
             images: Vec::new(),
             full: None,
+            refused: Vec::new(),
             recalled: None,
             audit: None,
         };

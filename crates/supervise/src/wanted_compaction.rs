@@ -102,6 +102,7 @@ mod tests {
             is_error: false,
             code: None,
             images: Vec::new(),
+            refused: Vec::new(),
             recalled: None,
             audit: None,
         }

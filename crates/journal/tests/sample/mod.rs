@@ -50,6 +50,7 @@ pub fn result(call: u32, text: &str) -> JournalRecord {
         is_error: true,
         code: Some("exit".to_owned()),
         images: Vec::new(),
+        refused: Vec::new(),
         recalled: Some(1),
         audit: Some(ChainHead { seq: 2, hash: Digest::of(b"x") }),
     }

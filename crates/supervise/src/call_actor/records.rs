@@ -133,8 +133,8 @@ impl CallState {
         let changed = changed.map(ToString::to_string);
         let proxied = self.ran.decided.connections.iter().filter_map(crate::proxy_machine::refusal);
         let reported = reported.unwrap_or_default().iter().map(in_words);
-        let refusals = reported.chain(proxied).chain(changed).collect();
-        let record = encode::call_end(call, &conclusion, head);
+        let refusals: Vec<_> = reported.chain(proxied).chain(changed).collect();
+        let record = encode::call_end(call, &conclusion, &refusals, head);
         let file_versions = file_versions::record(conclusion.report.as_ref());
         let effects = effects(&conclusion);
         let (pinned, id) = (call.is_pinned_read(), call.id.clone());

@@ -89,6 +89,7 @@ fn happened(
             code,
             images,
             full: _,
+            refused: _,
             recalled: _,
             audit: _,
         } => {
@@ -209,12 +210,13 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
             images,
             use_id: _,
             full: _,
+            refused,
             recalled: _,
             audit: _,
         } => {
             let (outcome, images) = (outcome(how), images::refs(images));
             let result = ToolResult { outcome, text, summary, is_error, code, images };
-            Some(call_ended(id(session, call), result, Vec::new(), None))
+            Some(call_ended(id(session, call), result, refused, None))
         }
         JournalRecord::Interrupted { call, progress, cause, tampered, audit: _ } => {
             let result = interruption(&cut(progress, cause), "", tampered);

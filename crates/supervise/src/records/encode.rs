@@ -43,6 +43,7 @@ pub(crate) fn session_event(
             code: result.code,
             // The conversation makes none.
             images: Vec::new(),
+            refused: Vec::new(),
             recalled: None,
             audit: None,
         },
@@ -175,6 +176,7 @@ pub(crate) fn call_fact(about: &CallFacts, fact: CallRecord) -> JournalRecord {
 pub(crate) fn call_end(
     call: &Call,
     conclusion: &CallConclusion,
+    refused: &[String],
     audit: Option<journal::ChainHead>,
 ) -> JournalRecord {
     let number = call.id.number;
@@ -202,6 +204,7 @@ pub(crate) fn call_end(
                 images: images::records(
                     conclusion.report.as_ref().map_or(&[], |report| report.images.as_slice()),
                 ),
+                refused: refused.to_vec(),
                 recalled: conclusion.cached_from,
                 audit,
             }

@@ -58,6 +58,7 @@ fn left_behind(call: &OpenCall, of: &SessionId) -> JournalRecord {
         is_error: true,
         code: Some("interrupted".to_owned()),
         images: Vec::new(),
+        refused: Vec::new(),
         recalled: None,
         audit: None,
     }

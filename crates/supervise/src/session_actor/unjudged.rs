@@ -68,7 +68,7 @@ impl SessionActorState {
         if let Err(why) = &head {
             self.enter_read_only(format!("the audit log cannot be written: {why}")).await;
         }
-        encode::call_end(call, &conclusion, head.ok())
+        encode::call_end(call, &conclusion, &[], head.ok())
     }
 
     async fn write_audit(
