@@ -125,6 +125,7 @@ fn records_of(call: u32, text: &str) -> [JournalRecord; 4] {
             code,
             images: Vec::new(),
             recalled,
+            refused: Vec::new(),
             audit,
         },
     ]

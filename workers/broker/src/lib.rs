@@ -87,6 +87,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),
+        repository: None,
         joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
