@@ -384,7 +384,7 @@ fn a_model_is_told_what_an_undoing_took_back_that_died_with_its_daemon() {
     let told = server.requests()[2].body["messages"].to_string();
     let back = "The undoing was cut short.\\nTaken back: write (call 2).";
     assert!(told.contains(back), "{told}");
-    assert!(told.contains("Possibly not undone: write (call 1): interrupted"), "{told}");
+    assert!(told.contains("Not undone: write (call 1): interrupted: never started"), "{told}");
 }
 
 #[test]
