@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
-use crate::support::{Desk, Run, needs};
+use crate::support::{Desk, Run, needs, run};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 /// A text that must be in no answer.
 const TOKEN: &str = "ghp_4f1cTOKEN";
@@ -179,5 +180,36 @@ fn links_that_lead_through_the_project_open_nothing_that_a_command_chose() {
         let all = format!("{said:?} {next:?}");
         assert!(!all.contains(TOKEN), "tier {tier}: {all}");
         assert!(ran.err.contains("commands can write a link on the way"), "{}", ran.err);
+    }
+}
+
+/// The mask is that of the shell in which the session was opened, in tier A and B, for commands and file tools.
+#[test]
+fn files_have_the_modes_of_the_persons_umask() {
+    let modes = |mask: &str, tier: &str| {
+        let desk = Desk::new();
+        let bash = json!({ "command": "mkdir made && echo x > made/file" }).to_string();
+        let write = json!({ "path": "new/other", "content": "x" }).to_string();
+        let server = Server::scripted([
+            Answer::says([call("toolu_1", "bash", &bash)]),
+            Answer::says([call("toolu_2", "write", &write)]),
+            Answer::text("done"),
+        ]);
+        let agentd = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+        let mut masked = std::process::Command::new("sh");
+        masked.args(["-c", &format!("umask {mask}; exec \"$@\""), "sh"]).arg(agentd.get_program());
+        masked.args(agentd.get_args()).current_dir(desk.project()).env_clear();
+        masked.envs(agentd.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        masked.env("AGENTD_SANDBOX_TIER", tier).stdin(std::process::Stdio::null());
+        let ran = run(masked);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ["made", "made/file", "new/other"].map(|name| {
+            std::fs::metadata(desk.project().join(name)).unwrap().permissions().mode() & 0o777
+        })
+    };
+    for tier in ["A", "B"] {
+        assert_eq!(modes("022", tier), [0o755, 0o644, 0o644], "{tier}");
+        assert_eq!(modes("027", tier), [0o750, 0o640, 0o640], "{tier}");
+        assert_eq!(modes("002", tier), [0o775, 0o664, 0o664], "{tier}");
     }
 }

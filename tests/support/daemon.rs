@@ -280,6 +280,7 @@ pub fn opening(project: &Path, env: &[(&str, &str)]) -> SessionRequest {
         uncaged: protocol::client::Unsandboxed::Refused,
         conversation: protocol::client::ConversationFlags::default(),
         agents: None,
+        umask: 0o022,
         seat: None,
     }
 }

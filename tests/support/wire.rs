@@ -225,6 +225,7 @@ impl Terminal {
             uncaged: protocol::client::Unsandboxed::Refused,
             conversation: protocol::client::ConversationFlags::default(),
             agents: None,
+            umask: 0o022,
             seat: None,
         }));
         self.say.send_fd(key.as_fd()).unwrap();

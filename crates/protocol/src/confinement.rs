@@ -256,6 +256,8 @@ pub struct Confinement {
     /// The call of the session whose network namespace this process joins, in tier A, instead of
     /// making its own. Calls of one session with the same network reach each other's servers so.
     pub joins: Option<u32>,
+    /// The file mode creation mask of its processes: that of the person's shell.
+    pub umask: u32,
     /// Git's settings and hooks in the project.
     pub git: GitSettings,
     /// No stronger cage than this is tried; it can only lower.

@@ -85,6 +85,8 @@ pub struct SessionRequest {
     pub uncaged: Unsandboxed,
     /// Flags about the conversation.
     pub conversation: ConversationFlags,
+    /// The client's file mode creation mask: files that calls make have its modes.
+    pub umask: u32,
     /// Further sub-agents, as the JSON text of `--agents`.
     pub agents: Option<String>,
     /// The seat in a fleet, where the session works for one.

@@ -11,6 +11,7 @@ use crate::policy::{self, ConfinementPolicy, ExecRule, GrantTarget, SocketRule};
 use crate::privileges;
 use crate::seccomp::{CompiledFilter, FilterSpec};
 use crate::unsandboxed;
+use nix::sys::stat::{Mode, umask};
 use protocol::confinement::{Confinement, Enforced, Level, Tier};
 use std::os::unix::fs::MetadataExt;
 
@@ -32,6 +33,7 @@ impl Cage {
         means: GrantVia,
     ) -> Result<Enforced, CageError> {
         single_threaded()?;
+        umask(Mode::from_bits_truncate(wanted.umask));
         if wanted.level == Level::Uncaged {
             return unsandboxed::enter(wanted, policy);
         }

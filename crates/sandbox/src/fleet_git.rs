@@ -38,6 +38,7 @@ pub fn restrict_to_git_in(task: &Path) -> Result<(), CageError> {
         hosts: Vec::new(),
         repository: None,
         joins: None,
+        umask: 0o022,
         git: GitSettings::Kept,
         highest_tier: Tier::B,
         level: Level::Required,

@@ -214,6 +214,7 @@ impl Scratch {
             hosts: Vec::new(),
             repository: None,
             joins: None,
+            umask: 0o022,
             git: GitSettings::Kept,
             highest_tier,
             level: Level::Required,

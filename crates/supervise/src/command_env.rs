@@ -222,6 +222,7 @@ mod tests {
             hosts: Vec::new(),
             repository: None,
             joins: None,
+            umask: 0o022,
             git: GitSettings::Kept,
             highest_tier: Tier::A,
             level: Level::Required,

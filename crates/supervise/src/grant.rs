@@ -177,6 +177,7 @@ pub(crate) mod tests {
             hosts: Vec::new(),
             repository: None,
             joins: None,
+            umask: 0o022,
             git: GitSettings::Kept,
             highest_tier: Tier::A,
             level: Level::Required,

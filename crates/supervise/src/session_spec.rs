@@ -201,6 +201,7 @@ pub(crate) fn build_session_spec(
         hosts: config.hosts.clone(),
         repository: around.clone(),
         joins: None,
+        umask: opening.umask,
         git: GitSettings::Kept,
         highest_tier,
         level,

@@ -43,6 +43,7 @@ pub(crate) fn store_setup(
             !of.withheld.iter().any(|own| own.to_path().starts_with(tree.to_path()))
         }),
         joins: None,
+        umask: 0o077,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: of.level,

@@ -44,6 +44,14 @@ pub(crate) struct CliContext {
     pub(crate) dirs: Dirs,
 }
 
+/// This process's file mode creation mask, which the kernel tells without a change of it; 022 where /proc does
+/// not.
+pub(crate) fn own_umask() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok()).unwrap_or(0o022)
+}
+
 impl CliContext {
     pub(crate) fn of_process() -> Result<Self, CliError> {
         let environment = Environment::of_process();

@@ -193,6 +193,7 @@ fn task(
         uncaged: Unsandboxed::Refused,
         conversation: protocol::client::ConversationFlags::default(),
         agents: None,
+        umask: crate::context::own_umask(),
         seat: None,
     };
     let prompt = "Finish greet.sh and run it. Then show what you cannot do.".to_owned();

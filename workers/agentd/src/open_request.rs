@@ -101,6 +101,7 @@ pub(crate) fn open_request(
             cost_limit: flags.conversation.max_cost,
         },
         agents: flags.conversation.agents.clone(),
+        umask: crate::context::own_umask(),
         seat: None,
     };
     Ok((opening, descriptors))

@@ -89,6 +89,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         hosts: Vec::new(),
         repository: None,
         joins: None,
+        umask: 0o022,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

@@ -287,6 +287,7 @@ fn joining(session: &str, project: protocol::confinement::FilePath) -> SessionRe
         uncaged: Unsandboxed::Refused,
         conversation: ConversationFlags::default(),
         agents: None,
+        umask: 0o022,
         seat: None,
     }
 }

@@ -121,6 +121,7 @@ fn confinement() -> Confinement {
         hosts: Vec::new(),
         repository: None,
         joins: None,
+        umask: 0o022,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

@@ -140,6 +140,7 @@ fn nothing_but_the_channel() -> Confinement {
         hosts: Vec::new(),
         repository: None,
         joins: None,
+        umask: 0o022,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

@@ -51,6 +51,7 @@ fn confinement(readable: &Path, writable: &[PathBuf]) -> Confinement {
         hosts: Vec::new(),
         repository: None,
         joins: None,
+        umask: 0o022,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

@@ -1345,6 +1345,7 @@ fn confinement() -> Confinement {
         hosts: vec![host()],
         repository: None,
         joins: None,
+        umask: 0o022,
         git: GitSettings::Writable,
         highest_tier: protocol::confinement::Tier::A,
         level: protocol::confinement::Level::BestEffort,
@@ -1529,6 +1530,7 @@ fn opening() -> SessionRequest {
             cost_limit: Some(2_000_000),
         },
         agents: Some(text("{}")),
+        umask: 0o022,
         seat: Some(Box::new(protocol::fleet::FleetSeat {
             task: 7,
             socket: path("/run/fleet.socket"),

@@ -17,6 +17,7 @@ use crate::sys;
 use crate::usage::shared_memory::SharedMemory;
 use landlock::RulesetCreated;
 use nix::sched::CloneFlags;
+use nix::sys::stat::Mode;
 use protocol::confinement::Confinement;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -73,6 +74,7 @@ impl CageLaunch<'_> {
             rules,
             filter: filter.zip(spec),
             limits: self.wanted.limits,
+            umask: Mode::from_bits_truncate(self.wanted.umask),
             counting: self.counting,
         };
         let start = move || inert.run(&its_line);

@@ -165,6 +165,7 @@ impl Fixture {
             hosts: Vec::new(),
             repository: None,
             joins: None,
+            umask: 0o022,
             git: GitSettings::Kept,
             highest_tier,
             level: Level::BestEffort,

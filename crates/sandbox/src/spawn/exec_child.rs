@@ -109,6 +109,7 @@ pub(crate) struct PendingExec {
     /// With its spec, for a kernel that gives no notification descriptor; `None` without a cage.
     pub filter: Option<(CompiledFilter, FilterSpec)>,
     pub limits: Limits,
+    pub umask: Mode,
     pub counting: NprocScope,
 }
 
@@ -142,7 +143,7 @@ impl PendingExec {
             setns(root, CloneFlags::CLONE_NEWNS)
                 .map_err(|error| CageError::os(CageStep::Root, "entering the new root", error))?;
         }
-        umask(Mode::S_IWGRP | Mode::S_IWOTH);
+        umask(self.umask);
         privileges::set_limits(&self.limits, self.counting)?;
         privileges::drop_all()?;
         self.rules.map(ruleset::enforce).transpose()?;

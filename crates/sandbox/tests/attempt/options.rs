@@ -43,6 +43,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             hosts: Vec::new(),
             repository: None,
             joins: None,
+            umask: 0o022,
             git: GitSettings::Kept,
             highest_tier: Tier::A,
             level: Level::Required,

@@ -65,6 +65,7 @@ impl Shelf {
                 hosts: Vec::new(),
                 repository: None,
                 joins: None,
+                umask: 0o022,
                 git: GitSettings::Kept,
                 highest_tier: Tier::A,
                 level: Level::Required,

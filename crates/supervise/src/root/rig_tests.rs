@@ -120,6 +120,7 @@ pub(super) fn request(project: &Path, start: SessionStart) -> SessionRequest {
         uncaged: Unsandboxed::Refused,
         conversation: protocol::client::ConversationFlags::default(),
         agents: None,
+        umask: 0o022,
         seat: None,
     }
 }

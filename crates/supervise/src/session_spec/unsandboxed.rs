@@ -138,6 +138,7 @@ mod tests {
             uncaged: Unsandboxed::Accepted,
             conversation: protocol::client::ConversationFlags::default(),
             agents: None,
+            umask: 0o022,
             seat: None,
         };
         let checked = |text: &str| check_cage(&opening, Tier::C, &managed(dir.path(), text));

@@ -71,6 +71,7 @@ fn wanted(context: &CliContext, here: &Path, home: Option<&Path>) -> Confinement
         hosts: Vec::new(),
         repository: None,
         joins: None,
+        umask: 0o022,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

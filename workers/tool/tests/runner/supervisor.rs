@@ -66,6 +66,7 @@ impl Project {
             hosts: Vec::new(),
             repository: None,
             joins: None,
+            umask: 0o022,
             git: GitSettings::Kept,
             highest_tier: HIGHEST_TIER.get(),
             level: Level::Required,
