@@ -33,6 +33,7 @@ mod session_network;
 mod stale_edits;
 #[path = "../support/mod.rs"]
 mod support;
+mod unread_files;
 mod verify;
 mod web;
 mod worktrees;

@@ -18,7 +18,9 @@ impl<'a> DeniedReads<'a> {
         Self(why)
     }
 
-    pub(crate) fn why(self, named: &Path, real: &Path) -> Option<String> {
+    /// The rule that denies it; none if the file may be read.
+    #[must_use]
+    pub fn why(self, named: &Path, real: &Path) -> Option<String> {
         (self.0)(named, real)
     }
 }

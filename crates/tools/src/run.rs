@@ -16,6 +16,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use prompts::DeniedReads;
 use protocol::call::{FileEffect, Outcome, ProcessUsage, RunReport, ToolResult};
 use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
 use protocol::tool::JudgedPath;
 use std::path::Path;
 
@@ -150,10 +151,37 @@ fn attempt(
         };
         return (failed(name, failure, max), None, Vec::new());
     }
-    match (works.run)(&call.input, ctx) {
-        Ok(answer) => placed(answer, ctx.scope).into_result(max),
-        Err(failure) => (failed(name, failure, max), None, Vec::new()),
+    // A query of such a file is not allowed to begin with.
+    let unread = match call.spec.judged_as() {
+        ToolKind::Query => None,
+        ToolKind::Mutation => order.judged.iter().find_map(|file| {
+            let path = Path::new(&file.real);
+            order.denied.why(path, path)
+        }),
+    };
+    match ((works.run)(&call.input, ctx), unread) {
+        (Ok(answer), None) => placed(answer, ctx.scope).into_result(max),
+        (Ok(answer), Some(why)) => without_text(placed(answer, ctx.scope), &why).into_result(max),
+        (Err(failure), None) => (failed(name, failure, max), None, Vec::new()),
+        (Err(failure), Some(why)) => {
+            (failed(name, without_quotes(failure, &why), max), None, Vec::new())
+        }
     }
+}
+
+/// The answer of a change to a file that a rule keeps from being read: its diff would show the file's text.
+fn without_text(answer: ToolAnswer, why: &str) -> ToolAnswer {
+    let mut footer = answer.footer;
+    footer.push(format!("[the file's text is not shown: {why}]"));
+    ToolAnswer { body: format!("{}\n", answer.summary), footer, ..answer }
+}
+
+/// The same of a failure that quotes the file.
+fn without_quotes(failure: ToolFailure, why: &str) -> ToolFailure {
+    let quotes = matches!(failure.code, FailureCode::NoMatch | FailureCode::Ambiguous);
+    let message = "the text to replace is not in the file exactly once";
+    let hint = format!("The file's text is not shown: {why}. Ask the user to make this change.");
+    if quotes { ToolFailure { message: message.to_owned(), hint, ..failure } } else { failure }
 }
 
 /// The answer with the place where a person finds files that it changed in the session's `/tmp`.
