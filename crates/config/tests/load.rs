@@ -319,7 +319,8 @@ fn flags_and_variables_are_checked_like_files() {
     let error = place().flag("net.mode", "maybe").error();
     assert_eq!(
         error,
-        "flag: `net.mode` is \"maybe\", but it must be one of \"on\", \"allow\", \"off\""
+        "flag: `net.mode` is \"maybe\", but it must be one of \"on\", \"allow\", \"off\", \
+         true (on) or false (off)"
     );
     let error = place().flag("net.mod", "on").error();
     assert!(error.contains("did you mean `net.mode`"), "{error}");
