@@ -14,7 +14,7 @@ pub(crate) fn of(
     let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
     // The project's own have the first right to the room.
     let (own, mut notes) = read(&project, &project, INSTRUCTION_BYTES, denied);
-    let mut room = INSTRUCTION_BYTES - own.as_ref().map_or(0, |own| own.text.len());
+    let mut room = INSTRUCTION_BYTES.saturating_sub(own.as_ref().map_or(0, |own| own.text.len()));
     let mut parts = Vec::new();
     for dir in repository.map_or_else(Vec::new, |root| directories_around(root, &project)) {
         let (found, more) = read(&dir, repository.unwrap_or(&dir), room, denied);
