@@ -6,6 +6,7 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{Desk, Run, needs, run};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -120,5 +121,101 @@ fn a_repository_around_the_home_is_left_out_and_said() {
                 ran.err
             );
         }
+    }
+}
+
+/// A project and the repository in whose git directory its hooks lie.
+fn hooked(layout: &str) -> (Desk, PathBuf) {
+    let desk = repository();
+    let hook =
+        desk.write(".git/hooks/pre-commit", "#!/bin/sh\nsh ./.husky/check && ./.husky/check\n");
+    let check = desk.write(".husky/check", "#!/bin/sh\necho the hook ran\n");
+    for program in [hook, check] {
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    git(&desk, &["add", ".husky"]);
+    git(&desk, &["commit", "-qnm", "hooks"]);
+    let dir = match layout {
+        "root" => desk.project(),
+        "below" => desk.project().join("pkg/a"),
+        _ => {
+            let place = desk.outside().join("linked");
+            git(&desk, &["worktree", "add", "-q", place.to_str().unwrap()]);
+            place
+        }
+    };
+    (desk, dir)
+}
+
+#[test]
+fn the_hooks_of_a_repository_run_wherever_the_project_lies_in_it() {
+    for (tier, layout) in
+        ["A", "B"].into_iter().flat_map(|tier| ["root", "below", "linked"].map(|it| (tier, it)))
+    {
+        let (desk, dir) = hooked(layout);
+        let script = "echo x > new; git add new; \
+            git -c user.name=a -c user.email=a@example.org commit -m two && echo committed";
+        let (ran, _, told) = in_dir(&desk, &dir, tier, None, script);
+        assert_eq!(ran.code, 0, "{tier} {layout}: {}", ran.err);
+        assert_eq!(told.matches("the hook ran").count(), 2, "{tier} {layout}: {told}");
+        assert!(told.contains("committed"), "{tier} {layout}: {told}");
+    }
+}
+
+#[test]
+fn a_project_in_a_git_directory_is_no_part_of_the_repository_around_that() {
+    let desk = repository();
+    git(&desk, &["init", "-q", "--bare", "pkg/bare.git"]);
+    fs::create_dir(desk.project().join("pkg/bare.git/sub")).unwrap();
+    for place in [".git/hooks", "pkg/bare.git", "pkg/bare.git/sub"] {
+        let dir = desk.project().join(place);
+        let (ran, _, told) =
+            in_dir(&desk, &dir, "A", None, "cat ../../pkg/b/y.txt ../../b/y.txt; true");
+        assert!(!ran.err.contains("of the git repository"), "{place}: {}", ran.err);
+        assert!(!told.contains("neighbour"), "{place}: {told}");
+    }
+}
+
+#[test]
+fn git_data_that_calls_do_not_see_are_named_with_the_way_to_grant_them() {
+    for (layout, needed) in
+        [("link", "moved.git"), ("separate", "apart.git"), ("borrowed", "project")]
+    {
+        let desk = repository();
+        let outside = desk.outside();
+        let (dir, place) = (outside.join("opened"), outside.join(needed));
+        match layout {
+            "link" => {
+                git(&desk, &["clone", "-q", ".", dir.to_str().unwrap()]);
+                fs::rename(dir.join(".git"), &place).unwrap();
+                std::os::unix::fs::symlink(&place, dir.join(".git")).unwrap();
+            }
+            "separate" => {
+                let apart = place.to_str().unwrap();
+                git(
+                    &desk,
+                    &["clone", "-q", "--separate-git-dir", apart, ".", dir.to_str().unwrap()],
+                );
+            }
+            _ => drop(git(&desk, &["clone", "-q", "--shared", ".", dir.to_str().unwrap()])),
+        }
+        let place = if layout == "borrowed" { desk.project() } else { place };
+        let (ran, _, told) = in_dir(&desk, &dir, "A", None, "git log --format=%s");
+        assert!(!told.contains("one"), "{layout}: the note is true: {told}");
+        let way_on = format!("--add-dir {}", place.display());
+        assert!(ran.err.contains(&way_on), "{layout}: {}", ran.err);
+        let doctor = run(desk.agentd(&["doctor", "--project", dir.to_str().unwrap()])).out;
+        assert!(doctor.contains(&way_on), "{layout}: {doctor}");
+        // The way on works.
+        let asked =
+            call("toolu_1", "bash", &json!({ "command": "git log --format=%s" }).to_string());
+        let server = Server::scripted([Answer::says([asked]), Answer::text("done")]);
+        let flags = ["-p", "x", "--permission-mode", "auto", "--add-dir", place.to_str().unwrap()];
+        let mut agentd = desk.with_server(&server, &flags);
+        agentd.current_dir(&dir);
+        let ran = run(agentd);
+        let told = server.requests()[1].body["messages"].to_string();
+        assert!(told.contains("one"), "{layout}: {told}");
+        assert!(!ran.err.contains("which calls do not see"), "{layout}: {}", ran.err);
     }
 }

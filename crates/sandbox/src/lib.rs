@@ -58,9 +58,10 @@ pub use policy::{NameClass, ProtectedName, protected_names};
 pub use privileges::{close_inherited_fds, harden, unwritable_for_calls};
 pub use proc_stat::is_own_process;
 pub use protected::{
-    EnclosingRepo, GIT_BARE, GitFilters, GitSetting, ProtectedBy, ProtectedFiles, ProtectedReport,
-    ProtectedSink, enclosing_repo, find_git_filters, git_path, git_settings, has_protected_names,
-    is_same_name, is_worktree_of, lies_at, name_parts, record_repairs, repair, small_file,
+    EnclosingRepo, GIT_BARE, GitElsewhere, GitFilters, GitSetting, ProtectedBy, ProtectedFiles,
+    ProtectedReport, ProtectedSink, enclosing_repo, find_git_filters, git_elsewhere, git_path,
+    git_settings, has_protected_names, is_same_name, is_worktree_of, lies_at, name_parts,
+    record_repairs, repair, small_file,
 };
 pub use removal::{remove_tree, restrict_to_removal_in};
 pub use renewal::{RestingCage, StaleCage, left_out, opened_paths};

@@ -1,7 +1,8 @@
 //! What a person is told of where a project lies: below the root of a git repository, or in another user's
 //! directory. Used when a session opens.
 
-use sandbox::EnclosingRepo;
+use protocol::confinement::FilePath;
+use sandbox::{EnclosingRepo, GitElsewhere};
 use std::path::Path;
 
 /// How calls see the repository around the project; `None` where there is none.
@@ -33,5 +34,25 @@ pub(crate) fn other_owner_note(project: &Path) -> Option<String> {
         "calls can change nothing in this project: its directory belongs to the user with the id {owner}, \
          and calls have no right of root to write there. Run agentd as that user, as in `setpriv --reuid \
          {owner} --regid {owner} --clear-groups agentd`, or give the project to the user who runs agentd"
+    ))
+}
+
+/// Says where git's data lie if calls do not see them, and how a person grants the place; a place that is
+/// granted is not named.
+pub(crate) fn git_elsewhere_note(
+    project: &Path,
+    home: Option<&Path>,
+    added: &[FilePath],
+) -> Option<String> {
+    let (what, place) = match sandbox::git_elsewhere(project, home)? {
+        GitElsewhere::Directory(place) => ("git's data of this project lie in", place),
+        GitElsewhere::Objects(place) => ("this project's repository borrows objects of", place),
+    };
+    if added.iter().any(|dir| place.starts_with(dir.to_path())) {
+        return None;
+    }
+    let place = place.display();
+    Some(format!(
+        "{what} {place}, which calls do not see: git fails in them. `--add-dir {place}` grants it"
     ))
 }

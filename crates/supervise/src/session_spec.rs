@@ -30,7 +30,7 @@ use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::project_caches;
-use crate::project_place::{enclosing_repo_note, other_owner_note};
+use crate::project_place::{enclosing_repo_note, git_elsewhere_note, other_owner_note};
 use crate::store_dirs;
 use crate::tool_homes::{self, WrittenPaths};
 use config::{
@@ -254,6 +254,8 @@ pub(crate) fn build_session_spec(
     // A sub-agent's worktree is a repository of its own.
     let notes = notes.chain(enclosing_repo_note(&place, &repo));
     let notes = notes.chain(other_owner_note(&place));
+    let home = confinement.home.as_ref().map(FilePath::to_path);
+    let notes = notes.chain(git_elsewhere_note(&place, home.as_deref(), &confinement.added));
     let notes = notes.chain(event_hooks::notes(&confinement, &config.hooks));
     // A sub-agent has those that its parent gave it.
     let is_given = |name: &String| ground.task.is_none_or(|task| task.servers.contains(name));

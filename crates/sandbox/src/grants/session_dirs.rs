@@ -125,7 +125,9 @@ impl Grants {
         settings: GitSettings,
         means: GrantVia,
     ) -> Result<(), CageError> {
-        let read = GrantRule { access: Access::Read, except: &[], ..*rule };
+        // Hooks may lie in the working tree, too.
+        let access = if rule.access.runs() { Access::Run } else { Access::Read };
+        let read = GrantRule { access, except: &[], ..*rule };
         if let Some(tree) = &linked.tree {
             self.grant_path(&read, tree, IfAbsent::Usual, means)?;
         }

@@ -50,6 +50,42 @@ pub fn enclosing_repo(project: &Path, home: Option<&Path>) -> EnclosingRepo {
     }
 }
 
+/// A place outside the project that git needs and calls do not see: nothing there says that it belongs to
+/// the project, so only a person can grant it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GitElsewhere {
+    /// The git directory, to which `.git` leads, as a link or as a file.
+    Directory(PathBuf),
+    /// The repository whose objects this one borrows.
+    Objects(PathBuf),
+}
+
+/// Looks for such a place.
+#[must_use]
+pub fn git_elsewhere(project: &Path, home: Option<&Path>) -> Option<GitElsewhere> {
+    let git = project.join(".git");
+    let found = git.symlink_metadata().ok()?;
+    let outside = |place: PathBuf| (!place.starts_with(project)).then_some(place);
+    if found.is_dir() {
+        let list = git.join("objects/info/alternates");
+        let text = bounded_read::text(&list, bounded_read::SETTINGS, Symlinks::Refuse).ok()?;
+        let mut lines = text.lines().map(|line| git.join("objects").join(line));
+        let objects = lines.find_map(|at| outside(at.canonicalize().ok()?))?;
+        let owner = objects.parent().unwrap_or(&objects);
+        let is_inside = owner.file_name().is_some_and(|name| name == ".git");
+        let tree = owner.parent().filter(|_| is_inside).unwrap_or(owner);
+        return Some(GitElsewhere::Objects(tree.to_owned()));
+    }
+    if LinkedGitDir::named(project, home).is_some() && !found.is_symlink() {
+        return None;
+    }
+    let named = match found.is_symlink() {
+        true => git,
+        false => project.join(gitfile_target(&git)?),
+    };
+    outside(named.canonicalize().ok()?).map(GitElsewhere::Directory)
+}
+
 impl LinkedGitDir {
     /// For a project whose git directory lies elsewhere.
     pub(crate) fn of(project: &Path, home: Option<&Path>) -> Option<Self> {
@@ -63,7 +99,8 @@ impl LinkedGitDir {
         home: Option<&Path>,
     ) -> Result<Option<Self>, (PathBuf, &'static str)> {
         let Ok(own) = project.metadata() else { return Ok(None) };
-        if project.join(".git").symlink_metadata().is_ok() {
+        // Git looks no further than a git directory, with a working tree or without one.
+        if project.join(".git").symlink_metadata().is_ok() || is_whole(project) {
             return Ok(None);
         }
         let user = Uid::effective().as_raw();
@@ -72,7 +109,7 @@ impl LinkedGitDir {
         let holds_home = |tree: &Path| homes.iter().flatten().any(|home| home.starts_with(tree));
         for tree in project.ancestors().skip(1) {
             let Ok(root) = tree.metadata() else { return Ok(None) };
-            if root.dev() != own.dev() {
+            if root.dev() != own.dev() || is_whole(tree) {
                 return Ok(None);
             }
             let git = tree.join(".git");

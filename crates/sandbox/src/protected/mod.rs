@@ -43,7 +43,9 @@ pub(crate) use git_dir_check::{changes_harmlessly, leads_inside};
 pub use git_filters::{GitFilters, find_git_filters};
 pub(crate) use link_targets::{WriteScope, find_link_targets};
 pub(crate) use linked_git_dir::LinkedGitDir;
-pub use linked_git_dir::{EnclosingRepo, enclosing_repo, is_worktree_of};
+pub use linked_git_dir::{
+    EnclosingRepo, GitElsewhere, enclosing_repo, git_elsewhere, is_worktree_of,
+};
 pub use name_folding::{is_same_name, lies_at, name_parts};
 pub(crate) use outside_repos::outside_repos;
 pub(crate) use path_finder::find_protected;

@@ -7,7 +7,7 @@ use prompts::{
     instructions_of,
 };
 use protocol::judgement::Audience;
-use sandbox::EnclosingRepo;
+use sandbox::{EnclosingRepo, GitElsewhere};
 use std::path::{Path, PathBuf};
 
 /// Files of Claude Code with further instructions.
@@ -45,6 +45,13 @@ pub(super) fn look(report: &mut ProjectReport<'_>) {
 /// The repository around the project, and the instructions in its directories.
 fn around(report: &mut ProjectReport<'_>) {
     let home = report.context.environment.get("HOME").map(PathBuf::from);
+    if let Some(found) = sandbox::git_elsewhere(report.project, home.as_deref()) {
+        let (GitElsewhere::Directory(place) | GitElsewhere::Objects(place)) = &found;
+        let place = place.display();
+        let text =
+            format!("git needs {place}, which calls do not see; `--add-dir {place}` grants it");
+        report.ignored(".git", text);
+    }
     match sandbox::enclosing_repo(report.project, home.as_deref()) {
         EnclosingRepo::Absent => {}
         EnclosingRepo::LeftOut { tree, why } => {
