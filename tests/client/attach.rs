@@ -6,6 +6,7 @@ use crate::support::daemon::Wire;
 use crate::support::terminal::{Terminal, Tmux, is_as_kept};
 use crate::support::{Desk, run};
 use nix::sys::signal::Signal;
+use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 
@@ -423,7 +424,6 @@ fn who_sees_a_session_ended_elsewhere_is_told_that_it_ended() {
     one.shows("ready");
     let id = run(desk.agentd(&["ls", "--json"])).json()["session_id"].as_str().unwrap().to_owned();
     assert_eq!(run(desk.agentd(&["stop", &id])).code, 0);
-    assert_eq!(one.ends(), 0, "{}", one.screen());
     let screen = one.shows("` returns");
     assert!(screen.contains("the session was ended"), "{screen}");
     assert!(!screen.contains("continues"), "{screen}");
@@ -472,6 +472,38 @@ fn one_answer_counts_and_every_terminal_sees_whose() {
         terminal.shows("Changed.");
     }
     assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn the_audit_log_names_the_terminal_that_answered_after_another_left() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let at = |pane: &str, host: &str, arguments: &[&str]| {
+        let mut command = typed(&desk, &server, arguments);
+        command.env("TMUX_PANE", pane).env("SSH_CONNECTION", format!("{host} 5022 192.0.2.1 22"));
+        command
+    };
+    let one = at("%71", "192.0.2.71", &["new", "make it friendlier"]);
+    let one = tmux.run("one", &one, SIZE);
+    one.shows("y once");
+    let hostile = "192.0.2.72,pid\u{202e}1";
+    let two = tmux.run("two", &at("%72", hostile, &["attach"]), SIZE);
+    two.shows("y once");
+    detach(&one);
+    two.press(&["y"]);
+    two.shows("Changed.");
+    let audit = desk.audit();
+    let who = audit.iter().map(Value::to_string).find(|record| record.contains("terminal "));
+    let who = who.unwrap_or_else(|| panic!("{audit:#?}"));
+    assert!(who.contains(", tmux %72, ssh from 192.0.2.72?pid?1, pid "), "{who}");
+    assert!(!who.contains("%71"), "{who}");
+    let pid = who.split(", pid ").nth(1).unwrap().split(')').next().unwrap();
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    assert!(String::from_utf8_lossy(&words).contains("attach"), "it is the second terminal's");
+    let tty = std::fs::read_link(format!("/proc/{pid}/fd/0")).unwrap();
+    let tty = tty.strip_prefix("/dev").unwrap().display().to_string();
+    assert!(who.contains(&format!("({tty}, tmux")), "{tty}: {who}");
 }
 
 #[test]
@@ -579,6 +611,7 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
     one.shows("DECIDED");
     one.enters(":model another-model");
     one.shows("model another-model, starting with the next request");
+    one.shows("the model another-model is unverified");
     one.enters("what now");
     one.shows("Third.");
     assert_eq!(server.requests().last().unwrap().body["model"], "another-model");
@@ -594,7 +627,6 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
     // The terminal leaves before the end of the turn. The session continues, and the exit code differs.
     one.shows("ready");
     one.enters(":q");
-    assert_eq!(one.ends(), 0, "{}", one.screen());
     let listed = run(desk.agentd(&["ls", "--json"]));
     assert_eq!(listed.out.lines().count(), 3, "{}", listed.out);
 }
@@ -618,7 +650,8 @@ fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
     one.enters(":model cheap");
     one.shows("model cheap, starting with the next request");
     // The room is that of the new model, as soon as it is asked and before it answers.
-    one.shows("40.0k left");
+    let known = one.shows("40.0k left");
+    assert!(!known.contains("unverified"), "the configuration has it: {known}");
     one.enters("and now");
     one.shows("Answer 2.");
     let after = one.shows("ready");

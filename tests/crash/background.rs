@@ -82,6 +82,7 @@ fn with_the_supervisor_it_is_gone_and_may_have_run() {
     let last = server.requests().last().unwrap().body["messages"].to_string();
     assert_eq!(last.matches("which ran in the background, has ended").count(), 1, "{last}");
     assert!(last.contains("may have run"), "{last}");
+    assert!(last.contains("It does not run any more, and servers of it are gone."), "{last}");
     assert_eq!((count(&desk, &session, "START"), count(&desk, &session, "INTERRUPTED")), (1, 1));
 }
 

@@ -7,9 +7,11 @@ use crate::support::{Desk, run, runs, until};
 use protocol::client::{
     ClientEvent, FromClient, SessionEnding, SessionStatus, SessionWish, ToClient,
 };
+use protocol::confinement::Network;
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
 use serde_json::{Value, json};
+use std::net::TcpStream;
 
 fn bash(id: &str, command: &str) -> Say {
     call(id, "bash", &json!({ "command": command, "background": true }).to_string())
@@ -119,6 +121,42 @@ fn a_server_in_the_background_is_read_written_to_and_ended_and_keeps_its_one_res
     let counts = ["START", "BACKGROUND", "RESULT"].map(|kind| count(&records, kind, 1));
     assert_eq!(counts, [1, 1, 1]);
     assert_eq!(desk.ended(1)["outcome"]["code"], 0, "{:?}", desk.ended(1));
+}
+
+#[test]
+fn of_a_server_it_is_said_whether_a_browser_reaches_it() {
+    let serve = "python3 -u -c \"import socket, time; s = socket.create_server(('127.0.0.1', 0)); \
+                 print('port', s.getsockname()[1]); time.sleep(600)\"";
+    for network in [Network::Off, Network::On] {
+        let desk = Desk::new();
+        let read = json!({"call": 1, "wait_ms": 20_000, "pattern": "port [0-9]+"});
+        let server = Server::scripted([
+            Answer::says([bash("toolu_1", serve)]),
+            Answer::says([about("toolu_2", "bash_output", read)]),
+            Answer::text("It runs."),
+        ]);
+        let _daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let mut opening = desk.opening(&server);
+        (opening.mode, opening.network) = (Some(PermissionMode::Auto), Some(network));
+        let session = wire.open(&opening);
+        wire.prompt(&session, "serve");
+        let mut said = String::new();
+        wire.event("the end of the turn", |event| match event {
+            ClientEvent::Notice { text } => {
+                said.push_str(text);
+                None
+            }
+            ClientEvent::TurnEnded { .. } => Some(()),
+            _ => None,
+        });
+        let told = result(&server, "toolu_1") + &result(&server, "toolu_2");
+        let port = told.split("port ").nth(1).unwrap().split_whitespace().next().unwrap();
+        let is_reached = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).is_ok();
+        assert_eq!(is_reached, network == Network::On, "{told}");
+        assert_eq!(said.contains("your browser does not"), !is_reached, "{said}");
+        assert_eq!(told.contains("the user's browser does not"), !is_reached, "{told}");
+    }
 }
 
 #[test]

@@ -2,8 +2,10 @@
 //! pages of earlier events.
 
 use crate::compaction_text::describe_compaction;
+use crate::sanitize::one_line;
+use crate::text_view::gist;
 use crate::transcript::text_blocks;
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, SettingChange};
 use protocol::confinement::Enforced;
 use protocol::content::ContentBlock;
@@ -19,6 +21,8 @@ const NO_CALL: u32 = u32::MAX;
 
 /// Characters of a running call's output that are stored to show its last lines.
 const TAIL: usize = 2000;
+/// Most characters of a call's gist in a line about it.
+const GIST: usize = 80;
 
 /// A thing that is finished and can be shown for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -394,7 +398,15 @@ impl ScreenItems {
         }
         block.result = Some(result.clone());
         block.refused = refused.to_vec();
-        vec![ScreenItem::Ended(Box::new(block))]
+        // It began long before, so its block may be far above.
+        let is_cut = block.place == CallPlace::Background && result.outcome == Outcome::Interrupted;
+        let note = is_cut.then(|| {
+            let (number, what) = (call.number, one_line(&gist(&block.call), GIST));
+            ScreenItem::Error(format!(
+                "call {number} in the background was cut short and does not run any more: {what}"
+            ))
+        });
+        std::iter::once(ScreenItem::Ended(Box::new(block))).chain(note).collect()
     }
 }
 

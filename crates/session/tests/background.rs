@@ -3,6 +3,7 @@
 
 mod talk;
 
+use protocol::call::{Outcome, ToolResult};
 use protocol::content::{ContentBlock, Message};
 use protocol::session::{OpenTurn, SessionEvent, ToSession};
 use talk::{Talk, call_id, done, setup};
@@ -68,4 +69,21 @@ fn an_end_during_the_replay_follows_what_the_journal_has() {
     let place = |words: &str| all.find(words).unwrap_or_else(|| panic!("{words}: {all}"));
     assert!(place("first") < place("which ran in the background"), "{all}");
     assert!(place("which ran in the background") < place("second"), "{all}");
+}
+
+#[test]
+fn of_a_command_that_was_cut_short_it_is_said_that_it_runs_no_more() {
+    for (tool, outcome, is_said) in [
+        ("bash", Outcome::Interrupted, true),
+        ("bash", Outcome::Done, false),
+        ("task", Outcome::Interrupted, false),
+    ] {
+        let mut talk = Talk::ready(setup());
+        let result = ToolResult { outcome, ..done("up") };
+        let (call, tool) = (call_id(3), tool.to_owned());
+        talk.tell(ToSession::BackgroundEnded { call, tool, result });
+        talk.prompt("go on");
+        let all = format!("{:?}", talk.request().messages);
+        assert_eq!(all.contains("does not run any more"), is_said, "{all}");
+    }
 }

@@ -34,7 +34,7 @@ use writer::write_feed;
 pub(crate) struct ClientArgs {
     pub(crate) stream: ClientStream,
     pub(crate) root: ActorRef<RootMsg>,
-    /// Its name in records, for example `terminal 3`.
+    /// Its name in records, for example `terminal 3 (pts/1, pid 4711)`.
     pub(crate) name: String,
     /// The directory of all sessions.
     pub(crate) sessions: PathBuf,

@@ -7,6 +7,7 @@
 use daemon_lock::DaemonLock;
 pub(crate) mod daemon_lock;
 pub(crate) mod peer;
+mod place;
 
 use crate::client_actor::connection::ClientStream;
 use config::{Dirs, DirsError};

@@ -268,7 +268,8 @@ impl RootState {
         }
         self.stop_idle_timer();
         self.clients_admitted += 1;
-        let name = format!("terminal {}", self.clients_admitted);
+        // The number begins again with each daemon; an auditor needs the place.
+        let name = format!("terminal {} ({})", self.clients_admitted, stream.place());
         let sessions = self.settings.dirs.state.join("sessions");
         let plan = ClientArgs { stream, root: myself.clone(), name, sessions };
         match ClientActor::spawn_linked(None, ClientActor, plan, myself.get_cell()).await {

@@ -132,6 +132,24 @@ impl Block {
         self.cache = None;
     }
 
+    /// The places of its rows with these words. Unfolds it where some of them are not in view. Of words on two rows the
+    /// first one counts.
+    pub(crate) fn rows_with(&mut self, words: &str, width: usize, look: &Theme) -> Vec<usize> {
+        let words = words.to_lowercase();
+        let text = self.text().to_lowercase();
+        let lines = text.lines().filter(|line| line.contains(&words)).count();
+        if lines == 0 {
+            return Vec::new();
+        }
+        let mut found = find_rows(self.rows(width, look), &words);
+        if found.len() < lines && matches!(self.fold, Fold::Folded) {
+            self.toggle();
+            found = find_rows(self.rows(width, look), &words);
+        }
+        // Some of its text is on no row.
+        if found.is_empty() { vec![0] } else { found }
+    }
+
     /// Its rows, with an empty one behind them where it is a part of its own.
     pub(crate) fn rows(&mut self, width: usize, look: &Theme) -> &[Row] {
         if self.cache.as_ref().is_none_or(|(made_for, _)| *made_for != width) {
@@ -205,6 +223,27 @@ impl Block {
         self.fold = before;
         rows
     }
+}
+
+fn find_rows(rows: &[Row], words: &str) -> Vec<usize> {
+    let texts: Vec<String> = rows.iter().map(|row| row.text().to_lowercase()).collect();
+    let of_one = texts.iter().enumerate().filter(|(_, text)| text.contains(words));
+    let found: Vec<usize> = of_one.map(|(row, _)| row).collect();
+    let words = without_blanks(words);
+    if !found.is_empty() || words.is_empty() {
+        return found;
+    }
+    let (mut ink, mut starts) = (String::new(), Vec::new());
+    for text in &texts {
+        starts.push(ink.len());
+        ink.push_str(&without_blanks(text));
+    }
+    let row_at = |(at, _)| starts.partition_point(|start| *start <= at).saturating_sub(1);
+    ink.match_indices(&words).map(row_at).collect()
+}
+
+fn without_blanks(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 fn is_quiet_query(call: &CallBlock) -> bool {

@@ -22,6 +22,8 @@ pub(crate) struct Conversation {
     anchor: Anchor,
     /// The chosen block, while a person goes through them.
     chosen: Option<usize>,
+    /// The block and the row that a search found last.
+    found: Option<(usize, usize)>,
     /// Blocks that came while the end was not in view.
     below: usize,
     /// Blocks in view, with the place of their first row, from the last frame.
@@ -37,6 +39,7 @@ impl Default for Conversation {
             blocks: VecDeque::new(),
             anchor: Anchor::End,
             chosen: None,
+            found: None,
             below: 0,
             places: Vec::new(),
         }
@@ -70,6 +73,7 @@ impl Conversation {
             *block += count;
         }
         self.chosen = self.chosen.map(|at| at + count);
+        self.found = self.found.map(|(at, row)| (at + count, row));
     }
 
     pub(crate) fn below(&self) -> usize {
@@ -282,7 +286,8 @@ impl Conversation {
         }
     }
 
-    /// Chooses the nearest block with these words, upwards for a negative step. False if none has them.
+    /// Brings the nearest row with these words into view and chooses its block, upwards for a negative step. False if
+    /// none has them.
     pub(crate) fn find(
         &mut self,
         words: &str,
@@ -290,21 +295,51 @@ impl Conversation {
         size: (usize, usize),
         look: &Theme,
     ) -> bool {
-        let words = words.to_lowercase();
         let count = self.blocks.len();
-        let start = self.chosen.unwrap_or(count);
-        for distance in 1..=count {
+        let Some(last) = count.checked_sub(1) else { return false };
+        let start = self.chosen.unwrap_or(last).min(last);
+        let before = self.found.take().filter(|(block, _)| Some(*block) == self.chosen);
+        let is_beyond = |row: usize| match before {
+            Some((_, from)) if step < 0 => row < from,
+            Some((_, from)) => row > from,
+            None => true,
+        };
+        // The block of the last place comes first with its rows beyond that, and last with all.
+        for distance in 0..=count {
             let moved = step.signum().wrapping_mul(distance as isize);
-            let at = (start as isize + moved)
-                .rem_euclid(count.max(1) as isize + isize::from(start == count));
-            let Some(block) = self.blocks.get(at as usize) else { continue };
-            if block.text().to_lowercase().contains(&words) {
-                self.chosen = Some(at as usize);
-                self.show(at as usize, size, look);
+            let at = (start as isize + moved).rem_euclid(count as isize) as usize;
+            let Some(block) = self.blocks.get_mut(at) else { continue };
+            let mut rows = block.rows_with(words, size.0, look);
+            if distance == 0 {
+                rows.retain(|row| is_beyond(*row));
+            }
+            if let Some(row) = if step < 0 { rows.pop() } else { rows.first().copied() } {
+                self.chosen = Some(at);
+                self.found = Some((at, row));
+                self.show_row((at, row), size, look);
                 return true;
             }
         }
         false
+    }
+
+    /// The next search begins with the chosen block.
+    pub(crate) fn search_anew(&mut self) {
+        self.found = None;
+    }
+
+    /// Brings a row into view, with some before it.
+    fn show_row(&mut self, (at, row): (usize, usize), size: (usize, usize), look: &Theme) {
+        let top = match self.anchor {
+            Anchor::At { block, row } => (block, row),
+            Anchor::End => self.top_at_end(size, look),
+        };
+        let before: usize = (top.0..at).map(|block| self.rows_of(block, size.0, look).len()).sum();
+        if (at, row) >= top && before + row < top.1 + size.1 {
+            return;
+        }
+        self.anchor = Anchor::At { block: at, row };
+        self.scroll(-((size.1 / 3) as isize), size, look);
     }
 
     pub(crate) fn placed(&mut self, places: Vec<(u16, usize)>) {

@@ -76,6 +76,15 @@ impl Frame {
             row.draw(&mut self.buffer, (at.0, y), width, &mut self.links);
         }
     }
+
+    /// Empties so many rows from this one on, for others on top. Blanks would not do: a style leaves what it does not
+    /// name as it was.
+    fn clear(&mut self, top: u16, count: usize, width: u16) {
+        let count = u16::try_from(count).unwrap_or(u16::MAX);
+        let covered = Rect::new(0, top, width, count).intersection(self.buffer.area);
+        covered.positions().for_each(|cell| self.buffer[cell].reset());
+        self.links.retain(|link| !(covered.top()..covered.bottom()).contains(&link.y));
+    }
 }
 
 /// Paints the screen.
@@ -93,15 +102,14 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
     let height = area.height.saturating_sub(u16::try_from(bottom.rows.len()).unwrap_or(u16::MAX));
     paint_conversation(&mut frame, state, screen, (width, height));
     if state.panels_shown && !wide {
-        let blank = Row::new(&" ".repeat(columns), look.text);
-        frame.rows(&vec![blank; usize::from(height)], (0, 0), width);
-        frame.links.clear();
+        frame.clear(0, usize::from(height), width);
         let rows = panels::panels(screen, state.panel_facts(), columns, &look);
         frame.rows(&rows[..rows.len().min(usize::from(height))], (0, 0), width);
     }
     if screen.connection() == ConnectionState::Closed && height > 0 && screen.session().is_some() {
         let words = " connection lost; connecting again. The conversation stays readable.";
         let bar = Row::new(&format!("{words:columns$}"), look.bad.patch(look.chosen)).cut(columns);
+        frame.clear(0, 1, width);
         frame.rows(&[bar], (0, 0), width);
     }
     frame.rows(&bottom.rows, (0, height), width);
@@ -109,9 +117,7 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
         let rows = picker.view((columns, usize::from(height)), &look);
         let rows = &rows[..rows.len().min(usize::from(height))];
         let top = height - u16::try_from(rows.len()).unwrap_or(0);
-        let blank = Row::new(&" ".repeat(columns), look.text);
-        frame.rows(&vec![blank; rows.len()], (0, top), width);
-        frame.links.retain(|link| link.y < top);
+        frame.clear(top, rows.len(), width);
         frame.rows(rows, (0, top), width);
     }
     let (x, y) = bottom.cursor;

@@ -92,6 +92,41 @@ fn ctrl_b_sends_a_running_sub_agent_to_the_background_and_is_else_a_key_of_the_l
     }
 }
 
+#[test]
+fn a_command_in_the_background_that_is_cut_short_does_not_vanish_in_silence() {
+    for (is_detached, outcome, is_said) in [
+        (true, Outcome::Interrupted, true),
+        (true, Outcome::Done, false),
+        (false, Outcome::Interrupted, false),
+    ] {
+        let mut screen = screen();
+        let (use_id, tool) = ("toolu_1".to_owned(), "bash".to_owned());
+        let input = r#"{"command": "serve it"}"#.to_owned();
+        let call = Call { id: call_id(1), use_id, tool, input };
+        screen.update(event(1, ClientEvent::Proposed { call }));
+        if is_detached {
+            let text = String::new();
+            screen.update(event(2, ClientEvent::InBackground { call: call_id(1), text }));
+        }
+        let result = ToolResult {
+            outcome,
+            text: String::new(),
+            summary: String::new(),
+            is_error: false,
+            code: None,
+            images: Vec::new(),
+        };
+        let (call, refused) = (call_id(1), Vec::new());
+        let effects =
+            screen.update(event(3, ClientEvent::CallEnded { call, result, refused, spent: None }));
+        let said = effects.iter().any(|effect| {
+            matches!(effect, ScreenEffect::Show(ScreenItem::Error(text))
+                if text.contains("does not run any more: serve it"))
+        });
+        assert_eq!(said, is_said, "{effects:?}");
+    }
+}
+
 fn screen_with(rights: ClientRights) -> Screen {
     let mut screen = Screen::new(entrance(rights));
     screen.update(opened(session()));

@@ -130,13 +130,15 @@ impl CallState {
              this session.]"
         );
         let cage = self.args.facts.confinement.clone();
-        let detached = DetachedCall { call, text, rights: Vec::new(), cage, network: None };
+        let detached =
+            DetachedCall { call, text, rights: Vec::new(), cage, network: None, notice: None };
         let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
     }
 
     /// The runner lets the command go on without the conversation's wait.
     pub(super) fn on_in_background(&mut self, myself: &ActorRef<CallMsg>) {
         let made = std::mem::take(&mut self.job.namespace);
+        let is_apart = self.args.network.is_some() || made.descriptors().next().is_some();
         let made = SessionNetwork::of(&self.args.facts, &self.args.confinement, made).map(Arc::new);
         let network = self.args.network.clone().or(made);
         if std::mem::replace(&mut self.job.detached, true) {
@@ -156,11 +158,24 @@ impl CallState {
             "[call {number} runs in the background; bash_output, bash_input and bash_stop take this \
              number; it ends with the session]"
         );
+        let is_apart = is_apart && !runs_server(&call.tool);
+        let notice = is_apart.then(|| {
+            format!(
+                "only calls of this session reach servers of call {number}, your browser does not. \
+                 `:net on` lets commands that start afterwards use this machine's network"
+            )
+        });
+        let line = match is_apart {
+            true => format!(
+                "{line}\n[only calls of this session reach its servers; the user's browser does not]"
+            ),
+            false => line,
+        };
         let max = self.args.facts.max_result_chars;
         let text = tools::command_output(self.job.output.take(), line, max).text;
         let (rights, cage) =
             (self.args.facts.extra_rights.clone(), self.args.facts.confinement.clone());
-        let detached = DetachedCall { call, text, rights, cage, network };
+        let detached = DetachedCall { call, text, rights, cage, network, notice };
         let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
     }
 

@@ -27,6 +27,11 @@ impl ClientStream {
         let (reader, writer) = stream.into_split();
         Self { reader: ClientReader::of(reader, opener), writer: ClientWriter(writer) }
     }
+
+    /// Where the client runs, for records.
+    pub(crate) fn place(&self) -> &str {
+        self.reader.opener.place()
+    }
 }
 
 /// Reads a client's messages and the descriptors that come with them.

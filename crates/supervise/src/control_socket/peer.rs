@@ -5,6 +5,7 @@
 //! kernel names the sender of each message; and the connection ends with the process that opened
 //! it.
 
+use super::place;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::{PassCred, PeerCredentials, PeerPidfd};
@@ -40,12 +41,19 @@ pub(crate) struct PeerProcess {
     pid: i32,
     /// `None` before Linux 6.5, where a process with a reused pid could pass for it.
     process: Option<AsyncFd<OwnedFd>>,
+    /// Where it runs, for records.
+    place: String,
 }
 
 impl PeerProcess {
     /// True if it sent what was read.
     pub(crate) fn is_writer(&self, writer: Option<i32>) -> bool {
         writer == Some(self.pid)
+    }
+
+    /// Where it runs, for records, such as `pts/3, pid 4711`.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
     }
 
     /// Completes after it exited and its last messages had time to be read. A process that holds
@@ -63,7 +71,8 @@ impl PeerProcess {
     /// This process, for tests that hold both ends.
     #[cfg(test)]
     pub(crate) fn this_process() -> Self {
-        Self { pid: i32::try_from(std::process::id()).unwrap_or(0), process: None }
+        let pid = i32::try_from(std::process::id()).unwrap_or(0);
+        Self { pid, process: None, place: format!("pid {pid}") }
     }
 }
 
@@ -95,13 +104,14 @@ pub(crate) fn identify(socket: impl AsFd) -> Result<PeerProcess, PeerRefused> {
     if is_descendant(pid, own, |pid| parent(Path::new("/proc"), pid)) {
         return Err(PeerRefused::OwnDescendant { pid });
     }
+    let place = place::of_process(Path::new("/proc"), pid);
     if process.as_ref().is_some_and(has_ended) {
         return Err(PeerRefused::Gone { pid });
     }
     // Deprecated for descriptors that may close early; an `OwnedFd` inside it cannot.
     #[allow(deprecated)]
     let watch = |process| AsyncFd::with_interest(process, Interest::READABLE);
-    Ok(PeerProcess { pid, process: process.map(watch).transpose()? })
+    Ok(PeerProcess { pid, process: process.map(watch).transpose()?, place })
 }
 
 fn has_ended(process: &OwnedFd) -> bool {

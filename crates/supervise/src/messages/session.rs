@@ -322,6 +322,8 @@ pub(crate) struct DetachedCall {
     pub(crate) cage: String,
     /// The network that it is in, unless that is the host's.
     pub(crate) network: Option<Arc<SessionNetwork>>,
+    /// For the person, where its network is not the host's.
+    pub(crate) notice: Option<String>,
 }
 
 /// A call that has ended, with its records and its result.

@@ -204,7 +204,7 @@ impl SessionActorState {
         myself: &ActorRef<SessionMsg>,
         detached: DetachedCall,
     ) {
-        let DetachedCall { call, text, rights, cage, network } = detached;
+        let DetachedCall { call, text, rights, cage, network, notice } = detached;
         let Call { id, use_id, tool, input: _ } = call;
         let job = BackgroundJob { tool, rights, cage, network };
         if self.calls.background.insert(id.number, job).is_some() {
@@ -218,6 +218,9 @@ impl SessionActorState {
             ipc::step!("supervisor: background durable");
             self.turn.router.progressed();
             let _ = self.workers.conversation.actor().send_message(WorkerMsg::ResetFailures);
+            if let Some(text) = notice {
+                self.show(&ClientEvent::Notice { text });
+            }
             let result = in_background(text);
             self.send_conversation(ToSession::CallEnded { call: id, result });
         }

@@ -366,8 +366,12 @@ impl SessionActorState {
         {
             return;
         }
+        let doubt = model.doubt(&self.spec.model().name);
         self.turn.model = TurnModel::default();
         self.use_model(model);
+        if let Some(text) = doubt {
+            self.show(&ClientEvent::Notice { text });
+        }
     }
 
     /// Checks that the file is not pinned and that one more may be.

@@ -50,6 +50,17 @@ impl ChosenModel {
     pub(crate) fn is_known(&self) -> bool {
         self.provider.knows_model()
     }
+
+    /// For the person, of a name that no list confirms: only the server knows its models.
+    pub(crate) fn doubt(&self, before: &str) -> Option<String> {
+        let (name, vendor) = (&self.model, self.provider.name.vendor().name);
+        (!self.is_known()).then(|| {
+            format!(
+                "the model {name} is unverified: it is neither in agentd's list nor in your configuration. The next \
+                 request fails if the provider {vendor} has none of this name; `:model {before}` goes back"
+            )
+        })
+    }
 }
 
 impl SessionSpec {

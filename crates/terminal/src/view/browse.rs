@@ -30,6 +30,7 @@ impl FullScreen {
                     let words = std::mem::take(typed);
                     self.state.mode = Mode::Browse(None);
                     self.state.search = words;
+                    self.state.conversation.search_anew();
                     self.find(-1);
                 }
                 _ => self.state.mode = Mode::Browse(None),

@@ -289,6 +289,62 @@ fn a_long_call_folds_opens_and_is_searched() {
 }
 
 #[test]
+fn a_search_brings_each_row_with_the_words_into_view() {
+    let lines: Vec<String> = (1..=2000).map(|line| format!("row-{line}-x")).collect();
+    for opened in ["", " "] {
+        let mut desk = Desk::new(80, 24);
+        desk.event(ClientEvent::Proposed { call: call(1, "bash", r#"{"command":"seq"}"#) });
+        desk.event(ended(1, &lines.join("\n")));
+        desk.event(answer("A word that wraps at the end of its row: ".repeat(9).as_str()));
+        desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
+        desk.input(ScreenInput::Key(KeyPress::Control('o')));
+        desk.types(&format!("k{opened}/row-1500-x"));
+        assert!(!desk.shown().contains("row-1501-x"), "the control: {opened:?}");
+        desk.input(ScreenInput::Key(KeyPress::Enter));
+        assert!(desk.shown().contains("row-1501-x"), "{opened:?}: {}", desk.shown());
+        // Upwards, and then from the first one to the last one.
+        desk.types("/row-17");
+        desk.input(ScreenInput::Key(KeyPress::Enter));
+        assert!(desk.shown().contains("row-1799-x"), "{}", desk.shown());
+        desk.types(&"n".repeat(110));
+        assert!(desk.shown().contains("row-17-x"), "{}", desk.shown());
+        desk.types("n");
+        assert!(desk.shown().contains("row-1799-x"), "{}", desk.shown());
+        desk.types("/no such words");
+        desk.input(ScreenInput::Key(KeyPress::Enter));
+        assert!(desk.shown().contains("not found"), "{}", desk.shown());
+    }
+}
+
+#[test]
+fn a_picker_has_no_style_of_the_text_that_it_covers() {
+    let picked = |answered: Option<&str>| {
+        let mut desk = Desk::new(80, 24);
+        desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+        if let Some(text) = answered {
+            desk.event(answer(text));
+        }
+        desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
+        desk.types(":");
+        let shown = desk.shown();
+        let top = shown.lines().position(|line| line.contains("command :")).unwrap();
+        let screen = desk.terminal.screen();
+        let place = |at: usize| (u16::try_from(top + at / 80).unwrap(), (at % 80) as u16);
+        let cells = (0..8 * 80).map(|at| screen.cell(place(at).0, place(at).1).cloned().unwrap());
+        cells.collect::<Vec<_>>()
+    };
+    let plain = picked(None);
+    for styled in [
+        "**bold words that go on and on to the end of the row and further**\n\n",
+        "# Head\n\n",
+        "`code`\n\n",
+        "[a link](https://example.org)\n\n",
+    ] {
+        assert!(picked(Some(&styled.repeat(30))) == plain, "{styled}");
+    }
+}
+
+#[test]
 fn a_worker_that_failed_is_named_in_the_panels() {
     let mut desk = busy(120, 30);
     assert!(!desk.shown().contains("Trouble"));
