@@ -9,6 +9,7 @@
 
 mod answer_check;
 mod attach;
+mod call_gist;
 mod call_time;
 mod client_error;
 mod clipboard_image;
@@ -43,6 +44,7 @@ pub use attach::{
     AttachArgs, AttachEnd, AttachServices, InlineView, LeaderKey, LinesView, TerminalMode,
     TerminalUse, attach, terminal_size,
 };
+pub use call_gist::telling_argument;
 pub use colour::{Colour, Terminal};
 pub use ipc::ChannelError;
 pub use screen_items::{CallBlock, CallPlace, ScreenItem, ScreenItems};
@@ -80,7 +82,7 @@ pub use spawn::{
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};
-pub use text_view::{TextView, argument_lines, telling_argument};
+pub use text_view::{TextView, argument_lines};
 pub use transcript::{
     OpenedSession, RunConclusion, TasksSpent, Timing, Transcript, resume_hint, sum,
 };

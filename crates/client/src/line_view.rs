@@ -1,10 +1,11 @@
 //! Items as lines that scroll away, for an attached terminal. Pure.
 
+use crate::call_gist::gist;
 use crate::colour::Colour;
 use crate::cost::in_dollars;
 use crate::sanitize::{mark_hidden, one_line, sanitize, wrap};
 use crate::screen_items::{CallBlock, ScreenItem};
-use crate::text_view::{argument_lines, gist};
+use crate::text_view::argument_lines;
 use crate::transcript::fault_of;
 use protocol::call::{Call, REFUSED_LINE, ToolResult};
 use protocol::client::SettingChange;

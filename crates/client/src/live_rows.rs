@@ -1,13 +1,13 @@
 //! The rows at the bottom of an attached terminal that are repainted: streamed line, running calls,
 //! queued prompts, key hint, settings, input line. Pure.
 
+use crate::call_gist::gist;
 use crate::colour::Colour;
 use crate::cost::{Spent, context_left, in_dollars};
 use crate::sanitize::{one_line, sanitize};
 use crate::screen::question_keys::lasting_answer;
 use crate::screen::{ConnectionState, Focus, Screen, TurnState};
 use crate::screen_items::{CallBlock, CallPlace};
-use crate::text_view::gist;
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
 use protocol::judgement::PersonAnswer;

@@ -1,9 +1,9 @@
 //! The items that a user sees of a session: events in, items out. Pure. Used by the screen and for
 //! pages of earlier events.
 
+use crate::call_gist::gist;
 use crate::compaction_text::describe_compaction;
 use crate::sanitize::one_line;
-use crate::text_view::gist;
 use crate::transcript::text_blocks;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, SettingChange};
