@@ -1,5 +1,5 @@
-//! What a person is told of where a project lies: below the root of a git repository, or in another user's
-//! directory. Used when a session opens.
+//! Notes for a person about the place of a project: below the root of a git repository, with git's data
+//! elsewhere, or in another user's directory. Used when a session opens.
 
 use protocol::confinement::FilePath;
 use sandbox::{EnclosingRepo, GitElsewhere};

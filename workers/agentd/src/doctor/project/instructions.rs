@@ -1,4 +1,4 @@
-//! `AGENTS.md` and `CLAUDE.md`: the first that has text is what the model is told first.
+//! `AGENTS.md` and `CLAUDE.md`: the first with text is the first instructions of the model. Also those of the repository around.
 
 use super::{PartState, ProjectReport};
 use crate::context::TrustFlag;
