@@ -1,5 +1,5 @@
 //! A file that a rule keeps from being read is shown by no change of it: not by a diff, not as the lines that a
-//! write removed, not as the place that is most similar to a text that is not there.
+//! write removed, not as the place that is most similar to a text that is not there; and by no search around it.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -11,15 +11,23 @@ const SECRET: &str = "first line\nthe secret is 4711\nlast line\n";
 
 /// The result of one call, with this rule on `read`.
 fn told(rule: &str, tool: &str, input: &Value) -> (String, String) {
+    told_last(rule, &[(tool, input.clone())])
+}
+
+/// The result of the last of these calls.
+fn told_last(rule: &str, calls: &[(&str, Value)]) -> (String, String) {
     let desk = Desk::new();
     desk.write("secret.txt", SECRET);
+    desk.write("src/lib.rs", "fn secret() -> u32 { 4711 }\n");
     symlink("secret.txt", desk.project().join("alias.txt")).unwrap();
-    let asked = call("toolu_1", tool, &input.to_string());
-    let server = Server::scripted([Answer::says([asked]), Answer::text("done")]);
+    let asked = calls.iter().enumerate().map(|(at, (tool, input))| {
+        Answer::says([call(&format!("toolu_{at}"), tool, &input.to_string())])
+    });
+    let server = Server::scripted(asked.chain([Answer::text("done")]));
     let flags = ["-p", "x", "--permission-mode", "auto", "--disallowed-tools", rule];
     let ran = run(desk.with_server(&server, &flags));
     assert_eq!(ran.code, 0, "{ran:?}");
-    let messages = server.requests()[1].body["messages"].clone();
+    let messages = server.requests()[calls.len()].body["messages"].clone();
     let result = messages.as_array().unwrap().last().unwrap()["content"][0]["content"].to_string();
     (result, desk.read("secret.txt"))
 }
@@ -40,10 +48,13 @@ fn no_change_of_a_file_shows_what_a_rule_keeps_from_being_read() {
         for (tool, input) in rows {
             let (shown, control) = told("read:other.txt", tool, &input);
             assert!(shown.contains("4711"), "the positive control, {tool} {input}: {shown}");
-            let (shown, after) = told("read:secret.txt", tool, &input);
-            assert!(!shown.contains("4711"), "{tool} {input}: {shown}");
-            assert!(shown.contains("text is not shown"), "{shown}");
-            assert_eq!(after, control, "it does the same to the file: {tool} {input}");
+            // By the file's own name, and by the name of the link that the call gives.
+            for rule in ["read:secret.txt", &format!("read:{path}")] {
+                let (shown, after) = told(rule, tool, &input);
+                assert!(!shown.contains("4711"), "{rule} {tool} {input}: {shown}");
+                assert!(shown.contains("text is not shown"), "{shown}");
+                assert_eq!(after, control, "it does the same to the file: {tool} {input}");
+            }
         }
     }
     let input = json!({ "patch": patch });
@@ -51,4 +62,25 @@ fn no_change_of_a_file_shows_what_a_rule_keeps_from_being_read() {
     assert!(shown.contains("4711"), "the positive control: {shown}");
     let (shown, _) = told("read:secret.txt", "apply_patch", &input);
     assert!(!shown.contains("4711"), "{shown}");
+}
+
+#[test]
+fn no_search_of_a_directory_and_no_undo_shows_it() {
+    let scan = json!({ "patterns": ["fn $NAME() -> u32 { $BODY }"] });
+    let undone = ("undo_restore", json!({ "id": 1 }));
+    let write = ("write", json!({ "path": "secret.txt", "content": "all new\n" }));
+    let rows = [
+        ("read:secret.txt", vec![("grep", json!({ "pattern": "the secret" }))]),
+        ("read:secret.txt", vec![("grep", json!({ "pattern": "THE SECRET" }))]),
+        ("read:src/*", vec![("scan", scan)]),
+        ("read:secret.txt", vec![write, undone]),
+    ];
+    for (rule, calls) in rows {
+        let (control, _) = told_last("read:other.txt", &calls);
+        let found = ["4711", "with case_insensitive"].iter().any(|found| control.contains(found));
+        assert!(found, "the positive control, {calls:?}: {control}");
+        let (shown, _) = told_last(rule, &calls);
+        assert!(!shown.contains("4711") && !shown.contains("with case_insensitive"), "{shown}");
+        assert!(shown.contains("denies reading it"), "{shown}");
+    }
 }

@@ -59,7 +59,7 @@ pub use judge::examples::try_examples;
 pub use judge::match_target::COMMAND_CAP;
 pub use judge::messages::rule_with_place;
 pub use judge::plan::{fits_plan, plan_denied};
-pub use judge::read_denials::{denied_read, read_denials};
+pub use judge::read_denials::{denied_read, read_denials, read_denier};
 pub use judge::rights::{
     denied_hosts, denying_directory, grants_all, is_host_named, may_follow_redirect, page_rules,
     right_to_read,

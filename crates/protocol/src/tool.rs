@@ -50,6 +50,8 @@ pub enum RunnerJob {
         judged: Vec<JudgedPath>,
         /// As in `Run`.
         max_result_chars: u32,
+        /// The rules that deny `read`.
+        denied_reads: RuleSet,
     },
     /// Run the call.
     Run {
@@ -66,7 +68,7 @@ pub enum RunnerJob {
         timeout_ms: u64,
         /// Most characters of the result for the model.
         max_result_chars: u32,
-        /// The rules that deny `read`: instructions import no such file.
+        /// The rules that deny `read`: no result shows the text of such a file, and instructions import none.
         denied_reads: RuleSet,
     },
     /// For `agentd-web`: run this call of a tool of the web.

@@ -16,6 +16,7 @@ use crate::files::target_path::TargetPath;
 use crate::spec::ProbeMode;
 use crate::tool::tool_impl;
 use crate::tool_context::{ReportExtras, ToolContext};
+use prompts::DeniedReads;
 use protocol::call::{ProbeReport, ProbedPath};
 use protocol::judgement::ToolKind;
 
@@ -45,9 +46,18 @@ pub fn probe(
     let diff = if paths.iter().all(|path| path.in_scope) {
         let extras = ReportExtras::default();
         let (command, max_chars, protected) = (None, 0, ProtectedSearch::default());
-        let judged = &[];
-        let ctx =
-            ToolContext { scope, judged, cancel, command, max_chars, engine, protected, extras };
+        let (judged, denied) = (&[], DeniedReads::NONE);
+        let ctx = ToolContext {
+            scope,
+            judged,
+            cancel,
+            command,
+            max_chars,
+            engine,
+            denied,
+            protected,
+            extras,
+        };
         (works.preview)(&call.input, &ctx).unwrap_or_else(|failure| would_fail(&failure))
     } else {
         String::new()

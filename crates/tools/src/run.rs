@@ -6,6 +6,7 @@ use crate::command::setup::CommandSetup;
 use crate::engine::Engine;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::call_scope::CallScope;
+use crate::files::path_trace::trace_path;
 use crate::files::protected::ProtectedSearch;
 use crate::nested_instructions;
 use crate::signing::Signer;
@@ -18,7 +19,7 @@ use protocol::call::{FileEffect, Outcome, ProcessUsage, RunReport, ToolResult};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use protocol::tool::JudgedPath;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A call that was judged and may run.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +36,7 @@ pub struct ToolRunRequest<'a> {
     pub max_result_chars: u32,
     /// The policy of this process's cage. Tools that need another policy do not run.
     pub profile: Profile,
-    /// Files that instructions do not import.
+    /// Files whose text no result shows, and that instructions do not import.
     pub denied: DeniedReads<'a>,
 }
 
@@ -87,6 +88,7 @@ fn context<'a>(
         command,
         max_chars,
         engine,
+        denied: order.denied,
         protected: ProtectedSearch::default(),
         extras: ReportExtras::default(),
     }
@@ -154,10 +156,7 @@ fn attempt(
     // A query of such a file is not allowed to begin with.
     let unread = match call.spec.judged_as() {
         ToolKind::Query => None,
-        ToolKind::Mutation => order.judged.iter().find_map(|file| {
-            let path = Path::new(&file.real);
-            order.denied.why(path, path)
-        }),
+        ToolKind::Mutation => unread(order, &call.paths, ctx.scope),
     };
     match ((works.run)(&call.input, ctx), unread) {
         (Ok(answer), None) => placed(answer, ctx.scope).into_result(max),
@@ -169,8 +168,16 @@ fn attempt(
     }
 }
 
+/// The rule that keeps one of a call's files from being read, by its name or by its real path.
+fn unread(order: &ToolRunRequest<'_>, named: &[String], scope: &CallScope) -> Option<String> {
+    let named = named.iter().map(|name| (scope.project.join(name), trace_path(scope, name).real));
+    let judged =
+        order.judged.iter().map(|file| (PathBuf::from(&file.real), file.real.clone().into()));
+    named.chain(judged).find_map(|(named, real)| order.denied.why(&named, &real))
+}
+
 /// The answer of a change to a file that a rule keeps from being read: its diff would show the file's text.
-fn without_text(answer: ToolAnswer, why: &str) -> ToolAnswer {
+pub(crate) fn without_text(answer: ToolAnswer, why: &str) -> ToolAnswer {
     let mut footer = answer.footer;
     footer.push(format!("[the file's text is not shown: {why}]"));
     ToolAnswer { body: format!("{}\n", answer.summary), footer, ..answer }

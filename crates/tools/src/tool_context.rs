@@ -15,6 +15,7 @@ use crate::files::safe_open;
 use crate::files::target_path::{TargetPath, access_denied, not_found};
 use crate::refusal_hints::Restriction;
 use crate::text::control::visible;
+use prompts::DeniedReads;
 use protocol::call::{FileVersion, ProcessUsage, TamperedFile};
 use protocol::confinement::Refusal;
 use protocol::content::ImageFile;
@@ -37,6 +38,8 @@ pub(crate) struct ToolContext<'a> {
     pub max_chars: usize,
     /// The engine of this program, in addition to files and commands.
     pub engine: Engine<'a>,
+    /// Files that a rule keeps from being read.
+    pub denied: DeniedReads<'a>,
     /// Files that it may not change.
     pub protected: ProtectedSearch,
     /// Results of the tool in addition to its answer.
@@ -100,6 +103,15 @@ impl<'a> ToolContext<'a> {
             Engine::Server(server) => Ok(server),
             Engine::Without | Engine::Trees(_) | Engine::Web(_) => Err(not_here()),
         }
+    }
+
+    /// The rule that keeps a file from being read that a walk from `target` has found.
+    pub fn unreadable(&self, target: &TargetPath, found: &Path) -> Option<String> {
+        let below = found.strip_prefix(&target.real).unwrap_or(found);
+        let why = self.denied.why(&self.scope.project.join(&target.named).join(below), found)?;
+        // Rules are no part of the evidence.
+        self.extras.read_set.mark_incomplete();
+        Some(why)
     }
 
     /// Resolves a path that is about to be used.
@@ -299,6 +311,7 @@ mod tests {
             command: None,
             max_chars: 0,
             engine: Engine::Without,
+            denied: DeniedReads::NONE,
             protected: ProtectedSearch::default(),
             extras: ReportExtras::default(),
         };

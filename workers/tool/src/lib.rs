@@ -20,7 +20,6 @@ use sandbox::{Cage, CageError, CageStep, Inherited, ProtectedReport};
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 pub use tools::Engine;
@@ -348,8 +347,11 @@ fn answer(
         (RunnerJob::ProbeRestore(files), Profile::Probe) => {
             FromTool::Probed(Ok(tools::probe_restore(&files, &place, cancel)))
         }
-        (RunnerJob::Restore { files, judged, max_result_chars }, Profile::Mutate) => {
-            let report = tools::restore(&files, &judged, max_result_chars, &place, cancel);
+        (RunnerJob::Restore { files, judged, max_result_chars, denied_reads }, Profile::Mutate) => {
+            let why = approval::read_denier(&denied_reads);
+            let denied = DeniedReads::by(&why);
+            let report =
+                tools::restore(&files, (&judged, denied), max_result_chars, &place, cancel);
             FromTool::Done(report)
         }
         (
@@ -361,7 +363,7 @@ fn answer(
             profile,
         ) => {
             let (judged, tool, input): (&[JudgedPath], _, _) = (&judged, &tool, &input);
-            let why = |named: &Path, real: &Path| approval::denied_read(&denied_reads, named, real);
+            let why = approval::read_denier(&denied_reads);
             let denied = DeniedReads::by(&why);
             let order = ToolRunRequest { tool, input, judged, max_result_chars, profile, denied };
             let ran = match cage {

@@ -31,12 +31,19 @@ pub fn read_denials(rules: &RuleSet) -> RuleSet {
 /// Why these rules let a file not be read, by the path that names it and by its real path.
 #[must_use]
 pub fn denied_read(rules: &RuleSet, named: &Path, real: &Path) -> Option<String> {
-    if rules.rules.is_empty() {
-        return None;
+    read_denier(rules)(named, real)
+}
+
+/// The same for many files: the rules are parsed once.
+pub fn read_denier(rules: &RuleSet) -> impl Fn(&Path, &Path) -> Option<String> + use<> {
+    let parsed = (!rules.rules.is_empty()).then(|| SessionRules::new(rules));
+    move |named, real| match parsed.as_ref()? {
+        Ok(rules) => denied_by(rules, named, real),
+        Err(_) => Some("a rule that denies reading cannot be followed".to_owned()),
     }
-    let Ok(rules) = SessionRules::new(rules) else {
-        return Some("a rule that denies reading cannot be followed".to_owned());
-    };
+}
+
+fn denied_by(rules: &SessionRules, named: &Path, real: &Path) -> Option<String> {
     let path = |path: &Path| RulePath::lexical(path.to_str()?, &rules.project);
     let Some(real) = path(real) else {
         return Some("no rule can be applied to its name".to_owned());

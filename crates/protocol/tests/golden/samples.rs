@@ -460,6 +460,7 @@ goldens! {
             files: vec![kept_file()],
             judged: Vec::new(),
             max_result_chars: 30_000,
+            denied_reads: rules(),
         },
         Run => RunnerJob::Run {
             tool: text("bash"),

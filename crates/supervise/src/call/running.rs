@@ -83,8 +83,10 @@ impl CallMachine {
             .map(|path| JudgedPath { real: path.real.clone(), digest: path.digest.clone() })
             .collect();
         let max_result_chars = self.facts.max_result_chars;
+        let denied_reads = self.facts.denied_reads.clone();
         if self.facts.undo == UndoBy::Restore {
-            return RunnerJob::Restore { files: self.files.clone(), judged, max_result_chars };
+            let files = self.files.clone();
+            return RunnerJob::Restore { files, judged, max_result_chars, denied_reads };
         }
         if let Some((settings, rules)) = self.facts.web.clone() {
             let host = match &self.verdict {
@@ -102,7 +104,7 @@ impl CallMachine {
             env: self.facts.env.clone(),
             timeout_ms: self.facts.timeout_ms,
             max_result_chars,
-            denied_reads: self.facts.denied_reads.clone(),
+            denied_reads,
         }
     }
 

@@ -15,9 +15,11 @@ use crate::files::protected::ProtectedSearch;
 use crate::files::read_set::ReadSet;
 use crate::files::safe_open;
 use crate::files::target_path::TargetPath;
+use crate::run::without_text;
 use crate::text::diff;
 use crate::tool_answer::{ToolAnswer, failed};
 use crate::tool_context::{ReportExtras, ToolContext};
+use prompts::DeniedReads;
 use protocol::call::{FileEffect, ProbeReport, ProbedPath, ProcessUsage, RunReport};
 use protocol::store::{FileBackup, PriorContent};
 use protocol::tool::JudgedPath;
@@ -52,16 +54,19 @@ pub fn probe_restore(files: &[FileBackup], scope: &CallScope, cancel: &Cancel) -
 #[must_use]
 pub fn restore(
     files: &[FileBackup],
-    judged: &[JudgedPath],
+    (judged, denied): (&[JudgedPath], DeniedReads<'_>),
     max_result_chars: u32,
     scope: &CallScope,
     cancel: &Cancel,
 ) -> RunReport {
     let ctx = context(scope, judged, cancel);
     let max = usize::try_from(max_result_chars).unwrap_or(usize::MAX);
-    let (mut result, full, effects) = match put_back(files, &ctx) {
-        Ok(answer) => answer.into_result(max),
-        Err(failure) => (failed(TOOL, failure, max), None, Vec::new()),
+    let mut paths = files.iter().map(|file| Path::new(&file.path));
+    let unread = paths.find_map(|path| denied.why(path, path));
+    let (mut result, full, effects) = match (put_back(files, &ctx), unread) {
+        (Ok(answer), None) => answer.into_result(max),
+        (Ok(answer), Some(why)) => without_text(answer, &why).into_result(max),
+        (Err(failure), _) => (failed(TOOL, failure, max), None, Vec::new()),
     };
     if !result.is_error && !files.iter().all(is_kept) {
         // No error, since the rest is restored; a rewind needs all of it.
@@ -96,6 +101,7 @@ fn context<'a>(
         command: None,
         max_chars: 0,
         engine: Engine::Without,
+        denied: DeniedReads::NONE,
         protected: ProtectedSearch::default(),
         extras: ReportExtras::default(),
     }

@@ -127,6 +127,7 @@ pub(crate) fn apply_all(changes: &[FileChange], ctx: &ToolContext<'_>) -> Result
             cancel: ctx.cancel,
             command: None,
             engine: Engine::Without,
+            denied: prompts::DeniedReads::NONE,
             max_chars: ctx.max_chars,
             protected: ProtectedSearch::default(),
             extras: ReportExtras::default(),

@@ -170,7 +170,7 @@ impl Tool for GrepTool {
             search.alone(&target, ctx)?;
             if search.found.matches == 0 {
                 let mut files = vec![target.real.clone()].into_iter();
-                notes.extend(in_another_case(&input, || files.next(), ctx)?);
+                notes.extend(in_another_case(&input, |_| files.next(), ctx)?);
             }
         }
         Ok(search.answer(notes, &target))
@@ -250,7 +250,7 @@ fn sample_search(
 /// The remark about lines that match in another case.
 fn in_another_case(
     input: &Input,
-    next: impl FnMut() -> Option<PathBuf>,
+    mut next: impl FnMut(&ToolContext<'_>) -> Option<PathBuf>,
     ctx: &mut ToolContext<'_>,
 ) -> Result<Option<String>, ToolFailure> {
     if input.case_insensitive {
@@ -259,7 +259,7 @@ fn in_another_case(
     let Ok(expression) = Expression::new(&input.pattern, CaseMatching::Insensitive) else {
         return Ok(None);
     };
-    let found = sample_search(&expression, next, ctx)?;
+    let found = sample_search(&expression, || next(ctx), ctx)?;
     Ok(found.map(|SampleSearch { lines, first }| {
         ctx.extras.read_set.mark_incomplete();
         format!("[{lines} lines match with case_insensitive = true, the first: {first}]")
@@ -275,6 +275,8 @@ struct GrepRun {
     binary: usize,
     first_binary: Option<String>,
     unread: Vec<String>,
+    /// The rules that kept files from being searched.
+    denied: Vec<String>,
 }
 
 impl GrepRun {
@@ -282,8 +284,8 @@ impl GrepRun {
         let read_set = &ctx.extras.read_set;
         let searching = ParallelSearch::new(expression, context, MATCHES, read_set);
         let found = MatchList { with_context: context > 0, ..MatchList::default() };
-        let unread = Vec::new();
-        Self { searching, found, searched: 0, binary: 0, first_binary: None, unread }
+        let (unread, denied) = (Vec::new(), Vec::new());
+        Self { searching, found, searched: 0, binary: 0, first_binary: None, unread, denied }
     }
 
     /// Searches a file that the call names itself.
@@ -309,13 +311,17 @@ impl GrepRun {
     ) -> Result<Vec<String>, ToolFailure> {
         super::ls::directory(&target.real, &target.named)?;
         let mut walk = DirWalk::new(ctx, &target.real, WalkDepth::All);
+        let mut denied = Vec::new();
         let mut files = || -> Vec<PathBuf> {
             let mut files = Vec::new();
             while files.len() < AT_ONCE && !ctx.cancel.is_requested() {
                 match walk.next() {
                     None => break,
                     Some(WalkEntry { path, kind }) if kind.is_file() && wanted.has(path) => {
-                        files.push(path.to_owned());
+                        match ctx.unreadable(target, path) {
+                            None => files.push(path.to_owned()),
+                            Some(why) => denied.push(why),
+                        }
                     }
                     Some(_) => {}
                 }
@@ -337,6 +343,7 @@ impl GrepRun {
             these = next;
         }
         ctx.check_cancelled()?;
+        self.denied = denied;
         Ok(walk.finish())
     }
 
@@ -389,9 +396,15 @@ impl GrepRun {
             ));
         }
         let mut walk = DirWalk::new(ctx, &target.real, WalkDepth::All);
-        remarks.extend(in_another_case(input, || next_file(&mut walk, wanted), ctx)?);
+        let next = |walk: &mut DirWalk, ctx: &ToolContext<'_>| loop {
+            let path = next_file(walk, wanted)?;
+            if ctx.unreadable(target, &path).is_none() {
+                return Some(path);
+            }
+        };
+        remarks.extend(in_another_case(input, |ctx| next(&mut walk, ctx), ctx)?);
         let mut walk = DirWalk::through_ignored(ctx, &target.real, WalkDepth::All);
-        let ignored = sample_search(expression, || next_file(&mut walk, wanted), ctx)?;
+        let ignored = sample_search(expression, || next(&mut walk, ctx), ctx)?;
         if let Some(SampleSearch { lines, first }) = ignored {
             ctx.extras.read_set.mark_incomplete();
             remarks.push(format!(
@@ -403,7 +416,7 @@ impl GrepRun {
     }
 
     fn answer(self, notes: Vec<String>, target: &TargetPath) -> ToolAnswer {
-        let Self { found, searched, unread, .. } = self;
+        let Self { found, searched, unread, denied, .. } = self;
         let summary = format!("{} matches in {searched} files", found.matches);
         let none = found.matches == 0;
         let body = if none { format!("no match in {searched} files") } else { found.body };
@@ -421,6 +434,7 @@ impl GrepRun {
                 "[stopped after {MATCHES} matches; there are more, narrow the pattern, path or include]"
             ));
         }
+        answer.footer.extend(not_searched(&denied));
         if let Some(first) = unread.first() {
             let count = unread.len();
             answer
@@ -429,6 +443,12 @@ impl GrepRun {
         }
         answer
     }
+}
+
+/// The note about files that rules keep from being read.
+pub(super) fn not_searched(denied: &[String]) -> Option<String> {
+    let first = denied.first()?;
+    Some(format!("[{} files were not searched: {first}]", denied.len()))
 }
 
 fn next_file(walk: &mut DirWalk, wanted: &FileFilter) -> Option<PathBuf> {

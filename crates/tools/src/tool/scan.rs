@@ -150,6 +150,10 @@ fn beneath(
         if !found.kind.is_file() || only.is_some_and(|only| only != language) {
             continue;
         }
+        if let Some(why) = ctx.unreadable(target, found.path) {
+            looked.denied.push(why);
+            continue;
+        }
         // A pattern need not be code of every language; that it is of none is an error at the end.
         let Ok(search) = searches.of(language) else { continue };
         if looked.files == FILES || looked.full() {
@@ -228,6 +232,8 @@ struct ScanResults {
     /// There may be more files after the last one searched.
     cut: bool,
     unread: Vec<String>,
+    /// The rules that kept files from being searched.
+    denied: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -258,6 +264,7 @@ impl ScanResults {
         };
         let mut answer = ToolAnswer::done(body, summary, vec![FileEffect::Read(target.recorded())]);
         answer.footer = self.notes;
+        answer.footer.extend(super::grep::not_searched(&self.denied));
         if full {
             let most = self.most;
             answer.footer.push(format!(

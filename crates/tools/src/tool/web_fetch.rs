@@ -176,6 +176,7 @@ mod tests {
                 command: None,
                 max_chars: 1000,
                 engine: Engine::Web(engine),
+                denied: prompts::DeniedReads::NONE,
                 protected: Default::default(),
                 extras: ReportExtras::default(),
             };

@@ -34,7 +34,8 @@ fn impossible(project: &Project, name: &str) -> FileBackup {
 }
 
 fn put_back(project: &Project, files: &[FileBackup]) -> Result<String, String> {
-    let report = restore(files, &[], 30_000, &project.place, &project.cancel);
+    let report =
+        restore(files, (&[], tools::DeniedReads::NONE), 30_000, &project.place, &project.cancel);
     match report.result.is_error {
         false => Ok(report.result.text),
         true => Err(report.result.text),
@@ -118,7 +119,13 @@ fn a_restore_of_a_part_carries_a_code_and_is_no_error() {
     let why = PriorContent::NotKept("too large".to_owned());
     let files = [kept(&project, "a", was(b"before")), kept(&project, "b", why)];
     let run = |files: &[FileBackup]| {
-        let report = restore(files, &[], 30_000, &project.place, &project.cancel);
+        let report = restore(
+            files,
+            (&[], tools::DeniedReads::NONE),
+            30_000,
+            &project.place,
+            &project.cancel,
+        );
         (report.result.is_error, report.result.code)
     };
     assert_eq!(run(&files), (false, Some("partly_restored".to_owned())));
