@@ -41,6 +41,9 @@ impl EditBuffer {
     /// The one place of a piece.
     pub fn only(&self, piece: SearchText<'_>, hint: &str) -> Result<TextSpan, ToolFailure> {
         let mut found = TextSpan::find(&self.old, piece.text);
+        if found.is_empty() {
+            found = TextSpan::find_alike(&self.old, piece.text);
+        }
         match found.as_slice() {
             [] => Err(self.no_match(piece)),
             [only] => match only.overlapped(&self.old, piece.text) {
@@ -53,7 +56,11 @@ impl EditBuffer {
 
     /// Every place of a piece, at least one.
     pub fn all(&self, piece: SearchText<'_>) -> Result<Vec<TextSpan>, ToolFailure> {
-        let found = TextSpan::find(&self.old, piece.text);
+        let mut found = TextSpan::find(&self.old, piece.text);
+        if found.is_empty() {
+            found = TextSpan::find_alike(&self.old, piece.text);
+            found.dedup_by(|next, kept| next.overlaps(kept));
+        }
         if found.is_empty() { Err(self.no_match(piece)) } else { Ok(found) }
     }
 
@@ -108,7 +115,7 @@ fn text(target: &TargetPath, before: &mut OriginalFile) -> Result<String, ToolFa
         ToolFailure::new(
             FailureCode::NotUtf8,
             format!("line {line} of {:?} is not UTF-8", target.named),
-            "Use bash with sed, or convert the file with iconv first.",
+            file_type::NOT_UTF8_HINT,
         )
     })
 }

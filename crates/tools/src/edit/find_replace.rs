@@ -4,6 +4,7 @@
 //! returns matches either kind, and its replacement gets the kind that is used at that place. A
 //! search text with carriage returns is taken literally.
 
+use crate::edit::canonical;
 use std::ops::Range;
 
 /// A place of a text.
@@ -32,6 +33,23 @@ impl TextSpan {
             at + count
         };
         literal(&plain).into_iter().map(|place| Self(back(place.start)..back(place.end))).collect()
+    }
+
+    /// Every place that reads like `piece` in another of Unicode's forms or with other quotes, also those that
+    /// overlap.
+    pub fn find_alike(text: &str, piece: &str) -> Vec<Self> {
+        canonical::find(text, piece).into_iter().map(Self).collect()
+    }
+
+    /// True if the place has the bytes of the piece, line ends apart.
+    pub fn is_exact(&self, text: &str, piece: &str) -> bool {
+        let there = &text[self.0.clone()];
+        there == piece || there.replace("\r\n", "\n") == piece
+    }
+
+    /// True if both have bytes in common.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.0.start < other.0.end && other.0.start < self.0.end
     }
 
     /// The lines from `first` to `last`, counted from 1, their ends included; otherwise how many
@@ -79,11 +97,15 @@ enum LineEndsFrom {
 }
 
 impl Replacement {
-    /// A piece that was found as `old`.
-    pub fn of_piece(place: TextSpan, old: &str, new: &str) -> Self {
+    /// A piece of `text` that was found as `old`.
+    pub fn of_piece(text: &str, place: TextSpan, old: &str, new: &str) -> Self {
         let ends =
             if old.contains('\r') { LineEndsFrom::AsGiven } else { LineEndsFrom::OfThePlace };
-        Self { place, new: new.to_owned(), ends }
+        let new = match place.is_exact(text, old) {
+            true => new.to_owned(),
+            false => canonical::merged(&text[place.0.clone()], old, new),
+        };
+        Self { place, new, ends }
     }
 
     /// Whole lines of `text`. The replacement ends as they did, so that no line is joined with the
@@ -114,8 +136,7 @@ impl Replacement {
 
     /// True if both replace the same bytes.
     pub fn overlaps(&self, other: &Self) -> bool {
-        let (a, b) = (&self.place.0, &other.place.0);
-        a.start < b.end && b.start < a.end
+        self.place.overlaps(&other.place)
     }
 
     /// The line at which it begins, counted from 1.
@@ -124,10 +145,18 @@ impl Replacement {
     }
 }
 
+/// The note about pieces, of which this call names `field`, that were found in another form.
+pub(crate) fn alike_note(field: &str) -> String {
+    format!(
+        "[{field} was found in another Unicode form or with other quotes; what the edit leaves as it is keeps the \
+            file's bytes]"
+    )
+}
+
 /// `text` with each of `places`, where `old` was found, replaced by `new`.
 pub(crate) fn replace_spans(text: &str, places: &[TextSpan], old: &str, new: &str) -> String {
     let exchanges: Vec<Replacement> =
-        places.iter().map(|place| Replacement::of_piece(place.clone(), old, new)).collect();
+        places.iter().map(|place| Replacement::of_piece(text, place.clone(), old, new)).collect();
     apply_replacements(text, &exchanges)
 }
 

@@ -1,5 +1,6 @@
 //! Changing files: text replacement, patches, removal, several files together, restoring.
 
+pub(crate) mod canonical;
 pub(crate) mod edit_buffer;
 pub(crate) mod find_replace;
 pub(crate) mod near_miss;

@@ -1,5 +1,7 @@
 //! Patches as Codex writes them: several files made, changed, moved or deleted by one text.
 
+use crate::edit::canonical;
+use crate::edit::near_miss::{NearMiss, near_miss};
 use crate::failure::{FailureCode, ToolFailure};
 
 /// The tool that applies them.
@@ -294,8 +296,11 @@ pub(crate) fn apply_hunks(path: &str, text: &str, hunks: &[Hunk]) -> Result<Stri
 
 /// The new lines of a hunk. Those of its context stay as they are in the file, byte for byte.
 fn put(there: &[&str], hunk: &Hunk, windows: bool) -> Vec<String> {
-    let mut kept = there.iter().zip(&hunk.old).peekable();
     let end = if windows { "\r" } else { "" };
+    if there.iter().zip(&hunk.old).any(|(line, old)| !is_same(line, old, Nearness::WithoutEnd)) {
+        return put_alike(there, hunk, end);
+    }
+    let mut kept = there.iter().zip(&hunk.old).peekable();
     let mut out = Vec::new();
     for line in &hunk.new {
         let mut ahead = kept.clone();
@@ -310,12 +315,22 @@ fn put(there: &[&str], hunk: &Hunk, windows: bool) -> Vec<String> {
     out
 }
 
+/// The same of a hunk that was found in another form: its own characters stand only where it changes something.
+fn put_alike(there: &[&str], hunk: &Hunk, end: &str) -> Vec<String> {
+    if hunk.new.is_empty() {
+        return Vec::new();
+    }
+    let there: Vec<&str> = there.iter().map(|line| line.trim_end_matches('\r')).collect();
+    let merged = canonical::merged(&there.join("\n"), &hunk.old.join("\n"), &hunk.new.join("\n"));
+    merged.split('\n').map(|line| format!("{line}{end}")).collect()
+}
+
 /// The line at which a hunk begins, none before `from`.
 fn place(path: &str, lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, ToolFailure> {
     let mut from = from;
     for anchor in &hunk.anchors {
         let find = |nearness| lines[from..].iter().position(|line| is_same(line, anchor, nearness));
-        let found = [Nearness::Exact, Nearness::WithoutSpace, Nearness::Beginning];
+        let found = [Nearness::Exact, Nearness::WithoutSpace, Nearness::Alike, Nearness::Beginning];
         let Some(found) = found.into_iter().find_map(find) else {
             return Err(no_match(
                 path,
@@ -329,7 +344,7 @@ fn place(path: &str, lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, 
         // Lines to add: behind the last anchor, or at the end.
         return Ok(if hunk.anchors.is_empty() || hunk.at_end { lines.len() } else { from });
     }
-    for nearness in [Nearness::Exact, Nearness::WithoutEnd] {
+    for nearness in [Nearness::Exact, Nearness::WithoutEnd, Nearness::Alike] {
         let fits = |start: &usize| {
             let there = &lines[*start..*start + hunk.old.len()];
             there.iter().zip(&hunk.old).all(|(line, old)| is_same(line, old, nearness))
@@ -365,7 +380,10 @@ fn place(path: &str, lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, 
         }
     }
     let first = hunk.old.iter().find(|line| !line.trim().is_empty()).map_or("", String::as_str);
-    Err(no_match(path, hunk, &format!("its lines, starting with {:?}, were not found", cut(first))))
+    let NearMiss { places, hint } = near_miss(&lines.join("\n"), &hunk.old.join("\n"), "the hunk");
+    let what = format!("its lines, starting with {:?}, were not found{places}", cut(first));
+    let failure = no_match(path, hunk, &what);
+    Err(ToolFailure { hint: format!("Nothing was changed. {hint}"), ..failure })
 }
 
 fn no_match(path: &str, hunk: &Hunk, what: &str) -> ToolFailure {
@@ -382,6 +400,8 @@ enum Nearness {
     Exact,
     WithoutEnd,
     WithoutSpace,
+    /// In another of Unicode's forms, or with other quotes.
+    Alike,
     /// Any text may follow.
     Beginning,
 }
@@ -391,6 +411,9 @@ fn is_same(line: &str, wanted: &str, nearness: Nearness) -> bool {
         Nearness::Exact => line.trim_end_matches('\r') == wanted.trim_end_matches('\r'),
         Nearness::WithoutEnd => line.trim_end() == wanted.trim_end(),
         Nearness::WithoutSpace => line.trim() == wanted.trim(),
+        Nearness::Alike => {
+            canonical::reads_same(line.trim_end_matches('\r'), wanted.trim_end_matches('\r'))
+        }
         Nearness::Beginning => line.trim().starts_with(wanted.trim()),
     }
 }

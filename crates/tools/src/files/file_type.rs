@@ -3,6 +3,13 @@
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 
+/// The way on from text in another encoding. Each of them decodes nearly any bytes, and the wrong one spoils the
+/// text, so none is said to be the one.
+pub(crate) const NOT_UTF8_HINT: &str = "It has another encoding. Find out which, for example by the language of \
+    its text and with bash: iconv -f GB18030 -t UTF-8 FILE | head, the same with SHIFT_JIS, EUC-JP, BIG5, EUC-KR, \
+    WINDOWS-1251 or WINDOWS-1252. Only where the text reads right, convert it into a new file; write it back in its \
+    own encoding.";
+
 /// Number of bytes that decide whether a file is text.
 pub(crate) const SNIFFED: usize = 8 * 1024;
 

@@ -38,8 +38,7 @@ impl SourceTextError {
             Self::NotUtf8(line) => ToolFailure::new(
                 FailureCode::NotUtf8,
                 format!("line {line} of {named:?} is not UTF-8"),
-                "It probably has an older encoding; convert it with bash: iconv -f LATIN1 \
-                    -t UTF-8.",
+                file_type::NOT_UTF8_HINT,
             ),
             Self::Io(error) => ToolFailure::io("read", named, error),
         }

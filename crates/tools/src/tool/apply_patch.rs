@@ -247,7 +247,7 @@ fn text(path: &str, bytes: Vec<u8>) -> Result<String, ToolFailure> {
     }
     String::from_utf8(bytes).map_err(|_| {
         let text = format!("{path:?} is not UTF-8");
-        ToolFailure::new(FailureCode::NotUtf8, text, "Only text files can be patched.")
+        ToolFailure::new(FailureCode::NotUtf8, text, file_type::NOT_UTF8_HINT)
     })
 }
 

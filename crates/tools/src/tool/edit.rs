@@ -94,7 +94,9 @@ impl Tool for EditTool {
         };
         let body = format!("edited {shown}: {count}\n{diff}");
         let effects = vec![FileEffect::Written(change.target.recorded())];
-        Ok(ToolAnswer::done(body, format!("edited {shown}: {count}"), effects))
+        let mut answer = ToolAnswer::done(body, format!("edited {shown}: {count}"), effects);
+        answer.footer.extend(change.is_alike.then(|| find_replace::alike_note("old_string")));
+        Ok(answer)
     }
 }
 
@@ -106,6 +108,8 @@ struct LocatedEdit {
     new: String,
     /// The lines at which pieces are replaced, counted from 1.
     lines: Vec<usize>,
+    /// The piece was found in another form only.
+    is_alike: bool,
 }
 
 impl LocatedEdit {
@@ -134,10 +138,11 @@ impl LocatedEdit {
         };
         let EditBuffer { target, before, old } = draft;
         let lines = found.iter().map(|passage| passage.line(&old)).collect();
+        let is_alike = !found.iter().all(|place| place.is_exact(&old, &input.old_string));
         let new = find_replace::replace_spans(&old, &found, &input.old_string, &input.new_string);
         if new == old {
             return invalid("the edit changes nothing", "Edits keep the file's line endings.");
         }
-        Ok(Self { target, before, old, new, lines })
+        Ok(Self { target, before, old, new, lines, is_alike })
     }
 }

@@ -3,7 +3,7 @@
 use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::edit_buffer::{EditBuffer, SearchText};
-use crate::edit::find_replace::{Replacement, TextSpan, apply_replacements};
+use crate::edit::find_replace::{Replacement, TextSpan, alike_note, apply_replacements};
 use crate::edit::replace::replace;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
@@ -89,12 +89,12 @@ impl Tool for MultiEditTool {
     }
 
     fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
-        let (draft, new, _) = edited(&input, ctx)?;
+        let (draft, new, ..) = edited(&input, ctx)?;
         Ok(diff::unified(&ctx.shown(&draft.target.real), &draft.old, &new))
     }
 
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
-        let (draft, new, lines) = edited(&input, ctx)?;
+        let (draft, new, lines, notes) = edited(&input, ctx)?;
         let shown = ctx.shown(&draft.target.real);
         let diff = diff::unified(&shown, &draft.old, &new);
         ctx.check_cancelled()?;
@@ -106,15 +106,19 @@ impl Tool for MultiEditTool {
         };
         let effects = vec![FileEffect::Written(draft.target.recorded())];
         let summary = format!("edited {shown}: {count}");
-        Ok(ToolAnswer::done(format!("{summary}\n{diff}"), summary, effects))
+        let footer = notes;
+        Ok(ToolAnswer {
+            footer,
+            ..ToolAnswer::done(format!("{summary}\n{diff}"), summary, effects)
+        })
     }
 }
 
-/// The file, its new text, and the lines at which something is replaced.
+/// The file, its new text, the lines at which something is replaced, and notes.
 fn edited(
     input: &Input,
     ctx: &ToolContext<'_>,
-) -> Result<(EditBuffer, String, Vec<usize>), ToolFailure> {
+) -> Result<(EditBuffer, String, Vec<usize>, Vec<String>), ToolFailure> {
     if input.edits.is_empty() {
         return Err(invalid("edits is empty", "Give at least one edit."));
     }
@@ -123,9 +127,9 @@ fn edited(
         return Err(invalid(&text, "Split them over several calls."));
     }
     let draft = EditBuffer::open(&input.path, ctx)?;
-    let mut found = Vec::new();
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
     for (at, edit) in input.edits.iter().enumerate() {
-        found.extend(located(at, edit, &draft)?.into_iter().map(|place| (at, place)));
+        found.extend(located((at, edit), &draft, &mut notes)?.into_iter().map(|place| (at, place)));
     }
     found.sort_by_key(|(at, exchange)| (exchange.start(), *at));
     for pair in found.windows(2) {
@@ -155,14 +159,14 @@ fn edited(
         ));
     }
     let lines = exchanges.iter().map(|exchange| exchange.line(&draft.old)).collect();
-    Ok((draft, new, lines))
+    Ok((draft, new, lines, notes))
 }
 
 /// Where one edit replaces, in the file as it is.
 fn located(
-    at: usize,
-    edit: &EditItem,
+    (at, edit): (usize, &EditItem),
     draft: &EditBuffer,
+    notes: &mut Vec<String>,
 ) -> Result<Vec<Replacement>, ToolFailure> {
     let wrong = |what: &str, hint: &str| Err(invalid(&format!("edits[{at}]{what}"), hint));
     match (&edit.find, edit.start_line, edit.end_line) {
@@ -178,7 +182,10 @@ fn located(
                 true => draft.all(piece)?,
                 false => vec![draft.only(piece, hint)?],
             };
-            let exchange = |place| Replacement::of_piece(place, find, &edit.replace);
+            if !places.iter().all(|place| place.is_exact(&draft.old, find)) {
+                notes.push(alike_note(&field));
+            }
+            let exchange = |place| Replacement::of_piece(&draft.old, place, find, &edit.replace);
             Ok(places.into_iter().map(exchange).collect())
         }
         (None, Some(first), Some(last)) => {

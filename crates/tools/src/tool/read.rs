@@ -398,6 +398,6 @@ fn not_utf8(target: &TargetPath, line: u64) -> ToolFailure {
     ToolFailure::new(
         FailureCode::NotUtf8,
         format!("line {line} of {:?} is not UTF-8", target.named),
-        "It probably has an older encoding; convert it with bash: iconv -f LATIN1 -t UTF-8.",
+        file_type::NOT_UTF8_HINT,
     )
 }

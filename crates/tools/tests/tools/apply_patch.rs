@@ -255,3 +255,24 @@ fn no_patch_makes_a_repository_out_of_files_that_are_harmless_alone() {
         project.ok("apply_patch", add(paths));
     }
 }
+
+#[test]
+fn a_hunk_in_another_form_fits_and_a_near_miss_is_shown() {
+    let file = "top\r\n\u{1112}\u{1161}\u{11ab} e\u{301} one\r\nsay “a”\r\n";
+    let patch = |hunk: &str| {
+        let patch = format!("*** Begin Patch\n*** Update File: f\n@@\n{hunk}\n*** End Patch");
+        json!({ "patch": patch })
+    };
+    let project = Project::with(&[("f", file)]);
+    project.ok("apply_patch", patch(" top\n-한 é one\n+한 é two\n+new\n say \"a\""));
+    let expected = file.replace("one\r\n", "two\r\nnew\r\n");
+    assert_eq!(project.content("f"), expected);
+    let project = Project::with(&[("f", file)]);
+    project.ok("apply_patch", patch("-한 é one\n-say \"a\""));
+    assert_eq!(project.content("f"), "top\r\n");
+    let text = project.fails("apply_patch", patch(" top\n-한 é won\n+x"), "no_match");
+    assert!(text.contains("does not fit"), "{text}");
+    let project = Project::with(&[("f", file)]);
+    let text = project.fails("apply_patch", patch(" top\n-한 é won\n+x"), "no_match");
+    assert!(text.contains("the most similar place is lines 1 to 2"), "{text}");
+}

@@ -128,3 +128,58 @@ proptest! {
         prop_assert_eq!(project.names("."), ["a"]);
     }
 }
+
+/// Hangul, a letter with a mark and typographic quotes, each in the other of two forms.
+#[test]
+fn text_in_another_form_is_found_where_it_is_the_only_one() {
+    let decomposed =
+        "\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af} e\u{301} one\nlast e\u{301}\n";
+    let composed = "한글 é one\nlast é\n";
+    let quoted = "say “hello” and ‘bye’\nlast\n";
+    let rows = [
+        (decomposed, "한글 é one", "한글 é two", decomposed.replace("one", "two")),
+        (
+            composed,
+            decomposed.lines().next().unwrap(),
+            "한글",
+            composed.replace("한글 é one", "한글"),
+        ),
+        (quoted, "\"hello\" and 'bye'", "\"hello\" or 'bye'", quoted.replace("and", "or")),
+        (
+            "say \"a\"\r\nb é\r\n",
+            "say “a”\nb",
+            "say “a”\nc\nd",
+            "say \"a\"\r\nc\r\nd é\r\n".to_owned(),
+        ),
+    ];
+    for (file, old, new, expected) in &rows {
+        let project = Project::with(&[("f", file)]);
+        let text = project.ok("edit", json!({"path": "f", "old_string": old, "new_string": new}));
+        assert_eq!(project.content("f"), *expected);
+        assert!(text.contains("in another Unicode form or with other quotes"), "{text}");
+        let project = Project::with(&[("f", file)]);
+        let edits = json!([{ "find": old, "replace": new }]);
+        let text = project.ok("multi_edit", json!({"path": "f", "edits": edits}));
+        assert_eq!(project.content("f"), *expected);
+        assert!(text.contains("edits[0].find was found in another"), "{text}");
+    }
+    // Bytes that are there are meant.
+    let project = Project::with(&[("f", "é e\u{301}\n")]);
+    let text = project.ok("edit", json!({"path": "f", "old_string": "é", "new_string": "x"}));
+    assert_eq!(project.content("f"), "x e\u{301}\n");
+    assert!(!text.contains("another Unicode form"), "{text}");
+    // Two places are none.
+    let project = Project::with(&[("f", "“a” “a”\n")]);
+    let edit = json!({"path": "f", "old_string": "\"a\"", "new_string": "b"});
+    let text = project.fails("edit", edit, "ambiguous");
+    assert!(text.contains("2 times, at lines 1, 1"), "{text}");
+    let all = json!({"path": "f", "old_string": "\"a\"", "new_string": "b", "replace_all": true});
+    project.ok("edit", all);
+    assert_eq!(project.content("f"), "b b\n");
+    // White space is not the same, and the nearest place is found in any form.
+    let project = Project::with(&[("f", decomposed)]);
+    let edit = json!({"path": "f", "old_string": "한글  é one", "new_string": "x"});
+    let text = project.fails("edit", edit, "no_match");
+    assert!(text.contains("the most similar place is line 1"), "{text}");
+    assert!(text.contains("another Unicode form"), "{text}");
+}

@@ -324,3 +324,22 @@ fn a_match_far_in_a_long_line_is_shown_with_its_column_and_the_way_to_the_rest()
     let input = json!({"path": "min.js", "offset": 1, "limit": 1, "column": next, "raw": true});
     assert!(project.ok("read", input).starts_with("needle(2)\n"));
 }
+
+#[test]
+fn text_in_another_encoding_is_no_reason_to_take_the_first_one() {
+    let project = Project::new();
+    project.put("gbk.txt", b"\xd6\xd0\xce\xc4\n");
+    project.put("sjis.py", b"# \x93\xfa\x96\x7b\n");
+    for (tool, input) in [
+        ("read", json!({"path": "gbk.txt"})),
+        ("edit", json!({"path": "sjis.py", "old_string": "#", "new_string": "##"})),
+        (
+            "apply_patch",
+            json!({"patch": "*** Begin Patch\n*** Update File: gbk.txt\n@@\n-a\n+b\n*** End Patch"}),
+        ),
+    ] {
+        let text = project.fails(tool, input, "not_utf8");
+        assert!(text.contains("GB18030") && text.contains("SHIFT_JIS"), "{text}");
+        assert!(text.contains("Find out which") && !text.contains("LATIN1"), "{text}");
+    }
+}

@@ -1,5 +1,7 @@
 //! Characters that look alike: typographic ones, white space, zero-width ones.
 
+use unicode_normalization::UnicodeNormalization;
+
 /// Folds a typographic character to its keyboard equivalent.
 pub(super) fn folded(c: char) -> char {
     match c {
@@ -21,9 +23,9 @@ pub(super) fn is_typed(c: char) -> bool {
     !is_unseen(c) && c != '\u{2026}' && (folded(c) == c || c == '\t')
 }
 
-/// A line as it is compared: folded, without white space.
+/// A line as it is compared: composed, folded, without white space.
 pub(super) fn key(line: &str) -> String {
-    let seen = line.chars().filter(|c| !c.is_whitespace() && !is_unseen(*c)).map(folded);
+    let seen = line.nfc().filter(|c| !c.is_whitespace() && !is_unseen(*c)).map(folded);
     // Three dots are a sign of their own in typography.
     seen.collect::<String>().replace('\u{2026}', "...")
 }

@@ -7,6 +7,7 @@ mod characters;
 use crate::edit::find_replace::TextSpan;
 use alignment::{AlignedLine, Comparison, LINE_CHARS, NearPlace};
 use characters::{name, untyped};
+use unicode_normalization::UnicodeNormalization;
 
 /// The nearest places for a piece that is not in a file, and a hint.
 #[derive(Debug, PartialEq, Eq)]
@@ -166,6 +167,7 @@ impl Comparison<'_> {
 
     fn hint(&self, best: &NearPlace, field: &str) -> String {
         let mut kinds = (false, false);
+        let mut other_form = "";
         for step in self.differences(best) {
             let AlignedLine::Both(wanted, at) = *step else {
                 return text_differs();
@@ -175,6 +177,10 @@ impl Comparison<'_> {
             if !whole && !self.is_part(wanted, &line.key, &part.key) {
                 return text_differs();
             }
+            if !part.text.nfc().eq(part.text.chars()) || !line.text.nfc().eq(line.text.chars()) {
+                other_form =
+                    " Letters with marks have another Unicode form in one of them, too; copy them.";
+            }
             match untyped(part.text) == untyped(line.text) {
                 true => kinds.0 = true,
                 false => kinds.1 = true,
@@ -183,9 +189,11 @@ impl Comparison<'_> {
         match kinds {
             (_, true) => format!(
                 "Typographic characters or white space differ, such as quotes, dashes or \
-                    no-break spaces. Use the file's characters in {field}."
+                    no-break spaces. Use the file's characters in {field}.{other_form}"
             ),
-            (true, false) => "Only white space differs. Copy it as it is in the file.".to_owned(),
+            (true, false) => {
+                format!("Only white space differs. Copy it as it is in the file.{other_form}")
+            }
             (false, false) => text_differs(),
         }
     }
