@@ -13,6 +13,7 @@ mod format;
 mod hook_forms;
 mod images;
 mod inputs;
+mod long_output;
 mod mcp;
 mod mcp_agents;
 mod mcp_check;

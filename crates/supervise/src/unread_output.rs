@@ -1,5 +1,6 @@
 //! The newest output of a command that nobody has read yet, bounded. Pure. Used by the call actor.
 
+use protocol::call::ToolResult;
 use regex::Regex;
 
 /// Most bytes; of more output the newest are kept.
@@ -43,6 +44,18 @@ impl UnreadOutput {
             dropped => format!("[... {dropped} bytes before this were not kept ...]\n{text}"),
         }
     }
+
+    /// As much of it as a result holds, with this line below it.
+    pub(crate) fn page(&mut self, line: String, max: u32) -> ToolResult {
+        let (page, rest) = tools::command_output(self.take(), line, max);
+        self.put_back(rest);
+        page
+    }
+
+    /// Puts the rest of a text back that was taken last: nothing may have come since.
+    pub(crate) fn put_back(&mut self, rest: String) {
+        self.text = rest;
+    }
 }
 
 #[cfg(test)]
@@ -70,6 +83,30 @@ mod tests {
         );
         assert!(text.ends_with("€end") && text.len() < MOST + 60);
         assert_eq!(output.take(), "", "nothing is dropped twice");
+    }
+
+    #[test]
+    fn a_long_output_is_read_on_by_the_next_calls() {
+        let line = |number: usize| format!("line {number} of the build\n");
+        let all: String = (0..9_000).map(line).collect();
+        let mut output = UnreadOutput::default();
+        output.push(&all);
+        let mut read = String::new();
+        let mut pages = 0;
+        while !output.is_empty() {
+            let text = output.page("[call 3 runs]".to_owned(), 30_000).text;
+            assert!(text.chars().count() <= 30_000 && text.ends_with("\n[call 3 runs]"));
+            let (page, words) = text.split_once("--- agentd ---\n").unwrap();
+            assert_eq!(words.contains("the next bash_output goes on"), !output.is_empty());
+            read.push_str(page);
+            pages += 1;
+            if pages == 1 {
+                // What is printed meanwhile stands behind what waits.
+                output.push("the end\n");
+            }
+        }
+        assert!(read == all + "the end\n", "{} bytes were read", read.len());
+        assert_eq!(pages, 7);
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub fn server_report(
     let summary = format!("{server} {tool}: {end}");
     let answer = ToolAnswer {
         by: BodyFrom::Program,
-        how_to_get_more: "ask the server for less",
+        how_to_get_more: "ask the server for less".into(),
         outcome,
         ..ToolAnswer::done(body.join("\n"), summary, Vec::new())
     };

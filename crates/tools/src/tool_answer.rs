@@ -4,11 +4,15 @@ use crate::failure::{FailureCode, ToolFailure};
 use crate::text::control::visible;
 use crate::text::truncate;
 use protocol::call::{FileEffect, Outcome, ToolResult};
+use std::borrow::Cow;
 
 /// Where the whole is.
 const KEPT: &str = "the user can see all of it with agentd show --calls";
 /// Most characters of a whole that are kept. It goes over the runner's wire beside the result.
 const FULL_CHARS: usize = 2_500_000;
+
+/// Room for the words below a part of an output, beside its own line.
+const PAGE_WORDS: usize = 120;
 
 /// The line between a program's output and the notes that agentd adds.
 pub(crate) const SEPARATOR: &str = "--- agentd ---";
@@ -24,18 +28,28 @@ pub fn with_note(mut result: ToolResult, line: &str) -> ToolResult {
     result
 }
 
-/// The result of a call that reads the output of a running command: at most `max` characters, with this
-/// line below it.
+/// The result of a call that reads the output of a command in the background: as much of it as `max`
+/// characters hold, with this line below it. The rest is for the next such call.
 #[must_use]
-pub fn command_output(printed: String, line: String, max: u32) -> ToolResult {
+pub fn command_output(mut printed: String, line: String, max: u32) -> (ToolResult, String) {
     let summary = line.trim_matches(['[', ']']).to_owned();
-    let answer = ToolAnswer {
-        by: BodyFrom::Program,
-        footer: vec![line],
-        how_to_get_more: "let the command write to a file and read that in parts",
-        ..ToolAnswer::done(printed, summary, Vec::new())
-    };
-    answer.into_result(usize::try_from(max).unwrap_or(usize::MAX)).0
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let room = max.saturating_sub(line.chars().count() + PAGE_WORDS);
+    let mut footer = vec![line];
+    let mut rest = String::new();
+    if printed.chars().count() > room {
+        let page = truncate::head(&printed, room).len();
+        let page = page + usize::from(printed[page..].starts_with('\n'));
+        rest = printed.split_off(page);
+        let left = rest.chars().count();
+        footer.insert(
+            0,
+            format!("[{left} more characters are printed; the next bash_output goes on there]"),
+        );
+    }
+    let by = BodyFrom::Program;
+    let answer = ToolAnswer { by, footer, ..ToolAnswer::done(printed, summary, Vec::new()) };
+    (answer.into_result(max).0, rest)
 }
 
 /// Whose words the body is.
@@ -59,7 +73,7 @@ pub(crate) struct ToolAnswer {
     /// One short line for the screen.
     pub summary: String,
     /// How the model can get the omitted part.
-    pub how_to_get_more: &'static str,
+    pub how_to_get_more: Cow<'static, str>,
     /// Its changes to files.
     pub effects: Vec<FileEffect>,
     /// How it ended.
@@ -76,7 +90,7 @@ impl ToolAnswer {
             by: BodyFrom::Us,
             footer: Vec::new(),
             summary,
-            how_to_get_more: "narrow the call to see them",
+            how_to_get_more: "narrow the call to see them".into(),
             effects,
             outcome: Outcome::Done,
             code: None,

@@ -172,7 +172,7 @@ impl CallState {
             false => line,
         };
         let max = self.args.facts.max_result_chars;
-        let text = tools::command_output(self.job.output.take(), line, max).text;
+        let text = self.job.output.page(line, max).text;
         let (rights, cage) =
             (self.args.facts.extra_rights.clone(), self.args.facts.confinement.clone());
         let detached = DetachedCall { call, text, rights, cage, network, notice };
@@ -286,7 +286,7 @@ impl CallState {
         let time = self.ran.started.map_or(0, |at| crate::unix_time::now_ms().saturating_sub(at));
         let line = format!("[call {number} runs, since {} s]", time / 1000);
         let max = self.args.facts.max_result_chars;
-        answer(from, tools::command_output(self.job.output.take(), line, max));
+        answer(from, self.job.output.page(line, max));
     }
 
     /// The command has ended: all that wait are told. Returns the output that nobody has read.
@@ -297,8 +297,9 @@ impl CallState {
             if has_ended(&read.from) {
                 continue;
             }
-            let output = self.job.output.take();
-            answer(&read.from, ended(number, output, &result.summary, max));
+            let (told, rest) = ended(number, self.job.output.take(), &result.summary, max);
+            self.job.output.put_back(rest);
+            answer(&read.from, told);
         }
         if let Some(from) = self.job.write.take().and_then(|write| write.from) {
             answer(&from, refused("bash_input", ENDED));
@@ -307,8 +308,8 @@ impl CallState {
     }
 }
 
-/// The result of reading a command that has ended.
-pub(crate) fn ended(number: u32, output: String, summary: &str, max: u32) -> ToolResult {
+/// The result of reading a command that has ended, and the output that it had no room for.
+pub(crate) fn ended(number: u32, output: String, summary: &str, max: u32) -> (ToolResult, String) {
     tools::command_output(output, format!("[call {number} has ended: {summary}]"), max)
 }
 

@@ -251,7 +251,12 @@ impl SessionActorState {
         let known = self.calls.ended_jobs.iter_mut().find(|job| job.call == number);
         let result = match (request, known) {
             (JobRequest::Input { .. }, Some(_)) => refused("bash_input", ENDED),
-            (_, Some(job)) => ended(number, std::mem::take(&mut job.unread), &job.summary, max),
+            (_, Some(job)) => {
+                let (told, rest) =
+                    ended(number, std::mem::take(&mut job.unread), &job.summary, max);
+                job.unread = rest;
+                told
+            }
             (_, None) => self.no_job(request, number),
         };
         let _ = from.send_message(CallMsg::Input(CallInput::OtherAnswered(result)));

@@ -18,6 +18,7 @@ pub(crate) fn reshape(
         "edit" => editor(fields),
         "checklist_create" => todos(fields),
         "git_commit" => message(fields),
+        "grep" => search(fields),
         _ => tool,
     }
 }
@@ -169,6 +170,17 @@ fn todos(fields: &mut JsonFields) -> &'static str {
     fields.entry("group").or_insert_with(|| "todo".into());
     fields.entry("title").or_insert_with(|| "To do".into());
     "checklist_create"
+}
+
+/// A search whose words say that it is one of text.
+fn search(fields: &mut JsonFields) -> &'static str {
+    if ["regex", "regexp", "search_pattern", "output_mode"]
+        .iter()
+        .any(|name| fields.contains_key(*name))
+    {
+        fields.remove("names_first");
+    }
+    "grep"
 }
 
 /// A commit's message in one piece.

@@ -8,11 +8,13 @@ pub(super) const NOTHING: &str = "(no output)";
 
 /// Most bytes of both streams together that a result holds.
 pub(crate) const KEPT: usize = 200_000;
+/// Most bytes of each stream that a file of its own holds where a result does not hold them.
+pub(crate) const SPILLED: usize = 4 << 20;
 /// A cut moves at most so far to fall on the border of a line.
 const BORDER: usize = 4_000;
 
 /// The beginning and the end of a stream of any length.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct HeadTail {
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -41,6 +43,11 @@ impl HeadTail {
         (self.total == whole.len() as u64).then_some(whole)
     }
 
+    /// The number of bytes that came.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Adds the next output.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
@@ -66,8 +73,10 @@ impl HeadTail {
         let seam = whole.len();
         whole.extend(self.tail);
         let head_end = head_border(&whole[..seam.min(limit / 2)]);
-        let tail_start =
-            whole.len() - tail_border(&whole[(whole.len() - limit / 2).max(head_end)..]);
+        // What lies between the head and the tail was dropped.
+        let least = if beyond > 0 { seam } else { head_end };
+        let from = whole.len().saturating_sub(limit / 2).max(least);
+        let tail_start = whole.len() - tail_border(&whole[from..]);
         let omitted = beyond + (tail_start - head_end) as u64;
         let tail = whole[tail_start..].to_vec();
         whole.truncate(head_end);
@@ -112,16 +121,29 @@ pub(crate) struct CommandOutput {
     pub notes: Vec<String>,
 }
 
-/// Joins the streams to one text of at most [`KEPT`] bytes and its marks.
-pub(crate) fn join(out: HeadTail, err: HeadTail) -> CommandOutput {
-    let (for_out, for_err) = shares(out.total, err.total);
+/// Joins the streams to one text of at most [`KEPT`] bytes and its marks. `how` tells how to get more.
+pub(crate) fn join(out: HeadTail, err: HeadTail, how: &str) -> CommandOutput {
+    let shares = shares(out.total, err.total);
+    within(shares, (out, err), how)
+}
+
+/// As much of the streams as was kept, as one text.
+pub(crate) fn everything(out: HeadTail, err: HeadTail) -> CommandOutput {
+    within((SPILLED, SPILLED), (out, err), "")
+}
+
+fn within(
+    (for_out, for_err): (usize, usize),
+    (out, err): (HeadTail, HeadTail),
+    how: &str,
+) -> CommandOutput {
     let mut printed = CommandOutput { text: String::new(), notes: Vec::new() };
     let with_err = err.total > 0;
-    printed.add("stdout", out, for_out);
+    printed.add("stdout", out, for_out, how);
     if with_err {
         printed.end_line();
         printed.text.push_str("--- stderr ---\n");
-        printed.add("stderr", err, for_err);
+        printed.add("stderr", err, for_err, how);
     }
     if printed.text.is_empty() {
         printed.text.push_str(NOTHING);
@@ -141,7 +163,7 @@ fn shares(out: u64, err: u64) -> (usize, usize) {
 }
 
 impl CommandOutput {
-    fn add(&mut self, name: &str, stream: HeadTail, limit: usize) {
+    fn add(&mut self, name: &str, stream: HeadTail, limit: usize, how: &str) {
         let total = stream.total;
         let kept = stream.cut(limit);
         let (text, mut overwritten) = printed(&kept.head);
@@ -152,11 +174,8 @@ impl CommandOutput {
             let (text, more) = printed(&kept.tail);
             self.text.push_str(&text);
             overwritten += more;
-            self.notes.push(format!(
-                "[{name} had {total} bytes, {} not shown; redirect it to a file and read \
-                    that in parts]",
-                kept.omitted
-            ));
+            self.notes
+                .push(format!("[{name} had {total} bytes, {} not shown; {how}]", kept.omitted));
         }
         if overwritten > 0 {
             self.notes
@@ -192,7 +211,7 @@ mod tests {
             ("a", "b", "a\n--- stderr ---\nb"),
             ("", "b\n", "--- stderr ---\nb\n"),
         ] {
-            let printed = join(stream(&[out.as_bytes()]), stream(&[err.as_bytes()]));
+            let printed = join(stream(&[out.as_bytes()]), stream(&[err.as_bytes()]), "read on");
             assert_eq!((printed.text.as_str(), printed.notes.len()), (expected, 0));
         }
     }
@@ -204,7 +223,7 @@ mod tests {
             out.push(format!("line {i}\n").as_bytes());
         }
         let total = out.total;
-        let printed = join(out, stream(&[b"an error\n"]));
+        let printed = join(out, stream(&[b"an error\n"]), "read on");
         assert!(printed.text.len() < KEPT + 200);
         assert!(printed.text.starts_with("line 0\nline 1\n"));
         assert!(printed.text.ends_with("\nline 199999\n--- stderr ---\nan error\n"));
@@ -235,7 +254,7 @@ mod tests {
 
     #[test]
     fn progress_is_noted() {
-        let printed = join(stream(&[b"1%\r2%\r3%\n"]), HeadTail::default());
+        let printed = join(stream(&[b"1%\r2%\r3%\n"]), HeadTail::default(), "read on");
         assert_eq!(printed.text, "3%\n");
         assert_eq!(printed.notes, ["[2 overwritten progress lines of stdout not shown]"]);
     }

@@ -2,7 +2,7 @@
 //! watched, its tree ended.
 
 use crate::cancel::Cancel;
-use crate::command::capture::HeadTail;
+use crate::command::capture::{HeadTail, SPILLED};
 use crate::command::job_control::JobControl;
 use crate::command::live_output::LiveOutput;
 use crate::command::result::BACKGROUND_MS;
@@ -114,7 +114,7 @@ pub(crate) fn run_to_end(
         out: caged.stdout(),
         err: caged.stderr(),
         kept_out: HeadTail::of(kept),
-        kept_err: HeadTail::default(),
+        kept_err: HeadTail::of(kept.min(SPILLED)),
         live,
         buffer: vec![0; BUFFER],
     };

@@ -12,6 +12,7 @@ mod job_control;
 pub(crate) mod live_output;
 mod missing_path;
 mod missing_program;
+mod output_file;
 mod package_caches;
 pub(crate) mod package_copy;
 mod proxy_variables;
@@ -27,6 +28,7 @@ use crate::command::command_view::CommandView;
 use crate::command::environment::environment;
 pub use crate::command::job_control::{InputError, JobControl};
 use crate::command::live_output::{LiveOffer, LiveOutput, LiveSink};
+use crate::command::output_file::REDIRECT;
 use crate::command::refusal_lines::not_harmless;
 pub use crate::command::result::BACKGROUND_MS;
 use crate::command::result::{LONGEST_MS, answer};
@@ -111,9 +113,11 @@ pub(crate) fn run(
     let view = CommandView::of(&side);
     let before = home_changes::list(ctx.scope);
     let name = wanted.argv.first().cloned().unwrap_or_default();
-    let (text, time, course) = start_and_wait(wanted, (side, capture::KEPT), &mut *show, ctx, None)
+    let side = (side, capture::SPILLED);
+    let (text, time, course) = start_and_wait(wanted, side, &mut *show, ctx, None)
         .map_err(|failure| view.explain(failure, &name))?;
-    let mut answer = answer(text.clone(), (time, &view), course, ctx);
+    let way_on = output_file::way_on(&course.out, &course.err, ctx);
+    let mut answer = answer(text.clone(), (time, &view), (course, way_on), ctx);
     let kept = home_changes::line(&before, &home_changes::list(ctx.scope));
     answer.footer.splice(0..0, kept.map(|line| visible(&line).into_owned()));
     answer.footer.splice(0..0, cut_time);
@@ -153,9 +157,10 @@ pub(crate) fn filter(
     let view = CommandView::of(&side);
     let (text, time, mut course) =
         start_and_wait(wanted, (side, kept), &mut NoLiveOutput, ctx, None)?;
-    let printed = course.out.whole();
+    let printed = std::mem::take(&mut course.out).whole();
     let err = std::mem::take(&mut course.err);
-    let said = capture::join(err, HeadTail::default()).text;
+    let said = capture::join(err, HeadTail::default(), REDIRECT).text;
+    let course = (course, REDIRECT.into());
     Ok(FilterRun { printed, said, answer: answer(text, (time, &view), course, ctx) })
 }
 
@@ -178,7 +183,7 @@ pub(crate) fn serve(
     let side = (side, capture::KEPT);
     let (text, time, course) = start_and_wait(wanted, side, &mut *show, ctx, Some(server))
         .map_err(|failure| view.explain(failure, &name))?;
-    let answer = answer(text, (time, &view), course, ctx);
+    let answer = answer(text, (time, &view), (course, REDIRECT.into()), ctx);
     Ok(match ended {
         Ok(()) => answer,
         Err(fault) => {

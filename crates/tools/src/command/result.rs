@@ -18,6 +18,7 @@ use nix::sys::signal::Signal;
 use protocol::call::{FileEffect, Outcome, TamperRemedy, TamperedFile};
 use protocol::confinement::Refusal;
 use sandbox::{CommandExit, LimitExceeded, LimitKind};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Longest time that a call can ask for, in milliseconds.
@@ -35,11 +36,11 @@ const NOT_FOUND: i32 = 127;
 pub(super) fn answer(
     command: String,
     (time, view): (Duration, &CommandView<'_>),
-    course: CommandRun,
+    (course, way_on): (CommandRun, Cow<'static, str>),
     ctx: &mut ToolContext<'_>,
 ) -> ToolAnswer {
     let CommandRun { out, err, over, limit: _, left_behind, took, ending } = course;
-    let CommandOutput { text, notes } = capture::join(out, err);
+    let CommandOutput { text, notes } = capture::join(out, err, &way_on);
     let mut footer = notes;
     footer.extend(leftover_note(&left_behind));
     if ending.survivors > 0 {
@@ -113,7 +114,7 @@ pub(super) fn answer(
         by: BodyFrom::Program,
         footer,
         summary,
-        how_to_get_more: "redirect the output to a file and read that in parts",
+        how_to_get_more: way_on,
         effects: vec![FileEffect::Ran(command)],
         outcome,
         code,

@@ -10,9 +10,10 @@ use crate::files::safe_open;
 use crate::text::control::visible;
 use crate::tool_context::ToolContext;
 use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::gitignore::{Gitignore, GitignoreBuilder, Glob};
 use nix::fcntl::{AT_FDCWD, OFlag};
 use nix::sys::stat::Mode;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{File, FileType};
 use std::io::Read;
@@ -77,6 +78,8 @@ pub(crate) struct DirWalk {
     notes: Vec<String>,
     unread: usize,
     too_deep: usize,
+    /// The number of entries that each ignore file kept out.
+    ignored_by: BTreeMap<PathBuf, usize>,
     read_set: ReadSet,
 }
 
@@ -139,6 +142,7 @@ impl DirWalk {
             notes: Vec::new(),
             unread: 0,
             too_deep: 0,
+            ignored_by: BTreeMap::new(),
             read_set,
         };
         let top = scope.root_of(root).unwrap_or(root);
@@ -151,6 +155,11 @@ impl DirWalk {
         }
         walk.descend(root.to_owned(), false);
         walk
+    }
+
+    /// The number of entries that each ignore file kept out, with the file's path.
+    pub fn ignored_by(&self) -> &BTreeMap<PathBuf, usize> {
+        &self.ignored_by
     }
 
     /// The notes for the result: ignore files that were not applied, unreadable directories.
@@ -184,9 +193,20 @@ impl DirWalk {
             self.path.as_mut_os_string().clear();
             self.path.push(&level.directory);
             self.path.push(OsStr::from_bytes(name));
-            let is_ignored = always || beneath || self.ignored(&self.path, kind.is_dir());
+            let decided = match always || beneath {
+                true => None,
+                false => self.decided(&self.path, kind.is_dir()),
+            };
+            let rule = decided.filter(|rule| !rule.is_whitelist());
+            let is_ignored = always || beneath || rule.is_some();
+            let by = rule.and_then(Glob::from).map(Path::to_owned);
             match &mut self.side {
-                WalkSide::Unignored if is_ignored => continue,
+                WalkSide::Unignored if is_ignored => {
+                    if let Some(by) = by {
+                        *self.ignored_by.entry(by).or_default() += 1;
+                    }
+                    continue;
+                }
                 WalkSide::Unignored => {}
                 WalkSide::Ignored { left: 0 } => return None,
                 WalkSide::Ignored { .. }
@@ -281,27 +301,25 @@ impl DirWalk {
         self.rules.push(rules);
     }
 
-    /// By the nearest rule; `.ignore` files of any level are stronger than git's.
-    fn ignored(&self, path: &Path, is_directory: bool) -> bool {
+    /// The nearest rule for a path; `.ignore` files of any level are stronger than git's.
+    fn decided(&self, path: &Path, is_directory: bool) -> Option<&Glob> {
         let from = self.rules.iter().rposition(|rules| rules.repository).unwrap_or(0);
         let of_git = || self.rules[from..].iter().rev();
         first_match(self.rules.iter().rev().map(|rules| &rules.ignore), path, is_directory)
             .or_else(|| first_match(of_git().map(|rules| &rules.git), path, is_directory))
             .or_else(|| first_match(of_git().map(|rules| &rules.exclude), path, is_directory))
-            .unwrap_or(false)
     }
 }
 
-/// The decision of the first of `rules` that matches a path.
+/// The first of `rules` that matches a path.
 fn first_match<'a>(
     mut rules: impl Iterator<Item = &'a Gitignore>,
     path: &Path,
     is_directory: bool,
-) -> Option<bool> {
+) -> Option<&'a Glob> {
     rules.find_map(|rules| match rules.matched(path, is_directory) {
         Match::None => None,
-        Match::Ignore(_) => Some(true),
-        Match::Whitelist(_) => Some(false),
+        Match::Ignore(rule) | Match::Whitelist(rule) => Some(rule),
     })
 }
 

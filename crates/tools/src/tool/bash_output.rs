@@ -36,7 +36,7 @@ impl Tool for BashOutputTool {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Session;
     const DESCRIPTION: &'static str = "Read what a background command has printed since the last bash_output, and whether it \
-        still runs. Also waits for a sub-agent in the background.";
+        still runs; a long output comes in parts, call by call. Also waits for a sub-agent in the background.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("task_output"), Alias::plain("read_bash_output")];
     const LIMITS: &'static str = "The newest 256 KiB that were not read. Of more than 64 KiB a second, parts are left out and counted.";

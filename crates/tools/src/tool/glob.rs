@@ -180,6 +180,11 @@ impl FoundFiles {
         Ok(names)
     }
 
+    /// True if a file or a directory matches.
+    pub(super) fn fits(&self) -> bool {
+        self.total > 0 || self.directory.is_some()
+    }
+
     pub(super) fn body(&self, ctx: &ToolContext<'_>) -> String {
         self.newest.iter().map(|(_, path)| ctx.shown(path)).collect::<Vec<_>>().join("\n")
     }

@@ -60,6 +60,10 @@ pub(super) struct Input {
     #[serde(default)]
     #[schemars(range(max = 20))]
     context: u32,
+    /// The pattern is one of file names, and text is searched only if no name fits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("unlisted" = true))]
+    names_first: bool,
 }
 
 impl Tool for GrepTool {
@@ -70,7 +74,8 @@ impl Tool for GrepTool {
     const DESCRIPTION: &'static str = "Search file contents with a regular expression. Matches are shown as path:line:text, \
         context lines as path-line-text. Ignored and binary files are not searched.";
     const ALIASES: &'static [Alias] = &[
-        Alias::plain("search_files"),
+        // Elsewhere it takes a pattern of file names.
+        Alias { name: "search_files", defaults: r#"{"names_first":true}"# },
         Alias::plain("file-search"),
         Alias::plain("search"),
         Alias::plain("search_file_content"),
@@ -139,6 +144,13 @@ impl Tool for GrepTool {
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
         let kind = safe_open::kind(&target)?;
+        if input.names_first
+            && input.include.is_none()
+            && kind.is_dir()
+            && let Some(answer) = by_name(&input, &target, ctx)
+        {
+            return Ok(answer);
+        }
         let case = if input.case_insensitive {
             CaseMatching::Insensitive
         } else {
@@ -177,6 +189,13 @@ impl Tool for GrepTool {
     }
 }
 
+/// The files whose names match the pattern; none where no name does, or where it is no pattern of names.
+fn by_name(input: &Input, target: &TargetPath, ctx: &mut ToolContext<'_>) -> Option<ToolAnswer> {
+    let found = glob::files(&input.pattern, &target.real, ctx).ok()?;
+    let fits = found.0.fits();
+    fits.then(|| listed("as a file name pattern", found, target, ctx))
+}
+
 /// The files whose names match a pattern that finds no text.
 fn as_files(
     input: &Input,
@@ -184,17 +203,26 @@ fn as_files(
     target: &TargetPath,
     ctx: &mut ToolContext<'_>,
 ) -> Result<ToolAnswer, ToolFailure> {
-    let (names, mut notes) = glob::files(&input.pattern, &target.real, ctx)?;
+    let found = glob::files(&input.pattern, &target.real, ctx)?;
+    Ok(listed(said, found, target, ctx))
+}
+
+fn listed(
+    said: &str,
+    (names, mut notes): (glob::FoundFiles, Vec<String>),
+    target: &TargetPath,
+    ctx: &ToolContext<'_>,
+) -> ToolAnswer {
     let body = match names.total {
         0 => format!("{said} it matches none"),
         _ => format!("{said} it matches:\n{}", names.body(ctx)),
     };
     notes.extend(names.left_out());
-    notes.push("[this tool searches the text of files; glob finds files by name]".to_owned());
+    notes.push("[grep searches the text of files; glob finds files by name]".to_owned());
     let summary = format!("{} files match by name", names.total);
     let mut answer = ToolAnswer::done(body, summary, vec![FileEffect::Read(target.recorded())]);
     answer.footer = notes;
-    Ok(answer)
+    answer
 }
 
 /// Which files are searched.

@@ -47,7 +47,7 @@ impl Tool for LsTool {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
     const DESCRIPTION: &'static str = "List one level of a directory, directories first. Each line is d (directory), f (file) \
-        or l (symbolic link), the size in bytes, and the name. Ignored files are not listed.";
+        or l (symbolic link), the size in bytes, and the name. Ignored files are counted, not listed.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("list_directory"),
         Alias::plain("list_dir"),
@@ -106,7 +106,9 @@ impl Tool for LsTool {
         }
         let summary = format!("{shown}: {total} entries");
         let mut answer = ToolAnswer::done(body, summary, vec![FileEffect::Read(target.recorded())]);
+        let ignored = (total > 0).then(|| ignored(&walk, ctx)).flatten();
         answer.footer = walk.finish();
+        answer.footer.extend(ignored);
         if total > ENTRIES {
             answer.footer.push(format!(
                 "[{ENTRIES} of {total} entries; {} not shown, find them with glob]",
@@ -115,6 +117,15 @@ impl Tool for LsTool {
         }
         Ok(answer)
     }
+}
+
+/// The note about entries that ignore files keep out of the list.
+fn ignored(walk: &DirWalk, ctx: &ToolContext<'_>) -> Option<String> {
+    let by = walk.ignored_by().iter();
+    let by: Vec<String> =
+        by.map(|(file, count)| format!("{count} by {}", visible(&ctx.shown(file)))).collect();
+    let told = format!("[ignored entries are not listed: {}; name one as path]", by.join(", "));
+    (!by.is_empty()).then_some(told)
 }
 
 /// The text for a directory without listed entries.

@@ -69,7 +69,7 @@ impl Tool for SummaryTool {
         match outline {
             Some(outline) if !outline.entries.is_empty() => {
                 let mut answer = ToolAnswer::done(head + &listed(&outline), summary, effects);
-                answer.how_to_get_more = "read the file with offset and limit";
+                answer.how_to_get_more = "read the file with offset and limit".into();
                 answer.footer = notes(&outline);
                 Ok(answer)
             }

@@ -92,7 +92,8 @@ fn aliases_are_real_calls_with_their_defaults() {
         ("read_file", r#"{"path":"a"}"#, "read", r#"{"path":"a","raw":true}"#),
         ("read_file", r#"{"raw":false,"path":"a"}"#, "read", r#"{"path":"a","raw":false}"#),
         ("list_directory", "", "ls", "{}"),
-        ("search_files", r#"{"pattern":"x"}"#, "grep", r#"{"pattern":"x"}"#),
+        ("search_files", r#"{"pattern":"x"}"#, "grep", r#"{"names_first":true,"pattern":"x"}"#),
+        ("search_files", r#"{"regex":"x"}"#, "grep", r#"{"pattern":"x"}"#),
         ("file-find", r#"{"pattern":"x"}"#, "glob", r#"{"pattern":"x"}"#),
         ("write_file", r#"{"path":"a","content":""}"#, "write", r#"{"content":"","path":"a"}"#),
         (

@@ -326,6 +326,78 @@ fn a_match_far_in_a_long_line_is_shown_with_its_column_and_the_way_to_the_rest()
 }
 
 #[test]
+fn search_files_finds_names_and_text_only_where_no_name_fits() {
+    let project = Project::with(&[
+        ("a.py", "import b\n"),
+        ("b.py", "import a.py_is_text\n"),
+        ("sub/a.py", ""),
+        ("ab.py", ""),
+        ("README.md", "see a.py\n"),
+        ("docs/guide.txt", "TODO: README and notes.py\n"),
+    ]);
+    let names = |input: Value| {
+        let text = project.ok("search_files", input);
+        let lines = text.lines().skip(1).filter(|line| !line.starts_with('['));
+        let mut names: Vec<String> = lines.map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    for (pattern, expected) in [
+        ("a.py", &["a.py", "sub/a.py"][..]),
+        ("README*", &["README.md"]),
+        ("[ab].py", &["a.py", "b.py", "sub/a.py"]),
+        ("{a,b}.py", &["a.py", "b.py", "sub/a.py"]),
+        ("?.py", &["a.py", "b.py", "sub/a.py"]),
+        ("sub/*.py", &["sub/a.py"]),
+    ] {
+        assert_eq!(names(json!({ "pattern": pattern })), expected, "{pattern}");
+    }
+    // Text where no name fits, where the call says that it is text, and for grep itself.
+    let text = "docs/guide.txt:1:TODO: README and notes.py\n";
+    assert_eq!(project.ok("search_files", json!({"pattern": "notes.py"})), text);
+    assert_eq!(project.ok("search_files", json!({"pattern": "TODO.*notes"})), text);
+    let found = "README.md:1:see a.py\nb.py:1:import a.py_is_text\n";
+    for (tool, input) in [
+        ("grep", json!({"pattern": "a.py"})),
+        ("search_files", json!({"regex": "a.py"})),
+        ("search_files", json!({"pattern": "a.py", "include": "*"})),
+    ] {
+        assert_eq!(project.ok(tool, input.clone()), found, "{tool} {input}");
+    }
+    let spec = tools::specs().iter().find(|spec| spec.name == "grep").unwrap();
+    assert!(!(spec.schema)().contains("names_first"), "no model is told of it");
+}
+
+#[test]
+fn ls_counts_what_each_ignore_file_hides() {
+    let project = Project::with(&[
+        (".gitignore", "*.log\n"),
+        (".ignore", "secret*\n!secret-not\n"),
+        (".git/info/exclude", "local.txt\n"),
+        ("a.log", ""),
+        ("b.log", ""),
+        ("secret-1", ""),
+        ("secret-not", ""),
+        ("local.txt", ""),
+        ("plain", ""),
+        ("sub/.ignore", "x\n"),
+        ("sub/x", ""),
+        ("sub/y.log", ""),
+        ("sub/z", ""),
+    ]);
+    let text = project.ok("ls", json!({}));
+    assert!(text.contains("secret-not") && !text.contains("secret-1"), "{text}");
+    let note = "[ignored entries are not listed: 1 by .git/info/exclude, 2 by .gitignore, 1 by .ignore; name one \
+                as path]";
+    assert!(text.ends_with(note), "{text}");
+    let text = project.ok("ls", json!({"path": "sub"}));
+    assert!(
+        text.ends_with("listed: 1 by .gitignore, 1 by sub/.ignore; name one as path]"),
+        "{text}"
+    );
+}
+
+#[test]
 fn text_in_another_encoding_is_no_reason_to_take_the_first_one() {
     let project = Project::new();
     project.put("gbk.txt", b"\xd6\xd0\xce\xc4\n");
