@@ -482,6 +482,10 @@ mod tests {
             parse(&["agentd", "run", "hi", "-C", "/"]).unwrap().command,
             Some(CliCommand::Run { prompt: Some(prompt), .. }) if prompt == "hi"
         ));
+        for (word, net) in [("true", NetFlag::On), ("false", NetFlag::Off), ("on", NetFlag::On)] {
+            let cli = parse(&["agentd", "-p", "hi", "--net", word]).unwrap();
+            assert_eq!(cli.flags.session.net, Some(net), "{word}");
+        }
         for wrong in [
             &["agentd", "-p", "x", "--max-turns", "0"][..],
             &["agentd", "-p", "x", "--timeout", "0"],

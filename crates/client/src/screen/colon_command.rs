@@ -170,8 +170,8 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
         "earlier" => none(ColonCommand::Earlier),
         "help" | "h" | "" => none(ColonCommand::Help),
         "net" => match rest.as_str() {
-            "on" => Ok(ColonCommand::Network(Network::On)),
-            "off" => Ok(ColonCommand::Network(Network::Off)),
+            "on" | "true" => Ok(ColonCommand::Network(Network::On)),
+            "off" | "false" => Ok(ColonCommand::Network(Network::Off)),
             "allow" => Ok(ColonCommand::Network(Network::Listed)),
             other => match other.strip_prefix("allow ") {
                 Some(host) => {
@@ -231,6 +231,8 @@ mod tests {
         assert_eq!(parse(": undo a  b.rs "), Ok(ColonCommand::Undo("a  b.rs".to_owned())));
         assert_eq!(parse(":model m-2"), Ok(ColonCommand::Model("m-2".to_owned())));
         assert_eq!(parse(":net on"), Ok(ColonCommand::Network(Network::On)));
+        assert_eq!(parse(":net true"), Ok(ColonCommand::Network(Network::On)));
+        assert_eq!(parse(":net false"), Ok(ColonCommand::Network(Network::Off)));
         assert_eq!(parse(":net allow"), Ok(ColonCommand::Network(Network::Listed)));
         let host = "*.crates.io".parse().unwrap();
         assert_eq!(parse(":net allow *.crates.io"), Ok(ColonCommand::AllowHost(host)));

@@ -115,7 +115,8 @@ impl Tool for BashTool {
         the project, and all its processes end with it. With background, you go on while it \
         runs, and later commands reach its servers at localhost. The result is standard output, then \
         standard error. Below a line `--- agentd ---`, which output can never contain, agentd \
-        adds notes; the last line is the exit code.";
+        adds notes; the last line is the exit code. Of a long output you get the beginning, the end, \
+        and the name of a file with all of it.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("shell_exec"),
         Alias::plain("shell-run"),

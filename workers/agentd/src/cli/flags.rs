@@ -275,7 +275,9 @@ pub(crate) enum OutputFormat {
 /// Network of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NetFlag {
+    #[value(alias = "false")]
     Off,
+    #[value(alias = "true")]
     On,
     Allow,
 }
