@@ -18,6 +18,7 @@ mod messages;
 mod network;
 mod noise;
 mod own_programs;
+mod persons_links;
 mod protected_names;
 mod proxy;
 mod repository_around;

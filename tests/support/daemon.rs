@@ -268,6 +268,7 @@ pub fn opening(project: &Path, env: &[(&str, &str)]) -> SessionRequest {
     let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     SessionRequest {
         project: FilePath::from(project),
+        named: None,
         added: Vec::new(),
         start: SessionStart::New,
         env: env.collect(),

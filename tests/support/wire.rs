@@ -213,6 +213,7 @@ impl Terminal {
         let project = fs::canonicalize(desk.project()).unwrap();
         self.say(&FromClient::Open(SessionRequest {
             project: FilePath::from(&project),
+            named: None,
             added: Vec::new(),
             start,
             env: env.into(),

@@ -136,6 +136,8 @@ pub const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
 
 /// The name of the folders of plugins, for the same.
 pub const PLUGIN_FOLDERS: &str = "AGENTD_PLUGINS";
+/// The name of what links in the home's directories of skills lead to.
+pub const SKILL_FOLDERS: &str = "AGENTD_SKILLS";
 /// The same of cargo's settings in the person's home, which cargo also finds from a project below it.
 /// They are no place of a call's where they hold keys.
 pub const CARGO_SETTINGS: &str = "AGENTD_CARGO_CONFIG";

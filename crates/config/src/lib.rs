@@ -79,8 +79,8 @@ pub use edit_servers::{
 };
 pub use environment::{
     CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,
-    PLUGIN_FOLDERS, SETTINGS_HOME, TOOL_HOMES, assigns_secret, command_may_see, credential_paths,
-    holds_secret, is_added, names_credential_path, sounds_secret,
+    PLUGIN_FOLDERS, SETTINGS_HOME, SKILL_FOLDERS, TOOL_HOMES, assigns_secret, command_may_see,
+    credential_paths, holds_secret, is_added, names_credential_path, sounds_secret,
 };
 pub use error::{ConfigError, SourceLine};
 pub use event_hooks::{ConfiguredEventHook, EventHookConfig};

@@ -40,4 +40,4 @@ pub use read_text::read as read_text;
 pub use server_resources::{server_resources, words};
 pub use shown::line;
 pub use shown_files::{NamedBy, ShownFile, shown_files};
-pub use skills::{FoundSkills, Skill, SkillCallers, find as find_skills};
+pub use skills::{FoundSkills, Skill, SkillCallers, find as find_skills, links as skill_links};

@@ -97,6 +97,15 @@ pub fn find(project: &Path, home: Option<&Path>, plugins: &[PluginPlace]) -> Fou
     found
 }
 
+/// The links by which skills of a home lie elsewhere: of their directories, and of their files.
+#[must_use]
+pub fn links(home: &Path) -> Vec<PathBuf> {
+    let entries = PLACES.iter().filter_map(|place| std::fs::read_dir(home.join(place)).ok());
+    let skills = entries.flat_map(|entries| entries.flatten().take(MOST)).map(|entry| entry.path());
+    let parts = skills.flat_map(|skill| [skill.join("SKILL.md"), skill]);
+    parts.filter(|part| part.is_symlink()).collect()
+}
+
 impl FoundSkills {
     fn add_all(&mut self, whose: PromptOwner, place: &Path, project: Option<&Path>) {
         let entries = match std::fs::read_dir(place) {

@@ -246,6 +246,9 @@ pub struct Confinement {
     /// Real paths that no grant may cover, even inside the project: agentd's state and run-time
     /// directories. The session's temporary directory may lie below one of them.
     pub withheld: Vec<FilePath>,
+    /// The path by which a person opened the project, where links are on it. Tier A makes the links again,
+    /// unless a command could have made them.
+    pub named: Option<FilePath>,
     /// The root of the git repository around the project, as it was when the session opened: commands
     /// read its files and use its git directory. It counts only if it is still so.
     pub repository: Option<FilePath>,

@@ -62,6 +62,8 @@ pub enum SessionStart {
 pub struct SessionRequest {
     /// The project directory, a real path.
     pub project: FilePath,
+    /// The path by which a person opened it, where that is another: it leads there by links.
+    pub named: Option<FilePath>,
     /// Directories granted beside it.
     pub added: Vec<FilePath>,
     /// A new session, or which earlier one.

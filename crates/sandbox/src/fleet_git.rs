@@ -33,6 +33,7 @@ pub fn restrict_to_git_in(task: &Path) -> Result<(), CageError> {
         tool_homes: Vec::new(),
         keys: Vec::new(),
         withheld: Vec::new(),
+        named: None,
         written_elsewhere: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),

@@ -208,6 +208,7 @@ impl Scratch {
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            named: None,
             written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,

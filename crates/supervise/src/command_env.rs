@@ -216,6 +216,7 @@ mod tests {
             home: Some(at("home")),
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            named: None,
             written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,

@@ -171,6 +171,7 @@ pub(crate) mod tests {
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            named: None,
             written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,

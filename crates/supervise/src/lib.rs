@@ -93,6 +93,7 @@ mod session_room;
 mod session_spec;
 mod session_tree;
 mod sign_in;
+mod skill_links;
 mod slash_command;
 mod store_dirs;
 mod task_outcome;

@@ -31,6 +31,7 @@ use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::project_caches;
 use crate::project_place::{enclosing_repo_note, git_elsewhere_note, other_owner_note};
+use crate::skill_links::linked_skills;
 use crate::store_dirs;
 use crate::tool_homes::{self, WrittenPaths};
 use config::{
@@ -195,6 +196,7 @@ pub(crate) fn build_session_spec(
         home: home.map(FilePath::from),
         tool_homes: Vec::new(),
         keys,
+        named: opening.named.clone(),
         written_elsewhere: ground.written.to_vec(),
         withheld: kept.withheld.clone(),
         network,
@@ -247,14 +249,22 @@ pub(crate) fn build_session_spec(
     if opening.start == SessionStart::New {
         check_price(opening.conversation.cost_limit, &setup.model, setup.facts)?;
     }
-    let store = store_dirs::store_setup(&id, &ground.dirs.state, &confinement, &config.plugins);
+    let home = confinement.home.as_ref().map(FilePath::to_path);
+    let skills = linked_skills(home.as_deref(), &forbidden, &written);
+    let store = store_dirs::store_setup(
+        &id,
+        &ground.dirs.state,
+        &confinement,
+        &config.plugins,
+        skills.granted,
+    );
     let source = source(&config);
     let notes = keys_note(&keys_near(&place, &confinement.keys)).into_iter();
     let notes = notes.chain(kept.own_dirs_note(&project));
     // A sub-agent's worktree is a repository of its own.
     let notes = notes.chain(enclosing_repo_note(&place, &repo));
     let notes = notes.chain(other_owner_note(&place));
-    let home = confinement.home.as_ref().map(FilePath::to_path);
+    let notes = notes.chain(skills.left_out);
     let notes = notes.chain(git_elsewhere_note(&place, home.as_deref(), &confinement.added));
     let notes = notes.chain(event_hooks::notes(&confinement, &config.hooks));
     // A sub-agent has those that its parent gave it.

@@ -17,6 +17,7 @@ pub(crate) fn store_setup(
     state: &Path,
     of: &Confinement,
     plugins: &[Plugin],
+    skills: Vec<(String, FilePath)>,
 ) -> StoreSetup {
     let project = of.project.to_path();
     let (project_store, user_store) = config::store_dirs(state, &project);
@@ -33,8 +34,9 @@ pub(crate) fn store_setup(
         caches: None,
         overlays: None,
         home: of.home.clone(),
-        tool_homes: plugin_homes(plugins),
+        tool_homes: plugin_homes(plugins).into_iter().chain(skills).collect(),
         keys: of.keys.clone(),
+        named: None,
         written_elsewhere: of.written_elsewhere.clone(),
         withheld: Vec::new(),
         network: Network::Off,

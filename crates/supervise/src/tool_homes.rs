@@ -24,7 +24,8 @@ impl WrittenPaths {
         Self { own: writable_paths(confinement), elsewhere: elsewhere.collect() }
     }
 
-    fn lead(&self, path: &Path) -> bool {
+    /// True if commands decide which file a path names.
+    pub(crate) fn lead(&self, path: &Path) -> bool {
         sandbox::is_led_by_commands(path, &self.own, &self.elsewhere)
     }
 }
@@ -65,7 +66,7 @@ pub(crate) fn from_variables(
 }
 
 /// True if a directory lies in another one, or contains it.
-fn reaches(path: &Path, other: &Path) -> bool {
+pub(crate) fn reaches(path: &Path, other: &Path) -> bool {
     path.starts_with(other) || other.starts_with(path)
 }
 

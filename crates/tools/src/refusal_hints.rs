@@ -491,6 +491,7 @@ mod tests {
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            named: None,
             written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network,

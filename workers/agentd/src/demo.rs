@@ -176,6 +176,7 @@ fn task(
     let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let opening = SessionRequest {
         project: FilePath::from(scene.project()),
+        named: None,
         added: Vec::new(),
         start: SessionStart::New,
         env: scene.context()?.passed(None, &[]),

@@ -80,6 +80,7 @@ pub(crate) fn open_request(
     }
     let opening = SessionRequest {
         project: FilePath::from(&project),
+        named: named_path(context, named, &project).map(FilePath::from),
         added,
         start,
         env: context.passed(key_variable, &config.sandbox.env),
@@ -105,6 +106,15 @@ pub(crate) fn open_request(
         seat: None,
     };
     Ok((opening, descriptors))
+}
+
+/// The path by which a person knows the project, where links are on it: the shell keeps that of the working
+/// directory in `PWD`.
+fn named_path(context: &CliContext, named: &Path, project: &Path) -> Option<PathBuf> {
+    let here = context.environment.absolute("PWD").unwrap_or_default();
+    let path: PathBuf = here.join(named).components().collect();
+    let leads_there = path.canonicalize().is_ok_and(|real| real == project);
+    (path.is_absolute() && path != project && leads_there).then_some(path)
 }
 
 /// The plugins that flags name, as settings.

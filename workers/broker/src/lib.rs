@@ -83,6 +83,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         home: None,
         tool_homes: Vec::new(),
         keys: Vec::new(),
+        named: None,
         written_elsewhere: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,

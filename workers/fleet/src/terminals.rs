@@ -275,6 +275,7 @@ fn joining(session: &str, project: protocol::confinement::FilePath) -> SessionRe
     let session = SessionId(session.to_owned());
     SessionRequest {
         project,
+        named: None,
         added: Vec::new(),
         start: SessionStart::Resume { session, open_turn: OpenTurn::GoesOn },
         env: Vec::new(),

@@ -115,6 +115,7 @@ fn confinement() -> Confinement {
         home: None,
         tool_homes: Vec::new(),
         keys: Vec::new(),
+        named: None,
         written_elsewhere: Vec::new(),
         withheld: Vec::new(),
         network: Network::On,

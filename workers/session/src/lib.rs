@@ -134,6 +134,7 @@ fn nothing_but_the_channel() -> Confinement {
         home: None,
         tool_homes: Vec::new(),
         keys: Vec::new(),
+        named: None,
         written_elsewhere: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,

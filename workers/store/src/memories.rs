@@ -45,6 +45,7 @@ fn confinement(readable: &Path, writable: &[PathBuf]) -> Confinement {
         home: None,
         tool_homes: Vec::new(),
         keys: Vec::new(),
+        named: None,
         written_elsewhere: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,

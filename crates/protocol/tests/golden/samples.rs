@@ -1340,6 +1340,7 @@ fn confinement() -> Confinement {
         home: Some(path("/h")),
         tool_homes: vec![(text("RUSTUP_HOME"), path("/r"))],
         keys: vec![path("/p/.ssh")],
+        named: Some(path("/n")),
         written_elsewhere: vec![path("/w")],
         withheld: vec![path("/s")],
         network: protocol::confinement::Network::On,
@@ -1516,6 +1517,7 @@ fn facts() -> protocol::client::ModelFacts {
 fn opening() -> SessionRequest {
     SessionRequest {
         project: path("/p"),
+        named: Some(path("/n")),
         added: vec![path("/q")],
         start: protocol::client::SessionStart::New,
         env: vec![(text("PATH"), text("/bin"))],

@@ -122,6 +122,9 @@ impl Grants {
                 }
             }
         }
+        if let Some(named) = &wanted.named {
+            grants.link_project(&wanted.project.to_path(), &named.to_path());
+        }
         grants.withhold_own_dirs(wanted, means)?;
         grants.hide_keys(wanted, means);
         grants.drop_overlays_with_covers();

@@ -8,8 +8,8 @@ use super::key_places::OpenedGrant;
 use super::path_grant::{GrantVia, PathGrant};
 use crate::error::{CageError, CageStep};
 use crate::policy::{GrantRule, GrantTarget, IfAbsent};
-use crate::resolved_path::ResolvedPath;
 use crate::resolved_path::open_path_fd;
+use crate::resolved_path::{PathLink, ResolvedPath};
 use crate::sys;
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath};
@@ -153,6 +153,34 @@ impl Grants {
         Ok(())
     }
 
+    /// Makes the links again by which a person opened the project, so that its path leads there in tier A as on
+    /// the host. It is no grant: what lies at the end is granted by its real path.
+    pub(super) fn link_project(&mut self, project: &Path, named: &Path) {
+        let Some(way) = ResolvedPath::resolve(named).filter(|way| way.end == project) else {
+            return;
+        };
+        let written = [self.written.here.as_slice(), &self.written.elsewhere].concat();
+        match way.first_redirect_in(&written) {
+            Some(name) => self.left_out.push(format!(
+                "{} leads to the project by {}, a name that commands of a project can write; it is left out. Open \
+                 the project by {}",
+                named.display(),
+                name.display(),
+                project.display()
+            )),
+            None => self.note_links(way.links),
+        }
+    }
+
+    /// Links that tier A makes again.
+    fn note_links(&mut self, links: Vec<PathLink>) {
+        for link in links {
+            if !self.links.contains(&link) {
+                self.links.push(link);
+            }
+        }
+    }
+
     /// Covers the excluded paths of a place that gets no grant of its own.
     pub(super) fn cover_secrets(&mut self, rule: &GrantRule, real: &Path, means: GrantVia) {
         let is_shown = self.list.iter().any(|grant| real.starts_with(&grant.path));
@@ -209,11 +237,7 @@ impl Grants {
                 left @ (OpenedPath::Refused(_) | OpenedPath::InWritableDir(_)) => return Ok(left),
             }
         };
-        for link in way.links {
-            if !self.links.contains(&link) {
-                self.links.push(link);
-            }
-        }
+        self.note_links(way.links);
         Ok(found)
     }
 

@@ -159,6 +159,7 @@ impl Fixture {
             home: Some(path("home")),
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            named: None,
             written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,

@@ -37,6 +37,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            named: None,
             written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,

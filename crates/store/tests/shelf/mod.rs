@@ -59,6 +59,7 @@ impl Shelf {
                 home: Some(FilePath::from(self.home())),
                 tool_homes: Vec::new(),
                 keys: Vec::new(),
+                named: None,
                 written_elsewhere: Vec::new(),
                 withheld: Vec::new(),
                 network: Network::Off,

@@ -108,6 +108,7 @@ pub(super) fn request(project: &Path, start: SessionStart) -> SessionRequest {
     let env = [("HOME".to_owned(), project.display().to_string())];
     SessionRequest {
         project: FilePath::from(project),
+        named: None,
         added: Vec::new(),
         start,
         env: env.into(),

@@ -113,6 +113,7 @@ pub(super) fn narrowed(opening: &SessionRequest, task: Option<&TaskHeader>) -> S
     let mut opening = opening.clone();
     if let Some(worktree) = task.and_then(|task| task.worktree.as_ref()) {
         opening.project = FilePath::from(&worktree.project.0);
+        opening.named = None;
     }
     if task.is_some_and(|task| !task.rights.uncaged) {
         opening.uncaged = Unsandboxed::Refused;

@@ -126,6 +126,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let opening = SessionRequest {
             project: FilePath::from(dir.path()),
+            named: None,
             added: Vec::new(),
             start: SessionStart::New,
             env: Vec::new(),

@@ -65,6 +65,7 @@ fn wanted(context: &CliContext, here: &Path, home: Option<&Path>) -> Confinement
         home: home.map(FilePath::from),
         tool_homes: homes.collect(),
         keys: Vec::new(),
+        named: None,
         written_elsewhere: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,

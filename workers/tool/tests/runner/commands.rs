@@ -158,7 +158,10 @@ fn output_of_gigabytes_is_kept_at_both_ends() {
     let tail = &text[text.len() - 300..];
     assert!(text.contains("\nend\n--- agentd ---\n[stdout had 2000000011 bytes, "), "{tail}");
     assert!(text.ends_with("\nexit code: 0"), "{tail}");
-    assert!(text.contains(" MiB are in /tmp/agentd-output-1.txt, which read shows in parts"), "{tail}");
+    assert!(
+        text.contains(" MiB are in /tmp/agentd-output-1.txt, which read shows in parts"),
+        "{tail}"
+    );
     assert!(text.chars().count() <= 30_000);
     let used =
         nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN).unwrap();

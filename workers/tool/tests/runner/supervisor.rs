@@ -60,6 +60,7 @@ impl Project {
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
+            named: None,
             written_elsewhere: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
