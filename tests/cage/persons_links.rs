@@ -26,7 +26,7 @@ fn told(
     let words = [&["-p", "do it", "--permission-mode", "auto"], words].concat();
     let mut agentd = desk.with_server(&server, &words);
     agentd.env("AGENTD_SANDBOX_TIER", tier).env("HOME", home);
-    if words.contains(&"--project") {
+    if words.contains(&"--project-dir") {
         agentd.current_dir("/").env("PWD", "/");
     } else {
         agentd.current_dir(opened).env("PWD", opened);
@@ -53,7 +53,7 @@ fn commands_find_the_project_by_the_path_that_it_was_opened_with() {
             link.display(),
             data.join("beside.txt").display()
         );
-        let flag = ["--project", link.to_str().unwrap()];
+        let flag = ["--project-dir", link.to_str().unwrap()];
         for words in [&[][..], &flag] {
             let (bash, read) = told(&desk, &link, &desk.home(), tier, words, &script);
             assert!(bash.contains("kept"), "{tier} {words:?}: {bash}");
@@ -122,12 +122,13 @@ fn skills_behind_links_of_the_home_load_and_others_are_named() {
         skill(&desk.home().join("dotfiles/review"), "review");
         skill(&desk.home().join("dotfiles/single"), "single");
         skill(&desk.home().join(".ssh/keyed"), "keyed");
-        skill(&desk.project().join("turned"), "turned");
+        skill(&desk.home().join("dotfiles/turned"), "turned");
+        symlink(desk.home().join("dotfiles/turned"), desk.project().join("hop")).unwrap();
         symlink("../../dotfiles/review", skills.join("review")).unwrap();
         fs::create_dir(skills.join("single")).unwrap();
         symlink("../../../dotfiles/single/SKILL.md", skills.join("single/SKILL.md")).unwrap();
         symlink(desk.home().join(".ssh/keyed"), skills.join("keyed")).unwrap();
-        symlink(desk.project().join("turned"), skills.join("turned")).unwrap();
+        symlink(desk.project().join("hop"), skills.join("turned")).unwrap();
         let server = Server::scripted([Answer::text("done")]);
         let mut agentd = desk.with_server(&server, &["-p", "do it"]);
         agentd.env("AGENTD_SANDBOX_TIER", tier);
@@ -135,10 +136,10 @@ fn skills_behind_links_of_the_home_load_and_others_are_named() {
         assert_eq!(ran.code, 0, "{}", ran.err);
         let request = server.requests()[0].body.to_string();
         for name in ["plain", "review", "single"] {
-            assert!(request.contains(&format!("skill of {name}")), "{tier} {name}: {request}");
+            assert!(request.contains(&format!("skill of {name}")), "{tier} {name}: {}", ran.err);
         }
         for name in ["keyed", "turned"] {
-            assert!(!request.contains(&format!("skill of {name}")), "{tier} {name}: {request}");
+            assert!(!request.contains(&format!("skill of {name}")), "{tier} {name}");
             let said = format!("the skill {} is left out", skills.join(name).display());
             assert!(ran.err.contains(&said), "{tier}: {}", ran.err);
         }

@@ -23,6 +23,10 @@ pub(crate) fn linked_skills(
     let mut found = LinkedSkills::default();
     for link in home.map(prompts::skill_links).unwrap_or_default() {
         let Ok(real) = link.canonicalize() else { continue };
+        // The store reads the session's own project.
+        if written.own.iter().any(|dir| real.starts_with(dir)) {
+            continue;
+        }
         let why = if written.lead(&link) {
             "by a link that commands can write"
         } else if home.is_some_and(|home| home.starts_with(&real)) {

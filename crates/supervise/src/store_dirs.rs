@@ -29,7 +29,8 @@ pub(crate) fn store_setup(
         profile: Profile::Store,
         project: readable,
         added: vec![FilePath::from(&project_store), FilePath::from(&user_store)],
-        temp: FilePath::from("/"),
+        // Not granted. The root would make each link of the home one that commands can write.
+        temp: FilePath::from(&project_store),
         private: Vec::new(),
         caches: None,
         overlays: None,
