@@ -408,7 +408,8 @@ fn three_mebibytes_on_standard_input_are_a_prompt() {
     let server = Server::scripted([Answer::text("long")]);
     let mut command = desk.with_server(&server, &["-p", "sum up", "--model", "roomy"]);
     command.stdin(fs::File::open(file).unwrap());
-    assert_eq!(run(command).code, 0);
+    let ran = run(command);
+    assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(server.requests()[0].raw.len() > 3 << 20);
     let id = only_session(&desk);
     let server = Server::scripted([Answer::text("again")]);

@@ -33,7 +33,12 @@ pub struct Yard {
 
 impl Yard {
     pub fn new() -> Self {
-        let dir = tempfile::tempdir().expect("a temporary directory");
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// A yard in this directory.
+    pub fn within(place: &Path) -> Self {
+        let dir = tempfile::tempdir_in(place).expect("a temporary directory");
         let root = dir.path().canonicalize().unwrap();
         let place = |name: &str| {
             let path = root.join(name);
