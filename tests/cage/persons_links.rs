@@ -6,7 +6,7 @@ use crate::support::{Desk, run};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What the calls of one run say; `opened` is the shell's working directory, as the person typed it.
 fn told(
@@ -81,6 +81,20 @@ fn commands_find_a_project_below_a_home_that_is_a_link() {
         assert!(bash.contains("kept"), "{tier}: {bash}");
         assert!(read.contains("kept"), "{tier}: {read}");
     }
+}
+
+/// Names of the kernel lead elsewhere in a cage, so they are not made again; calls run all the same.
+#[test]
+fn a_project_opened_by_a_name_of_the_kernel_works_by_its_real_path() {
+    let desk = Desk::new();
+    desk.write("notes.txt", "kept\n");
+    let mut holder =
+        std::process::Command::new("sleep").arg("60").current_dir(desk.project()).spawn().unwrap();
+    let opened = PathBuf::from(format!("/proc/{}/cwd", holder.id()));
+    let (bash, _) = told(&desk, &opened, &desk.home(), "A", &[], "cat notes.txt");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert!(bash.contains("kept"), "{bash}");
 }
 
 /// A link that a command made leads where it wants by the next call, so it is not made again.

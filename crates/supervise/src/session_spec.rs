@@ -250,7 +250,7 @@ pub(crate) fn build_session_spec(
         check_price(opening.conversation.cost_limit, &setup.model, setup.facts)?;
     }
     let home = confinement.home.as_ref().map(FilePath::to_path);
-    let skills = linked_skills(home.as_deref(), &forbidden, &written);
+    let skills = linked_skills((&place, home.as_deref()), &forbidden, &written);
     let store = store_dirs::store_setup(
         &id,
         &ground.dirs.state,
@@ -264,7 +264,8 @@ pub(crate) fn build_session_spec(
     // A sub-agent's worktree is a repository of its own.
     let notes = notes.chain(enclosing_repo_note(&place, &repo));
     let notes = notes.chain(other_owner_note(&place));
-    let notes = notes.chain(skills.left_out);
+    let of_skills = skills.left_out.into_iter().map(|(_, said)| said);
+    let notes = notes.chain(of_skills.filter(|_| ground.task.is_none()));
     let notes = notes.chain(git_elsewhere_note(&place, home.as_deref(), &confinement.added));
     let notes = notes.chain(event_hooks::notes(&confinement, &config.hooks));
     // A sub-agent has those that its parent gave it.

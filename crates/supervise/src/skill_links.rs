@@ -11,12 +11,12 @@ pub(crate) struct LinkedSkills {
     /// The links whose ends the store may read, by the name that the policy has for them.
     pub(crate) granted: Vec<(String, FilePath)>,
     /// The others, a sentence each.
-    pub(crate) left_out: Vec<String>,
+    pub(crate) left_out: Vec<(PathBuf, String)>,
 }
 
 /// Looks at the links in a home's directories of skills.
 pub(crate) fn linked_skills(
-    home: Option<&Path>,
+    (project, home): (&Path, Option<&Path>),
     forbidden: &[PathBuf],
     written: &WrittenPaths,
 ) -> LinkedSkills {
@@ -24,7 +24,7 @@ pub(crate) fn linked_skills(
     for link in home.map(prompts::skill_links).unwrap_or_default() {
         let Ok(real) = link.canonicalize() else { continue };
         // The store reads the session's own project.
-        if written.own.iter().any(|dir| real.starts_with(dir)) {
+        if real.starts_with(project) && !sandbox::is_redirectable_in(&link, &written.own) {
             continue;
         }
         let why = if written.lead(&link) {
@@ -37,11 +37,12 @@ pub(crate) fn linked_skills(
             found.granted.push((config::SKILL_FOLDERS.to_owned(), FilePath::from(&link)));
             continue;
         };
-        found.left_out.push(format!(
+        let said = format!(
             "the skill {} is left out: it leads to {}, {why}. Put a copy in its place",
             link.display(),
             real.display()
-        ));
+        );
+        found.left_out.push((link, said));
     }
     found
 }

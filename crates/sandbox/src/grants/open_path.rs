@@ -18,6 +18,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
+/// What the kernel names anew in each cage.
+const OF_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+
 /// Result of opening a granted path.
 enum OpenedPath {
     /// The place itself, opened, and its real path.
@@ -159,6 +162,11 @@ impl Grants {
         let Some(way) = ResolvedPath::resolve(named).filter(|way| way.end == project) else {
             return;
         };
+        // Names of processes and devices (`/proc/self/cwd`) are others in the new root.
+        let of_kernel = |link: &PathLink| OF_KERNEL.iter().any(|dir| link.at.starts_with(dir));
+        if way.links.iter().any(of_kernel) {
+            return;
+        }
         let written = [self.written.here.as_slice(), &self.written.elsewhere].concat();
         match way.first_redirect_in(&written) {
             Some(name) => self.left_out.push(format!(

@@ -11,6 +11,8 @@ use crate::agents::{Agent, AgentCatalog, FileTrust, Workplace, stricter};
 use crate::agents_flag;
 use crate::git_worktree;
 use crate::open_failure::OpenFailure;
+use crate::skill_links::linked_skills;
+use crate::tool_homes::WrittenPaths;
 use approval::ServerToolPattern;
 use config::Config;
 use journal::{TaskHeader, TaskLimits, TaskWorktree};
@@ -327,7 +329,14 @@ impl SessionSpec {
         }
         let PromptPlaces { project, home, plugins, .. } =
             places((&self.confinement, &self.config), None);
-        let found = prompts::find_skills(&project, home.as_deref(), &plugins);
+        let mut found = prompts::find_skills(&project, home.as_deref(), &plugins);
+        let written = WrittenPaths::of(&self.confinement);
+        let linked = linked_skills((&project, home.as_deref()), &self.forbidden.paths(), &written);
+        for (link, said) in linked.left_out {
+            let own = |skill: &prompts::Skill| link.starts_with(&skill.directory);
+            found.skills.retain(|_, skill| !own(skill));
+            found.troubles.push(said);
+        }
         agent_skills::texts(&found, names)
     }
 
