@@ -14,8 +14,15 @@ fn told(rule: &str, tool: &str, input: &Value) -> (String, String) {
     told_last(rule, &[(tool, input.clone())])
 }
 
-/// The result of the last of these calls.
+/// The result of the last of these calls, and the secret file.
 fn told_last(rule: &str, calls: &[(&str, Value)]) -> (String, String) {
+    let (result, desk) = told_last_of(rule, calls);
+    let secret = desk.read("secret.txt");
+    (result, secret)
+}
+
+/// The result of the last of these calls, and where they ran.
+fn told_last_of(rule: &str, calls: &[(&str, Value)]) -> (String, Desk) {
     let desk = Desk::new();
     desk.write("secret.txt", SECRET);
     desk.write("src/lib.rs", "fn secret() -> u32 { 4711 }\n");
@@ -29,7 +36,7 @@ fn told_last(rule: &str, calls: &[(&str, Value)]) -> (String, String) {
     assert_eq!(ran.code, 0, "{ran:?}");
     let messages = server.requests()[calls.len()].body["messages"].clone();
     let result = messages.as_array().unwrap().last().unwrap()["content"][0]["content"].to_string();
-    (result, desk.read("secret.txt"))
+    (result, desk)
 }
 
 #[test]
@@ -62,6 +69,38 @@ fn no_change_of_a_file_shows_what_a_rule_keeps_from_being_read() {
     assert!(shown.contains("4711"), "the positive control: {shown}");
     let (shown, _) = told("read:secret.txt", "apply_patch", &input);
     assert!(!shown.contains("4711"), "{shown}");
+}
+
+/// The text of each file of a deleted directory is in the result, and so is not that of an unread one.
+#[test]
+fn no_deletion_of_its_directory_shows_it() {
+    let calls = [
+        ("bash", json!({ "command": "mkdir kept && cp secret.txt src/lib.rs kept/" })),
+        ("delete", json!({ "paths": ["kept"], "recursive": true })),
+    ];
+    let (shown, _) = told_last("read:other.txt", &calls);
+    assert!(shown.contains("the secret is 4711"), "the positive control: {shown}");
+    let (shown, _) = told_last("read:kept/secret.txt", &calls);
+    assert!(!shown.contains("the secret is 4711"), "{shown}");
+    assert!(shown.contains("kept/secret.txt: content not shown"), "{shown}");
+    assert!(shown.contains("fn secret()"), "the others are shown: {shown}");
+}
+
+#[test]
+fn no_patch_moves_it_to_a_name_by_which_it_may_be_read() {
+    let patch =
+        "*** Begin Patch\n*** Update File: secret.txt\n*** Move to: public.txt\n*** End Patch\n";
+    let calls = [
+        ("apply_patch", json!({ "patch": patch })),
+        ("bash", json!({ "command": "ls public.txt secret.txt; cat public.txt" })),
+    ];
+    let (shown, _) = told_last_of("read:other.txt", &calls);
+    assert!(shown.contains("4711"), "the positive control: {shown}");
+    let (shown, _) = told_last_of("read:secret.txt", &calls);
+    assert!(!shown.contains("4711") && shown.contains("secret.txt"), "{shown}");
+    // To a name that may not be read either.
+    let (shown, _) = told_last_of("read:*.txt", &calls);
+    assert!(shown.contains("4711"), "commands are not bound by it: {shown}");
 }
 
 #[test]

@@ -13,18 +13,21 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The way on where there is no such file.
-pub(super) const REDIRECT: &str = "redirect the output to a file and read that in parts";
+pub(super) const REDIRECT: &str =
+    "ask for less, or with bash redirect the output to a file and read that in parts";
 /// Of each hundred characters of a result, so many are for the output; the others are for the notes.
 const OUTPUT_PERCENT: usize = 90;
-/// Most files of one directory.
-const FILES: usize = 10_000;
+/// Most files of one directory: with their longest text, 256 MiB.
+const FILES: usize = 32;
 
 /// How to get the output that a result has no room for.
 pub(super) fn way_on(out: &HeadTail, err: &HeadTail, ctx: &ToolContext<'_>) -> Cow<'static, str> {
     let room = ctx.max_chars / 100 * OUTPUT_PERCENT;
     let fits = |text: &str| text.chars().count() <= room;
-    let is_short = out.total() + err.total() <= room as u64;
-    if is_short || fits(&capture::join(out.clone(), err.clone(), "").text) {
+    let bytes = out.total() + err.total();
+    // Beyond what `join` keeps, its text lacks parts and fits all the same.
+    let is_whole = |text: &str| bytes <= capture::KEPT as u64 && fits(text);
+    if bytes <= room as u64 || is_whole(&capture::join(out.clone(), err.clone(), "").text) {
         return REDIRECT.into();
     }
     let all = capture::everything(out.clone(), err.clone()).text;

@@ -54,14 +54,14 @@ impl EditBuffer {
         }
     }
 
-    /// Every place of a piece, at least one.
+    /// Every place of a piece, at least one; in another form only if it is the only one.
     pub fn all(&self, piece: SearchText<'_>) -> Result<Vec<TextSpan>, ToolFailure> {
         let mut found = TextSpan::find(&self.old, piece.text);
         if found.is_empty() {
-            found = TextSpan::find_alike(&self.old, piece.text);
-            found.dedup_by(|next, kept| next.overlaps(kept));
+            let hint = "Each is in another form: copy the text from the file, place by place.";
+            found = vec![self.only(piece, hint)?];
         }
-        if found.is_empty() { Err(self.no_match(piece)) } else { Ok(found) }
+        Ok(found)
     }
 
     fn no_match(&self, piece: SearchText<'_>) -> ToolFailure {

@@ -181,7 +181,9 @@ fn changes(
                 };
                 not_a_link(&section.path, &changes[at], ctx)?;
                 changes[at].after = None;
+                let unread = unread(&changes[at], ctx);
                 let at = found(&mut changes, to, ctx)?;
+                stays_unread(unread, &section.path, &changes[at], ctx)?;
                 absent(&changes[at], to)?;
                 changes[at].after = Some(new);
                 changes[at].mode = mode;
@@ -192,6 +194,28 @@ fn changes(
     let made = changes.iter().filter(|change| change.after.is_some());
     ctx.refuse_repository(&made.map(|change| change.target.real.as_path()).collect::<Vec<_>>())?;
     Ok(changes)
+}
+
+/// The rule that keeps this file from being read.
+fn unread(change: &FileChange, ctx: &ToolContext<'_>) -> Option<String> {
+    ctx.unreadable(&change.target, &change.target.real)
+}
+
+/// Refuses to give the text of a file that may not be read a name by which it may.
+fn stays_unread(
+    why: Option<String>,
+    from: &str,
+    to: &FileChange,
+    ctx: &ToolContext<'_>,
+) -> Result<(), ToolFailure> {
+    match why {
+        Some(why) if unread(to, ctx).is_none() => Err(ToolFailure::new(
+            FailureCode::AccessDenied,
+            format!("{from:?} cannot be moved to {:?}: {why}", to.target.named),
+            "The file could be read by its new name. Ask the user to move it.",
+        )),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The index of a file among the changes; loads the file the first time.

@@ -195,20 +195,29 @@ impl DeletePlan {
         visit_contents(&target.named, &target.real, ENTRIES, &mut |path, kind| {
             ctx.check_cancelled()?;
             refuse_protected(&target.named, path, ctx)?;
-            self.entry(path, kind, ctx);
+            self.entry(target, path, kind, ctx);
             Ok(())
         })?;
         Ok(RemovalKind::Directory(tree))
     }
 
     /// Keeps the content of a file of a directory, if it is readable.
-    fn entry(&mut self, path: &Path, kind: FileType, ctx: &ToolContext<'_>) {
+    fn entry(
+        &mut self,
+        target: &TargetPath,
+        path: &Path,
+        kind: FileType,
+        ctx: &ToolContext<'_>,
+    ) {
         let shown = ctx.shown(path);
         if kind.is_dir() {
             return;
         }
         if !kind.is_file() {
             return self.kept.note(&format!("[{shown}: {}]\n", file_type::describe(kind)));
+        }
+        if let Some(why) = ctx.unreadable(target, path) {
+            return self.kept.note(&format!("[{shown}: content not shown: {why}]\n"));
         }
         let size = path.symlink_metadata().map_or(0, |meta| meta.len());
         let bytes = (size <= LOADED_MAX && self.kept.has_room(size))

@@ -103,16 +103,13 @@ pub(super) fn files(
     root: &Path,
     ctx: &mut ToolContext<'_>,
 ) -> Result<(FoundFiles, Vec<String>), ToolFailure> {
-    let in_case = |case| FilePatterns::new(ctx.scope, root, pattern, case, Exclusion::Refused);
-    let patterns = in_case(CaseMatching::Sensitive)?;
-    let root = patterns.root(root);
-    let mut walk = DirWalk::new(ctx, root, WalkDepth::All);
-    let names = FoundFiles::of(&mut walk, &patterns, pattern, ctx)?;
-    let mut notes = walk.finish();
+    let (names, mut notes) = matching(pattern, root, ctx)?;
     if names.total > 0 {
         return Ok((names, notes));
     }
-    let loose = in_case(CaseMatching::Insensitive)?;
+    let case = CaseMatching::Insensitive;
+    let loose = FilePatterns::new(ctx.scope, root, pattern, case, Exclusion::Refused)?;
+    let root = loose.root(root);
     let remarks =
         [
             names.directory.as_ref().map(|path| {
@@ -140,6 +137,19 @@ pub(super) fn files(
         ctx.extras.read_set.mark_incomplete();
     }
     Ok((names, notes))
+}
+
+/// The matching files below `root`, with notes about the walk.
+pub(super) fn matching(
+    pattern: &str,
+    root: &Path,
+    ctx: &mut ToolContext<'_>,
+) -> Result<(FoundFiles, Vec<String>), ToolFailure> {
+    let case = CaseMatching::Sensitive;
+    let patterns = FilePatterns::new(ctx.scope, root, pattern, case, Exclusion::Refused)?;
+    let mut walk = DirWalk::new(ctx, patterns.root(root), WalkDepth::All);
+    let names = FoundFiles::of(&mut walk, &patterns, pattern, ctx)?;
+    Ok((names, walk.finish()))
 }
 
 /// Matching files; the newest of them by name.
@@ -178,11 +188,6 @@ impl FoundFiles {
             }
         }
         Ok(names)
-    }
-
-    /// True if a file or a directory matches.
-    pub(super) fn fits(&self) -> bool {
-        self.total > 0 || self.directory.is_some()
     }
 
     pub(super) fn body(&self, ctx: &ToolContext<'_>) -> String {

@@ -191,9 +191,8 @@ impl Tool for GrepTool {
 
 /// The files whose names match the pattern; none where no name does, or where it is no pattern of names.
 fn by_name(input: &Input, target: &TargetPath, ctx: &mut ToolContext<'_>) -> Option<ToolAnswer> {
-    let found = glob::files(&input.pattern, &target.real, ctx).ok()?;
-    let fits = found.0.fits();
-    fits.then(|| listed("as a file name pattern", found, target, ctx))
+    let found = glob::matching(&input.pattern, &target.real, ctx).ok()?;
+    (found.0.total > 0).then(|| listed("as a file name pattern", found, target, ctx))
 }
 
 /// The files whose names match a pattern that finds no text.

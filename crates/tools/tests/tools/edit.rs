@@ -174,8 +174,12 @@ fn text_in_another_form_is_found_where_it_is_the_only_one() {
     let text = project.fails("edit", edit, "ambiguous");
     assert!(text.contains("2 times, at lines 1, 1"), "{text}");
     let all = json!({"path": "f", "old_string": "\"a\"", "new_string": "b", "replace_all": true});
+    let text = project.fails("edit", all, "ambiguous");
+    assert!(text.contains("Each is in another form"), "{text}");
+    assert_eq!(project.content("f"), "“a” “a”\n");
+    let all = json!({"path": "f", "old_string": "“a”", "new_string": "b", "replace_all": true});
     project.ok("edit", all);
-    assert_eq!(project.content("f"), "b b\n");
+    assert_eq!(project.content("f"), "b b\n", "the control: as written, each is replaced");
     // White space is not the same, and the nearest place is found in any form.
     let project = Project::with(&[("f", decomposed)]);
     let edit = json!({"path": "f", "old_string": "한글  é one", "new_string": "x"});

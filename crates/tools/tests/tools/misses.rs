@@ -352,6 +352,11 @@ fn search_files_finds_names_and_text_only_where_no_name_fits() {
     ] {
         assert_eq!(names(json!({ "pattern": pattern })), expected, "{pattern}");
     }
+    // A directory of that name is no file.
+    assert_eq!(
+        project.ok("search_files", json!({"pattern": "docs"})),
+        project.ok("grep", json!({"pattern": "docs"}))
+    );
     // Text where no name fits, where the call says that it is text, and for grep itself.
     let text = "docs/guide.txt:1:TODO: README and notes.py\n";
     assert_eq!(project.ok("search_files", json!({"pattern": "notes.py"})), text);
