@@ -30,7 +30,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-pub use edit::TerminalUse;
+pub use crate::terminal_use::TerminalUse;
 pub use inline_view::{InlineView, LinesView};
 pub use terminal::{LeaderKey, size as terminal_size};
 

@@ -8,6 +8,7 @@
 //! terminal.
 
 mod answer_check;
+mod answer_texts;
 mod attach;
 mod call_gist;
 mod call_time;
@@ -37,6 +38,7 @@ mod servers_text;
 mod spawn;
 mod supervisor_connection;
 mod supervisor_source;
+mod terminal_use;
 mod text_view;
 mod transcript;
 

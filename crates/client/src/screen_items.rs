@@ -1,10 +1,10 @@
 //! The items that a user sees of a session: events in, items out. Pure. Used by the screen and for
 //! pages of earlier events.
 
+use crate::answer_texts::text_blocks;
 use crate::call_gist::gist;
 use crate::compaction_text::describe_compaction;
 use crate::sanitize::one_line;
-use crate::transcript::text_blocks;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, SettingChange};
 use protocol::confinement::Enforced;

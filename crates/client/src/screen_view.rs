@@ -1,9 +1,9 @@
 //! What `attach` asks of a view of the [`Screen`]. The screen decides what a key and a message mean; a
 //! view shows it, and may have keys of its own for what only it shows.
 
-use crate::attach::TerminalUse;
 use crate::screen::{LongText, QuestionShown, Screen, ScreenInput};
 use crate::screen_items::ScreenItem;
+use crate::terminal_use::TerminalUse;
 use std::io;
 use std::time::Duration;
 

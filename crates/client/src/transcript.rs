@@ -1,6 +1,7 @@
 //! The state of a run, computed from its events. Pure.
 
 use crate::answer_check::AnswerFault;
+use crate::answer_texts::text_blocks;
 use crate::cost::{context_left, in_dollars};
 use crate::sanitize::sanitize;
 use crate::screen_items::CallPlace;
@@ -433,18 +434,6 @@ pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
 
 fn words_of(blocks: &[ContentBlock]) -> String {
     text_blocks(blocks).join("\n\n")
-}
-
-/// The texts of an answer, in their order.
-pub(crate) fn text_blocks(blocks: &[ContentBlock]) -> Vec<&str> {
-    let texts = blocks.iter().filter_map(|block| match block {
-        ContentBlock::Text { text } => Some(text.as_str()),
-        ContentBlock::Thinking { .. }
-        | ContentBlock::Image { .. }
-        | ContentBlock::ToolUse { .. }
-        | ContentBlock::ToolResult { .. } => None,
-    });
-    texts.collect()
 }
 
 /// A sum; a count that only one side has is taken from that side.

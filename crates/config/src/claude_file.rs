@@ -3,7 +3,7 @@
 
 use crate::error::ConfigError;
 use crate::event_hooks::{self, ConfiguredEventHook, DisablesAll, HookFile};
-use crate::load::read_text;
+use crate::file_text::read_text;
 use crate::origin::Layer;
 use crate::warning::ConfigWarning;
 use serde_json::Value;

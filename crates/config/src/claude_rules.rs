@@ -8,9 +8,6 @@ use protocol::judgement::{Rule, RuleEffect};
 use serde_json::Value;
 use std::path::Path;
 
-/// Writes a rule of Claude Code as rules of agentd, or says why it cannot. `approval::claude_rule` does.
-pub type ClaudeRuleSpelling = fn(&str, RuleEffect) -> Result<Vec<String>, String>;
-
 /// Most rules of one list. The files of a project that nobody trusts are read too.
 const MOST: usize = 200;
 /// Most warnings of one list.
@@ -120,6 +117,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::origin::Layer;
+    use crate::sources::ClaudeRuleSpelling;
 
     fn read(text: &str) -> ClaudeRules {
         let source = HookFile { layer: Layer::Project, file: "settings.json", text };

@@ -1,6 +1,7 @@
 //! The project file that `agentd init` writes.
 
-use crate::load::{PROJECT_FILE, PROJECT_LOCAL_FILE, read_file};
+use crate::file_text::read_file;
+use crate::load::{PROJECT_FILE, PROJECT_LOCAL_FILE};
 use crate::load_hooks::CLAUDE_PROJECT_FILES;
 use crate::mcp::PROJECT_SERVERS;
 use crate::trust::{TrustError, TrustStore};

@@ -26,8 +26,10 @@ mod edit_servers;
 mod environment;
 mod error;
 mod event_hooks;
+mod file_text;
 mod from_settings;
 mod hook_form;
+mod hook_text;
 mod import_servers;
 mod init;
 mod load;
@@ -43,6 +45,7 @@ mod path_dirs;
 mod plugin;
 mod plugin_servers;
 mod project;
+mod project_trust;
 mod proxy;
 mod schema;
 mod server_package;
@@ -59,7 +62,7 @@ mod warning;
 pub use address::{is_sign_in, names_token};
 pub use append_rule::{AppendRuleError, append_allow_rule};
 pub use claude_file::ClaudeFile;
-pub use claude_rules::{ClaudeRuleSpelling, with_real_path};
+pub use claude_rules::with_real_path;
 pub use config::{
     AgentLimits, BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions,
     ProviderConfig, SandboxConfig, ToolsConfig, UiConfig, UiNotify, UiView,
@@ -84,9 +87,10 @@ pub use environment::{
 };
 pub use error::{ConfigError, SourceLine};
 pub use event_hooks::{ConfiguredEventHook, EventHookConfig};
+pub use file_text::read_file;
 pub use import_servers::{FoundServer, claude_servers, codex_servers, writes_secret};
 pub use init::{InitError, init_project, init_text, trust_claude_files, trusted_files};
-pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, read_file};
+pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;
 pub use mcp::{
     McpServerConfig, ProjectAccess, ServerPlace, expand, is_name as is_server_name, server_host,
@@ -98,6 +102,7 @@ pub use ownership::{KeyFile, user_file_is_own};
 pub use path_dirs::{PathPolicy, granted_path_dirs, refused_path_dirs};
 pub use plugin::{Plugin, PluginFolder};
 pub use server_package::{PackageSource, ServerPackage};
+pub use sources::ClaudeRuleSpelling;
 pub use sources::{Sources, Trust};
 pub use trust::{TrustError, TrustStore};
 pub use vendors::{

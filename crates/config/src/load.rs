@@ -5,6 +5,7 @@ use crate::credentials::{self, WrittenCredential};
 use crate::dirs::project_rules_beside;
 use crate::error::{ConfigError, SourceLine};
 use crate::event_hooks::FileHooks;
+use crate::file_text::read_text;
 use crate::load_hooks::CollectedHooks;
 use crate::load_servers::CollectedServers;
 use crate::managed::ManagedLimits;
@@ -14,6 +15,7 @@ use crate::models::{self, NamedModel};
 use crate::origin::{Layer, ValueOrigin};
 use crate::ownership::{KeyFile, user_file_is_own};
 use crate::project::{self, FileTrust};
+use crate::project_trust::project_trust;
 use crate::settings::{LayeredSettings, SettingEntry};
 use crate::source_text::FileSource;
 use crate::sources::{Sources, Trust, key_path};
@@ -23,9 +25,6 @@ use crate::variables;
 use crate::vendors::{NONE, ProviderName, Vendor};
 use crate::warning::ConfigWarning;
 use std::cmp::Ordering;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The administrator's file.
@@ -35,8 +34,6 @@ pub const PROJECT_FILE: &str = ".agentd/config.toml";
 /// The project's file that is not shared, relative to the project.
 pub const PROJECT_LOCAL_FILE: &str = ".agentd/config.local.toml";
 const KEY_FILE: &str = "provider.key_file";
-/// Largest configuration file in bytes. Stops a huge file in a foreign project from filling memory.
-const FILE_CAP: u64 = 1 << 20;
 
 impl Config {
     /// Reads all layers. The only IO is reading the files that `sources` names.
@@ -286,33 +283,6 @@ fn put_ceilings(
     Ok(())
 }
 
-/// The user's trust in a project's file with this content.
-pub(crate) fn project_trust(
-    trust: &Trust,
-    path: &Path,
-    content: &[u8],
-    warnings: &mut Vec<ConfigWarning>,
-) -> FileTrust {
-    match trust {
-        Trust::Trusted => FileTrust::Trusted,
-        Trust::AsRecorded(_) if content.is_empty() => FileTrust::Untrusted,
-        Trust::AsRecorded(store) => match store.holds(path, content) {
-            Ok(true) => FileTrust::Trusted,
-            Ok(false) => FileTrust::Untrusted,
-            Err(error) => {
-                let place = path.display().to_string();
-                let origin = ValueOrigin { layer: Layer::Project, file: place, line: 0 };
-                warnings.push(ConfigWarning {
-                    origin,
-                    key: "trust".into(),
-                    text: format!("is not known: {error}"),
-                });
-                FileTrust::Untrusted
-            }
-        },
-    }
-}
-
 /// The entries of a file; none where there is no such file.
 fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
     let Some((file, text)) = read_text(path)? else {
@@ -321,52 +291,4 @@ fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
     let Entries { entries, models, credentials, hooks, servers } =
         text::entries(&FileSource { layer, file: &file, text: &text })?;
     Ok(FileEntries { entries, models, credentials, hooks, servers, content: text.into_bytes() })
-}
-
-/// The name of a file and its text; none where there is no such file.
-pub(crate) fn read_text(path: &Path) -> Result<Option<(String, String)>, ConfigError> {
-    let Some(content) = read_file(path)? else { return Ok(None) };
-    let file = path.display().to_string();
-    match String::from_utf8(content) {
-        Ok(text) => Ok(Some((file, text))),
-        Err(error) => {
-            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-            let line = u32::try_from(line).unwrap_or(u32::MAX);
-            Err(ConfigError::NotText { place: SourceLine { file, line, column: 0 } })
-        }
-    }
-}
-
-/// The bytes of a file that a project may have put there; `None` where there is none. Only a regular file of
-/// bounded size is read, and nothing waits for one.
-///
-/// # Errors
-/// The file, and why it is not read.
-pub fn read_file(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
-    let unreadable = |source| ConfigError::Unreadable { file: path.into(), source };
-    // Checked before it is opened: opening a FIFO would wait for a writer.
-    match fs::metadata(path) {
-        Ok(found) if found.is_file() => {}
-        Ok(_) => return Err(ConfigError::NotAFile { file: path.into() }),
-        Err(error) if is_absence(&error) => return Ok(None),
-        Err(source) => return Err(unreadable(source)),
-    }
-    // It may have been replaced since.
-    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path);
-    let file = file.map_err(unreadable)?;
-    if !file.metadata().is_ok_and(|found| found.is_file()) {
-        return Err(ConfigError::NotAFile { file: path.into() });
-    }
-    let mut content = Vec::new();
-    file.take(FILE_CAP + 1).read_to_end(&mut content).map_err(unreadable)?;
-    if content.len() as u64 > FILE_CAP {
-        return Err(ConfigError::TooLarge { file: path.into(), cap: FILE_CAP });
-    }
-    Ok(Some(content))
-}
-
-/// `.agentd` may be missing, or be a file of another program.
-fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

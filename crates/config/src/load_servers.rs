@@ -4,10 +4,11 @@
 use crate::config::{Config, ConfigRow};
 use crate::error::ConfigError;
 use crate::event_hooks::HookFile;
-use crate::load::{project_trust, read_text};
+use crate::file_text::read_text;
 use crate::mcp::{FileServers, PROJECT_SERVERS, TABLE, THEIR_TABLE, of_claude};
 use crate::origin::{Layer, ValueOrigin};
 use crate::project::FileTrust;
+use crate::project_trust::project_trust;
 use crate::sources::Sources;
 use crate::warning::ConfigWarning;
 use protocol::judgement::Rule;

@@ -1,9 +1,12 @@
 //! The inputs of a configuration.
 
-use crate::claude_rules::ClaudeRuleSpelling;
 use crate::environment::Environment;
 use crate::trust::TrustStore;
+use protocol::judgement::RuleEffect;
 use std::path::PathBuf;
+
+/// Writes a rule of Claude Code as rules of agentd, or says why it cannot. `approval::claude_rule` does.
+pub type ClaudeRuleSpelling = fn(&str, RuleEffect) -> Result<Vec<String>, String>;
 
 /// Everything that configuration is made from.
 #[derive(Debug, Clone)]

@@ -1,8 +1,8 @@
 //! Reads one value from a file, a variable or a flag, by the type of its key.
 
 use crate::duration;
-use crate::edit_hooks;
 use crate::environment;
+use crate::hook_text;
 use crate::origin::ValueOrigin;
 use crate::schema::{ConfigKey, ValueKind};
 use crate::vendors::VENDORS_OWN;
@@ -95,10 +95,10 @@ pub(crate) fn read(key: &ConfigKey, raw: &RawValue<'_>) -> Result<ConfigValue, V
             environment::can_be_added(text).then(|| ConfigValue::Text((*text).to_owned()))
         }
         (ValueKind::Verifiers, RawValue::Text(text) | RawValue::Untyped(text)) => {
-            line(text).filter(|_| edit_hooks::read(text).is_some())
+            line(text).filter(|_| hook_text::read(text).is_some())
         }
         (ValueKind::Formatters, RawValue::Text(text) | RawValue::Untyped(text)) => {
-            line(text).filter(|_| edit_hooks::read_formatter(text).is_some())
+            line(text).filter(|_| hook_text::read_formatter(text).is_some())
         }
         (ValueKind::Url, RawValue::Text(text) | RawValue::Untyped(text)) => url(text),
         (ValueKind::Word(words), RawValue::Text(text) | RawValue::Untyped(text)) => {
@@ -169,8 +169,8 @@ pub(crate) fn wanted(kind: ValueKind) -> String {
              name of a key or of what agentd sets itself: what a command sees can be sent to the model, so \
              keys stay with programs that the person runs"
             .into(),
-        ValueKind::Verifiers => format!("a list of commands such as [{}]", edit_hooks::VERIFIER),
-        ValueKind::Formatters => format!("a list of commands such as [{}]", edit_hooks::FORMATTER),
+        ValueKind::Verifiers => format!("a list of commands such as [{}]", hook_text::VERIFIER),
+        ValueKind::Formatters => format!("a list of commands such as [{}]", hook_text::FORMATTER),
         ValueKind::Dirs => "a list of directories such as [\"/srv/data\"]".into(),
         ValueKind::Files => "a list of files such as [\"src/lib.rs\"]".into(),
     }

@@ -3,7 +3,9 @@
 
 use crate::front_matter;
 use crate::markdown_files::{self, FoundFiles};
-use crate::prompt_list::{PluginPlace, PromptOwner, PromptPlaces};
+use crate::plugin_place::PluginPlace;
+use crate::prompt_list::PromptPlaces;
+use crate::prompt_owner::PromptOwner;
 use crate::shown::line;
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 //! The pieces of the file are told apart first: arguments add no command to the text.
 
 use crate::plugin_root;
-use crate::prompt_list::PromptFile;
+use crate::prompt_file::PromptFile;
 use std::path::Path;
 
 /// Longest expanded text in bytes.
@@ -247,7 +247,8 @@ fn index(text: &str) -> Option<(usize, usize)> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::prompt_list::{PromptKind, PromptOwner};
+    use crate::prompt_file::PromptKind;
+    use crate::prompt_owner::PromptOwner;
     use PromptPiece::{Command, Text};
 
     fn pieces(body: &str, arguments: &str) -> Result<Vec<PromptPiece>, ExpandError> {

@@ -14,8 +14,11 @@ mod front_matter;
 mod imports;
 mod instructions;
 mod markdown_files;
+mod plugin_place;
 mod plugin_root;
+mod prompt_file;
 mod prompt_list;
+mod prompt_owner;
 mod read_text;
 mod server_resources;
 mod shown;
@@ -31,11 +34,13 @@ pub use instructions::{
     INSTRUCTION_BYTES, INSTRUCTION_NAMES, Instructions, directories_around, instructions_of,
     nested_directories,
 };
+pub use plugin_place::PluginPlace;
 pub use plugin_root::put_plugin_root;
-pub use prompt_list::{
-    AllowedTool, NameNotFound, PluginPlace, PromptFile, PromptKind, PromptList, PromptOwner,
-    PromptPlaces, parse_slash,
-};
+pub use prompt_file::AllowedTool;
+pub use prompt_file::PromptFile;
+pub use prompt_file::PromptKind;
+pub use prompt_list::{NameNotFound, PromptList, PromptPlaces, parse_slash};
+pub use prompt_owner::PromptOwner;
 pub use read_text::read as read_text;
 pub use server_resources::{server_resources, words};
 pub use shown::line;

@@ -2,6 +2,9 @@
 //! hides a person's of the same name, and a skill hides a command beside it.
 
 use crate::markdown_files::FoundFiles;
+use crate::plugin_place::PluginPlace;
+use crate::prompt_file::{AllowedTool, PromptFile, PromptKind};
+use crate::prompt_owner::PromptOwner;
 use crate::skills::{self, SkillCallers};
 use crate::slash_commands;
 use std::path::PathBuf;
@@ -15,112 +18,6 @@ const OF_CONFIG: &str = "commands";
 
 /// Below a plugin.
 const OF_PLUGIN: &str = "commands";
-
-/// Whose a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PromptOwner {
-    /// It lies in the project.
-    Project,
-    /// It lies in the person's home or configuration directory.
-    User,
-    /// It lies in a plugin, which the person trusts as it is.
-    Plugin,
-}
-
-/// A folder of Claude Code's form. The names of its prompts begin with its own and a colon.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PluginPlace {
-    /// Its name.
-    pub name: String,
-    /// Its folder, a real path.
-    pub root: PathBuf,
-}
-
-impl PluginPlace {
-    /// The name of one of its prompts.
-    pub(crate) fn full_name(&self, name: &str) -> String {
-        format!("{}:{name}", self.name)
-    }
-
-    /// True for a name that only this plugin gives.
-    pub(crate) fn has_name(&self, name: &str) -> bool {
-        name.strip_prefix(&self.name).is_some_and(|rest| rest.starts_with(':'))
-    }
-
-    /// Why a file that is not the plugin's cannot have its name.
-    pub(crate) fn refuses(&self, name: &str) -> String {
-        let own = &self.name;
-        format!("its name {name} begins like those of the plugin {own}; rename it")
-    }
-}
-
-impl PromptOwner {
-    /// For lists.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Project => "project",
-            Self::User => "user",
-            Self::Plugin => "plugin",
-        }
-    }
-}
-
-/// The kind of a prompt in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PromptKind {
-    /// A Markdown file below `commands`.
-    Command,
-    /// A directory with a `SKILL.md`.
-    Skill,
-}
-
-impl PromptKind {
-    /// For lists.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Command => "command",
-            Self::Skill => "skill",
-        }
-    }
-}
-
-/// A rule of `allowed-tools`, as written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllowedTool {
-    /// The rule.
-    pub text: String,
-    /// Its line in the file, counted from 1.
-    pub line: u32,
-}
-
-/// A prompt in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PromptFile {
-    /// Without the slash.
-    pub name: String,
-    /// Command or skill.
-    pub kind: PromptKind,
-    /// Whose it is.
-    pub owner: PromptOwner,
-    /// The file.
-    pub file: PathBuf,
-    /// What it does, on one line.
-    pub description: String,
-    /// Which arguments it takes; may be empty.
-    pub argument_hint: String,
-    /// Rules that allow while its turn runs.
-    pub allowed_tools: Vec<AllowedTool>,
-    /// The model that it wants.
-    pub model: Option<String>,
-    /// The text before arguments are put in.
-    pub body: String,
-    /// Files of the same name that it hides.
-    pub hides: Vec<PathBuf>,
-    /// The folder of its plugin, if it is of one.
-    pub plugin_root: Option<PathBuf>,
-}
 
 /// Where to look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

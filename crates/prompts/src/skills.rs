@@ -2,7 +2,8 @@
 //! takes the place of a person's of the same name.
 
 use crate::front_matter::{self, ListItem};
-use crate::prompt_list::{PluginPlace, PromptOwner};
+use crate::plugin_place::PluginPlace;
+use crate::prompt_owner::PromptOwner;
 use crate::read_text;
 use crate::shown::line;
 use std::collections::BTreeMap;

@@ -2,7 +2,10 @@
 
 use crate::front_matter::{self, FrontMatter};
 use crate::markdown_files::{self, FoundFiles};
-use crate::prompt_list::{AllowedTool, PromptFile, PromptKind, PromptOwner};
+use crate::prompt_file::AllowedTool;
+use crate::prompt_file::PromptFile;
+use crate::prompt_file::PromptKind;
+use crate::prompt_owner::PromptOwner;
 use crate::shown::line;
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use crate::call::{Call, ProbeReport};
 use crate::confinement::FilePath;
 use crate::hosts::HostRule;
 use crate::ids::CallId;
-use crate::web::WebAddress;
+use crate::web_address::WebAddress;
 use crate::{Decode, Encode};
 
 /// The kind of a tool: query or mutation.

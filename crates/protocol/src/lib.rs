@@ -27,6 +27,8 @@ pub mod judgement;
 pub mod key_names;
 pub mod log;
 pub mod mcp;
+mod offered_tool;
+mod open_turn;
 pub mod pinned;
 pub mod provider;
 pub mod session;
@@ -37,6 +39,7 @@ pub mod surrogates;
 pub mod tool;
 pub mod undo_prompt;
 pub mod web;
+mod web_address;
 
 pub(crate) use bincode::{Decode, Encode};
 

@@ -3,7 +3,7 @@
 
 use crate::call::RunReport;
 use crate::hook::EventHook;
-use crate::session::OfferedTool;
+use crate::offered_tool::OfferedTool;
 use crate::{Decode, Encode};
 
 /// The beginning of a tool's name where a server has the tool: `mcp__SERVER__TOOL`.

@@ -4,13 +4,15 @@
 //! supervisor makes each `Commit` durable before it acts on any later word.
 
 use crate::call::{Call, ToolResult};
-use crate::content::{ContentBlock, ModelRequest, ToolSpec, Usage};
+use crate::content::{ContentBlock, ModelRequest, Usage};
 use crate::context::{Compaction, ContextReport, ContextSettings, NumberedSummary};
 use crate::hook::{HookEvent, HookOccasion, HookRefusal, SessionHooks};
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{EXIT_PLAN, PermissionMode, Rule};
 use crate::log::LogLine;
 use crate::mcp::ServerNews;
+pub use crate::offered_tool::{CopyBeforeChange, OfferedTool};
+pub use crate::open_turn::OpenTurn;
 pub use crate::pinned::{FileStamp, PinnedNews, PinnedStamp};
 use crate::provider::FromProvider;
 use crate::session_request::ModelFacts;
@@ -26,29 +28,6 @@ impl Link for SessionLink {
     const NAME: &'static str = "session";
     /// As large as the largest request a vendor takes.
     const MESSAGE_CAP: usize = 32 << 20;
-}
-
-/// A tool as the conversation knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct OfferedTool {
-    /// The description for the model.
-    pub spec: ToolSpec,
-    /// Query or mutation. Adjacent queries run in parallel; a mutation runs alone.
-    pub kind: crate::judgement::ToolKind,
-    /// Its undo strategy.
-    pub copies: CopyBeforeChange,
-}
-
-/// The undo strategy of a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum CopyBeforeChange {
-    /// They are.
-    Kept,
-    /// The store compares the project before and after; the difference counts as the call's
-    /// changes.
-    Compared,
-    /// They are not, or it changes none.
-    None,
 }
 
 /// The configuration of a new conversation.
@@ -316,15 +295,6 @@ pub enum CallSpan {
     Turn,
     /// The session, from its beginning on.
     Session,
-}
-
-/// Policy for a turn that the death of a process cut short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum OpenTurn {
-    /// It waits for a person: its calls get made-up results.
-    Waits,
-    /// It goes on where it was: calls that were never let go are run, then the model is asked.
-    GoesOn,
 }
 
 /// From the supervisor.

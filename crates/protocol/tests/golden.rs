@@ -117,8 +117,9 @@ fn every_enum_of_the_wires_is_among_the_words() {
     for file in fs::read_dir(source).unwrap() {
         let path = file.unwrap().path();
         let wire = match path.file_stem().unwrap().to_str().unwrap() {
-            // These files hold types of the client's wire.
+            // These files hold types of the client's wire, and of the conversation's.
             "session_request" | "status" => "client".to_owned(),
+            "offered_tool" | "open_turn" => "session".to_owned(),
             wire => wire.to_owned(),
         };
         let mut derives = String::new();

@@ -32,6 +32,7 @@ mod privileges;
 mod proc_stat;
 mod process_tree;
 mod protected;
+mod protection_limits;
 mod removal;
 mod renewal;
 mod resolved_path;

@@ -7,11 +7,11 @@
 use crate::cage::Cage;
 use crate::error::CageError;
 use crate::grants::{GrantVia, Grants, Protection, ProtectionSearch};
-use crate::launch::enforced::protection_limits;
 use crate::lock::effective_network;
 use crate::network_namespace::Inherited;
 use crate::notify::LockedGitConfigs;
 use crate::policy;
+use crate::protection_limits::protection_limits;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use protocol::confinement::{Confinement, Enforced, Tier};
@@ -128,9 +128,9 @@ impl RestingCage {
             return Err(StaleCage("a protected file was made, removed or replaced".to_owned()));
         }
         let gaps = |cage: &Cage| cage.baseline.as_ref().map(|before| before.gaps());
-        let (limits, before) = (protection_limits(&cage), gaps(&cage));
+        let (limits, before) = (protection_limits(cage.baseline.as_ref()), gaps(&cage));
         cage.baseline = Some(baseline);
-        if gaps(&cage) > before || protection_limits(&cage) != limits {
+        if gaps(&cage) > before || protection_limits(cage.baseline.as_ref()) != limits {
             return Err(StaleCage("other protected files can be put back than before".to_owned()));
         }
         Ok((cage, enforced))

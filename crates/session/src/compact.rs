@@ -4,7 +4,7 @@
 //! call keeps its result. A summary at the front replaces the removed messages. The journal keeps
 //! all of them.
 
-use crate::limits::BYTES_A_TOKEN;
+use crate::token_size::BYTES_A_TOKEN;
 use crate::truncate::cut;
 use protocol::content::{ContentBlock, ImageRef, Message, MessageRole};
 

@@ -5,7 +5,7 @@
 //! prefix: first the tools that are never deferred, then the others in the order in which they were
 //! found or called.
 
-use crate::limits::BYTES_A_TOKEN;
+use crate::token_size::BYTES_A_TOKEN;
 use protocol::session::{OfferedTool, SessionSetup};
 
 /// The tool that finds the others.

@@ -43,6 +43,7 @@ mod servers;
 mod stream;
 mod summary;
 mod synthetic_results;
+mod token_size;
 mod tool_lookup;
 mod truncate;
 mod undo;

@@ -20,9 +20,6 @@ pub(crate) struct HistoryLimits {
     pub answer_tokens: usize,
 }
 
-/// Bytes that one token stands for, on the safe side: prose has four and more, code about three.
-pub(crate) const BYTES_A_TOKEN: usize = 3;
-
 /// The producer of a result truncates it; this is the last limit for the others. A web page may
 /// have this many characters, whatever the limit for other results.
 const PAGE: usize = 41_000;

@@ -8,6 +8,7 @@ use crate::failure::StoreError;
 use crate::search_terms::line;
 use crate::snapshot::{RunningCommand, Snapshot};
 use crate::undo::{CommandEnd, RanCommand, UndoStore};
+use crate::undo_coverage::UndoCoverage;
 use protocol::store::{SnapshotBefore, StoreCommand, StoreSetup};
 use std::time::{Duration, Instant};
 
@@ -30,17 +31,6 @@ pub(crate) struct CommandChanges {
     missed: Option<(u32, String)>,
     /// Entries that could not be written to the list; shown as long as this process lives.
     unwritten: Vec<(u32, String)>,
-}
-
-/// The list's note about all commands.
-#[derive(Debug)]
-pub(crate) struct UndoCoverage {
-    /// Why no command is covered here.
-    pub(crate) unable: Option<&'static str>,
-    /// The parts of the project that snapshots leave out.
-    pub(crate) gap: Option<String>,
-    /// Commands that are not in the list for want of a disk that takes them.
-    pub(crate) unwritten: Vec<(u32, String)>,
 }
 
 impl CommandChanges {

@@ -23,6 +23,7 @@ mod search_terms;
 mod skills;
 mod snapshot;
 mod undo;
+mod undo_coverage;
 mod validate;
 
 use cache::ResultCache;

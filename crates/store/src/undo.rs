@@ -12,11 +12,11 @@ mod command_rows;
 mod inherit;
 mod list;
 
-use crate::commands::UndoCoverage;
 use crate::database::{Database, Durable, now};
 use crate::failure::{StoreError, StoreErrorCode};
 use crate::file_copy::{FileCopy, NOT_KEPT, UNKNOWN, digest_now, look, not_kept};
 use crate::snapshot::ChangedFile;
+use crate::undo_coverage::UndoCoverage;
 use inherit::SharedChanges;
 use protocol::call::FileEffect;
 use protocol::ids::CallId;

@@ -3,6 +3,7 @@
 //! Used when a session opens.
 
 mod certificates;
+mod cleaned;
 mod git;
 mod git_keys;
 mod ini;

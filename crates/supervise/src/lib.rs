@@ -103,6 +103,7 @@ mod unread_output;
 mod wanted_compaction;
 mod worker;
 mod worker_ref;
+mod writable_paths;
 mod written_dirs;
 
 pub use adopted::{adopt_orphans, reap_all};

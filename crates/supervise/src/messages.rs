@@ -14,12 +14,14 @@
 mod call;
 mod client;
 mod reserve;
+mod resting_runner;
 mod root;
 mod session;
 
 pub(crate) use call::{CallMsg, RunnerLimit};
 pub(crate) use client::{ClientMsg, ClientRequest};
-pub(crate) use reserve::{ReserveMsg, RestingRunner, TakeRequest};
+pub(crate) use reserve::{ReserveMsg, TakeRequest};
+pub(crate) use resting_runner::RestingRunner;
 pub(crate) use root::{IdleMsg, Lifetime, RootMsg};
 pub(crate) use session::{
     AttachRequest, BackupOf, BrokerToSession, CallToSession, ClientToSession, DetachedCall,

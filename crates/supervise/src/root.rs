@@ -1,12 +1,15 @@
 //! The supervisor actor, root of the process tree. Owns the broker and the sessions, and shuts
 //! everything down in order.
 
+mod blocking;
 mod fork_end;
+mod forked_from;
 mod idle_daemon;
 mod idle_session;
 mod kept_flags;
 mod lost_tasks;
 mod open_journal;
+mod open_mode;
 mod opening;
 mod recovery;
 mod seat;

@@ -34,6 +34,7 @@ use crate::project_place::{enclosing_repo_note, git_elsewhere_note, other_owner_
 use crate::skill_links::linked_skills;
 use crate::store_dirs;
 use crate::tool_homes::{self, WrittenPaths};
+use crate::writable_paths::writable_paths;
 use config::{
     Config, CredentialPaths, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
@@ -391,13 +392,6 @@ fn source(config: &Config) -> SourceSetup {
         }),
         ProviderName::Replay => SourceSetup::Replay(config.provider.replay_speed),
     }
-}
-
-/// Paths that calls of the session can write, including the overlays that each command gets.
-pub(crate) fn writable_paths(confinement: &Confinement) -> Vec<PathBuf> {
-    let overlays =
-        confinement.caches.as_ref().map(|kept| project_caches::overlays_dir(&kept.to_path()));
-    confinement.written().into_iter().chain(overlays).collect()
 }
 
 fn home_dir(env: &[(String, String)]) -> Option<PathBuf> {

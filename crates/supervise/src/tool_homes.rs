@@ -1,7 +1,7 @@
 //! The user's programs and certificates that commands use, beyond the usual directories that the
 //! policy knows. Used by the session specification.
 
-use crate::session_spec::writable_paths;
+use crate::writable_paths::writable_paths;
 use protocol::confinement::{Confinement, FilePath};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -280,8 +280,8 @@ fn protected(named: &str, name: &str) -> ToolFailure {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::search::walk::{DirWalk, WalkDepth};
     use std::fs;

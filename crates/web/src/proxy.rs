@@ -9,7 +9,7 @@
 mod counted;
 mod hop;
 mod sign_in;
-mod target;
+pub(crate) mod target;
 
 use crate::client_hello::{self, TunnelStart};
 use crate::company_proxy::{self, WANTS_SIGN_IN};
@@ -41,7 +41,7 @@ use tools::Restriction;
 use counted::Counted;
 use hop::strip;
 pub use sign_in::Credentials;
-pub(crate) use target::ProxyTarget;
+use target::ProxyTarget;
 use target::{PLAIN_REQUEST, TargetError, parse_target};
 
 /// Limit of simultaneous connections, including tunnels. A wide parallel download fits, and this

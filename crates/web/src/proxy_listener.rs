@@ -1,7 +1,7 @@
 //! Listeners at which a command finds the proxy: one for programs that support proxies, and one for
 //! each host and port to which [`redirects`] leads other programs by name. Used by `proxy`.
 
-use crate::proxy::ProxyTarget;
+use crate::proxy::target::ProxyTarget;
 use protocol::hosts::{HostRule, redirects};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

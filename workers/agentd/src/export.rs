@@ -3,6 +3,7 @@
 //! `report` takes the records, `redact` masks secrets in every text of them, `page` writes the HTML, with
 //! `markdown` for the model's answers. Only this file reads anything.
 
+mod html_text;
 mod markdown;
 mod page;
 mod redact;

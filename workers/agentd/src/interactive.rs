@@ -9,9 +9,9 @@ use crate::daemon;
 use crate::fleet_commands;
 use crate::open_request::{KeyNeed, open_request, plugin_settings};
 use crate::query;
+use crate::resumed::resumed;
 use crate::sessions;
 use crate::signals::BlockedSignals;
-
 use client::{
     AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, Labels, LeaderKey, LeaveReason,
     LinesView, RelaySource, RunFailure, ScreenInput, ScreenItem, ScreenView, SupervisorSource,
@@ -22,7 +22,6 @@ use prompts::{PluginPlace, PromptPlaces};
 use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
-use protocol::session::OpenTurn;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use terminal::{FullScreen, FullScreenOptions, Mouse, Notify, choose_theme, theme_names};
@@ -134,15 +133,6 @@ fn attach_options(
     others: OtherClients,
 ) -> AttachOptions {
     AttachOptions { rights, others, prompt, leader: String::new(), first_words: None }
-}
-
-/// An interrupted turn continues when a user attaches, but not for a read-only client.
-pub(crate) fn resumed(session: SessionId, rights: ClientRights) -> SessionStart {
-    let open_turn = match rights {
-        ClientRights::Full => OpenTurn::GoesOn,
-        ClientRights::ReadOnly => OpenTurn::Waits,
-    };
-    SessionStart::Resume { session, open_turn }
 }
 
 /// This project's newest session, if it is running or its last turn has no end.

@@ -31,6 +31,7 @@ mod prompt;
 mod ps;
 mod query;
 mod restart;
+mod resumed;
 mod rules;
 mod run;
 mod session_commands;

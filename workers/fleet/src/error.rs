@@ -1,6 +1,6 @@
 //! Errors, with the way on.
 
-use crate::objects::ObjectsError;
+use crate::objects_error::ObjectsError;
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! Tasks as JSON lines and as one HTML page, and a journal's record as a line. Pure.
 
-use crate::tasks::{one_line, span};
+use crate::shown::one_line;
+use crate::shown::span;
 use protocol::hidden::{in_json, on_screen};
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -31,6 +31,7 @@
 //! | `run` | starts `agentd` and `git`; no other file starts processes |
 
 mod answer;
+mod claim;
 mod clock;
 mod daemon;
 mod database;
@@ -38,7 +39,9 @@ mod door;
 mod error;
 mod export;
 mod far_answers;
+mod host;
 mod objects;
+mod objects_error;
 mod pooler;
 mod private_file;
 mod recipe;
@@ -50,6 +53,7 @@ mod schema;
 mod seat;
 mod secret;
 mod sessions;
+mod shown;
 mod status;
 mod submit;
 mod task_end;

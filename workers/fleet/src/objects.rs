@@ -3,6 +3,7 @@
 //! there, and `restore` gets them.
 
 use crate::error::{FleetError, causes};
+use crate::objects_error::ObjectsError;
 use futures_util::{StreamExt, stream};
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
@@ -32,24 +33,6 @@ const PART: u64 = 8 << 20;
 const AT_ONCE: usize = 2;
 /// How long the first request of a worker and the end of a failed upload may take.
 const SHORT: Duration = Duration::from_secs(5);
-
-/// Why the object store did not do its part.
-#[derive(Debug, thiserror::Error)]
-#[error("the object store {store} {why}")]
-pub(crate) struct ObjectsError {
-    store: String,
-    why: String,
-    /// It may succeed later, or on another host.
-    pub(crate) is_passing: bool,
-}
-
-impl ObjectsError {
-    /// This host has no object store, and the task needs it.
-    pub(crate) fn unnamed() -> Self {
-        let why = "of this task is not named on this host: set AGENTD_FLEET_OBJECTS".to_owned();
-        Self { store: "with the files".to_owned(), why, is_passing: true }
-    }
-}
 
 /// A store, and the place in it.
 #[derive(Debug, Clone)]

@@ -1,11 +1,12 @@
 //! Prepares a task on this host: its workspace and, after a lost host, its session with the open calls.
 
+use crate::claim::Claim;
 use crate::database::Database;
 use crate::error::FleetError;
-use crate::objects::{Objects, ObjectsError};
+use crate::objects::Objects;
+use crate::objects_error::ObjectsError;
 use crate::run;
 use crate::seat::number;
-use crate::worker::Claim;
 use crate::workspace::{Workspace, place_of};
 use fleet::{HostLoss, LostSession, Onward, OpenWork, TurnProgress, go_on};
 use journal::{CallProgress, JournalRecord, LastTurn, ToolKindRecord};

@@ -2,7 +2,8 @@
 
 use crate::error::FleetError;
 use crate::schema::say;
-use crate::tasks::{one_line, span};
+use crate::shown::one_line;
+use crate::shown::span;
 use fleet::DatabaseArgs;
 use protocol::hidden::in_json;
 use serde_json::json;

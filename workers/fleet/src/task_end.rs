@@ -2,13 +2,14 @@
 //! result. `task_run` calls it.
 
 use crate::answer::error_of;
+use crate::claim::Claim;
 use crate::daemon::DaemonConnection;
 use crate::error::FleetError;
+use crate::host::Host;
 use crate::rest::{Left, append_rest};
 use crate::restore;
 use crate::run;
 use crate::seat::{IN_ROWS, LAPSED, Stores, put_blob, store_snapshot};
-use crate::worker::{Claim, Host};
 use crate::workspace::place_of;
 use journal::Digest;
 use serde_json::{Value, json};

@@ -1,9 +1,11 @@
 //! One claimed task on this host: its workspace and its run of `agentd`.
 
 use crate::answer::{RunEnd, answer_of, error_of};
+use crate::claim::Claim;
 use crate::daemon::DaemonConnection;
 use crate::door;
 use crate::error::FleetError;
+use crate::host::Host;
 use crate::private_file::write_private;
 use crate::rest::Left;
 use crate::restore::{self, Prepared, Restored};
@@ -11,7 +13,6 @@ use crate::run;
 use crate::seat::{Appender, LAPSED, Lines, Seat, SeatState};
 use crate::secret::secret;
 use crate::task_flags::HostSettings;
-use crate::worker::{Claim, Host};
 use crate::workspace::{Workspace, is_shared_disk, place_of};
 use fleet::{AfterRun, Onward, after_run};
 use protocol::fleet::LeaseClock;

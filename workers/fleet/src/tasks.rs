@@ -4,6 +4,7 @@ use crate::database::open;
 use crate::error::FleetError;
 use crate::export;
 use crate::schema::say;
+use crate::shown::{one_line, span};
 use fleet::{ExportAs, RetryFrom, TaskState, TasksCommand};
 use protocol::hidden::{in_json, on_screen};
 use serde_json::Value;
@@ -119,20 +120,6 @@ async fn list(
         }
     }
     say(&out)
-}
-
-/// Without line ends and hidden characters.
-pub(crate) fn one_line(text: &str) -> String {
-    on_screen(text).replace(['\n', '\t'], " ")
-}
-
-/// Seconds as people write them.
-pub(crate) fn span(seconds: f64) -> String {
-    match seconds {
-        ..60.0 => format!("{seconds:.1} s"),
-        60.0..3600.0 => format!("{:.0} min", seconds / 60.0),
-        _ => format!("{:.1} h", seconds / 3600.0),
-    }
 }
 
 async fn task_row(client: &Client, task: i64) -> Result<Row, FleetError> {

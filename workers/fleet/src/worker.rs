@@ -1,9 +1,11 @@
 //! `agentd fleet worker`: claims tasks, renews their leases, and ends them.
 
+use crate::claim::Claim;
 use crate::clock::boot_ms;
 use crate::database::{Database, config_of, pause_when_full, url_of};
 use crate::door::{self, Seats};
 use crate::error::FleetError;
+use crate::host::Host;
 use crate::objects::Objects;
 use crate::restore;
 use crate::seat::LAPSED;
@@ -15,13 +17,12 @@ use crate::workspace::place_of;
 use config::{Dirs, Environment};
 use fleet::{LeaseTimes, WorkerArgs};
 use protocol::fleet::LeaseClock;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -32,46 +33,6 @@ use tokio_postgres::types::{ToSql, Type};
 const LOOKS: [u64; 4] = [100, 250, 500, 1000];
 /// How long a host claims nothing that could not run a task, in milliseconds.
 const REST: u64 = 5_000;
-
-/// A task that this host claimed.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Claim {
-    pub(crate) lease: String,
-    pub(crate) task: i64,
-    pub(crate) session: String,
-    pub(crate) epoch: i32,
-    pub(crate) last_seq: i64,
-    pub(crate) failed_over: bool,
-    pub(crate) repo: String,
-    pub(crate) reference: String,
-    pub(crate) prompt: String,
-    pub(crate) flags: Vec<String>,
-    pub(crate) timeout_ms: Option<i64>,
-    pub(crate) on_host_loss: String,
-    pub(crate) resume_after: i64,
-    pub(crate) ask: bool,
-}
-
-/// What every part of a worker uses.
-#[derive(Clone)]
-pub(crate) struct Host {
-    pub(crate) id: String,
-    pub(crate) dirs: Dirs,
-    /// Where the workspaces are: no directory of agentd's own, which no call may reach.
-    pub(crate) work: PathBuf,
-    /// For snapshots that are too large for rows.
-    pub(crate) objects: Option<Objects>,
-    pub(crate) times: LeaseTimes,
-    pub(crate) database: Arc<Database>,
-    pub(crate) seats: Seats,
-    pub(crate) turns: Turns,
-    /// Until when it claims nothing, because it could not run a task.
-    pub(crate) rests_until: Arc<AtomicU64>,
-    /// True once the worker is to end.
-    pub(crate) ending: watch::Sender<bool>,
-    /// Tasks that a person cancelled, by their session.
-    pub(crate) cancelled: watch::Sender<BTreeSet<String>>,
-}
 
 pub(crate) async fn main(args: &WorkerArgs) -> Result<(), FleetError> {
     // Its lines go to standard error, where a service manager keeps them.

@@ -2,7 +2,7 @@
 //! the file, so that nothing in there is trusted outside: the hosts that the cage reaches for new tokens stand
 //! in a file beside the directory. Used by `login` and `remote`.
 
-use crate::oauth::Grantor;
+use crate::grantor::Grantor;
 use rmcp::transport::auth::{
     AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials,
 };

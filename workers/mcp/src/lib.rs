@@ -15,6 +15,7 @@ mod client;
 mod conformance;
 mod credentials;
 mod endpoint;
+mod grantor;
 mod http;
 mod http_client;
 mod listening;

@@ -6,6 +6,7 @@
 use crate::challenge::Challenge;
 use crate::credentials::LogInFile;
 use crate::endpoint::{ServerNetwork, host_and_port};
+use crate::grantor::Grantor;
 use crate::http_client;
 use crate::redirect::Redirected;
 use crate::renewal::{Renewal, RenewalFailure};
@@ -16,7 +17,6 @@ use rmcp::transport::auth::{
     AuthorizationManager, AuthorizationMetadata, CredentialStore, OAuthClientConfig,
     OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest,
 };
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use tools::visible;
@@ -52,17 +52,6 @@ pub(crate) struct ClientIdentity {
     pub(crate) secret: Option<String>,
     /// The address of a client-id metadata document.
     pub(crate) metadata_url: Option<String>,
-}
-
-/// What a refresh needs beside the tokens.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Grantor {
-    /// The resource that the tokens are for.
-    pub(crate) resource: String,
-    pub(crate) redirect: String,
-    /// The secret of a client that has one.
-    pub(crate) client_secret: Option<String>,
-    pub(crate) metadata: AuthorizationMetadata,
 }
 
 /// A log-in that waits for the person's answer.

@@ -1,9 +1,9 @@
 //! The part of a call that rules are matched against.
 
-use super::session_rules::SessionRules;
 use crate::expand::Opacity;
 use crate::lenient::{self, CommandCandidate, TooDeep};
 use crate::rule::path_pattern::RulePath;
+use crate::rule::rule_index::RuleIndex;
 use crate::rule::rule_target::{self, MatchedBy, RuleDepth};
 use crate::rule::server_tool_pattern::name_of;
 use crate::strict::grammar;
@@ -13,6 +13,7 @@ use protocol::hidden::visible;
 use protocol::hosts::HostRule;
 use protocol::judgement::{JudgedCall, ToolKind};
 use protocol::web::WebAddress;
+use std::path::Path;
 use tools::MemoryScope;
 
 /// Longest command in bytes: the kernel accepts no longer argument, so no shell could start with it.
@@ -48,9 +49,9 @@ pub(crate) struct CallPath {
     pub depth: RuleDepth,
 }
 
-impl SessionRules {
-    /// The target of the call, or the reason why the call cannot be judged.
-    pub(super) fn match_target(&self, case: &JudgedCall) -> Result<MatchTarget, String> {
+impl MatchTarget {
+    /// The target of the call in this project, or the reason why the call cannot be judged.
+    pub(super) fn of(case: &JudgedCall, deny: &RuleIndex, project: &Path) -> Result<Self, String> {
         let known = rule_target::find(&case.call.tool).filter(|known| known.name == case.call.tool);
         match known.map(|known| known.matched_by) {
             None | Some(MatchedBy::Host | MatchedBy::Nothing) => Ok(MatchTarget::Name),
@@ -72,9 +73,8 @@ impl SessionRules {
                 read_command(command)
             }
             Some(MatchedBy::Path(depth)) => match &case.probe {
-                Some(probe) => self.read_paths(probe, depth),
-                None if self
-                    .deny
+                Some(probe) => read_paths(probe, depth, project),
+                None if deny
                     .applied_to(&case.call.tool)
                     .any(|(rules, _)| rules.has_path_patterns())
                     || case.kind == ToolKind::Mutation =>
@@ -85,30 +85,33 @@ impl SessionRules {
             },
         }
     }
+}
 
-    fn read_paths(&self, probe: &ProbeReport, depth: RuleDepth) -> Result<MatchTarget, String> {
-        // A call that names no path works on the project.
-        let whole = ProbedPath {
-            named: ".".into(),
-            real: self.project.to_string_lossy().into_owned(),
-            in_scope: true,
-            digest: None,
-        };
-        let paths =
-            if probe.paths.is_empty() { std::slice::from_ref(&whole) } else { &probe.paths[..] };
-        let mut call_paths = Vec::new();
-        for path in paths {
-            let real = RulePath::new(&path.real, &self.project)
-                .ok_or_else(|| format!("`{}` is not a real path", visible(&path.real)))?;
-            // A regular file has nothing below it.
-            let file = |digest: &String| !digest.starts_with(ProbedPath::TREE);
-            let depth =
-                if path.digest.as_ref().is_some_and(file) { RuleDepth::Named } else { depth };
-            let named = RulePath::lexical(&path.named, &self.project);
-            call_paths.push(CallPath { real, named, depth });
-        }
-        Ok(MatchTarget::Paths { call_paths })
+fn read_paths(
+    probe: &ProbeReport,
+    depth: RuleDepth,
+    project: &Path,
+) -> Result<MatchTarget, String> {
+    // A call that names no path works on the project.
+    let whole = ProbedPath {
+        named: ".".into(),
+        real: project.to_string_lossy().into_owned(),
+        in_scope: true,
+        digest: None,
+    };
+    let paths =
+        if probe.paths.is_empty() { std::slice::from_ref(&whole) } else { &probe.paths[..] };
+    let mut call_paths = Vec::new();
+    for path in paths {
+        let real = RulePath::new(&path.real, project)
+            .ok_or_else(|| format!("`{}` is not a real path", visible(&path.real)))?;
+        // A regular file has nothing below it.
+        let file = |digest: &String| !digest.starts_with(ProbedPath::TREE);
+        let depth = if path.digest.as_ref().is_some_and(file) { RuleDepth::Named } else { depth };
+        let named = RulePath::lexical(&path.named, project);
+        call_paths.push(CallPath { real, named, depth });
     }
+    Ok(MatchTarget::Paths { call_paths })
 }
 
 fn read_command(command: &str) -> Result<MatchTarget, String> {

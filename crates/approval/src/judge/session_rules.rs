@@ -119,7 +119,7 @@ impl SessionRules {
     /// The verdict on a call.
     #[must_use]
     pub fn judge(&self, case: &JudgedCall) -> Verdict {
-        let target = match self.match_target(case) {
+        let target = match MatchTarget::of(case, &self.deny, &self.project) {
             Ok(target) => target,
             Err(why) => {
                 return Verdict::Deny(Basis::Unjudgeable(why.clone()), messages::unjudgeable(&why));

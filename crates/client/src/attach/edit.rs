@@ -4,6 +4,7 @@
 use super::AttachLoop;
 use crate::screen::{Focus, KeyPause, LeaveReason, ScreenInput};
 use crate::screen_items::ScreenItem;
+use crate::terminal_use::TerminalUse;
 use protocol::client::ClientRights;
 use std::io;
 
@@ -36,9 +37,6 @@ impl AttachLoop<'_> {
         inputs.into_iter().find_map(|input| self.take(input))
     }
 }
-
-/// A use of the terminal by another program; its text, or one sentence for the user.
-pub type TerminalUse<'a> = &'a mut dyn FnMut() -> Result<String, String>;
 
 /// For a view that keeps no mode of the terminal.
 pub(super) fn lend_as_is(run: TerminalUse<'_>) -> io::Result<Result<String, String>> {

@@ -1,7 +1,7 @@
 //! The two views that print lines: above rows that are repainted, or, for a terminal that cannot
 //! repaint, one below the other.
 
-use super::edit::{TerminalUse, lend_as_is};
+use super::edit::lend_as_is;
 use super::paint::Painter;
 use super::terminal::{self, RawMode};
 use crate::colour::Colour;
@@ -11,6 +11,7 @@ use crate::sanitize::wrap;
 use crate::screen::{LongText, Screen, ScreenInput};
 use crate::screen_items::ScreenItem;
 use crate::screen_view::ScreenView;
+use crate::terminal_use::TerminalUse;
 use std::io::{self, Write};
 use std::time::Duration;
 

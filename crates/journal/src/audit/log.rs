@@ -6,16 +6,16 @@
 mod error;
 mod reopen;
 
-pub use error::AuditError;
-
+use super::last_line::last_line;
 use super::list::told_of;
 use super::retention::{self, Retention};
 use super::{FILE, SCRIPTS, chain, files};
 use crate::blobs::Blobs;
 use crate::{AuditRecord, ChainHead, DecidedRecord, EndedRecord, LineFault, disk, spill};
+pub use error::AuditError;
 use serde_json::{Map, Value};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -407,28 +407,4 @@ fn made_or_opened(path: &Path) -> io::Result<File> {
 fn head_of(line: &[u8]) -> Result<ChainHead, LineFault> {
     let link = chain::open(line.strip_suffix(b"\n").unwrap_or(line))?;
     Ok(ChainHead { seq: link.seq, hash: link.hash })
-}
-
-/// Where the last line of the first `length` bytes begins, and its bytes with its line end, if it
-/// has one. Reads from the end, in steps.
-pub(super) fn last_line(mut file: &File, length: u64) -> io::Result<(u64, Vec<u8>)> {
-    const STEP: u64 = 16 << 10;
-    let mut tail = Vec::new();
-    let mut start = length;
-    while start > 0 {
-        let step = STEP.min(start);
-        start -= step;
-        let mut chunk = vec![0; usize::try_from(step).unwrap_or_default()];
-        file.seek(SeekFrom::Start(start))?;
-        file.read_exact(&mut chunk)?;
-        chunk.append(&mut tail);
-        tail = chunk;
-        // The last line's end does not count as the end of the line before it.
-        let searched = &tail[..tail.len() - 1];
-        if let Some(position) = searched.iter().rposition(|byte| *byte == b'\n') {
-            let line = tail.split_off(position + 1);
-            return Ok((start + position as u64 + 1, line));
-        }
-    }
-    Ok((0, tail))
 }

@@ -5,6 +5,7 @@ pub(crate) mod chain;
 pub(crate) mod entry;
 pub(crate) mod fault;
 pub(crate) mod files;
+mod last_line;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod retention;

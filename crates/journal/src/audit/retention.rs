@@ -3,7 +3,8 @@
 //! happens.
 
 use super::files::{self, AuditLines, Earlier};
-use super::{FILE, SCRIPTS, chain, log};
+use super::last_line::last_line;
+use super::{FILE, SCRIPTS, chain};
 use crate::blobs::Blobs;
 use crate::{Digest, LineFault, RemovedRecord, RetentionBound, spill};
 use std::collections::BTreeSet;
@@ -66,7 +67,7 @@ pub(super) fn oldest(
         (false, true) => RetentionBound::Age,
         (false, false) => return Ok(None),
     };
-    let last = log::last_line(&file, file.metadata()?.len())?.1;
+    let last = last_line(&file, file.metadata()?.len())?.1;
     let mut first = Vec::new();
     BufReader::new(File::open(&next)?).read_until(b'\n', &mut first)?;
     let (Ok(last), Ok(first)) = (link(&last), link(&first)) else { return Ok(None) };

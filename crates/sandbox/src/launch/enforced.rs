@@ -35,13 +35,6 @@ pub(super) fn enforced(
     }
 }
 
-/// Limits of the protection: too many protected paths, and link targets that are not protected.
-pub(crate) fn protection_limits(cage: &Cage) -> Vec<String> {
-    let Some(before) = &cage.baseline else { return Vec::new() };
-    let crowded = before.is_incomplete().then(|| guarantees::TOO_MANY_PROTECTED.to_owned());
-    crowded.into_iter().chain(before.limits().iter().cloned()).collect()
-}
-
 /// Who enforces a limit: the cgroup, or else the runner. Zero means no limit.
 pub(super) fn bounded(cage: &Cage, controller: Controller, most: u64) -> LimitedBy {
     match cage.tree.cgroup() {

@@ -8,7 +8,6 @@ mod start_command;
 mod tier_a;
 mod tier_b;
 
-use self::enforced::protection_limits;
 use self::start_command::CageLaunch;
 use self::tier_a::tier_a;
 use self::tier_b::tier_b;
@@ -25,6 +24,7 @@ use crate::network_namespace::{Inherited, Ownership};
 use crate::policy::{self, ConfinementPolicy, ExecRule};
 use crate::privileges::NprocScope;
 use crate::process_tree::Containment;
+use crate::protection_limits::protection_limits;
 use crate::unsandboxed;
 use crate::usage::shared_memory::SharedMemory;
 use nix::errno::Errno;
@@ -126,7 +126,7 @@ fn prepare_unsandboxed(
     .launch()?;
     let mut enforced = unsandboxed::enforced(wanted, held, grants.missing);
     enforced.cgroup = cage.tree.cgroup().map(CommandCgroup::enforced_limits).unwrap_or_default();
-    enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
+    enforced.limits.extend(protection_limits(cage.baseline.as_ref()).into_iter().chain(without));
     Ok((cage, enforced))
 }
 

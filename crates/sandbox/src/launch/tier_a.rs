@@ -1,9 +1,7 @@
 //! Prepares a command's cage in tier A: namespaces and a root of its own around Landlock and
 //! seccomp.
 
-use super::enforced::{
-    bounded, by_kernel, enforced, observed, protection_limits, root_powers, waits,
-};
+use super::enforced::{bounded, by_kernel, enforced, observed, root_powers, waits};
 use super::notify_config::{readable, set_access, watch};
 use super::start_command::{CageLaunch, CommandLock, EnteredNamespaces};
 use crate::cage::{Cage, CageOverlays};
@@ -22,6 +20,7 @@ use crate::notify::{LockedGitConfigs, ProtectedWatch};
 use crate::policy::{ConfinementPolicy, FreshMount};
 use crate::privileges::NprocScope;
 use crate::process_tree::Containment;
+use crate::protection_limits::protection_limits;
 use crate::renewal::CageRenewal;
 use crate::spawn::pid1::{NO_PROCESS_LIMIT as INIT_UNBOUNDED, Pid1};
 use crate::usage::shared_memory::{SHM, SharedMemory};
@@ -147,7 +146,7 @@ pub(super) fn tier_a(
     let names = namespaces::namespace_names(left, wanted);
     let mut enforced = enforced(wanted, ground, names, (grants.missing, grants.left_out));
     enforced.cgroup = cage.tree.cgroup().map(CommandCgroup::enforced_limits).unwrap_or_default();
-    enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
+    enforced.limits.extend(protection_limits(cage.baseline.as_ref()).into_iter().chain(without));
     enforced.limits.extend(beside.into_iter().chain(guarantees::runner_rights(policy)));
     let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));
     enforced.limits.extend(losses);

@@ -1,7 +1,7 @@
 //! Prepares a command's cage in tier B: Landlock and seccomp alone, with this process as the
 //! subreaper.
 
-use super::enforced::{bounded, enforced, observed, protection_limits, root_powers, waits};
+use super::enforced::{bounded, enforced, observed, root_powers, waits};
 use super::notify_config::{readable, watch};
 use super::start_command::{CageLaunch, CommandLock};
 use crate::cage::Cage;
@@ -16,6 +16,7 @@ use crate::notify::LockedGitConfigs;
 use crate::policy::ConfinementPolicy;
 use crate::privileges::{self, NprocScope};
 use crate::process_tree::Containment;
+use crate::protection_limits::protection_limits;
 use crate::renewal::CageRenewal;
 use crate::usage::shared_memory::SharedMemory;
 use nix::sys::prctl;
@@ -80,7 +81,7 @@ pub(super) fn tier_b(
     };
     let mut enforced = enforced(wanted, ground, Vec::new(), (grants.missing, grants.left_out));
     enforced.cgroup = cage.tree.cgroup().map(CommandCgroup::enforced_limits).unwrap_or_default();
-    enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
+    enforced.limits.extend(protection_limits(cage.baseline.as_ref()).into_iter().chain(without));
     enforced.limits.extend(beside.into_iter().chain(guarantees::runner_rights(policy)));
     Ok((cage, enforced))
 }

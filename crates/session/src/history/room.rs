@@ -2,8 +2,9 @@
 
 use super::{History, TurnMark};
 use crate::compact::{self, CutPlan, Kept, KeptPrompts, MovedIndex, size};
-use crate::limits::{BYTES_A_TOKEN, HistoryLimits};
+use crate::limits::HistoryLimits;
 use crate::old_results;
+use crate::token_size::BYTES_A_TOKEN;
 use protocol::content::{ContentBlock, Message, MessageRole, Usage};
 use protocol::context::{Compaction, CompactionCause, NumberedSummary, room_limit};
 use protocol::session::SessionEvent;

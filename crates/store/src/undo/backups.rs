@@ -2,9 +2,10 @@
 //! calls changed. For `undo` only.
 
 use super::{UndoStore, command_rows, list};
-use crate::commands::{UNCERTAIN, UndoCoverage};
+use crate::commands::UNCERTAIN;
 use crate::failure::{StoreError, StoreErrorCode, arguments};
 use crate::file_copy::{NOT_KEPT, UNKNOWN};
+use crate::undo_coverage::UndoCoverage;
 use protocol::call::Call;
 use protocol::confinement::FilePath;
 use protocol::store::{FileBackup, PriorContent};

@@ -1,9 +1,9 @@
 //! Files as diffs against their content before some calls, for people. For `undo` only.
 
 use super::{UndoStore, list};
-use crate::commands::UndoCoverage;
 use crate::failure::StoreError;
 use crate::file_copy::{FileCopy, NOT_KEPT, UNKNOWN, look};
+use crate::undo_coverage::UndoCoverage;
 use protocol::store::{ChangeSet, FileBackup, FileDiff};
 use rusqlite::{Connection, params};
 use similar::TextDiff;

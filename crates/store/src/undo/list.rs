@@ -2,11 +2,11 @@
 
 use super::{UndoStore, command_rows};
 use crate::StoreResult;
-use crate::commands::UndoCoverage;
 use crate::database::now;
 use crate::failure::{StoreError, arguments};
 use crate::file_copy::{NOT_KEPT, UNKNOWN};
 use crate::search_terms::line;
+use crate::undo_coverage::UndoCoverage;
 use protocol::call::Call;
 use rusqlite::Connection;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! Line-based settings of npm and pip: a key and its value, some in sections. Keys on a tool's
 //! allow-list are copied, without sign-ins and tokens in URLs, and without comments.
 
-use super::packages::CleanedSettings;
+use super::cleaned::CleanedSettings;
 use super::url::{without_sign_in_of, without_tokens};
 
 /// Meaning of an indented line.

@@ -1,17 +1,10 @@
 //! Settings of package managers: their files, how they are cleaned, and how the program finds the
 //! copy.
 
+use super::cleaned::CleanedSettings;
 use super::{SettingsCopies, SettingsOwner, ini, toml, url};
 use sandbox::small_file;
 use std::path::{Path, PathBuf};
-
-/// A settings file without secrets.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct CleanedSettings {
-    pub(super) text: String,
-    /// Names of omitted settings.
-    pub(super) left_out: Vec<String>,
-}
 
 /// Cleans the settings of these files, of which the last takes precedence; `copied` returns the
 /// path of a file's copy.

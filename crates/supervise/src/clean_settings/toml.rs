@@ -1,7 +1,7 @@
 //! TOML settings of uv and cargo. Names on a tool's allow-list are copied, without sign-ins in URLs
 //! and without names that sound like keys.
 
-use super::packages::CleanedSettings;
+use super::cleaned::CleanedSettings;
 use super::url::{carries_key, without_sign_in_of};
 use toml_edit::visit_mut::{VisitMut, visit_array_mut, visit_table_like_kv_mut, visit_table_mut};
 use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, KeyMut, Table, TableLike, Value};

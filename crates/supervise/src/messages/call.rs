@@ -1,6 +1,6 @@
 //! Messages to a call actor.
 
-use super::reserve::RestingRunner;
+use super::resting_runner::RestingRunner;
 use crate::cage_cleanup::CageCleanup;
 use crate::call::CallInput;
 use crate::frozen_calls::Freeze;

@@ -1,16 +1,14 @@
 //! Messages to a session's reserve actor, and the runner that it hands to a call.
 
 use super::call::CallMsg;
-use crate::orphans::RecordedProcess;
 use crate::session_network::SessionNetwork;
-use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
+use crate::worker::process::{ExitCause, ProcessEvent};
 use protocol::client::ProcessRow;
-use protocol::confinement::{Confinement, Tier};
+use protocol::confinement::Confinement;
 use protocol::ids::Generation;
 use protocol::tool::ToolLink;
 use ractor::ActorRef;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Messages to a reserve actor. Where a message has a generation, it is that of the runner.
@@ -49,18 +47,4 @@ pub(crate) struct TakeRequest {
     pub(crate) call: ActorRef<CallMsg>,
     /// The call's number for the runner.
     pub(crate) generation: Generation,
-}
-
-/// A runner whose cage stands, without a call.
-pub(crate) struct RestingRunner {
-    pub(crate) process: WorkerProcess<ToolLink>,
-    /// The processes of its cage.
-    pub(crate) cage: Vec<RecordedProcess>,
-    /// As it was sent to the runner.
-    pub(crate) confinement: Confinement,
-    pub(crate) tier: Tier,
-    /// The identities of the paths that its cage has opened; see [`sandbox::opened_paths`].
-    pub(crate) opened: String,
-    /// From its start to its complete cage.
-    pub(crate) built_in: Duration,
 }

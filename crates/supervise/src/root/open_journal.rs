@@ -1,10 +1,11 @@
 //! Creates, forks or reopens a session's journal, and repairs records that an earlier run left
 //! incomplete.
 
+use super::blocking::blocking;
 use super::fork_end;
 use super::lost_tasks;
-use super::opening::OpenMode;
-use super::session_opener::{SessionOpener, blocking};
+use super::open_mode::OpenMode;
+use super::session_opener::SessionOpener;
 use crate::audit_actor::AuditMsg;
 use crate::call::PendingQuestion;
 use crate::error_chain::chain;
@@ -27,7 +28,6 @@ use protocol::call::TamperedFile;
 use protocol::client::RequestFailure;
 use protocol::ids::{CallId, SessionId};
 use protocol::session::{ExpandedPrompt, OpenTurn};
-use protocol::store::ForkedFrom;
 use std::path::Path;
 use tokio::sync::oneshot;
 
@@ -275,19 +275,6 @@ fn fork(
         records
     });
     made.map_err(|error| failed(&error))
-}
-
-/// The session that the one in this directory is a copy of, and the last call that both have.
-pub(super) fn forked_from(directory: &Path) -> Option<ForkedFrom> {
-    let parent = journal::header(directory).ok()?.parent?;
-    let entries = journal::read(directory).ok()?.without_texts().map_while(Result::ok);
-    let shared = entries.take_while(|entry| entry.seq <= parent.seq);
-    let calls = shared.filter_map(|entry| {
-        let JournalRecord::Proposed { call, .. } = entry.record else { return None };
-        Some(call)
-    });
-    let last_call = calls.max().unwrap_or(0);
-    Some(ForkedFrom { session: SessionId(parent.session), last_call })
 }
 
 /// A person chose another model since the last prompt.

@@ -1,11 +1,12 @@
 //! Opens sessions, off the root's event loop: it reads files and waits for leftovers of an earlier
 //! run of the session. Other requests for the same session wait for the same result.
 
+use super::open_mode::{OpenMode, TaskStart};
 use super::session_opener::SessionOpener;
 use super::state::{RootState, ShutdownPhase};
 use crate::messages::{BrokerToSession, OpenRequest, RootMsg, RootToSession, SessionMsg};
 use crate::open_failure::OpenFailure;
-use crate::session_spec::{TaskBounds, session_of};
+use crate::session_spec::session_of;
 use journal::TaskHeader;
 use protocol::client::{RequestFailure, SessionStart};
 use protocol::ids::SessionId;
@@ -120,28 +121,6 @@ fn new_id() -> Result<SessionId, OpenFailure> {
     getrandom::fill(&mut bytes)
         .map_err(|error| OpenFailure::new(RequestFailure::Internal, error.to_string()))?;
     Ok(SessionId(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
-}
-
-/// How the session is opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum OpenMode {
-    New,
-    Resume(OpenTurn),
-    Fork {
-        of: SessionId,
-        at: Option<u64>,
-    },
-    /// The session of a sub-agent, which is new or goes on.
-    Task(Box<TaskStart>),
-}
-
-/// How a parent opens the session of a sub-agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TaskStart {
-    /// The first record, if the session is new.
-    pub(super) header: Box<TaskHeader>,
-    /// The rights that the parent has now.
-    pub(super) bounds: TaskBounds,
 }
 
 fn open_mode(start: &SessionStart, sessions: &Path) -> Result<(SessionId, OpenMode), OpenFailure> {

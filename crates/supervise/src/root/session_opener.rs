@@ -1,9 +1,10 @@
 //! Opens one session, off the root's event loop: builds its specification, opens its journal, makes its
 //! directories and starts its actor.
 
+use super::blocking::blocking;
+use super::forked_from::forked_from;
 use super::kept_flags;
-use super::open_journal::forked_from;
-use super::opening::OpenMode;
+use super::open_mode::OpenMode;
 use super::seat::{copy_records, take_seat};
 use super::state::ProjectDirs;
 use crate::SupervisorSettings;
@@ -457,13 +458,4 @@ fn with_copied_settings(
     })?;
     spec.set_copied_settings(&dir, handed);
     Ok(spec)
-}
-
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, OpenFailure> + Send + 'static,
-) -> Result<T, OpenFailure> {
-    let failed = |error: tokio::task::JoinError| {
-        OpenFailure::new(RequestFailure::Internal, format!("a thread ended: {error}"))
-    };
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(error)))
 }

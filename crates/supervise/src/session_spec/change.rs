@@ -2,7 +2,7 @@
 
 use super::setup::system_prompt;
 use super::task::lower;
-use super::{SessionSpec, cage_level, writable_paths};
+use super::{SessionSpec, cage_level};
 use crate::clean_settings::{CopiedSettings, SettingsOwner};
 use crate::error_chain::chain;
 use crate::forbidden_dirs::keys_below;
@@ -11,6 +11,7 @@ use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::sign_in;
 use crate::slash_command::SlashContext;
+use crate::writable_paths::writable_paths;
 use protocol::client::{RequestFailure, SettingChange};
 use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
 use protocol::hosts::HostPort;

@@ -1,8 +1,9 @@
 //! The packages of MCP servers that `agentd mcp install` fetched: where they lie, and the checks before each
 //! start of their servers. Used by the session specification and by `configured_calls`.
 
+use super::SessionSpec;
 use super::servers::SessionServer;
-use super::{SessionSpec, writable_paths};
+use crate::writable_paths::writable_paths;
 use config::{Dirs, McpServerConfig, ServerPackage};
 use std::fs::File;
 use std::io::{self, Read};

@@ -5,7 +5,7 @@ use crate::cancel::Cancel;
 use crate::command::capture::{HeadTail, SPILLED};
 use crate::command::job_control::JobControl;
 use crate::command::live_output::LiveOutput;
-use crate::command::result::BACKGROUND_MS;
+use crate::command::longest::BACKGROUND_MS;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::ClockId;

@@ -174,8 +174,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::files::call_scope::PrivateHome;
     use std::os::unix::fs::symlink;

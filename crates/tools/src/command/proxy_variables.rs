@@ -62,8 +62,8 @@ pub(crate) fn variables(at: SocketAddr) -> Vec<(OsString, OsString)> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

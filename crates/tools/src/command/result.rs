@@ -6,6 +6,7 @@ use crate::command::command_view::{
     CommandView, hint_lines, missing_path_note, restrictions_in_output,
 };
 use crate::command::harmless_refusals::{self, is_ipv6_probe};
+use crate::command::longest::LONGEST_MS;
 use crate::command::missing_path;
 use crate::command::refusal_lines::{not_harmless, refusal_line_of_success, refusal_lines};
 use crate::failure::FailureCode;
@@ -21,10 +22,6 @@ use sandbox::{CommandExit, LimitExceeded, LimitKind};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Longest time that a call can ask for, in milliseconds.
-pub(super) const LONGEST_MS: u64 = 600_000;
-/// Longest time of a command in the background, in milliseconds: a day.
-pub const BACKGROUND_MS: u64 = 86_400_000;
 /// Most names of processes that a command left running.
 const LEFT_NAMED: usize = 8;
 const SIGXFSZ: i32 = Signal::SIGXFSZ as i32;

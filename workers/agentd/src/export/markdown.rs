@@ -1,6 +1,6 @@
 //! Markdown of the model as HTML that loads nothing and runs nothing. Pure. For `export`.
 
-use super::page::escape;
+use super::html_text::escape;
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 /// Its HTML. Markup in the text is shown as text; pictures and links to anything but web pages become

@@ -1,6 +1,7 @@
 //! The page of a session: one file that loads nothing, runs nothing and is readable offline. Pure. For
 //! `export`.
 
+use super::html_text::escape;
 use super::markdown::{coloured, to_html};
 use super::report::{CallEnd, CallReport, ReportItem, SessionReport, SpanKind, TurnReport};
 use crate::audit::time;
@@ -223,20 +224,4 @@ fn duration(ms: u64) -> String {
         1000..60_000 => format!("{:.1} s", ms as f64 / 1e3),
         _ => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
     }
-}
-
-/// The text in HTML, also within quotes.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -1,0 +1,13 @@
+//! Work that waits, on a thread of its own.
+
+use crate::open_failure::OpenFailure;
+use protocol::client::RequestFailure;
+
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, OpenFailure> + Send + 'static,
+) -> Result<T, OpenFailure> {
+    let failed = |error: tokio::task::JoinError| {
+        OpenFailure::new(RequestFailure::Internal, format!("a thread ended: {error}"))
+    };
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(error)))
+}
