@@ -443,8 +443,8 @@ fn two_commands_do_not_fight() {
 #[test]
 fn without_watches_the_names_are_found_by_time() {
     let yard = Yard::new();
-    let script =
-        "mkdir -p shut/in; chmod 0300 shut; echo x > shut/in/.envrc; echo x > shut/in/plain";
+    // The first search is over, and the directory is closed from its beginning.
+    let script = "sleep 1; mkdir -m 0300 shut; mkdir shut/in; echo x > shut/in/.envrc; echo x > shut/in/plain";
     let staying = Staying::start(&yard, "b", &GUARD, script);
     let at = |name: &str| yard.project.join("shut/in").join(name).exists();
     until("it is moved aside", || at(".envrc.quarantined") && !at(".envrc"));

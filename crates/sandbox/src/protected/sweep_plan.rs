@@ -104,6 +104,11 @@ impl SweepPlan {
         }
     }
 
+    /// New directories came, which may be unwatched: until the next search, too.
+    pub(super) fn covers(&mut self, coverage: Coverage) {
+        self.coverage = coverage;
+    }
+
     /// What events tell of, and what they do not, from now on.
     pub(super) fn knows(&mut self, coverage: Coverage, kept: KeptByContent) {
         (self.coverage, self.kept) = (coverage, kept);
@@ -231,6 +236,11 @@ mod tests {
         assert_eq!(plan.due(now + 50_000 * MS), Some(SweepScope::Search));
         let (plan, now) = begun(Coverage::All, KeptByContent::Some, 1000 * MS);
         assert_eq!(plan.due(now + PERIOD), Some(SweepScope::Compare));
+        // A new directory is closed to its owner: no event may ever come.
+        let (mut plan, now) = begun(Coverage::All, KeptByContent::None, MS);
+        assert_eq!(plan.next(), None, "the control");
+        plan.covers(Coverage::Some);
+        assert_eq!(plan.due(now + PERIOD), Some(SweepScope::Search));
     }
 
     #[test]

@@ -189,8 +189,12 @@ impl SweepThread {
                 Woken::Ended => return,
                 Woken::Order => self.take_orders(woken, orders),
                 Woken::Event => {
-                    if watch.as_mut().map(DirWatch::read) == Some(WatchNews::Look) {
-                        self.plan.seen(Instant::now());
+                    if let Some(watch) = &mut watch {
+                        let news = watch.read();
+                        self.plan.covers(watch.coverage());
+                        if news == WatchNews::Look {
+                            self.plan.seen(Instant::now());
+                        }
                     }
                 }
                 Woken::Time => {}
