@@ -202,13 +202,7 @@ impl DeletePlan {
     }
 
     /// Keeps the content of a file of a directory, if it is readable.
-    fn entry(
-        &mut self,
-        target: &TargetPath,
-        path: &Path,
-        kind: FileType,
-        ctx: &ToolContext<'_>,
-    ) {
+    fn entry(&mut self, target: &TargetPath, path: &Path, kind: FileType, ctx: &ToolContext<'_>) {
         let shown = ctx.shown(path);
         if kind.is_dir() {
             return;
