@@ -145,7 +145,7 @@ fn a_slow_daemon_outlives_the_patience_of_one_client() {
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(String::from_utf8_lossy(&ended.stdout), "slowly\n", "{ended:?}");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("agentd-supervisor does not answer; it serves other sessions"), "{said}");
+    assert!(said.contains("agentd-supervisor does not answer; agentd waits for it"), "{said}");
     assert!(!said.contains("was lost"), "{said}");
     assert_eq!(server.requests().len(), 1, "no request was repeated");
     assert_eq!(Wire::to(&desk.door()).pid, daemon.pid);

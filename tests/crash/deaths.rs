@@ -12,6 +12,7 @@ use protocol::client::{ClientEvent, FromClient, SessionStart};
 use protocol::judgement;
 use protocol::session::OpenTurn;
 use serde_json::json;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -694,6 +695,34 @@ fn a_supervisor_that_is_stopped_is_found_and_replaced() {
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
     assert!(ended.err.contains("supervisor was lost"), "standard error reports it: {}", ended.err);
     assert_eq!(desk.read("effects").matches("ran").count(), 1, "not run again");
+}
+
+/// A busy machine makes each supervisor silent for a while. The note shows that the wait was long
+/// enough for it to be doubted.
+#[test]
+fn a_supervisor_that_is_silent_for_a_while_is_waited_for() {
+    let desk = Desk::new();
+    let server = Server::answering(|request, _| match request {
+        1 => effect("toolu_1"),
+        2 => Answer::text("half").stalled_after(2, Duration::from_secs(300)),
+        _ => Answer::text("Asked again."),
+    });
+    let mut command = desk.with_server(&server, &["-p", "do it", "--permission-mode", "auto"]);
+    let mut client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    crate::support::until("the second request", || server.requests().len() == 2);
+    let supervisor = child_of(client.id(), "agentd-supervisor").unwrap();
+    crate::support::send(supervisor, Signal::SIGSTOP);
+    let mut said = BufReader::new(client.stderr.take().unwrap()).lines();
+    let doubted = said.by_ref().any(|line| line.unwrap().contains("agentd waits for it"));
+    crate::support::send(supervisor, Signal::SIGCONT);
+    assert!(doubted, "it was given up at once");
+    // Longer than a client waits between two looks: it answers now.
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(child_of(client.id(), "agentd-supervisor"), Some(supervisor));
+    crate::support::send(client.id(), Signal::SIGINT);
+    assert_eq!(client.wait().unwrap().code(), Some(130));
+    let rest: String = said.map(Result::unwrap).collect();
+    assert!(!rest.contains("supervisor was lost"), "{rest}");
 }
 
 /// No client is attached yet; the client that resumed the turn is about to attach.

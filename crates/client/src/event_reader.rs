@@ -19,9 +19,9 @@ pub(crate) const PING_AFTER: Duration = Duration::from_secs(2);
 /// itself finds the answer a moment later.
 pub(crate) const MAX_PINGS: u32 = 2;
 
-/// Note to the user, printed once while a daemon gets more time.
-pub(crate) const SLOW_NOTE: &str = "agentd-supervisor does not answer; it serves other sessions \
-                                    too, so agentd waits longer before it starts another";
+/// Note to the user, printed once while a supervisor gets more time.
+pub(crate) const SLOW_NOTE: &str =
+    "agentd-supervisor does not answer; agentd waits for it before it starts another";
 
 /// Inputs that a loop receives from a supervisor.
 pub(crate) trait SupervisorInput: Send + 'static {

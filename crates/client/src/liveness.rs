@@ -1,6 +1,6 @@
-//! Decides if a daemon that does not answer is lost. Killing it interrupts every session, so one
-//! client's silence is not enough. The daemon is asked again over a second connection, and `/proc`
-//! shows if its event loop still runs.
+//! Decides if a supervisor that does not answer is lost. Killing it interrupts its calls, so silence
+//! alone is not enough: a busy machine makes each one silent. `/proc` shows if its event loop still
+//! runs. A daemon is also asked over a second connection.
 //!
 //! Time is counted in checks, which the client makes while it waits. A client that was stopped or
 //! suspended makes none.
@@ -64,10 +64,10 @@ impl SignCount {
     }
 }
 
-/// A daemon in doubt.
+/// A supervisor in doubt.
 #[derive(Debug)]
 pub(crate) struct LivenessCheck {
-    /// The process ID that it reported.
+    /// Its process ID.
     pid: Option<u32>,
     signs: SignCount,
     /// Context switches of its event loop's thread at the last check.
@@ -85,6 +85,18 @@ impl LivenessCheck {
         let (answer, second) = mpsc::channel();
         std::thread::spawn(move || answer.send(connect(PATIENCE).map(drop)));
         Self { pid, signs: SignCount::default(), switches: None, second, answered: false }
+    }
+
+    /// Looks only at the process. It serves no other client that could ask it.
+    pub(crate) fn of_process(pid: u32) -> Self {
+        let (_, second) = mpsc::channel();
+        Self {
+            pid: Some(pid),
+            signs: SignCount::default(),
+            switches: None,
+            second,
+            answered: false,
+        }
     }
 
     pub(crate) fn check(&mut self) -> SilenceAction {

@@ -1,5 +1,6 @@
 //! Sources of supervisors for a client: each lost supervisor is replaced by another.
 
+use crate::liveness::LivenessCheck;
 use crate::spawn::{PrivateSupervisor, StartError, SupervisorLaunch};
 use crate::supervisor_connection::SupervisorConnection;
 use protocol::ids::SessionId;
@@ -54,6 +55,8 @@ pub struct PrivateSource<'a> {
     /// Started, but no client has connected yet.
     fresh: Option<PrivateSupervisor>,
     current: Option<PrivateSupervisor>,
+    /// It does not answer.
+    liveness: Option<LivenessCheck>,
 }
 
 impl<'a> PrivateSource<'a> {
@@ -63,7 +66,7 @@ impl<'a> PrivateSource<'a> {
     /// As [`PrivateSupervisor::start`].
     pub fn start(launch: SupervisorLaunch<'a>) -> Result<Self, StartError> {
         let fresh = Some(PrivateSupervisor::start(&launch)?);
-        Ok(Self { launch, fresh, current: None })
+        Ok(Self { launch, fresh, current: None, liveness: None })
     }
 
     /// The process id of the present one.
@@ -109,9 +112,12 @@ impl SupervisorSource for PrivateSource<'_> {
         self.current.as_mut().and_then(PrivateSupervisor::how_ended)
     }
 
-    /// It serves no other client.
-    fn on_silence(&mut self, _: u32) -> SilenceAction {
-        SilenceAction::Kill
+    fn on_silence(&mut self, checks: u32) -> SilenceAction {
+        let Some(current) = &self.current else { return SilenceAction::Kill };
+        if checks == 0 {
+            self.liveness = None;
+        }
+        self.liveness.get_or_insert_with(|| LivenessCheck::of_process(current.pid())).check()
     }
 
     fn kill(&mut self) {
