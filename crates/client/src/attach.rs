@@ -11,13 +11,14 @@ mod paint;
 mod terminal;
 
 use crate::client_error::ClientError;
-use crate::event_reader::{EventReader, MAX_PINGS, PING_AFTER, SLOW_NOTE, SupervisorInput};
+use crate::event_reader::{EventReader, MAX_PINGS, SLOW_NOTE, SupervisorInput};
 use crate::screen::{
     AttachOptions, Focus, KeyPress, LeaveReason, LongText, Screen, ScreenEffect, ScreenInput,
 };
 use crate::screen_items::ScreenItem;
 use crate::screen_view::ScreenView;
-use crate::supervisor_source::{SilenceAction, SupervisorSource};
+use crate::silence::{PING_AFTER, SilenceAction};
+use crate::supervisor_source::SupervisorSource;
 use draft::DraftState;
 use ipc::{ChannelError, Sender};
 use protocol::client::{

@@ -1,9 +1,10 @@
 //! The daemon of this user: found at its socket, or started there. Used by the command line.
 
 use crate::liveness::LivenessCheck;
+use crate::silence::SilenceAction;
 use crate::spawn::{self, StartError, SupervisorLaunch};
 use crate::supervisor_connection::{ConnectError, HANDSHAKE_TIMEOUT, SupervisorConnection};
-use crate::supervisor_source::{SilenceAction, SupervisorSource};
+use crate::supervisor_source::SupervisorSource;
 use ipc::ChannelError;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use protocol::client::{FromClient, ToClient};

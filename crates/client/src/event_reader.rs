@@ -2,19 +2,16 @@
 //! connection. Also decides when silence counts as a loss.
 
 use crate::client_error::ClientError;
+use crate::silence::SilenceAction;
 use crate::supervisor_connection::SupervisorConnection;
-use crate::supervisor_source::{SilenceAction, SupervisorSource};
+use crate::supervisor_source::SupervisorSource;
 use ipc::{ChannelError, Receiver, Sender};
 use protocol::client::{FromClient, SessionRequest, ToClient};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
 
-/// Silence of a supervisor before it is pinged. An idle supervisor sends nothing, so silence alone
-/// does not prove a loss.
-pub(crate) const PING_AFTER: Duration = Duration::from_secs(2);
 /// Questions in a row that may stay unanswered. One may be our own fault: a client that was stopped
 /// itself finds the answer a moment later.
 pub(crate) const MAX_PINGS: u32 = 2;

@@ -35,6 +35,7 @@ mod screen_items;
 mod screen_view;
 mod sealed_key;
 mod servers_text;
+mod silence;
 mod spawn;
 mod supervisor_connection;
 mod supervisor_source;
@@ -78,12 +79,13 @@ pub use screen::{
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use servers_text::servers_text;
+pub use silence::SilenceAction;
 pub use spawn::{
     PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, become_program,
     copy_by_program, edit_file, key_of_command, page, sibling_executable, store_output,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
-pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};
+pub use supervisor_source::{PrivateSource, SupervisorSource};
 pub use text_view::{TextView, argument_lines};
 pub use transcript::{
     OpenedSession, RunConclusion, TasksSpent, Timing, Transcript, resume_hint, sum,

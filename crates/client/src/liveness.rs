@@ -5,9 +5,8 @@
 //! Time is counted in checks, which the client makes while it waits. A client that was stopped or
 //! suspended makes none.
 
-use crate::event_reader::PING_AFTER;
+use crate::silence::{PING_AFTER, SilenceAction};
 use crate::supervisor_connection::{ConnectError, SupervisorConnection};
-use crate::supervisor_source::SilenceAction;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 

@@ -13,9 +13,10 @@ use self::stop::{detached_error, why};
 use crate::answer_check::{AnswerFault, misfit, repair_prompt};
 use crate::call_time::CallTime;
 use crate::client_error::{ClientError, RunStop};
-use crate::event_reader::{EventReader, MAX_PINGS, PING_AFTER, SLOW_NOTE};
+use crate::event_reader::{EventReader, MAX_PINGS, SLOW_NOTE};
 use crate::run_view::{Moment, RunView, ViewOutput};
-use crate::supervisor_source::{SilenceAction, SupervisorSource};
+use crate::silence::{PING_AFTER, SilenceAction};
+use crate::supervisor_source::SupervisorSource;
 use crate::transcript::Transcript;
 use ipc::{ChannelError, Sender};
 use protocol::client::{

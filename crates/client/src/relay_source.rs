@@ -2,8 +2,9 @@
 //! line.
 
 use crate::fleet_programs::spawn_relay;
+use crate::silence::SilenceAction;
 use crate::supervisor_connection::SupervisorConnection;
-use crate::supervisor_source::{SilenceAction, SupervisorSource};
+use crate::supervisor_source::SupervisorSource;
 use protocol::ids::SessionId;
 use serde::Deserialize;
 use std::error::Error;

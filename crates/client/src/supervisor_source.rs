@@ -1,6 +1,7 @@
 //! Sources of supervisors for a client: each lost supervisor is replaced by another.
 
 use crate::liveness::LivenessCheck;
+use crate::silence::SilenceAction;
 use crate::spawn::{PrivateSupervisor, StartError, SupervisorLaunch};
 use crate::supervisor_connection::SupervisorConnection;
 use protocol::ids::SessionId;
@@ -35,17 +36,6 @@ pub trait SupervisorSource {
 
     /// Ends the present supervisor by force, so that another may take its place.
     fn kill(&mut self);
-}
-
-/// Reaction to a supervisor that does not answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SilenceAction {
-    /// It may be slow: wait.
-    Wait,
-    /// It answers a second connection: connect again.
-    Reconnect,
-    /// It is stopped or blocked: kill it.
-    Kill,
 }
 
 /// Supervisors for one run alone, each started when the one before it is gone.
