@@ -1,5 +1,6 @@
 //! Drops privileges for good, and hardens every process of agentd at its start.
 
+use crate::cgroup::{CommandCgroup, Controller};
 use crate::error::{CageError, CageStep};
 use crate::sys;
 use crate::usage::proc_usage;
@@ -154,6 +155,18 @@ pub(crate) fn set_limits(limits: &Limits, counting: NprocScope) -> Result<(), Ca
         lower(Resource::RLIMIT_NPROC, "processes", others + limits.processes + SPARE_PROCESSES)?;
     }
     Ok(())
+}
+
+/// Lets this runner count root's processes while they multiply: without a cgroup or a PID namespace no limit of
+/// the kernel binds root, and each process of a fork bomb would take the same share of a CPU as the runner.
+/// Where the host refuses it, or the person gave agentd another priority, which the command must keep, the
+/// runner counts as fast as it gets its turn.
+pub(crate) fn outrun_fork_bombs(limits: &Limits, group: Option<&CommandCgroup>) {
+    let bound = group.is_some_and(|group| group.enforces(Controller::Processes));
+    if limits.processes > 0 && !bound && Uid::effective().is_root() && sys::is_scheduled_as_usual()
+    {
+        let _ = sys::schedule_ahead();
+    }
 }
 
 /// Sets a limit, never above the present hard limit.

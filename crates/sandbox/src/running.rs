@@ -6,6 +6,7 @@ use crate::notify::NotifySupervisor;
 pub use crate::process_tree::CommandExit;
 use crate::process_tree::{ProcessTree, StoppedTree};
 use crate::protected::{Guarded, ProtectedReport};
+use crate::sys;
 use crate::usage::limit_exceeded::LimitExceeded;
 use crate::usage::limit_watcher::LimitWatcher;
 use nix::errno::Errno;
@@ -164,6 +165,8 @@ impl RunningCommand {
             self.ended_within(None);
         }
         let survivors = self.tree.kill_all();
+        // Nothing is left to be counted, and the search for protected names may take seconds.
+        sys::schedule_as_usual();
         let exit = self.tree.exit().ok_or_else(|| {
             CageError::new(
                 CageStep::Handover,

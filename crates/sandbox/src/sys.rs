@@ -44,6 +44,45 @@ pub(crate) fn fork_into(flags: CloneFlags, body: impl FnOnce() -> i32) -> Result
     copied(Errno::result(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })?, body)
 }
 
+/// Schedules this thread ahead of every ordinary one (SCHED_RR, priority 1), and none of its children.
+///
+/// # Errors
+/// EPERM without CAP_SYS_NICE, or in a cgroup without real-time budget.
+pub(crate) fn schedule_ahead() -> Result<(), Errno> {
+    let ahead = libc::sched_param { sched_priority: 1 };
+    // SAFETY: 0 is this thread, and the kernel reads the one structure.
+    let result = unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const ahead)
+    };
+    Errno::result(result).map(drop)
+}
+
+/// True for the policy and the nice value that a process has unless somebody gave it others.
+pub(crate) fn is_scheduled_as_usual() -> bool {
+    // SAFETY: both take numbers; 0 is this thread.
+    unsafe {
+        libc::sched_getscheduler(0) == libc::SCHED_OTHER
+            && libc::getpriority(libc::PRIO_PROCESS, 0) == 0
+    }
+}
+
+/// Takes [`schedule_ahead`] back, if it was done.
+pub(crate) fn schedule_as_usual() {
+    // SAFETY: 0 is this thread.
+    if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_RR | libc::SCHED_RESET_ON_FORK {
+        return;
+    }
+    let usual = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is this thread, and the kernel reads the one structure. The flag needs a right to be taken away.
+    unsafe {
+        libc::sched_setscheduler(
+            0,
+            libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK,
+            &raw const usual,
+        );
+    }
+}
+
 /// Removes a System V segment, if permitted. The kernel frees it once no process has it attached.
 pub(crate) fn remove_segment(id: u64) {
     let Ok(id) = i32::try_from(id) else { return };

@@ -4,7 +4,7 @@
 
 mod yard;
 
-use yard::{TIERS, Told, Yard, mark, processes_with};
+use yard::{TIERS, Told, Yard, ended_for, mark, python};
 
 /// Fills memory with `mib` that nobody shares, in two processes, and stays.
 fn hog(mib: u32, seconds: u32) -> String {
@@ -12,17 +12,6 @@ fn hog(mib: u32, seconds: u32) -> String {
     format!(
         "import os, time\nchild = os.fork()\nkept = b'x' * ({half} << 20)\ntime.sleep({seconds})\nprint('kept')\nif child: os.wait()"
     )
-}
-
-fn python(yard: &Yard, tier: &str, options: &[&str], program: &str) -> Told {
-    yard.cage(tier, options, &["python3", "-c", program])
-}
-
-/// The bound that a call was ended for.
-fn ended_for(told: &Told) -> String {
-    let line = told.one("exceeded");
-    assert_eq!(told.one("survivors"), "0");
-    line.split(' ').next().unwrap().to_owned()
 }
 
 #[test]
@@ -166,23 +155,6 @@ fn what_a_command_leaves_in_shared_memory_is_removed_and_what_others_have_is_not
         assert_eq!(left, [format!("theirs-{mark}")], "{tier}");
         assert_eq!(std::fs::read_to_string(format!("{theirs}/kept")).unwrap(), "theirs");
         std::fs::remove_dir_all(&theirs).unwrap();
-    }
-}
-
-#[test]
-fn a_fork_bomb_is_ended_and_its_smaller_twin_is_not() {
-    for tier in TIERS {
-        let (yard, mark) = (Yard::new(), mark());
-        // Each begets two, which leave its session, and so on.
-        let bomb = format!(
-            "import os, sys\nwhile True:\n    try:\n        if os.fork() == 0: os.setsid()\n    except OSError: pass\n# {mark}"
-        );
-        let told = python(&yard, tier, &["processes", "200"], &bomb);
-        assert_eq!(ended_for(told.in_tier(tier)), "Processes", "{told:?}");
-        assert_eq!(processes_with(&mark).len(), 0, "{tier}");
-        let few = "n=0; while [ $n -lt 180 ]; do sleep 1 & n=$((n+1)); done; wait; echo all";
-        let told = yard.cage(tier, &["processes", "200"], &["sh", "-c", few]);
-        assert_eq!(told.printed(), "all", "{told:?}");
     }
 }
 

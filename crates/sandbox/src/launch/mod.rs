@@ -22,7 +22,7 @@ use crate::lock::effective_network;
 use crate::namespaces::{self, UserNs};
 use crate::network_namespace::{Inherited, Ownership};
 use crate::policy::{self, ConfinementPolicy, ExecRule};
-use crate::privileges::NprocScope;
+use crate::privileges::{self, NprocScope};
 use crate::process_tree::Containment;
 use crate::protection_limits::protection_limits;
 use crate::unsandboxed;
@@ -113,6 +113,7 @@ fn prepare_unsandboxed(
     let (group, without) = CommandCgroup::for_command(wanted);
     let held = if group.is_some() { TreeEndedBy::Cgroup } else { TreeEndedBy::Runner };
     let mut grants = Grants::open_all(wanted, policy, GrantVia::Landlock)?;
+    privileges::outrun_fork_bombs(&wanted.limits, group.as_ref());
     let cage = CageLaunch {
         wanted,
         lock: None,

@@ -42,6 +42,7 @@ pub(super) fn tier_b(
     let layers = NestedRules::new(wanted, policy, &grants, tcp(Tier::B, wanted.network))?;
     // As above; started as root it is all of `/etc`, entry by entry.
     grants.list.clear();
+    privileges::outrun_fork_bombs(&wanted.limits, group.as_ref());
     privileges::drop_all()?;
     let NestedRules { own, command: inner, .. } = layers;
     let signal_scope = SignalScope::enter(own)?;

@@ -214,3 +214,15 @@ pub fn mark() -> String {
     // A time to sleep that nobody else asks for, unique in its fraction.
     format!("3600.{nanos}")
 }
+
+/// A Python program in a cage.
+pub fn python(yard: &Yard, tier: &str, options: &[&str], program: &str) -> Told {
+    yard.cage(tier, options, &["python3", "-c", program])
+}
+
+/// The bound that a call was ended for.
+pub fn ended_for(told: &Told) -> String {
+    let line = told.one("exceeded");
+    assert_eq!(told.one("survivors"), "0");
+    line.split(' ').next().unwrap().to_owned()
+}
