@@ -81,7 +81,7 @@ impl ProtectionSearch {
         let named = protected::find_protected(&self.roots, self.linked.as_ref(), self.names);
         let places = &named.paths;
         let outside = protected::outside_repos(&self.roots, places);
-        let led = protected::find_link_targets(places, &outside, &self.ground);
+        let led = protected::find_link_targets(&named, &outside, &self.ground);
         let mut protection = Protection::default();
         if self.means == GrantVia::MountedRoot {
             // A path in a private directory has another path in the new root.

@@ -15,8 +15,11 @@ impl Grants {
         if !self.list.iter().any(|grant| grant.path == project) {
             return;
         }
-        // A link holds no key: where it leads is a place of its own, and named by that.
-        let is_there = |key: &PathBuf| key.canonicalize().is_ok_and(|real| real == *key);
+        // A link holds no key: where it leads is a place of its own, and named by that. Most keys are
+        // absent, which one look tells.
+        let is_there = |key: &PathBuf| {
+            key.symlink_metadata().is_ok() && key.canonicalize().is_ok_and(|real| real == *key)
+        };
         let near: Vec<PathBuf> = self.key_places.of_project().cloned().collect();
         for key in near.into_iter().filter(is_there) {
             match means {

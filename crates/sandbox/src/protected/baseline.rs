@@ -70,10 +70,10 @@ impl Baseline {
         held: &[PathBuf],
     ) -> io::Result<Self> {
         let ProtectionScope { roots, linked, names, git_writable: open } = territory;
+        let gits: BTreeSet<_> = found.all().filter_map(|place| place.git_dir.as_ref()).collect();
+        let repositories = gits.into_iter().filter(|git| exists(git)).cloned().collect();
         let ProtectedPaths { paths: places, unsearched, .. } = found;
         let mut room = CaptureBudget::new();
-        let gits = places.iter().filter_map(|place| place.git_dir.as_ref());
-        let repositories = gits.filter(|git| exists(git)).cloned().collect();
         let absent = absent_paths(&led.paths);
         let asked = asked_files::stamps(&places);
         let mut left = hard_links::MOST;
@@ -120,12 +120,13 @@ impl Baseline {
         let common = self.linked.iter().map(|linked| linked.common.clone());
         let all: Vec<PathBuf> = self.roots.iter().cloned().chain(common).collect();
         let mut room = CaptureBudget::new();
-        let found = find_protected(&self.roots, self.linked.as_ref(), self.names).paths;
+        let found = find_protected(&self.roots, self.linked.as_ref(), self.names);
         let known = |place: &ProtectedPath| {
             let git = place.git_dir.as_ref();
             place.is_git_config_in(&all) && git.is_some_and(|git| self.repositories.contains(git))
         };
-        let accepted: Vec<ProtectedPath> = found.into_iter().filter(known).collect();
+        let accepted: Vec<ProtectedPath> =
+            found.all().filter(|place| known(place)).cloned().collect();
         for place in accepted {
             let at = self.recorded.iter().position(|(known, _)| known.path == place.path);
             let held = at.and_then(|at| self.recorded.get(at));

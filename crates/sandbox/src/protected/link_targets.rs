@@ -6,6 +6,7 @@ use super::bounded_read::{self, ReadFailure, Symlinks};
 use super::file_state::is_sample_by_name;
 use super::git_config::{self, included_path};
 use super::path_checks::is_real_dir;
+use super::path_finder::ProtectedPaths;
 use super::protected_path::{OwnerDir, ProtectedKind, ProtectedPath, merged_by_path, plain_path};
 use crate::resolved_path::follow_links;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,27 +48,28 @@ const UNREADABLE: &str = "Settings of a repository around or in the project coul
 /// Said where they name another user's home.
 const ANOTHERS: &str = "Settings of a repository around or in the project name a folder of hooks by somebody's name (`~name/`), which is not looked up: what is there is not protected.";
 
-/// Finds the targets of protected names in `places` and outside of the grants, as far as a command
+/// Finds the targets of protected names in `named` and outside of the grants, as far as a command
 /// may write them.
 pub(crate) fn find_link_targets(
-    places: &[ProtectedPath],
+    named: &ProtectedPaths,
     outside: &[ProtectedPath],
     ground: &WriteScope,
 ) -> LinkTargets {
-    let gits = places.iter().filter_map(|place| place.git_dir.clone());
-    let gits: BTreeSet<PathBuf> =
-        gits.map(|git| git.canonicalize().unwrap_or(git)).filter(|git| git.is_dir()).collect();
+    let places = &named.paths;
+    let gits: BTreeSet<&PathBuf> = named.all().filter_map(|place| place.git_dir.as_ref()).collect();
+    let gits = gits.into_iter().map(|git| git.canonicalize().unwrap_or_else(|_| git.clone()));
+    let gits = gits.filter(|git| git.is_dir()).collect();
     let mut found =
         TargetFinder { ground, gits, names: ALL_NAMES, targets: LinkTargets::default() };
-    let all: Vec<&ProtectedPath> = places.iter().chain(outside).collect();
     // A link in a git folder leads to no program; it is put back itself.
-    let leads = |place: &&&ProtectedPath| {
+    let leads = |place: &&ProtectedPath| {
         !matches!(place.kind, ProtectedKind::LinkInGitDir | ProtectedKind::Asked)
     };
-    for place in all.iter().filter(leads) {
+    for place in places.iter().chain(outside).filter(leads) {
         found.from(place, DEEP);
     }
-    found.add_hook_dirs(&all);
+    let all: Vec<&ProtectedPath> = named.all().chain(outside).collect();
+    found.add_hook_dirs(&all, places.iter().chain(outside));
     let TargetFinder { targets: LinkTargets { paths: led, mut limits, origins }, .. } = found;
     let led = merged_by_path(led);
     // Paths that are protected already, by their own name or with their folder.
@@ -75,7 +77,7 @@ pub(crate) fn find_link_targets(
     let folders: BTreeMap<PathBuf, OwnerDir> =
         folders.map(|place| (place.path.clone(), place.owner.clone())).collect();
     let named: BTreeMap<&Path, &OwnerDir> =
-        places.iter().map(|place| (place.path.as_path(), &place.owner)).collect();
+        named.all().map(|place| (place.path.as_path(), &place.owner)).collect();
     let stays = |place: &ProtectedPath| {
         let as_long = |within: &OwnerDir| *within == OwnerDir::Project || *within == place.owner;
         let named = named.get(place.path.as_path()).is_some_and(|within| as_long(within));
@@ -163,8 +165,12 @@ impl TargetFinder<'_> {
 
     /// The folders of hooks that settings name. A relative one is looked for beneath every working
     /// tree that was found, since settings are shared between several.
-    fn add_hook_dirs(&mut self, places: &[&ProtectedPath]) {
-        let trees: BTreeSet<&Path> = places
+    fn add_hook_dirs<'p>(
+        &mut self,
+        all: &[&ProtectedPath],
+        present: impl Iterator<Item = &'p ProtectedPath>,
+    ) {
+        let trees: BTreeSet<&Path> = all
             .iter()
             .filter(|place| place.path.ends_with(".git") || place.path.ends_with(".git/config"))
             .filter_map(|place| match place.path.ends_with(".git") {
@@ -172,11 +178,10 @@ impl TargetFinder<'_> {
                 false => place.path.parent().and_then(Path::parent),
             })
             .collect();
-        let settings = |place: &&&ProtectedPath| {
+        let settings = |place: &&ProtectedPath| {
             place.kind == ProtectedKind::GitConfig || place.path.ends_with("config.worktree")
         };
-        let mut files: Vec<ProtectedPath> =
-            places.iter().filter(settings).map(|it| (*it).clone()).collect();
+        let mut files: Vec<ProtectedPath> = present.filter(settings).cloned().collect();
         let mut read = BTreeSet::new();
         while let Some(file) = files.pop() {
             if !read.insert(file.path.clone()) {

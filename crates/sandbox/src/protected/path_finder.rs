@@ -37,24 +37,42 @@ const WRITTEN_DEEP: usize = 8;
 /// The protected names that were found.
 #[derive(Debug)]
 pub(crate) struct ProtectedPaths {
+    /// Those that are there or may be.
     pub paths: Vec<ProtectedPath>,
+    /// Those that were not there when their directory was read.
+    pub absent: Vec<ProtectedPath>,
     /// Folders that were not looked into, since the search had used its time.
     pub unsearched: Vec<PathBuf>,
     /// Folders of repositories that an index names, of such a search.
     pub entered_repos: Vec<PathBuf>,
 }
 
+impl ProtectedPaths {
+    /// All of them, present or not.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ProtectedPath> {
+        self.paths.iter().chain(&self.absent)
+    }
+
+    /// Those of an earlier search: any of them may have been made since.
+    pub(super) fn unverified(mut self) -> Self {
+        self.paths.append(&mut self.absent);
+        self
+    }
+}
+
 /// The protected paths as the kernel resolves them: a path beneath a link is replaced by the link.
+/// Most names of the table are absent from any project, so each is looked at once, here.
 pub(crate) fn find_protected(
     roots: &[PathBuf],
     linked: Option<&LinkedGitDir>,
     names: &'static [ProtectedName],
 ) -> ProtectedPaths {
     let found = find_all(roots, linked, names, SearchPhase::Before);
-    ProtectedPaths {
-        paths: merged_by_path(found.paths.iter().map(|place| outermost_link(place, roots))),
-        ..found
-    }
+    let resolved = merged_by_path(found.paths.iter().map(|place| outermost_link(place, roots)));
+    let (paths, mut absent): (Vec<_>, Vec<_>) =
+        resolved.into_iter().partition(|place| exists(&place.path));
+    absent.extend(found.absent);
+    ProtectedPaths { paths, absent, ..found }
 }
 
 /// All protected names beneath writable directories, and of the folder where git keeps the rest.
@@ -64,12 +82,20 @@ pub(super) fn find_all(
     names: &'static [ProtectedName],
     when: SearchPhase,
 ) -> ProtectedPaths {
-    let mut found =
-        PathFinder { owner: OwnerDir::Project, done_git_dirs: BTreeSet::new(), places: Vec::new() };
+    let WalkOutcome { found: holdings, unsearched } = walk(roots, &first_parts(names), when);
+    let listed = |root: &Path| holdings.iter().find(|holding| holding.folder == *root);
+    let mut found = PathFinder {
+        owner: OwnerDir::Project,
+        done_git_dirs: BTreeSet::new(),
+        places: Vec::new(),
+        absent: Vec::new(),
+    };
     // The project's own first: a git directory that several `.git` lead to counts where it lies
     // itself.
-    let mut pointers: Vec<PathBuf> =
-        roots.iter().filter_map(|root| found.add_folder(root, names)).collect();
+    let own = |root: &PathBuf| {
+        found.add_folder(root, names, listed(root).map(|here| here.names.as_slice()))
+    };
+    let mut pointers: Vec<PathBuf> = roots.iter().filter_map(own).collect();
     let own = pointers.iter().filter_map(|pointer| git_dir_of(pointer));
     for git in own.filter(|git| lies_in(git, roots)) {
         found.add_git_dir(&git, MODULES_DEEP);
@@ -78,7 +104,6 @@ pub(super) fn find_all(
         found.add_git_dir(&linked.common, MODULES_DEEP);
     }
     pointers.clear();
-    let WalkOutcome { found: holdings, unsearched } = walk(roots, &first_parts(names), when);
     for FoundDir { folder, names: here, shape } in holdings {
         let is_root = roots.contains(&folder);
         found.owner = if is_root { OwnerDir::Project } else { OwnerDir::Nested(folder.clone()) };
@@ -89,7 +114,7 @@ pub(super) fn find_all(
             continue;
         }
         if here.contains(&GIT) {
-            pointers.extend(found.add_folder(&folder, names));
+            pointers.extend(found.add_folder(&folder, names, Some(&here)));
         } else {
             let here = |name: &&ProtectedName| here.iter().any(|part| first_part(name) == *part);
             for name in names.iter().filter(here) {
@@ -105,7 +130,8 @@ pub(super) fn find_all(
         found.owner = OwnerDir::Nested(git.clone());
         found.add_git_dir(&git, MODULES_DEEP);
     }
-    ProtectedPaths { paths: found.places, unsearched, entered_repos: entered }
+    let PathFinder { places: paths, absent, .. } = found;
+    ProtectedPaths { paths, absent, unsearched, entered_repos: entered }
 }
 
 /// The folder of a repository in its working tree.
@@ -134,14 +160,24 @@ struct PathFinder {
     /// Git folders that were done.
     done_git_dirs: BTreeSet<PathBuf>,
     places: Vec<ProtectedPath>,
+    /// Places that are not there.
+    absent: Vec<ProtectedPath>,
 }
 
 impl PathFinder {
-    /// Adds the names of a folder and of its git directory. Returns its `.git` if that is not a
-    /// directory.
-    fn add_folder(&mut self, folder: &Path, names: &'static [ProtectedName]) -> Option<PathBuf> {
+    /// Adds the names of a folder and of its git directory. `here` are the first parts that lie in the
+    /// folder, if it could be read. Returns its `.git` if that is not a directory.
+    fn add_folder(
+        &mut self,
+        folder: &Path,
+        names: &'static [ProtectedName],
+        here: Option<&[&'static str]>,
+    ) -> Option<PathBuf> {
         for name in names.iter().filter(|name| !name.name.starts_with(".git/")) {
             self.add(folder.join(name.name), None, kind_of(name));
+            if here.is_some_and(|here| !here.contains(&first_part(name))) {
+                self.absent.extend(self.places.pop());
+            }
         }
         let git = folder.join(".git");
         if is_real_dir(&git) {
@@ -238,7 +274,7 @@ impl PathFinder {
                         continue;
                     }
                     self.owner = OwnerDir::Nested(folder.clone());
-                    if self.add_folder(&folder, names).is_none() {
+                    if self.add_folder(&folder, names, None).is_none() {
                         left.push(folder.join(GIT));
                     }
                     entered.insert(folder);
@@ -288,15 +324,22 @@ mod tests {
         ] {
             std::fs::create_dir_all(root.join(made)).unwrap();
         }
-        for file in [".git/modules/vendor/lib/HEAD", "bare/HEAD", "some/where/.envrc"] {
+        for file in [
+            ".git/modules/vendor/lib/HEAD",
+            "bare/HEAD",
+            "some/where/.envrc",
+            "node_modules/x/.envrc",
+        ] {
             std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
             std::fs::write(root.join(file), "").unwrap();
         }
         std::fs::write(root.join("node_modules/y/.envrc"), "").unwrap();
         const NAMES: &[ProtectedName] =
             &[ProtectedName { name: ".envrc", class: NameClass::Protected, why: "for the test" }];
-        let found = find_all(std::slice::from_ref(&root), None, NAMES, SearchPhase::Before).paths;
-        let has = |name: &str| found.iter().any(|place| place.path == root.join(name));
+        let found = find_all(std::slice::from_ref(&root), None, NAMES, SearchPhase::Before);
+        let at = |name: &str, place: &ProtectedPath| place.path == root.join(name);
+        let has = |name: &str| found.all().any(|place| at(name, place));
+        let there = |name: &str| found.paths.iter().any(|place| at(name, place));
         for name in [
             ".envrc",
             ".git/hooks",
@@ -311,8 +354,53 @@ mod tests {
         ] {
             assert!(has(name), "{name}");
         }
+        assert!(there("node_modules/x/.envrc") && !there("a/b/.envrc"), "{found:?}");
         assert!(!has("a/.envrc"), "no repository, and nothing there");
         assert!(!has("some/config"), "no repository");
         assert!(!has("node_modules/y/.envrc"), "a dependency's own");
+    }
+
+    #[test]
+    fn a_name_is_absent_where_its_directory_could_be_read_and_does_not_hold_it() {
+        const NAMES: &[ProtectedName] = &[
+            ProtectedName { name: ".envrc", class: NameClass::Protected, why: "for the test" },
+            ProtectedName { name: ".vscode/tasks.json", class: NameClass::Protected, why: "" },
+            ProtectedName { name: ".vscode/mcp.json", class: NameClass::Protected, why: "" },
+            ProtectedName { name: "mise.toml", class: NameClass::Asked, why: "" },
+        ];
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let [root, unread] = ["root", "unread"].map(|name| base.join(name));
+        std::fs::create_dir_all(root.join("dots")).unwrap();
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        std::fs::write(root.join("dots/tasks.json"), "").unwrap();
+        std::os::unix::fs::symlink("dots", root.join(".vscode")).unwrap();
+        std::os::unix::fs::symlink("nowhere", root.join("MISE.toml")).unwrap();
+        let names = |found: Vec<ProtectedPath>| {
+            let below = |path: &Path| path.strip_prefix(&base).unwrap().display().to_string();
+            found.iter().map(|place| below(&place.path)).collect::<Vec<_>>()
+        };
+        let roots = [root, unread];
+        let searched = find_all(&roots, None, NAMES, SearchPhase::Before);
+        let of_git = |name: &String| name.contains(".git");
+        let (_, maybe): (Vec<_>, Vec<_>) = names(searched.paths).into_iter().partition(of_git);
+        assert_eq!(
+            maybe,
+            [
+                "root/.vscode/tasks.json",
+                "root/.vscode/mcp.json",
+                "root/mise.toml",
+                "unread/.envrc",
+                "unread/.vscode/tasks.json",
+                "unread/.vscode/mcp.json",
+                "unread/mise.toml",
+            ]
+        );
+        assert_eq!(names(searched.absent), ["root/.envrc"]);
+        let resolved = find_protected(&roots, None, NAMES);
+        assert_eq!(names(resolved.paths), ["root/.vscode"], "a link stands for what is behind it");
+        assert!(names(resolved.absent).contains(&"unread/mise.toml".to_owned()));
+        let later = find_all(&roots, None, NAMES, SearchPhase::Before).unverified();
+        assert!(names(later.paths).contains(&"root/.envrc".to_owned()));
     }
 }

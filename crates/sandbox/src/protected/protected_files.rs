@@ -42,15 +42,15 @@ impl ProtectedFiles {
     /// Searches these directories as it is done for a command that may write in `writable`.
     #[must_use]
     pub fn find(roots: &[PathBuf], writable: Vec<PathBuf>, home: Option<PathBuf>) -> Self {
-        let named = find_protected(roots, None, crate::policy::protected_names()).paths;
-        let outside = outside_repos(roots, &named);
+        let named = find_protected(roots, None, crate::policy::protected_names());
+        let outside = outside_repos(roots, &named.paths);
         let scope = WriteScope { writable, home };
         let LinkTargets { paths: led, mut origins, .. } =
             find_link_targets(&named, &outside, &scope);
         let mut found = Self::default();
         let mut left = hard_links::MOST;
         let kept = |place: &ProtectedPath| place.kind != ProtectedKind::Asked;
-        for place in named.into_iter().chain(led).filter(kept) {
+        for place in named.all().cloned().chain(led).filter(kept) {
             let path = place.path;
             match path.symlink_metadata() {
                 Ok(meta) if meta.is_symlink() => {}

@@ -98,11 +98,11 @@ impl Baseline {
         }
         let before: HashSet<&PathBuf> =
             self.recorded.iter().map(|(place, _)| &place.path).collect();
-        let names = known.unwrap_or_else(|| {
+        let names = known.map(ProtectedPaths::unverified).unwrap_or_else(|| {
             let phase = SearchPhase::After(&mut doors);
             find_all(&told.roots, self.linked.as_ref(), self.names, phase)
         });
-        let ProtectedPaths { paths: places, unsearched, entered_repos: entered } = &names;
+        let ProtectedPaths { paths: places, unsearched, entered_repos: entered, .. } = &names;
         let lies_in = |path: &Path, folders: &[PathBuf]| {
             folders.iter().any(|folder| path.starts_with(folder))
         };

@@ -37,7 +37,8 @@ pub(super) enum SearchPhase<'a> {
     After(&'a mut OpenedDirs),
 }
 
-/// A folder with protected names, or with names that could be protected.
+/// A folder with protected names, or with names that could be protected, and each directory that the
+/// search began with.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FoundDir {
     pub folder: PathBuf,
@@ -70,6 +71,7 @@ pub(super) fn walk(roots: &[PathBuf], names: &[&'static str], when: SearchPhase)
         SearchPhase::After(doors) => (AFTER, Some(doors)),
     };
     let mut search = DirWalker {
+        roots,
         names,
         until: Instant::now() + time,
         doors,
@@ -104,6 +106,7 @@ enum WalkStep {
 }
 
 struct DirWalker<'a> {
+    roots: &'a [PathBuf],
     names: &'a [&'static str],
     until: Instant,
     doors: Option<&'a mut OpenedDirs>,
@@ -150,10 +153,11 @@ impl DirWalker<'_> {
         // The first is `HEAD`.
         let is_bare = bare[0] && (elsewhere || bare == [true; GIT_BARE.len()]);
         let shape = if is_bare { DirShape::Bare } else { DirShape::Folder };
-        if among == DirOrigin::Dependency {
-            here.retain(|name| *name == ".git");
+        let is_root = self.roots.iter().any(|root| root == folder);
+        if among == DirOrigin::Dependency && !is_root && !here.contains(&".git") {
+            here.clear();
         }
-        if !here.is_empty() || shape == DirShape::Bare {
+        if !here.is_empty() || shape == DirShape::Bare || is_root {
             // In a folder without search permission the names are visible, but their files are not.
             if let Some(doors) = &mut self.doors {
                 doors.open(folder);
@@ -189,18 +193,39 @@ pub(super) fn known_name(name: &OsStr, names: &[&'static str]) -> Option<&'stati
 }
 
 /// Cheap first test: other spellings than those by letter case contain non-ASCII characters, a tilde
-/// with a number or a colon, or end in a dot or space. Most protected names begin with a dot.
+/// with a number or a colon, or end in a dot or space.
 fn may_be_respelled(name: &OsStr) -> bool {
     let name = name.as_bytes();
     let is_marked = |byte: &u8| matches!(byte, b'~' | b':');
-    name.starts_with(b".")
-        || !name.is_ascii()
-        || name.iter().any(is_marked)
-        || name.ends_with(b".")
-        || name.ends_with(b" ")
+    !name.is_ascii() || name.iter().any(is_marked) || name.ends_with(b".") || name.ends_with(b" ")
 }
 
 /// True if the name equals this one on a case-insensitive file system.
 pub(super) fn eq_ignoring_case(name: &OsStr, known: &str) -> bool {
     name.as_bytes().eq_ignore_ascii_case(known.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_a_name_is_known_and_no_other_name() {
+        let names = ["mise.toml", ".envrc", ".git"];
+        for (name, known) in [
+            (".git", Some(".git")),
+            (".GIT", Some(".git")),
+            (".git.", Some(".git")),
+            (".git ", Some(".git")),
+            (".git:x", Some(".git")),
+            ("git~1", Some(".git")),
+            (".g\u{200c}it", Some(".git")),
+            (".gitignore", None),
+            (".env", None),
+            ("Mise.TOML", Some("mise.toml")),
+            ("mise.toml~", None),
+        ] {
+            assert_eq!(known_name(OsStr::new(name), &names), known, "{name:?}");
+        }
+    }
 }
