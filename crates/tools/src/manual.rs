@@ -7,7 +7,6 @@ use crate::spec::ToolDeclaration;
 use crate::tool::specs;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
-use serde_json::Value;
 
 /// The tool of that name, or of another agent's name for it.
 #[must_use]
@@ -28,7 +27,7 @@ impl ToolDeclaration {
     /// Each argument with its description, one per line.
     #[must_use]
     pub fn inputs(&self) -> Vec<String> {
-        let schema: Value = serde_json::from_str(&(self.schema)()).unwrap_or_default();
+        let schema = (self.schema)();
         let required = |name: &str| {
             schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name))
         };

@@ -76,8 +76,8 @@ pub struct ToolDeclaration {
     pub inherits: &'static [InheritedRules],
     /// Field names of other agents.
     pub(crate) field_aliases: FieldAliases,
-    /// JSON schema of its arguments, the same bytes at every call.
-    pub schema: fn() -> String,
+    /// JSON schema of its arguments, the same text at every call.
+    pub schema: fn() -> serde_json::Value,
     pub(crate) check: fn(serde_json::Value) -> Result<(String, JudgedFacts), InvalidCall>,
 }
 
@@ -181,7 +181,7 @@ pub(crate) const fn spec_of<T: Tool>() -> ToolDeclaration {
         matched_by: T::MATCHED_BY,
         inherits: T::INHERITS,
         field_aliases: T::FIELD_ALIASES,
-        schema: crate::arguments::schema::text_of::<T::Input>,
+        schema: crate::arguments::schema::listed_of::<T::Input>,
         check: crate::spec::check::<T>,
     }
 }

@@ -3,11 +3,13 @@
 
 use crate::error::{CageError, CageStep};
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::{AccessFlags, access};
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Something in a directory that is no secret.
@@ -30,12 +32,12 @@ pub(crate) struct RemainingEntry {
 /// `CageStep::Grants` where the directory cannot be listed.
 pub(crate) fn entries_except(
     path: &Path,
-    place: &impl AsRawFd,
+    place: &impl AsFd,
     secrets: &[&Path],
 ) -> Result<Vec<RemainingEntry>, CageError> {
     let mut pieces = Vec::new();
-    let opened = PathBuf::from(format!("/proc/self/fd/{}", place.as_raw_fd()));
-    let entries = std::fs::read_dir(&opened)
+    let opened = format!("/proc/self/fd/{}", place.as_fd().as_raw_fd());
+    let entries = std::fs::read_dir(opened)
         .map_err(|error| CageError::os(CageStep::Grants, path.display(), error))?;
     for entry in entries.flatten() {
         // A link opens nothing by itself; where it leads is granted or it is not.
@@ -51,22 +53,22 @@ pub(crate) fn entries_except(
         }
         let inner = path.join(&name);
         // A file that went away meanwhile, or became a link, is no loss.
-        let Ok(place) = open_no_link(&opened.join(&name)) else { continue };
+        let Ok(inner_place) = open_no_link(place, &name) else { continue };
         if !below.is_empty() {
-            pieces.extend(entries_except(&inner, &place, &below)?);
+            pieces.extend(entries_except(&inner, &inner_place, &below)?);
             continue;
         }
-        pieces.push(RemainingEntry { path: inner, place: place.into(), folder: kind.is_dir() });
+        pieces.push(RemainingEntry { path: inner, place: inner_place, folder: kind.is_dir() });
     }
     Ok(pieces)
 }
 
-/// Opens a name without reading it; fails where it is a link.
-fn open_no_link(path: &Path) -> io::Result<File> {
-    let place =
-        File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)?;
-    match place.metadata()?.is_symlink() {
-        true => Err(Errno::ELOOP.into()),
+/// Opens a name in a directory without reading it; fails where it is a link.
+fn open_no_link(dir: &impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let place = openat(dir, name, flags, Mode::empty())?;
+    match SFlag::from_bits_truncate(fstat(&place)?.st_mode) & SFlag::S_IFMT == SFlag::S_IFLNK {
+        true => Err(Errno::ELOOP),
         false => Ok(place),
     }
 }
@@ -153,7 +155,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(at("elsewhere"), at("apt")).unwrap();
         let secrets = ["shadow", "ssl/private", "apt/auth.conf"].map(Path::new);
-        let place = open_no_link(dir.path()).unwrap();
+        let place = File::open(dir.path()).unwrap();
         let found = entries_except(dir.path(), &place, &secrets).unwrap();
         let mut found: Vec<PathBuf> = found.into_iter().map(|piece| piece.path).collect();
         found.sort();

@@ -4,6 +4,7 @@
 use crate::policy::GrantTarget;
 use nix::sys::stat::stat;
 use protocol::confinement::{Confinement, FilePath};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Directories of the system that no place of a home leads to: passwords, processes, devices, sockets of
@@ -32,7 +33,7 @@ impl KeyPlaces {
     pub(crate) fn of(wanted: &Confinement) -> Self {
         let chosen = [&wanted.project].into_iter().chain(&wanted.added);
         Self {
-            keys: wanted.keys.iter().map(FilePath::to_path).collect(),
+            keys: wanted.keys.iter().map(|key| plain(&key.to_path())).collect(),
             chosen: chosen.map(FilePath::to_path).collect(),
             home: wanted.home.as_ref().map(FilePath::to_path),
         }
@@ -55,8 +56,9 @@ impl KeyPlaces {
     /// directory of keys stays, if it leads to just that name.
     pub(crate) fn reached_by(&self, grant: OpenedGrant<'_>) -> Option<PathBuf> {
         let OpenedGrant { at, named, real } = grant;
-        let lies_in = |key: &&PathBuf| real.starts_with(key);
-        let holds = |key: &&PathBuf| key.starts_with(real) && !self.is_chosen(key);
+        let compared = plain(real);
+        let lies_in = |key: &&PathBuf| is_within(&compared, key);
+        let holds = |key: &&PathBuf| is_within(key, &compared) && !self.is_chosen(key);
         let of_system = |at: &PathBuf| real.starts_with(at) || at.starts_with(real);
         match at {
             GrantTarget::Project
@@ -84,7 +86,8 @@ impl KeyPlaces {
     pub(crate) fn within(&self, grant: OpenedGrant<'_>) -> Vec<PathBuf> {
         let OpenedGrant { at, real, .. } = grant;
         let GrantTarget::Path(_) = at else { return Vec::new() };
-        let within = self.keys.iter().filter(|key| key.starts_with(real) && *key != real);
+        let around = plain(real);
+        let within = self.keys.iter().filter(|key| is_within(key, &around) && **key != around);
         within.cloned().collect()
     }
 
@@ -119,6 +122,19 @@ impl KeyPlaces {
         };
         outside.find(is_same).cloned()
     }
+}
+
+/// A path without repeated slashes and `.`, as [`is_within`] compares it.
+fn plain(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+/// True if a path is a directory or lies in it. Each grant of each call is compared with each key, and
+/// `Path::starts_with` takes ten times as long, since it reads the names one by one.
+fn is_within(path: &Path, dir: &Path) -> bool {
+    let (path, dir) = (path.as_os_str().as_bytes(), dir.as_os_str().as_bytes());
+    let below = |rest: &[u8]| rest.is_empty() || rest.starts_with(b"/") || dir.ends_with(b"/");
+    path.strip_prefix(dir).is_some_and(below)
 }
 
 #[cfg(test)]
@@ -174,6 +190,15 @@ mod tests {
         let null = OpenedGrant { at: GrantTarget::Path("/dev/null"), named: null, real: null };
         assert_eq!(places.reached_by(null), None, "a variable names it in place of a file of keys");
         assert_eq!(places.within(null), [""; 0].map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_path_lies_within_a_directory_as_the_standard_library_says() {
+        let paths = ["/", "/a", "/a/b", "/a/bc", "/ab", "//a//b/", "/a/./b", "/a/b/c"];
+        for (path, dir) in paths.iter().flat_map(|path| paths.map(|dir| (*path, dir))) {
+            let found = is_within(&plain(Path::new(path)), &plain(Path::new(dir)));
+            assert_eq!(found, Path::new(path).starts_with(dir), "{path} {dir}");
+        }
     }
 
     #[test]

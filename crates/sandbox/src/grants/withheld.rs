@@ -46,10 +46,10 @@ impl Grants {
                 if self.empty_overlays.contains(&grant.path) {
                     continue;
                 }
-                if own.contains(place) && place.starts_with(&withheld) && *place != withheld {
-                    continue;
-                }
                 if place.starts_with(&withheld) {
+                    if *place != withheld && own.contains(place) {
+                        continue;
+                    }
                     return Err(withheld_error(place, &withheld));
                 }
                 if withheld.starts_with(place) {

@@ -71,6 +71,11 @@ pub(crate) fn find_link_targets(
     let all: Vec<&ProtectedPath> = named.all().chain(outside).collect();
     found.add_hook_dirs(&all, places.iter().chain(outside));
     let TargetFinder { targets: LinkTargets { paths: led, mut limits, origins }, .. } = found;
+    let mut said = BTreeSet::new();
+    limits.retain(|limit| said.insert(limit.clone()));
+    if led.is_empty() {
+        return LinkTargets { limits, ..LinkTargets::default() };
+    }
     let led = merged_by_path(led);
     // Paths that are protected already, by their own name or with their folder.
     let folders = places.iter().chain(&led).filter(|place| is_real_dir(&place.path));
@@ -88,8 +93,6 @@ pub(crate) fn find_link_targets(
         !named && !whole.any(|above| folders.get(above).is_some_and(as_long))
     };
     let led = led.into_iter().filter(stays).collect();
-    let mut said = BTreeSet::new();
-    limits.retain(|limit| said.insert(limit.clone()));
     LinkTargets { paths: led, limits, origins }
 }
 

@@ -151,8 +151,10 @@ fn first_part(name: &ProtectedName) -> &'static str {
 
 /// The same of all, each once.
 pub(super) fn first_parts(names: &'static [ProtectedName]) -> Vec<&'static str> {
-    let parts: BTreeSet<&str> = names.iter().map(first_part).chain([GIT]).collect();
-    parts.into_iter().collect()
+    let mut parts: Vec<&str> = names.iter().map(first_part).chain([GIT]).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    parts
 }
 
 struct PathFinder {

@@ -149,7 +149,11 @@ fn offered_tool(
         description.push_str(&format!(" {}", tools::temp_dirs(confinement)));
     }
     OfferedTool {
-        spec: ToolSpec { name: spec.name.to_owned(), description, input_schema: (spec.schema)() },
+        spec: ToolSpec {
+            name: spec.name.to_owned(),
+            description,
+            input_schema: (spec.schema)().to_string(),
+        },
         kind: spec.kind,
         copies: match (spec.profile, spec.kind) {
             (Profile::Mutate, _) => CopyBeforeChange::Kept,

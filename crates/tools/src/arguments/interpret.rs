@@ -94,8 +94,7 @@ pub fn interpret_at(
         false => find(real)?.0,
     };
     let mut notes = CoercionNotes::default();
-    let schema: Value = serde_json::from_str(&(spec.schema)())
-        .map_err(|error| InvalidCall::NotJson { tool: spec.name, reason: error.to_string() })?;
+    let schema = (spec.schema)();
     let input = coerce::coerce(spec.name, spec.field_aliases, &schema, input, &mut notes)?;
     let (input, facts) = (spec.check)(Value::Object(input))?;
     let JudgedFacts {

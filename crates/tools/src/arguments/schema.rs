@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 /// Marks an argument that models are not told of: another name of the tool implies it.
 const UNLISTED: &str = "unlisted";
 
-/// The schema as text: keys sorted, no references, the same bytes at every call.
-pub(crate) fn text_of<T: JsonSchema>() -> String {
+/// The schema as models see it: keys sorted, no references, the same text at every call.
+pub(crate) fn listed_of<T: JsonSchema>() -> Value {
     let mut schema = value_of::<T>();
     if let Some(properties) = schema["properties"].as_object_mut() {
         properties.retain(|_, property| property.get(UNLISTED).is_none());
     }
-    schema.to_string()
+    schema
 }
 
 /// The schema of `T`, reduced to the features that all vendors support.
