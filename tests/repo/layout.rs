@@ -1,16 +1,16 @@
 //! The sizes of files and types, and the imports between files: limits that keep the tree easy to
-//! read.
+//! read. How far a type and a knowledge spread over files is in `measures`.
 
 use crate::source::{all_sources, is_test, root, shipped, sources};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crate of a file: `crates/tools`.
-fn crate_of(name: &str) -> String {
+pub fn crate_of(name: &str) -> String {
     name.split('/').take(2).collect::<Vec<_>>().join("/")
 }
 
 /// The shipped code of `crates` and `workers`.
-fn production() -> Vec<(String, String)> {
+pub fn production() -> Vec<(String, String)> {
     let files = all_sources().into_iter();
     files.filter(|(name, _)| !is_test(name)).map(|(name, text)| (name, shipped(&text))).collect()
 }
@@ -156,8 +156,8 @@ fn module_of<'a>(source: &str, file: &'a str) -> Vec<&'a str> {
     path
 }
 
-/// The files that a file imports from, by `crate::` and `super::` paths. A module and its own
-/// submodules count as one room: edges between them are left out.
+/// The files that a file imports from, by `crate::` and `super::` paths; a module and its own submodules
+/// are files like others.
 fn imports(files: &BTreeSet<String>, source: &str, file: &str, code: &str) -> BTreeSet<String> {
     let own = module_of(source, file);
     let mut found = BTreeSet::new();
@@ -180,9 +180,7 @@ fn imports(files: &BTreeSet<String>, source: &str, file: &str, code: &str) -> BT
         }
         for path in paths {
             let Some(target) = file_of(files, source, &path) else { continue };
-            let other = module_of(source, target);
-            let is_family = own.starts_with(&other) || other.starts_with(&own);
-            if target != file && !is_family {
+            if target != file {
                 found.insert(target.clone());
             }
         }
@@ -236,9 +234,12 @@ fn circles(edges: &BTreeMap<String, BTreeSet<String>>) -> Vec<BTreeSet<String>> 
     found.into_iter().collect()
 }
 
+/// How many circles are left. Lower it with each that goes; the recursion of a parser may stay.
+const CIRCLES: usize = 6;
+
 #[test]
-fn no_import_circle_has_more_than_three_files() {
-    let mut large = Vec::new();
+fn import_circles_are_few_and_have_three_files_at_most() {
+    let mut all = Vec::new();
     let mut arrows = 0;
     for directory in ["crates", "workers"] {
         let files: Vec<_> =
@@ -254,15 +255,19 @@ fn no_import_circle_has_more_than_three_files() {
                 .map(|(file, text)| (file.clone(), imports(&names, &source, file, &shipped(text))))
                 .collect();
             arrows += edges.values().map(BTreeSet::len).sum::<usize>();
-            large.extend(circles(&edges).into_iter().filter(|circle| circle.len() > 3));
+            all.extend(circles(&edges));
         }
     }
     assert!(arrows > 300, "{arrows} imports found");
-    assert!(large.is_empty(), "circles of more than three files: {large:#?}");
+    assert!(
+        all.iter().all(|circle| circle.len() <= 3),
+        "circles of more than three files: {all:#?}"
+    );
+    assert_eq!(all.len(), CIRCLES, "{all:#?}");
 }
 
 #[test]
-fn a_circle_is_found_and_a_module_with_its_submodules_is_none() {
+fn a_circle_is_found_within_a_module_too() {
     let names: BTreeSet<String> =
         ["a.rs", "b.rs", "c/mod.rs", "c/d.rs"].map(|name| format!("crates/x/src/{name}")).into();
     let code = [
@@ -281,5 +286,7 @@ fn a_circle_is_found_and_a_module_with_its_submodules_is_none() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].len(), 3, "a, b and d: {found:?}");
     assert!(circles(&edges(&code[..3])).is_empty(), "without d's import of a there is none");
+    let within = [("c/mod.rs", "use crate::c::d::D;"), code[3]];
+    assert_eq!(circles(&edges(&within)).len(), 1, "a module and its submodule");
     assert!(root().exists());
 }

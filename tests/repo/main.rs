@@ -3,5 +3,6 @@
 
 mod layout;
 mod linkage;
+mod measures;
 mod source;
 mod tidy;
