@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -115,6 +116,19 @@ fn lies_in(path: &Path, places: &[PathBuf]) -> bool {
     places.iter().any(|place| path.starts_with(place))
 }
 
+/// A path without repeated slashes and `.`, as [`is_within`] compares it.
+pub(crate) fn plain(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+/// True if a plain path is a plain directory or lies in it. `Path::starts_with` takes ten times as long, since
+/// it reads both name by name, and each grant of a call is compared with each key.
+pub(crate) fn is_within(path: &Path, dir: &Path) -> bool {
+    let (path, dir) = (path.as_os_str().as_bytes(), dir.as_os_str().as_bytes());
+    let below = |rest: &[u8]| rest.is_empty() || rest.starts_with(b"/") || dir.ends_with(b"/");
+    path.strip_prefix(dir).is_some_and(below)
+}
+
 /// The links that are followed on the way to a path, and where they lead.
 pub(crate) fn follow_links(path: &Path) -> Option<(Vec<PathLink>, PathBuf)> {
     ResolvedPath::resolve(path).map(|way| (way.links, way.end))
@@ -218,5 +232,14 @@ mod tests {
         assert_eq!(ResolvedPath::resolve_with(Path::new("/home/round"), read), None);
         let way = ResolvedPath::resolve_with(Path::new("/home/outer"), read).unwrap();
         assert_eq!(way.first_redirect_in(&places), Some(Path::new("/project/inner")));
+    }
+
+    #[test]
+    fn a_path_lies_within_a_directory_as_the_standard_library_says() {
+        let paths = ["/", "/a", "/a/b", "/a/bc", "/ab", "//a//b/", "/a/./b", "/a/b/c"];
+        for (path, dir) in paths.iter().flat_map(|path| paths.map(|dir| (*path, dir))) {
+            let found = is_within(&plain(Path::new(path)), &plain(Path::new(dir)));
+            assert_eq!(found, Path::new(path).starts_with(dir), "{path} {dir}");
+        }
     }
 }

@@ -274,10 +274,8 @@ fn pinned_dirs<'a>(names: impl Iterator<Item = &'a PathBuf>, roots: &[&Path]) ->
 
 /// Sorts outer paths first and drops mounts that an outer one makes redundant.
 fn in_mount_order(mut mounts: Vec<RootMount>) -> Vec<RootMount> {
-    mounts.sort_by(|one, other| {
-        let depth = |mount: &RootMount| mount.at.components().count();
-        (depth(one), &one.at, one.kind).cmp(&(depth(other), &other.at, other.kind))
-    });
+    let depth = |mount: &RootMount| mount.at.components().count();
+    mounts.sort_by_cached_key(|mount| (depth(mount), mount.at.clone(), mount.kind));
     let mut kept: Vec<RootMount> = Vec::new();
     for mount in mounts {
         if !is_redundant(&mount, &kept) {
