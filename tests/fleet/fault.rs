@@ -7,9 +7,10 @@ use crate::network::Network;
 use crate::postgres::Postgres;
 use crate::support::anthropic::Server;
 use crate::support::dice::Dice;
-use crate::support::{Desk, processes, send};
+use crate::support::{Desk, processes};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::process::Child;
 use std::time::Duration;
 
@@ -106,7 +107,8 @@ impl Fleet {
         let of_host = self.hosts[host].processes();
         for process in processes() {
             if process.name == short && of_host.contains(&process.pid) {
-                send(process.pid, Signal::SIGKILL);
+                // One that ends with the one before it is gone by now.
+                let _ = kill(Pid::from_raw(process.pid.cast_signed()), Signal::SIGKILL);
             }
         }
     }
