@@ -152,4 +152,25 @@ mod tests {
             assert_eq!(files.around(&at(free)), None, "{free}");
         }
     }
+
+    #[test]
+    fn settings_that_are_absent_take_no_room_of_those_that_name_hooks() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let hooks = |number: usize| root.join(format!("hooks/{number}"));
+        // Each could have a `config.worktree` too: 120 files, of which 100 may be read.
+        for number in 0..60 {
+            let git = root.join(format!("repositories/{number}/.git"));
+            std::fs::create_dir_all(&git).unwrap();
+            let config = format!("[core]\nhooksPath = {}\n", hooks(number).display());
+            std::fs::write(git.join("config"), config).unwrap();
+        }
+        let roots = vec![root.clone()];
+        let files = ProtectedFiles::find(&roots, roots.clone(), None);
+        for number in 0..60 {
+            let found = files.around(&hooks(number).join("pre-commit"));
+            assert!(found.is_some(), "{number}");
+        }
+        assert_eq!(files.around(&hooks(60).join("pre-commit")), None);
+    }
 }
