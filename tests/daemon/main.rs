@@ -6,6 +6,7 @@ mod bad_input;
 mod control_socket;
 mod lifetime;
 mod limits;
+mod older_shapes;
 mod older_state;
 mod sessions;
 mod stops;

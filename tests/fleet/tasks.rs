@@ -12,6 +12,19 @@ use std::process::Command;
 const RULE: &str = "--permission-mode=auto";
 
 #[test]
+#[ignore = "writes a fixture; see tests/daemon/older_shapes.rs"]
+fn write_the_state_of_a_task() {
+    let postgres = Postgres::with_fleet(30);
+    let host = Host::new(&postgres);
+    let repo = repository(&host.desk);
+    host.ok(&["submit", "--repo", &repo, "--prompt", "run: echo 1 > made", RULE]);
+    let ran = host.work(&runs_its_prompt(), &[]);
+    assert_eq!((ran.code, &host.task(1)["state"]), (0, &"done".into()), "{}", ran.err);
+    assert_eq!(host.agentd(&["daemon", "stop"]).code, 0);
+    crate::support::recorded::write(&host.desk, "task");
+}
+
+#[test]
 fn each_task_has_one_result_with_answer_patch_and_branch() {
     let postgres = Postgres::with_fleet(30);
     let host = Host::new(&postgres);

@@ -15,6 +15,8 @@ pub mod daemon;
 pub mod dice;
 #[path = "internet.rs"]
 pub mod internet;
+#[path = "recorded.rs"]
+pub mod recorded;
 #[path = "reserve.rs"]
 pub mod reserve;
 #[path = "terminal.rs"]
