@@ -8,6 +8,7 @@ mod deaths;
 mod failures;
 mod faults;
 mod input_survives;
+mod lies;
 mod matrix;
 mod mcp;
 mod reserve;

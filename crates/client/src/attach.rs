@@ -548,7 +548,7 @@ impl AttachLoop<'_> {
 /// of a pinned file does not count: it is repeated under each supervisor.
 fn is_progress(event: &ClientEvent) -> bool {
     if let ClientEvent::Proposed { call } = event {
-        return !call.use_id.is_empty();
+        return call.origin.is_model();
     }
     matches!(event, ClientEvent::Prompt { .. } | ClientEvent::Answer { .. })
 }

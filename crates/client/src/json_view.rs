@@ -129,8 +129,8 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
         }
         ClientEvent::InBackground { call, text } => {
             // The model did not ask for the start of a server.
-            let known = transcript.calls.get(call).filter(|it| !it.call.use_id.is_empty())?;
-            let result = tool_result(&known.call.use_id, text, false);
+            let known = transcript.calls.get(call)?;
+            let result = tool_result(known.call.origin.use_id()?, text, false);
             let details = json!({
                 "call": call.to_string(),
                 "tool": known.call.tool,
@@ -154,8 +154,9 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
         }
         ClientEvent::CallEnded { call, result, refused, spent: _ } => {
             // Calls that the model did not request are not part of its conversation.
-            let known = transcript.calls.get(call).filter(|it| !it.call.use_id.is_empty())?;
-            let message = tool_result(&known.call.use_id, &result.text, result.is_error);
+            let known = transcript.calls.get(call)?;
+            let use_id = known.call.origin.use_id()?;
+            let message = tool_result(use_id, &result.text, result.is_error);
             let details = json!({
                 "call": call.to_string(),
                 "tool": known.call.tool,
@@ -301,7 +302,7 @@ fn result(opened: &OpenedSession, conclusion: &RunConclusion) -> Vec<(&'static s
 fn denial(call: &Call) -> Value {
     json!({
         "tool_name": call.tool,
-        "tool_use_id": call.use_id,
+        "tool_use_id": call.origin.use_id().unwrap_or_default(),
         "tool_input": arguments(&call.input),
         "call": call.id.to_string(),
     })

@@ -5,7 +5,7 @@ use crate::answer_texts::text_blocks;
 use crate::cost::{context_left, in_dollars};
 use crate::sanitize::sanitize;
 use crate::screen_items::CallPlace;
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::client::{ClientEvent, ModelFacts};
 use protocol::content::{ContentBlock, Usage};
 use protocol::context::Compaction;
@@ -294,9 +294,9 @@ impl Transcript {
     /// conversation process repeats it.
     pub(crate) fn is_progress(&self, event: &ClientEvent) -> bool {
         match event {
-            ClientEvent::Proposed { call } => !call.is_pinned_read(),
+            ClientEvent::Proposed { call } => call.origin != CallOrigin::PinnedRead,
             ClientEvent::CallEnded { call, .. } => {
-                self.calls.get(call).is_none_or(|known| !known.call.is_pinned_read())
+                self.calls.get(call).is_none_or(|known| known.call.origin != CallOrigin::PinnedRead)
             }
             ClientEvent::Prompt { .. }
             | ClientEvent::Answer { .. }

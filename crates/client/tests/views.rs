@@ -5,7 +5,7 @@ use client::{
     Colour, JsonView, Moment, OpenedSession, RunConclusion, RunView, StreamJsonView, Terminal,
     TextView, Timing, Transcript, ViewOutput, failure_line,
 };
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, ModelFacts};
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
@@ -52,7 +52,7 @@ fn opened() -> OpenedSession {
 fn call() -> Call {
     Call {
         id: CallId { session: SessionId("0123456789ab".into()), number: 1 },
-        use_id: "toolu_1".into(),
+        origin: CallOrigin::model("toolu_1"),
         tool: "bash".into(),
         input: "{\"command\":\"rm\\u001b[2J -rf\\n/\"}".into(),
     }
@@ -81,7 +81,8 @@ fn answer(blocks: Vec<ContentBlock>) -> ClientEvent {
 
 /// A run with one call that failed, as its events.
 fn events(end: TurnEnd, code: Option<&str>) -> Vec<ClientEvent> {
-    let Call { use_id: id, tool: name, input, .. } = call();
+    let Call { origin, tool: name, input, .. } = call();
+    let id = origin.use_id().unwrap().to_owned();
     vec![
         ClientEvent::Prompt { text: "go".into() },
         ClientEvent::Delta { part: AnswerPart::Text, text: "I wi".into() },

@@ -111,7 +111,7 @@ fn records_of(call: u32, text: &str) -> [JournalRecord; 4] {
     let (text, is_error, code, audit) = (text.to_owned(), false, None, None);
     let recalled = None;
     [
-        JournalRecord::Proposed { call, use_id: use_id.clone(), tool, tool_kind, input },
+        JournalRecord::Proposed { call, use_id: use_id.clone(), own: None, tool, tool_kind, input },
         JournalRecord::Approved { call, tool_kind, basis: journal::BasisRecord::Query },
         JournalRecord::Start { call, tool_kind, contained: false },
         JournalRecord::Result {

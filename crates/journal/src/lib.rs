@@ -101,6 +101,6 @@ pub use summary_record::SummaryRecord;
 pub use task::{TaskHeader, TaskLimits, TaskRights, TaskWorktree};
 pub use values::{
     BasisRecord, BlockRecord, CallProgress, ChainHead, DeathsRecord, ExpandedRecord, FailureRecord,
-    FileVersionRecord, OutcomeRecord, PromptPartRecord, RuleEffectRecord, RuleRecord, SpanRecord,
-    ToolKindRecord, TurnEndRecord, UsageRecord,
+    FileVersionRecord, OutcomeRecord, OwnOriginRecord, PromptPartRecord, RuleEffectRecord,
+    RuleRecord, SpanRecord, ToolKindRecord, TurnEndRecord, UsageRecord,
 };

@@ -1,6 +1,6 @@
 //! Which calls were open when a session's journal ended.
 
-use crate::{BasisRecord, CallProgress, JournalRecord, ToolKindRecord};
+use crate::{BasisRecord, CallProgress, JournalRecord, OwnOriginRecord, ToolKindRecord};
 use std::collections::BTreeMap;
 
 /// A call that has no end on disk.
@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 pub struct OpenCall {
     /// Its number in the session.
     pub number: u32,
-    /// The vendor's id, which pairs its result.
+    /// The vendor's id, which pairs its result. Empty where the model did not ask for it.
     pub use_id: String,
+    /// Who else asked for it, where that is on record.
+    pub own: Option<OwnOriginRecord>,
     /// The tool's name.
     pub tool: String,
     /// Query or mutation. A query may run again; a mutation that may have run never does.
@@ -41,10 +43,11 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> V
     let mut open = BTreeMap::new();
     for record in records {
         match record {
-            JournalRecord::Proposed { call, use_id, tool, tool_kind, input } => {
+            JournalRecord::Proposed { call, use_id, own, tool, tool_kind, input } => {
                 let fresh = OpenCall {
                     number: *call,
                     use_id: use_id.clone(),
+                    own: own.clone(),
                     tool: tool.clone(),
                     tool_kind: *tool_kind,
                     input: input.clone(),

@@ -4,8 +4,8 @@
 use crate::summary_record::SummaryRecord;
 use crate::{
     BasisRecord, BlockRecord, CallProgress, ChainHead, ExpandedRecord, FileVersionRecord,
-    ImageRecord, OutcomeRecord, RuleRecord, StoredPath, TaskHeader, ToolKindRecord, TurnEndRecord,
-    UsageRecord,
+    ImageRecord, OutcomeRecord, OwnOriginRecord, RuleRecord, StoredPath, TaskHeader,
+    ToolKindRecord, TurnEndRecord, UsageRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -147,8 +147,12 @@ pub enum JournalRecord {
     Proposed {
         /// Which.
         call: u32,
-        /// The vendor's id.
+        /// The vendor's id. Empty where the model did not ask for it.
         use_id: String,
+        /// Who else asked for it. Builds that do not know this field tell it from the tool and its
+        /// arguments, as this one does where the field is absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        own: Option<OwnOriginRecord>,
         /// The tool's canonical name, or the model's spelling if there is no such tool.
         tool: String,
         /// Query or mutation.

@@ -16,6 +16,27 @@ pub enum ToolKindRecord {
     Mutation,
 }
 
+/// Who asked for a call that no model asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnOriginRecord {
+    /// The person's hooks at an event.
+    EventHook,
+    /// The person's commands that format or check edited files.
+    EditHook,
+    /// A server of the Model Context Protocol starts.
+    ServerStart,
+    /// A prompt, which shows a command's output, a file or a server's text.
+    PromptPart,
+    /// A person, who takes changes back.
+    Undo,
+    /// The next request, which has the text of a pinned file.
+    PinnedRead,
+    /// One that this build does not know, as it stands.
+    #[serde(untagged)]
+    Other(String),
+}
+
 /// One piece of the model's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

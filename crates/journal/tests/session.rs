@@ -5,8 +5,9 @@
 mod sample;
 
 use journal::{
-    CallProgress, CreateError, FORMAT, Journal, JournalRecord, OpenCall, OpenError, ReadError,
-    SessionHeader, Tail, ToolKindRecord, fork, header, open_calls, read,
+    CallProgress, CreateError, FORMAT, Journal, JournalRecord, OpenCall, OpenError,
+    OwnOriginRecord, ReadError, SessionHeader, Tail, ToolKindRecord, fork, header, open_calls,
+    read,
 };
 use sample::{each_kind, interrupted, prompt, proposed, records, result, session, start};
 use std::fs;
@@ -260,6 +261,7 @@ fn what_is_open_and_whether_it_ran() {
         [OpenCall {
             number: 1,
             use_id: "use_1".to_owned(),
+            own: None,
             tool: "bash".to_owned(),
             tool_kind: Mutation,
             input: r#"{"command":"echo \"hi\""}"#.to_owned(),
@@ -367,4 +369,39 @@ fn the_tail_of_a_live_journal_is_no_damage() {
     let mut reader = read(&dir).unwrap();
     assert!(reader.by_ref().all(|entry| entry.is_ok()));
     assert_eq!(reader.tail(), Tail::Torn { offset: whole, bytes: 16 });
+}
+
+#[test]
+fn who_asked_for_a_call_is_kept_as_any_build_wrote_it() {
+    let later = OwnOriginRecord::Other("of_a_later_build".to_owned());
+    for (number, own, word) in [
+        (1, None, None),
+        (2, Some(OwnOriginRecord::Undo), Some(r#""own":"undo""#)),
+        (3, Some(OwnOriginRecord::PinnedRead), Some(r#""own":"pinned_read""#)),
+        (4, Some(later), Some(r#""own":"of_a_later_build""#)),
+    ] {
+        let sessions = tempdir().unwrap();
+        let dir = session(sessions.path(), "old");
+        let (use_id, tool, input) = (String::new(), "read".to_owned(), "{}".to_owned());
+        let record = JournalRecord::Proposed {
+            call: number,
+            use_id,
+            own,
+            tool,
+            tool_kind: ToolKindRecord::Query,
+            input,
+        };
+        let mut journal = Journal::open(&dir).unwrap().journal;
+        journal.append(&record).unwrap();
+        drop(journal);
+        fork(sessions.path(), ("old", "new"), u64::MAX, |_| Vec::new()).unwrap();
+        for name in ["old", "new"] {
+            let dir = sessions.path().join(name);
+            assert_eq!(records(&dir).last(), Some(&record), "{name}");
+            let text = fs::read_to_string(dir.join("journal.jsonl")).unwrap();
+            let line = text.lines().last().unwrap();
+            assert_eq!(word.is_some_and(|word| line.contains(word)), word.is_some(), "{line}");
+            assert_eq!(line.contains(r#""own""#), word.is_some(), "{line}");
+        }
+    }
 }

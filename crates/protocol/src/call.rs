@@ -10,9 +10,8 @@ use crate::{Decode, Encode};
 pub struct Call {
     /// Ours, unique for ever.
     pub id: CallId,
-    /// The vendor's, which pairs the result with the question. Empty where the model asked for
-    /// nothing: the conversation reads a pinned file, and the result is not kept but its digest.
-    pub use_id: String,
+    /// Who asked for it.
+    pub origin: CallOrigin,
     /// The tool's real name, aliases resolved.
     pub tool: String,
     /// JSON object, checked against the tool's schema.
@@ -20,25 +19,70 @@ pub struct Call {
 }
 
 impl Call {
-    /// True for the read of a pinned file, which the conversation makes for itself. The read of a file
-    /// that a prompt shows does not ask for the plain text.
-    #[must_use]
-    pub fn is_pinned_read(&self) -> bool {
-        self.use_id.is_empty() && self.tool == "read" && self.input.ends_with(r#","raw":true}"#)
-    }
-
-    /// True for a run of a hook at an event.
-    #[must_use]
-    pub fn is_event_hook(&self) -> bool {
-        self.use_id.is_empty() && matches!(self.tool.as_str(), "hook" | "guard_hook")
-    }
-
     /// True if `:undo` tried a change with this call and found that there was none. Its report says so.
     #[must_use]
     pub fn undid_nothing(&self, result: &ToolResult) -> bool {
-        let is_own = self.use_id.is_empty() && self.tool == "undo_restore";
-        is_own && result.code.as_deref() == Some(NO_CHANGE)
+        self.origin == CallOrigin::Undo && result.code.as_deref() == Some(NO_CHANGE)
     }
+}
+
+/// Who asked for a call: the model, or the conversation for a person or for itself.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum CallOrigin {
+    /// The model, in an answer.
+    Model {
+        /// The vendor's name of the call, which pairs its result with the question.
+        use_id: String,
+    },
+    /// The person's hooks at an event.
+    EventHook,
+    /// The person's commands that format or check the files that a round edited.
+    EditHook,
+    /// The configuration: a server of the Model Context Protocol starts.
+    ServerStart,
+    /// A prompt, which shows a command's output, a file or a server's text.
+    PromptPart,
+    /// A person, who takes changes back.
+    Undo,
+    /// The next request, which has the text of a pinned file. The result is not kept but its digest.
+    PinnedRead,
+}
+
+impl CallOrigin {
+    /// The model, by the vendor's name of the call.
+    #[must_use]
+    pub fn model(use_id: impl Into<String>) -> Self {
+        Self::Model { use_id: use_id.into() }
+    }
+
+    /// The vendor's name of the call, where the model asked for it.
+    #[must_use]
+    pub fn use_id(&self) -> Option<&str> {
+        match self {
+            Self::Model { use_id } => Some(use_id),
+            Self::EventHook
+            | Self::EditHook
+            | Self::ServerStart
+            | Self::PromptPart
+            | Self::Undo
+            | Self::PinnedRead => None,
+        }
+    }
+
+    /// True if the model asked for it.
+    #[must_use]
+    pub fn is_model(&self) -> bool {
+        self.use_id().is_some()
+    }
+}
+
+/// How far a call is when the model gets a result of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum CallStage {
+    /// It has ended.
+    Ended,
+    /// It goes on in the background. Its end is told by itself.
+    InBackground,
 }
 
 /// Error code of the store for a call that changed nothing.
@@ -89,9 +133,6 @@ pub enum Outcome {
 
 /// How a line about a refusal of the cage begins in a result's text.
 pub const REFUSED_LINE: &str = "[the sandbox refused ";
-
-/// The summary of the result that the model gets for a call that goes on in the background.
-pub const IN_BACKGROUND: &str = "runs in the background";
 
 /// The result of a call, for the model, the screen and the record.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

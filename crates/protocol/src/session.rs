@@ -3,7 +3,7 @@
 //! Phases: `Begin`, any number of `Replay`, `ReplayDone`, answered by `Ready`; then prompts. The
 //! supervisor makes each `Commit` durable before it acts on any later word.
 
-use crate::call::{Call, ToolResult};
+use crate::call::{Call, CallOrigin, CallStage, ToolResult};
 use crate::content::{ContentBlock, ModelRequest, Usage};
 use crate::context::{Compaction, ContextReport, ContextSettings, NumberedSummary};
 use crate::hook::{HookEvent, HookOccasion, HookRefusal, SessionHooks};
@@ -152,12 +152,14 @@ pub enum SessionEvent {
         /// The call.
         call: Call,
     },
-    /// A call ended.
+    /// The model gets the result of a call.
     Result {
         /// Which.
         call: CallId,
-        /// The vendor's id, which pairs it.
-        use_id: String,
+        /// Who asked for it.
+        origin: CallOrigin,
+        /// Whether it has ended.
+        stage: CallStage,
         /// The result.
         result: ToolResult,
     },
@@ -178,6 +180,14 @@ pub enum SessionEvent {
     },
     /// The conversation that the model gets was made smaller, or is about to be.
     Compacted(Compaction),
+}
+
+impl SessionEvent {
+    /// The end of a call.
+    #[must_use]
+    pub fn ended(call: CallId, origin: CallOrigin, result: ToolResult) -> Self {
+        Self::Result { call, origin, stage: CallStage::Ended, result }
+    }
 }
 
 /// The text that a slash command or a skill stands for, as its file was when the prompt was sent.
@@ -323,10 +333,12 @@ pub enum ToSession {
     Stream(FromProvider),
     /// The provider's process died too often over the open request: no answer comes.
     ProviderDied(WorkerDeaths),
-    /// A call ended; its result is durable.
+    /// The result of a call for the model; it is durable.
     CallEnded {
         /// Which.
         call: CallId,
+        /// Whether it has ended.
+        stage: CallStage,
         /// The result.
         result: ToolResult,
     },

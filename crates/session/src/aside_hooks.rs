@@ -3,7 +3,7 @@
 
 use super::{Outputs, Session};
 use crate::event_hooks::AsideStep;
-use protocol::call::ToolResult;
+use protocol::call::{CallOrigin, ToolResult};
 use protocol::hook::HookOccasion;
 use protocol::ids::CallId;
 use protocol::session::{FromSession, SessionEvent};
@@ -25,7 +25,7 @@ impl Session {
         while let Some(step) = self.event_hooks.next_aside(&self.setup) {
             match step {
                 AsideStep::Run(tool, input) => {
-                    let call = self.name_hook(tool, input, out);
+                    let call = self.name_own(CallOrigin::EventHook, tool, input, out);
                     self.event_hooks.aside_runs(&call.id);
                     out.words.push(FromSession::Run { call, note: None, asked: None });
                 }
@@ -38,7 +38,7 @@ impl Session {
 
     /// A hook beside the round ended; its result is durable.
     pub(super) fn aside_ended(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
-        self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });
+        self.take_in(&SessionEvent::ended(call, CallOrigin::EventHook, result));
         for text in self.event_hooks.take_notices() {
             out.words.push(FromSession::Notice { text });
         }

@@ -133,6 +133,7 @@ impl Batch {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use protocol::call::CallOrigin;
     use protocol::ids::SessionId;
 
     fn id(number: u32) -> CallId {
@@ -145,7 +146,7 @@ mod tests {
             let tool = if kind == 'a' { "task" } else { "t" };
             let call = Call {
                 id: id(number),
-                use_id: number.to_string(),
+                origin: CallOrigin::model(number.to_string()),
                 tool: tool.into(),
                 input: "{}".into(),
             };
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(batch.start(2, 3).len(), 1);
         assert_eq!(batch.drop_waiting().len(), 2);
         assert!(!batch.is_over());
-        assert_eq!(batch.ended(&id(1)).map(|call| call.use_id), Some("1".into()));
+        assert_eq!(batch.ended(&id(1)).map(|call| call.id), Some(id(1)));
         assert!(batch.is_over());
     }
 }

@@ -81,7 +81,7 @@ impl BuiltinTools {
             }
             SessionEvent::Called { call } => {
                 // A tool that is called without a search is offered from then on.
-                if !call.use_id.is_empty() {
+                if call.origin.is_model() {
                     self.load([call.tool.clone()]);
                 }
                 if is_own(&call.tool) {

@@ -7,7 +7,7 @@ use crate::event_hooks::Guarded;
 use crate::pending_prompt;
 use crate::synthetic_results::NotRun;
 use crate::tool_lookup::{ReadAttempt, read};
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, CallOrigin, CallStage, ToolResult};
 use protocol::hook::{HookEvent, SessionHooks};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
@@ -62,12 +62,13 @@ impl Session {
     pub(super) fn call(&self, id: CallId, wanted: &RequestedCall) -> (Call, ReadAttempt) {
         let reading = read(wanted, &self.setup, self.reader);
         let (tool, input) = (reading.tool.clone(), reading.input.clone());
-        (Call { id, use_id: wanted.use_id.clone(), tool, input }, reading)
+        let origin = CallOrigin::model(wanted.use_id.clone());
+        (Call { id, origin, tool, input }, reading)
     }
 
     pub(super) fn answer_call(&mut self, call: Call, why: &NotRun, out: &mut Outputs) {
-        let Call { id: call, use_id, tool, input: _ } = call;
-        self.commit(SessionEvent::Result { call, use_id, result: why.result(&tool) }, out);
+        let Call { id: call, origin, tool, input: _ } = call;
+        self.commit(SessionEvent::ended(call, origin, why.result(&tool)), out);
     }
 
     /// The word that starts a call, or that answers one of the conversation's own.
@@ -98,7 +99,7 @@ impl Session {
                 }
                 Guarded::Behind(tool, input) => {
                     held.push(call.id);
-                    first.push(self.name_hook(tool, input, out));
+                    first.push(self.name_own(CallOrigin::EventHook, tool, input, out));
                 }
                 Guarded::Blocked(why) => {
                     blocked.push(call.id.clone());
@@ -117,19 +118,31 @@ impl Session {
     }
 
     /// Names a call that no model requested.
-    pub(super) fn name_hook(&mut self, tool: &str, input: String, out: &mut Outputs) -> Call {
+    pub(super) fn name_own(
+        &mut self,
+        origin: CallOrigin,
+        tool: &str,
+        input: String,
+        out: &mut Outputs,
+    ) -> Call {
         let number = self.history.last_call().saturating_add(1);
         let id = CallId { session: self.setup.id.clone(), number };
-        let call = Call { id, use_id: String::new(), tool: tool.to_owned(), input };
+        let call = Call { id, origin, tool: tool.to_owned(), input };
         self.commit(SessionEvent::Called { call: call.clone() }, out);
         call
     }
 
-    pub(super) fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
+    pub(super) fn call_ended(
+        &mut self,
+        call: CallId,
+        stage: CallStage,
+        result: ToolResult,
+        out: &mut Outputs,
+    ) {
         if self.event_hooks.aside_ended(&call) {
             return self.aside_ended(call, result, out);
         }
-        if self.server_started(&call, &result, out) {
+        if self.server_started(&call, stage, &result, out) {
             return;
         }
         if let SessionPhase::CompactHooks(_) = self.phase {
@@ -146,12 +159,12 @@ impl Session {
         // A call that does not run here is late: it has its result already.
         let Some(ended) = batch.ended(&call) else { return };
         out.notice(pending_prompt::notice(&ended, &result));
-        let Call { use_id, input, .. } = ended;
+        let Call { origin, input, .. } = ended;
         if let SessionPhase::Reading { .. } = self.phase {
             return self.pinned_read(&input, &result, out);
         }
         // Durable already, so it is taken in but not committed again.
-        self.take_in(&SessionEvent::Result { call, use_id, result });
+        self.take_in(&SessionEvent::Result { call, origin, stage, result });
         let notices = self.event_hooks.take_notices().into_iter();
         out.words.extend(notices.map(|text| FromSession::Notice { text }));
         self.go_on_calling(out);
@@ -248,7 +261,7 @@ impl Session {
         let Some((tool, input)) = self.event_hooks.due(&self.setup, self.reader) else {
             return false;
         };
-        let call = self.name_hook(tool, input, out);
+        let call = self.name_own(CallOrigin::EventHook, tool, input, out);
         if let SessionPhase::Calling { batch, .. } = &mut self.phase {
             batch.push(call, ToolKind::Mutation);
         }
@@ -262,7 +275,7 @@ impl Session {
         let due = self.edits.due(formatters, verifiers);
         let any = !due.is_empty();
         for (tool, input) in due {
-            let call = self.name_hook(&tool, input, out);
+            let call = self.name_own(CallOrigin::EditHook, &tool, input, out);
             if let SessionPhase::Calling { batch, .. } = &mut self.phase {
                 batch.push(call, ToolKind::Mutation);
             }

@@ -5,7 +5,7 @@ use crate::event_hooks::{BeforeCompaction, Compacting};
 use crate::room::RoomMade;
 use crate::summary::AfterSummary;
 use crate::{Outputs, Session, SessionPhase};
-use protocol::call::ToolResult;
+use protocol::call::{CallOrigin, ToolResult};
 use protocol::context::CompactionCause;
 use protocol::ids::CallId;
 use protocol::session::{FromSession, OpenTurn, SessionEvent, TurnEnd};
@@ -57,7 +57,7 @@ impl Session {
         then: AfterSummary,
         out: &mut Outputs,
     ) {
-        let call = self.name_hook(tool, input, out);
+        let call = self.name_own(CallOrigin::EventHook, tool, input, out);
         let (hook, stopping) = (call.id.clone(), false);
         self.phase = SessionPhase::CompactHooks(WaitingCompaction { hook, stopping, of, then });
         out.words.push(FromSession::Run { call, note: None, asked: None });
@@ -77,7 +77,7 @@ impl Session {
         }
         let WaitingCompaction { stopping, of, then, .. } = waiting;
         let (stopping, of, then) = (*stopping, of.clone(), *then);
-        self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });
+        self.take_in(&SessionEvent::ended(call, CallOrigin::EventHook, result));
         let notices = self.event_hooks.take_notices().into_iter();
         out.words.extend(notices.map(|text| FromSession::Notice { text }));
         if stopping {

@@ -17,7 +17,7 @@ use crate::hook_answer::{self, HookAnswer, HookDecision};
 use crate::pending_prompt;
 use crate::tool_lookup::Reader;
 use crate::undo::UndoRequest;
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::context::Compaction;
 use protocol::hook::{EventHook, HookEvent};
 use protocol::ids::CallId;
@@ -51,7 +51,8 @@ struct RunSubject {
 
 impl HookRun {
     fn of(call: &Call) -> Option<Self> {
-        call.is_event_hook().then(|| serde_json::from_str(&call.input).ok()).flatten()
+        let of_hook = call.origin == CallOrigin::EventHook;
+        of_hook.then(|| serde_json::from_str(&call.input).ok()).flatten()
     }
 
     fn event(&self) -> Option<HookEvent> {
@@ -133,7 +134,7 @@ impl EventHooks {
                 if let Some(run) = HookRun::of(call) {
                     self.is_ending |= run.event().is_some_and(HookEvent::is_stop);
                     self.open.push((call.clone(), run));
-                } else if !call.use_id.is_empty() {
+                } else if call.origin.is_model() {
                     self.calls.push(RoundCall { call: call.clone(), result: None });
                 }
                 Vec::new()
@@ -248,7 +249,8 @@ impl EventHooks {
         };
         of.result = Some(result.clone());
         // The hooks before it had no result to write to.
-        let (number, use_id) = (Some(id.number), of.call.use_id.clone());
+        let Some(use_id) = of.call.origin.use_id().map(str::to_owned) else { return Vec::new() };
+        let number = Some(id.number);
         let before = self.ended.iter().filter(|(run, _)| run.about.call == number);
         let texts = before.filter_map(|(run, answer)| text_of(run, answer));
         texts.map(|text| HookText::Result { use_id: use_id.clone(), text }).collect()
@@ -269,7 +271,7 @@ impl EventHooks {
     /// The model's id of a call with a result.
     fn answered(&self, number: Option<u32>) -> Option<&str> {
         let of = self.calls.iter().find(|of| Some(of.call.id.number) == number)?;
-        of.result.as_ref().map(|_| of.call.use_id.as_str())
+        of.call.origin.use_id().filter(|_| of.result.is_some())
     }
 
     fn notice(&mut self, run: &HookRun, answer: &Result<HookAnswer, String>) {
@@ -354,7 +356,8 @@ impl EventHooks {
                     if self.has_begun(hook, Some(call.id.number), file.as_deref()) {
                         return None;
                     }
-                    let mut about = about_call(call, &call.input, file.as_deref());
+                    let mut about =
+                        about_call((call.id.number, &call.tool), &call.input, file.as_deref());
                     about["result"] = result.text.chars().take(RESULT).collect::<String>().into();
                     Some((event.tool(), arguments(hook, setup, about)))
                 })
@@ -423,9 +426,9 @@ fn files(call: &Call, input: &str, setup: &SessionSetup, reader: Reader) -> Vec<
     }
 }
 
-fn about_call(call: &Call, input: &str, file: Option<&str>) -> Value {
-    let (tool, input) = subject(&call.tool, input);
-    let mut about = json!({ "call": call.id.number, "tool": tool, "input": input });
+fn about_call((number, tool): (u32, &str), input: &str, file: Option<&str>) -> Value {
+    let (tool, input) = subject(tool, input);
+    let mut about = json!({ "call": number, "tool": tool, "input": input });
     if let Some(file) = file {
         about["file"] = file.into();
     }

@@ -16,7 +16,7 @@ use crate::limits::HistoryLimits;
 use crate::pending_prompt::PendingPrompt;
 use crate::synthetic_results;
 use crate::truncate::cut;
-use protocol::call::{Call, IN_BACKGROUND, ToolResult};
+use protocol::call::{Call, CallStage, ToolResult};
 use protocol::content::{ContentBlock, Message, MessageRole};
 use protocol::ids::CallId;
 use protocol::session::{OfferedTool, SessionEvent, TurnEnd};
@@ -113,21 +113,19 @@ impl History {
                     pending.called(call);
                 }
                 // Calls that the model did not request are not counted against its budget.
-                if call.use_id.is_empty() {
-                    return;
-                }
+                let Some(use_id) = call.origin.use_id() else { return };
                 self.budget.called();
-                if let Some(number) = self.use_ids.get_mut(&call.use_id) {
+                if let Some(number) = self.use_ids.get_mut(use_id) {
                     *number = call.id.number;
                 }
-                let open = self.open.iter_mut().find(|o| o.use_id == call.use_id);
+                let open = self.open.iter_mut().find(|o| o.use_id == use_id);
                 if let Some(open) = open
                     && open.call.is_none()
                 {
                     open.call = Some(call.id.clone());
                 }
             }
-            SessionEvent::Result { call, use_id, result } => {
+            SessionEvent::Result { call, origin, stage, result } => {
                 if let Some(pending) = &mut self.pending {
                     pending.ended(call, result);
                     self.say_pending_if_complete();
@@ -136,7 +134,8 @@ impl History {
                     self.budget.not_run(want);
                 }
                 let most = self.limits.result_chars;
-                if let Some(open) = self.open.iter_mut().find(|o| o.use_id == *use_id)
+                if let Some(open) =
+                    self.open.iter_mut().find(|o| Some(o.use_id.as_str()) == origin.use_id())
                     && open.result.is_none()
                 {
                     let text = if result.text.trim().is_empty() {
@@ -144,7 +143,7 @@ impl History {
                     } else {
                         cut(result.text.clone(), most)
                     };
-                    if result.summary == IN_BACKGROUND {
+                    if *stage == CallStage::InBackground {
                         let command = format!("call {}: {} {}", call.number, open.name, open.input);
                         self.background.insert(call.number, command);
                     }

@@ -4,7 +4,7 @@
 //! Pure.
 
 use crate::tool_lookup::{ReadCall, Reader};
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::hook::EditHook;
 use protocol::ids::CallId;
 use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent, SessionSetup};
@@ -64,17 +64,17 @@ impl RoundEdits {
                 *self = Self::default();
             }
             SessionEvent::Called { call } => self.called(call, tools, reader),
-            SessionEvent::Result { call, use_id: _, result } => return self.ended(call, result),
+            SessionEvent::Result { call, result, .. } => return self.ended(call, result),
             SessionEvent::BackgroundEnded { .. } | SessionEvent::Compacted { .. } => {}
         }
         None
     }
 
     fn called(&mut self, call: &Call, tools: &[OfferedTool], reader: Reader) {
-        let Call { id, use_id, tool, input: text } = call;
+        let Call { id, origin, tool, input: text } = call;
         let input: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        let of_hook = [VERIFY, FORMAT].into_iter().find(|name| use_id.is_empty() && tool == name);
-        if let Some(tool) = of_hook {
+        if *origin == CallOrigin::EditHook {
+            let Some(tool) = [VERIFY, FORMAT].into_iter().find(|name| tool == name) else { return };
             let of_it = paths(&input);
             let about = |edit: &&HookedEdit| edit.paths.iter().any(|path| of_it.contains(path));
             let last = self.done.iter().rev().find(about).map(|edit| edit.use_id.clone());
@@ -86,13 +86,11 @@ impl RoundEdits {
         }
         let edits =
             tools.iter().any(|it| it.spec.name == *tool && it.copies == CopyBeforeChange::Kept);
-        if !edits || use_id.is_empty() {
-            return;
-        }
+        let Some(use_id) = origin.use_id().filter(|_| edits) else { return };
         // They are read already, and so in no project's words.
         let Ok(ReadCall { paths, removed, .. }) = reader(tool, text, "") else { return };
         if !paths.is_empty() {
-            self.open.push((id.clone(), HookedEdit { use_id: use_id.clone(), paths, removed }));
+            self.open.push((id.clone(), HookedEdit { use_id: use_id.to_owned(), paths, removed }));
         }
     }
 

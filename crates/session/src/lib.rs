@@ -185,7 +185,9 @@ impl Session {
             }
             ToSession::Stream(word) => self.stream(word, &mut out),
             ToSession::ProviderDied(deaths) => self.provider_died(deaths, &mut out),
-            ToSession::CallEnded { call, result } => self.call_ended(call, result, &mut out),
+            ToSession::CallEnded { call, stage, result } => {
+                self.call_ended(call, stage, result, &mut out);
+            }
             // Durable already.
             ToSession::BackgroundEnded { call, tool, result } => {
                 let ended = SessionEvent::BackgroundEnded { call, tool, result };

@@ -5,12 +5,12 @@
 use crate::batch::Batch;
 use crate::synthetic_results::NotRun;
 use crate::{Outputs, Session, SessionPhase};
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::content::{ContentBlock, ImageRef};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::mcp;
-use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent};
+use protocol::session::{ExpandedPrompt, PromptPart};
 
 /// The tool that runs the commands.
 const SHELL: &str = "bash";
@@ -84,7 +84,7 @@ impl PartCall {
         let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
         let field = |name: &str| input[name].as_str().unwrap_or_default().to_owned();
         match call.tool.as_str() {
-            _ if !call.use_id.is_empty() || call.is_pinned_read() => None,
+            _ if call.origin != CallOrigin::PromptPart => None,
             SHELL => Some(Self::Command(field("command"))),
             READ => Some(Self::File(field("path"))),
             mcp::CALL => Some(Self::Server { name: field("tool"), arguments: field("arguments") }),
@@ -354,12 +354,8 @@ impl Session {
         let Some(pending) = self.history.pending_prompt() else { return };
         let mut open = pending.unanswered();
         for part in pending.unnamed() {
-            let number = self.history.last_call().saturating_add(1);
-            let id = CallId { session: self.setup.id.clone(), number };
             let (tool, _) = part.tool();
-            let call =
-                Call { id, use_id: String::new(), tool: tool.to_owned(), input: part.input() };
-            self.commit(SessionEvent::Called { call: call.clone() }, out);
+            let call = self.name_own(CallOrigin::PromptPart, tool, part.input(), out);
             open.push(call);
         }
         for call in open {
@@ -409,7 +405,7 @@ mod tests {
     fn call(number: u32, command: &str) -> Call {
         let id = CallId { session: SessionId("s".into()), number };
         let input = serde_json::json!({ "command": command }).to_string();
-        Call { id, use_id: String::new(), tool: SHELL.to_owned(), input }
+        Call { id, origin: CallOrigin::PromptPart, tool: SHELL.to_owned(), input }
     }
 
     fn result(outcome: Outcome, text: &str) -> ToolResult {
@@ -428,7 +424,8 @@ mod tests {
         ]);
         let date = || PartCall::Command("date".to_owned());
         assert_eq!(pending.unnamed(), [date(), date()]);
-        let of_model = Call { use_id: "toolu_1".to_owned(), ..call(1, "date") };
+        let origin = CallOrigin::model("toolu_1");
+        let of_model = Call { origin, ..call(1, "date") };
         for named in [of_model, call(2, "other"), call(3, "date"), call(4, "date")] {
             pending.called(&named);
         }

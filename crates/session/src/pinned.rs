@@ -5,7 +5,7 @@
 //! replaces it there, and its text moves to the end of the newest message until the conversation is
 //! compacted. Pure.
 
-use protocol::call::{Outcome, ToolResult};
+use protocol::call::{CallOrigin, Outcome, ToolResult};
 use protocol::content::{FilesUpdated, UpdatePosition};
 use protocol::context::Compaction;
 use protocol::session::{FileStamp, PinnedStamp, SessionEvent};
@@ -171,10 +171,10 @@ impl PinnedFiles {
     /// The digest from the journal, before the end of the replay.
     pub(crate) fn replay(&mut self, happened: &SessionEvent) {
         match happened {
-            SessionEvent::Called { call } if call.is_pinned_read() => {
+            SessionEvent::Called { call } if call.origin == CallOrigin::PinnedRead => {
                 self.replayed.insert(call.id.number, file_of(&call.input));
             }
-            SessionEvent::Result { call, use_id, result } if use_id.is_empty() => {
+            SessionEvent::Result { call, origin: CallOrigin::PinnedRead, result, .. } => {
                 if let Some(path) = self.replayed.remove(&call.number) {
                     self.read(&path, result);
                     self.all_read();

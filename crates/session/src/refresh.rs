@@ -4,10 +4,9 @@
 use crate::batch::Batch;
 use crate::pinned::{self, file_of};
 use crate::{Outputs, Session, SessionPhase};
-use protocol::call::{Call, ToolResult};
-use protocol::ids::CallId;
+use protocol::call::{CallOrigin, ToolResult};
 use protocol::judgement::ToolKind;
-use protocol::session::{FromSession, PinnedNews, PinnedStamp, SessionEvent, TurnEnd};
+use protocol::session::{FromSession, PinnedNews, PinnedStamp, TurnEnd};
 
 impl Session {
     /// Asks the model, once its request can carry pinned files as they are now.
@@ -42,10 +41,8 @@ impl Session {
         }
         let mut batch = Batch::default();
         for path in self.pinned.stamped(began, stamps) {
-            let number = self.history.last_call().saturating_add(1);
-            let id = CallId { session: self.setup.id.clone(), number };
-            let call = read_of(id, &path);
-            self.commit(SessionEvent::Called { call: call.clone() }, out);
+            let input = pinned::input(&path);
+            let call = self.name_own(CallOrigin::PinnedRead, "read", input, out);
             batch.push(call, ToolKind::Query);
         }
         self.phase = SessionPhase::Reading { batch, stopping: false };
@@ -73,9 +70,4 @@ impl Session {
         // A file may have been pinned meanwhile.
         self.ask(out);
     }
-}
-
-/// The read of a pinned file: a call that no model asked for.
-fn read_of(id: CallId, path: &str) -> Call {
-    Call { id, use_id: String::new(), tool: "read".to_owned(), input: pinned::input(path) }
 }

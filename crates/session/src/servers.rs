@@ -3,7 +3,7 @@
 //! waits for it, which takes a second at most, since such a call goes on in the background then.
 
 use super::{Outputs, Session, SessionPhase};
-use protocol::call::ToolResult;
+use protocol::call::{CallOrigin, CallStage, ToolResult};
 use protocol::ids::CallId;
 use protocol::mcp::{PREFIX, ServerNews, ServerStart};
 use protocol::session::{FromSession, SessionEvent};
@@ -47,7 +47,7 @@ impl Session {
 
     fn start_server(&mut self, start: ServerStart, out: &mut Outputs) -> CallId {
         let ServerStart { tool, input } = start;
-        let call = self.name_hook(&tool, input, out);
+        let call = self.name_own(CallOrigin::ServerStart, &tool, input, out);
         let id = call.id.clone();
         out.words.push(FromSession::Run { call, note: None, asked: None });
         id
@@ -62,6 +62,7 @@ impl Session {
     pub(super) fn server_started(
         &mut self,
         call: &CallId,
+        stage: CallStage,
         result: &ToolResult,
         out: &mut Outputs,
     ) -> bool {
@@ -72,8 +73,9 @@ impl Session {
         if awaited.len() + others.len() == before {
             return false;
         }
-        let (call, use_id, result) = (call.clone(), String::new(), result.clone());
-        self.take_in(&SessionEvent::Result { call, use_id, result });
+        let (call, result) = (call.clone(), result.clone());
+        let origin = CallOrigin::ServerStart;
+        self.take_in(&SessionEvent::Result { call, origin, stage, result });
         if matches!(self.phase, SessionPhase::Checking) && !self.awaits_servers() {
             self.ask(out);
         }

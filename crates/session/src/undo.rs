@@ -17,7 +17,7 @@ use crate::{Outputs, Session, SessionPhase};
 use one_file::FileUndo;
 use other_changes::OtherChanges;
 use person_undo::PersonUndo;
-use protocol::call::{Call, NO_CHANGE, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, NO_CHANGE, Outcome, ToolResult};
 use protocol::content::{ContentBlock, Usage};
 use protocol::hook::HookEvent;
 use protocol::ids::CallId;
@@ -172,7 +172,7 @@ impl UndoableChanges {
 
     /// What an undo call reverts.
     fn target(&self, call: &Call) -> Option<UndoTarget> {
-        let of_undoing = call.tool == RESTORE && call.use_id.is_empty();
+        let of_undoing = call.origin == CallOrigin::Undo;
         let input = restored(&call.input).filter(|_| of_undoing)?;
         let undone =
             || self.undos.iter().find(|undo| undo.call == input.id).map(PersonUndo::change);
@@ -197,8 +197,8 @@ impl UndoableChanges {
             (Some(unsaid), Some((target, false))) => unsaid.ended(target, result),
             (Some(_), None) | (None, _) => {}
         }
-        let Call { id, use_id, tool, input } = call;
-        if tool == RESTORE && use_id.is_empty() {
+        let Call { id, origin, tool, input } = call;
+        if origin == CallOrigin::Undo {
             // The next `:undo` does not revert a person's undo.
             return match restored(&input) {
                 Some(RestoreInput { id: last, path: Some(path), since }) if !result.is_error => {
@@ -281,12 +281,12 @@ fn will_not(result: &ToolResult) -> bool {
 
 /// True for a formatter's edit of a file.
 fn is_format(call: &Call) -> bool {
-    call.use_id.is_empty() && call.tool == FORMAT
+    call.origin == CallOrigin::EditHook && call.tool == FORMAT
 }
 
 /// True for a hook that may change files of the project.
 fn may_write(call: &Call) -> bool {
-    call.is_event_hook()
+    call.origin == CallOrigin::EventHook
         && !HookEvent::ALL.iter().any(|event| event.is_guard() && event.tool() == call.tool)
 }
 
@@ -373,7 +373,7 @@ impl Session {
     /// Starts a call of `undo_restore` that no model asked for.
     fn run_restore(&mut self, id: CallId, input: &serde_json::Value, out: &mut Outputs) {
         let (tool, input) = (RESTORE.to_owned(), input.to_string());
-        let call = Call { id, use_id: String::new(), tool, input };
+        let call = Call { id, origin: CallOrigin::Undo, tool, input };
         self.commit(SessionEvent::Called { call: call.clone() }, out);
         out.words.push(crate::FromSession::Run { call, note: None, asked: None });
     }

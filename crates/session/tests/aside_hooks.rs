@@ -3,6 +3,7 @@
 
 mod talk;
 
+use protocol::call::CallOrigin;
 use protocol::content::StopReason;
 use protocol::hook::{EventHook, HookEvent, HookOccasion, HookRefusal, SessionHooks};
 use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd};
@@ -69,7 +70,7 @@ fn the_first_denial_of_a_question_is_the_answer_and_no_further_hook_runs() {
     assert_eq!(call.tool, "bash", "no hook runs before the question");
     let first = talk.tell(question(call.id.number));
     let run = runs(&first)[0].clone();
-    assert_eq!((run.tool.as_str(), run.use_id.as_str()), ("guard_hook", ""));
+    assert_eq!((run.tool.as_str(), &run.origin), ("guard_hook", &CallOrigin::EventHook));
     let about = &input(&first)["about"];
     assert_eq!((&about["tool"], &about["input"]), (&json!("bash"), &json!(r#"{"command":"ls"}"#)));
     // The same question, put again, starts nothing.
@@ -92,11 +93,8 @@ fn the_first_denial_of_a_question_is_the_answer_and_no_further_hook_runs() {
         let at = events.iter().position(
             |event| matches!(event, SessionEvent::Called { call } if call.id.number == number),
         );
-        let result = SessionEvent::Result {
-            call: talk::call_id(number),
-            use_id: String::new(),
-            result: talk::done(text),
-        };
+        let result =
+            SessionEvent::ended(talk::call_id(number), CallOrigin::EventHook, talk::done(text));
         events.insert(at.unwrap() + 1, result);
     }
     let mut again = Talk::replayed(hooked(HookEvent::PermissionRequest, &["one", "two"]), events);

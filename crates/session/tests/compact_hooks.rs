@@ -240,9 +240,8 @@ fn a_death_in_a_hook_does_not_run_it_again_for_the_same_compaction() {
     for call in results {
         let named = |it: &SessionEvent| matches!(it, SessionEvent::Called { call: named } if named.id == call.id);
         let at = journal.iter().position(named).unwrap();
-        let (call, use_id) = (call.id, call.use_id);
         let result = done(&"x".repeat(900));
-        journal.insert(at + 1, SessionEvent::Result { call, use_id, result });
+        journal.insert(at + 1, SessionEvent::ended(call.id, call.origin, result));
     }
     let mut again = Talk::before_replay(setup());
     for happened in journal {

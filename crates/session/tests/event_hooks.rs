@@ -4,7 +4,7 @@
 
 mod talk;
 
-use protocol::call::{Call, Outcome};
+use protocol::call::{Call, CallOrigin, Outcome};
 use protocol::content::StopReason;
 use protocol::hook::{EventHook, HookEvent, SessionHooks};
 use protocol::session::{
@@ -49,7 +49,7 @@ fn a_guarded_call_waits_for_each_of_its_hooks_and_learns_what_they_changed() {
     let mut talk = Talk::ready(hooked(HookEvent::PreToolUse, &["bash"], &["one", "two", "one"]));
     talk.prompt("Go.");
     let first = runs(&talk.answer(&[BASH], StopReason::ToolUse));
-    assert_eq!((named(&first), first[0].use_id.as_str()), (vec!["guard_hook"], ""));
+    assert_eq!((named(&first), &first[0].origin), (vec!["guard_hook"], &CallOrigin::EventHook));
     let input: Value = serde_json::from_str(&first[0].input).unwrap();
     assert_eq!((&input["command"], &input["about"]["tool"]), (&json!("one"), &json!("bash")));
     let changed =
@@ -117,11 +117,8 @@ fn a_replayed_session_runs_no_hook_twice() {
     }
     let at = journal.len() - 1;
     let result = done(&pass().to_string());
-    let ended = |call: &Call, result| SessionEvent::Result {
-        call: call.id.clone(),
-        use_id: String::new(),
-        result,
-    };
+    let ended =
+        |call: &Call, result| SessionEvent::ended(call.id.clone(), CallOrigin::EventHook, result);
     journal.insert(at, ended(&first[0], result));
     let replay = |journal: &[SessionEvent], then| {
         let mut talk = Talk::before_replay(setup());
@@ -156,7 +153,7 @@ fn hooks_behind_calls_run_once_the_round_is_over() {
     assert!(runs(&talk.call_ended(both[0].id.number, "text")).is_empty());
     let mut failed = done("no");
     failed.is_error = true;
-    let ended = ToSession::CallEnded { call: both[1].id.clone(), result: failed };
+    let ended = talk::call_ended(both[1].id.clone(), failed);
     let hook = runs(&talk.tell(ended));
     assert_eq!(named(&hook), ["hook"], "for the one that succeeded");
     let words = answer(&mut talk, &hook[0], &json!({"verdict": "block", "reason": "too short"}));
@@ -174,7 +171,7 @@ fn a_stop_of_the_turn_drops_the_guarded_call() {
     assert!(words.contains(&FromSession::CancelCall(hook[0].id.clone())), "{words:?}");
     let mut cut = done("");
     cut.outcome = Outcome::Interrupted;
-    let words = talk.tell(ToSession::CallEnded { call: hook[0].id.clone(), result: cut });
+    let words = talk.tell(talk::call_ended(hook[0].id.clone(), cut));
     assert!(runs(&words).is_empty() && talk.last_end().is_some(), "{words:?}");
 }
 
@@ -210,7 +207,7 @@ fn hooks_of_a_prompt_come_before_the_model_and_may_refuse_it() {
     let guard = runs(&talk.prompt("Once more."));
     let mut failed = done("");
     failed.outcome = Outcome::TimedOut;
-    let words = talk.tell(ToSession::CallEnded { call: guard[0].id.clone(), result: failed });
+    let words = talk.tell(talk::call_ended(guard[0].id.clone(), failed));
     assert!(talk::requests(&words).is_empty(), "{words:?}");
     assert!(format!("{:?}", talk.last_end()).contains("did not end in time"));
 }
@@ -269,10 +266,9 @@ fn a_replay_behind_the_hook_of_a_turns_end_goes_on_where_it_was() {
     assert_eq!(runs(&replay(&journal)), hook, "it was only named");
     let named_at = journal.len() - 1;
     assert_eq!(named(&runs(&replay(&journal[..named_at]))), ["hook"], "it was due");
-    let ended = |answer: Value| SessionEvent::Result {
-        call: hook[0].id.clone(),
-        use_id: String::new(),
-        result: done(&answer.to_string()),
+    let ended = |answer: Value| {
+        let result = done(&answer.to_string());
+        SessionEvent::ended(hook[0].id.clone(), CallOrigin::EventHook, result)
     };
     journal.push(ended(json!({"verdict": "block", "reason": "no"})));
     assert_eq!(talk::requests(&replay(&journal)).len(), 1);

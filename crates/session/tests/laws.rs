@@ -4,7 +4,7 @@
 mod talk;
 
 use proptest::prelude::*;
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::content::{ContentBlock, StopReason, Usage};
 use protocol::context::{Compaction, CompactionCause, CompactionKind, ContextSettings};
 use protocol::ids::CallId;
@@ -131,7 +131,7 @@ fn word() -> impl Strategy<Value = Word> {
             round: 0, kind: ProviderFailure::Unreachable, message: "gone".into(),
         })),
         12 => (1_u32..24, short(&["", "out"])).prop_map(|(number, text)| {
-            Word::Fixed(ToSession::CallEnded { call: call_id(number), result: done(&text) })
+            Word::Fixed(talk::call_ended(call_id(number), done(&text)))
         }),
         2 => (1_u32..24).prop_map(|number| Word::Fixed(ToSession::BackgroundEnded {
             call: call_id(number), tool: "bash".into(), result: done("out"),
@@ -184,6 +184,14 @@ fn step() -> impl Strategy<Value = Compaction> {
     ]
 }
 
+/// A call has no vendor's id where the model did not ask for it.
+fn origin(use_id: String) -> CallOrigin {
+    match use_id.is_empty() {
+        true => CallOrigin::PromptPart,
+        false => CallOrigin::Model { use_id },
+    }
+}
+
 /// A record of a journal, sensible or not.
 fn happened() -> impl Strategy<Value = SessionEvent> {
     let id = || short(&["", "a", "b", "c", "d", "e"]);
@@ -193,12 +201,15 @@ fn happened() -> impl Strategy<Value = SessionEvent> {
             SessionEvent::Answer { round, blocks, usage: Usage::default(), cost: None }
         }),
         (1_u32..9, id()).prop_map(|(number, use_id)| SessionEvent::Called {
-            call: Call { id: call_id(number), use_id, tool: "read".into(), input: "{}".into() }
+            call: Call {
+                id: call_id(number),
+                origin: origin(use_id),
+                tool: "read".into(),
+                input: "{}".into(),
+            }
         }),
-        (1_u32..9, id()).prop_map(|(number, use_id)| SessionEvent::Result {
-            call: call_id(number),
-            use_id,
-            result: done("out"),
+        (1_u32..9, id()).prop_map(|(number, use_id)| {
+            SessionEvent::ended(call_id(number), origin(use_id), done("out"))
         }),
         prop_oneof![
             Just(TurnEnd::Done),
@@ -283,11 +294,11 @@ impl Watch {
             }
             FromSession::Run { call, .. } | FromSession::Answered { call, .. } => {
                 prop_assert_eq!(self.named.get(&call.id), Some(call), "named before it runs");
-                let pinned = call.is_pinned_read();
-                prop_assert!(
-                    pinned || self.answer.contains(&call.use_id),
-                    "from an answer that ended"
-                );
+                let of_answer = match &call.origin {
+                    CallOrigin::Model { use_id } => self.answer.contains(use_id),
+                    own => *own == CallOrigin::PinnedRead,
+                };
+                prop_assert!(of_answer, "from an answer that ended");
                 prop_assert!(!self.answered.contains(&call.id));
                 let changes = |tool: &str| matches!(tool, "write" | "bash");
                 let running = || self.running.iter().filter_map(|id| self.named.get(id));
@@ -357,7 +368,7 @@ fn numbered(round: Option<u32>, mut word: FromProvider, open: u32) -> FromProvid
 struct Keeper {
     session: session::Session,
     journal: Vec<SessionEvent>,
-    running: HashMap<CallId, String>,
+    running: HashMap<CallId, CallOrigin>,
     round: u32,
     last_messages: Vec<protocol::content::Message>,
 }
@@ -368,16 +379,16 @@ impl Keeper {
             let (call, tool, result) = (call.clone(), tool.clone(), result.clone());
             self.journal.push(SessionEvent::BackgroundEnded { call, tool, result });
         }
-        if let ToSession::CallEnded { call, result } = &word {
-            let Some(use_id) = self.running.remove(call) else { return };
+        if let ToSession::CallEnded { call, result, .. } = &word {
+            let Some(origin) = self.running.remove(call) else { return };
             let (call, result) = (call.clone(), result.clone());
-            self.journal.push(SessionEvent::Result { call, use_id, result });
+            self.journal.push(SessionEvent::ended(call, origin, result));
         }
         for said in self.session.step(word) {
             match said {
                 FromSession::Commit(happened) => self.journal.push(happened),
                 FromSession::Run { call, .. } | FromSession::Answered { call, .. } => {
-                    self.running.insert(call.id, call.use_id);
+                    self.running.insert(call.id, call.origin);
                 }
                 FromSession::Ask(request) => {
                     self.round = request.round;
@@ -392,7 +403,7 @@ impl Keeper {
     fn ask_anew(&mut self) {
         self.tell(ToSession::Interrupt);
         for call in self.running.keys().cloned().collect::<Vec<_>>() {
-            self.tell(ToSession::CallEnded { call, result: done("late") });
+            self.tell(talk::call_ended(call, done("late")));
         }
         // Prompts that waited run now; each is stopped in its turn.
         for _ in 0..200 {

@@ -3,7 +3,7 @@
 
 mod talk;
 
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, CallOrigin, CallStage, ToolResult};
 use protocol::content::{ContentBlock, StopReason, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
@@ -38,10 +38,10 @@ fn replayed(happened: Vec<SessionEvent>) -> Session {
 /// A call in its answer, and its end.
 fn ended(number: u32, name: &str, input: &Value, result: ToolResult) -> Vec<SessionEvent> {
     let use_id = format!("toolu_{number}");
+    let origin = CallOrigin::model(use_id.clone());
     let (name, input) = (name.to_owned(), input.to_string());
-    let block =
-        ContentBlock::ToolUse { id: use_id.clone(), name: name.clone(), input: input.clone() };
-    let call = Call { id: id(number), use_id: use_id.clone(), tool: name, input };
+    let block = ContentBlock::ToolUse { id: use_id, name: name.clone(), input: input.clone() };
+    let call = Call { id: id(number), origin: origin.clone(), tool: name, input };
     vec![
         SessionEvent::Answer {
             round: number,
@@ -50,7 +50,7 @@ fn ended(number: u32, name: &str, input: &Value, result: ToolResult) -> Vec<Sess
             cost: None,
         },
         SessionEvent::Called { call },
-        SessionEvent::Result { call: id(number), use_id, result },
+        SessionEvent::ended(id(number), origin, result),
     ]
 }
 
@@ -75,7 +75,7 @@ fn asked(session: &mut Session, calls: &[(&str, Value)]) -> Vec<ToolResult> {
         assert!(!words.iter().any(|word| matches!(word, FromSession::Run { .. })), "{words:?}");
         let (call, result) = answered;
         results.push(result.clone());
-        words = session.step(ToSession::CallEnded { call, result });
+        words = session.step(ToSession::CallEnded { call, stage: CallStage::Ended, result });
     }
     let round = round_of(&words);
     for delta in [AnswerDelta::Text("Done.".into()), AnswerDelta::BlockDone] {

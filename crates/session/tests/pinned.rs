@@ -3,7 +3,7 @@
 
 mod talk;
 
-use protocol::call::{Outcome, ReadStamp, ToolResult};
+use protocol::call::{CallOrigin, Outcome, ReadStamp, ToolResult};
 use protocol::client::ModelFacts;
 use protocol::content::{ContentBlock, FilesUpdated, StopReason, UpdatePosition};
 use protocol::provider::{FromProvider, ProviderFailure};
@@ -24,7 +24,11 @@ fn reads(talk: &mut Talk, words: &[FromSession], texts: &[&str]) -> Vec<FromSess
     let mut last = Vec::new();
     for text in texts {
         let call = running.remove(0);
-        assert_eq!((call.tool.as_str(), call.use_id.as_str()), ("read", ""), "{call:?}");
+        assert_eq!(
+            (call.tool.as_str(), &call.origin),
+            ("read", &CallOrigin::PinnedRead),
+            "{call:?}"
+        );
         last = talk.call_ended(call.id.number, text);
         running.extend(runs(&last));
     }
@@ -157,7 +161,7 @@ fn a_stamp_as_young_as_the_clocks_step_proves_nothing() {
     for (id, began, reads_of_it) in [("g1", young, 1), ("g2", young + 1, 1), ("g3", young + 1, 0)] {
         let words = talk.answer(&[Say::Use(id, "grep", "{}")], StopReason::ToolUse);
         let call = runs(&words).remove(0).id;
-        let words = ask(&mut talk, ToSession::CallEnded { call, result: done("") }, began);
+        let words = ask(&mut talk, talk::call_ended(call, done("")), began);
         assert_eq!(runs(&words).len(), reads_of_it, "{id}");
         if reads_of_it == 1 {
             reads(&mut talk, &words, &["one"]);
@@ -181,12 +185,11 @@ fn a_replayed_conversation_carries_each_file_where_it_was() {
         match word {
             FromSession::Commit(happened) => journal.push(happened.clone()),
             FromSession::Run { call, .. } => {
-                let (call, use_id) = (call.id.clone(), call.use_id.clone());
-                let result = done(&match use_id.is_empty() {
+                let result = done(&match call.origin == CallOrigin::PinnedRead {
                     true => format!("[sha256 of {}]", digests.next().unwrap()),
                     false => digests.next().unwrap().to_owned(),
                 });
-                journal.push(SessionEvent::Result { call, use_id, result });
+                journal.push(SessionEvent::ended(call.id.clone(), call.origin.clone(), result));
             }
             _ => {}
         }
@@ -244,7 +247,7 @@ fn a_file_that_cannot_be_read_is_said_to_the_model_and_the_turn_goes_on() {
         is_error: true,
         ..done("")
     };
-    let words = talk.tell(ToSession::CallEnded { call, result });
+    let words = talk.tell(talk::call_ended(call, result));
     assert!(front(&words).contains("(it cannot be shown: Error [access_denied]"), "{words:?}");
 }
 

@@ -116,12 +116,12 @@ fn a_full_context_is_summarized_by_the_model_and_the_turn_goes_on() {
         _ => None,
     }) {
         let _ = number;
-        let (call, use_id) = (word.id.clone(), word.use_id.clone());
+        let (call, origin) = (word.id.clone(), word.origin.clone());
         let place = journal
             .iter()
             .position(|it| matches!(it, SessionEvent::Called { call: named } if named.id == call));
         let result = done(&"x".repeat(900));
-        journal.insert(place.unwrap() + 1, SessionEvent::Result { call, use_id, result });
+        journal.insert(place.unwrap() + 1, SessionEvent::ended(call, origin, result));
     }
     let mut again = Talk::before_replay(summarizing());
     for happened in journal {
@@ -140,9 +140,9 @@ fn a_death_while_the_summary_is_written_asks_for_it_once_more() {
             let place = journal.iter().position(
                 |it| matches!(it, SessionEvent::Called { call: named } if named.id == call.id),
             );
-            let (call, use_id) = (call.id.clone(), call.use_id.clone());
+            let (call, origin) = (call.id.clone(), call.origin.clone());
             let result = done(&"x".repeat(900));
-            journal.insert(place.unwrap() + 1, SessionEvent::Result { call, use_id, result });
+            journal.insert(place.unwrap() + 1, SessionEvent::ended(call, origin, result));
         }
     }
     let mut again = Talk::before_replay(summarizing());

@@ -3,7 +3,7 @@
 
 mod talk;
 
-use protocol::call::Outcome;
+use protocol::call::{CallOrigin, Outcome};
 use protocol::client::{ModelFacts, Prices};
 use protocol::content::{ContentBlock, MessageRole, StopReason, ToolChoice, Usage};
 use protocol::provider::{AnswerDelta, FromProvider, ProviderFailure};
@@ -623,11 +623,10 @@ fn a_context_that_is_full_is_made_shorter_once_and_asked_again() {
     // And what is replayed asks what the first would have asked.
     let journal = talk.said.iter().filter_map(|word| match word {
         FromSession::Commit(happened) => Some(happened.clone()),
-        FromSession::Run { call, .. } => Some(SessionEvent::Result {
-            call: call.id.clone(),
-            use_id: call.use_id.clone(),
-            result: done(&format!("{} {}", call.id.number, "x".repeat(5000))),
-        }),
+        FromSession::Run { call, .. } => {
+            let result = done(&format!("{} {}", call.id.number, "x".repeat(5000)));
+            Some(SessionEvent::ended(call.id.clone(), call.origin.clone(), result))
+        }
         _ => None,
     });
     let mut again = Talk::replayed(setup(), journal.collect());
@@ -870,11 +869,7 @@ fn a_replayed_session_asks_what_the_first_would_have_asked() {
         StopReason::ToolUse,
     ));
     let words = talk.call_ended(2, "found");
-    journal.push(SessionEvent::Result {
-        call: call_id(2),
-        use_id: "b".into(),
-        result: done("found"),
-    });
+    journal.push(SessionEvent::ended(call_id(2), CallOrigin::model("b"), done("found")));
     let request = requests(&words)[0].clone();
     let setup = protocol::session::SessionSetup { max_calls: 2, ..setup() };
     let mut again = Talk::replayed(setup, journal);

@@ -3,7 +3,7 @@
 
 mod talk;
 
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::content::{ContentBlock, StopReason};
 use protocol::judgement::ToolKind;
 use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd};
@@ -44,13 +44,23 @@ fn turn(talk: &mut Talk, first: u32, tools: &[&'static str]) {
 fn restores(words: &[FromSession]) -> Option<(u32, String)> {
     let calls = runs(words);
     assert!(calls.len() < 2, "one after another");
-    let Call { id, use_id, tool, input } = calls.into_iter().next()?;
-    assert_eq!((use_id.as_str(), tool.as_str()), ("", "undo_restore"), "no model asked for it");
+    let Call { id, origin, tool, input } = calls.into_iter().next()?;
+    assert_eq!(
+        (origin, tool.as_str()),
+        (CallOrigin::Undo, "undo_restore"),
+        "no model asked for it"
+    );
     Some((id.number, input))
 }
 
+/// A command goes on in the background.
+fn goes_on(talk: &mut Talk, number: u32) {
+    let (stage, result) = (CallStage::InBackground, done("it runs"));
+    talk.tell(ToSession::CallEnded { call: call_id(number), stage, result });
+}
+
 fn ends(talk: &mut Talk, number: u32, result: ToolResult) -> Vec<FromSession> {
-    talk.tell(ToSession::CallEnded { call: call_id(number), result })
+    talk.tell(talk::call_ended(call_id(number), result))
 }
 
 /// What was said of it in the end.
@@ -106,10 +116,10 @@ fn a_turn_whose_commands_changed_nothing_is_gone_past_and_one_that_failed_is_not
     talk.prompt("go");
     talk.answer(&[Say::Use("a", "bash", "{\"command\":\"x\"}")], StopReason::ToolUse);
     let exited = Outcome::Exited { code: 1 };
-    talk.tell(ToSession::CallEnded {
-        call: call_id(2),
-        result: ToolResult { outcome: exited, ..failed("exit", "exit code 1") },
-    });
+    talk.tell(talk::call_ended(
+        call_id(2),
+        ToolResult { outcome: exited, ..failed("exit", "exit code 1") },
+    ));
     talk.answer(&[Say::Text("Done.")], StopReason::EndTurn);
     turn(&mut talk, 3, &["bash", "bash"]);
     assert_eq!(restores(&talk.prompt(":undo")), Some((5, "{\"id\":4}".into())));
@@ -235,19 +245,14 @@ fn cut_short(prompt: &str) -> Vec<SessionEvent> {
         match word {
             FromSession::Commit(happened) => journal.push(happened.clone()),
             FromSession::Run { call, .. } if call.id.number < 4 => {
-                journal.push(SessionEvent::Result {
-                    call: call.id.clone(),
-                    use_id: call.use_id.clone(),
-                    result: done("ok"),
-                })
+                journal.push(SessionEvent::ended(call.id.clone(), call.origin.clone(), done("ok")))
             }
             _ => {}
         }
     }
     let lost = failed("interrupted", "interrupted: may have run.");
     let lost = ToolResult { outcome: Outcome::Interrupted, ..lost };
-    let use_id = String::new();
-    journal.push(SessionEvent::Result { call: call_id(4), use_id, result: lost });
+    journal.push(SessionEvent::ended(call_id(4), CallOrigin::Undo, lost));
     journal
 }
 
@@ -478,9 +483,7 @@ fn a_rewind_passes_sub_agents_that_only_read_and_names_commands_that_run_yet() {
     let uses =
         [Say::Use("a", "bash", "{}"), Say::Use("b", "write", "{}"), Say::Use("c", "task", "{}")];
     talk.answer(&uses, StopReason::ToolUse);
-    let in_background =
-        ToolResult { summary: protocol::call::IN_BACKGROUND.into(), ..done("it runs") };
-    ends(&mut talk, 1, in_background);
+    goes_on(&mut talk, 1);
     ends(&mut talk, 2, done("written"));
     let only_read = Some(protocol::session::TASK_ONLY_READ.to_owned());
     ends(&mut talk, 3, ToolResult { code: only_read, ..done("found") });
@@ -507,9 +510,7 @@ fn a_rewind_passes_a_sub_agent_of_the_background_that_only_read() {
         let uses = [Say::Use("a", "write", "{}"), Say::Use("b", "task", "{}")];
         talk.answer(&uses, StopReason::ToolUse);
         ends(&mut talk, 1, done("written"));
-        let in_background =
-            ToolResult { summary: protocol::call::IN_BACKGROUND.into(), ..done("it runs") };
-        ends(&mut talk, 2, in_background);
+        goes_on(&mut talk, 2);
         talk.answer(&[Say::Text("done")], StopReason::EndTurn);
         let (call, tool) = (call_id(2), "task".to_owned());
         let result = ToolResult { code, ..done("found") };

@@ -3,7 +3,7 @@
 
 mod talk;
 
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::content::{ContentBlock, StopReason};
 use protocol::hook::EditHook;
 use protocol::judgement::ToolKind;
@@ -55,7 +55,10 @@ fn told(talk: &Talk) -> Vec<String> {
 fn it_is_run_once_behind_the_edits_and_told_in_the_last_of_them() {
     let mut talk = Talk::ready(with_verifier());
     let call = round(&mut talk, &[A, B, TEXT, COMMAND]).unwrap();
-    assert_eq!((call.use_id.as_str(), call.tool.as_str(), call.id.number), ("", "verify", 5));
+    assert_eq!(
+        (&call.origin, call.tool.as_str(), call.id.number),
+        (&CallOrigin::EditHook, "verify", 5)
+    );
     let input: serde_json::Value = serde_json::from_str(&call.input).unwrap();
     let wanted = serde_json::json!({"command": "check", "package": "Cargo.toml", "paths": ["src/a.rs", "b.rs"]});
     assert_eq!(input, wanted);
@@ -107,14 +110,10 @@ fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_agai
         _ => None,
     });
     let mut journal: Vec<SessionEvent> = happened.collect();
-    let result = |number, use_id: &str, text| SessionEvent::Result {
-        call: call_id(number),
-        use_id: use_id.into(),
-        result: done(text),
-    };
+    let result = |number, origin, text| SessionEvent::ended(call_id(number), origin, done(text));
     // The supervisor writes results itself: the edit's stands before the verifier's name.
     let at = journal.len() - 1;
-    journal.insert(at, result(1, "a", "ok"));
+    journal.insert(at, result(1, CallOrigin::model("a"), "ok"));
     // Killed before the verifier was named: it is run now.
     let resumed = |journal: &[SessionEvent]| {
         let mut session = Session::new(with_verifier(), talk::reader);
@@ -128,7 +127,7 @@ fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_agai
     // Killed between its name and its start: the same call is run.
     assert_eq!(runs(&resumed(&journal)), [verifier]);
     // Killed behind it: it is told and the model is asked.
-    journal.push(result(2, "", "no errors"));
+    journal.push(result(2, CallOrigin::EditHook, "no errors"));
     let said = resumed(&journal);
     assert_eq!(runs(&said), []);
     let request = requests(&said)[0].clone();
@@ -146,7 +145,10 @@ fn files_are_put_in_form_one_after_another_before_anything_looks_at_them() {
     let mut talk = Talk::ready(setup.clone());
     // Once each, though two patterns are for one of them, and not what is there no more.
     let form = round(&mut talk, &[A, B, TEXT, gone]).unwrap();
-    assert_eq!((form.use_id.as_str(), form.tool.as_str(), form.id.number), ("", "format", 5));
+    assert_eq!(
+        (&form.origin, form.tool.as_str(), form.id.number),
+        (&CallOrigin::EditHook, "format", 5)
+    );
     assert_eq!(form.input, "{\"command\":\"form\",\"path\":\"src/a.rs\"}");
     let verifier = runs(&talk.call_ended(5, "formatted")).remove(0);
     assert_eq!((verifier.tool.as_str(), verifier.id.number), ("verify", 6));
@@ -160,12 +162,8 @@ fn files_are_put_in_form_one_after_another_before_anything_looks_at_them() {
         _ => None,
     });
     let mut journal: Vec<SessionEvent> = happened.collect();
-    let result = |number, use_id: &str| SessionEvent::Result {
-        call: call_id(number),
-        use_id: use_id.into(),
-        result: done("ok"),
-    };
-    journal.insert(journal.len() - 1, result(1, "a"));
+    let result = |number, origin| SessionEvent::ended(call_id(number), origin, done("ok"));
+    journal.insert(journal.len() - 1, result(1, CallOrigin::model("a")));
     let resumed = |journal: &[SessionEvent]| {
         let mut session = Session::new(setup.clone(), talk::reader);
         for happened in journal {
@@ -174,7 +172,7 @@ fn files_are_put_in_form_one_after_another_before_anything_looks_at_them() {
         session.step(ToSession::ReplayDone { then: OpenTurn::GoesOn, compact: None })
     };
     assert_eq!(runs(&resumed(&journal)), [form]);
-    journal.push(result(2, ""));
+    journal.push(result(2, CallOrigin::EditHook));
     let next = runs(&resumed(&journal));
     assert_eq!(next.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>(), ["verify"]);
 }

@@ -5,7 +5,8 @@
 mod shelf;
 
 use protocol::call::{
-    Call, Outcome, ProcessUsage, ReadEvidence, ReadPart, ReadStamp, RunReport, ToolResult,
+    Call, CallOrigin, Outcome, ProcessUsage, ReadEvidence, ReadPart, ReadStamp, RunReport,
+    ToolResult,
 };
 use protocol::ids::{CallId, SessionId};
 use protocol::store::{CacheKey, CachedResult, FromStore, MayHaveChanged, ToStore};
@@ -22,7 +23,8 @@ fn settle() {
 
 fn asked(number: u32, tool: &str, input: &str) -> CacheKey {
     let id = CallId { session: SessionId("s".into()), number };
-    let call = Call { id, use_id: "toolu".into(), tool: tool.into(), input: input.into() };
+    let call =
+        Call { id, origin: CallOrigin::model("toolu"), tool: tool.into(), input: input.into() };
     CacheKey { call, max_result_chars: 30_000 }
 }
 

@@ -3,7 +3,7 @@
 
 mod shelf;
 
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::ids::{CallId, SessionId};
 use protocol::store::{
     ChangeSet, FileBackup, FromStore, PriorContent, SnapshotBefore, StoreCommand, ToStore,
@@ -44,7 +44,8 @@ fn end(store: &mut Kept, number: u32) {
 fn fetch(store: &mut Kept, number: u32) -> Result<Vec<FileBackup>, ToolResult> {
     let input = json!({"id": number}).to_string();
     let id = command(number).call;
-    let fetch = Call { id, use_id: "toolu".to_owned(), tool: "undo_restore".to_owned(), input };
+    let fetch =
+        Call { id, origin: CallOrigin::model("toolu"), tool: "undo_restore".to_owned(), input };
     match store.say(ToStore::FetchBackups(fetch)).as_slice() {
         [FromStore::BackupsFetched { files, .. }] => files.clone(),
         other => panic!("{other:?}"),

@@ -3,7 +3,7 @@
 
 mod shelf;
 
-use protocol::call::{Call, FileEffect, FileVersion, ToolResult};
+use protocol::call::{Call, CallOrigin, FileEffect, FileVersion, ToolResult};
 use protocol::ids::{CallId, SessionId};
 use protocol::store::{FileBackup, FileChanges, FromStore, PriorContent, ToStore};
 use serde_json::json;
@@ -101,7 +101,8 @@ fn what_somebody_else_changes_before_the_store_looks_is_not_the_call_s() {
     };
     store.say(ToStore::CallEnded { call: id.clone(), did: Some(did) });
     let input = json!({"id": 1}).to_string();
-    let fetch = Call { id, use_id: "toolu".to_owned(), tool: "undo_restore".to_owned(), input };
+    let fetch =
+        Call { id, origin: CallOrigin::model("toolu"), tool: "undo_restore".to_owned(), input };
     let said = store.say(ToStore::FetchBackups(fetch));
     let [FromStore::BackupsFetched { files: Ok(kept), .. }] = said.as_slice() else {
         panic!("{said:?}")
@@ -165,9 +166,9 @@ fn damaged_copies_are_set_aside_and_what_is_not_covered_is_said() {
         );
         let mut fetch = |number: u32| {
             let id = CallId { session: SessionId("s".to_owned()), number: 100 + number };
-            let (use_id, tool) = ("toolu".to_owned(), "undo_restore".to_owned());
+            let (origin, tool) = (CallOrigin::model("toolu"), "undo_restore".to_owned());
             let input = json!({"id": number}).to_string();
-            match store.say(ToStore::FetchBackups(Call { id, use_id, tool, input })).as_slice() {
+            match store.say(ToStore::FetchBackups(Call { id, origin, tool, input })).as_slice() {
                 [FromStore::BackupsFetched { files, .. }] => files.clone(),
                 other => panic!("{other:?}"),
             }
@@ -249,7 +250,7 @@ fn what_a_list_leaves_out_is_counted_with_the_way_to_it() {
 fn restored(store: &mut Kept, input: &serde_json::Value) -> Result<Vec<FileBackup>, ToolResult> {
     let id = CallId { session: SessionId("s".to_owned()), number: 100 };
     let (tool, input) = ("undo_restore".to_owned(), input.to_string());
-    let fetch = Call { id, use_id: String::new(), tool, input };
+    let fetch = Call { id, origin: CallOrigin::Undo, tool, input };
     match store.say(ToStore::FetchBackups(fetch)).as_slice() {
         [FromStore::BackupsFetched { files, .. }] => files.clone(),
         other => panic!("{other:?}"),

@@ -5,8 +5,8 @@ use super::results::failed;
 use super::*;
 use crate::file_versions::FileVersions;
 use crate::worker::process::Heard;
-use protocol::call::ProcessUsage;
 use protocol::call::{Call, Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
+use protocol::call::{CallOrigin, ProcessUsage};
 use protocol::confinement::Enforced;
 use protocol::confinement::Tier;
 use protocol::ids::{CallId, SessionId};
@@ -30,7 +30,12 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
         undo: UndoBy::Nothing,
         protects: Protects::Nothing,
         cache: CachePolicy::Unused,
-        call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
+        call: Call {
+            id,
+            origin: CallOrigin::model("toolu_1"),
+            tool: "bash".into(),
+            input: "{}".into(),
+        },
         kind,
         kind_for_verdict: kind,
         page: None,
@@ -1160,14 +1165,15 @@ fn only_a_running_command_of_the_model_goes_to_the_background() {
     machine.step(CallInput::Cancel);
     assert_eq!(machine.step(CallInput::Detach), []);
     // A file tool, and a command that the conversation runs by itself.
-    for (undo, use_id) in [(UndoBy::Copy, "toolu_1"), (UndoBy::Snapshot, "")] {
+    let model = CallOrigin::model("toolu_1");
+    for (undo, origin) in [(UndoBy::Copy, model), (UndoBy::Snapshot, CallOrigin::PromptPart)] {
         let plain = facts(ToolKind::Mutation, NeedsProbe::No);
-        let call = Call { use_id: use_id.into(), ..plain.call.clone() };
+        let call = Call { origin: origin.clone(), ..plain.call.clone() };
         let mut machine = CallMachine::new(CallFacts { undo, call, ..plain });
         machine.step(CallInput::Begin);
         machine.step(allow());
         let_go(&mut machine);
-        assert_eq!(machine.step(CallInput::Detach), [], "{undo:?} {use_id:?}");
+        assert_eq!(machine.step(CallInput::Detach), [], "{undo:?} {origin:?}");
     }
 }
 

@@ -218,7 +218,7 @@ fn rule_text(path: &Path) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use protocol::call::Call;
+    use protocol::call::{Call, CallOrigin};
     use protocol::ids::{CallId, SessionId};
     use protocol::judgement::{
         Audience, ExtraRight, JudgedCall, PermissionMode, RuleSet, ToolKind, Verdict,
@@ -327,7 +327,7 @@ mod tests {
         let given = |dir: &str| {
             let call = Call {
                 id: CallId { session: SessionId("s".into()), number: 1 },
-                use_id: String::new(),
+                origin: CallOrigin::PromptPart,
                 tool: "bash".into(),
                 input: r#"{"command":"ls"}"#.into(),
             };

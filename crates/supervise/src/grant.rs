@@ -153,6 +153,7 @@ fn made_for(granted: Option<&CallId>) -> String {
 pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use protocol::call::CallOrigin;
     use protocol::confinement::{FilePath, GitSettings, Level, Limits, Tier};
     use protocol::ids::SessionId;
     use protocol::judgement::PermissionMode;
@@ -189,7 +190,7 @@ pub(crate) mod tests {
 
     fn call(number: u32) -> Call {
         let id = CallId { session: SessionId("0123456789ab".into()), number };
-        Call { id, use_id: String::new(), tool: "bash".into(), input: "{}".into() }
+        Call { id, origin: CallOrigin::PromptPart, tool: "bash".into(), input: "{}".into() }
     }
 
     fn job() -> RunnerJob {

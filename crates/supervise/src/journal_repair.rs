@@ -191,6 +191,7 @@ mod tests {
         JournalRecord::Proposed {
             call,
             use_id: format!("toolu_{call}"),
+            own: None,
             tool: "bash".into(),
             tool_kind: ToolKindRecord::Mutation,
             input: "{}".into(),
@@ -242,10 +243,12 @@ mod tests {
 
     #[test]
     fn the_call_of_a_sub_agent_is_repeated_if_the_turn_goes_on() {
-        let JournalRecord::Proposed { call, use_id, tool_kind, input, .. } = proposed(1) else {
+        let JournalRecord::Proposed { call, use_id, own, tool_kind, input, .. } = proposed(1)
+        else {
             panic!("it is none")
         };
-        let task = JournalRecord::Proposed { call, use_id, tool: TASK.into(), tool_kind, input };
+        let task =
+            JournalRecord::Proposed { call, use_id, own, tool: TASK.into(), tool_kind, input };
         let start =
             JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Query, contained: false };
         let past = past(vec![task, start], 1, LastTurn::Open);
@@ -256,12 +259,14 @@ mod tests {
     #[test]
     fn a_sub_agent_in_the_background_is_left_to_work_if_the_session_goes_on() {
         let records = |tool: &str| {
-            let JournalRecord::Proposed { call, use_id, tool_kind, input, .. } = proposed(1) else {
+            let JournalRecord::Proposed { call, use_id, own, tool_kind, input, .. } = proposed(1)
+            else {
                 panic!("it is none")
             };
             let begun = JournalRecord::Proposed {
                 call,
                 use_id: use_id.clone(),
+                own,
                 tool: tool.into(),
                 tool_kind,
                 input,
@@ -314,6 +319,7 @@ mod tests {
             let proposed = JournalRecord::Proposed {
                 call: 1,
                 use_id: "u".to_owned(),
+                own: None,
                 tool: "bash".to_owned(),
                 tool_kind: ToolKindRecord::Mutation,
                 input: "{}".to_owned(),

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod images;
+pub(crate) mod origin;
 
 /// The turn and round that a call belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

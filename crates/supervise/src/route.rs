@@ -8,7 +8,7 @@ mod stream;
 
 use crate::call::{CallRemarks, Executor};
 use crate::person_prompt::PersonPrompt;
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::client::ClientEvent;
 use protocol::content::ModelRequest;
 use protocol::context::{Compaction, ContextReport};
@@ -481,8 +481,8 @@ impl Router {
 /// process repeats it. Nor does a turn's end, which no later death is part of.
 pub(crate) fn is_progress(happened: &SessionEvent) -> bool {
     match happened {
-        SessionEvent::Called { call } => !call.is_pinned_read(),
-        SessionEvent::Result { use_id, .. } => !use_id.is_empty(),
+        SessionEvent::Called { call } => call.origin != CallOrigin::PinnedRead,
+        SessionEvent::Result { origin, .. } => origin.is_model(),
         SessionEvent::Prompt { .. }
         | SessionEvent::Answer { .. }
         | SessionEvent::BackgroundEnded { .. } => true,

@@ -1,6 +1,7 @@
 //! Words and where they go.
 
 use super::*;
+use protocol::call::CallOrigin;
 use protocol::content::{StopReason, Usage};
 use protocol::context::CompactionCause;
 use protocol::provider::AnswerDelta;
@@ -186,7 +187,7 @@ fn calls_know_their_turn_and_round() {
     }));
     router.on_session_msg(FromSession::Ask(request(9)));
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
-    let call = Call { id, use_id: "u".into(), tool: "read".into(), input: "{}".into() };
+    let call = Call { id, origin: CallOrigin::model("u"), tool: "read".into(), input: "{}".into() };
     let steps =
         router.on_session_msg(FromSession::Run { call: call.clone(), note: None, asked: None });
     assert_eq!(
@@ -210,12 +211,11 @@ fn prompted() -> Router {
     router
 }
 
-fn called(use_id: &str, tool: &str) -> FromSession {
+fn called(origin: CallOrigin, tool: &str) -> FromSession {
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
-    let (use_id, tool) = (use_id.into(), tool.into());
-    // As the conversation reads a pinned file.
+    let tool = tool.into();
     let input = r#"{"path":"a.md","raw":true}"#.into();
-    FromSession::Commit(SessionEvent::Called { call: Call { id, use_id, tool, input } })
+    FromSession::Commit(SessionEvent::Called { call: Call { id, origin, tool, input } })
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn deaths_between_which_the_turn_moved_on_never_end_it() {
             router.on_session_msg(FromSession::Ready);
         }
         match round % 2 {
-            0 => drop(router.on_session_msg(called("toolu_1", "bash"))),
+            0 => drop(router.on_session_msg(called(CallOrigin::model("toolu_1"), "bash"))),
             _ => router.progressed(),
         }
     }
@@ -272,13 +272,13 @@ fn the_read_of_a_pinned_file_is_no_progress() {
     for _ in 0..3 {
         router.session_down("x", &[]);
         router.on_session_msg(FromSession::Ready);
-        router.on_session_msg(called("", "read"));
+        router.on_session_msg(called(CallOrigin::PinnedRead, "read"));
     }
     assert_eq!(router.open_turn(), OpenTurn::Waits);
     let mut router = prompted();
     for _ in 0..3 {
         router.session_down("x", &[]);
-        router.on_session_msg(called("", "verify"));
+        router.on_session_msg(called(CallOrigin::EditHook, "verify"));
     }
     assert_eq!(router.open_turn(), OpenTurn::GoesOn, "the positive control");
 }
@@ -475,9 +475,9 @@ fn the_words_of_a_summary_are_no_answer_and_prompts_wait_for_its_end() {
 fn a_hook_before_a_compaction_is_work_until_it_is_answered() {
     let run = |event: &str| {
         let input = format!(r#"{{"event":"{event}"}}"#);
-        let (use_id, tool) = (String::new(), "guard_hook".to_owned());
+        let (origin, tool) = (CallOrigin::EventHook, "guard_hook".to_owned());
         let id = CallId { session: protocol::ids::SessionId("0123456789ab".into()), number: 7 };
-        FromSession::Run { call: Call { id, use_id, tool, input }, note: None, asked: None }
+        FromSession::Run { call: Call { id, origin, tool, input }, note: None, asked: None }
     };
     let mut router = Router::resumed(3, OpenTurn::Waits, None);
     router.on_session_msg(FromSession::Ready);

@@ -1,6 +1,7 @@
 //! The outcome of a sub-agent's work, from the records of its session: its last answer, how its turn ended,
 //! and what it used. Pure. Used by the session actors of the sub-agent and of its parent.
 
+use crate::records::origin;
 use journal::{BlockRecord, JournalRecord, SpanRecord, ToolKindRecord, TurnEndRecord, UsageRecord};
 use protocol::call::{Outcome, ToolResult};
 use protocol::session::{TASK_ONLY_READ, TaskUse};
@@ -94,8 +95,9 @@ impl TaskOutcome {
         {
             let used = TaskUse { calls: 0, cost };
             self.own.add(TaskTotals { rounds: 1, used, usage });
-        } else if let JournalRecord::Proposed { use_id, tool_kind, .. } = record {
-            self.own.used.calls += u32::from(!use_id.is_empty());
+        } else if let JournalRecord::Proposed { use_id, own, tool, tool_kind, input, .. } = record {
+            let origin = origin::origin((use_id, own.as_ref()), (tool, input));
+            self.own.used.calls += u32::from(origin.is_model());
             self.mutations += u32::from(*tool_kind == ToolKindRecord::Mutation);
         } else if let JournalRecord::Spent { call, rounds, calls, usage, cost, .. } = record {
             let used = TaskUse { calls: *calls, cost: *cost };
@@ -236,6 +238,7 @@ mod tests {
         JournalRecord::Proposed {
             call: 1,
             use_id: use_id.to_owned(),
+            own: None,
             tool: "read".to_owned(),
             tool_kind,
             input: "{}".to_owned(),

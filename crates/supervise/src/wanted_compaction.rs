@@ -2,7 +2,9 @@
 //! hooks that ran for it show. Pure. Used where a session is opened.
 
 use crate::journal_repair::LOST;
+use crate::records::origin;
 use journal::{JournalEntry, JournalRecord, OutcomeRecord};
+use protocol::call::CallOrigin;
 use protocol::hook::HookEvent;
 use serde_json::Value;
 
@@ -11,8 +13,10 @@ pub(crate) fn wanted_compaction(entries: &[JournalEntry]) -> Option<String> {
     let mut wanted: Option<(u32, String)> = None;
     for JournalEntry { record, .. } in entries {
         match record {
-            JournalRecord::Proposed { call, tool, input, .. } => {
-                let wish = wish(tool, input).map(|focus| (*call, focus));
+            JournalRecord::Proposed { call, use_id, own, tool, input, .. } => {
+                let by = origin::origin((use_id, own.as_ref()), (tool, input));
+                let of_hook = by == CallOrigin::EventHook;
+                let wish = of_hook.then(|| wish(input)).flatten().map(|focus| (*call, focus));
                 wanted = wish.or(wanted);
             }
             JournalRecord::Result { call, outcome, text, .. } => {
@@ -51,11 +55,8 @@ pub(crate) fn wanted_compaction(entries: &[JournalEntry]) -> Option<String> {
     wanted.map(|(_, focus)| focus)
 }
 
-/// The focus, if this call is a hook before a compaction that a person wants.
-fn wish(tool: &str, input: &str) -> Option<String> {
-    if tool != HookEvent::PreCompact.tool() {
-        return None;
-    }
+/// The focus, if this hook runs before a compaction that a person wants.
+fn wish(input: &str) -> Option<String> {
     let input: Value = serde_json::from_str(input).ok()?;
     let about = &input["about"];
     let is_wish = input["event"] == HookEvent::PreCompact.name() && about["word"] == "manual";
@@ -85,6 +86,7 @@ mod tests {
         JournalRecord::Proposed {
             call,
             use_id: String::new(),
+            own: Some(journal::OwnOriginRecord::EventHook),
             tool: "guard_hook".into(),
             tool_kind: ToolKindRecord::Query,
             input: json!({ "event": "PreCompact", "command": "x", "about": about }).to_string(),

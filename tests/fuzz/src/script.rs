@@ -2,7 +2,7 @@
 //! `crates/approval/tests/replay.rs` with the inputs that it found.
 
 use approval::{SessionRules, programs};
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
     Audience, Basis, JudgedCall, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
@@ -45,7 +45,7 @@ fn judged(text: &str) -> Verdict {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
     let (tool, input) = ("bash".into(), "{}".into());
     RULES.judge(&JudgedCall {
-        call: Call { id, use_id: "toolu_1".into(), tool, input },
+        call: Call { id, origin: CallOrigin::model("toolu_1"), tool, input },
         kind: ToolKind::Mutation,
         command: Some(text.into()),
         page: None,

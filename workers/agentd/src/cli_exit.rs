@@ -137,7 +137,7 @@ impl From<CliExit> for ExitCode {
 mod tests {
     use super::*;
     use client::{OpenedSession, Timing, Transcript};
-    use protocol::call::{Call, Outcome, ToolResult};
+    use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
     use protocol::client::ClientEvent;
     use protocol::ids::{CallId, SessionId};
     use protocol::judgement::PermissionMode;
@@ -157,9 +157,9 @@ mod tests {
             servers: Vec::new(),
         });
         let id = CallId { session: session.clone(), number: 1 };
-        let (use_id, tool, input) = ("a".into(), "bash".into(), "{}".into());
+        let (origin, tool, input) = (CallOrigin::model("a"), "bash".into(), "{}".into());
         transcript
-            .update(&ClientEvent::Proposed { call: Call { id: id.clone(), use_id, tool, input } });
+            .update(&ClientEvent::Proposed { call: Call { id: id.clone(), origin, tool, input } });
         transcript.update(&ClientEvent::CallEnded {
             call: id,
             result: ToolResult {

@@ -10,7 +10,7 @@ use crate::settings;
 use crate::table::table;
 use approval::{CallSubject, NamedCall, SessionRules, programs};
 use config::Config;
-use protocol::call::{Call, ProbeReport, ProbedPath};
+use protocol::call::{Call, CallOrigin, ProbeReport, ProbedPath};
 use protocol::confinement::Network;
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
@@ -96,7 +96,7 @@ impl CheckedCall {
         let programs = command.as_deref().map(programs);
         let id = CallId { session: SessionId(String::new()), number: 1 };
         let (tool, kind) = (named.tool.to_owned(), named.kind);
-        let (use_id, input) = (String::new(), "{}".to_owned());
+        let (origin, input) = (CallOrigin::model("checked"), "{}".to_owned());
         let widens = page
             .iter()
             .filter_map(|page| approval::right_to_read(page, config.network, &config.hosts))
@@ -114,7 +114,7 @@ impl CheckedCall {
         let configured = same.next().map(|known| &known.by);
         let configured = configured.or(at_events.map(|known| &known.by)).cloned();
         let case = JudgedCall {
-            call: Call { id, use_id, tool, input },
+            call: Call { id, origin, tool, input },
             kind,
             command,
             page: page.map(Box::new),
@@ -138,9 +138,9 @@ impl CheckedCall {
         let set = config.rule_set(project, Audience::Person);
         let rules = SessionRules::new(&set).map_err(|error| CliError::config(chain(&error)))?;
         let id = CallId { session: SessionId(String::new()), number: 1 };
-        let (use_id, input) = (String::new(), "{}".to_owned());
+        let (origin, input) = (CallOrigin::model("checked"), "{}".to_owned());
         let verdict = rules.judge(&JudgedCall {
-            call: Call { id, use_id, tool: "bash".to_owned(), input },
+            call: Call { id, origin, tool: "bash".to_owned(), input },
             // A query needs no approval, so that the right alone decides.
             kind: ToolKind::Query,
             command: Some(":".to_owned()),

@@ -5,6 +5,7 @@
 
 use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec, frames};
 use protocol::broker::{BrokerLink, FromBroker, ToBroker};
+use protocol::call::CallOrigin;
 use protocol::ids::{Generation, SessionId};
 use protocol::judgement::{
     Audience, Basis, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
@@ -139,7 +140,7 @@ fn it_judges() {
         broker.say(&ToBroker::Judge(Box::new(JudgedCall {
             call: Call {
                 id: id.clone(),
-                use_id: "u".into(),
+                origin: CallOrigin::model("u"),
                 tool: "bash".into(),
                 input: "{}".into(),
             },

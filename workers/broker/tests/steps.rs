@@ -4,7 +4,7 @@
 use broker_worker::{Broker, OPEN_CAP};
 use proptest::prelude::*;
 use protocol::broker::{FromBroker, ToBroker};
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
     Audience, Basis, JudgedCall, PermissionMode, PersonAnswer, Rule, RuleEffect, RuleSet, ToolKind,
@@ -44,7 +44,7 @@ fn case(number: u32, command: &str) -> JudgedCall {
     JudgedCall {
         call: Call {
             id: id(number),
-            use_id: "toolu_1".into(),
+            origin: CallOrigin::model("toolu_1"),
             tool: "bash".into(),
             input: format!("{{\"command\":{command:?}}}"),
         },

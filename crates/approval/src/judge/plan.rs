@@ -114,7 +114,7 @@ fn plan_of(case: &JudgedCall) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use protocol::call::Call;
+    use protocol::call::{Call, CallOrigin};
     use protocol::ids::{CallId, SessionId};
     use protocol::judgement::{EXIT_PLAN, ToolKind};
 
@@ -122,7 +122,7 @@ mod tests {
         let id = CallId { session: SessionId("s".to_owned()), number: 1 };
         let input = serde_json::json!({ "plan": plan }).to_string();
         JudgedCall {
-            call: Call { id, use_id: "u".to_owned(), tool: EXIT_PLAN.to_owned(), input },
+            call: Call { id, origin: CallOrigin::model("u"), tool: EXIT_PLAN.to_owned(), input },
             kind: ToolKind::Query,
             command: None,
             page: None,

@@ -12,7 +12,7 @@ use crate::judge::widening::split_rights;
 use crate::rule::path_pattern::RulePath;
 use crate::rule::rule_pattern::{self, CallPattern};
 use crate::rule::rule_target::{self, MatchedBy};
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::confinement::{FilePath, Network};
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
@@ -63,9 +63,9 @@ pub fn may_follow_redirect(onward: &RedirectScope, tool: &str, page: &WebAddress
         HostRight::ByRule => vec![ExtraRight::Hosts(vec![page.server.clone()])],
     };
     let id = CallId { session: SessionId(String::new()), number: 0 };
-    let (use_id, input) = (String::new(), "{}".to_owned());
+    let (origin, input) = (CallOrigin::model("redirect"), "{}".to_owned());
     let case = JudgedCall {
-        call: Call { id, use_id, tool: tool.to_owned(), input },
+        call: Call { id, origin, tool: tool.to_owned(), input },
         kind: ToolKind::Query,
         command: None,
         page: Some(Box::new(page.clone())),

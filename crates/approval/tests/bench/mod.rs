@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use approval::SessionRules;
-use protocol::call::{Call, ProbeReport, ProbedPath};
+use protocol::call::{Call, CallOrigin, ProbeReport, ProbedPath};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
     Audience, Basis, JudgedCall, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
@@ -46,7 +46,7 @@ fn case(tool: &str, kind: ToolKind) -> JudgedCall {
     JudgedCall {
         call: Call {
             id: CallId { session: SessionId("0123456789ab".into()), number: 1 },
-            use_id: "toolu_1".into(),
+            origin: CallOrigin::model("toolu_1"),
             tool: tool.into(),
             input: "{}".into(),
         },

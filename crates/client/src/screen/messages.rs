@@ -9,6 +9,7 @@ use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::servers_text::servers_text;
 use crate::transcript::sum;
+use protocol::call::CallOrigin;
 use protocol::client::{
     ClientEvent, ClientRights, DetachReason, FromClient, ModelFacts, NumberedEvent, OtherClients,
     RequestFailure, SettingChange, ToClient,
@@ -316,7 +317,9 @@ impl Screen {
                 self.turn = TurnState::Working;
                 self.confirm(text);
             }
-            ClientEvent::Proposed { call } if call.is_event_hook() => self.hook_begins(call),
+            ClientEvent::Proposed { call } if call.origin == CallOrigin::EventHook => {
+                self.hook_begins(call)
+            }
             // The session waits for a prompt meanwhile.
             ClientEvent::Proposed { call } if runs_server(&call.tool) => {}
             ClientEvent::CallEnded { call, .. } => self.hook_ends(call),

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::live_rows::{key_hint, last_thought, live_rows};
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, DetachReason, NumberedEvent, SettingChange};
 use protocol::client::{SessionQuery, SessionWish};
 use protocol::content::{ContentBlock, Usage};
@@ -83,8 +83,8 @@ fn memories_are_listed_by_any_terminal_and_removed_by_one_with_rights() {
 fn ctrl_b_sends_a_running_sub_agent_to_the_background_and_is_else_a_key_of_the_line() {
     for (tool, is_sent) in [("task", true), ("read", false)] {
         let mut screen = screen();
-        let (use_id, input) = ("toolu_1".to_owned(), "{}".to_owned());
-        let call = Call { id: call_id(1), use_id, tool: tool.to_owned(), input };
+        let (origin, input) = (CallOrigin::model("toolu_1"), "{}".to_owned());
+        let call = Call { id: call_id(1), origin, tool: tool.to_owned(), input };
         screen.update(event(1, ClientEvent::Proposed { call }));
         let effects = screen.update(ScreenInput::Key(KeyPress::Control('b')));
         let wish = FromClient::Wish { session: session(), wish: SessionWish::Background };
@@ -100,9 +100,9 @@ fn a_command_in_the_background_that_is_cut_short_does_not_vanish_in_silence() {
         (false, Outcome::Interrupted, false),
     ] {
         let mut screen = screen();
-        let (use_id, tool) = ("toolu_1".to_owned(), "bash".to_owned());
+        let (origin, tool) = (CallOrigin::model("toolu_1"), "bash".to_owned());
         let input = r#"{"command": "serve it"}"#.to_owned();
-        let call = Call { id: call_id(1), use_id, tool, input };
+        let call = Call { id: call_id(1), origin, tool, input };
         screen.update(event(1, ClientEvent::Proposed { call }));
         if is_detached {
             let text = String::new();
@@ -442,9 +442,9 @@ fn another_session_starts_with_an_empty_screen_and_line() {
 #[test]
 fn a_hook_between_turns_leaves_the_session_idle_and_one_within_a_turn_at_work() {
     let mut screen = screen();
-    let call = |use_id: &str, event: &str| protocol::call::Call {
+    let call = |origin: CallOrigin, event: &str| protocol::call::Call {
         id: call_id(1),
-        use_id: use_id.to_owned(),
+        origin,
         tool: "guard_hook".to_owned(),
         input: format!(r#"{{"event":"{event}","command":"x"}}"#),
     };
@@ -454,16 +454,22 @@ fn a_hook_between_turns_leaves_the_session_idle_and_one_within_a_turn_at_work() 
         refused: Vec::new(),
         spent: None,
     };
-    let hook = call("", "Notification");
+    let hook = call(CallOrigin::EventHook, "Notification");
     screen.update(event(1, ClientEvent::Proposed { call: hook.clone() }));
     let basis = "hooks.Notification".to_owned();
     screen.update(event(2, ClientEvent::Decided { call: call_id(1), allowed: true, basis }));
     assert_eq!(screen.turn(), TurnState::Idle);
-    screen.update(event(3, ClientEvent::Proposed { call: call("", "PreCompact") }));
+    screen.update(event(
+        3,
+        ClientEvent::Proposed { call: call(CallOrigin::EventHook, "PreCompact") },
+    ));
     assert_eq!(screen.turn(), TurnState::Working, "it can be stopped");
     screen.update(event(4, ended(1)));
     assert_eq!(screen.turn(), TurnState::Idle);
-    screen.update(event(5, ClientEvent::Proposed { call: call("toolu_1", "Stop") }));
+    screen.update(event(
+        5,
+        ClientEvent::Proposed { call: call(CallOrigin::model("toolu_1"), "Stop") },
+    ));
     assert_eq!(screen.turn(), TurnState::Working, "a call of the model");
     screen.update(event(6, ClientEvent::Proposed { call: hook }));
     screen.update(event(7, ended(1)));
@@ -528,7 +534,7 @@ fn a_refusal_is_shown_once_and_its_hint_stays() {
     let mut items = ScreenItems::default();
     let call = Call {
         id: call_id(1),
-        use_id: "toolu_1".to_owned(),
+        origin: CallOrigin::model("toolu_1"),
         tool: "bash".to_owned(),
         input: "{}".to_owned(),
     };
@@ -700,8 +706,8 @@ fn changed_files_carry_the_command_that_takes_them_back() {
     };
     screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
     let id = CallId { session: session(), number: 4 };
-    let (use_id, tool, input) = ("a".to_owned(), "bash".to_owned(), "{}".to_owned());
-    let call = Call { id, use_id, tool, input };
+    let (origin, tool, input) = (CallOrigin::model("a"), "bash".to_owned(), "{}".to_owned());
+    let call = Call { id, origin, tool, input };
     screen.update(event(2, ClientEvent::Proposed { call }));
     let files = vec![file("a.rs", &[4]), file("old", &[2, 4]), file("all x", &[4])];
     let changes = Ok(ChangeSet { files, notes: vec!["Call 5 is not covered.".to_owned()] });
@@ -815,14 +821,9 @@ fn streamed_lines_are_shown_once_and_the_rest_with_the_answer() {
 
 #[test]
 fn of_an_undo_the_tries_that_found_no_change_are_not_shown() {
-    let ends = |use_id: &str, tool: &str, code: &str| {
+    let ends = |origin: CallOrigin, tool: &str, code: &str| {
         let mut items = ScreenItems::default();
-        let call = Call {
-            id: call_id(1),
-            use_id: use_id.to_owned(),
-            tool: tool.to_owned(),
-            input: "{}".to_owned(),
-        };
+        let call = Call { id: call_id(1), origin, tool: tool.to_owned(), input: "{}".to_owned() };
         items.take(&ClientEvent::Proposed { call });
         let result = ToolResult::error(Outcome::Failed, code, tool, "no change", "");
         let (call, refused, spent) = (call_id(1), Vec::new(), None);
@@ -830,13 +831,13 @@ fn of_an_undo_the_tries_that_found_no_change_are_not_shown() {
         assert!(items.open().is_empty());
         ended.len()
     };
-    assert_eq!(ends("", "undo_restore", "not_found"), 0);
-    for (use_id, tool, code) in [
-        ("", "undo_restore", "stale"),
-        ("u", "undo_restore", "not_found"),
-        ("", "read", "not_found"),
+    assert_eq!(ends(CallOrigin::Undo, "undo_restore", "not_found"), 0);
+    for (origin, tool, code) in [
+        (CallOrigin::Undo, "undo_restore", "stale"),
+        (CallOrigin::model("u"), "undo_restore", "not_found"),
+        (CallOrigin::PromptPart, "read", "not_found"),
     ] {
-        assert_eq!(ends(use_id, tool, code), 1, "{use_id:?} {tool} {code}");
+        assert_eq!(ends(origin.clone(), tool, code), 1, "{origin:?} {tool} {code}");
     }
 }
 
@@ -850,7 +851,7 @@ fn who_answered_is_shown_from_the_record_as_it_was_at_the_question() {
     let ClientEvent::Asked { question } = question(1, &[]) else { panic!() };
     let call = Call {
         id: question.call.clone(),
-        use_id: "u".to_owned(),
+        origin: CallOrigin::model("u"),
         tool: question.tool.clone(),
         input: question.input.clone(),
     };
@@ -935,7 +936,7 @@ fn a_call_is_a_live_block_until_it_ends() {
     let mut screen = screen();
     let call = Call {
         id: call_id(1),
-        use_id: "u".to_owned(),
+        origin: CallOrigin::model("u"),
         tool: "bash".to_owned(),
         input: r#"{"command":"make\u001b[2J x\u200b\u202ey\u00a0z"}"#.to_owned(),
     };
@@ -1183,7 +1184,7 @@ fn two_turns() -> Screen {
     };
     let call = Call {
         id: call_id(1),
-        use_id: "u".to_owned(),
+        origin: CallOrigin::model("u"),
         tool: "bash".to_owned(),
         input: "{}".to_owned(),
     };
@@ -1240,9 +1241,9 @@ fn places_to_rewind_to_are_prompts_and_later_rounds_with_the_first_call_behind()
 fn a_page_that_begins_with_a_call_gives_it_to_the_places_before() {
     let mut screen = screen();
     let proposed = |number| {
-        let (id, use_id) = (call_id(number), String::new());
+        let (id, origin) = (call_id(number), CallOrigin::PromptPart);
         let (tool, input) = ("bash".to_owned(), "{}".to_owned());
-        ClientEvent::Proposed { call: Call { id, use_id, tool, input } }
+        ClientEvent::Proposed { call: Call { id, origin, tool, input } }
     };
     let prompt = |text: &str| ClientEvent::Prompt { text: text.to_owned() };
     for (seq, happened) in [(20, proposed(5)), (25, prompt("late")), (26, proposed(6))] {

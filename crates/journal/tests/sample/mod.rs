@@ -33,6 +33,7 @@ pub fn proposed(call: u32, tool_kind: ToolKindRecord) -> JournalRecord {
     JournalRecord::Proposed {
         call,
         use_id: format!("use_{call}"),
+        own: None,
         tool: "bash".to_owned(),
         tool_kind,
         input: r#"{"command":"echo \"hi\""}"#.to_owned(),

@@ -1,7 +1,8 @@
 //! One word of each variant of each enum of the wires, with every field set to something.
 
 use protocol::call::{
-    Call, ProbeReport, ProbedPath, ProcessUsage, RunReport, TamperRemedy, TamperedFile, ToolResult,
+    Call, CallOrigin, CallStage, ProbeReport, ProbedPath, ProcessUsage, RunReport, TamperRemedy,
+    TamperedFile, ToolResult,
 };
 use protocol::client::{DaemonStatus, ProcessRow, SessionRequest, SessionRow};
 use protocol::confinement::{
@@ -31,7 +32,12 @@ goldens! {
         Prompt => SessionEvent::Prompt { text: text("prompt"), expanded: None },
         Answer => SessionEvent::Answer { round: 300, blocks: blocks(), usage: usage(), cost: Some(300) },
         Called => SessionEvent::Called { call: call() },
-        Result => SessionEvent::Result { call: call_id(), use_id: text("use_1"), result: result() },
+        Result => SessionEvent::Result {
+            call: call_id(),
+            origin: origin(),
+            stage: CallStage::InBackground,
+            result: result(),
+        },
         BackgroundEnded => SessionEvent::BackgroundEnded {
             call: call_id(),
             tool: text("bash"),
@@ -137,7 +143,11 @@ goldens! {
         },
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
         ProviderDied => ToSession::ProviderDied(deaths()),
-        CallEnded => ToSession::CallEnded { call: call_id(), result: result() },
+        CallEnded => ToSession::CallEnded {
+            call: call_id(),
+            stage: CallStage::InBackground,
+            result: result(),
+        },
         BackgroundEnded => ToSession::BackgroundEnded {
             call: call_id(),
             tool: text("bash"),
@@ -846,6 +856,19 @@ goldens! {
             message: text("held"),
         },
     }
+    call::CallOrigin {
+        Model => origin(),
+        EventHook => CallOrigin::EventHook,
+        EditHook => CallOrigin::EditHook,
+        ServerStart => CallOrigin::ServerStart,
+        PromptPart => CallOrigin::PromptPart,
+        Undo => CallOrigin::Undo,
+        PinnedRead => CallOrigin::PinnedRead,
+    }
+    call::CallStage {
+        Ended => CallStage::Ended,
+        InBackground => CallStage::InBackground,
+    }
     call::Outcome {
         Done => Outcome::Done,
         Failed => Outcome::Failed,
@@ -1089,8 +1112,12 @@ fn call_id() -> CallId {
     CallId { session: session_id(), number: 7 }
 }
 
+fn origin() -> CallOrigin {
+    CallOrigin::model("use_1")
+}
+
 fn call() -> Call {
-    Call { id: call_id(), use_id: text("use_1"), tool: text("bash"), input: text("{}") }
+    Call { id: call_id(), origin: origin(), tool: text("bash"), input: text("{}") }
 }
 
 fn blocks() -> Vec<protocol::content::ContentBlock> {

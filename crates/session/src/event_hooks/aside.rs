@@ -3,7 +3,6 @@
 
 use super::{EventHooks, about_call, arguments, of_event};
 use crate::hook_answer::{HookAnswer, HookDecision};
-use protocol::call::Call;
 use protocol::hook::{EventHook, HookEvent, HookOccasion, HookRefusal};
 use protocol::ids::CallId;
 use protocol::session::SessionSetup;
@@ -106,12 +105,10 @@ impl EventHooks {
         let hook = of_event(setup, *event, subject).find(|hook| !has_run(hook))?;
         let about = match call {
             Some((number, input)) => {
-                let id = CallId { session: setup.id.clone(), number: *number };
                 // The arguments of a tool of an MCP server are in the input of the one that stands for it.
                 let is_of_server = subject.starts_with(protocol::mcp::PREFIX);
                 let tool = if is_of_server { protocol::mcp::CALL } else { subject };
-                let (use_id, tool) = (String::new(), tool.to_owned());
-                about_call(&Call { id, use_id, tool, input: input.clone() }, input, None)
+                about_call((*number, tool), input, None)
             }
             None => words(subject, message),
         };

@@ -29,7 +29,7 @@ impl EventHooks {
     pub(crate) fn guard(&self, call: &Call, setup: &SessionSetup, reader: Reader) -> Guarded {
         let mut input = call.input.clone();
         let (mut asked, mut note) = (None, None);
-        if call.use_id.is_empty() {
+        if !call.origin.is_model() {
             return Guarded::Open { input, asked, note };
         }
         let event = HookEvent::PreToolUse;
@@ -45,7 +45,7 @@ impl EventHooks {
             for file in &files {
                 let key = run_of(hook, Some(call.id.number), file.as_deref());
                 let Some((_, answer)) = self.ended.iter().find(|(run, _)| *run == key) else {
-                    let about = about_call(call, &input, file.as_deref());
+                    let about = about_call((call.id.number, &call.tool), &input, file.as_deref());
                     return Guarded::Behind(event.tool(), arguments(hook, setup, about));
                 };
                 let from = || format!("{} ({})", key.label(), hook.file);

@@ -28,6 +28,7 @@ pub(super) fn input_of(call: &Call, arguments: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::call::CallOrigin;
     use protocol::ids::{CallId, SessionId};
 
     #[test]
@@ -39,7 +40,7 @@ mod tests {
         let id = CallId { session: SessionId("s".to_owned()), number: 1 };
         let call = |tool: &str| Call {
             id: id.clone(),
-            use_id: "u".to_owned(),
+            origin: CallOrigin::model("u"),
             tool: tool.to_owned(),
             input: input.to_owned(),
         };

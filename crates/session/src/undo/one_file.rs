@@ -5,7 +5,7 @@
 
 use super::{FileChanges, NO_CHANGE, UndoableChange, UndoableChanges, Undoing};
 use crate::{Outputs, Session, SessionPhase};
-use protocol::call::ToolResult;
+use protocol::call::{CallOrigin, ToolResult};
 use protocol::ids::CallId;
 use protocol::session::{SessionEvent, TurnEnd};
 
@@ -111,7 +111,7 @@ impl Session {
         let (text, end) = undo.report(&result);
         let older = undo.goes_on(&result).then_some(undo.range.turn);
         let (path, changes, tried) = (undo.path.clone(), undo.changes, undo.tried + 1);
-        self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });
+        self.take_in(&SessionEvent::ended(call, CallOrigin::Undo, result));
         let older = older.and_then(|turn| self.changes.range(&path, changes, turn));
         match older {
             Some(range) => {

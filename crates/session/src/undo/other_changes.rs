@@ -3,7 +3,7 @@
 //! `undo` only. Pure.
 
 use super::may_have_run;
-use protocol::call::IN_BACKGROUND;
+use protocol::call::CallStage;
 use protocol::session::{SessionEvent, TASK, TASK_ONLY_READ};
 use std::collections::BTreeMap;
 
@@ -48,9 +48,9 @@ impl OtherChanges {
                     self.tasks.push(call.id.number);
                 }
             }
-            SessionEvent::Result { call, result, .. } => {
+            SessionEvent::Result { call, stage, result, .. } => {
                 let tool = self.open.remove(&call.number);
-                if result.summary == IN_BACKGROUND {
+                if *stage == CallStage::InBackground {
                     self.running.extend(tool.map(|tool| (call.number, tool)));
                 }
                 // What a sub-agent changed is known to its own session.

@@ -5,7 +5,7 @@ use super::{
     NO_CHANGE, PARTLY_RESTORED, UndoableChange, UndoableChanges, Undoing, has_nothing, name,
 };
 use crate::{Outputs, Session, SessionPhase};
-use protocol::call::ToolResult;
+use protocol::call::{CallOrigin, ToolResult};
 use protocol::ids::CallId;
 use protocol::session::{SessionEvent, TurnEnd};
 
@@ -202,7 +202,7 @@ impl Session {
         if result.is_error && !goes_past && undoing.course == UndoProgress::On {
             undoing.course = UndoProgress::Stuck;
         }
-        self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });
+        self.take_in(&SessionEvent::ended(call, CallOrigin::Undo, result));
         self.go_on_undoing(out);
     }
 }

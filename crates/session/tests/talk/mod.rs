@@ -1,7 +1,7 @@
 //! A supervisor's side of a conversation, for tests, and the vendors' law on requests.
 #![allow(dead_code, clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
-use protocol::call::{Call, Outcome, ReadStamp, ToolResult};
+use protocol::call::{Call, CallStage, Outcome, ReadStamp, ToolResult};
 use protocol::client::ModelFacts;
 use protocol::content::{
     ContentBlock, Message, MessageRole, ModelRequest, StopReason, ToolSpec, Usage,
@@ -172,7 +172,7 @@ impl Talk {
     }
 
     pub fn call_ended(&mut self, number: u32, text: &str) -> Vec<FromSession> {
-        self.tell(ToSession::CallEnded { call: call_id(number), result: done(text) })
+        self.tell(call_ended(call_id(number), done(text)))
     }
 
     /// What the journal would hold.
@@ -233,6 +233,11 @@ pub fn stream(round: u32, blocks: &[Say]) -> Vec<FromProvider> {
         }
     }
     words
+}
+
+/// The end of a call, as the supervisor tells it.
+pub fn call_ended(call: CallId, result: ToolResult) -> ToSession {
+    ToSession::CallEnded { call, stage: CallStage::Ended, result }
 }
 
 pub fn call_id(number: u32) -> CallId {

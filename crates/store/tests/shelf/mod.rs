@@ -1,7 +1,7 @@
 //! Stores of several projects and sessions over one directory.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
@@ -109,7 +109,7 @@ impl Kept {
     pub fn call_as(&mut self, number: u32, tool: &str, input: Value) -> ToolResult {
         let id = CallId { session: self.session.clone(), number };
         let (tool, input) = (tool.to_owned(), input.to_string());
-        let call = Call { id: id.clone(), use_id: "toolu".to_owned(), tool, input };
+        let call = Call { id: id.clone(), origin: CallOrigin::model("toolu"), tool, input };
         let mut answer = None;
         for said in self.store.step(ToStore::Do(call)) {
             match said {

@@ -73,7 +73,7 @@ impl CallFacts {
         }
         let is_command = self.executor == Executor::Runner && self.undo == UndoBy::Snapshot;
         (is_command || matches!(self.executor, Executor::SubAgent(_)))
-            && !self.call.use_id.is_empty()
+            && self.call.origin.is_model()
     }
 }
 

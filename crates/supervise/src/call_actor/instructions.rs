@@ -16,7 +16,7 @@ pub(super) fn give(
         return Vec::new();
     };
     // The model does not read the result of a call that the conversation makes for itself.
-    if call.use_id.is_empty() {
+    if !call.origin.is_model() {
         return Vec::new();
     }
     for file in &report.seen {

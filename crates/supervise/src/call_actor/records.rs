@@ -11,7 +11,7 @@ use crate::protected_restore;
 use crate::records::audit;
 use crate::records::encode;
 use crate::unix_time::now_ms;
-use protocol::call::{Outcome, TamperRemedy};
+use protocol::call::{CallOrigin, Outcome, TamperRemedy};
 use protocol::client::ClientEvent;
 use protocol::confinement::{GitSettings, Refusal, RefusalKind};
 use protocol::judgement::{Basis, ToolKind, Verdict};
@@ -137,7 +137,7 @@ impl CallState {
         let record = encode::call_end(call, &conclusion, &refusals, head);
         let file_versions = file_versions::record(conclusion.report.as_ref());
         let effects = effects(&conclusion);
-        let (pinned, id) = (call.is_pinned_read(), call.id.clone());
+        let (pinned, id) = (call.origin == CallOrigin::PinnedRead, call.id.clone());
         let result = conclusion.result;
         let concluded = FinishedCall {
             record,

@@ -1,12 +1,12 @@
 //! Decodes journal records into wire messages: the replay for a conversation, and the backlog for a
 //! client that attaches. Used by the session actor; `encode` is the inverse.
 
-use super::images;
+use super::{images, origin};
 use crate::call::{Cut, interruption};
 use crate::person_prompt::PersonPrompt;
 use crate::task_outcome::TaskOutcome;
 use journal::{JournalEntry, JournalRecord, SummaryRecord};
-use protocol::call::{Call, IN_BACKGROUND, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::client::{ClientEvent, SettingChange};
 use protocol::confinement::{FilePath, Network};
 use protocol::content::{ContentBlock, Usage};
@@ -29,20 +29,27 @@ pub(crate) struct JournalReplay<'a> {
 /// Calls without an end.
 #[derive(Default)]
 struct OpenCalls {
-    /// The vendor's id and the tool.
-    use_ids: HashMap<u32, (String, String)>,
+    /// Who asked, and the tool.
+    open: HashMap<u32, (CallOrigin, String)>,
     /// Those in the background, whose use has its answer.
     background: HashSet<u32>,
 }
 
 impl OpenCalls {
     /// The event of a call's end.
-    fn end(&mut self, call: CallId, use_id: String, result: ToolResult) -> SessionEvent {
-        let tool = self.use_ids.remove(&call.number).map(|(_, tool)| tool);
+    fn end(&mut self, call: CallId, use_id: &str, result: ToolResult) -> SessionEvent {
+        let origin = self.origin(call.number, use_id);
+        let tool = self.open.remove(&call.number).map(|(_, tool)| tool).unwrap_or_default();
         match self.background.remove(&call.number) {
-            true => SessionEvent::BackgroundEnded { call, tool: tool.unwrap_or_default(), result },
-            false => SessionEvent::Result { call, use_id, result },
+            true => SessionEvent::BackgroundEnded { call, tool, result },
+            false => SessionEvent::ended(call, origin, result),
         }
+    }
+
+    /// Who asked for a call. Where no record names it, the vendor's id of its result says so.
+    fn origin(&self, call: u32, use_id: &str) -> CallOrigin {
+        let known = self.open.get(&call).map(|(origin, _)| origin.clone());
+        known.unwrap_or_else(|| origin::origin((use_id, None), ("", "")))
     }
 }
 
@@ -74,10 +81,11 @@ fn happened(
                 usage: usage(tokens),
             })
         }
-        JournalRecord::Proposed { call, use_id, tool, input, tool_kind: _ } => {
-            calls.use_ids.insert(call, (use_id.clone(), tool.clone()));
+        JournalRecord::Proposed { call, use_id, own, tool, input, tool_kind: _ } => {
+            let origin = origin::origin((&use_id, own.as_ref()), (&tool, &input));
+            calls.open.insert(call, (origin.clone(), tool.clone()));
             let id = id(session, call);
-            Some(SessionEvent::Called { call: Call { id, use_id, tool, input } })
+            Some(SessionEvent::Called { call: Call { id, origin, tool, input } })
         }
         JournalRecord::Result {
             call,
@@ -95,17 +103,18 @@ fn happened(
         } => {
             let (outcome, images) = (outcome(how), images::refs(images));
             let result = ToolResult { outcome, text, summary, is_error, code, images };
-            Some(calls.end(id(session, call), use_id, result))
+            Some(calls.end(id(session, call), &use_id, result))
         }
         JournalRecord::Interrupted { call, progress, cause, tampered, audit: _ } => {
-            let (use_id, tool) = calls.use_ids.get(&call)?.clone();
-            let result = interruption(&cut(progress, cause), &tool, tampered);
-            Some(calls.end(id(session, call), use_id, result))
+            let (_, tool) = calls.open.get(&call)?;
+            let result = interruption(&cut(progress, cause), tool, tampered);
+            Some(calls.end(id(session, call), "", result))
         }
         JournalRecord::Background { call, use_id, text } => {
             calls.background.insert(call);
-            let result = in_background(text);
-            Some(SessionEvent::Result { call: id(session, call), use_id, result })
+            let origin = calls.origin(call, &use_id);
+            let (call, stage) = (id(session, call), CallStage::InBackground);
+            Some(SessionEvent::Result { call, origin, stage, result: in_background(text) })
         }
         JournalRecord::TurnEnded { end } => Some(SessionEvent::TurnEnded { end: turn_end(end) }),
         JournalRecord::Compacted { .. } | JournalRecord::Summary(_) => {
@@ -158,7 +167,7 @@ fn compaction(record: &JournalRecord) -> Option<Compaction> {
 
 /// What the model gets for a call that goes on in the background.
 pub(crate) fn in_background(text: String) -> ToolResult {
-    let summary = IN_BACKGROUND.to_owned();
+    let summary = "runs in the background".to_owned();
     let (code, images) = (None, Vec::new());
     ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code, images }
 }
@@ -173,9 +182,10 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
                 usage: usage(tokens),
             })
         }
-        JournalRecord::Proposed { call, use_id, tool, input, tool_kind: _ } => {
+        JournalRecord::Proposed { call, use_id, own, tool, input, tool_kind: _ } => {
+            let origin = origin::origin((&use_id, own.as_ref()), (&tool, &input));
             let id = id(session, call);
-            Some(ClientEvent::Proposed { call: Call { id, use_id, tool, input } })
+            Some(ClientEvent::Proposed { call: Call { id, origin, tool, input } })
         }
         JournalRecord::Approved { call, basis: why, tool_kind: _ } => Some(ClientEvent::Decided {
             call: id(session, call),

@@ -1,16 +1,17 @@
 //! Encodes wire messages as records of the journal. Used by the session and call actors; `decode` is
 //! the inverse.
 
-use super::images;
+use super::{images, origin};
 use crate::call::{CallConclusion, CallFacts, CallRecord, Contained, Cut};
 use crate::person_prompt::PersonPrompt;
 use crate::protected_restore::in_words;
 use journal::{JournalRecord, StoredPath, SummaryRecord};
-use protocol::call::{Call, Outcome};
+use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
 use protocol::context::{Compaction, CompactionCause};
+use protocol::ids::CallId;
 use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind};
 use protocol::provider::ProviderFailure;
 use protocol::session::{CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TurnEnd};
@@ -32,27 +33,35 @@ pub(crate) fn session_event(
             usage: usage(tokens),
         },
         SessionEvent::Called { call } => proposed(call, kind),
-        SessionEvent::Result { call, use_id, result } => JournalRecord::Result {
-            call: call.number,
-            use_id,
-            outcome: outcome(&result.outcome),
-            text: result.text,
-            full: None,
-            summary: result.summary,
-            is_error: result.is_error,
-            code: result.code,
-            // The conversation makes none.
-            images: Vec::new(),
-            refused: Vec::new(),
-            recalled: None,
-            audit: None,
-        },
+        // That a call goes on in the background is not for the conversation to say.
+        SessionEvent::Result { call, origin, stage: _, result } => {
+            ended(call, origin::record(origin).0, result)
+        }
         // The supervisor records the end of a call itself.
         SessionEvent::BackgroundEnded { call, tool: _, result } => {
-            session_event(SessionEvent::Result { call, use_id: String::new(), result }, kind)
+            ended(call, String::new(), result)
         }
         SessionEvent::TurnEnded { end } => JournalRecord::TurnEnded { end: turn_end(end) },
         SessionEvent::Compacted(compaction) => compacted(compaction),
+    }
+}
+
+/// The end of a call, for which no runner reported.
+fn ended(call: CallId, use_id: String, result: ToolResult) -> JournalRecord {
+    JournalRecord::Result {
+        call: call.number,
+        use_id,
+        outcome: outcome(&result.outcome),
+        text: result.text,
+        full: None,
+        summary: result.summary,
+        is_error: result.is_error,
+        code: result.code,
+        // The conversation makes none.
+        images: Vec::new(),
+        refused: Vec::new(),
+        recalled: None,
+        audit: None,
     }
 }
 
@@ -77,8 +86,9 @@ fn compacted(compaction: Compaction) -> JournalRecord {
 
 fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {
     let tool_kind = tool_kind(kind(&call.tool));
-    let Call { id, use_id, tool, input } = call;
-    JournalRecord::Proposed { call: id.number, use_id, tool, tool_kind, input }
+    let Call { id, origin, tool, input } = call;
+    let (use_id, own) = origin::record(origin);
+    JournalRecord::Proposed { call: id.number, use_id, own, tool, tool_kind, input }
 }
 
 /// A prompt that waits.
@@ -194,7 +204,7 @@ pub(crate) fn call_end(
             let result = conclusion.result.clone();
             JournalRecord::Result {
                 call: number,
-                use_id: call.use_id.clone(),
+                use_id: origin::record(call.origin.clone()).0,
                 outcome: outcome(&result.outcome),
                 text: result.text,
                 full: conclusion.report.as_ref().and_then(|report| report.full.clone()),

@@ -74,6 +74,7 @@ mod tests {
         let proposed = |call| JournalRecord::Proposed {
             call,
             use_id: String::new(),
+            own: None,
             tool: "bash".into(),
             tool_kind: ToolKindRecord::Mutation,
             input: "{}".into(),

@@ -3,7 +3,7 @@
 //! parent counted it. Used where a journal is opened.
 
 use crate::git_worktree;
-use crate::records::encode;
+use crate::records::{encode, origin};
 use crate::session_spec::{TASK, session_of, tool_kind};
 use crate::task_outcome::TaskOutcome;
 use journal::{Journal, JournalEntry, JournalRecord, OpenCall, OpenError};
@@ -31,11 +31,8 @@ pub(super) fn answer(
         let Some((result, outcome)) = result(&sessions.join(&child.0), &child, max_chars) else {
             continue;
         };
-        let event = SessionEvent::Result {
-            call: CallId { session: parent.clone(), number: call.number },
-            use_id: call.use_id.clone(),
-            result,
-        };
+        let call_id = CallId { session: parent.clone(), number: call.number };
+        let event = SessionEvent::ended(call_id, origin::of_open(call), result);
         *record = encode::session_event(event, tool_kind);
         spent.push(outcome.totals().spent(call.number, child.0));
     }
@@ -157,6 +154,7 @@ mod tests {
         OpenCall {
             number: 1,
             use_id: "toolu_1".to_owned(),
+            own: None,
             tool: TASK.to_owned(),
             tool_kind: ToolKindRecord::Query,
             input: "{}".to_owned(),

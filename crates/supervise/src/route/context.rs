@@ -2,7 +2,7 @@
 //! conversation gets it again. Part of [`Router`].
 
 use super::{RouteStep, Router};
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::client::ClientEvent;
 use protocol::context::{Compaction, NumberedSummary};
 use protocol::hook::HookEvent;
@@ -42,7 +42,8 @@ impl ContextWishes {
     pub(super) fn on_run(&mut self, call: &Call) {
         let input = || serde_json::from_str::<Value>(&call.input).ok();
         let event = || HookEvent::parse(input()?.get("event")?.as_str()?);
-        self.hook_runs |= call.is_event_hook() && event() == Some(HookEvent::PreCompact);
+        self.hook_runs |=
+            call.origin == CallOrigin::EventHook && event() == Some(HookEvent::PreCompact);
     }
 
     /// The process ended, or a turn.

@@ -5,6 +5,7 @@ use super::jobs::MOST;
 use super::state::{BackgroundJob, SessionActorState};
 use crate::call::{CallInput, CallRemarks, Executor};
 use crate::messages::SessionMsg;
+use crate::records::origin;
 use journal::OpenCall;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::ids::CallId;
@@ -46,9 +47,10 @@ impl SessionActorState {
     /// for it. The conversation has the result that it runs, and is told its end.
     pub(super) async fn wait_for_left_tasks(&mut self, myself: &ActorRef<SessionMsg>) {
         for open in std::mem::take(&mut self.tasks.left) {
-            let OpenCall { number, use_id, tool, input, .. } = open;
+            let origin = origin::of_open(&open);
+            let OpenCall { number, tool, input, .. } = open;
             let id = CallId { session: self.spec.id.clone(), number };
-            let call = Call { id, use_id, tool: tool.clone(), input };
+            let call = Call { id, origin, tool: tool.clone(), input };
             let (place, remarks) = (self.turn.router.place(), CallRemarks::default());
             self.start_call(myself, call, place, Executor::Runner, remarks).await;
             let (rights, cage, network) = (Vec::new(), String::new(), None);

@@ -10,12 +10,12 @@ use crate::call::{
 use crate::call_actor::{CallActor, CallArgs};
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
-use crate::records::{TurnRound, decode};
+use crate::records::{TurnRound, decode, origin};
 use crate::session_spec::read_chars;
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
 use journal::JournalRecord;
-use protocol::call::{Call, FileEffect, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, FileEffect, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Level, Network, Profile};
 use protocol::ids::{CallId, Generation};
@@ -45,17 +45,21 @@ impl SessionActorState {
             // and not started is closed as such when the session is opened again.
             return;
         }
-        self.calls.unjudged.begun(&call.id);
+        let proposed = self.calls.unjudged.begun(&call.id);
         self.server_begins(&call);
         self.reread_written_dirs();
         let asked = self.server_question(&call);
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
         let pending_question = self.calls.pending_questions.remove(&call.id.number);
-        let (facts, confinement, runner) = match self.call_facts(call.clone(), executor).await {
+        let found = match origin::fits(&call, proposed.as_ref()) {
+            true => self.call_facts(call.clone(), executor).await,
+            false => Err(not_asked_for(&call.tool)),
+        };
+        let (facts, confinement, runner) = match found {
             Ok(found) => found,
             Err(result) => {
                 let record = self.audited(&call, result.clone()).await;
-                let (pinned, Call { id: call, .. }) = (call.is_pinned_read(), call);
+                let (pinned, Call { id: call, .. }) = (call.origin == CallOrigin::PinnedRead, call);
                 let (file_versions, effects, audit_failure) = (None, None, None);
                 let (refusals, tampered) = (Vec::new(), Vec::new());
                 let concluded = FinishedCall {
@@ -217,7 +221,7 @@ impl SessionActorState {
         };
         let cache = match (found.spec.cacheable, found.profile, found.spec.kind) {
             // Pinned files are read again each time.
-            (true, _, _) if !call.use_id.is_empty() => CachePolicy::Lookup,
+            (true, _, _) if call.origin.is_model() => CachePolicy::Lookup,
             (_, Profile::Mutate | Profile::Format, _) => CachePolicy::InvalidatesPaths,
             (
                 _,
@@ -441,6 +445,12 @@ fn without_text(record: &mut JournalRecord, result: &ToolResult) -> ToolResult {
 /// The conversation may answer its own tools only. A result for any other tool is refused.
 fn not_its_own(tool: &str) -> ToolResult {
     let text = "the call was sent to the wrong process; nothing was run";
+    ToolResult::error(Outcome::Invalid, "not_run", tool, text, "")
+}
+
+/// The conversation names another asker than the one on record, or one that makes no calls of this tool.
+fn not_asked_for(tool: &str) -> ToolResult {
+    let text = "the conversation did not say truly who asked for this call; nothing was run";
     ToolResult::error(Outcome::Invalid, "not_run", tool, text, "")
 }
 

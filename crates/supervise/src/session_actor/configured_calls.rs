@@ -8,7 +8,7 @@ use crate::git_signing::AgentGrant;
 use crate::private_dirs;
 use crate::server_log_in;
 use config::{HookConfig, ServerPlace};
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::company_proxy::proxy_variables_for_commands;
 use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::hook::{EditHook, HookEvent};
@@ -103,7 +103,7 @@ impl SessionActorState {
         if matches!(found.profile, Profile::Hook | Profile::GuardHook) {
             let event = HookEvent::parse(input["event"].as_str()?)?;
             let (command, time) = (input["command"].as_str()?, input["timeout_ms"].as_u64()?);
-            let own = call.use_id.is_empty() && event.tool() == found.spec.name;
+            let own = call.origin == CallOrigin::EventHook && event.tool() == found.spec.name;
             let mut known = self.spec.config.hooks.commands.iter().filter(|_| own);
             let known = known.find(|known| {
                 let same = known.event == event && known.command == command;
@@ -113,7 +113,8 @@ impl SessionActorState {
             return known.map(|known| known.by.clone());
         }
         let (command, package) = (input["command"].as_str()?, input["package"].as_str());
-        let known = &self.hooks(found.profile).filter(|_| call.use_id.is_empty())?.commands;
+        let of_edits = call.origin == CallOrigin::EditHook;
+        let known = &self.hooks(found.profile).filter(|_| of_edits)?.commands;
         let same = |hook: &EditHook| hook.command == command && hook.package.as_deref() == package;
         let several = input["paths"].as_array().into_iter().flatten().chain(input.get("path"));
         let mut by = several.map(|path| {

@@ -7,7 +7,7 @@ use crate::call::CallInput;
 use crate::messages::{SessionMsg, SessionTimer};
 use crate::server_tools;
 use protocol::broker::ToBroker;
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::client::SessionEnding;
 use protocol::hook::{HookEvent, HookOccasion, HookRefusal};
 use protocol::judgement::{Audience, Basis, Question, Rule, RuleEffect, Verdict};
@@ -83,7 +83,8 @@ impl SessionActorState {
 
     /// True if a call may begin: in a session that ends, only a hook of that end.
     pub(super) fn may_start(&self, call: &Call) -> bool {
-        let of_end = call.use_id.is_empty() && call.tool == HookEvent::SessionEnd.tool();
+        let of_end =
+            call.origin == CallOrigin::EventHook && call.tool == HookEvent::SessionEnd.tool();
         !self.closing.has_begun() || (self.closing.phase == ClosingPhase::Hooks && of_end)
     }
 

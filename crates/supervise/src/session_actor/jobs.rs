@@ -5,11 +5,11 @@ use super::state::{BackgroundJob, EndedJob, SessionActorState};
 use crate::call::CallInput;
 use crate::call_actor::{ENDED, ended, line_pattern, refused};
 use crate::messages::{CallMsg, DetachedCall, SessionMsg};
-use crate::records::decode::in_background;
+use crate::records::{decode::in_background, origin};
 use crate::session_network::SessionNetwork;
 use crate::worker::actor::WorkerMsg;
 use journal::JournalRecord;
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallStage, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
@@ -205,7 +205,7 @@ impl SessionActorState {
         detached: DetachedCall,
     ) {
         let DetachedCall { call, text, rights, cage, network, notice } = detached;
-        let Call { id, use_id, tool, input: _ } = call;
+        let Call { id, origin, tool, input: _ } = call;
         let job = BackgroundJob { tool, rights, cage, network };
         if self.calls.background.insert(id.number, job).is_some() {
             // A sub-agent that is waited for again: the conversation has this result.
@@ -213,6 +213,7 @@ impl SessionActorState {
         }
         // Later changes of the command cannot be told from those of others.
         self.end_backup(&id, None);
+        let (use_id, _) = origin::record(origin);
         let record = JournalRecord::Background { call: id.number, use_id, text: text.clone() };
         if self.record(vec![record]).await.is_ok() {
             ipc::step!("supervisor: background durable");
@@ -222,7 +223,11 @@ impl SessionActorState {
                 self.show(&ClientEvent::Notice { text });
             }
             let result = in_background(text);
-            self.send_conversation(ToSession::CallEnded { call: id, result });
+            self.send_conversation(ToSession::CallEnded {
+                call: id,
+                stage: CallStage::InBackground,
+                result,
+            });
         }
         self.close_failed_turn(myself).await;
         self.replay_if_quiet(myself).await;
@@ -291,7 +296,7 @@ impl SessionActorState {
         unread: Option<String>,
     ) -> ToSession {
         let Some(BackgroundJob { tool, .. }) = self.calls.background.remove(&call.number) else {
-            return ToSession::CallEnded { call, result };
+            return ToSession::CallEnded { call, stage: CallStage::Ended, result };
         };
         if runs_server(&tool) {
             return ToSession::BackgroundEnded { call, tool, result };

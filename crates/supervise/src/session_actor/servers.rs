@@ -19,7 +19,7 @@ use crate::server_tools::{self, OfferedServerTool};
 use crate::session_spec::SessionServer;
 use life::ServerLife;
 use log_ins::ServerLogIn;
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
 use protocol::judgement::Audience;
@@ -159,7 +159,8 @@ impl SessionActorState {
             let ServerStart { tool, input } = &server.start;
             *tool == call.tool && *input == call.input
         };
-        self.spec.servers().iter().filter(|_| call.use_id.is_empty()).find(is_it)
+        let of_start = call.origin == CallOrigin::ServerStart;
+        self.spec.servers().iter().filter(|_| of_start).find(is_it)
     }
 
     /// A call was proposed that starts a server.
@@ -344,8 +345,8 @@ impl SessionActorState {
     /// The tool.
     pub(super) fn check_server_tool(&self, call: &Call, job: &JobRequest) -> Result<(), String> {
         let JobRequest::Server { tool, .. } = job else { return Ok(()) };
-        let is_named_by_person =
-            call.use_id.is_empty() && (tool.ends_with(RESOURCE) || tool.ends_with(PROMPT));
+        let is_named_by_person = call.origin == CallOrigin::PromptPart
+            && (tool.ends_with(RESOURCE) || tool.ends_with(PROMPT));
         if is_named_by_person || self.spec.has_server_tool(tool) {
             return Ok(());
         }

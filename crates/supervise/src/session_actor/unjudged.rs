@@ -35,9 +35,10 @@ impl Unjudged {
         }
     }
 
-    /// It goes the way of all calls from here on.
-    pub(super) fn begun(&mut self, call: &CallId) {
-        self.0.remove(call);
+    /// It goes the way of all calls from here on. Returns it as it was proposed, unless an earlier process of the
+    /// conversation did that.
+    pub(super) fn begun(&mut self, call: &CallId) -> Option<Call> {
+        self.0.remove(call)
     }
 }
 

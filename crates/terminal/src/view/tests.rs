@@ -6,7 +6,7 @@ mod svg;
 use super::*;
 use client::{AttachOptions, Distance, LineView, LiveArea, MouseInput, ScreenEffect};
 use proptest::prelude::*;
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, ClientRights, ModelFacts, OtherClients, ToClient};
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
@@ -163,7 +163,7 @@ impl Desk {
 fn call(number: u32, tool: &str, input: &str) -> Call {
     Call {
         id: CallId { session: session(), number },
-        use_id: format!("use_{number}"),
+        origin: CallOrigin::model(format!("use_{number}")),
         tool: tool.to_owned(),
         input: input.to_owned(),
     }
