@@ -38,6 +38,7 @@ mod pinning;
 mod plan;
 mod problems;
 mod provider;
+mod questions;
 mod quiesce;
 mod records;
 mod remembered_rules;
@@ -81,6 +82,7 @@ use protocol::client::ClientEvent;
 use protocol::provider::{ProviderLink, ToProvider};
 use protocol::session::{SessionEvent, SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
+use questions::Questions;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use state::{
     Closing, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls, SessionClients,
@@ -195,11 +197,10 @@ impl Actor for SessionActor {
             store: StoreState::new(),
             calls: SessionCalls::new(
                 &plan,
-                opened.pending_questions.into_iter().collect(),
                 (opened.file_versions, opened.tampered),
                 HeldLease::of(lease),
             ),
-            clients: SessionClients::default(),
+            clients: SessionClients::none_yet(Questions::resumed(opened.pending_questions)),
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
                     .with_queue(opened.waiting.queue)

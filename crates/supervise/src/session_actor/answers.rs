@@ -2,7 +2,8 @@
 //! counts, and later ones are rejected.
 
 use super::hook_events::PERMISSION_PROMPT;
-use super::state::{PendingAnswers, SentAnswer, SessionActorState};
+use super::questions::{Put, SentAnswer};
+use super::state::SessionActorState;
 use crate::call::CallInput;
 use crate::messages::{GivenAnswer, SessionMsg};
 use crate::unix_time::now_ms;
@@ -14,19 +15,11 @@ use protocol::ids::CallId;
 use protocol::judgement::{Basis, PersonAnswer, Question, Verdict};
 use ractor::ActorRef;
 
-impl PendingAnswers {
-    pub(super) fn settled(&mut self, call: &CallId) -> Option<SentAnswer> {
-        let at = self.0.iter().position(|sent| sent.call == *call)?;
-        self.0.remove(at)
-    }
-}
-
 impl SessionActorState {
     /// Puts a question to people.
     pub(super) fn put_question(&mut self, question: Question) {
-        // The broker's death has it put the same question again.
-        let is_new = !self.clients.questions.contains_key(&question.call);
-        if is_new && !HookEvent::is_run_by(&question.tool) {
+        let put = self.clients.questions.put(question.clone());
+        if put == Put::First && !HookEvent::is_run_by(&question.tool) {
             let words = match question.is_of_server() {
                 true => question.reason.trim_end_matches(" asks:").to_owned() + " asks you",
                 false => format!("agentd asks for your permission to use {}", question.tool),
@@ -34,17 +27,13 @@ impl SessionActorState {
             self.notify(PERMISSION_PROMPT, words);
         }
         self.look_at_protected();
-        self.clients.questions.insert(question.call.clone(), question.clone());
         self.show(&ClientEvent::Asked { question });
     }
 
     pub(super) fn answer(&mut self, answered: GivenAnswer) {
         let Some(answered) = self.pass_answer_on(answered) else { return };
         let GivenAnswer { call, digest, answer, by, client } = answered;
-        let over =
-            self.clients.questions.get(&call).is_some_and(|question| question.deadline <= now_ms());
-        if over {
-            // The timer has slept with the machine.
+        if self.clients.questions.is_overdue(&call, now_ms()) {
             self.send_call(&call, CallInput::Expired);
             return self.reject(&client, &call, "its deadline is over");
         }
@@ -55,7 +44,7 @@ impl SessionActorState {
         }
         let sent =
             SentAnswer { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
-        self.clients.answers.0.push_back(sent);
+        self.clients.questions.answered(sent);
         let message = ToBroker::Answer { call, digest, answer, by };
         self.workers.broker.send(message);
     }
@@ -71,11 +60,10 @@ impl SessionActorState {
             Verdict::Allow(Basis::Person(by)) | Verdict::Deny(Basis::Person(by), _) => Some(by),
             Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => None,
         };
-        let settled = person.is_some().then(|| self.clients.answers.settled(&call)).flatten();
+        let settled = person.is_some().then(|| self.clients.questions.settled(&call)).flatten();
         let settled = settled.filter(|sent| Some(&sent.by) == person);
         if !matches!(verdict, Verdict::Ask(_)) {
-            let question = self.clients.questions.remove(&call);
-            self.clients.held.remove(&call);
+            let question = self.clients.questions.close(&call);
             if let (Verdict::Allow(Basis::Person(_)), Some(question)) = (&verdict, question) {
                 self.accept_tampered(&question).await;
             }
@@ -100,7 +88,7 @@ impl SessionActorState {
     }
 
     pub(super) fn on_answer_rejected(&mut self, call: &CallId, reason: &str) {
-        match self.clients.answers.settled(call) {
+        match self.clients.questions.settled(call) {
             Some(sent) => self.reject(&sent.client, call, reason),
             None => tracing::warn!(%call, reason, "an answer from an unknown client was rejected"),
         }
@@ -108,7 +96,7 @@ impl SessionActorState {
 
     /// The broker died with unsettled answers. It will ask these questions again.
     pub(super) fn reject_lost_answers(&mut self) {
-        for sent in std::mem::take(&mut self.clients.answers).0 {
+        for sent in self.clients.questions.lost() {
             let reason = "the broker restarted before it received the answer; answer again";
             self.reject(&sent.client, &sent.call, reason);
         }

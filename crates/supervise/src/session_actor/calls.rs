@@ -50,7 +50,7 @@ impl SessionActorState {
         self.reread_written_dirs();
         let asked = self.server_question(&call);
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
-        let pending_question = self.calls.pending_questions.remove(&call.id.number);
+        let pending_question = self.clients.questions.take_recorded(call.id.number);
         let found = match origin::fits(&call, proposed.as_ref()) {
             true => self.call_facts(call.clone(), executor).await,
             false => Err(not_asked_for(&call.tool)),
@@ -324,8 +324,7 @@ impl SessionActorState {
         self.server_ended(myself, call.number, &result);
         self.name_untrusted_hooks(effects.as_ref());
         self.end_backup(&call, effects);
-        self.clients.questions.remove(&call);
-        self.clients.held.remove(&call);
+        self.clients.questions.close(&call);
         let shown = match pinned {
             true => without_text(&mut record, &result),
             false => result.clone(),

@@ -318,8 +318,7 @@ impl SessionActorState {
             .into_iter()
             .map(|NumberedEvent { seq, event }| self.event_msg(seq, event))
             .collect();
-        let of_tasks = self.tasks.questions.values();
-        let asked = self.clients.questions.values().chain(of_tasks).cloned();
+        let asked = self.clients.questions.shown().cloned();
         messages.extend(asked.map(|question| {
             self.event_msg(self.journal.last_seq, ClientEvent::Asked { question })
         }));
@@ -364,8 +363,8 @@ impl SessionActorState {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let state = match self.degraded() {
             Some(why) => SessionStatus::Degraded(why),
-            None if !self.clients.questions.is_empty() => {
-                SessionStatus::Asking(count(self.clients.questions.len()))
+            None if self.clients.questions.waiting() > 0 => {
+                SessionStatus::Asking(count(self.clients.questions.waiting()))
             }
             None if self.turn.router.is_busy() => SessionStatus::Working,
             None if self.jobs_in_background() > 0 => {

@@ -36,7 +36,7 @@ impl SessionActorState {
             message: String::new(),
         };
         match self.run_hooks_of(occasion) {
-            true => drop(self.clients.held.insert(question.call.clone(), question)),
+            true => self.clients.questions.hold(question),
             false => self.put_question(question),
         }
     }
@@ -104,8 +104,7 @@ impl SessionActorState {
     ) {
         match event {
             HookEvent::PermissionRequest => {
-                let held = self.clients.held.keys().find(|held| Some(held.number) == call).cloned();
-                let question = held.and_then(|held| self.clients.held.remove(&held));
+                let question = call.and_then(|call| self.clients.questions.released(call));
                 match (question, refusal) {
                     (Some(question), Some(refusal)) => self.deny_for_hook(&question, &refusal),
                     (Some(question), None) => self.put_question(question),
@@ -128,7 +127,7 @@ impl SessionActorState {
     /// The conversation's process ended: it answers for no hooks any more. It is replayed once no call
     /// waits, so the calls whose hooks ran are asked about now.
     pub(super) fn hooks_lost(&mut self, myself: &ActorRef<SessionMsg>) {
-        for (_, question) in std::mem::take(&mut self.clients.held) {
+        for question in self.clients.questions.release_all() {
             self.put_question(question);
         }
         self.end_hooks_over(myself);

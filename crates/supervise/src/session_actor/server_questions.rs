@@ -19,8 +19,8 @@ impl SessionActorState {
         replied: RepliedQuestion,
     ) {
         let RepliedQuestion { call, reply, by, note } = replied;
-        let sent = by.as_ref().and_then(|_| self.clients.answers.settled(&call));
-        self.close_question(&call);
+        let sent = by.as_ref().and_then(|_| self.clients.questions.settled(&call));
+        self.clients.questions.close(&call);
         let _ = self.workers.broker.actor().send_message(WorkerMsg::ResetFailures);
         let reply = QuestionReply { reply, by, note };
         self.send_call(&call, CallInput::OfServer(ServerInput::Replied(reply)));
@@ -28,11 +28,6 @@ impl SessionActorState {
             let steps = self.turn.router.interrupt();
             self.carry_out(myself, steps).await;
         }
-    }
-
-    fn close_question(&mut self, call: &CallId) {
-        self.clients.questions.remove(call);
-        self.clients.held.remove(call);
     }
 
     /// Writes the records of a call. A server's question that is closed is shown no longer.
@@ -43,7 +38,7 @@ impl SessionActorState {
         for record in &records {
             if let JournalRecord::Answered { call, .. } = record {
                 let call = CallId { session: self.spec.id.clone(), number: *call };
-                self.close_question(&call);
+                self.clients.questions.close(&call);
             }
         }
         self.record_aside(records).await

@@ -1,9 +1,9 @@
 //! The state of a session actor, in parts. The files beside this one implement the actor's work on
 //! it.
 
+use super::questions::Questions;
 use super::servers::RunningServer;
 use crate::audit_actor::AuditMsg;
-use crate::call::PendingQuestion;
 use crate::client_actor::feed::Feed;
 use crate::file_versions::FileVersions;
 use crate::fleet_seat::HeldLease;
@@ -24,7 +24,7 @@ use protocol::broker::BrokerLink;
 use protocol::call::Call;
 use protocol::confinement::Tier;
 use protocol::ids::CallId;
-use protocol::judgement::{Audience, ExtraRight, PersonAnswer, Question, Rule};
+use protocol::judgement::{Audience, ExtraRight, Rule};
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
 use protocol::store::{SnapshotBefore, StoreCommand, StoreLink, ToStore};
@@ -211,8 +211,6 @@ pub(super) struct SessionCalls {
     pub(super) reserve: Option<ActorRef<ReserveMsg>>,
     /// Calls that may end without a verdict.
     pub(super) unjudged: Unjudged,
-    /// Questions that the journal has for calls which have not come back yet.
-    pub(super) pending_questions: HashMap<u32, PendingQuestion>,
     /// The versions of files that the model has read or written.
     pub(super) file_versions: FileVersions,
     /// Protected files that a call changed: a person is asked before the next command.
@@ -228,7 +226,6 @@ impl SessionCalls {
     /// Those of a session that has just been opened.
     pub(super) fn new(
         spec: &SessionSpec,
-        pending_questions: HashMap<u32, PendingQuestion>,
         (file_versions, tampered): (FileVersions, Vec<String>),
         lease: HeldLease,
     ) -> Self {
@@ -241,7 +238,6 @@ impl SessionCalls {
             job_requests: Vec::new(),
             reserve: None,
             unjudged: Unjudged::default(),
-            pending_questions,
             file_versions,
             tampered,
             left_out: spec.left_out.iter().cloned().collect(),
@@ -280,8 +276,6 @@ pub(super) struct SessionTasks {
     pub(super) left: Vec<OpenCall>,
     /// The session that gave the work, while that runs.
     pub(super) parent: Option<ActorRef<SessionMsg>>,
-    /// Questions of sub-agents that wait for a person.
-    pub(super) questions: BTreeMap<CallId, Question>,
     /// Parents that wait for the end of this session's work.
     pub(super) waiting: Vec<oneshot::Sender<TaskOutcome>>,
 }
@@ -302,22 +296,32 @@ pub(super) struct RunningTask {
 pub(super) struct Unjudged(pub(super) HashMap<CallId, Call>);
 
 /// The session's clients.
-#[derive(Default)]
 pub(super) struct SessionClients {
     pub(super) attached: Vec<AttachedClient>,
     /// Clients that opened the session and have yet to attach.
     pub(super) expected: HashSet<ActorId>,
     /// Clients that wait for a report of the model's context.
     pub(super) of_context: Vec<ActorRef<ClientMsg>>,
-    /// Questions that wait for a person.
-    pub(super) questions: BTreeMap<CallId, Question>,
-    /// Questions whose hooks run: no person sees them yet.
-    pub(super) held: BTreeMap<CallId, Question>,
-    pub(super) answers: PendingAnswers,
+    /// What waits for a person.
+    pub(super) questions: Questions<ActorRef<ClientMsg>>,
     /// Prompts that name a server which starts.
     pub(super) waiting_prompts: Vec<WaitingPrompt>,
     /// Clients were shown the hook that does not run because the project is not trusted.
     pub(super) untrusted_hook_shown: bool,
+}
+
+impl SessionClients {
+    /// None is there yet.
+    pub(super) fn none_yet(questions: Questions<ActorRef<ClientMsg>>) -> Self {
+        Self {
+            attached: Vec::new(),
+            expected: HashSet::new(),
+            of_context: Vec::new(),
+            questions,
+            waiting_prompts: Vec::new(),
+            untrusted_hook_shown: false,
+        }
+    }
 }
 
 /// A prompt that waits for a server.
@@ -334,18 +338,6 @@ pub(super) struct AttachedClient {
     /// It missed an event and gets no more until it attaches again: its gap begins after the last
     /// event that it got.
     pub(super) behind: AtomicBool,
-}
-
-/// Answers that were sent to the broker, which settles them in their order.
-#[derive(Default)]
-pub(super) struct PendingAnswers(pub(super) VecDeque<SentAnswer>);
-
-/// An answer, the terminal that gave it, and the client to tell if it does not count.
-pub(super) struct SentAnswer {
-    pub(super) call: CallId,
-    pub(super) by: String,
-    pub(super) answer: PersonAnswer,
-    pub(super) client: ActorRef<ClientMsg>,
 }
 
 /// Turns and prompts.

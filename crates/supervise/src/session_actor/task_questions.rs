@@ -38,21 +38,19 @@ impl SessionActorState {
 
     /// A sub-agent waits for a person, who sees this session and not that one.
     pub(super) fn on_task_asks(&mut self, question: Question) {
-        self.tasks.questions.insert(question.call.clone(), question.clone());
+        self.clients.questions.put_of_task(question.clone());
         self.show(&ClientEvent::Asked { question });
     }
 
     pub(super) fn on_task_settled(&mut self, call: CallId, allowed: bool, basis: String) {
-        if self.tasks.questions.remove(&call).is_some() {
+        if self.clients.questions.close_of_task(&call) {
             self.show(&ClientEvent::Decided { call, allowed, basis });
         }
     }
 
     /// The sub-agent of a call has ended, and its questions with it.
     pub(super) fn end_task_questions(&mut self, child: &SessionId) {
-        let of_child = |call: &&CallId| call.session == *child || is_below(&call.session, child);
-        let ended: Vec<_> = self.tasks.questions.keys().filter(of_child).cloned().collect();
-        for call in ended {
+        for call in self.clients.questions.below(child) {
             self.on_task_settled(call, false, ENDED.to_owned());
         }
     }

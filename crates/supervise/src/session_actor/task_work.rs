@@ -30,8 +30,7 @@ impl SessionActorState {
             if let Some(lease) = task.lease {
                 self.work_under(lease);
             }
-            let asked = self.clients.questions.values().chain(self.tasks.questions.values());
-            for question in asked.cloned() {
+            for question in self.clients.questions.shown().cloned() {
                 self.tell_parent(&ClientEvent::Asked { question });
             }
             return self.begin_task(myself, task.done).await;
