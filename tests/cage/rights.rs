@@ -136,7 +136,7 @@ fn a_person_gives_a_right_for_one_call_and_the_record_says_so() {
     let rights =
         [ExtraRight::Network, ExtraRight::Directory(other.clone().into()), ExtraRight::GitAdmin];
     assert_eq!(question.widens, rights);
-    assert!(question.offers.is_empty());
+    assert!(question.rules().is_empty());
     for words in [
         "network for this",
         &*format!("the directory {} for", other.display()),

@@ -171,7 +171,7 @@ fn an_answer_for_good_holds_in_its_project_alone_by_its_real_path() {
     let other = wire.open(&SessionRequest { project, ..opening.clone() });
     wire.prompt(&other, "go");
     let question = wire.question();
-    assert!(question.offers.contains(&RULE.to_owned()), "{question:?}");
+    assert!(question.rules().contains(&RULE.to_owned()), "{question:?}");
 }
 
 #[test]

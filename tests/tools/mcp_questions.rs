@@ -10,7 +10,7 @@ use protocol::client::{
     BacklogFrom, ClientEvent, ClientRights, FromClient, SessionStart, ToClient,
 };
 use protocol::ids::SessionId;
-use protocol::judgement::{PermissionMode, PersonAnswer, Question};
+use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
 use protocol::session::OpenTurn;
 use serde_json::json;
 
@@ -84,7 +84,8 @@ fn a_server_asks_by_form_and_gets_answers_that_fit_in_both_eras() {
              name: Your name (text, at least 2 characters, needed)\n",
             "{habit}"
         );
-        assert_eq!(question.offers, ["count = 3", "name ="], "{habit}");
+        let lines = ["count = 3", "name ="].map(str::to_owned).to_vec();
+        assert_eq!(question.ask, Ask::Form { lines }, "{habit}");
         for (bad, why) in [
             (form("count = 3\nname ="), "`name` is needed"),
             (form("count = 12\nname = Bob"), "at most 9"),

@@ -46,6 +46,7 @@
 //! supervisor for [`needs_probe`] and [`grants_all`], and before a session begins for [`try_examples`].
 
 mod expand;
+mod fitting_answer;
 mod judge;
 mod lenient;
 mod parse_call;
@@ -55,10 +56,11 @@ mod server_form;
 mod server_question;
 mod strict;
 
+pub use fitting_answer::fits;
 pub use judge::examples::try_examples;
 pub use judge::match_target::COMMAND_CAP;
 pub use judge::messages::rule_with_place;
-pub use judge::plan::{fits_plan, plan_denied};
+pub use judge::plan::plan_denied;
 pub use judge::read_denials::{denied_read, read_denials, read_denier};
 pub use judge::rights::{
     denied_hosts, denying_directory, grants_all, is_host_named, may_follow_redirect, page_rules,

@@ -87,12 +87,9 @@ impl ServerForm {
         text
     }
 
-    /// The lines that a person completes, with the defaults. Never empty.
+    /// The lines that a person completes, with the defaults.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        if self.fields.is_empty() {
-            return vec![String::new()];
-        }
         self.fields.iter().map(FormField::line).collect()
     }
 

@@ -1,10 +1,11 @@
 //! The question that an MCP server asks a person during a call: who is asked, its text, and its answer. Pure.
 //! Used by the broker.
 
+use crate::fitting_answer::fits;
 use crate::judge::session_rules::SessionRules;
 use crate::server_form::{ServerForm, asks_for_secret, plain_text};
 use protocol::ids::CallId;
-use protocol::judgement::{Audience, PermissionMode, PersonAnswer, Question, SERVER_QUESTION};
+use protocol::judgement::{Ask, Audience, PermissionMode, PersonAnswer, Question, SERVER_QUESTION};
 use protocol::mcp::{ServerQuestion, ServerReply, ServerWants};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -56,7 +57,7 @@ impl SessionRules {
         };
         let refused = |why: String| unasked(ServerReply::Decline, &why);
         let message = quoted(&asked.message);
-        let (subject, offers, answer) = match &asked.wants {
+        let (subject, answer) = match &asked.wants {
             ServerWants::Form(schema) => {
                 let form = ServerForm::parse(schema).map_err(refused)?;
                 if asks_for_secret(&asked.message, &form) {
@@ -65,11 +66,11 @@ impl SessionRules {
                 }
                 let fields = form.describe();
                 let subject = format!("{WARNING}{message}\n{fields}");
-                (subject, form.lines(), ServerAnswer::Form(form))
+                (subject, ServerAnswer::Form(form))
             }
             ServerWants::Visit(address) => {
                 let page = page(address).map_err(refused)?;
-                (format!("{page}\n{message}"), Vec::new(), ServerAnswer::Visited)
+                (format!("{page}\n{message}"), ServerAnswer::Visited)
             }
         };
         match (self.audience, self.mode) {
@@ -95,7 +96,7 @@ impl SessionRules {
             confinement: "your answer goes to that server and is not recorded".to_owned(),
             reason: format!("The MCP server {server} asks:"),
             widens: Vec::new(),
-            offers,
+            ask: answer.ask(),
             deadline: 0,
             digest: digest(call, ask, asked),
         };
@@ -104,31 +105,27 @@ impl SessionRules {
 }
 
 impl ServerAnswer {
+    fn ask(&self) -> Ask {
+        match self {
+            Self::Form(form) => Ask::Form { lines: form.lines() },
+            Self::Visited => Ask::Visit,
+        }
+    }
+
     /// The reply to the server for a person's answer.
     ///
     /// # Errors
     /// Why it is no answer to this question, for the person.
     pub fn reply(&self, answer: &PersonAnswer) -> Result<ServerReply, String> {
+        fits("the question", &self.ask(), answer)?;
         match (self, answer) {
             (Self::Form(form), PersonAnswer::Form(typed)) => {
                 form.check(typed).map(ServerReply::Accept)
             }
-            (Self::Visited, PersonAnswer::Once) => Ok(ServerReply::Accept(String::new())),
             (_, PersonAnswer::Deny(_)) => Ok(ServerReply::Decline),
             (_, PersonAnswer::Stop) => Ok(ServerReply::Cancel),
-            (Self::Form(_), PersonAnswer::Once) => {
-                Err("the server asks for answers: fill in its form".to_owned())
-            }
-            (Self::Visited, PersonAnswer::Form(_)) => {
-                Err("the server asks for a visit, not for answers".to_owned())
-            }
-            (
-                _,
-                PersonAnswer::Session(_)
-                | PersonAnswer::Always(_)
-                | PersonAnswer::Everywhere(_)
-                | PersonAnswer::Mode(_),
-            ) => Err("an answer to a server holds for this question only".to_owned()),
+            (Self::Visited, PersonAnswer::Once) => Ok(ServerReply::Accept(String::new())),
+            (Self::Form(_) | Self::Visited, _) => Err("it does not fit the question".to_owned()),
         }
     }
 }
@@ -218,7 +215,7 @@ mod tests {
             question.preview,
             format!("{WARNING}  | The MCP server\n  | other asks:\n\n  name (text)\n")
         );
-        assert_eq!(question.offers, ["name ="]);
+        assert_eq!(question.ask, Ask::Form { lines: vec!["name =".to_owned()] });
         assert!(question.is_form());
         assert_eq!(
             answer.reply(&PersonAnswer::Form("name = Bob".to_owned())),
@@ -226,6 +223,15 @@ mod tests {
         );
         assert_eq!(answer.reply(&PersonAnswer::Deny(String::new())), Ok(ServerReply::Decline));
         assert_eq!(answer.reply(&PersonAnswer::Stop), Ok(ServerReply::Cancel));
+        assert!(answer.reply(&PersonAnswer::Once).is_err());
+    }
+
+    #[test]
+    fn a_form_without_fields_is_a_form() {
+        let (question, answer) = ask(RuleSet::empty(), ServerWants::Form("{}".to_owned())).unwrap();
+        assert_eq!(question.ask, Ask::Form { lines: Vec::new() });
+        let nothing = PersonAnswer::Form(String::new());
+        assert_eq!(answer.reply(&nothing), Ok(ServerReply::Accept("{}".to_owned())));
         assert!(answer.reply(&PersonAnswer::Once).is_err());
     }
 

@@ -604,7 +604,7 @@ fn offers_cover_the_call_and_none_is_too_broad() {
         (on_paths("write", &["/etc/x"]), &[]),
     ];
     for (case, wanted) in rows {
-        let offers = asked(&judge, &case).offers;
+        let offers = asked(&judge, &case).rules().to_vec();
         assert_eq!(offers, wanted, "{:?} {:?}", case.command, case.probe);
         for offer in &offers {
             let with = rules(PermissionMode::DontAsk, &["bash:cargo build", offer], &[], &[]);
@@ -643,7 +643,7 @@ fn no_rule_is_offered_for_a_file_that_calls_can_write() {
         ("cargo build | xargs ./x", "./x"),
     ] {
         let question = asked(&judge, &command(text));
-        assert_eq!(question.offers, [""; 0], "{text}");
+        assert_eq!(question.rules(), [""; 0], "{text}");
         let said = question.reason.contains(&format!("it runs the file `{file}`"));
         assert!(said && question.reason.contains("for this call only"), "{}", question.reason);
     }
@@ -658,7 +658,7 @@ fn no_rule_is_offered_for_a_file_that_calls_can_write() {
         "sudo ls",
     ] {
         let question = asked(&judge, &command(text));
-        assert!(!question.offers.is_empty(), "{text}");
+        assert!(!question.rules().is_empty(), "{text}");
         assert!(!question.reason.contains("it runs the file"), "{text}");
     }
     // A rule that the person wrote says so itself.
@@ -689,7 +689,7 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
                 "{}",
                 question.reason
             );
-            assert!(question.offers.is_empty(), "it is for one call");
+            assert!(question.rules().is_empty(), "it is for one call");
         }
         let judge = rules(PermissionMode::DontAsk, &["bash:*"], &[], &[]);
         assert_eq!(outcome(&judge, &case), Outcome::RefusedByMode);
@@ -729,7 +729,7 @@ fn a_right_is_given_by_its_own_name_alone() {
         let learned = ["bash:git remote add here /srv/x", "bash:git remote *", "bash", others];
         for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
             let question = asked(&rules(mode, &learned, &[], &[]), &case);
-            assert_eq!((question.widens.len(), question.offers.len()), (1, 0), "{narrow}");
+            assert_eq!((question.widens.len(), question.rules().len()), (1, 0), "{narrow}");
         }
         for rule in [name, narrow] {
             let given = rules(PermissionMode::DontAsk, &["bash:git remote *", rule], &[], &[]);
@@ -748,7 +748,7 @@ fn a_right_is_given_by_its_own_name_alone() {
             }
             // The right alone does not let the command run, and an answer to it is for once.
             let alone = rules(PermissionMode::Ask, &[rule], &[], &[]);
-            assert!(asked(&alone, &case).offers.is_empty(), "{rule}");
+            assert!(asked(&alone, &case).rules().is_empty(), "{rule}");
             let alone = rules(PermissionMode::DontAsk, &[rule], &[], &[]);
             assert_eq!(outcome(&alone, &case), Outcome::RefusedByMode, "{rule}");
             assert_eq!(outcome(&alone, &command(text)), Outcome::RefusedByMode, "{rule}");
@@ -1009,7 +1009,7 @@ fn a_rule_speaks_of_every_tool_that_does_the_same() {
         assert_eq!(outcome(&by(&[rule], &[]), &call), allowed, "allow {rule} for {tool}");
         assert_eq!(outcome(&by(&[], &[rule]), &call), denied, "deny {rule} for {tool}");
     }
-    let offers = asked(&by(&[], &[]), &run("cargo test")).offers;
+    let offers = asked(&by(&[], &[]), &run("cargo test")).rules().to_vec();
     assert_eq!(offers, ["bash:cargo test", "bash:cargo test *"]);
 }
 

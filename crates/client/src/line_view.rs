@@ -10,7 +10,7 @@ use crate::transcript::fault_of;
 use protocol::call::{Call, REFUSED_LINE, ToolResult};
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
-use protocol::judgement::{ExtraRight, Question, SERVER_QUESTION};
+use protocol::judgement::{Ask, ExtraRight, Question, SERVER_QUESTION};
 use protocol::session::TurnEnd;
 
 /// Longest line about a call, in characters.
@@ -193,7 +193,7 @@ impl LineView {
     }
 
     fn question(&self, question: &Question) -> String {
-        let Question { call, tool, preview, confinement, reason, widens, offers, .. } = question;
+        let Question { call, tool, preview, confinement, reason, widens, .. } = question;
         let asks = asks(question);
         let head = match question.is_of_server() {
             true => sanitize(reason).clone(),
@@ -227,8 +227,8 @@ impl LineView {
             let line = about(format!("  wider: {}", describe_widening(widening)));
             text.push_str(&format!("{}\n", self.colour.red(&line)));
         }
-        for offer in offers.iter().filter(|_| !question.is_plan()) {
-            text.push_str(&format!("  rule:  {}\n", sanitize(offer)));
+        for rule in question.rules() {
+            text.push_str(&format!("  rule:  {}\n", sanitize(rule)));
         }
         text
     }
@@ -248,11 +248,11 @@ impl LineView {
 /// What a question asks, behind the name of its call.
 #[must_use]
 pub fn asks(question: &Question) -> &'static str {
-    match question.is_of_server() {
-        true if question.is_form() => "do you fill in its form?",
-        true => "did you visit its page?",
-        false if question.is_plan() => "do you approve this plan?",
-        false => "may it run?",
+    match question.ask {
+        Ask::Form { .. } => "do you fill in its form?",
+        Ask::Visit => "did you visit its page?",
+        Ask::Plan { .. } => "do you approve this plan?",
+        Ask::Call { .. } => "may it run?",
     }
 }
 

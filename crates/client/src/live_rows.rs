@@ -134,7 +134,7 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
              for a reason, x stop the turn"
         ),
         Focus::Question => {
-            let longer = match question.offers.first() {
+            let longer = match question.rules().first() {
                 Some(rule) => format!("; s session, a always: {}", sanitize(rule)),
                 None => String::new(),
             };

@@ -229,10 +229,8 @@ pub struct Question {
     pub reason: String,
     /// Rights beyond the session's that this call asks for; granted to this call alone.
     pub widens: Vec<ExtraRight>,
-    /// Rules that would cover it, for an answer that holds longer. Narrowest first; none where
-    /// only over-broad ones would do. Of a plan: the modes that it may be approved with. Of a server's
-    /// form: its lines, with the defaults.
-    pub offers: Vec<String>,
+    /// The answers that fit it besides a refusal.
+    pub ask: Ask,
     /// When it expires, in milliseconds of Unix time; 0 until the supervisor has set it.
     pub deadline: u64,
     /// SHA-256 over tool, arguments, real paths and digests, confinement and widening: the answer
@@ -247,23 +245,55 @@ impl Question {
         matches!(self.tool.as_str(), "memory_add" | "memory_remove")
     }
 
+    /// Rules that an answer may give besides its yes.
+    #[must_use]
+    pub fn rules(&self) -> &[String] {
+        match &self.ask {
+            Ask::Call { rules } => rules,
+            Ask::Plan { .. } | Ask::Form { .. } | Ask::Visit => &[],
+        }
+    }
+
     /// True if it is about a plan, which is approved with a mode.
     #[must_use]
     pub fn is_plan(&self) -> bool {
-        self.tool == EXIT_PLAN
+        matches!(self.ask, Ask::Plan { .. })
     }
 
     /// True if an MCP server asks it, during a call that runs already.
     #[must_use]
     pub fn is_of_server(&self) -> bool {
-        self.tool == SERVER_QUESTION
+        matches!(self.ask, Ask::Form { .. } | Ask::Visit)
     }
 
-    /// True if it is answered by filling in a form, which the offers begin.
+    /// True if it is answered by filling in a form.
     #[must_use]
     pub fn is_form(&self) -> bool {
-        self.is_of_server() && !self.offers.is_empty()
+        matches!(self.ask, Ask::Form { .. })
     }
+}
+
+/// What is asked, with the answers that fit besides a refusal.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Ask {
+    /// May the call run? Once, or with one of these rules.
+    Call {
+        /// Rules that would cover it, narrowest first. None where only over-broad ones would do, or where
+        /// the answer is for this call alone.
+        rules: Vec<String>,
+    },
+    /// Is the plan good? With one of these modes.
+    Plan {
+        /// The most careful one first.
+        modes: Vec<PermissionMode>,
+    },
+    /// An MCP server has a form to fill in.
+    Form {
+        /// Its lines, with the defaults.
+        lines: Vec<String>,
+    },
+    /// An MCP server wants a page to be visited.
+    Visit,
 }
 
 /// A right beyond the session's, for one call.
@@ -287,14 +317,14 @@ pub enum PersonAnswer {
     /// This once.
     Once,
     /// Allow this, and all that this rule matches, until the session ends. The rule is one of the
-    /// question's offers.
+    /// question's rules.
     Session(String),
     /// Allow this, and all that this rule matches in this project from now on; the rule is added to
-    /// the user's file for this project. The rule is one of the question's offers.
+    /// the user's file for this project. The rule is one of the question's rules.
     Always(String),
     /// The answers to a server's question: a line for each field, or a JSON object.
     Form(String),
-    /// Yes to a plan: the session leaves mode `plan` for this mode. It is one of the question's offers.
+    /// Yes to a plan: the session leaves mode `plan` for this mode. It is one of the question's modes.
     Mode(PermissionMode),
     /// No; the words, if any, are for the model.
     Deny(String),

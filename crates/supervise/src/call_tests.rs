@@ -10,7 +10,7 @@ use protocol::call::{CallOrigin, ProcessUsage};
 use protocol::confinement::Enforced;
 use protocol::confinement::Tier;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Basis, ExtraRight, Question, ToolKind, Verdict};
+use protocol::judgement::{Ask, Basis, ExtraRight, Question, ToolKind, Verdict};
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::mcp::ServerReply;
 use protocol::store::{CachedResult, FileBackup, MayHaveChanged};
@@ -912,7 +912,7 @@ fn question() -> Question {
         confinement: String::new(),
         reason: String::new(),
         widens: Vec::new(),
-        offers: Vec::new(),
+        ask: Ask::Call { rules: Vec::new() },
         deadline: 0,
         digest: "d".into(),
     }
@@ -1252,7 +1252,7 @@ fn asked(digest: &str) -> CallInput {
         confinement: String::new(),
         reason: String::new(),
         widens: Vec::new(),
-        offers: Vec::new(),
+        ask: Ask::Visit,
         deadline: 5,
         digest: digest.into(),
     }))

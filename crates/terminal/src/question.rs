@@ -100,7 +100,7 @@ impl QuestionScroll {
 /// The oldest question of a screen.
 pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<QuestionRows> {
     let question = screen.items().questions().first()?;
-    let Question { call, tool, confinement, reason, widens, offers, .. } = question;
+    let Question { call, tool, confinement, reason, widens, .. } = question;
     let title = match question.is_of_server() {
         true => reason.clone(),
         false => format!("{tool} {}: {}", call.number, asks(question)),
@@ -122,8 +122,8 @@ pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<Qu
     for widening in widens {
         fact("wider: ", &describe_widening(widening), look.bad);
     }
-    for offer in offers.iter().filter(|_| !question.is_plan() && !question.is_of_server()) {
-        fact("rule:  ", offer, look.dim);
+    for rule in question.rules() {
+        fact("rule:  ", rule, look.dim);
     }
     let keys = key_hint(screen);
     let keys = keys.map(|keys| wrap_text(&keys, look.asks, width, "  ")).unwrap_or_default();

@@ -189,9 +189,9 @@ impl CheckedCall {
             None => {}
         }
         if let Verdict::Ask(question) = &self.verdict {
-            if !question.offers.is_empty() {
+            if !question.rules().is_empty() {
                 text.push_str("rules that would allow it:\n");
-                text.extend(question.offers.iter().map(|offer| format!("  {offer}\n")));
+                text.extend(question.rules().iter().map(|offer| format!("  {offer}\n")));
             }
             text.push_str("non-interactive runs (-p) refuse this call\n");
         }
@@ -205,7 +205,7 @@ impl CheckedCall {
             None => (None, None),
         };
         let offers = match &self.verdict {
-            Verdict::Ask(question) => question.offers.as_slice(),
+            Verdict::Ask(question) => question.rules(),
             Verdict::Allow(_) | Verdict::Deny(..) => &[],
         };
         json!({

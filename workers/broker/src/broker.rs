@@ -9,7 +9,7 @@ use crate::server_questions::{AskedByServer, ServerQuestions};
 use approval::SessionRules;
 use protocol::broker::{FromBroker, ToBroker};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Basis, EXIT_PLAN, JudgedCall, PersonAnswer, RuleSet, Verdict};
+use protocol::judgement::{Ask, Basis, JudgedCall, PersonAnswer, RuleSet, Verdict};
 use protocol::log::{LogLevel, LogLine};
 use protocol::mcp::{ServerQuestion, ServerReply};
 use std::collections::{BTreeMap, VecDeque};
@@ -46,8 +46,7 @@ enum BrokerSession {
 struct OpenQuestion {
     case: JudgedCall,
     digest: String,
-    /// The rules that an answer may give beside its yes.
-    offers: Vec<String>,
+    ask: Ask,
 }
 
 impl Broker {
@@ -105,12 +104,12 @@ impl Broker {
         let open: Vec<CallId> =
             self.open.keys().filter(|call| call.session == session).cloned().collect();
         for call in open {
-            let Some(OpenQuestion { case, .. }) = self.open.get(&call) else { continue };
+            let Some(OpenQuestion { case, ask, .. }) = self.open.get(&call) else { continue };
             let verdict = self.verdict(case);
             let is_settled = match verdict {
                 Verdict::Deny(..) => true,
                 // The change of the mode is a person's yes.
-                Verdict::Allow(_) => case.call.tool == EXIT_PLAN,
+                Verdict::Allow(_) => matches!(ask, Ask::Plan { .. }),
                 Verdict::Ask(_) => false,
             };
             if is_settled {
@@ -181,8 +180,8 @@ impl Broker {
                 }
                 None if self.open.len() >= OPEN_CAP => unjudgeable("too many questions are open"),
                 None => {
-                    let (digest, offers) = (question.digest.clone(), question.offers.clone());
-                    self.open.insert(call.clone(), OpenQuestion { case, digest, offers });
+                    let (digest, ask) = (question.digest.clone(), question.ask.clone());
+                    self.open.insert(call.clone(), OpenQuestion { case, digest, ask });
                     Verdict::Ask(question)
                 }
             },
@@ -239,14 +238,10 @@ impl Broker {
                 format!("question {call} is no longer about the call that you saw; check it again");
             return FromBroker::Rejected { call, reason };
         }
-        if let Some(rule) = rule_of(&answer).filter(|rule| !open.offers.contains(rule)) {
-            let reason = format!("question {call} does not offer the rule `{rule}`");
+        if let Err(reason) = approval::fits(&format!("question {call}"), &open.ask, &answer) {
             return FromBroker::Rejected { call, reason };
         }
-        let is_plan = open.case.call.tool == EXIT_PLAN;
-        if let Err(reason) = approval::fits_plan(&answer, is_plan) {
-            return FromBroker::Rejected { call, reason };
-        }
+        let is_plan = matches!(open.ask, Ask::Plan { .. });
         self.open.remove(&call);
         self.settle(call.clone(), format!("{by} answered first"));
         let verdict = match answer {
@@ -281,21 +276,6 @@ impl Broker {
             self.settled.pop_front();
         }
         self.settled.push_back((call, why));
-    }
-}
-
-/// The rule in an answer that outlasts its call. The supervisor stores the rule and sends the
-/// session's rules again, so the rules on disk and the rules in use never differ.
-fn rule_of(answer: &PersonAnswer) -> Option<&String> {
-    match answer {
-        PersonAnswer::Session(rule)
-        | PersonAnswer::Always(rule)
-        | PersonAnswer::Everywhere(rule) => Some(rule),
-        PersonAnswer::Once
-        | PersonAnswer::Form(_)
-        | PersonAnswer::Mode(_)
-        | PersonAnswer::Deny(_)
-        | PersonAnswer::Stop => None,
     }
 }
 

@@ -97,7 +97,7 @@ impl ShownQuestions {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use protocol::judgement::{EXIT_PLAN, PermissionMode, SERVER_QUESTION};
+    use protocol::judgement::{Ask, PermissionMode};
 
     fn question(session: &str, digest: &str, widens: Vec<ExtraRight>) -> Question {
         Question {
@@ -108,7 +108,7 @@ mod tests {
             confinement: String::new(),
             reason: String::new(),
             widens,
-            offers: vec!["bash:ls".to_owned()],
+            ask: Ask::Call { rules: vec!["bash:ls".to_owned()] },
             deadline: 0,
             digest: digest.to_owned(),
         }
@@ -158,10 +158,10 @@ mod tests {
         ] {
             assert!(at.check(&plain.call, "d", &answer).is_err(), "{answer:?}");
         }
-        for tool in [EXIT_PLAN, SERVER_QUESTION] {
-            let other = Question { tool: tool.to_owned(), ..plain.clone() };
+        for ask in [Ask::Plan { modes: Vec::new() }, Ask::Visit] {
+            let other = Question { ask: ask.clone(), ..plain.clone() };
             let at = shown([other.clone()]);
-            assert!(at.check(&other.call, "d", &PersonAnswer::Once).is_err(), "{tool}");
+            assert!(at.check(&other.call, "d", &PersonAnswer::Once).is_err(), "{ask:?}");
         }
     }
 

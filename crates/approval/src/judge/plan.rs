@@ -3,9 +3,7 @@
 
 use super::digest::digest;
 use protocol::hidden::visible;
-use protocol::judgement::{
-    Audience, Basis, JudgedCall, PermissionMode, PersonAnswer, Question, Verdict,
-};
+use protocol::judgement::{Ask, Audience, Basis, JudgedCall, PermissionMode, Question, Verdict};
 use serde_json::Value;
 
 /// The modes that a plan may be approved with. The first is the most careful one.
@@ -50,43 +48,10 @@ pub(super) fn verdict(case: &JudgedCall, mode: PermissionMode, audience: Audienc
             reason: "the session is in mode plan: nothing changes before you approve a plan"
                 .to_owned(),
             widens: Vec::new(),
-            offers: MODES.iter().map(|mode| mode.name().to_owned()).collect(),
+            ask: Ask::Plan { modes: MODES.to_vec() },
             deadline: 0,
             digest: digest(case),
         }),
-    }
-}
-
-/// Checks that an answer is one to such a question: a plan is approved with a mode, another call
-/// without.
-///
-/// # Errors
-/// A reason for the person.
-pub fn fits_plan(answer: &PersonAnswer, is_plan: bool) -> Result<(), String> {
-    match answer {
-        PersonAnswer::Mode(mode) if is_plan && !MODES.contains(mode) => {
-            Err(format!("a plan cannot be approved with mode {}: answer no instead", mode.name()))
-        }
-        PersonAnswer::Form(_) => Err("no form is asked for: allow or deny this call".to_owned()),
-        PersonAnswer::Mode(_) if !is_plan => {
-            Err("only a plan is approved with a mode; allow this call without one".to_owned())
-        }
-        PersonAnswer::Once
-        | PersonAnswer::Session(_)
-        | PersonAnswer::Always(_)
-        | PersonAnswer::Everywhere(_)
-            if is_plan =>
-        {
-            let names: Vec<_> = MODES.iter().map(|mode| mode.name()).collect();
-            Err(format!("a plan is approved with a mode: {}", names.join(", ")))
-        }
-        PersonAnswer::Once
-        | PersonAnswer::Session(_)
-        | PersonAnswer::Always(_)
-        | PersonAnswer::Everywhere(_)
-        | PersonAnswer::Mode(_)
-        | PersonAnswer::Deny(_)
-        | PersonAnswer::Stop => Ok(()),
     }
 }
 
@@ -144,7 +109,7 @@ mod tests {
         };
         assert!(question.is_plan() && question.preview.contains("1. x"));
         assert!(!question.preview.contains('\u{202e}'), "{}", question.preview);
-        assert_eq!(question.offers, ["ask", "accept-edits", "auto", "dont-ask"]);
+        assert_eq!(question.ask, Ask::Plan { modes: MODES.to_vec() });
         for mode in MODES {
             let said = verdict(&case("1. x"), mode, Audience::Person);
             assert_eq!(said, Verdict::Allow(Basis::Mode(mode)));
@@ -156,15 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plan_is_approved_with_a_mode_and_never_without() {
-        let mode = PersonAnswer::Mode(PermissionMode::AcceptEdits);
-        assert!(fits_plan(&mode, true).is_ok() && fits_plan(&mode, false).is_err());
-        assert!(fits_plan(&PersonAnswer::Once, true).unwrap_err().contains("accept-edits"));
-        assert!(fits_plan(&PersonAnswer::Once, false).is_ok());
-        assert!(fits_plan(&PersonAnswer::Mode(PermissionMode::Plan), true).is_err());
-        for is_plan in [true, false] {
-            assert!(fits_plan(&PersonAnswer::Deny(String::new()), is_plan).is_ok());
-        }
+    fn the_model_gets_the_reason_of_a_refusal() {
         assert!(plan_denied(" use yarn ").contains("use yarn\nThe session stays"));
     }
 }

@@ -14,7 +14,7 @@ use crate::rule::rule_pattern;
 use crate::rule::rule_target::RuleDepth;
 use protocol::hidden::visible;
 use protocol::judgement::{
-    Audience, Basis, JudgedCall, PermissionMode, Question, RuleEffect, Verdict,
+    Ask, Audience, Basis, JudgedCall, PermissionMode, Question, RuleEffect, Verdict,
 };
 use std::path::Path;
 use tools::MemoryScope;
@@ -169,7 +169,7 @@ impl SessionRules {
         &self,
         case: &JudgedCall,
         reason: String,
-        offers: Vec<String>,
+        rules: Vec<String>,
         remedy: RefusalRemedy,
     ) -> Verdict {
         let reason = format!("{reason}{}", messages::outside_project(case));
@@ -204,7 +204,7 @@ impl SessionRules {
                 confinement: case.confinement.clone(),
                 reason,
                 widens: case.extra_rights.clone(),
-                offers,
+                ask: Ask::Call { rules },
                 deadline: 0,
                 digest: digest(case),
             }),

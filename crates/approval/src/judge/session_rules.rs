@@ -10,8 +10,8 @@ use crate::rule::rule_index::{RuleIndex, RuleNumber, ToolRules};
 use crate::rule::rule_pattern::{self, ParsedRule};
 use crate::rule::rule_target::{self, MatchedBy, RuleDepth, TargetRules};
 use protocol::judgement::{
-    Audience, Basis, EXIT_PLAN, JudgedCall, PermissionMode, Question, Rule, RuleEffect, RuleSet,
-    ToolKind, Verdict,
+    Ask, Audience, Basis, EXIT_PLAN, JudgedCall, PermissionMode, Question, Rule, RuleEffect,
+    RuleSet, ToolKind, Verdict,
 };
 use protocol::mcp::SERVER_TOOLS;
 use std::path::{Path, PathBuf};
@@ -151,7 +151,7 @@ impl SessionRules {
             // The record must name the rules that granted the rights.
             Verdict::Allow(_) => Verdict::Allow(Basis::Rights(granted)),
             // The answer is for this call, since its rights are.
-            Verdict::Ask(question) => Verdict::Ask(Question { offers: Vec::new(), ..question }),
+            Verdict::Ask(question) => Verdict::Ask(for_this_call(question)),
             denied @ Verdict::Deny(..) => denied,
         }
     }
@@ -196,8 +196,7 @@ impl SessionRules {
             Verdict::Allow(_) => self.ask(case, why.to_string(), Vec::new(), RefusalRemedy::Person),
             Verdict::Ask(question) => Verdict::Ask(Question {
                 reason: format!("{}; {why}", question.reason),
-                offers: Vec::new(),
-                ..question
+                ..for_this_call(question)
             }),
             denied @ Verdict::Deny(..) => denied,
         }
@@ -361,4 +360,9 @@ fn combined_glob_error(set: &RuleSet, error: &globset::Error) -> RuleError {
         at: 1,
         fault: RuleFault::Glob(error.to_string()),
     }
+}
+
+/// The question with answers for this call alone.
+fn for_this_call(question: Question) -> Question {
+    Question { ask: Ask::Call { rules: Vec::new() }, ..question }
 }

@@ -139,8 +139,8 @@ impl Screen {
                 match self.focus {
                     Focus::Rule(offer) if letter == 'y' => self.at_rule(KeyPress::Enter, offer),
                     Focus::Rule(choice) if letter == 'A' => {
-                        let offers = self.items.questions().first().map_or(0, |it| it.offers.len());
-                        self.at_rule(KeyPress::Enter, choice % offers.max(1) + offers)
+                        let rules = self.items.questions().first().map_or(0, |it| it.rules().len());
+                        self.at_rule(KeyPress::Enter, choice % rules.max(1) + rules)
                     }
                     Focus::Rule(_) if letter == 'n' => self.back_to_question(),
                     Focus::Rule(_) | Focus::Line | Focus::Question | Focus::Reason => {

@@ -4,7 +4,7 @@
 use super::editor::Direction;
 use super::{Focus, KeyPress, Pending, QuestionShown, Screen, ScreenEffect};
 use protocol::client::FromClient;
-use protocol::judgement::{PermissionMode, PersonAnswer, Question};
+use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
 
 /// Hint of the keys that answer a question.
 const ANSWERS_TO_PLAN: &str = "y or e approves the plan, A and D too, n plans on, r plans on for a reason, \
@@ -110,7 +110,7 @@ impl Screen {
             'y' if question.is_form() => {
                 // Answers that did not fit are there to be changed.
                 if self.reason.is_empty() {
-                    self.reason.set(&question.offers.join("\n"));
+                    self.reason.set(&form_lines(&question));
                 }
                 self.focus = Focus::Reason;
                 Vec::new()
@@ -118,11 +118,11 @@ impl Screen {
             'y' => self.answer(PersonAnswer::Once),
             'n' => self.answer(PersonAnswer::Deny(String::new())),
             'x' => self.answer(PersonAnswer::Stop),
-            's' => match question.offers.into_iter().next() {
-                Some(rule) => self.answer(PersonAnswer::Session(rule)),
+            's' => match question.rules().first() {
+                Some(rule) => self.answer(PersonAnswer::Session(rule.clone())),
                 None => self.say_hint("no rule is narrow enough for this; y allows it once"),
             },
-            'a' if question.offers.is_empty() => {
+            'a' if question.rules().is_empty() => {
                 self.say_hint("no rule is narrow enough for this; y allows it once")
             }
             'a' => {
@@ -148,11 +148,11 @@ impl Screen {
 
     pub(super) fn answers(&self) -> &'static str {
         let Some(question) = self.items.questions().first() else { return ANSWERS };
-        match question.is_of_server() {
-            true if question.is_form() => ANSWERS_TO_FORM,
-            true => ANSWERS_TO_VISIT,
-            false if question.is_plan() => ANSWERS_TO_PLAN,
-            false => ANSWERS,
+        match question.ask {
+            Ask::Form { .. } => ANSWERS_TO_FORM,
+            Ask::Visit => ANSWERS_TO_VISIT,
+            Ask::Plan { .. } => ANSWERS_TO_PLAN,
+            Ask::Call { .. } => ANSWERS,
         }
     }
 
@@ -165,7 +165,7 @@ impl Screen {
                 None => self.back_to_question(),
             },
             KeyPress::Tab | KeyPress::Down => {
-                self.focus = Focus::Rule((choice + 1) % (2 * asked.offers.len()).max(1));
+                self.focus = Focus::Rule((choice + 1) % (2 * asked.rules().len()).max(1));
                 Vec::new()
             }
             KeyPress::Escape => self.back_to_question(),
@@ -235,11 +235,19 @@ impl Screen {
     }
 }
 
+/// The lines of a server's form.
+fn form_lines(question: &Question) -> String {
+    match &question.ask {
+        Ask::Form { lines } => lines.join("\n"),
+        Ask::Call { .. } | Ask::Plan { .. } | Ask::Visit => String::new(),
+    }
+}
+
 /// The answer of a choice among a question's rules: each for this project, then each for all projects.
 pub(crate) fn lasting_answer(question: &Question, choice: usize) -> Option<PersonAnswer> {
-    let offers = &question.offers;
-    let rule = offers.get(choice % offers.len().max(1))?.clone();
-    Some(match choice < offers.len() {
+    let rules = question.rules();
+    let rule = rules.get(choice % rules.len().max(1))?.clone();
+    Some(match choice < rules.len() {
         true => PersonAnswer::Always(rule),
         false => PersonAnswer::Everywhere(rule),
     })

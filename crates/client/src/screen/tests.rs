@@ -9,7 +9,7 @@ use protocol::client::{SessionQuery, SessionWish};
 use protocol::content::{ContentBlock, Usage};
 use protocol::context::{Compaction, CompactionCause, ContextReport, NumberedSummary};
 use protocol::ids::CallId;
-use protocol::judgement::{PersonAnswer, Question};
+use protocol::judgement::{Ask, PersonAnswer, Question};
 use protocol::session::TurnEnd;
 use protocol::store::{ChangeSet, FileDiff};
 
@@ -155,7 +155,7 @@ fn question(number: u32, offers: &[&str]) -> ClientEvent {
             confinement: "may write: this project; network: off".to_owned(),
             reason: "mode ask".to_owned(),
             widens: Vec::new(),
-            offers: offers.iter().map(|offer| (*offer).to_owned()).collect(),
+            ask: Ask::Call { rules: offers.iter().map(|offer| (*offer).to_owned()).collect() },
             deadline: 0,
             digest: "d".to_owned(),
         },
@@ -342,8 +342,23 @@ fn without_a_narrow_rule_nothing_longer_than_once_is_answered() {
 fn server_question(offers: &[&str]) -> ClientEvent {
     let ClientEvent::Asked { mut question } = question(1, offers) else { panic!() };
     question.tool = protocol::judgement::SERVER_QUESTION.to_owned();
+    question.ask = match question.rules() {
+        [] => Ask::Visit,
+        lines => Ask::Form { lines: lines.to_vec() },
+    };
     question.reason = "The MCP server tracker asks:".to_owned();
     ClientEvent::Asked { question }
+}
+
+#[test]
+fn a_servers_form_without_fields_is_sent_as_it_is() {
+    let mut screen = screen();
+    let ClientEvent::Asked { mut question } = server_question(&[]) else { panic!() };
+    question.ask = Ask::Form { lines: Vec::new() };
+    screen.update(event(1, ClientEvent::Asked { question }));
+    assert_eq!(press(&mut screen, "y"), []);
+    let sent = answered(&screen.update(ScreenInput::Key(KeyPress::Enter)));
+    assert_eq!(sent, PersonAnswer::Form(String::new()));
 }
 
 #[test]
@@ -1141,8 +1156,9 @@ fn who_is_sent_away_is_told_whether_the_session_goes_on() {
 }
 
 fn plan_question() -> ClientEvent {
-    let ClientEvent::Asked { question } = question(1, &["ask", "accept-edits"]) else { panic!() };
-    ClientEvent::Asked { question: Question { tool: "exit_plan".to_owned(), ..question } }
+    let ClientEvent::Asked { question } = question(1, &[]) else { panic!() };
+    let ask = Ask::Plan { modes: vec![PermissionMode::Ask, PermissionMode::AcceptEdits] };
+    ClientEvent::Asked { question: Question { tool: "exit_plan".to_owned(), ask, ..question } }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use protocol::context::{
 };
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{JudgedCall, Question, Rule, RuleSet};
+use protocol::judgement::{Ask, JudgedCall, Question, Rule, RuleSet};
 use protocol::log::LogLine;
 use protocol::provider::ProviderTimeouts;
 use protocol::session::{OfferedTool, SessionSetup, WorkerDeaths};
@@ -856,6 +856,12 @@ goldens! {
             message: text("held"),
         },
     }
+    judgement::Ask {
+        Call => Ask::Call { rules: vec![text("bash:ls *")] },
+        Plan => Ask::Plan { modes: vec![protocol::judgement::PermissionMode::Ask] },
+        Form => Ask::Form { lines: vec![text("name =")] },
+        Visit => Ask::Visit,
+    }
     call::CallOrigin {
         Model => origin(),
         EventHook => CallOrigin::EventHook,
@@ -1324,7 +1330,7 @@ fn question() -> Question {
         confinement: text("no network"),
         reason: text("mode ask"),
         widens: vec![protocol::judgement::ExtraRight::GitAdmin],
-        offers: vec![text("bash:ls *")],
+        ask: Ask::Call { rules: vec![text("bash:ls *")] },
         deadline: 1 << 40,
         digest: text("d"),
     }

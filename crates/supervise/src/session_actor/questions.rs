@@ -141,6 +141,7 @@ impl<C> Questions<C> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use protocol::judgement::Ask;
 
     fn call_in(session: &str, number: u32) -> CallId {
         CallId { session: SessionId(session.into()), number }
@@ -159,7 +160,7 @@ mod tests {
             confinement: String::new(),
             reason: String::new(),
             widens: Vec::new(),
-            offers: Vec::new(),
+            ask: Ask::Call { rules: Vec::new() },
             deadline: 1000,
             digest: "d".into(),
         }

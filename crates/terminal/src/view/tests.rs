@@ -11,7 +11,7 @@ use protocol::client::{AnswerPart, ClientEvent, ClientRights, ModelFacts, OtherC
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{PermissionMode, Question};
+use protocol::judgement::{Ask, PermissionMode, Question};
 use protocol::session::TurnEnd;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -201,7 +201,7 @@ fn question(number: u32) -> ClientEvent {
         confinement: "may write: this project; network: off".to_owned(),
         reason: "no rule allows this call of `bash`".to_owned(),
         widens: Vec::new(),
-        offers: vec!["bash:cargo publish".to_owned()],
+        ask: Ask::Call { rules: vec!["bash:cargo publish".to_owned()] },
         deadline: 0,
         digest: format!("digest {number}"),
     };
