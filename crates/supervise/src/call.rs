@@ -36,7 +36,9 @@ pub(crate) use facts::{
 pub(crate) use input::{CallInput, WillRestart};
 pub(crate) use machine::CallMachine;
 pub(crate) use results::{EXPIRED, interruption};
-pub(crate) use server_ask::{QuestionReply, ServerAsk, ServerEffect, ServerInput};
+pub(crate) use server_ask::{
+    QuestionReply, ServerAsk, ServerDemand, ServerEffect, ServerInput, ServerRequest,
+};
 
 #[cfg(test)]
 #[path = "call_tests.rs"]

@@ -21,7 +21,7 @@ pub(crate) use server::refused_by_server;
 pub(crate) use state::{CallArgs, CallState};
 
 use crate::cage_cleanup::CageCleanup;
-use crate::call::{CallEffect, CallInput, CallMachine, CallRecord};
+use crate::call::{CallEffect, CallInput, CallMachine, CallRecord, ServerDemand};
 use crate::frozen_calls;
 use crate::grant::{Grant, NotAllowed};
 use crate::messages::{BackupOf, CallMsg, CallToSession, RunnerLimit, TaskToSession};
@@ -44,7 +44,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tools::JobRequest;
 
 /// A runner ends a command after at most ten minutes. A call that has not ended then is killed.
 const OVERDUE: Duration = Duration::from_secs(630);
@@ -352,11 +351,18 @@ impl CallState {
                 self.detach();
                 Ok(())
             }
-            CallEffect::AskOtherCall(request) => {
-                if !matches!(request, JobRequest::Withdraw { .. }) {
+            CallEffect::AskJob(request) => {
+                self.may_begin().await?;
+                let message = CallToSession::AskJob { request, from: myself.clone() };
+                let _ = self.args.session.send_message(message.into());
+                self.sent();
+                Ok(())
+            }
+            CallEffect::AskServer(request) => {
+                if request.demand != ServerDemand::Withdraw {
                     self.may_begin().await?;
                 }
-                let message = CallToSession::AskOtherCall { request, from: myself.clone() };
+                let message = CallToSession::AskServer { request, from: myself.clone() };
                 let _ = self.args.session.send_message(message.into());
                 self.sent();
                 Ok(())

@@ -15,7 +15,7 @@ use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::mcp::ServerReply;
 use protocol::store::{CachedResult, FileBackup, MayHaveChanged};
 use protocol::tool::{JudgedPath, RunnerJob};
-use tools::JobRequest;
+use tools::{JobAsk, JobRequest, RunsIn, ServerToolCall};
 
 fn machine(kind: ToolKind, probed: NeedsProbe) -> CallMachine {
     CallMachine::new(facts(kind, probed))
@@ -25,7 +25,7 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
     CallFacts {
         executor: Executor::Runner,
-        job: JobRequest::Foreground,
+        runs_in: RunsIn::Foreground,
         contained: Contained::No,
         undo: UndoBy::Nothing,
         protects: Protects::Nothing,
@@ -577,7 +577,8 @@ fn a_journal_that_fails_and_a_lease_that_is_lost_let_nothing_start() {
 
 #[test]
 fn a_record_that_fails_once_something_works_on_the_call_does_not_say_that_it_was_not_run() {
-    let withdraw = JobRequest::Withdraw { tool: "mcp__t__ask".into() };
+    let (tool, demand) = ("mcp__t__ask".into(), ServerDemand::Withdraw);
+    let withdraw = ServerRequest { tool, demand };
     let task = Executor::SubAgent(tools::TaskRequest::default());
     let mut at_task =
         CallMachine::new(CallFacts { executor: task, ..facts(ToolKind::Mutation, NeedsProbe::No) });
@@ -589,7 +590,7 @@ fn a_record_that_fails_once_something_works_on_the_call_does_not_say_that_it_was
     released.step(allow());
     release(&mut released);
     for (mut machine, stop) in [
-        (at_server(), CallEffect::AskOtherCall(withdraw)),
+        (at_server(), CallEffect::AskServer(withdraw)),
         (at_task, CallEffect::StopTask),
         (asked_of_store(ToolKind::Mutation), CallEffect::KillRunner),
         (released, CallEffect::KillRunner),
@@ -603,8 +604,7 @@ fn a_record_that_fails_once_something_works_on_the_call_does_not_say_that_it_was
     }
     // The record of START fails: nobody was asked.
     let plain = facts(ToolKind::Mutation, NeedsProbe::No);
-    let job = JobRequest::Server { tool: "mcp__t__ask".into(), arguments: "{}".into() };
-    let mut at_record = CallMachine::new(CallFacts { executor: Executor::OtherCall, job, ..plain });
+    let mut at_record = CallMachine::new(CallFacts { executor: by_server(), ..plain });
     at_record.step(CallInput::Begin);
     at_record.step(allow());
     let mut to_store = at_store(ToolKind::Mutation);
@@ -772,7 +772,8 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::CancelRunner
             | CallEffect::KillRunner
             | CallEffect::Detach
-            | CallEffect::AskOtherCall(_)
+            | CallEffect::AskJob(_)
+            | CallEffect::AskServer(_)
             | CallEffect::OfServer(_)
             | CallEffect::StartTask(_)
             | CallEffect::StopTask
@@ -1179,24 +1180,18 @@ fn only_a_running_command_of_the_model_goes_to_the_background() {
 
 #[test]
 fn a_call_about_another_one_is_started_on_disk_and_answered_by_it_once() {
-    let stop = JobRequest::Stop { call: 7 };
+    let stop = JobRequest { call: 7, asks: JobAsk::Stop };
     let about = || {
         let plain = facts(ToolKind::Query, NeedsProbe::No);
-        let mut machine = CallMachine::new(CallFacts {
-            executor: Executor::OtherCall,
-            job: stop.clone(),
-            ..plain
-        });
+        let mut machine =
+            CallMachine::new(CallFacts { executor: Executor::Job(stop.clone()), ..plain });
         machine.step(CallInput::Begin);
         machine
     };
     let mut machine = about();
     let effects = machine.step(allow());
-    let [
-        CallEffect::AuditDecision(_),
-        CallEffect::Record(records),
-        CallEffect::AskOtherCall(asked),
-    ] = &effects[..]
+    let [CallEffect::AuditDecision(_), CallEffect::Record(records), CallEffect::AskJob(asked)] =
+        &effects[..]
     else {
         panic!("{effects:?}")
     };
@@ -1209,9 +1204,7 @@ fn a_call_about_another_one_is_started_on_disk_and_answered_by_it_once() {
     // A denied one reaches nobody, and one that a person stops waits no longer.
     let mut machine = about();
     let denied = Verdict::Deny(Basis::Mode(PermissionMode::Plan), "no".into());
-    assert!(
-        !machine.step(CallInput::Verdict(denied)).contains(&CallEffect::AskOtherCall(stop.clone()))
-    );
+    assert!(!machine.step(CallInput::Verdict(denied)).contains(&CallEffect::AskJob(stop.clone())));
     let mut machine = about();
     machine.step(allow());
     machine.sent();
@@ -1219,12 +1212,16 @@ fn a_call_about_another_one_is_started_on_disk_and_answered_by_it_once() {
     assert_eq!(conclusion(&effects).result.outcome, Outcome::Interrupted);
 }
 
+/// The server that answers a call of its tool.
+fn by_server() -> Executor {
+    let (tool, arguments) = ("mcp__t__ask".into(), "{}".into());
+    Executor::Server(ServerToolCall { tool, arguments })
+}
+
 /// A call that its server works on.
 fn at_server() -> CallMachine {
     let plain = facts(ToolKind::Mutation, NeedsProbe::No);
-    let job = JobRequest::Server { tool: "mcp__t__ask".into(), arguments: "{}".into() };
-    let facts = CallFacts { executor: Executor::OtherCall, job, ..plain };
-    let mut machine = CallMachine::new(facts);
+    let mut machine = CallMachine::new(CallFacts { executor: by_server(), ..plain });
     machine.step(CallInput::Begin);
     machine.step(allow());
     machine.sent();
@@ -1270,7 +1267,9 @@ fn server_steps(effects: &[CallEffect]) -> (Vec<u64>, Vec<(u64, ServerReply)>) {
         if let CallEffect::OfServer(ServerEffect::Ask(ask, _)) = effect {
             put.push(*ask);
         }
-        if let CallEffect::AskOtherCall(JobRequest::Reply { ask, reply, .. }) = effect {
+        if let CallEffect::AskServer(request) = effect
+            && let ServerDemand::Reply(ask, reply) = &request.demand
+        {
             replies.push((*ask, reply.clone()));
         }
     }

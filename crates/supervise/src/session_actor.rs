@@ -317,7 +317,8 @@ impl SessionActorState {
             CallToSession::Detached(detached) => self.on_detached(myself, detached).await,
             CallToSession::NetworkMoved { call, network } => self.on_network_moved(call, network),
             CallToSession::ServerSays { call, said } => self.on_server_says(&call, said).await,
-            CallToSession::AskOtherCall { request, from } => self.on_job_request(request, from),
+            CallToSession::AskJob { request, from } => self.on_job_request(request, from),
+            CallToSession::AskServer { request, from } => self.ask_server(request, from),
             CallToSession::Protected { call, news } => self.on_protected(&call, news).await,
             CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
         }

@@ -2,7 +2,7 @@
 //! speaks with. For the tools `mcp_server` and `mcp_writer`; and,
 //! for `mcp_remote`, the client of a server that has an address.
 
-use crate::arguments::facts::{JobRequest, JudgedFacts};
+use crate::arguments::facts::{JudgedFacts, RunsIn};
 use crate::command::{self, CommandSpec};
 use crate::engine::server::ServerSpeech;
 use crate::failure::{FailureCode, ToolFailure};
@@ -34,7 +34,7 @@ pub(crate) fn facts(input: &Input) -> JudgedFacts {
         command: Some(shell_words(&input.command)),
         // The supervisor puts the hosts of the configuration in.
         network: Some(Network::Off),
-        job: JobRequest::Background,
+        runs_in: RunsIn::Background,
         ..JudgedFacts::default()
     }
 }
@@ -97,7 +97,7 @@ pub(crate) fn remote_facts(input: &RemoteInput) -> JudgedFacts {
     JudgedFacts {
         command: Some(input.url.clone()),
         network: Some(Network::Off),
-        job: JobRequest::Background,
+        runs_in: RunsIn::Background,
         ..JudgedFacts::default()
     }
 }

@@ -1,6 +1,6 @@
 //! The effects of a call's machine, and the records of a call.
 
-use super::server_ask::ServerEffect;
+use super::server_ask::{ServerEffect, ServerRequest};
 use protocol::call::{Call, RunReport, TamperedFile, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
@@ -58,7 +58,9 @@ pub(crate) enum CallEffect {
     /// Interrupt the sub-agent; its answer follows.
     StopTask,
     /// Have the call that this request names answer it.
-    AskOtherCall(JobRequest),
+    AskJob(JobRequest),
+    /// Have the call that runs the server do this.
+    AskServer(ServerRequest),
     CancelRunner,
     KillRunner,
     /// Restore the protected files in another process, in place of the runner that died.

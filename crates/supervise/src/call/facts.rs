@@ -6,7 +6,7 @@ use protocol::call::{Call, ToolResult};
 use protocol::judgement::{ExtraRight, Rule, RuleSet, ToolKind};
 use protocol::mcp::runs_server;
 use protocol::web::{WebAddress, WebSettings};
-use tools::{JobRequest, TaskRequest};
+use tools::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
 
 /// The properties of a call, from its arguments and its session, before it is judged.
 #[derive(Debug, Clone)]
@@ -34,8 +34,8 @@ pub(crate) struct CallFacts {
     /// The question that the journal has for it, from before a restart of the supervisor.
     pub(crate) pending_question: Option<PendingQuestion>,
     pub(crate) executor: Executor,
-    /// Its relation to commands in the background.
-    pub(crate) job: JobRequest,
+    /// Whether the conversation waits for it.
+    pub(crate) runs_in: RunsIn,
     pub(crate) undo: UndoBy,
     pub(crate) contained: Contained,
     pub(crate) protects: Protects,
@@ -128,8 +128,10 @@ pub(crate) enum Executor {
     Conversation(ToolResult),
     /// The session's store, which executes a call once, however often it is asked.
     Store,
-    /// Another call, whose command runs in the background.
-    OtherCall,
+    /// Another call, which is in the background.
+    Job(JobRequest),
+    /// Another call, which runs an MCP server.
+    Server(ServerToolCall),
     /// A sub-agent, in a session of its own.
     SubAgent(TaskRequest),
 }

@@ -5,11 +5,12 @@ use super::facts::{CallFacts, Executor, PendingQuestion, UndoBy};
 use super::machine::CallMachine;
 use super::phase::CallPhase;
 use super::results::{EXPIRED, denial, failed, no_store, stale};
-use super::server_ask::ServerAsks;
+use super::server_ask::{ServerAsks, ServerDemand, ServerRequest};
 use protocol::call::{Call, Outcome, ProbeReport, ToolResult};
 use protocol::judgement::{Basis, JudgedCall, Question, Verdict};
 use protocol::store::{FileBackup, MayHaveChanged};
 use protocol::tool::RunnerJob;
+use tools::ServerToolCall;
 
 impl CallMachine {
     pub(super) fn on_restore_fetched(
@@ -160,9 +161,14 @@ impl CallMachine {
                 effects.extend(self.conclude(result, Cut::No));
                 effects
             }
-            (Executor::OtherCall, _) => {
+            (Executor::Job(request), _) => {
                 self.record_for(CallPhase::AtOtherCall(ServerAsks::default()));
-                let ask = CallEffect::AskOtherCall(self.facts.job.clone());
+                vec![decided, CallEffect::Record(started), CallEffect::AskJob(request)]
+            }
+            (Executor::Server(ServerToolCall { tool, arguments }), _) => {
+                self.record_for(CallPhase::AtOtherCall(ServerAsks::default()));
+                let demand = ServerDemand::Call(arguments);
+                let ask = CallEffect::AskServer(ServerRequest { tool, demand });
                 vec![decided, CallEffect::Record(started), ask]
             }
             (Executor::SubAgent(request), _) => {

@@ -17,7 +17,7 @@
 //! | Judging | Verdict Allow; result cached | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Allow; conversation | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Allow; store | AuditDecision, Record, AskStore; without a store: Conclude | Recording, Over |
-//! | Judging | Verdict Allow; other call | AuditDecision, Record, AskOtherCall | Recording |
+//! | Judging | Verdict Allow; other call | AuditDecision, Record, AskJob or AskServer | Recording |
 //! | Judging | Verdict Allow; sub-agent | AuditDecision, Record, StartTask | Recording |
 //! | Recording | `sent` | none | AtStore, AtOtherCall, AtSubAgent |
 //! | Judging | Verdict Allow without the rights it asks for | as Deny | Over |
@@ -53,7 +53,7 @@
 //! | Released, Running | Cancel | CancelRunner | unchanged |
 //! | Running, a command of the model's | Detach, the first | Invalidate, Detach | unchanged |
 //! | AtOtherCall | OtherAnswered, ServerAnswered, Cancel | Conclude | Over |
-//! | AtOtherCall | Cancel; a call of a server | AskOtherCall to withdraw, Conclude `may have run` | Over |
+//! | AtOtherCall | Cancel; a call of a server | AskServer to withdraw, Conclude `may have run` | Over |
 //! | AtOtherCall | ServerLost | Conclude `may have run` | Over |
 //! | AtOtherCall | a question of the server, and its answer | see `server_questions` | AtOtherCall |
 //! | AtSubAgent | Detach, the first | Detach | unchanged |
@@ -67,24 +67,24 @@
 //! | any other | DiskFailed, LeaseLost | KillRunner, Conclude `disk` or `lease` | Over |
 //!
 //! `sent` is no input: the call actor says so in the moment in which it has sent the request of the effect Go,
-//! AskStore, AskOtherCall or StartTask. An effect that fails before that leaves the phase as it was, so the phase
+//! AskStore, AskJob, AskServer or StartTask. An effect that fails before that leaves the phase as it was, so the phase
 //! alone tells whether anything of the call may have happened.
 //!
 //! Every other pair changes nothing. Before Conclude, the store is sent CachePut or Invalidate as the
 //! call's cache policy requires.
 
 use super::effect::{CallConclusion, CallEffect, Cut};
-use super::facts::{CachePolicy, CallFacts, NeedsProbe, PendingQuestion, UndoBy};
+use super::facts::{CachePolicy, CallFacts, Executor, NeedsProbe, PendingQuestion, UndoBy};
 use super::input::CallInput;
 use super::phase::CallPhase;
 use super::results::{failed, interruption, no_store, not_awaited};
+use super::server_ask::{ServerDemand, ServerRequest};
 use crate::protected_restore::in_words;
 use protocol::call::{Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
 use protocol::judgement::Verdict;
 use protocol::store::{CachedResult, FileBackup};
-use tools::JobRequest;
 
 /// One call.
 #[derive(Debug)]
@@ -290,7 +290,7 @@ impl CallMachine {
         if self.phase.is_at_sub_agent() {
             return vec![CallEffect::StopTask];
         }
-        if self.phase.is_at_other_call() && matches!(self.facts.job, JobRequest::Server { .. }) {
+        if self.phase.is_at_other_call() && matches!(self.facts.executor, Executor::Server(_)) {
             return self.give_up("was stopped by a person".to_owned());
         }
         if self.phase.is_at_other_call() {
@@ -324,9 +324,10 @@ impl CallMachine {
 
     /// Stops a call that may have had an effect, and waits for no end of it.
     fn give_up(&mut self, cause: String) -> Vec<CallEffect> {
-        let stop = match (&self.phase, &self.facts.job) {
-            (CallPhase::AtOtherCall(_), JobRequest::Server { tool, .. }) => {
-                CallEffect::AskOtherCall(JobRequest::Withdraw { tool: tool.clone() })
+        let stop = match (&self.phase, &self.facts.executor) {
+            (CallPhase::AtOtherCall(_), Executor::Server(call)) => {
+                let (tool, demand) = (call.tool.clone(), ServerDemand::Withdraw);
+                CallEffect::AskServer(ServerRequest { tool, demand })
             }
             (CallPhase::AtSubAgent, _) => CallEffect::StopTask,
             (_, _) => CallEffect::KillRunner,

@@ -65,3 +65,22 @@ impl QuestionReply {
         Self { reply: ServerReply::Cancel, by: None, note: Some(note) }
     }
 }
+
+/// From the call of a server's tool to the call that runs the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerRequest {
+    /// The tool's name for models.
+    pub(crate) tool: String,
+    pub(crate) demand: ServerDemand,
+}
+
+/// What the call of a server's tool demands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ServerDemand {
+    /// To call the tool with these arguments, a JSON object.
+    Call(String),
+    /// The call does not wait any more.
+    Withdraw,
+    /// To pass on the answer to a question of the server, by its number on the server's channel.
+    Reply(u64, ServerReply),
+}

@@ -5,7 +5,7 @@
 //! | AtOtherCall | Asks, the first | Ask | AtOtherCall |
 //! | AtOtherCall | Asks, another | none: it waits; too many: as Replied, without a person | AtOtherCall |
 //! | AtOtherCall | Verdict Ask | Record, if the question is new; Ask | AtOtherCall |
-//! | AtOtherCall | Replied | Record, Note, AskOtherCall to reply; Ask for the next | AtOtherCall |
+//! | AtOtherCall | Replied | Record, Note, AskServer to reply; Ask for the next | AtOtherCall |
 //! | AtOtherCall | Expired | ForgetQuestion, then as Replied, without a person | AtOtherCall |
 //! | AtOtherCall | Unasked | ForgetQuestion, Record; Ask for the next | AtOtherCall |
 //! | AtOtherCall | BrokerBack | Ask | AtOtherCall |
@@ -17,12 +17,14 @@
 //! The record of an answer is on disk before the server gets it.
 
 use super::effect::{CallEffect, CallRecord, Cut};
+use super::facts::Executor;
 use super::machine::CallMachine;
 use super::phase::CallPhase;
-use super::server_ask::{QuestionReply, ServerAsk, ServerAsks, ServerEffect, ServerInput};
+use super::server_ask::{
+    QuestionReply, ServerAsk, ServerAsks, ServerDemand, ServerEffect, ServerInput, ServerRequest,
+};
 use protocol::judgement::Question;
 use protocol::mcp::ReplyAction;
-use tools::JobRequest;
 
 /// Most questions of a call that wait, and most of a call.
 const WAITING: usize = 8;
@@ -128,10 +130,11 @@ impl CallMachine {
     }
 
     fn reply(&self, ask: u64, reply: QuestionReply) -> Vec<CallEffect> {
-        let JobRequest::Server { tool, .. } = &self.facts.job else { return Vec::new() };
+        let Executor::Server(call) = &self.facts.executor else { return Vec::new() };
         let note = reply.note.map(ServerEffect::Note).map(CallEffect::OfServer);
-        let request = JobRequest::Reply { tool: tool.clone(), ask, reply: reply.reply };
-        note.into_iter().chain([CallEffect::AskOtherCall(request)]).collect()
+        let (tool, demand) = (call.tool.clone(), ServerDemand::Reply(ask, reply.reply));
+        let request = CallEffect::AskServer(ServerRequest { tool, demand });
+        note.into_iter().chain([request]).collect()
     }
 
     fn next_server_question(&mut self) -> Vec<CallEffect> {

@@ -16,7 +16,7 @@ use regex::{Regex, RegexBuilder};
 use sandbox::NetworkNamespace;
 use std::sync::Arc;
 use std::time::Duration;
-use tools::{BACKGROUND_MS, JobRequest};
+use tools::{BACKGROUND_MS, JobAsk, JobRequest, RunsIn};
 
 /// Why a command takes no input.
 pub(crate) const ENDED: &str = "the command has ended and was not given the text";
@@ -88,14 +88,14 @@ impl ReadUntil {
 impl CallState {
     /// Starts the time after which the conversation goes on while the command runs, if there is one.
     pub(super) fn start_background_timer(&mut self, myself: &ActorRef<CallMsg>) {
-        match (&self.args.facts.job, self.args.background_after_ms) {
-            (JobRequest::Background, after) => {
+        match (self.args.facts.runs_in, self.args.background_after_ms) {
+            (RunsIn::Background, after) => {
                 let is_server = runs_server(&self.args.facts.call.tool);
                 let after = if is_server { Duration::from_millis(after) } else { AT_ONCE };
                 let detach = || CallMsg::Input(CallInput::Detach);
                 self.timers.others.push(myself.send_after(after, detach));
             }
-            (JobRequest::Foreground, after @ 1..) => {
+            (RunsIn::Foreground, after @ 1..) => {
                 let call = self.args.facts.call.id.clone();
                 let slow = move || CallToSession::Slow(call).into();
                 let timer = self.args.session.send_after(Duration::from_millis(after), slow);
@@ -103,16 +103,7 @@ impl CallState {
                     earlier.abort();
                 }
             }
-            (
-                JobRequest::Foreground
-                | JobRequest::Output { .. }
-                | JobRequest::Input { .. }
-                | JobRequest::Server { .. }
-                | JobRequest::Withdraw { .. }
-                | JobRequest::Reply { .. }
-                | JobRequest::Stop { .. },
-                _,
-            ) => {}
+            (RunsIn::Foreground, 0) => {}
         }
     }
 
@@ -196,8 +187,8 @@ impl CallState {
         request: JobRequest,
         from: ActorRef<CallMsg>,
     ) {
-        match request {
-            JobRequest::Output { call: _, wait_ms, pattern } => {
+        match request.asks {
+            JobAsk::Output { wait_ms, pattern } => {
                 // It was checked before.
                 let pattern = pattern.and_then(|pattern| line_pattern(&pattern).ok());
                 let until = pattern.map_or(ReadUntil::Output, ReadUntil::Line);
@@ -208,12 +199,10 @@ impl CallState {
                 let over = move || CallMsg::JobWaitOver(number);
                 self.timers.others.push(myself.send_after(Duration::from_millis(wait_ms), over));
             }
-            JobRequest::Input { .. }
-                if matches!(self.args.facts.executor, Executor::SubAgent(_)) =>
-            {
+            JobAsk::Input { .. } if matches!(self.args.facts.executor, Executor::SubAgent(_)) => {
                 answer(&from, refused("bash_input", "a sub-agent takes no input"));
             }
-            JobRequest::Input { call: _, text, then } => {
+            JobAsk::Input { text, then } => {
                 if self.job.write.is_some() {
                     let why = "the command has not read the earlier input yet";
                     return answer(&from, refused("bash_input", why));
@@ -225,16 +214,11 @@ impl CallState {
                 let over = move || CallMsg::InputWaitOver(number);
                 self.timers.others.push(myself.send_after(INPUT, over));
             }
-            JobRequest::Stop { call: _ } => {
+            JobAsk::Stop => {
                 // Its answer is the command's end.
                 self.wait(from, ReadUntil::End);
                 let _ = myself.send_message(CallMsg::Input(CallInput::Cancel));
             }
-            JobRequest::Foreground
-            | JobRequest::Background
-            | JobRequest::Server { .. }
-            | JobRequest::Withdraw { .. }
-            | JobRequest::Reply { .. } => {}
         }
     }
 

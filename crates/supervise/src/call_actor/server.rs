@@ -1,14 +1,13 @@
 //! An MCP server that the call runs: the calls of its tools, each until its answer. Used by the call actor.
 
 use super::state::{CallState, RunnerPhase};
-use crate::call::{CallInput, ServerAsk, ServerInput};
+use crate::call::{CallInput, ServerAsk, ServerDemand, ServerInput, ServerRequest};
 use crate::messages::{CallMsg, CallToSession, ServerSays};
 use crate::records::images;
 use protocol::call::{Outcome, RunReport, ToolResult};
 use protocol::mcp::{CALL, FromServer, ServerAction, ToServer};
 use protocol::tool::ToTool;
 use ractor::ActorRef;
-use tools::JobRequest;
 
 /// Most calls that wait for one server.
 const MOST: usize = 64;
@@ -49,20 +48,21 @@ impl CallState {
     /// Passes a call on. The call of the server itself has no input from that.
     pub(super) fn on_server_request(
         &mut self,
-        request: JobRequest,
+        request: ServerRequest,
         from: ActorRef<CallMsg>,
         timeout_ms: u64,
     ) -> Option<CallInput> {
-        match request {
-            JobRequest::Server { tool, .. } if self.job.asks.waiting.len() == MOST => {
+        let ServerRequest { tool, demand } = request;
+        match demand {
+            ServerDemand::Call(_) if self.job.asks.waiting.len() == MOST => {
                 let why = format!("{MOST} calls wait for the MCP server, which is the most");
                 answer(&from, CallInput::OtherAnswered(refused_by_server(&tool, &why)));
             }
-            JobRequest::Server { tool, .. } if !self.serves() => {
+            ServerDemand::Call(_) if !self.serves() => {
                 let refused = refused_by_server(&tool, "the MCP server has ended");
                 answer(&from, CallInput::OtherAnswered(refused));
             }
-            JobRequest::Server { tool, arguments } => {
+            ServerDemand::Call(arguments) => {
                 let number = self.job.asks.begin(from);
                 let max_result_chars = self.args.facts.max_result_chars;
                 let action = ServerAction::of(&tool);
@@ -76,7 +76,7 @@ impl CallState {
                 };
                 self.send_runner(&ToTool::Server(call));
             }
-            JobRequest::Withdraw { .. } => {
+            ServerDemand::Withdraw => {
                 let mut waiting = self.job.asks.waiting.iter();
                 let number = waiting.find(|(_, waits)| waits.get_id() == from.get_id());
                 if let Some((number, _)) = number.cloned() {
@@ -84,14 +84,9 @@ impl CallState {
                     self.send_runner(&ToTool::Server(ToServer::Cancel(number)));
                 }
             }
-            JobRequest::Reply { ask, reply, .. } => {
+            ServerDemand::Reply(ask, reply) => {
                 self.send_runner(&ToTool::Server(ToServer::Reply { ask, reply }));
             }
-            JobRequest::Foreground
-            | JobRequest::Background
-            | JobRequest::Output { .. }
-            | JobRequest::Input { .. }
-            | JobRequest::Stop { .. } => {}
         }
         None
     }

@@ -2,7 +2,7 @@
 
 use super::resting_runner::RestingRunner;
 use crate::cage_cleanup::CageCleanup;
-use crate::call::CallInput;
+use crate::call::{CallInput, ServerRequest};
 use crate::frozen_calls::Freeze;
 use crate::worker::process::{ExitCause, ProcessEvent};
 use protocol::client::ProcessRow;
@@ -39,7 +39,7 @@ pub(crate) enum CallMsg {
     Job(JobRequest, ActorRef<CallMsg>),
     /// A call of a tool of the server that it runs, or the end of the wait for one; the call to answer, and
     /// its longest time in milliseconds.
-    Server(JobRequest, ActorRef<CallMsg>, u64),
+    Server(ServerRequest, ActorRef<CallMsg>, u64),
     /// A wait for its output is over, by its number.
     JobWaitOver(u64),
     /// The command has not read this write in time, by its number.

@@ -2,6 +2,7 @@
 
 use super::call::CallMsg;
 use super::client::ClientMsg;
+use crate::call::ServerRequest;
 use crate::client_actor::feed::Feed;
 use crate::fleet_seat::{FleetEvent, FleetLease};
 use crate::journal_writer::CopyWait;
@@ -78,7 +79,9 @@ pub(crate) enum CallToSession {
     /// The server that a call runs offers this now.
     ServerSays { call: CallId, said: ServerSays },
     /// A request about a background command, from the call that makes it.
-    AskOtherCall { request: JobRequest, from: ActorRef<CallMsg> },
+    AskJob { request: JobRequest, from: ActorRef<CallMsg> },
+    /// A request about a server, likewise.
+    AskServer { request: ServerRequest, from: ActorRef<CallMsg> },
     /// About protected files, from a call that runs.
     Protected { call: CallId, news: ProtectedNews },
     /// The call has ended.

@@ -1,6 +1,6 @@
 //! The calls of a session, from the conversation's proposal to the result.
 
-use super::jobs::asks_other_call;
+use super::jobs::check_ask;
 use super::rights;
 use super::rules;
 use super::state::{ReplayState, SessionActorState};
@@ -23,7 +23,7 @@ use protocol::judgement::ToolKind;
 use protocol::store::FileChanges;
 use protocol::web::{PrivateNetworks, WebSettings};
 use ractor::{Actor, ActorRef};
-use tools::{Caller, RunnerProgram};
+use tools::{CallAbout, Caller, JobRequest, RunnerProgram, ServerToolCall, TaskRequest};
 
 /// Most bytes of a call's arguments. They are sent to the broker twice, with a diff, and must fit
 /// into its message cap. People could not judge more, either.
@@ -145,26 +145,33 @@ impl SessionActorState {
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
         // The conversation sends `Run` for every call that it does not execute itself; the store executes
         // some of those.
-        let executor = match (executor, found.profile) {
-            (Executor::Runner, Profile::Store) => Executor::Store,
-            (Executor::Runner, Profile::Session) if asks_other_call(&found.job) => {
-                Executor::OtherCall
+        let executor = match (executor, found.profile, &found.about, &found.task) {
+            (Executor::Runner, Profile::Store, _, _) => Executor::Store,
+            (Executor::Runner, Profile::Session, Some(CallAbout::Job(request)), _) => {
+                Executor::Job(request.clone())
             }
-            (Executor::Runner, Profile::Session) if found.task.is_some() => {
-                Executor::SubAgent(found.task.as_deref().cloned().unwrap_or_default())
+            (Executor::Runner, Profile::Session, Some(CallAbout::Server(call)), _) => {
+                Executor::Server(call.clone())
             }
-            (executor, _) => executor,
+            (Executor::Runner, Profile::Session, None, Some(task)) => {
+                Executor::SubAgent(TaskRequest::clone(task))
+            }
+            (executor, _, _, _) => executor,
         };
         match (&executor, found.profile) {
             (
-                Executor::Conversation(_) | Executor::OtherCall | Executor::SubAgent(_),
+                Executor::Conversation(_)
+                | Executor::Job(_)
+                | Executor::Server(_)
+                | Executor::SubAgent(_),
                 Profile::Session,
             )
             | (Executor::Store, Profile::Store) => {}
             (
                 Executor::Conversation(_)
                 | Executor::Store
-                | Executor::OtherCall
+                | Executor::Job(_)
+                | Executor::Server(_)
                 | Executor::SubAgent(_),
                 _,
             )
@@ -173,12 +180,15 @@ impl SessionActorState {
             }
             (Executor::Runner, _) => {}
         }
-        self.check_job(&call.tool, &found.job)?;
+        self.check_room(&call.tool, found.runs_in)?;
+        if let Some(CallAbout::Job(request)) = &found.about {
+            check_ask(&call.tool, &request.asks)?;
+        }
         self.check_restore(found.spec.name)?;
         self.check_task(call.id.number, &found)?;
         let configured = match found.spec.caller {
             Caller::ModelOfServer => {
-                self.check_server_tool(&call, &found.job)
+                self.check_server_tool(&call, found.about.as_ref())
                     .map_err(|why| not_given(&call.tool, &why))?;
                 None
             }
@@ -243,17 +253,22 @@ impl SessionActorState {
             kind_for_verdict: found.spec.judged_as(),
             command: found.command,
             stored_bytes: found.stored_bytes,
-            confinement: match executor {
-                Executor::OtherCall => self.describe_other_cage(&found.job),
+            confinement: match &executor {
+                Executor::Job(JobRequest { call, .. }) => {
+                    self.cage_of("the background command", Some(*call))
+                }
+                Executor::Server(ServerToolCall { tool, .. }) => {
+                    self.cage_of("its MCP server", self.server_call(tool))
+                }
                 Executor::SubAgent(_) => "that of the session, or less".to_owned(),
                 Executor::Store => "agentd's own directories; no program runs".to_owned(),
                 Executor::Runner | Executor::Conversation(_) => described,
             },
             page,
             needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
-            extra_rights: match executor {
-                Executor::OtherCall => self.rights_of_input(&found.job),
-                Executor::SubAgent(_) => Vec::new(),
+            extra_rights: match &executor {
+                Executor::Job(request) => self.rights_of_input(request),
+                Executor::Server(_) | Executor::SubAgent(_) => Vec::new(),
                 Executor::Runner | Executor::Conversation(_) | Executor::Store => widens,
             },
             env,
@@ -270,7 +285,7 @@ impl SessionActorState {
             pending_question: None,
             contained,
             executor,
-            job: found.job,
+            runs_in: found.runs_in,
             undo,
             protects: match sandbox::has_protected_names(found.profile) {
                 true => Protects::Files,

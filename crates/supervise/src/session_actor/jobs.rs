@@ -19,7 +19,7 @@ use protocol::session::ToSession;
 use protocol::web::{PrivateNetworks, WebAddress};
 use ractor::{ActorRef, ActorStatus};
 use std::sync::Arc;
-use tools::JobRequest;
+use tools::{JobAsk, JobRequest, RunsIn};
 
 /// Most commands and sub-agents of a session in the background.
 pub(super) const MOST: usize = 8;
@@ -28,30 +28,20 @@ const MOST_ENDED: usize = 8;
 /// Most bytes for a command's input at once: as much as a pipe holds.
 const LONGEST_INPUT: usize = 64 * 1024;
 
-/// True for a call that another call has to answer.
-pub(super) fn asks_other_call(job: &JobRequest) -> bool {
-    match job {
-        JobRequest::Foreground | JobRequest::Background => false,
-        JobRequest::Output { .. }
-        | JobRequest::Input { .. }
-        | JobRequest::Server { .. }
-        | JobRequest::Withdraw { .. }
-        | JobRequest::Reply { .. }
-        | JobRequest::Stop { .. } => true,
-    }
-}
-
-/// The command in the background that a request is about.
-fn number_of(request: &JobRequest) -> Option<u32> {
-    match request {
-        JobRequest::Output { call, .. }
-        | JobRequest::Input { call, .. }
-        | JobRequest::Stop { call } => Some(*call),
-        JobRequest::Foreground
-        | JobRequest::Background
-        | JobRequest::Server { .. }
-        | JobRequest::Withdraw { .. }
-        | JobRequest::Reply { .. } => None,
+/// Checks what a call asks of one in the background, before it is judged.
+pub(super) fn check_ask(tool: &str, asks: &JobAsk) -> Result<(), ToolResult> {
+    let invalid = |text: String| {
+        Err(ToolResult::error(Outcome::Invalid, "invalid_arguments", tool, &text, ""))
+    };
+    match asks {
+        JobAsk::Output { pattern: Some(pattern), .. } => match line_pattern(pattern) {
+            Ok(_) => Ok(()),
+            Err(error) => invalid(format!("`pattern` is no regular expression: {error}")),
+        },
+        JobAsk::Input { text, .. } if text.len() > LONGEST_INPUT => {
+            invalid(format!("`text` has {} bytes; the most is {LONGEST_INPUT}", text.len()))
+        }
+        JobAsk::Output { pattern: None, .. } | JobAsk::Input { .. } | JobAsk::Stop => Ok(()),
     }
 }
 
@@ -81,64 +71,33 @@ impl SessionActorState {
         Err(ToolResult::error(Outcome::Invalid, "command_runs", tool, &text, hint))
     }
 
-    /// Checks a call's relation to background commands before it is judged.
-    pub(super) fn check_job(&self, tool: &str, job: &JobRequest) -> Result<(), ToolResult> {
-        let invalid = |text: String| {
-            Err(ToolResult::error(Outcome::Invalid, "invalid_arguments", tool, &text, ""))
-        };
-        match job {
-            JobRequest::Foreground
-            | JobRequest::Stop { .. }
-            | JobRequest::Server { .. }
-            | JobRequest::Withdraw { .. }
-            | JobRequest::Reply { .. } => Ok(()),
-            JobRequest::Background if self.jobs_in_background() >= MOST && !runs_server(tool) => {
+    /// Checks that there is room for a call in the background.
+    pub(super) fn check_room(&self, tool: &str, runs_in: RunsIn) -> Result<(), ToolResult> {
+        match runs_in {
+            RunsIn::Background if self.jobs_in_background() >= MOST && !runs_server(tool) => {
                 let text = format!("{MOST} calls run in the background, which is the most");
                 let hint = "End one with bash_stop first.";
                 Err(ToolResult::error(Outcome::Failed, "too_many", tool, &text, hint))
             }
-            JobRequest::Background => Ok(()),
-            JobRequest::Output { pattern: Some(pattern), .. } => match line_pattern(pattern) {
-                Ok(_) => Ok(()),
-                Err(error) => invalid(format!("`pattern` is no regular expression: {error}")),
-            },
-            JobRequest::Output { .. } => Ok(()),
-            JobRequest::Input { text, .. } if text.len() > LONGEST_INPUT => {
-                invalid(format!("`text` has {} bytes; the most is {LONGEST_INPUT}", text.len()))
-            }
-            JobRequest::Input { .. } => Ok(()),
+            RunsIn::Background | RunsIn::Foreground => Ok(()),
         }
     }
 
-    /// The command in the background that a call is about.
-    fn job_of(&self, request: &JobRequest) -> Option<&BackgroundJob> {
-        self.calls.background.get(&number_of(request)?)
-    }
-
-    /// The confinement of a call about a background command, for a question.
-    pub(super) fn describe_other_cage(&self, request: &JobRequest) -> String {
-        if let JobRequest::Server { tool, .. } = request {
-            let job = self.server_call(tool).and_then(|call| self.calls.background.get(&call));
-            let cage = job.map_or("it does not run", |job| &job.cage);
-            return format!("that of its MCP server: {cage}");
-        }
-        let cage = self.job_of(request).map_or("it does not run", |job| &job.cage);
-        format!("that of the background command: {cage}")
+    /// The confinement of the call that is to answer, for a question.
+    pub(super) fn cage_of(&self, whose: &str, number: Option<u32>) -> String {
+        let job = number.and_then(|call| self.calls.background.get(&call));
+        let cage = job.map_or("it does not run", |job| &job.cage);
+        format!("that of {whose}: {cage}")
     }
 
     /// The rights beyond the session's that the input of a background command has.
     pub(super) fn rights_of_input(&self, request: &JobRequest) -> Vec<ExtraRight> {
-        match request {
-            JobRequest::Input { .. } => {
-                self.job_of(request).map(|job| job.rights.clone()).unwrap_or_default()
+        match request.asks {
+            JobAsk::Input { .. } => {
+                let job = self.calls.background.get(&request.call);
+                job.map(|job| job.rights.clone()).unwrap_or_default()
             }
-            JobRequest::Foreground
-            | JobRequest::Background
-            | JobRequest::Output { .. }
-            | JobRequest::Server { .. }
-            | JobRequest::Withdraw { .. }
-            | JobRequest::Reply { .. }
-            | JobRequest::Stop { .. } => Vec::new(),
+            JobAsk::Output { .. } | JobAsk::Stop => Vec::new(),
         }
     }
 
@@ -235,7 +194,7 @@ impl SessionActorState {
 
     /// Passes a request on to the command's call, or answers it.
     pub(super) fn on_job_request(&mut self, request: JobRequest, from: ActorRef<CallMsg>) {
-        let Some(number) = number_of(&request) else { return self.ask_server(request, from) };
+        let number = request.call;
         let id = CallId { session: self.spec.id.clone(), number };
         // Servers are no commands of the model.
         if self.calls.background.get(&number).is_some_and(|job| !runs_server(&job.tool))
@@ -247,36 +206,32 @@ impl SessionActorState {
             self.calls.job_requests.push((request, from));
             return;
         }
-        self.answer_without_job(&request, number, &from);
+        self.answer_without_job(&request, &from);
     }
 
     /// Answers a request about a command that does not run.
-    fn answer_without_job(&mut self, request: &JobRequest, number: u32, from: &ActorRef<CallMsg>) {
+    fn answer_without_job(&mut self, request: &JobRequest, from: &ActorRef<CallMsg>) {
+        let number = request.call;
         let max = self.spec.config.tools.max_result_chars;
         let known = self.calls.ended_jobs.iter_mut().find(|job| job.call == number);
-        let result = match (request, known) {
-            (JobRequest::Input { .. }, Some(_)) => refused("bash_input", ENDED),
+        let result = match (&request.asks, known) {
+            (JobAsk::Input { .. }, Some(_)) => refused("bash_input", ENDED),
             (_, Some(job)) => {
                 let (told, rest) =
                     ended(number, std::mem::take(&mut job.unread), &job.summary, max);
                 job.unread = rest;
                 told
             }
-            (_, None) => self.no_job(request, number),
+            (_, None) => self.no_job(request),
         };
         let _ = from.send_message(CallMsg::Input(CallInput::OtherAnswered(result)));
     }
 
-    fn no_job(&self, request: &JobRequest, number: u32) -> ToolResult {
-        let tool = match request {
-            JobRequest::Output { .. } => "bash_output",
-            JobRequest::Input { .. } => "bash_input",
-            JobRequest::Stop { .. } => "bash_stop",
-            JobRequest::Foreground
-            | JobRequest::Background
-            | JobRequest::Server { .. }
-            | JobRequest::Withdraw { .. }
-            | JobRequest::Reply { .. } => "bash",
+    fn no_job(&self, request: &JobRequest) -> ToolResult {
+        let (number, tool) = match &request.asks {
+            JobAsk::Output { .. } => (request.call, "bash_output"),
+            JobAsk::Input { .. } => (request.call, "bash_input"),
+            JobAsk::Stop => (request.call, "bash_stop"),
         };
         let text = format!("call {number} does not run in the background");
         let jobs = self.calls.background.iter().filter(|(_, job)| !runs_server(&job.tool));
@@ -306,10 +261,10 @@ impl SessionActorState {
         }
         let (unread, summary) = (unread.unwrap_or_default(), result.summary.clone());
         self.calls.ended_jobs.push_back(EndedJob { call: call.number, unread, summary });
-        let is_of_it = |(request, _): &mut (JobRequest, _)| number_of(request) == Some(call.number);
+        let is_of_it = |(request, _): &mut (JobRequest, _)| request.call == call.number;
         let left: Vec<_> = self.calls.job_requests.extract_if(.., is_of_it).collect();
         for (request, from) in left.iter().filter(|(_, from)| is_waiting(from)) {
-            self.answer_without_job(request, call.number, from);
+            self.answer_without_job(request, from);
         }
         ToSession::BackgroundEnded { call, tool, result }
     }

@@ -9,7 +9,7 @@ mod starts;
 
 use super::jobs::is_waiting;
 use super::state::{ReplayState, SessionActorState};
-use crate::call::{CallInput, ServerInput};
+use crate::call::{CallInput, ServerDemand, ServerInput, ServerRequest};
 use crate::call_actor::refused_by_server;
 use crate::messages::{CallMsg, ServerSays, SessionMsg, SessionTimer};
 use crate::server_offers;
@@ -37,7 +37,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
-use tools::JobRequest;
+use tools::{CallAbout, ServerToolCall};
 
 /// The server ends a call that makes progress after this time at the latest; a call that it does not end is
 /// not awaited longer than the margin.
@@ -343,8 +343,12 @@ impl SessionActorState {
     ///
     /// # Errors
     /// The tool.
-    pub(super) fn check_server_tool(&self, call: &Call, job: &JobRequest) -> Result<(), String> {
-        let JobRequest::Server { tool, .. } = job else { return Ok(()) };
+    pub(super) fn check_server_tool(
+        &self,
+        call: &Call,
+        about: Option<&CallAbout>,
+    ) -> Result<(), String> {
+        let Some(CallAbout::Server(ServerToolCall { tool, .. })) = about else { return Ok(()) };
         let is_named_by_person = call.origin == CallOrigin::PromptPart
             && (tool.ends_with(RESOURCE) || tool.ends_with(PROMPT));
         if is_named_by_person || self.spec.has_server_tool(tool) {
@@ -354,13 +358,8 @@ impl SessionActorState {
     }
 
     /// Passes the call of a tool on to its server, or answers it: the server does not run.
-    pub(super) fn ask_server(&mut self, mut request: JobRequest, from: ActorRef<CallMsg>) {
-        let (JobRequest::Server { tool, .. }
-        | JobRequest::Withdraw { tool }
-        | JobRequest::Reply { tool, .. }) = &request
-        else {
-            return;
-        };
+    pub(super) fn ask_server(&mut self, mut request: ServerRequest, from: ActorRef<CallMsg>) {
+        let tool = &request.tool;
         let is_it = |offered: &&OfferedServerTool| offered.offer.spec.name == *tool;
         let found =
             self.calls.servers.iter_mut().zip(self.spec.servers()).find_map(|(running, server)| {
@@ -372,7 +371,7 @@ impl SessionActorState {
                 Some((running, server, own))
             });
         let Some((running, server, (own, renamed))) = found else {
-            if matches!(request, JobRequest::Reply { .. }) {
+            if let ServerDemand::Reply(..) = request.demand {
                 // The end of the server ends the call.
                 return;
             }
@@ -385,8 +384,8 @@ impl SessionActorState {
         running.asked.retain(is_waiting);
         let call = running.call.map(|number| CallId { session: self.spec.id.clone(), number });
         let call_ms = server.config.call_ms;
-        if let JobRequest::Server { tool, arguments } = &mut request {
-            *tool = own;
+        if let ServerDemand::Call(arguments) = &mut request.demand {
+            request.tool = own;
             if !renamed.is_empty()
                 && let Some(own) = server_schemas::own_arguments(arguments, &renamed)
             {

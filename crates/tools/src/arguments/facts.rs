@@ -3,7 +3,6 @@
 use crate::arguments::command_rights::GitSigning;
 use protocol::confinement::{GitSettings, Network, Profile};
 use protocol::hosts::HostRule;
-use protocol::mcp::ServerReply;
 use protocol::tool::AfterInput;
 use protocol::web::WebAddress;
 use std::fs::File;
@@ -31,8 +30,10 @@ pub(crate) struct JudgedFacts {
     pub directory: Option<String>,
     /// The page that it asks for.
     pub page: Option<WebAddress>,
-    /// Its relation to background commands.
-    pub job: JobRequest,
+    /// Whether the conversation waits for it.
+    pub runs_in: RunsIn,
+    /// What it asks another call.
+    pub about: Option<CallAbout>,
     /// The work that it gives to a sub-agent.
     pub task: Option<Box<TaskRequest>>,
     /// Bytes of text that it has the store keep for later sessions.
@@ -52,58 +53,62 @@ pub struct TaskRequest {
     pub background: bool,
 }
 
-/// The relation of a call to background commands.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum JobRequest {
-    /// The conversation waits for its end.
+/// Whether the conversation waits for a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RunsIn {
+    /// It waits for the call's end.
     #[default]
     Foreground,
-    /// It is one: the conversation goes on while it runs.
+    /// It goes on while the call runs.
     Background,
-    /// It reads the output of one.
+}
+
+/// What a call asks another call of the session, which answers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallAbout {
+    /// One in the background.
+    Job(JobRequest),
+    /// The one that runs an MCP server.
+    Server(ServerToolCall),
+}
+
+/// A request about a command or a sub-agent in the background.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobRequest {
+    /// The number of its call.
+    pub call: u32,
+    /// What is asked.
+    pub asks: JobAsk,
+}
+
+/// What can be asked of a command in the background.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobAsk {
+    /// Its output.
     Output {
-        /// The number of that call.
-        call: u32,
         /// How long to wait, in milliseconds.
         wait_ms: u64,
         /// A regular expression that a new line has to fit for the wait to end.
         pattern: Option<String>,
     },
-    /// It writes to the standard input of one.
+    /// To take this on its standard input.
     Input {
-        /// The number of that call.
-        call: u32,
         /// The text.
         text: String,
         /// What becomes of the input then.
         then: AfterInput,
     },
-    /// It calls a tool of a server.
-    Server {
-        /// The tool's name for models; then the server's own.
-        tool: String,
-        /// A JSON object.
-        arguments: String,
-    },
-    /// The call does not wait for its server any more.
-    Withdraw {
-        /// The tool's name for models.
-        tool: String,
-    },
-    /// A question of its server has this answer.
-    Reply {
-        /// The tool's name for models.
-        tool: String,
-        /// The question's number on the server's channel.
-        ask: u64,
-        /// The answer.
-        reply: ServerReply,
-    },
-    /// It ends one.
-    Stop {
-        /// The number of that call.
-        call: u32,
-    },
+    /// To end.
+    Stop,
+}
+
+/// A call of a server's tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerToolCall {
+    /// The tool's name for models.
+    pub tool: String,
+    /// A JSON object.
+    pub arguments: String,
 }
 
 /// Where a command runs, in the terms of a shell's job control.

@@ -4,7 +4,7 @@
 use crate::arguments::coerce::{self, CoercionNotes};
 use crate::arguments::command_rights::GitSigning;
 use crate::arguments::dialect;
-use crate::arguments::facts::{JobRequest, JudgedFacts, TaskRequest};
+use crate::arguments::facts::{CallAbout, JudgedFacts, RunsIn, TaskRequest};
 use crate::arguments::invalid::InvalidCall;
 use crate::arguments::reshape::reshape;
 use crate::edit::patch;
@@ -51,8 +51,10 @@ pub struct InterpretedCall {
     pub directory: Option<String>,
     /// The page of the web that it asks for.
     pub page: Option<WebAddress>,
-    /// Its relation to background commands.
-    pub job: JobRequest,
+    /// Whether the conversation waits for it.
+    pub runs_in: RunsIn,
+    /// What it asks another call.
+    pub about: Option<CallAbout>,
     /// The work that it gives to a sub-agent.
     pub task: Option<Box<TaskRequest>>,
     /// Bytes of text that it has the store keep for later sessions.
@@ -108,7 +110,8 @@ pub fn interpret_at(
         signing,
         directory,
         page,
-        job,
+        runs_in,
+        about,
         task,
         stored_bytes,
     } = facts;
@@ -128,7 +131,8 @@ pub fn interpret_at(
         signing,
         directory,
         page,
-        job,
+        runs_in,
+        about,
         task,
         stored_bytes,
     })

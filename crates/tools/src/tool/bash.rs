@@ -2,7 +2,7 @@
 
 use crate::arguments::command_rights::{GitSettingsChoice, SigningChoice};
 use crate::arguments::dialect::{BASH_FIELDS, FieldAliases};
-use crate::arguments::facts::{JobPlace, JobRequest, JudgedFacts};
+use crate::arguments::facts::{JobPlace, JudgedFacts, RunsIn};
 use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::spec::{Alias, Tool};
@@ -147,11 +147,9 @@ impl Tool for BashTool {
             git: Some(input.git_settings.into()),
             signing: input.git_signing.into(),
             directory: input.directory.clone(),
-            job: match place(input) {
-                JobPlace::Foreground | JobPlace::Fed(_) | JobPlace::Over(_) => {
-                    JobRequest::Foreground
-                }
-                JobPlace::Background | JobPlace::Apart => JobRequest::Background,
+            runs_in: match place(input) {
+                JobPlace::Foreground | JobPlace::Fed(_) | JobPlace::Over(_) => RunsIn::Foreground,
+                JobPlace::Background | JobPlace::Apart => RunsIn::Background,
             },
             ..JudgedFacts::default()
         }

@@ -2,7 +2,7 @@
 //! the crate `supervise`.
 
 use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
-use crate::arguments::facts::{JobRequest, JudgedFacts};
+use crate::arguments::facts::{CallAbout, JobAsk, JobRequest, JudgedFacts};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::rule_target::{Inherit, InheritedRules, MatchedBy};
 use crate::spec::{Alias, Tool};
@@ -55,7 +55,10 @@ impl Tool for BashInputTool {
         let then = if *close { AfterInput::Close } else { AfterInput::KeepOpen };
         JudgedFacts {
             command: Some(text.clone()),
-            job: JobRequest::Input { call: *call, text: text.clone(), then },
+            about: Some(CallAbout::Job(JobRequest {
+                call: *call,
+                asks: JobAsk::Input { text: text.clone(), then },
+            })),
             ..JudgedFacts::default()
         }
     }

@@ -2,7 +2,7 @@
 //! `supervise`.
 
 use crate::arguments::dialect::{FieldAliases, JOB_FIELDS};
-use crate::arguments::facts::{JobRequest, JudgedFacts};
+use crate::arguments::facts::{CallAbout, JobAsk, JobRequest, JudgedFacts};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
@@ -47,7 +47,9 @@ impl Tool for BashOutputTool {
         let Input { call, wait_ms, pattern } = input;
         let usual = if pattern.is_some() { 10_000 } else { 0 };
         let (call, wait_ms, pattern) = (*call, wait_ms.unwrap_or(usual), pattern.clone());
-        JudgedFacts { job: JobRequest::Output { call, wait_ms, pattern }, ..JudgedFacts::default() }
+        let asks = JobAsk::Output { wait_ms, pattern };
+        let about = Some(CallAbout::Job(JobRequest { call, asks }));
+        JudgedFacts { about, ..JudgedFacts::default() }
     }
 
     fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {

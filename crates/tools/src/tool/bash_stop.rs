@@ -1,7 +1,7 @@
 //! `bash_stop`: ends a background command. The supervisor answers it, see the crate `supervise`.
 
 use crate::arguments::dialect::{FieldAliases, JOB_FIELDS};
-use crate::arguments::facts::{JobRequest, JudgedFacts};
+use crate::arguments::facts::{CallAbout, JobAsk, JobRequest, JudgedFacts};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
@@ -34,7 +34,8 @@ impl Tool for BashStopTool {
     const FIELD_ALIASES: FieldAliases = JOB_FIELDS;
 
     fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts { job: JobRequest::Stop { call: input.call }, ..JudgedFacts::default() }
+        let request = JobRequest { call: input.call, asks: JobAsk::Stop };
+        JudgedFacts { about: Some(CallAbout::Job(request)), ..JudgedFacts::default() }
     }
 
     fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {

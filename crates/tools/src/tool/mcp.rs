@@ -1,7 +1,7 @@
 //! `mcp`: a tool of an MCP server, which models call by its own name, `mcp__SERVER__TOOL`. The server's
 //! call answers it, see the crate `supervise`.
 
-use crate::arguments::facts::{JobRequest, JudgedFacts};
+use crate::arguments::facts::{CallAbout, JudgedFacts, ServerToolCall};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::rule_target::MatchedBy;
 use crate::spec::{Alias, Caller, Tool};
@@ -40,7 +40,7 @@ impl Tool for McpTool {
         let (tool, arguments) = (tool.clone(), arguments.clone());
         JudgedFacts {
             command: Some(format!("{tool} {arguments}")),
-            job: JobRequest::Server { tool, arguments },
+            about: Some(CallAbout::Server(ServerToolCall { tool, arguments })),
             ..JudgedFacts::default()
         }
     }
