@@ -348,6 +348,48 @@ fn each_table_of_the_readme_is_shown_as_one() {
     assert!(merged.is_empty(), "an empty line is missing above {merged:#?}");
 }
 
+/// True if the text has this word, not only a longer one.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let (before, after) =
+            (text[..at].chars().next_back(), text[at + word.len()..].chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+/// The table that leads through one call: records by their names on disk, steps as code spans.
+#[test]
+fn each_row_of_one_call_names_what_its_file_has() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, table) = readme.split_once("\n## One call\n").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let mut named = 0;
+    for row in table.lines().filter(|row| row.contains("](")) {
+        let (_, rest) = row.split_once("](").unwrap();
+        let (file, step) = rest.split_once(") | ").unwrap();
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let is_code = |line: &&str| !["//", "use "].iter().any(|it| line.trim().starts_with(it));
+        let text = text.lines().filter(is_code).collect::<Vec<_>>().join("\n");
+        let words = step.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let is_record =
+            |word: &&str| word.len() > 3 && word.chars().all(|c| c.is_ascii_uppercase());
+        let records = words.filter(is_record).map(|word| {
+            let variant = word[..1].to_owned() + &word[1..].to_lowercase();
+            ["JournalRecord", "CallRecord"].map(|of| format!("{of}::{variant}"))
+        });
+        let spans = step.split('`').skip(1).step_by(2).map(|span| [span, span].map(str::to_owned));
+        let all: Vec<_> = records.chain(spans).collect();
+        assert!(!all.is_empty(), "the row names no record and no step: {row}");
+        for any in all {
+            named += 1;
+            let is_there = any.iter().any(|name| has_word(&text, name));
+            assert!(is_there, "{file} has none of {any:?}: {row}");
+        }
+    }
+    assert!(named > 10, "the table was not found");
+}
+
 #[test]
 fn each_licence_that_the_packages_name_is_here() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
