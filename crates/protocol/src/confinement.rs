@@ -287,6 +287,41 @@ pub struct PrivateDir {
 }
 
 impl Confinement {
+    /// The policy of this profile for these directories, real paths, and nothing beside them: no other directory,
+    /// no home, no network, no bounds, the strongest cage, and each rule required.
+    #[must_use]
+    pub fn closed(
+        profile: Profile,
+        project: impl Into<FilePath>,
+        temp: impl Into<FilePath>,
+    ) -> Self {
+        Self {
+            profile,
+            project: project.into(),
+            added: Vec::new(),
+            temp: temp.into(),
+            private: Vec::new(),
+            caches: None,
+            overlays: None,
+            home: None,
+            tool_homes: Vec::new(),
+            keys: Vec::new(),
+            written_elsewhere: Vec::new(),
+            withheld: Vec::new(),
+            named: None,
+            repository: None,
+            network: Network::Off,
+            hosts: Vec::new(),
+            joins: None,
+            umask: 0o022,
+            git: GitSettings::Kept,
+            highest_tier: Tier::A,
+            level: Level::Required,
+            limits: Limits::NONE,
+            cgroup: None,
+        }
+    }
+
     /// The private directories in use. A directory that contains the project or an added directory
     /// is not replaced, since the person granted that one.
     pub fn private_dirs(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> {

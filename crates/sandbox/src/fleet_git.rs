@@ -5,9 +5,7 @@ use crate::error::{CageError, CageStep};
 use crate::grants::{GrantVia, Grants};
 use crate::landlock::ruleset::{self, TcpAccess};
 use crate::policy;
-use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
-};
+use protocol::confinement::{Confinement, FilePath, Profile, Tier};
 use std::path::Path;
 
 /// Lets the calling thread, and what it starts, read and write below the directory of one task alone, and
@@ -22,29 +20,9 @@ pub fn restrict_to_git_in(task: &Path) -> Result<(), CageError> {
         .map_err(|error| CageError::os(CageStep::Grants, task.display(), error))?;
     let task = FilePath::from(&task);
     let wanted = Confinement {
-        profile: Profile::Git,
-        project: task.clone(),
-        added: Vec::new(),
-        temp: task,
-        private: Vec::new(),
-        caches: None,
-        overlays: None,
         home: std::env::home_dir().map(FilePath::from),
-        tool_homes: Vec::new(),
-        keys: Vec::new(),
-        withheld: Vec::new(),
-        named: None,
-        written_elsewhere: Vec::new(),
-        network: Network::Off,
-        hosts: Vec::new(),
-        repository: None,
-        joins: None,
-        umask: 0o022,
-        git: GitSettings::Kept,
         highest_tier: Tier::B,
-        level: Level::Required,
-        limits: Limits::NONE,
-        cgroup: None,
+        ..Confinement::closed(Profile::Git, task.clone(), task)
     };
     ruleset::abi()?;
     let grants = Grants::open_places(&wanted, policy::of_fleet_git(), GrantVia::Landlock)?;

@@ -8,9 +8,7 @@ use crate::spawn::exec_child::{Program, ProgramInput};
 use crate::spawn::setup_channel::SetupChannel;
 use crate::sys;
 use nix::sys::wait::waitpid;
-use protocol::confinement::{
-    Confinement, Enforced, FilePath, GitSettings, Level, Limits, Network, Profile, TEMPORARY, Tier,
-};
+use protocol::confinement::{Confinement, Enforced, FilePath, Profile, TEMPORARY, Tier};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -198,29 +196,8 @@ impl Scratch {
     fn confinement(&self, highest_tier: Tier) -> Confinement {
         let path = |name: &str| FilePath::from(Path::new(&self.0).join(name));
         Confinement {
-            profile: Profile::Command,
-            project: path("project"),
-            added: Vec::new(),
-            temp: path("temp"),
-            private: Vec::new(),
-            caches: None,
-            overlays: None,
-            home: None,
-            tool_homes: Vec::new(),
-            keys: Vec::new(),
-            named: None,
-            written_elsewhere: Vec::new(),
-            withheld: Vec::new(),
-            network: Network::Off,
-            hosts: Vec::new(),
-            repository: None,
-            joins: None,
-            umask: 0o022,
-            git: GitSettings::Kept,
             highest_tier,
-            level: Level::Required,
-            cgroup: None,
-            limits: Limits::NONE,
+            ..Confinement::closed(Profile::Command, path("project"), path("temp"))
         }
     }
 }
@@ -235,6 +212,7 @@ impl Drop for Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::confinement::Network;
 
     #[test]
     fn steps_after_the_failed_one_are_not_claimed() {

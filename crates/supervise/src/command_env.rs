@@ -157,7 +157,7 @@ pub(crate) fn write_editor(temp: &Path) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use protocol::confinement::{FilePath, GitSettings, Level, Limits, Network, Profile, Tier};
+    use protocol::confinement::{FilePath, Level, Profile};
 
     fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -206,29 +206,9 @@ mod tests {
     fn wanted(root: &Path) -> Confinement {
         let at = |name: &str| FilePath::from(root.join(name));
         Confinement {
-            profile: Profile::Command,
-            project: at("project"),
             added: vec![at("added")],
-            temp: at("temp"),
-            private: Vec::new(),
-            caches: None,
-            overlays: None,
             home: Some(at("home")),
-            tool_homes: Vec::new(),
-            keys: Vec::new(),
-            named: None,
-            written_elsewhere: Vec::new(),
-            withheld: Vec::new(),
-            network: Network::Off,
-            hosts: Vec::new(),
-            repository: None,
-            joins: None,
-            umask: 0o022,
-            git: GitSettings::Kept,
-            highest_tier: Tier::A,
-            level: Level::Required,
-            cgroup: None,
-            limits: Limits::NONE,
+            ..Confinement::closed(Profile::Command, at("project"), at("temp"))
         }
     }
 

@@ -154,38 +154,14 @@ pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use protocol::call::CallOrigin;
-    use protocol::confinement::{FilePath, GitSettings, Level, Limits, Tier};
+    use protocol::confinement::FilePath;
     use protocol::ids::SessionId;
     use protocol::judgement::PermissionMode;
 
     /// The confinement of a command.
     pub(crate) fn confinement() -> Confinement {
         let at = |path: &str| FilePath::from(std::path::Path::new(path));
-        Confinement {
-            profile: Profile::Command,
-            project: at("/project"),
-            added: Vec::new(),
-            temp: at("/temp"),
-            private: Vec::new(),
-            caches: None,
-            overlays: None,
-            home: None,
-            tool_homes: Vec::new(),
-            keys: Vec::new(),
-            named: None,
-            written_elsewhere: Vec::new(),
-            withheld: Vec::new(),
-            network: Network::Off,
-            hosts: Vec::new(),
-            repository: None,
-            joins: None,
-            umask: 0o022,
-            git: GitSettings::Kept,
-            highest_tier: Tier::A,
-            level: Level::Required,
-            cgroup: None,
-            limits: Limits::NONE,
-        }
+        Confinement::closed(Profile::Command, at("/project"), at("/temp"))
     }
 
     fn call(number: u32) -> Call {

@@ -2,7 +2,7 @@
 //! projects cannot reach them. Used when a session is specified, opened and removed.
 
 use config::Plugin;
-use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
+use protocol::confinement::{Confinement, FilePath, Profile};
 use protocol::ids::SessionId;
 use protocol::judgement::RuleSet;
 use protocol::store::StoreSetup;
@@ -26,32 +26,18 @@ pub(crate) fn store_setup(
     let holds_ours = of.withheld.iter().any(|own| own.to_path().starts_with(&project));
     let readable = if holds_ours { FilePath::from(&project_store) } else { of.project.clone() };
     let confinement = Confinement {
-        profile: Profile::Store,
-        project: readable,
         added: vec![FilePath::from(&project_store), FilePath::from(&user_store)],
-        // Not granted. The root would make each link of the home one that commands can write.
-        temp: FilePath::from(&project_store),
-        private: Vec::new(),
-        caches: None,
-        overlays: None,
         home: of.home.clone(),
         tool_homes: plugin_homes(plugins).into_iter().chain(skills).collect(),
         keys: of.keys.clone(),
-        named: None,
         written_elsewhere: of.written_elsewhere.clone(),
-        withheld: Vec::new(),
-        network: Network::Off,
-        hosts: Vec::new(),
         repository: of.repository.clone().filter(|tree| {
             !of.withheld.iter().any(|own| own.to_path().starts_with(tree.to_path()))
         }),
-        joins: None,
         umask: 0o077,
-        git: GitSettings::Kept,
-        highest_tier: Tier::A,
         level: of.level,
-        cgroup: None,
-        limits: Limits::NONE,
+        // Not granted. The root would make each link of the home one that commands can write.
+        ..Confinement::closed(Profile::Store, readable, FilePath::from(&project_store))
     };
     StoreSetup {
         confinement,

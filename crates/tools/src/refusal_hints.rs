@@ -477,33 +477,17 @@ pub(crate) fn restriction_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::confinement::{FilePath, Limits, Profile};
+    use protocol::confinement::{FilePath, Profile};
 
     fn confinement(highest_tier: Tier, network: Network) -> Confinement {
         Confinement {
-            profile: Profile::Command,
-            project: FilePath::from(Path::new("/proj")),
-            added: Vec::new(),
-            temp: FilePath::from(Path::new("/tmp/t")),
-            private: Vec::new(),
-            caches: None,
-            overlays: None,
-            home: None,
-            tool_homes: Vec::new(),
-            keys: Vec::new(),
-            named: None,
-            written_elsewhere: Vec::new(),
-            withheld: Vec::new(),
             network,
-            hosts: Vec::new(),
-            repository: None,
-            joins: None,
-            umask: 0o022,
-            git: GitSettings::Kept,
             highest_tier,
-            level: Level::Required,
-            cgroup: None,
-            limits: Limits::NONE,
+            ..Confinement::closed(
+                Profile::Command,
+                FilePath::from(Path::new("/proj")),
+                FilePath::from(Path::new("/tmp/t")),
+            )
         }
     }
 

@@ -12,9 +12,7 @@ use ipc::ChannelError;
 #[cfg(agentd_hooks)]
 use protocol::broker::ToBroker;
 use protocol::broker::{BrokerLink, FromBroker};
-use protocol::confinement::{
-    Confinement, Enforced, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
-};
+use protocol::confinement::{Confinement, Enforced, Profile, Tier};
 use protocol::judgement::Verdict;
 use sandbox::{Cage, CageError};
 use std::process::ExitCode;
@@ -72,33 +70,9 @@ fn run() -> anyhow::Result<ExitCode> {
 
 /// The broker gets no path of the user, so none is named.
 fn enter_cage() -> Result<Enforced, CageError> {
-    Cage::enter(&sandbox::worker_confinement(Confinement {
-        profile: Profile::Broker,
-        project: FilePath::from("/"),
-        added: Vec::new(),
-        temp: FilePath::from("/"),
-        private: Vec::new(),
-        caches: None,
-        overlays: None,
-        home: None,
-        tool_homes: Vec::new(),
-        keys: Vec::new(),
-        named: None,
-        written_elsewhere: Vec::new(),
-        withheld: Vec::new(),
-        network: Network::Off,
-        hosts: Vec::new(),
-        repository: None,
-        joins: None,
-        umask: 0o022,
-        git: GitSettings::Kept,
-        highest_tier: Tier::A,
-        level: Level::Required,
-        // The rules of many sessions use memory, not files; the supervisor bounds the messages it
-        // sends.
-        cgroup: None,
-        limits: Limits::NONE,
-    }))
+    // The rules of many sessions use memory, not files; the supervisor bounds the messages it sends. So there is
+    // no cgroup.
+    Cage::enter(&sandbox::worker_confinement(Confinement::closed(Profile::Broker, "/", "/")))
 }
 
 /// Logs a verdict.

@@ -9,9 +9,7 @@ mod serve;
 
 use anyhow::{Context, bail};
 use ipc::{ChannelError, Receiver};
-use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
-};
+use protocol::confinement::{Confinement, Network, Profile};
 use protocol::provider::{FromProvider, PassedFd, ProviderLink, ToProvider};
 use provider::{Provider, ProviderSetup};
 use sandbox::{Cage, CageError};
@@ -104,29 +102,5 @@ fn lock() -> anyhow::Result<()> {
 
 /// The profile names all that is granted; there is no project and no temporary directory in it.
 fn confinement() -> Confinement {
-    Confinement {
-        profile: Profile::Provider,
-        project: FilePath::from("/"),
-        added: Vec::new(),
-        temp: FilePath::from("/"),
-        private: Vec::new(),
-        caches: None,
-        overlays: None,
-        home: None,
-        tool_homes: Vec::new(),
-        keys: Vec::new(),
-        named: None,
-        written_elsewhere: Vec::new(),
-        withheld: Vec::new(),
-        network: Network::On,
-        hosts: Vec::new(),
-        repository: None,
-        joins: None,
-        umask: 0o022,
-        git: GitSettings::Kept,
-        highest_tier: Tier::A,
-        level: Level::Required,
-        cgroup: None,
-        limits: Limits::NONE,
-    }
+    Confinement { network: Network::On, ..Confinement::closed(Profile::Provider, "/", "/") }
 }

@@ -2,9 +2,7 @@
 
 use anyhow::{Context, bail};
 use ipc::ChannelError;
-use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
-};
+use protocol::confinement::{Confinement, Profile};
 use protocol::mcp::ServerNews;
 use protocol::session::{FromSession, SessionLink, ToSession};
 use sandbox::{Cage, CageError};
@@ -123,29 +121,5 @@ fn read_call(name: &str, input: &str, project: &str) -> Result<ReadCall, CallErr
 
 /// The profile grants no file, so the directories have no effect.
 fn nothing_but_the_channel() -> Confinement {
-    Confinement {
-        profile: Profile::Session,
-        project: FilePath::from("/"),
-        added: Vec::new(),
-        temp: FilePath::from("/"),
-        private: Vec::new(),
-        caches: None,
-        overlays: None,
-        home: None,
-        tool_homes: Vec::new(),
-        keys: Vec::new(),
-        named: None,
-        written_elsewhere: Vec::new(),
-        withheld: Vec::new(),
-        network: Network::Off,
-        hosts: Vec::new(),
-        repository: None,
-        joins: None,
-        umask: 0o022,
-        git: GitSettings::Kept,
-        highest_tier: Tier::A,
-        level: Level::Required,
-        cgroup: None,
-        limits: Limits::NONE,
-    }
+    Confinement::closed(Profile::Session, "/", "/")
 }

@@ -2,9 +2,7 @@
 //! keeps the sessions that run from being disturbed.
 
 use anyhow::{Error, bail};
-use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
-};
+use protocol::confinement::{Confinement, FilePath, Profile};
 use sandbox::Cage;
 use std::ffi::OsString;
 use std::io::Write;
@@ -35,28 +33,7 @@ pub(crate) fn run(words: &[OsString]) -> anyhow::Result<()> {
 
 fn confinement(readable: &Path, writable: &[PathBuf]) -> Confinement {
     Confinement {
-        profile: Profile::Store,
-        project: FilePath::from(readable),
         added: writable.iter().map(FilePath::from).collect(),
-        temp: FilePath::from("/"),
-        private: Vec::new(),
-        caches: None,
-        overlays: None,
-        home: None,
-        tool_homes: Vec::new(),
-        keys: Vec::new(),
-        named: None,
-        written_elsewhere: Vec::new(),
-        withheld: Vec::new(),
-        network: Network::Off,
-        hosts: Vec::new(),
-        repository: None,
-        joins: None,
-        umask: 0o022,
-        git: GitSettings::Kept,
-        highest_tier: Tier::A,
-        level: Level::Required,
-        cgroup: None,
-        limits: Limits::NONE,
+        ..Confinement::closed(Profile::Store, FilePath::from(readable), FilePath::from("/"))
     }
 }

@@ -2,9 +2,7 @@
 
 use crate::error::{CageError, CageStep};
 use nix::unistd::Pid;
-use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Limits, Network, PrivateDir, Profile, Tier,
-};
+use protocol::confinement::{Confinement, FilePath, Level, PrivateDir, Profile, Tier};
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
@@ -149,29 +147,12 @@ impl Fixture {
     pub(super) fn confinement(&self, highest_tier: Tier) -> Confinement {
         let path = |name: &str| FilePath::from(self.root.join(name));
         Confinement {
-            profile: Profile::Command,
-            project: path("project"),
-            added: Vec::new(),
-            temp: path("temp"),
             private: vec![PrivateDir { shown_at: path("home"), kept_at: path("own-home") }],
-            caches: None,
             overlays: Some(path("overlays")),
             home: Some(path("home")),
-            tool_homes: Vec::new(),
-            keys: Vec::new(),
-            named: None,
-            written_elsewhere: Vec::new(),
-            withheld: Vec::new(),
-            network: Network::Off,
-            hosts: Vec::new(),
-            repository: None,
-            joins: None,
-            umask: 0o022,
-            git: GitSettings::Kept,
             highest_tier,
             level: Level::BestEffort,
-            cgroup: None,
-            limits: Limits::NONE,
+            ..Confinement::closed(Profile::Command, path("project"), path("temp"))
         }
     }
 

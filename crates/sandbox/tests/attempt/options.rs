@@ -1,7 +1,7 @@
 //! The words before `--`, as a confinement.
 
 use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Limits, Network, PrivateDir, Profile, Tier,
+    Confinement, FilePath, GitSettings, Level, Network, PrivateDir, Profile, Tier,
 };
 
 /// A confinement and what stands behind `--`.
@@ -26,31 +26,11 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
         None => (words, Vec::new()),
     };
     let mut asked = Asked {
-        confinement: Confinement {
-            profile: Profile::Command,
-            project: FilePath::from("/nonexistent"),
-            added: Vec::new(),
-            temp: FilePath::from("/nonexistent"),
-            private: Vec::new(),
-            caches: None,
-            overlays: None,
-            home: None,
-            tool_homes: Vec::new(),
-            keys: Vec::new(),
-            named: None,
-            written_elsewhere: Vec::new(),
-            withheld: Vec::new(),
-            network: Network::Off,
-            hosts: Vec::new(),
-            repository: None,
-            joins: None,
-            umask: 0o022,
-            git: GitSettings::Kept,
-            highest_tier: Tier::A,
-            level: Level::Required,
-            cgroup: None,
-            limits: Limits::NONE,
-        },
+        confinement: Confinement::closed(
+            Profile::Command,
+            FilePath::from("/nonexistent"),
+            FilePath::from("/nonexistent"),
+        ),
         kill_after_ms: None,
         die_after_ms: None,
         guards: false,

@@ -2,9 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use protocol::call::{Call, CallOrigin, ToolResult};
-use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
-};
+use protocol::confinement::{Confinement, FilePath, Profile};
 use protocol::ids::{CallId, SessionId};
 use protocol::store::{ForkedFrom, FromStore, StoreSetup, ToStore};
 use serde_json::Value;
@@ -49,29 +47,12 @@ impl Shelf {
     pub fn setup(&self, project: &str, session: &str) -> StoreSetup {
         StoreSetup {
             confinement: Confinement {
-                profile: Profile::Store,
-                project: FilePath::from(self.project(project)),
-                added: Vec::new(),
-                temp: FilePath::from("/"),
-                private: Vec::new(),
-                caches: None,
-                overlays: None,
                 home: Some(FilePath::from(self.home())),
-                tool_homes: Vec::new(),
-                keys: Vec::new(),
-                named: None,
-                written_elsewhere: Vec::new(),
-                withheld: Vec::new(),
-                network: Network::Off,
-                hosts: Vec::new(),
-                repository: None,
-                joins: None,
-                umask: 0o022,
-                git: GitSettings::Kept,
-                highest_tier: Tier::A,
-                level: Level::Required,
-                cgroup: None,
-                limits: Limits::NONE,
+                ..Confinement::closed(
+                    Profile::Store,
+                    FilePath::from(self.project(project)),
+                    FilePath::from("/"),
+                )
             },
             session: SessionId(session.to_owned()),
             project_store: FilePath::from(self.project_store(project)),

@@ -3,9 +3,7 @@
 use super::DoctorFinding;
 use crate::context::CliContext;
 use config::{CredentialPaths, Environment, PathPolicy, TOOL_HOMES};
-use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
-};
+use protocol::confinement::{Confinement, FilePath, Profile};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -55,28 +53,12 @@ fn wanted(context: &CliContext, here: &Path, home: Option<&Path>) -> Confinement
         Some((name.to_owned(), FilePath::from(path)))
     });
     Confinement {
-        profile: Profile::Command,
-        project: FilePath::from(here),
-        added: Vec::new(),
-        temp: FilePath::from(context.dirs.runtime.join("temp")),
-        private: Vec::new(),
-        caches: None,
-        overlays: None,
         home: home.map(FilePath::from),
         tool_homes: homes.collect(),
-        keys: Vec::new(),
-        named: None,
-        written_elsewhere: Vec::new(),
-        withheld: Vec::new(),
-        network: Network::Off,
-        hosts: Vec::new(),
-        repository: None,
-        joins: None,
-        umask: 0o022,
-        git: GitSettings::Kept,
-        highest_tier: Tier::A,
-        level: Level::Required,
-        cgroup: None,
-        limits: Limits::NONE,
+        ..Confinement::closed(
+            Profile::Command,
+            FilePath::from(here),
+            FilePath::from(context.dirs.runtime.join("temp")),
+        )
     }
 }

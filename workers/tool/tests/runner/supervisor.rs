@@ -3,9 +3,7 @@
 use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec, descriptor_frame, frames};
 use protocol::Link;
 use protocol::call::{ProbeReport, RunReport};
-use protocol::confinement::{
-    Confinement, Enforced, GitSettings, Level, Limits, Network, Profile, Tier,
-};
+use protocol::confinement::{Confinement, Enforced, Profile, Tier};
 use protocol::ids::Generation;
 use protocol::tool::{FromTool, Keeper, OutputStream, RunnerJob, ToTool, ToolLink};
 use serde_json::Value;
@@ -50,29 +48,8 @@ impl Project {
 
     pub fn confinement(&self, profile: Profile) -> Confinement {
         Confinement {
-            profile,
-            project: self.base.join("proj").into(),
-            added: Vec::new(),
-            temp: self.base.join("temp").into(),
-            private: Vec::new(),
-            caches: None,
-            overlays: None,
-            home: None,
-            tool_homes: Vec::new(),
-            keys: Vec::new(),
-            named: None,
-            written_elsewhere: Vec::new(),
-            withheld: Vec::new(),
-            network: Network::Off,
-            hosts: Vec::new(),
-            repository: None,
-            joins: None,
-            umask: 0o022,
-            git: GitSettings::Kept,
             highest_tier: HIGHEST_TIER.get(),
-            level: Level::Required,
-            cgroup: None,
-            limits: Limits::NONE,
+            ..Confinement::closed(profile, self.base.join("proj"), self.base.join("temp"))
         }
     }
 
