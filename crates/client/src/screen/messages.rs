@@ -19,7 +19,6 @@ use protocol::content::Usage;
 use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
-use protocol::mcp::runs_server;
 use protocol::store::ChangeSet;
 
 /// Fields of an `Opened` message.
@@ -321,7 +320,7 @@ impl Screen {
                 self.hook_begins(call)
             }
             // The session waits for a prompt meanwhile.
-            ClientEvent::Proposed { call } if runs_server(&call.tool) => {}
+            ClientEvent::Proposed { call } if call.origin == CallOrigin::ServerStart => {}
             ClientEvent::CallEnded { call, .. } => self.hook_ends(call),
             ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }

@@ -2,9 +2,8 @@
 
 use crate::file_versions::FileVersions;
 use crate::git_signing::AgentGrant;
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::judgement::{ExtraRight, Rule, RuleSet, ToolKind};
-use protocol::mcp::runs_server;
 use protocol::web::{WebAddress, WebSettings};
 use tools::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
 
@@ -68,12 +67,18 @@ impl CallFacts {
     /// True if the conversation may go on while it runs: the model asked for a command or a sub-agent, or it
     /// is an MCP server.
     pub(super) fn may_run_in_background(&self) -> bool {
-        if runs_server(&self.call.tool) {
-            return true;
-        }
         let is_command = self.executor == Executor::Runner && self.undo == UndoBy::Snapshot;
-        (is_command || matches!(self.executor, Executor::SubAgent(_)))
-            && self.call.origin.is_model()
+        match self.call.origin {
+            CallOrigin::ServerStart => true,
+            CallOrigin::Model { .. } => {
+                is_command || matches!(self.executor, Executor::SubAgent(_))
+            }
+            CallOrigin::EventHook
+            | CallOrigin::EditHook
+            | CallOrigin::PromptPart
+            | CallOrigin::Undo
+            | CallOrigin::PinnedRead => false,
+        }
     }
 }
 

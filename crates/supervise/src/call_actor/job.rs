@@ -8,8 +8,7 @@ use crate::messages::{CallMsg, CallToSession, DetachedCall};
 use crate::session_network::SessionNetwork;
 use crate::session_spec::session_of;
 use crate::unread_output::UnreadOutput;
-use protocol::call::{Outcome, ToolResult};
-use protocol::mcp::runs_server;
+use protocol::call::{CallOrigin, Outcome, ToolResult};
 use protocol::tool::ToTool;
 use ractor::{ActorRef, ActorStatus};
 use regex::{Regex, RegexBuilder};
@@ -90,7 +89,7 @@ impl CallState {
     pub(super) fn start_background_timer(&mut self, myself: &ActorRef<CallMsg>) {
         match (self.args.facts.runs_in, self.args.background_after_ms) {
             (RunsIn::Background, after) => {
-                let is_server = runs_server(&self.args.facts.call.tool);
+                let is_server = self.args.facts.call.origin == CallOrigin::ServerStart;
                 let after = if is_server { Duration::from_millis(after) } else { AT_ONCE };
                 let detach = || CallMsg::Input(CallInput::Detach);
                 self.timers.others.push(myself.send_after(after, detach));
@@ -149,7 +148,7 @@ impl CallState {
             "[call {number} runs in the background; bash_output, bash_input and bash_stop take this \
              number; it ends with the session]"
         );
-        let is_apart = is_apart && !runs_server(&call.tool);
+        let is_apart = is_apart && call.origin != CallOrigin::ServerStart;
         let notice = is_apart.then(|| {
             format!(
                 "only calls of this session reach servers of call {number}, your browser does not. \

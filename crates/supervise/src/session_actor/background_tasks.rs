@@ -50,11 +50,11 @@ impl SessionActorState {
             let origin = origin::of_open(&open);
             let OpenCall { number, tool, input, .. } = open;
             let id = CallId { session: self.spec.id.clone(), number };
-            let call = Call { id, origin, tool: tool.clone(), input };
+            let call = Call { id, origin: origin.clone(), tool: tool.clone(), input };
             let (place, remarks) = (self.turn.router.place(), CallRemarks::default());
             self.start_call(myself, call, place, Executor::Runner, remarks).await;
             let (rights, cage, network) = (Vec::new(), String::new(), None);
-            let job = BackgroundJob { tool, rights, cage, network };
+            let job = BackgroundJob { tool, origin, rights, cage, network };
             self.calls.background.insert(number, job);
         }
     }

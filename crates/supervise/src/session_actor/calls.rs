@@ -180,7 +180,7 @@ impl SessionActorState {
             }
             (Executor::Runner, _) => {}
         }
-        self.check_room(&call.tool, found.runs_in)?;
+        self.check_room(&call, found.runs_in)?;
         if let Some(CallAbout::Job(request)) = &found.about {
             check_ask(&call.tool, &request.asks)?;
         }

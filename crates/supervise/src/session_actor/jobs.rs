@@ -9,12 +9,11 @@ use crate::records::{decode::in_background, origin};
 use crate::session_network::SessionNetwork;
 use crate::worker::actor::WorkerMsg;
 use journal::JournalRecord;
-use protocol::call::{Call, CallStage, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
 use protocol::judgement::ExtraRight;
-use protocol::mcp::runs_server;
 use protocol::session::ToSession;
 use protocol::web::{PrivateNetworks, WebAddress};
 use ractor::{ActorRef, ActorStatus};
@@ -60,7 +59,7 @@ impl SessionActorState {
     /// Files are not put back while a command in the background may write them, or while its own changes are
     /// not on the list yet.
     pub(super) fn check_restore(&self, tool: &str) -> Result<(), ToolResult> {
-        let writes = |(_, job): &(&u32, &BackgroundJob)| !runs_server(&job.tool);
+        let writes = |(_, job): &(&u32, &BackgroundJob)| !job.is_server();
         let running = self.calls.background.iter().filter(writes);
         let running: Vec<_> = running.map(|(call, _)| call.to_string()).collect();
         if tool != "undo_restore" || running.is_empty() {
@@ -72,12 +71,13 @@ impl SessionActorState {
     }
 
     /// Checks that there is room for a call in the background.
-    pub(super) fn check_room(&self, tool: &str, runs_in: RunsIn) -> Result<(), ToolResult> {
+    pub(super) fn check_room(&self, call: &Call, runs_in: RunsIn) -> Result<(), ToolResult> {
+        let is_server = call.origin == CallOrigin::ServerStart;
         match runs_in {
-            RunsIn::Background if self.jobs_in_background() >= MOST && !runs_server(tool) => {
+            RunsIn::Background if self.jobs_in_background() >= MOST && !is_server => {
                 let text = format!("{MOST} calls run in the background, which is the most");
                 let hint = "End one with bash_stop first.";
-                Err(ToolResult::error(Outcome::Failed, "too_many", tool, &text, hint))
+                Err(ToolResult::error(Outcome::Failed, "too_many", &call.tool, &text, hint))
             }
             RunsIn::Background | RunsIn::Foreground => Ok(()),
         }
@@ -165,7 +165,7 @@ impl SessionActorState {
     ) {
         let DetachedCall { call, text, rights, cage, network, notice } = detached;
         let Call { id, origin, tool, input: _ } = call;
-        let job = BackgroundJob { tool, rights, cage, network };
+        let job = BackgroundJob { tool, origin: origin.clone(), rights, cage, network };
         if self.calls.background.insert(id.number, job).is_some() {
             // A sub-agent that is waited for again: the conversation has this result.
             return;
@@ -197,7 +197,7 @@ impl SessionActorState {
         let number = request.call;
         let id = CallId { session: self.spec.id.clone(), number };
         // Servers are no commands of the model.
-        if self.calls.background.get(&number).is_some_and(|job| !runs_server(&job.tool))
+        if self.calls.background.get(&number).is_some_and(|job| !job.is_server())
             && let Some(call) = self.calls.running.get(&id)
         {
             // A call that ends now drops its messages: its end answers those that it did not.
@@ -234,7 +234,7 @@ impl SessionActorState {
             JobAsk::Stop => (request.call, "bash_stop"),
         };
         let text = format!("call {number} does not run in the background");
-        let jobs = self.calls.background.iter().filter(|(_, job)| !runs_server(&job.tool));
+        let jobs = self.calls.background.iter().filter(|(_, job)| !job.is_server());
         let known: Vec<_> = jobs.map(|(call, _)| call.to_string()).collect();
         let hint = match known.is_empty() {
             true => "No command does. Start one with bash and background.".to_owned(),
@@ -250,10 +250,11 @@ impl SessionActorState {
         result: ToolResult,
         unread: Option<String>,
     ) -> ToSession {
-        let Some(BackgroundJob { tool, .. }) = self.calls.background.remove(&call.number) else {
+        let Some(job) = self.calls.background.remove(&call.number) else {
             return ToSession::CallEnded { call, stage: CallStage::Ended, result };
         };
-        if runs_server(&tool) {
+        let (is_server, tool) = (job.is_server(), job.tool);
+        if is_server {
             return ToSession::BackgroundEnded { call, tool, result };
         }
         if self.calls.ended_jobs.len() == MOST_ENDED {

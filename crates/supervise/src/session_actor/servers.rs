@@ -23,9 +23,7 @@ use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
 use protocol::judgement::Audience;
-use protocol::mcp::{
-    PROMPT, RESOURCE, ServerNews, ServerOffers, ServerStart, ServerTool, runs_server,
-};
+use protocol::mcp::{PROMPT, RESOURCE, ServerNews, ServerOffers, ServerStart, ServerTool};
 use protocol::provider::PassedFd;
 use protocol::session::{OfferedTool, ToSession};
 use ractor::ActorRef;
@@ -404,7 +402,7 @@ impl SessionActorState {
 
     /// Commands and sub-agents in the background; servers are not counted among them.
     pub(super) fn jobs_in_background(&self) -> usize {
-        self.calls.background.values().filter(|job| !runs_server(&job.tool)).count()
+        self.calls.background.values().filter(|job| !job.is_server()).count()
     }
 }
 

@@ -21,7 +21,7 @@ use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
 use journal::OpenCall;
 use protocol::broker::BrokerLink;
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::confinement::Tier;
 use protocol::ids::CallId;
 use protocol::judgement::{Audience, ExtraRight, Rule};
@@ -249,12 +249,20 @@ impl SessionCalls {
 /// A command in the background.
 pub(super) struct BackgroundJob {
     pub(super) tool: String,
+    pub(super) origin: CallOrigin,
     /// The rights that it has beyond the session's. Its input is judged by them.
     pub(super) rights: Vec<ExtraRight>,
     /// Its confinement in plain words.
     pub(super) cage: String,
     /// The network that it is in, unless that is the host's.
     pub(super) network: Option<Arc<SessionNetwork>>,
+}
+
+impl BackgroundJob {
+    /// True for an MCP server, which is no command of the model.
+    pub(super) fn is_server(&self) -> bool {
+        self.origin == CallOrigin::ServerStart
+    }
 }
 
 /// A background command that has ended.
