@@ -32,7 +32,8 @@ fn lying_conversation() {
     let (mut words, say) = ipc::worker::<SessionLink>().unwrap();
     let mut session = SessionId(String::new());
     loop {
-        let said = match words.recv().unwrap() {
+        let Ok(word) = words.recv() else { return };
+        let said = match word {
             ToSession::Begin(setup) => {
                 session = setup.id;
                 continue;
@@ -64,7 +65,7 @@ fn lying_conversation() {
 
 #[test]
 fn a_call_runs_only_for_the_asker_on_record_whose_tool_it_is() {
-    for (lie, _, _, code) in lies() {
+    for (lie, proposed, _, code) in lies() {
         let desk = Desk::new();
         let place = place(&desk);
         let own = std::env::current_exe().unwrap();
@@ -89,5 +90,9 @@ fn a_call_runs_only_for_the_asker_on_record_whose_tool_it_is() {
         let journal = desk.state().join("sessions").join(&session.0).join("journal.jsonl");
         let records = std::fs::read_to_string(journal).unwrap();
         assert_eq!(records.contains("\"START\""), code.is_none(), "{lie}: {records}");
+        // The result is for the asker on record.
+        let use_id = proposed.use_id().unwrap_or_default();
+        let result = records.lines().find(|line| line.contains(r#""kind":"RESULT""#)).unwrap();
+        assert!(result.contains(&format!(r#""use_id":"{use_id}""#)), "{lie}: {records}");
     }
 }

@@ -32,7 +32,7 @@ pub enum OwnOriginRecord {
     Undo,
     /// The next request, which has the text of a pinned file.
     PinnedRead,
-    /// One that this build does not know, as it stands.
+    /// One that this build does not know, as it stands: a word, in each build.
     #[serde(untagged)]
     Other(String),
 }

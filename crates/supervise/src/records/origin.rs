@@ -63,8 +63,8 @@ fn by_tool(tool: &str, input: &str) -> CallOrigin {
     }
 }
 
-/// True if an asker of this kind makes calls of this tool, and is the one that is on record for it. The process
-/// of the conversation says all of it, and is not trusted.
+/// True if an asker of this kind makes such calls, and no other one is known to have proposed it. The process of the
+/// conversation says all of it, and is not trusted.
 pub(crate) fn fits(call: &Call, proposed: Option<&Call>) -> bool {
     if proposed.is_some_and(|proposed| proposed.origin != call.origin) {
         return false;
@@ -77,7 +77,7 @@ pub(crate) fn fits(call: &Call, proposed: Option<&Call>) -> bool {
         CallOrigin::ServerStart => runs_server(tool),
         CallOrigin::PromptPart => ["bash", READ, mcp::CALL].contains(&tool),
         CallOrigin::Undo => tool == OF_UNDO,
-        CallOrigin::PinnedRead => tool == READ,
+        CallOrigin::PinnedRead => tool == READ && call.input.ends_with(PLAIN_TEXT),
     }
 }
 
@@ -126,7 +126,11 @@ mod tests {
         for (origin, _, _) in &all {
             for (_, tool, input) in &all {
                 let (tool, input) = ((*tool).to_owned(), (*input).to_owned());
-                let wanted = all.iter().any(|known| known.0 == *origin && known.1 == tool);
+                let of_it =
+                    |known: &&(CallOrigin, &str, &str)| known.0 == *origin && known.1 == tool;
+                let mut of_it = all.iter().filter(of_it);
+                let wanted =
+                    of_it.any(|known| *origin != CallOrigin::PinnedRead || known.2 == input);
                 let call = Call { id: id.clone(), origin: origin.clone(), tool, input };
                 assert_eq!(fits(&call, None), wanted, "{call:?}");
             }

@@ -46,37 +46,18 @@ impl SessionActorState {
             return;
         }
         let proposed = self.calls.unjudged.begun(&call.id);
+        if !origin::fits(&call, proposed.as_ref()) {
+            let result = not_asked_for(&call.tool);
+            return self.end_unstarted(myself, proposed.unwrap_or(call), result).await;
+        }
         self.server_begins(&call);
         self.reread_written_dirs();
         let asked = self.server_question(&call);
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
         let pending_question = self.clients.questions.take_recorded(call.id.number);
-        let found = match origin::fits(&call, proposed.as_ref()) {
-            true => self.call_facts(call.clone(), executor).await,
-            false => Err(not_asked_for(&call.tool)),
-        };
-        let (facts, confinement, runner) = match found {
+        let (facts, confinement, runner) = match self.call_facts(call.clone(), executor).await {
             Ok(found) => found,
-            Err(result) => {
-                let record = self.audited(&call, result.clone()).await;
-                let (pinned, Call { id: call, .. }) = (call.origin == CallOrigin::PinnedRead, call);
-                let (file_versions, effects, audit_failure) = (None, None, None);
-                let (refusals, tampered) = (Vec::new(), Vec::new());
-                let concluded = FinishedCall {
-                    record,
-                    file_versions,
-                    effects,
-                    call,
-                    pinned,
-                    result,
-                    refusals,
-                    tampered,
-                    audit_failure,
-                    unread: None,
-                };
-                let _ = myself.send_message(CallToSession::Finished(Box::new(concluded)).into());
-                return;
-            }
+            Err(result) => return self.end_unstarted(myself, call, result).await,
         };
         let id = call.id;
         let denied_hosts = match confinement.network {
@@ -129,6 +110,32 @@ impl SessionActorState {
                 self.enter_read_only(format!("call {id} could not be started: {error}")).await;
             }
         }
+    }
+
+    /// The call ends with this result and without an actor.
+    async fn end_unstarted(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        call: Call,
+        result: ToolResult,
+    ) {
+        let record = self.audited(&call, result.clone()).await;
+        let (pinned, Call { id: call, .. }) = (call.origin == CallOrigin::PinnedRead, call);
+        let (file_versions, effects, audit_failure) = (None, None, None);
+        let (refusals, tampered) = (Vec::new(), Vec::new());
+        let concluded = FinishedCall {
+            record,
+            file_versions,
+            effects,
+            call,
+            pinned,
+            result,
+            refusals,
+            tampered,
+            audit_failure,
+            unread: None,
+        };
+        let _ = myself.send_message(CallToSession::Finished(Box::new(concluded)).into());
     }
 
     /// The facts of a call, its confinement and its runner; or the result of a call that is

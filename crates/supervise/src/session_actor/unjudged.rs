@@ -35,8 +35,8 @@ impl Unjudged {
         }
     }
 
-    /// It goes the way of all calls from here on. Returns it as it was proposed, unless an earlier process of the
-    /// conversation did that.
+    /// It goes the way of all calls from here on. Returns it as it was proposed, where that was since the session
+    /// opened and it has neither begun nor ended.
     pub(super) fn begun(&mut self, call: &CallId) -> Option<Call> {
         self.0.remove(call)
     }
