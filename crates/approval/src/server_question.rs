@@ -4,6 +4,7 @@
 use crate::fitting_answer::fits;
 use crate::judge::session_rules::SessionRules;
 use crate::server_form::{ServerForm, asks_for_secret, plain_text};
+use data_encoding::HEXLOWER;
 use protocol::ids::CallId;
 use protocol::judgement::{Ask, Audience, PermissionMode, PersonAnswer, Question, SERVER_QUESTION};
 use protocol::mcp::{ServerQuestion, ServerReply, ServerWants};
@@ -182,7 +183,7 @@ fn digest(call: &CallId, ask: u64, asked: &ServerQuestion) -> String {
     };
     field(kind.as_bytes());
     field(wanted.as_bytes());
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&hash.finalize())
 }
 
 #[cfg(test)]

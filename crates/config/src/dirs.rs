@@ -2,6 +2,7 @@
 
 use crate::environment::Environment;
 use crate::server_package::{self, ServerPackage};
+use data_encoding::HEXLOWER;
 use nix::unistd::AccessFlags;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
@@ -58,7 +59,7 @@ pub(crate) fn project_rules_beside(user_file: &Path, project: &Path) -> PathBuf 
 #[must_use]
 pub fn project_dir_name(project: &Path) -> String {
     let digest = Sha256::digest(project.as_os_str().as_bytes());
-    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digest = HEXLOWER.encode(&digest[..8]);
     let last = project.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let plain: String = last.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
     format!("{plain}-{digest}")
@@ -140,7 +141,7 @@ impl Dirs {
     #[must_use]
     pub fn log_in_file(&self, server: &str, url: &str) -> PathBuf {
         let digest = Sha256::digest(url);
-        let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let digest = HEXLOWER.encode(&digest[..8]);
         self.log_ins().join(format!("{server}-{digest}")).join(LOG_IN)
     }
 

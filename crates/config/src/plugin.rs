@@ -9,6 +9,7 @@ use crate::origin::{Layer, ValueOrigin};
 use crate::plugin_servers::plugin_servers;
 use crate::trust::TrustStore;
 use crate::warning::ConfigWarning;
+use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -286,8 +287,7 @@ impl<'a> Walk<'a> {
     }
 
     fn digest(&self) -> String {
-        let bytes = self.hash.clone().finalize();
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&self.hash.clone().finalize())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The package of an MCP server that `agentd mcp install` fetched: the key `package` of `[mcp.NAME]`. Pure.
 //! For `mcp`, `edit_servers`, `agentd mcp` and the supervisor, which compares the lock before each start.
 
+use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -91,7 +92,7 @@ impl ServerPackage {
     /// The digest of a lock file with this text.
     #[must_use]
     pub fn digest(lock: &[u8]) -> String {
-        Sha256::digest(lock).iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&Sha256::digest(lock))
     }
 
     /// The name of its directory, for the server of this name.

@@ -3,6 +3,7 @@
 //! The path is in the hash because the file that `agentd init` writes is the same everywhere: a
 //! foreign project that ships those very bytes must not be trusted with them.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -87,7 +88,7 @@ fn fingerprint(path: &Path, content: &[u8]) -> String {
     hash.update(real.as_os_str().as_bytes());
     hash.update([0]);
     hash.update(content);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&hash.finalize())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! SHA-256 digests, written as 64 lowercase hex digits.
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -31,29 +32,14 @@ impl FromStr for Digest {
 
     /// Upper case is refused: one digest has one spelling, so that a changed letter is a change.
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        let digits = text.as_bytes();
-        if digits.len() != 64 {
-            return Err(DigestError);
-        }
-        let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-        }
-        Ok(Self(bytes))
-    }
-}
-
-fn nibble(digit: u8) -> Result<u8, DigestError> {
-    match digit {
-        b'0'..=b'9' => Ok(digit - b'0'),
-        b'a'..=b'f' => Ok(digit - b'a' + 10),
-        _ => Err(DigestError),
+        let bytes = HEXLOWER.decode(text.as_bytes()).map_err(|_| DigestError)?;
+        bytes.try_into().map(Self).map_err(|_| DigestError)
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&HEXLOWER.encode(&self.0))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Paths in JSON: text where they are UTF-8, hex where they are not, so that none is lost.
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -28,9 +29,7 @@ impl From<StoredPath> for PathSpelling {
     fn from(path: StoredPath) -> Self {
         match path.0.into_os_string().into_string() {
             Ok(text) => Self::Text(text),
-            Err(raw) => {
-                Self::Hex { hex: raw.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect() }
-            }
+            Err(raw) => Self::Hex { hex: HEXLOWER.encode(raw.as_bytes()) },
         }
     }
 }
@@ -42,20 +41,12 @@ impl TryFrom<PathSpelling> for StoredPath {
         match written {
             PathSpelling::Text(text) => Ok(Self(PathBuf::from(text))),
             PathSpelling::Hex { hex } => {
-                let bytes = bytes_of(&hex).ok_or("a path's hex digits are not pairs of 0 to f")?;
+                let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes());
+                let bytes = bytes.map_err(|_| "a path's hex digits are not pairs of 0 to f")?;
                 Ok(Self(PathBuf::from(OsString::from_vec(bytes))))
             }
         }
     }
-}
-
-fn bytes_of(hex: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> =
-        hex.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
-    if !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 #[cfg(test)]

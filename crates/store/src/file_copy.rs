@@ -3,6 +3,7 @@
 //! Content that cannot be copied whole, or compared with certainty later, is marked as such: undo
 //! restores everything or nothing of it.
 
+use data_encoding::HEXLOWER;
 use protocol::store::FileBackup;
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
@@ -74,7 +75,7 @@ pub(crate) fn look(path: &Path, room: &mut u64, found: &mut Vec<FileCopy>) {
     match bytes {
         Some(bytes) => {
             *room = room.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-            let digest = hex(&Sha256::digest(&bytes));
+            let digest = HEXLOWER.encode(&Sha256::digest(&bytes));
             add("file", mode, bytes, Some(digest));
         }
         None => found.push(not_kept(named)),
@@ -132,7 +133,7 @@ pub(crate) fn digest_of(file: &File) -> Option<String> {
         match file.read(&mut buffer) {
             // It grew.
             Ok(0) if file.limit() == 0 => return None,
-            Ok(0) => return Some(hex(&hash.finalize())),
+            Ok(0) => return Some(HEXLOWER.encode(&hash.finalize())),
             Ok(length) => hash.update(&buffer[..length]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => return None,
@@ -142,8 +143,4 @@ pub(crate) fn digest_of(file: &File) -> Option<String> {
 
 fn is_gone(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -5,6 +5,7 @@
 //! token. A message that another process writes to its connection ends that connection.
 
 use daemon_lock::DaemonLock;
+use data_encoding::HEXLOWER;
 pub(crate) mod daemon_lock;
 pub(crate) mod peer;
 mod place;
@@ -273,7 +274,7 @@ fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
 fn new_token() -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(HEXLOWER.encode(&bytes))
 }
 
 /// Writes the file atomically: a client reads either the old token or the new one.

@@ -2,6 +2,7 @@
 //! answer to a question about a change. A server that describes its tools otherwise later is not trusted with
 //! that: it may have been taken over. Pure but for the file.
 
+use data_encoding::HEXLOWER;
 use protocol::hidden::visible;
 use protocol::mcp::ServerTool;
 use serde_json::{Map, Value, json};
@@ -84,7 +85,7 @@ pub(crate) fn file_of(state: &Path, project: &Path, start: &str) -> PathBuf {
     hash.update(project.as_os_str().as_bytes());
     hash.update([0]);
     hash.update(start);
-    let name: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = HEXLOWER.encode(&hash.finalize());
     state.join("mcp").join(name + ".json")
 }
 

@@ -1,12 +1,13 @@
 //! Random names and secrets.
 
 use crate::error::FleetError;
+use data_encoding::HEXLOWER;
 
 /// 64 random hex digits.
 pub(crate) fn secret() -> Result<String, FleetError> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| FleetError::Host(error.to_string()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(HEXLOWER.encode(&bytes))
 }
 
 /// A random UUID, version 4.

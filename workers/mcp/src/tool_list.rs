@@ -1,6 +1,7 @@
 //! The tools of a server, each with the digest by which a change is noticed. Pure.
 
 use crate::pages::Page;
+use data_encoding::HEXLOWER;
 use protocol::mcp::{NO_SCHEMA, ServerTool};
 use rmcp::model::Tool;
 use serde_json::{Value, json};
@@ -58,8 +59,7 @@ fn server_tool(tool: Tool) -> Option<ServerTool> {
     if described.len() > LONGEST {
         return None;
     }
-    let digest: String =
-        Sha256::digest(&described).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = HEXLOWER.encode(&Sha256::digest(&described));
     let description = tool.description.map(String::from).or(tool.title).unwrap_or_default();
     let input_schema = serde_json::to_string(&*tool.input_schema).ok()?;
     Some(ServerTool { name: tool.name.into_owned(), description, input_schema, digest })

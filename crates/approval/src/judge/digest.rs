@@ -1,6 +1,7 @@
 //! The digest that binds an answer to the call that the user saw.
 
 use crate::judge::widening;
+use data_encoding::HEXLOWER;
 use protocol::judgement::{ExtraRight, JudgedCall};
 use sha2::{Digest, Sha256};
 
@@ -30,5 +31,5 @@ pub(crate) fn digest(case: &JudgedCall) -> String {
     for name in &case.tampered {
         field(name.as_bytes());
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&hash.finalize())
 }

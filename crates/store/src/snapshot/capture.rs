@@ -6,7 +6,8 @@ use super::compare::{
 use super::path::ProjectPath;
 use super::tree::{EntryKind, TreeEntry};
 use super::{ChangedFile, ContentBefore, LARGEST, format};
-use crate::file_copy::{UNKNOWN, digest_of, hex};
+use crate::file_copy::{UNKNOWN, digest_of};
+use data_encoding::HEXLOWER;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 use std::io::{Error, Read};
@@ -53,7 +54,8 @@ fn same(
     (&file).take(LARGEST + 1).read_to_end(&mut bytes)?;
     let still = TreeEntry::of(&file.metadata()?, device) == *seen;
     let whole = bytes.len() as u64 == seen.stamp.size;
-    Ok((still && whole).then(|| (StoredCopy::Kept(hex(&Sha256::digest(&bytes))), bytes)))
+    Ok((still && whole)
+        .then(|| (StoredCopy::Kept(HEXLOWER.encode(&Sha256::digest(&bytes))), bytes)))
 }
 
 /// Who changed something last.

@@ -1,6 +1,7 @@
 //! Files of a project that snapshots leave out, by the rules of the file-finding tools: `.ignore`,
 //! `.gitignore` and `.git/info/exclude`. For `tree`.
 
+use data_encoding::HEXLOWER;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use sha2::{Digest, Sha256};
@@ -49,7 +50,7 @@ impl IgnoreRules {
         let exclude = read(".git/info/exclude");
         let repository = directory.join(".git").symlink_metadata().is_ok();
         sum.update([u8::from(repository)]);
-        let sum = sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sum = HEXLOWER.encode(&sum.finalize());
         (Self { above, ignore, git, exclude, repository }, sum)
     }
 

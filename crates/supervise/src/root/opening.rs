@@ -7,6 +7,7 @@ use super::state::{RootState, ShutdownPhase};
 use crate::messages::{BrokerToSession, OpenRequest, RootMsg, RootToSession, SessionMsg};
 use crate::open_failure::OpenFailure;
 use crate::session_spec::session_of;
+use data_encoding::HEXLOWER;
 use journal::TaskHeader;
 use protocol::client::{RequestFailure, SessionStart};
 use protocol::ids::SessionId;
@@ -120,7 +121,7 @@ fn new_id() -> Result<SessionId, OpenFailure> {
     let mut bytes = [0; 6];
     getrandom::fill(&mut bytes)
         .map_err(|error| OpenFailure::new(RequestFailure::Internal, error.to_string()))?;
-    Ok(SessionId(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    Ok(SessionId(HEXLOWER.encode(&bytes)))
 }
 
 fn open_mode(start: &SessionStart, sessions: &Path) -> Result<(SessionId, OpenMode), OpenFailure> {

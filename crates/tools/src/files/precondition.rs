@@ -1,6 +1,7 @@
 //! The precondition of a change: the file is still the one that was judged.
 
 use crate::failure::{FailureCode, ToolFailure};
+use data_encoding::HEXLOWER;
 use protocol::tool::JudgedPath;
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
@@ -8,7 +9,7 @@ use std::path::Path;
 
 /// SHA-256 of bytes, in hexadecimal.
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
 /// SHA-256 of all that a reader gives, in hexadecimal, in constant memory.
@@ -17,21 +18,12 @@ pub(crate) fn digest_reader(mut reader: impl Read) -> io::Result<String> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match reader.read(&mut buffer) {
-            Ok(0) => return Ok(hex(&hash.finalize())),
+            Ok(0) => return Ok(HEXLOWER.encode(&hash.finalize())),
             Ok(n) => hash.update(&buffer[..n]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Compares the file at `real` (its digest, or `None` if there is none) with the judged one.

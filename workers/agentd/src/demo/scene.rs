@@ -4,6 +4,7 @@
 use crate::cli_error::CliError;
 use crate::context::CliContext;
 use config::{Dirs, Environment};
+use data_encoding::HEXLOWER;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -28,7 +29,7 @@ impl DemoScene {
         let mut bytes = [0; 24];
         getrandom::fill(&mut bytes)
             .map_err(|error| CliError::internal(format!("no random numbers: {error}")))?;
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = HEXLOWER.encode(&bytes);
         let (name, canary) = hex.split_at(12);
         let root = temporary().join(format!("agentd-demo-{name}"));
         let (outside, canary) = (PathBuf::from("/etc"), format!("canary-{canary}"));
