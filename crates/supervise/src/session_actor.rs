@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `records` | journal records: on disk first, then shown |
 //! | `replay`, `backlog` | the journal, sent to a new conversation process or a new client |
-//! | `calls`, `rights`, `unjudged`, `answers` | calls, their rights, calls without a verdict, questions |
+//! | `calls`, `rights`, `unjudged` | calls, their rights, calls without a verdict |
+//! | `questions`, `answers` | what waits for a person; questions put and answers taken |
 //! | `hook_events` | hooks at questions, at notifications and at the end |
 //! | `reserve` | the next command's runner, started while the model thinks |
 //! | `tasks`, `task_run`, `task_questions`, `background_tasks` | sub-agents |
