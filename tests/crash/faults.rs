@@ -15,7 +15,7 @@ use protocol::client::{
 use protocol::confinement::{Enforced, Tier};
 use protocol::ids::{Generation, SessionId};
 use protocol::session::TurnEnd;
-use protocol::tool::{FromTool, OutputStream};
+use protocol::tool::{FromCage, FromCall, FromTool, OutputStream};
 use serde_json::json;
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -536,7 +536,7 @@ fn runner_says(desk: &Desk, words: &[FromTool], then: &[FromTool]) -> String {
 #[test]
 fn a_runner_that_speaks_out_of_turn_is_ended_and_its_call_has_a_result() {
     let caged = || {
-        FromTool::Caged(Enforced {
+        FromTool::Cage(FromCage::Caged(Enforced {
             tier: Tier::A,
             profile: "command".into(),
             landlock_abi: 7,
@@ -549,12 +549,13 @@ fn a_runner_that_speaks_out_of_turn_is_ended_and_its_call_has_a_result() {
             missing: Vec::new(),
             left_out: Vec::new(),
             cgroup: Vec::new(),
-        })
+        }))
     };
     let probed = || FromTool::Probed(Err("no".into()));
-    let output = || FromTool::Output { stream: OutputStream::Out, text: "x".into() };
-    let uncaged = || FromTool::Uncaged { step: "s".into(), reason: "r".into() };
-    let began = || FromTool::Began;
+    let output =
+        || FromTool::Call(FromCall::Output { stream: OutputStream::Out, text: "x".into() });
+    let uncaged = || FromTool::Cage(FromCage::Uncaged { step: "s".into(), reason: "r".into() });
+    let began = || FromTool::Call(FromCall::Began);
     for (words, then, told) in [
         (vec![probed()], vec![], "The call was not run"),
         (vec![output()], vec![], "The call was not run"),

@@ -148,10 +148,9 @@ fn a_tool_starts_from_a_grant_only() {
         let asks = !is_test(&name)
             && (shipped(&text).contains("Grant::of(") || shipped(&text).contains("Grant::probe("));
         assert!(!asks || name.ends_with("/call_actor.rs"), "{name} asks for a grant");
-        // `Grant::go` compares the call. A session's certificate belongs to no call.
-        let goes = text.contains("ToTool::Go(");
-        let allowed = ["/grant.rs", "/sign_in.rs"].into_iter().any(|file| name.ends_with(file));
-        assert!(!goes || allowed || is_test(&name), "{name} makes a `Go` of its own");
+        // `Grant::go` compares the call.
+        let goes = text.contains("ToTool::Go(") && !name.ends_with("/grant.rs");
+        assert!(!goes || is_test(&name), "{name} makes a `Go` of its own");
     }
 }
 

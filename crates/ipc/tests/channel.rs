@@ -6,7 +6,7 @@ use ipc::codec::encode;
 use ipc::{ChannelError, FrameError, Hello, HelloError, Receiver, Sender, connect, frames};
 use protocol::Link;
 use protocol::ids::Generation;
-use protocol::tool::{FromTool, OutputStream, ToTool, ToolLink};
+use protocol::tool::{FromCall, FromTool, OutputStream, ToTool, ToolLink};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -41,7 +41,7 @@ fn with_raw_peer() -> (Near, UnixStream) {
 }
 
 fn output(text: &str) -> FromTool {
-    FromTool::Output { stream: OutputStream::Out, text: text.to_owned() }
+    FromTool::Call(FromCall::Output { stream: OutputStream::Out, text: text.to_owned() })
 }
 
 #[test]
@@ -77,7 +77,9 @@ fn words_of_several_threads_do_not_mix() {
         })
         .collect();
     for _ in 0..40 {
-        let FromTool::Output { text, .. } = far_rx.recv().unwrap() else { panic!("another word") };
+        let FromTool::Call(FromCall::Output { text, .. }) = far_rx.recv().unwrap() else {
+            panic!("another word")
+        };
         assert_eq!(text.len(), 300_000);
         assert!(text.bytes().all(|byte| byte == text.as_bytes()[0]));
     }

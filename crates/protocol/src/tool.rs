@@ -1,12 +1,19 @@
-//! The wire to `agentd-tool`: one call's life.
+//! The wire to a runner: `agentd-tool` and its like, one process for one job.
 //!
-//! `SessionLock` → `SaveProtected`? → `Overlays`? → `Mounted`? → `Sign`? → `Join`* → `Confine` → `Keeper`? → `Mounted`* →
-//! `ProxyListener`* → `Caged` (or `Uncaged`, the end) → `Go` → `Began` → `Output`* → `Done` (or `Lost`, the
-//! end). The runner receives its job only with `Go`, after its cage is complete and START is durable.
+//! Every runner begins alike: `Handover`* → `Begin` → `Cage` news* → `Caged` (or `Uncaged`, the end) → `Go`. It
+//! receives its job only with `Go`, after its cage is complete; for a call, after START is durable. Then each
+//! job has messages of its own:
 //!
-//! A runner in reserve: `SessionLock` → `Overlays`? → `Mounted`? → `Join`* → `Reserve` → `Keeper`? → `Mounted`* →
-//! `Resting` → `SaveProtected`? → `Renew` → `Caged` (or `Lost`, the end: the cage no longer fits), and on as above. After a
-//! runner's death, another one repairs: `SessionLock` → `Repair` → `Repaired` (or `Uncaged`).
+//! | Job | To it | From it |
+//! |---|---|---|
+//! | a call ([`RunnerJob::Run`], `Restore`, `Web`) | [`ToCall`], `Cancel` | [`FromCall`], from `Began` to `Done` (or `Lost`, the end) |
+//! | a probe | | `Began`, `Probed` |
+//! | a proxy | `Cancel` | `Proxied` |
+//! | a certificate | | `Certified` |
+//! | a repair ([`CageOrder::Repair`], without `Go`) | | `Repaired` |
+//!
+//! A runner in reserve ([`CageOrder::Reserve`]) says `Resting` in place of `Caged`. Then `Handover`? → `Renew` →
+//! `Caged` (or `Lost`, the end: the cage no longer fits), and on as above.
 
 use crate::call::{ProbeReport, RunReport, TamperedFile};
 use crate::confinement::{Confinement, Enforced, GitSettings, ProxyConnection, Tier};
@@ -157,52 +164,70 @@ pub struct JudgedPath {
 /// From the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToTool {
-    /// A descriptor rides behind this: keep it as long as anything of the call lives. It carries
-    /// the session's lock, so that the session does not go on elsewhere before this call is over.
-    SessionLock,
-    /// An empty file follows: save the protected files' content in it before `Caged`.
-    SaveProtected,
-    /// A descriptor follows: keep it open until every process of the call has ended. It holds the
-    /// lock on the project's overlays.
-    Overlays,
-    /// A descriptor rides behind this: the overlays as an earlier call mounted them. They are mounted
-    /// once, and attached in each call's root.
-    Mounted,
-    /// Before `Confine` and `Reserve`, where the confinement joins the network of another call: a
-    /// descriptor of this namespace of it follows. The user namespace comes first.
-    Join(NamespaceKind),
+    /// Before `Begin` and `Renew`: a descriptor rides behind this. Those of a proxy ride behind its `Go`.
+    Handover(Handover),
     /// Once: build this cage.
-    Confine(Confinement),
-    /// Once, in place of `Confine`: build this cage, then rest without a call until `Renew`.
-    Reserve(Confinement),
+    Begin(Box<CageOrder>),
     /// After `Resting`: a call takes this runner. Look again at what its cage opened and protects.
-    /// `SaveProtected` may come before it.
     Renew,
-    /// Once, in place of `Confine`: confine yourself as a runner of this confinement, and restore
-    /// the protected files that the call changed. The file that its runner saved with `SaveProtected`
-    /// follows. No process of that call is alive.
-    Repair(Confinement),
     /// Once, after `Caged`.
     Go(RunnerJob),
-    /// After `Go`: end the call now; output so far is kept.
+    /// Behind `Caged`: exit. After `Go`: end the job now; the output of a command so far is kept.
     Cancel,
-    /// After `Go`: the conversation goes on while the command runs; answered by `InBackground`.
+    /// After `Go`, to a call.
+    Call(ToCall),
+    /// At any time: say `Pong` with the same number.
+    Ping(u64),
+}
+
+/// The use of a descriptor.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Handover {
+    /// Keep it as long as anything of the call lives. It carries the session's lock, so that the session
+    /// does not go on elsewhere before this call is over.
+    SessionLock,
+    /// An empty file: save the protected files' content in it before `Caged`. For a repair, the file that a
+    /// runner saved.
+    Protected,
+    /// Keep it open until every process of the call has ended. It holds the lock on the project's overlays.
+    Overlays,
+    /// The overlays as an earlier call mounted them. They are mounted once, and attached in each call's root.
+    Mounted,
+    /// Where the confinement joins the network of another call: this namespace of it. The user namespace
+    /// comes first.
+    Join(NamespaceKind),
+    /// A connection to the person's ssh agent. The runner uses it for the command's git signatures by these
+    /// keys, and for no other request.
+    Sign(Vec<SigningKey>),
+}
+
+/// The cage to build, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum CageOrder {
+    /// For the job that `Go` names.
+    Confine(Confinement),
+    /// To rest without a call until `Renew`.
+    Reserve(Confinement),
+    /// To restore the protected files that a call of this confinement changed. No process of that call is
+    /// alive.
+    Repair(Confinement),
+}
+
+/// To a call that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ToCall {
+    /// The conversation goes on while the command runs; answered by `InBackground`.
     Background,
-    /// After `Go`: write this to the command's standard input; answered by `InputTaken`.
+    /// Write this to the command's standard input; answered by `InputTaken`.
     Input {
         /// The bytes, as text.
         text: String,
         /// What becomes of the input then.
         then: AfterInput,
     },
-    /// At any time: say `Pong` with the same number.
-    Ping(u64),
-    /// After `Go`: a message to the server that runs.
+    /// A message to the server that runs.
     Server(ToServer),
-    /// Before `Confine`: a connection to the person's ssh agent follows. The runner uses it for the
-    /// command's git signatures by these keys, and for no other request.
-    Sign(Vec<SigningKey>),
-    /// After `Go`: about the protected files, while the command runs.
+    /// About the protected files.
     Protected(ProtectedOrder),
 }
 
@@ -281,29 +306,70 @@ pub enum KeeperKind {
 /// From the runner.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FromTool {
-    /// A descriptor rides behind this: a socket, inside the command's network, at which our proxy
-    /// is to be found; the first is for programs that take a proxy, the others are those of
-    /// [`redirects`](crate::hosts::redirects). Before `Caged`, where the network is an allow-list.
-    ProxyListener,
-    /// A descriptor rides behind this: the overlays as they are mounted, for another call. Before
-    /// `Caged`.
+    /// For the log.
+    Log(LogLine),
+    /// The answer to `Ping`.
+    Pong(u64),
+    /// About its cage.
+    Cage(FromCage),
+    /// From a call.
+    Call(FromCall),
+    /// The answer to [`RunnerJob::Probe`] and `ProbeRestore`.
+    Probed(Result<ProbeReport, String>),
+    /// Of a [`RunnerJob::Proxy`]: all that was decided so far. The last one answers `Cancel`; the proxy
+    /// ends.
+    Proxied {
+        /// Equal ones are one, the first in order.
+        connections: Vec<ProxyConnection>,
+        /// How many more were decided after those.
+        uncounted: u64,
+    },
+    /// The answer to [`CageOrder::Repair`]: the changed files and their repairs, or the reason why they are
+    /// unknown. The runner exits.
+    Repaired(Result<Vec<TamperedFile>, String>),
+    /// The answer to [`RunnerJob::Certify`], or the reason for having none. The process exits.
+    Certified(Result<CertifiedSession, String>),
+}
+
+/// What a runner says about its cage.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FromCage {
+    /// While it is built, where the cage has one.
+    Keeper(Keeper),
+    /// A descriptor rides behind this: the overlays as they are mounted, for another call. While it is
+    /// built.
     Mounted,
-    /// The cage is complete; this is the enforced confinement.
-    Caged(Enforced),
-    /// The cage stands, for no call. `opened` names each path that the cage has opened or covers.
+    /// A descriptor rides behind this: a socket, inside the command's network, at which our proxy is to be
+    /// found; the first is for programs that take a proxy, the others are those of
+    /// [`redirects`](crate::hosts::redirects). While it is built, where the network is an allow-list.
+    ProxyListener,
+    /// It stands, for no call. `opened` names each path that it has opened or covers.
     Resting {
-        /// The tier of the cage.
+        /// Its tier.
         tier: Tier,
         /// See `sandbox::opened_paths`.
         opened: String,
     },
-    /// The cage could not be made; the runner ends, nothing was run.
+    /// It is complete; this is the enforced confinement.
+    Caged(Enforced),
+    /// It could not be made; the runner ends, nothing was run.
     Uncaged {
         /// The step that failed.
         step: String,
         /// In plain words, with a way on.
         reason: String,
     },
+    /// It does not fit any more, or a process of it died before the program began, for this reason. Nothing
+    /// was run; the runner ends.
+    Lost(String),
+}
+
+/// What a call says while it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FromCall {
+    /// The answer to `Go` for a call or a probe. It is in the socket before anything of the job is done:
+    /// a runner that ended without it has done nothing.
+    Began,
     /// A command printed this, at most 64 KiB; for screens, the result is in `Done`.
     Output {
         /// Where.
@@ -320,33 +386,8 @@ pub enum FromTool {
     InputTaken(Result<(), String>),
     /// From the server that runs.
     Server(FromServer),
-    /// The answer to `RunnerJob::Probe`.
-    Probed(Result<ProbeReport, String>),
-    /// The answer to `RunnerJob::Run`; the runner ends.
-    Done(RunReport),
-    /// Of an `RunnerJob::Proxy`: all that was decided so far. The last one answers `Cancel`; the proxy
-    /// ends.
-    Proxied {
-        /// Equal ones are one, the first in order.
-        connections: Vec<ProxyConnection>,
-        /// How many more were decided after those.
-        uncounted: u64,
-    },
-    /// For the log.
-    Log(LogLine),
-    /// The answer to `Ping`.
-    Pong(u64),
-    /// Before `Caged`, where the cage has one.
-    Keeper(Keeper),
-    /// The answer to `Repair`: the changed files and their repairs, or the reason why they are
-    /// unknown. The runner exits. While a command runs: the files that were put right just now.
-    Repaired(Result<Vec<TamperedFile>, String>),
-    /// Before `Done`: a process of the cage died before the program began, for this reason. Nothing
-    /// was run; the runner ends.
-    Lost(String),
-    /// The answer to `RunnerJob::Certify`, or the reason for having none. The process exits.
-    Certified(Result<CertifiedSession, String>),
-    /// The answer to `Go` for a call or a probe. It is in the socket before anything of the job is done:
-    /// a runner that ended without it has done nothing.
-    Began,
+    /// Protected files that were put right just now.
+    PutRight(Vec<TamperedFile>),
+    /// The end; the runner exits.
+    Done(Box<RunReport>),
 }

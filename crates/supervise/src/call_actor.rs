@@ -24,11 +24,11 @@ use crate::cage_cleanup::CageCleanup;
 use crate::call::{CallEffect, CallInput, CallMachine, CallRecord, ServerDemand};
 use crate::frozen_calls;
 use crate::grant::{Grant, NotAllowed};
-use crate::messages::{BackupOf, CallMsg, CallToSession, RunnerLimit, TaskToSession};
+use crate::messages::{BackupOf, CallMsg, CallToSession, TaskToSession};
 use crate::proxy_machine::{ProxyAttempt, ProxyInput};
 use crate::records::audit::RunFacts;
+use crate::runner::Runner;
 use crate::unix_time::now_ms;
-use crate::worker::process::{ExitCause, ProcessEvent};
 use job::Job;
 use protocol::broker::ToBroker;
 use protocol::call::Call;
@@ -36,10 +36,10 @@ use protocol::confinement::Confinement;
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
 use protocol::store::{CacheKey, ToStore};
-use protocol::tool::{RunnerJob, ToTool};
+use protocol::tool::{RunnerJob, ToCall};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use records::decision_durable;
-use state::{Audited, BeforeGo, CallTimers, ExpectedFd, RunnerPhase};
+use state::{Audited, BeforeGo, CallTimers};
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -71,18 +71,18 @@ impl Actor for CallActor {
             machine: CallMachine::new(args.facts.clone()),
             args,
             runner: None,
+            probe_job: None,
             proxy: None,
             proxy_attempt: ProxyAttempt::First,
             generation: Generation(0),
             timers: CallTimers::default(),
             job: Job::default(),
             reserved_for: None,
+            renewal: None,
             before_go: BeforeGo::default(),
             audited: Audited::Nothing,
             ran: RunFacts::default(),
             cage_cleanup: CageCleanup::Done,
-            overlay_turn: None,
-            next_fd: ExpectedFd::ProxyListener,
         })
     }
 
@@ -108,56 +108,18 @@ impl Actor for CallActor {
             }
             CallMsg::QuestionDeadline(deadline) => state.on_question_deadline(&myself, deadline),
             CallMsg::Runner(generation, _) if generation != state.generation => None,
-            CallMsg::Runner(_, ProcessEvent::Message { message, permit: _permit }) => {
-                state.on_runner_msg(&myself, message)
-            }
-            CallMsg::Runner(_, ProcessEvent::Descriptor(descriptor)) => {
-                match std::mem::replace(&mut state.next_fd, ExpectedFd::ProxyListener) {
-                    ExpectedFd::Mount => state.mounted(descriptor),
-                    ExpectedFd::Namespace(kind) => state.job.namespace.add(kind, descriptor),
-                    ExpectedFd::ProxyListener => state.on_proxy_listener(&myself, descriptor).await,
-                }
-                None
-            }
-            CallMsg::Runner(_, ProcessEvent::Ended(cause, heard)) => {
-                ipc::step!("supervisor: process ended");
-                state.on_runner_ended(&myself, cause, heard).await
-            }
+            CallMsg::Runner(_, event) => state.on_runner_event(&myself, event).await,
             CallMsg::Reserve(runner) => state.on_reserve(&myself, runner).await.err(),
             CallMsg::ReserveChecked(generation, same) if generation == state.generation => {
                 state.on_reserve_checked(same)
             }
             CallMsg::ReserveChecked(..) => None,
-            CallMsg::CageEnded(generation, ..) if generation != state.generation => None,
-            CallMsg::CageEnded(_, cause, emptied) => {
-                state.cage_cleanup = emptied;
-                let cause =
-                    if emptied == CageCleanup::Done { cause } else { ExitCause::Unkillable };
-                Some(CallInput::RunnerEnded { cause: cause.to_string() })
-            }
+            CallMsg::ReserveOverdue(generation) if generation != state.generation => None,
+            CallMsg::ReserveOverdue(_) => state.on_reserve(&myself, None).await.err(),
             CallMsg::Proxy(generation, _) if generation != state.generation => None,
-            CallMsg::Proxy(_, report) => {
-                state.on_proxy_event(&myself, report).await;
+            CallMsg::Proxy(_, event) => {
+                state.on_proxy_event(&myself, event).await;
                 None
-            }
-            CallMsg::Ping(generation) => {
-                if generation == state.generation {
-                    state.ping_runner(&myself);
-                }
-                None
-            }
-            CallMsg::LimitReached(generation, limit) => {
-                match generation == state.generation {
-                    // The reserve does not answer.
-                    true if state.reserved_for.is_some() => {
-                        state.on_reserve(&myself, None).await.err()
-                    }
-                    true => {
-                        state.limit_reached(limit);
-                        None
-                    }
-                    false => None,
-                }
             }
             CallMsg::Job(request, from) => {
                 state.on_job_request(&myself, request, from);
@@ -191,13 +153,6 @@ impl Actor for CallActor {
                 state.on_printed(text);
             }
             state.dispatch(&myself, input).await;
-        }
-        if !state
-            .runner
-            .as_ref()
-            .is_some_and(|runner| matches!(runner.phase, RunnerPhase::CagingCall))
-        {
-            state.overlay_turn = None;
         }
         Ok(())
     }
@@ -275,7 +230,7 @@ impl CallState {
         match effect {
             CallEffect::Probe(job) => {
                 let grant = Grant::probe(&self.args.facts.call, &self.args.confinement);
-                self.start(myself, grant, RunnerPhase::CagingProbe(job)).await?;
+                self.start_probe(myself, grant, job).await?;
                 ipc::step!("supervisor: probe spawned", after sent().await);
                 Ok(())
             }
@@ -379,16 +334,12 @@ impl CallState {
                 Ok(())
             }
             CallEffect::CancelRunner => {
-                self.send_runner(&ToTool::Cancel);
-                if let Some(runner) = &mut self.runner {
-                    runner.phase = RunnerPhase::Cancelled;
-                    self.start_limit(myself, RunnerLimit::Cancel);
-                }
+                self.runner.iter_mut().for_each(Runner::cancel);
                 Ok(())
             }
             CallEffect::KillRunner => {
                 match &self.runner {
-                    Some(runner) => runner.process.kill(),
+                    Some(runner) => runner.kill(),
                     None => self.leave_reserve(myself),
                 }
                 Ok(())
@@ -419,9 +370,10 @@ impl CallState {
         verdict: Verdict,
     ) -> Result<(), CallInput> {
         let mut confinement = self.args.confinement.clone();
-        confinement.overlays = self.overlays().await;
+        let (turn, overlays) = self.overlay_turn().await.unzip();
+        confinement.overlays = overlays;
         let grant = self.grant(&verdict, confinement).map_err(|error| not_started(&error))?;
-        self.start(myself, grant, RunnerPhase::CagingCall).await
+        self.start_call(myself, grant, turn).await
     }
 
     /// Notes the directories that the call may write, and reads those of all others: no link in one of them
@@ -490,13 +442,18 @@ impl CallState {
         let time = match self.machine.is_in_background() {
             // A runner that lost its cage is started again.
             true => {
-                self.send_runner(&ToTool::Background);
+                self.tell_runner(ToCall::Background);
                 job::OVERDUE
             }
             false => OVERDUE,
         };
         self.timers.overdue = Some(myself.send_after(time, overdue));
         Ok(())
+    }
+
+    /// Says something to the call's command.
+    fn tell_runner(&self, what: ToCall) {
+        self.runner.iter().for_each(|runner| runner.tell(what.clone()));
     }
 
     /// The store, another call or a sub-agent has the request, and begins with it.

@@ -3,25 +3,24 @@
 //! Used by the task that waits for the sub-agent.
 
 use crate::grant::Grant;
-use crate::protected_restore::{ProtectedCopies, ProtectedRestorer, in_words};
+use crate::protected_restore::{
+    ProtectedCopies, ProtectedRestorer, in_words, unrestored_unknown,
+};
+use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
 use crate::session_lock::SessionLock;
 use crate::session_spec::SessionSpec;
-use crate::worker::log_lines;
-use crate::worker::process::{ProcessEvent, WorkerProcess};
 use crate::worker::spawner::Spawner;
 use journal::{StoredPath, TaskHeader, TaskWorktree};
 use protocol::call::{Outcome, TamperRemedy, TamperedFile};
 use protocol::confinement::Confinement;
 use protocol::ids::{CallId, Generation, SessionId};
 use protocol::judgement::RuleSet;
-use protocol::tool::{FromTool, OutputStream, RunnerJob, ToTool, ToolLink};
+use protocol::tool::{FromCall, Handover, OutputStream, RunnerJob};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::timeout;
-use tools::{git_words, shell_words};
+use tools::{RunnerProgram, git_words, shell_words};
 
 /// Directory of the worktrees below a project. A file in it has git ignore it.
 const DIRECTORY: &str = ".worktrees";
@@ -31,6 +30,8 @@ const LIMIT: Duration = Duration::from_secs(300);
 const MARGIN: Duration = Duration::from_secs(30);
 /// How long a runner may take to end after its report.
 const END: Duration = Duration::from_secs(5);
+/// Said where a process of git waits for a disk that does not answer.
+const UNKILLABLE: &str = "a process of git cannot be killed";
 /// Most characters of an error or a list of changes.
 const MOST_CHARS: usize = 4000;
 
@@ -216,114 +217,81 @@ impl WorktreeKeeper {
         let cage = grant.confinement().clone();
         let saved = tokio::task::spawn_blocking(move || copies.begin(number, &cage)).await;
         let saved = saved.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
-        let program = tools::RunnerProgram::Tool;
-        let started = self.spawner.spawn_runner(&grant, program).await;
-        let started = started.map_err(|error| error.to_string())?;
-        let (sender, mut events) = mpsc::unbounded_channel();
-        let process =
-            WorkerProcess::<ToolLink>::attach(started, Generation(0), self.hello, move |event| {
-                let _ = sender.send(event);
-            });
-        let process = process.map_err(|error| error.to_string())?;
-        let lock = self.lock.share(process.pid).map_err(|error| error.to_string())?;
-        process.send(&ToTool::SessionLock);
-        process.send_descriptor(lock);
-        process.send(&ToTool::SaveProtected);
-        process.send_descriptor(saved);
-        process.send(&grant.begin());
-        let answered = tokio::select! {
-            biased;
-            () = stop => Err("it was interrupted".to_owned()),
-            answered = timeout(LIMIT + MARGIN, self.answer(&process, &go, &mut events)) => {
-                answered.unwrap_or_else(|_| Err(format!("git took longer than {} s", LIMIT.as_secs())))
-            }
+        let cage = grant.confinement().clone();
+        let start = RunnerStart {
+            spawner: &self.spawner,
+            program: RunnerProgram::Tool,
+            grant,
+            hello: self.hello,
+            lock: Some(&self.lock),
+            handed: vec![(Handover::Protected, saved)],
+            turn: None,
+            generation: Generation(0),
+            about: self.call.to_string(),
         };
-        if answered.is_err() {
-            process.kill();
-        }
-        drop(process);
-        // None of its processes may run when the session goes on.
-        let gone = async {
-            while let Some(event) = events.recv().await {
-                if matches!(event, ProcessEvent::Ended(..)) {
-                    break;
-                }
-            }
-        };
-        let _ = timeout(END, gone).await;
+        let errand = Errand { start, go: Some(go), who: "git", limit: LIMIT + MARGIN, end: END };
+        let mut printed = Printed::default();
+        let answered = errand.run(stop, |news| {
+            if let RunnerNews::Call(said) = news { printed.hear(said).map(Ok) } else { None }
+        });
+        let answered = answered.await;
         let tampered = match &answered {
             Ok(report) => report.tampered.clone(),
-            Err(_) => {
+            Err(ErrandFailure::Unkillable) => vec![unrestored_unknown(UNKILLABLE)],
+            Err(ErrandFailure::TimedOut | ErrandFailure::Ended(_)) => {
                 let restorer = ProtectedRestorer {
                     spawner: self.spawner.clone(),
                     lock: self.lock.clone(),
                     copies: self.copies.clone(),
                     hello: self.hello,
                 };
-                restorer.restore(&self.call, grant.confinement()).await
+                restorer.restore(&self.call, &cage).await
             }
         };
         // A death from here on finds nothing of git to put right.
         self.copies.remove(self.call.number);
         self.tampered.extend(tampered.into_iter().filter(|it| it.remedy != TamperRemedy::Granted));
-        let GitReport { result, .. } = answered?;
-        result
-    }
-
-    async fn answer(
-        &self,
-        process: &WorkerProcess<ToolLink>,
-        go: &ToTool,
-        events: &mut mpsc::UnboundedReceiver<ProcessEvent<ToolLink>>,
-    ) -> Result<GitReport, String> {
-        let (mut out, mut err) = (String::new(), String::new());
-        loop {
-            let message = match events.recv().await {
-                Some(ProcessEvent::Message { message, permit: _ }) => message,
-                Some(ProcessEvent::Descriptor(_)) => continue,
-                Some(ProcessEvent::Ended(cause, _)) => return Err(format!("its process {cause}")),
-                None => return Err("its process is gone".to_owned()),
-            };
-            match message {
-                FromTool::Keeper(keeper) => match self.lock.record_cage(process.pid, keeper) {
-                    Ok(Ok(_)) => {}
-                    Ok(Err(_)) => return Err("its process named another's".to_owned()),
-                    Err(error) => return Err(error.to_string()),
-                },
-                FromTool::Caged(_) => process.send(go),
-                FromTool::Output { stream: OutputStream::Out, text } => out.push_str(&text),
-                FromTool::Output { stream: OutputStream::Err, text } => err.push_str(&text),
-                FromTool::Log(line) => {
-                    log_lines::write(tools::RunnerProgram::Tool.executable(), &self.call, &line);
-                }
-                FromTool::Uncaged { step, reason } => {
-                    return Err(format!("git could not be confined ({step}: {reason})"));
-                }
-                FromTool::Lost(why) => return Err(why),
-                FromTool::Done(report) => {
-                    let is_done = report.result.outcome == Outcome::Exited { code: 0 };
-                    let result = match (is_done, err.trim()) {
-                        (true, _) => Ok(out),
-                        (false, "") => Err(report.result.summary),
-                        (false, err) => Err(err.chars().take(MOST_CHARS).collect()),
-                    };
-                    return Ok(GitReport { result, tampered: report.tampered });
-                }
-                FromTool::Mounted
-                | FromTool::Began
-                | FromTool::Namespace(_)
-                | FromTool::InBackground
-                | FromTool::Server(_)
-                | FromTool::InputTaken(_)
-                | FromTool::ProxyListener
-                | FromTool::Resting { .. }
-                | FromTool::Probed(_)
-                | FromTool::Proxied { .. }
-                | FromTool::Pong(_)
-                | FromTool::Repaired(_)
-                | FromTool::Certified(_) => {}
+        match answered {
+            Ok(GitReport { result, .. }) => result,
+            Err(ErrandFailure::TimedOut) => {
+                Err(format!("git took longer than {} s", LIMIT.as_secs()))
             }
+            Err(ErrandFailure::Unkillable) => Err(UNKILLABLE.to_owned()),
+            Err(ErrandFailure::Ended(why)) => Err(why),
         }
+    }
+}
+
+/// What a script prints.
+#[derive(Default)]
+struct Printed {
+    out: String,
+    err: String,
+}
+
+impl Printed {
+    /// Takes in what its process says; returns its end.
+    fn hear(&mut self, said: FromCall) -> Option<GitReport> {
+        match said {
+            FromCall::Output { stream: OutputStream::Out, text } => self.out.push_str(&text),
+            FromCall::Output { stream: OutputStream::Err, text } => self.err.push_str(&text),
+            FromCall::Done(report) => {
+                let is_done = report.result.outcome == Outcome::Exited { code: 0 };
+                let result = match (is_done, self.err.trim()) {
+                    (true, _) => Ok(std::mem::take(&mut self.out)),
+                    (false, "") => Err(report.result.summary),
+                    (false, err) => Err(err.chars().take(MOST_CHARS).collect()),
+                };
+                return Some(GitReport { result, tampered: report.tampered });
+            }
+            FromCall::Began
+            | FromCall::Namespace(_)
+            | FromCall::InBackground
+            | FromCall::InputTaken(_)
+            | FromCall::Server(_)
+            | FromCall::PutRight(_) => {}
+        }
+        None
     }
 }
 

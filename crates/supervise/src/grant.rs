@@ -4,24 +4,31 @@
 
 use protocol::call::Call;
 use protocol::confinement::{Confinement, Network, Profile};
+use protocol::hosts::HostPort;
 use protocol::ids::CallId;
 use protocol::judgement::{Basis, Verdict};
-use protocol::tool::{RunnerJob, ToTool};
+use protocol::tool::{CageOrder, RunnerJob, ToTool};
 
 /// The right to start one runner: for which call, in which cage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     confinement: Confinement,
-    purpose: GrantPurpose,
+    purpose: RunnerPurpose,
     /// Absent for processes that execute no call.
     call: Option<CallId>,
 }
 
 /// The work of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GrantPurpose {
-    /// The job that `Go` names.
-    Job,
+pub(crate) enum RunnerPurpose {
+    /// To run a call.
+    Call,
+    /// To inspect the paths of a call.
+    Probe,
+    /// To be the proxy of a command's allow-list.
+    Proxy,
+    /// To make the certificate of a session's proxies.
+    Certificate,
     /// To build its cage and wait for a call that takes it by a grant of its own.
     Reserve,
     /// To restore the protected files that a call changed.
@@ -46,7 +53,7 @@ impl Grant {
     pub(crate) fn probe(call: &Call, of: &Confinement) -> Self {
         let confinement =
             Confinement { profile: Profile::Probe, joins: None, cgroup: None, ..of.clone() };
-        Self { confinement, purpose: GrantPurpose::Job, call: Some(call.id.clone()) }
+        Self { confinement, purpose: RunnerPurpose::Probe, call: Some(call.id.clone()) }
     }
 
     /// For a call that was allowed.
@@ -61,7 +68,7 @@ impl Grant {
         match verdict {
             Verdict::Allow(basis) => {
                 let call = Some(call.id.clone());
-                Ok((Self { confinement, purpose: GrantPurpose::Job, call }, basis.clone()))
+                Ok((Self { confinement, purpose: RunnerPurpose::Call, call }, basis.clone()))
             }
             Verdict::Deny(..) | Verdict::Ask(_) => Err(NotAllowed),
         }
@@ -70,15 +77,15 @@ impl Grant {
     /// For the proxy of the command that this grant is for: it has the network and none of the
     /// command's other rights.
     pub(crate) fn proxy(&self) -> Self {
-        Self::web(&self.confinement, self.call.clone())
+        Self::web(&self.confinement, RunnerPurpose::Proxy, self.call.clone())
     }
 
     /// For the process that makes the certificate of a session's proxies.
     pub(crate) fn certificate(of: &Confinement) -> Self {
-        Self::web(of, None)
+        Self::web(of, RunnerPurpose::Certificate, None)
     }
 
-    fn web(of: &Confinement, call: Option<CallId>) -> Self {
+    fn web(of: &Confinement, purpose: RunnerPurpose, call: Option<CallId>) -> Self {
         let confinement = Confinement {
             profile: Profile::Web,
             network: Network::On,
@@ -89,14 +96,14 @@ impl Grant {
             cgroup: None,
             ..of.clone()
         };
-        Self { confinement, purpose: GrantPurpose::Job, call }
+        Self { confinement, purpose, call }
     }
 
     /// For the repair after a call with this confinement whose runner died. The process has the
     /// runner's confinement and starts nothing.
     pub(crate) fn repair(of: &Confinement) -> Self {
         let confinement = Confinement { joins: None, cgroup: None, ..of.clone() };
-        Self { confinement, purpose: GrantPurpose::Repair, call: None }
+        Self { confinement, purpose: RunnerPurpose::Repair, call: None }
     }
 
     /// For git, which makes or removes the worktree of a call's sub-agent: the cage of a command without
@@ -109,22 +116,26 @@ impl Grant {
             joins: None,
             ..of.clone()
         };
-        Self { confinement, purpose: GrantPurpose::Job, call: Some(call.clone()) }
+        Self { confinement, purpose: RunnerPurpose::Call, call: Some(call.clone()) }
     }
 
     /// For the session's next command, which is not known yet. The call that takes the runner has a
     /// grant of its own, with this confinement.
     pub(crate) fn reserve(confinement: Confinement) -> Self {
-        Self { confinement, purpose: GrantPurpose::Reserve, call: None }
+        Self { confinement, purpose: RunnerPurpose::Reserve, call: None }
     }
 
     /// The message that has the process lock itself in.
     pub(crate) fn begin(&self) -> ToTool {
-        match self.purpose {
-            GrantPurpose::Job => ToTool::Confine(self.confinement.clone()),
-            GrantPurpose::Reserve => ToTool::Reserve(self.confinement.clone()),
-            GrantPurpose::Repair => ToTool::Repair(self.confinement.clone()),
-        }
+        let confinement = self.confinement.clone();
+        ToTool::Begin(Box::new(match self.purpose {
+            RunnerPurpose::Call
+            | RunnerPurpose::Probe
+            | RunnerPurpose::Proxy
+            | RunnerPurpose::Certificate => CageOrder::Confine(confinement),
+            RunnerPurpose::Reserve => CageOrder::Reserve(confinement),
+            RunnerPurpose::Repair => CageOrder::Repair(confinement),
+        }))
     }
 
     /// `Go` with a job of this call.
@@ -136,6 +147,16 @@ impl Grant {
             Some(granted) if granted == call => Ok(ToTool::Go(job)),
             granted => Err(OtherCall { granted: granted.clone(), call: call.clone() }),
         }
+    }
+
+    /// `Go` for the certificate of these hosts, which belongs to no call; none by another grant.
+    pub(crate) fn go_certify(&self, hosts: Vec<HostPort>) -> Option<ToTool> {
+        (self.purpose == RunnerPurpose::Certificate)
+            .then_some(ToTool::Go(RunnerJob::Certify(hosts)))
+    }
+
+    pub(crate) fn purpose(&self) -> RunnerPurpose {
+        self.purpose
     }
 
     /// The cage that it allows.

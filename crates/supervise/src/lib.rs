@@ -19,11 +19,13 @@
 //! | `proxy_machine` | the machine of one command's allow-list proxy |
 //! | `session_spec` | the settings of a session |
 //! | `session_room` | for how many sessions the limits of the process suffice |
+//! | `runner::life` | what a runner may say when |
 //! | `worker::restart`, `worker::heartbeat`, `progress` | restarts of workers, pings, which messages are progress |
 //! | `journal_repair` | the records that close what a cut journal left open |
 //!
-//! Only `worker::spawner` starts processes, and only a `grant` lets it start a runner.
-//! `worker::process` holds one process and its channel. `session_lock` is the lock that a session
+//! Only `worker::spawner` starts processes, and only a `grant` lets it start a runner. `runner` is the one
+//! life of every runner: call, probe, reserve, proxy, repair, git and certificate differ in the job that they
+//! give it. `worker::process` holds one process and its channel. `session_lock` is the lock that a session
 //! shares with its runners, `orphans` finds runners that outlived their supervisor, `cage_cleanup` ends
 //! the processes of a cage whose runner died, and `adopted` waits for them.
 //!
@@ -79,6 +81,7 @@ mod remover;
 mod reserve_actor;
 mod root;
 mod route;
+mod runner;
 mod server_log_in;
 mod server_marks;
 mod server_offers;

@@ -18,7 +18,7 @@ mod resting_runner;
 mod root;
 mod session;
 
-pub(crate) use call::{CallMsg, RunnerLimit};
+pub(crate) use call::CallMsg;
 pub(crate) use client::{ClientMsg, ClientRequest};
 pub(crate) use reserve::{ReserveMsg, TakeRequest};
 pub(crate) use resting_runner::RestingRunner;

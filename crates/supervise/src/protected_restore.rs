@@ -4,24 +4,23 @@
 //! and by the root when it opens a session.
 
 use crate::grant::Grant;
+use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
 use crate::session_lock::SessionLock;
-use crate::worker::log_lines;
-use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
 use crate::worker::spawner::Spawner;
 use ipc::codec;
 use protocol::BUILD_ID;
 use protocol::call::{TamperRemedy, TamperedFile};
 use protocol::confinement::Confinement;
 use protocol::ids::{CallId, Generation};
-use protocol::tool::{FromTool, ToTool, ToolLink};
+use protocol::tool::Handover;
 use std::fs::{DirBuilder, File, OpenOptions};
+use std::future::pending;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tools::RunnerProgram;
 
 /// How long a restore may take; its search alone may use 8 s. If it takes longer, the disk does not
 /// answer, and no call may wait for that.
@@ -249,15 +248,15 @@ impl ProtectedRestorer {
                 Ok(None) => return Vec::new(),
                 Err(why) => return vec![unrestored_unknown(&why)],
             };
-            match self.try_once(call, &Grant::repair(cage), names).await {
+            match self.try_once(call, Grant::repair(cage), names).await {
                 Ok(names) => return names,
-                Err(RestoreFailure::TimedOut) => {
+                Err(ErrandFailure::TimedOut | ErrandFailure::Unkillable) => {
                     tracing::warn!(%call, "protected files could not be restored in time");
                     return vec![unrestored_unknown(
                         "the process that restores them did not finish",
                     )];
                 }
-                Err(RestoreFailure::Ended(error)) => {
+                Err(ErrandFailure::Ended(error)) => {
                     tracing::warn!(%call, error, "protected files could not be restored");
                     why = error;
                 }
@@ -289,84 +288,30 @@ impl ProtectedRestorer {
     async fn try_once(
         &self,
         call: &CallId,
-        grant: &Grant,
+        grant: Grant,
         names: OwnedFd,
-    ) -> Result<Vec<TamperedFile>, RestoreFailure> {
+    ) -> Result<Vec<TamperedFile>, ErrandFailure> {
         let temp = grant.confinement().temp.to_path();
         // The command may have removed the directory, and without it no cage can be built.
         let _ = DirBuilder::new().mode(0o700).create(temp);
-        let started = self.spawner.spawn_runner(grant, tools::RunnerProgram::Tool).await;
-        let started = started.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
-        let (sender, mut events) = mpsc::unbounded_channel();
-        let process =
-            WorkerProcess::<ToolLink>::attach(started, Generation(0), self.hello, move |event| {
-                let _ = sender.send(event);
-            });
-        let process = process.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
-        let lock_copy = self.lock.share(process.pid);
-        let lock_copy = lock_copy.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
-        process.send(&ToTool::SessionLock);
-        process.send_descriptor(lock_copy);
-        process.send(&grant.begin());
-        process.send_descriptor(names);
-        let answered = timeout(RESTORE_TIMEOUT, answer(call, &mut events)).await;
-        if answered.is_err() {
-            process.kill();
-        }
-        drop(process);
-        // None of its processes may run when the call is concluded. A process that the kernel
-        // cannot end runs no more code.
-        let gone = async {
-            while let Some(event) = events.recv().await {
-                if matches!(event, ProcessEvent::Ended(..)) {
-                    break;
-                }
-            }
+        let start = RunnerStart {
+            spawner: &self.spawner,
+            program: RunnerProgram::Tool,
+            grant,
+            hello: self.hello,
+            lock: Some(&self.lock),
+            handed: vec![(Handover::Protected, names)],
+            turn: None,
+            generation: Generation(0),
+            about: call.to_string(),
         };
-        let _ = timeout(END_TIMEOUT, gone).await;
-        answered
-            .map_or(Err(RestoreFailure::TimedOut), |answer| answer.map_err(RestoreFailure::Ended))
+        let (who, limit, end) = ("its process", RESTORE_TIMEOUT, END_TIMEOUT);
+        let errand = Errand { start, go: None, who, limit, end };
+        let answered = errand.run(pending(), |news| {
+            if let RunnerNews::Repaired(found) = news { Some(found) } else { None }
+        });
+        answered.await
     }
-}
-
-/// Why a restore failed.
-enum RestoreFailure {
-    /// It did not answer in time; another attempt would not either.
-    TimedOut,
-    /// Its process ended, or never started.
-    Ended(String),
-}
-
-/// Waits for the result of the restore process.
-async fn answer(
-    call: &CallId,
-    events: &mut mpsc::UnboundedReceiver<ProcessEvent<ToolLink>>,
-) -> Result<Vec<TamperedFile>, String> {
-    loop {
-        match events.recv().await {
-            Some(ProcessEvent::Message { message: FromTool::Log(line), permit: _ }) => {
-                log_lines::write(tools::RunnerProgram::Tool.executable(), call, &line);
-            }
-            Some(ProcessEvent::Message { message: FromTool::Repaired(answer), permit: _ }) => {
-                return answer;
-            }
-            Some(ProcessEvent::Message {
-                message: FromTool::Uncaged { step, reason },
-                permit: _,
-            }) => {
-                return Err(format!("its process could not be confined ({step}: {reason})"));
-            }
-            Some(ProcessEvent::Ended(cause, _)) => return Err(ended(&cause)),
-            Some(ProcessEvent::Message { .. } | ProcessEvent::Descriptor(_)) => {
-                return Err("its process sent an unexpected message".to_owned());
-            }
-            None => return Err("its process is gone".to_owned()),
-        }
-    }
-}
-
-fn ended(cause: &ExitCause) -> String {
-    format!("its process {cause}")
 }
 
 #[cfg(test)]

@@ -108,11 +108,6 @@ impl<S> ProxyMachine<S> {
         }
     }
 
-    /// True if the proxy's cage was ready.
-    pub(crate) fn is_caged(&self) -> bool {
-        self.ready
-    }
-
     /// The proxy's decisions.
     pub(crate) fn decided(&self) -> &ProxyDecisions {
         &self.decided

@@ -2,31 +2,23 @@
 //! builds its cage. A call of the same confinement takes it. The reserve runs no call, and losing its
 //! runner costs only time. Created by the session actor.
 
-use crate::cage_cleanup;
 use crate::grant::Grant;
 use crate::messages::{CallMsg, ReserveMsg, RestingRunner, TakeRequest};
-use crate::orphans::RecordedProcess;
-use crate::project_overlays::{OverlayTurn, ProjectOverlays};
+use crate::project_overlays::ProjectOverlays;
+use crate::runner::{EventRelay, Runner, RunnerEvent, RunnerNews, RunnerStart};
 use crate::session_lock::SessionLock;
 use crate::session_network::SessionNetwork;
-use crate::worker::event_relay::EventRelay;
-use crate::worker::log_lines;
-use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
+use crate::worker::process::ExitCause;
 use crate::worker::spawner::Spawner;
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, FilePath, Tier};
 use protocol::ids::{Generation, SessionId};
-use protocol::tool::{FromTool, Keeper, ToTool, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
-use std::error::Error;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tools::RunnerProgram;
 
-/// How long the runner may take to build its cage. It takes milliseconds, unless it was stopped.
-const CAGE: Duration = Duration::from_secs(10);
 /// How long a call waits for a cage that is being built, before it starts its own.
 const TAKE: Duration = Duration::from_secs(1);
 
@@ -46,15 +38,7 @@ pub(crate) struct ReserveArgs {
 
 /// The present runner, which no call has taken.
 struct ReserveRunner {
-    process: WorkerProcess<ToolLink>,
-    relay: EventRelay<ToolLink>,
-    /// The processes of its cage.
-    cage: Vec<RecordedProcess>,
-    /// As it was sent to the runner.
-    confinement: Confinement,
-    started_at: Instant,
-    /// Its turn with the overlays, while its cage is built.
-    turn: Option<OverlayTurn>,
+    runner: Runner,
     /// Once its cage stands: tier, opened paths, and the time that it took.
     rested: Option<(Tier, String, Duration)>,
 }
@@ -71,9 +55,13 @@ pub(crate) struct ReserveState {
     /// Waits until the runner's cage stands.
     taker: Option<Box<TakeRequest>>,
     /// A runner that a call has taken. Its earlier events may still be in this actor's mailbox.
-    taken: Option<(Generation, EventRelay<ToolLink>)>,
-    /// Runners that were killed, with the processes of their cages.
-    ending: Vec<(Generation, Vec<RecordedProcess>)>,
+    taken: Option<(Generation, EventRelay)>,
+    /// The confinement of the next runner, which waits for the end of those that were killed: one of them may
+    /// have its turn with the overlays.
+    wanted: Option<(Confinement, Option<Arc<SessionNetwork>>)>,
+    /// Runners that were killed or have ended, until the processes of their cages have; a runner until it is
+    /// dead.
+    ending: Vec<(Generation, Option<Runner>)>,
     /// Ends a runner that no call takes.
     unused: Option<Timer>,
     /// The session ends.
@@ -97,6 +85,7 @@ impl Actor for ReserveActor {
             runner: None,
             taker: None,
             taken: None,
+            wanted: None,
             ending: Vec::new(),
             unused: None,
             stopping: false,
@@ -113,12 +102,9 @@ impl Actor for ReserveActor {
             ReserveMsg::Prepare(wanted, network) => state.prepare(*wanted, network).await,
             ReserveMsg::Discard => state.discard("a setting changed"),
             ReserveMsg::Take(request) => state.on_take(request),
-            ReserveMsg::Runner(generation, event) => state.on_event(generation, event),
-            ReserveMsg::CageEnded(generation, cause) => state.forget(generation, &cause),
-            ReserveMsg::CageOverdue(generation) => {
-                if state.present(generation).is_some_and(|runner| runner.rested.is_none()) {
-                    state.discard("its cage took too long");
-                }
+            ReserveMsg::Runner(generation, event) => {
+                state.on_event(generation, event);
+                state.start_wanted().await;
             }
             ReserveMsg::Unused(generation) => {
                 if state.present(generation).is_some() && state.taker.is_none() {
@@ -159,9 +145,8 @@ impl ReserveState {
         }
         if !self.runner.as_ref().is_some_and(|runner| runner.fits(&wanted)) {
             self.discard("a setting changed");
-            if let Err(error) = self.start(wanted, network).await {
-                tracing::warn!(session = %self.args.session, error, "no runner in reserve");
-            }
+            self.wanted = Some((wanted, network));
+            self.start_wanted().await;
         }
         let (generation, idle) = (self.generation, self.args.idle);
         let timer = self.own.send_after(idle, move || ReserveMsg::Unused(generation));
@@ -170,74 +155,50 @@ impl ReserveState {
         }
     }
 
+    /// Starts the next runner, unless one of the earlier ones has not ended.
+    async fn start_wanted(&mut self) {
+        if !self.ending.is_empty() {
+            return;
+        }
+        let Some((wanted, network)) = self.wanted.take() else { return };
+        if let Err(error) = self.start(wanted, network).await {
+            tracing::warn!(session = %self.args.session, error, "no runner in reserve");
+        }
+    }
+
     async fn start(
         &mut self,
         mut wanted: Confinement,
         network: Option<Arc<SessionNetwork>>,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), String> {
         let mut turn = None;
         let overlays = self.args.overlays.as_ref();
         if let Some(overlays) = overlays.filter(|_| ProjectOverlays::are_mounted_in(&wanted)) {
             turn = Some(overlays.turn().await.ok_or("another process uses the overlays")?);
             wanted.overlays = Some(FilePath::from(overlays.directory()));
         }
-        let grant = Grant::reserve(wanted);
-        self.attach(&grant, turn, network).await.map_err(|error| {
-            tracing::warn!(session = %self.args.session, error, "the reserve");
-            "its process could not be started"
-        })
-    }
-
-    async fn attach(
-        &mut self,
-        grant: &Grant,
-        mut turn: Option<OverlayTurn>,
-        network: Option<Arc<SessionNetwork>>,
-    ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let ReserveArgs { spawner, lock, hello, .. } = &self.args;
-        let started = spawner.spawn_runner(grant, RunnerProgram::Tool).await?;
+        let handed = network.map(|network| network.handed()).transpose();
+        let handed = handed.map_err(|error| error.to_string())?.unwrap_or_default();
         self.generation = self.generation.next();
+        let start = RunnerStart {
+            spawner: &self.args.spawner,
+            program: RunnerProgram::Tool,
+            grant: Grant::reserve(wanted),
+            hello: self.args.hello,
+            lock: Some(&self.args.lock),
+            handed,
+            turn,
+            generation: self.generation,
+            about: self.args.session.to_string(),
+        };
         let (own, generation) = (self.own.clone(), self.generation);
-        let relay = EventRelay::to(move |event| {
+        let runner = Runner::start(start, move |event| {
             let _ = own.send_message(ReserveMsg::Runner(generation, event));
         });
-        let events = relay.clone();
-        let process =
-            WorkerProcess::attach(started, generation, *hello, move |event| events.pass(event))?;
-        process.send(&ToTool::SessionLock);
-        process.send_descriptor(lock.share(process.pid)?);
-        if let Some(turn) = &mut turn {
-            for (message, descriptor) in
-                [(ToTool::Overlays, turn.lock()), (ToTool::Mounted, turn.take_mount())]
-            {
-                if let Some(descriptor) = descriptor {
-                    process.send(&message);
-                    process.send_descriptor(descriptor);
-                }
-            }
-        }
-        if let Some(network) = &network {
-            network.send_to(&process)?;
-        }
-        process.send(&grant.begin());
+        let runner = runner.await.map_err(|error| error.to_string())?;
         ipc::step!("supervisor: reserve spawned");
-        self.runner = Some(ReserveRunner {
-            process,
-            relay,
-            cage: Vec::new(),
-            confinement: grant.confinement().clone(),
-            started_at: Instant::now(),
-            turn,
-            rested: None,
-        });
-        self.limit_building(CAGE);
+        self.runner = Some(ReserveRunner { runner, rested: None });
         Ok(())
-    }
-
-    /// Ends the present runner unless its cage stands within this time.
-    fn limit_building(&self, limit: Duration) {
-        let generation = self.generation;
-        self.own.send_after(limit, move || ReserveMsg::CageOverdue(generation));
     }
 
     fn on_take(&mut self, request: Box<TakeRequest>) {
@@ -245,8 +206,8 @@ impl ReserveState {
             Some(runner) if runner.fits(&request.confinement) => {
                 self.taker = Some(request);
                 self.hand_over();
-                if self.taker.is_some() {
-                    self.limit_building(TAKE);
+                if let (Some(_), Some(present)) = (&self.taker, &mut self.runner) {
+                    present.runner.must_stand_within(TAKE);
                 }
             }
             Some(_) | None => {
@@ -263,8 +224,9 @@ impl ReserveState {
         else {
             return;
         };
-        let ReserveRunner { process, relay, cage, confinement, .. } = runner;
-        let resting = RestingRunner { process, cage, confinement, tier, opened, built_in };
+        let runner = runner.runner;
+        let relay = runner.relay();
+        let resting = RestingRunner { runner, tier, opened, built_in };
         // The call gets the runner first, then its events.
         answer(&request, Some(Box::new(resting)));
         let TakeRequest { call, generation, .. } = *request;
@@ -275,103 +237,25 @@ impl ReserveState {
         ipc::step!("supervisor: reserve taken");
     }
 
-    fn on_event(&mut self, generation: Generation, event: ProcessEvent<ToolLink>) {
+    fn on_event(&mut self, generation: Generation, event: RunnerEvent) {
         if let Some((_, relay)) = self.taken.as_ref().filter(|(taken, _)| *taken == generation) {
             return relay.pass(event);
         }
-        match event {
-            ProcessEvent::Message { message, permit: _permit } => {
-                self.on_message(generation, message)
-            }
-            ProcessEvent::Descriptor(mounted) => self.on_mounted(generation, mounted),
-            ProcessEvent::Ended(cause, _) => self.on_ended(generation, cause),
-        }
-    }
-
-    fn on_message(&mut self, generation: Generation, message: FromTool) {
-        let session = self.args.session.clone();
-        let Some(runner) = self.present(generation) else { return };
-        match message {
-            FromTool::Log(line) => log_lines::write("agentd-tool", session, &line),
-            FromTool::Keeper(keeper) if runner.is_building() && runner.cage.is_empty() => {
-                self.note_cage(keeper);
-            }
-            // The descriptor follows.
-            FromTool::Mounted if runner.turn.is_some() => {}
-            FromTool::Resting { tier, opened } if runner.is_building() => {
-                runner.turn = None;
-                runner.rested = Some((tier, opened, runner.started_at.elapsed()));
-                if self.taker.is_some() {
-                    self.hand_over();
-                }
-            }
-            FromTool::Uncaged { step, reason } if runner.is_building() => {
-                tracing::info!(%session, step, reason, "no runner in reserve");
-            }
-            FromTool::Lost(reason) if runner.is_building() => {
-                tracing::info!(%session, reason, "no runner in reserve");
-            }
-            FromTool::Pong(_)
-            | FromTool::ProxyListener
-            | FromTool::Mounted
-            | FromTool::Namespace(_)
-            | FromTool::InBackground
-            | FromTool::Proxied { .. }
-            | FromTool::Caged(_)
-            | FromTool::Began
-            | FromTool::Resting { .. }
-            | FromTool::Uncaged { .. }
-            | FromTool::Probed(_)
-            | FromTool::Output { .. }
-            | FromTool::Server(_)
-            | FromTool::InputTaken(_)
-            | FromTool::Done(_)
-            | FromTool::Keeper(_)
-            | FromTool::Repaired(_)
-            | FromTool::Certified(_)
-            | FromTool::Lost(_) => runner.process.kill_for_breach("a message out of turn"),
-        }
-    }
-
-    /// Lists the processes of the cage on disk, as [`SessionLock::record_cage`] says.
-    fn note_cage(&mut self, keeper: Keeper) {
-        let Some(runner) = &mut self.runner else { return };
-        match self.args.lock.record_cage(runner.process.pid, keeper) {
-            Ok(Ok(cage)) => runner.cage = cage,
-            Ok(Err(_)) => {
-                runner.process.kill_for_breach("it named a process that is not its own");
-            }
-            Err(error) => {
-                tracing::warn!(session = %self.args.session, %error, "the list of runners");
-                self.discard("the list of runners could not be written");
-            }
-        }
-    }
-
-    fn on_mounted(&mut self, generation: Generation, mounted: OwnedFd) {
-        if let Some(turn) = self.present(generation).and_then(|runner| runner.turn.as_mut()) {
-            turn.put_mount(mounted);
-        }
-    }
-
-    /// The runner has ended only when all processes of its cage have, too.
-    fn on_ended(&mut self, generation: Generation, cause: ExitCause) {
-        if self.present(generation).is_some()
-            && let Some(runner) = self.runner.take()
-        {
-            self.refuse_taker();
-            self.ending.push((generation, runner.cage));
-        }
-        let known = self.ending.iter().find(|(ending, _)| *ending == generation);
-        let cage = known.map(|(_, cage)| cage.clone()).unwrap_or_default();
-        if !cage.iter().any(|process| process.is_alive()) {
+        if let RunnerEvent::Buried(cause, _) = event {
             return self.forget(generation, &cause);
         }
-        let own = self.own.clone();
-        tokio::spawn(async move {
-            cage_cleanup::end_cage(&cage).await;
-            let _ = own.send_message(ReserveMsg::CageEnded(generation, cause));
-        });
+        if let Some(present) = self.present(generation) {
+            let news = present.runner.hear(event);
+            return self.on_news(news);
+        }
+        let ending = self.ending.iter_mut().find(|(ending, _)| *ending == generation);
+        let Some((_, runner)) = ending else { return };
+        if let Some(RunnerNews::Ended(cause, _)) = runner.as_mut().map(|runner| runner.hear(event))
+            && let Some(runner) = runner.take()
+            && let Some((cause, _)) = runner.bury(cause)
+        {
+            self.forget(generation, &cause);
+        }
     }
 
     fn forget(&mut self, generation: Generation, cause: &ExitCause) {
@@ -380,13 +264,59 @@ impl ReserveState {
         self.stop_when_empty();
     }
 
+    fn on_news(&mut self, news: RunnerNews) {
+        let session = self.args.session.clone();
+        match news {
+            RunnerNews::Resting { tier, opened } => {
+                if let Some(present) = &mut self.runner {
+                    present.rested = Some((tier, opened, present.runner.started_at().elapsed()));
+                }
+                if self.taker.is_some() {
+                    self.hand_over();
+                }
+            }
+            RunnerNews::Uncaged { step, reason } => {
+                tracing::info!(%session, step, reason, "no runner in reserve");
+                self.discard("it has no cage");
+            }
+            RunnerNews::Lost(reason) => {
+                tracing::info!(%session, reason, "no runner in reserve");
+                self.discard("it lost its cage");
+            }
+            RunnerNews::Unlisted(error) => {
+                tracing::warn!(%session, %error, "the list of runners");
+                self.discard("the list of runners could not be written");
+            }
+            RunnerNews::Overdue => self.discard("its cage took too long"),
+            RunnerNews::Ended(cause, _) => {
+                self.refuse_taker();
+                if let Some(present) = self.runner.take() {
+                    self.ending.push((self.generation, None));
+                    if let Some((cause, _)) = present.runner.bury(cause) {
+                        self.forget(self.generation, &cause);
+                    }
+                }
+            }
+            RunnerNews::Nothing
+            | RunnerNews::Caged(_)
+            | RunnerNews::Listener(_)
+            | RunnerNews::Namespace(..)
+            | RunnerNews::Call(_)
+            | RunnerNews::Probed(_)
+            | RunnerNews::Proxied { .. }
+            | RunnerNews::Repaired(_)
+            | RunnerNews::Certified(_) => {}
+        }
+    }
+
     /// Kills the runner. A call that waits for it starts its own.
     fn discard(&mut self, why: &str) {
+        self.wanted = None;
         self.refuse_taker();
         if let Some(runner) = self.runner.take() {
             tracing::debug!(session = %self.args.session, why, "the reserve ends its runner");
-            runner.process.kill();
-            self.ending.push((self.generation, runner.cage));
+            runner.runner.kill();
+            self.ending.push((self.generation, Some(runner.runner)));
         }
     }
 
@@ -408,7 +338,7 @@ impl ReserveState {
         Some(ProcessRow {
             worker: format!("{} (reserve)", RunnerProgram::Tool.executable()),
             session: Some(self.args.session.clone()),
-            pid: runner.process.pid,
+            pid: runner.runner.pid(),
             generation: self.generation.0,
             restarts: 0,
             last_cause: None,
@@ -418,12 +348,8 @@ impl ReserveState {
 }
 
 impl ReserveRunner {
-    fn is_building(&self) -> bool {
-        self.rested.is_none()
-    }
-
     fn fits(&self, wanted: &Confinement) -> bool {
-        Confinement { overlays: None, ..self.confinement.clone() } == *wanted
+        Confinement { overlays: None, ..self.runner.confinement().clone() } == *wanted
     }
 }
 

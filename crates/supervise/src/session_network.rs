@@ -3,12 +3,12 @@
 //! joined by later calls. It lives as long as any of them.
 
 use crate::call::CallFacts;
-use crate::worker::process::WorkerProcess;
 use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use protocol::hosts::HostRule;
-use protocol::tool::{ToTool, ToolLink};
+use protocol::tool::Handover;
 use sandbox::NetworkNamespace;
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// The network of a background command.
 #[derive(Debug)]
@@ -39,13 +39,10 @@ impl SessionNetwork {
         Some(Self { call, network, hosts, namespace })
     }
 
-    /// Sends its descriptors to a process that joins it.
-    pub(crate) fn send_to(&self, process: &WorkerProcess<ToolLink>) -> io::Result<()> {
-        for (kind, descriptor) in self.namespace.descriptors() {
-            process.send(&ToTool::Join(kind));
-            process.send_descriptor(descriptor.try_clone()?);
-        }
-        Ok(())
+    /// Its descriptors, for a runner that joins it.
+    pub(crate) fn handed(&self) -> io::Result<Vec<(Handover, OwnedFd)>> {
+        let all = self.namespace.descriptors();
+        all.map(|(kind, descriptor)| Ok((Handover::Join(kind), descriptor.try_clone()?))).collect()
     }
 
     /// True if a command with this confinement joins it.

@@ -2,26 +2,25 @@
 //! opened, and the keys, which clients pass as descriptors and the supervisor never reads.
 
 use crate::grant::Grant;
+use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
 use crate::session_spec::SessionSpec;
-use crate::worker::log_lines;
-use crate::worker::process::{ProcessEvent, WorkerProcess};
 use crate::worker::spawner::Spawner;
 use protocol::confinement::{Confinement, Level, Network, Tier};
 use protocol::hosts::HostPort;
 use protocol::ids::Generation;
 use protocol::provider::PassedFd;
-use protocol::tool::{
-    CertifiedSession, FromTool, RunnerJob, SignIn, SignInAccount, TlsIdentity, ToTool, ToolLink,
-};
+use protocol::tool::{CertifiedSession, SignIn, SignInAccount, TlsIdentity};
+use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tools::RunnerProgram;
 
 /// How long making a certificate may take. It takes milliseconds.
 const CERTIFY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long its process may take to end after that.
+const END: Duration = Duration::from_secs(2);
 
 /// Sign-in of one command's proxy, with a key for each account.
 #[derive(Debug)]
@@ -118,43 +117,27 @@ async fn certify(
     hosts: Vec<HostPort>,
     spec: &SessionSpec,
 ) -> Result<CertifiedSession, String> {
-    let grant = &Grant::certificate(&spec.confinement);
-    let started =
-        spawner.spawn_runner(grant, tools::RunnerProgram::Web).await.map_err(|e| e.to_string())?;
-    let (sender, mut events) = mpsc::unbounded_channel();
-    let process = WorkerProcess::<ToolLink>::attach(started, Generation(0), hello, move |event| {
-        let _ = sender.send(event);
-    });
-    let process = process.map_err(|error| error.to_string())?;
-    process.send(&grant.begin());
-    let mut job = Some(RunnerJob::Certify(hosts));
-    let answer = async {
-        while let Some(event) = events.recv().await {
-            match event {
-                ProcessEvent::Message { message: FromTool::Caged(_), permit: _ } => {
-                    job.take().into_iter().for_each(|job| process.send(&ToTool::Go(job)));
-                }
-                ProcessEvent::Message { message: FromTool::Certified(certified), permit: _ } => {
-                    return certified;
-                }
-                ProcessEvent::Message {
-                    message: FromTool::Uncaged { step, reason },
-                    permit: _,
-                } => {
-                    return Err(format!("its process could not be confined ({step}: {reason})"));
-                }
-                ProcessEvent::Message { message: FromTool::Log(line), permit: _ } => {
-                    log_lines::write("agentd-web", &spec.id, &line);
-                }
-                ProcessEvent::Ended(cause, _) => return Err(format!("its process {cause}")),
-                ProcessEvent::Message { .. } | ProcessEvent::Descriptor(_) => {
-                    return Err("its process sent an unexpected message".to_owned());
-                }
-            }
-        }
-        Err("its process is gone".to_owned())
+    let grant = Grant::certificate(&spec.confinement);
+    let go = grant.go_certify(hosts);
+    let start = RunnerStart {
+        spawner,
+        program: RunnerProgram::Web,
+        grant,
+        hello,
+        lock: None,
+        handed: Vec::new(),
+        turn: None,
+        generation: Generation(0),
+        about: spec.id.to_string(),
     };
-    let answered = timeout(CERTIFY_TIMEOUT, answer).await;
-    process.kill();
-    answered.unwrap_or_else(|_| Err("its process did not answer".to_owned()))
+    let errand = Errand { start, go, who: "its process", limit: CERTIFY_TIMEOUT, end: END };
+    let answered = errand.run(pending(), |news| {
+        if let RunnerNews::Certified(certified) = news { Some(certified) } else { None }
+    });
+    answered.await.map_err(|failure| match failure {
+        ErrandFailure::TimedOut | ErrandFailure::Unkillable => {
+            "its process did not answer".to_owned()
+        }
+        ErrandFailure::Ended(why) => why,
+    })
 }

@@ -1,7 +1,6 @@
 //! A worker process and the actor that restarts it.
 
 pub(crate) mod actor;
-pub(crate) mod event_relay;
 pub(crate) mod heartbeat;
 pub(crate) mod log_lines;
 pub(crate) mod process;

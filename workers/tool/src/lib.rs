@@ -8,14 +8,18 @@
 mod listen;
 pub use listen::Listener;
 mod output_sender;
+mod preamble;
+pub use preamble::{Preamble, next_job};
 mod reserve;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use ipc::ChannelError;
 use output_sender::OutputSender;
 use protocol::call::RunReport;
 use protocol::confinement::{Confinement, Enforced, Profile};
-use protocol::tool::{FromTool, JudgedPath, RunnerJob, SigningKey, ToTool, ToolLink};
+use protocol::tool::{
+    CageOrder, FromCage, FromCall, FromTool, JudgedPath, RunnerJob, SigningKey, ToolLink,
+};
 use sandbox::{Cage, CageError, CageStep, Inherited, ProtectedReport};
 use std::fs::File;
 use std::net::SocketAddr;
@@ -45,84 +49,28 @@ pub fn main_with(engine: Engine<'_>) -> ExitCode {
     }
 }
 
-/// Why a cage is built.
-enum Purpose {
-    /// For a call that has come.
-    Call,
-    /// For a call that may come.
-    Reserve,
-}
-
 fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     sandbox::harden()?;
     let (mut words, say) = ipc::worker::<ToolLink>()?;
     log(&say);
     ipc::step!("tool: hello said");
-    let (mut held, mut saved, mut overlays, mut inherited) =
-        (None, None, None, Inherited::default());
-    let mut agent = None;
-    let (purpose, confinement) = loop {
-        match words.recv() {
-            Ok(ToTool::SessionLock) => held = Some(words.recv_fd()?),
-            Ok(ToTool::Overlays) => overlays = Some(words.recv_fd()?),
-            Ok(ToTool::Mounted) => inherited.overlays = Some(words.recv_fd()?),
-            Ok(ToTool::Join(kind)) => inherited.network.add(kind, words.recv_fd()?),
-            Ok(ToTool::Sign(keys)) => agent = Some((words.recv_fd()?, keys)),
-            Ok(ToTool::SaveProtected) => saved = Some(File::from(words.recv_fd()?)),
-            Ok(ToTool::Repair(confinement)) => {
-                let file = File::from(words.recv_fd()?);
-                return Ok(say.send(&repair(&confinement, file))?);
-            }
-            Ok(ToTool::Confine(confinement)) => break (Purpose::Call, confinement),
-            Ok(ToTool::Reserve(confinement)) => break (Purpose::Reserve, confinement),
-            Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
-            Ok(
-                ToTool::Go(_)
-                | ToTool::Renew
-                | ToTool::Cancel
-                | ToTool::Background
-                | ToTool::Protected(_)
-                | ToTool::Server(_)
-                | ToTool::Input { .. },
-            ) => {
-                bail!("a message came before Confine")
-            }
-            Err(error) => return ignore_closed(error),
+    let Some((mut handed, order)) = Preamble::read(&mut words, &say)? else { return Ok(()) };
+    let (confinement, built) = match *order {
+        CageOrder::Repair(confinement) => {
+            let file = handed.protected.context("a repair without the file of its call")?;
+            return Ok(say.send(&repair(&confinement, file))?);
         }
-    };
-    let built = match purpose {
-        Purpose::Reserve => {
-            let cage = reserve::rest(&confinement, inherited, (&mut words, &say), &mut saved)?;
-            cage.map(|cage| (Some(cage), None, None))
+        CageOrder::Reserve(confinement) => {
+            let cage = reserve::rest(&confinement, &mut handed, (&mut words, &say))?;
+            (confinement, cage.map(|cage| (Some(cage), None, None)))
         }
-        Purpose::Call => build(&confinement, (inherited, agent), &say, &mut saved)?,
+        CageOrder::Confine(confinement) => {
+            let built = build(&confinement, &mut handed, &say)?;
+            (confinement, built)
+        }
     };
     let Some((mut cage, proxy, agent)) = built else { return Ok(()) };
-    let job = loop {
-        match words.recv() {
-            Ok(ToTool::Go(job)) => break job,
-            Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
-            // Nothing was started: dropping the cage ends its waiting processes.
-            Ok(ToTool::Cancel) => return Ok(()),
-            Ok(
-                ToTool::SessionLock
-                | ToTool::SaveProtected
-                | ToTool::Overlays
-                | ToTool::Mounted
-                | ToTool::Join(_)
-                | ToTool::Sign(_)
-                | ToTool::Confine(_)
-                | ToTool::Reserve(_)
-                | ToTool::Renew
-                | ToTool::Repair(_)
-                | ToTool::Background
-                | ToTool::Protected(_)
-                | ToTool::Server(_)
-                | ToTool::Input { .. },
-            ) => bail!("a second Confine came"),
-            Err(error) => return ignore_closed(error),
-        }
-    };
+    let Some(job) = next_job(&mut words, &say)? else { return Ok(()) };
     ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
     begin(&say)?;
@@ -130,6 +78,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     let network = cage.as_mut().map(Cage::take_own_network).unwrap_or_default();
     let command = listen::Listener { cancel: cancel.clone(), job: control.clone(), network };
     command.start(words, say.clone());
+    let Preamble { lock, overlays, protected: saved, .. } = handed;
     let protected = protected_report(saved.as_ref(), &say);
     let answer = answer(
         job,
@@ -140,7 +89,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     );
     record_restored(&answer, saved);
     // Nothing of the call lives any more.
-    drop((held, overlays));
+    drop((lock, overlays));
     note(&answer);
     ipc::step!("tool: before done");
     let said = say.send(&answer);
@@ -160,7 +109,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
 /// The channel is closed.
 pub fn begin(say: &SupervisorSender) -> Result<(), ChannelError> {
     ipc::step!("tool: begins");
-    say.send(&FromTool::Began)
+    say.send(&FromTool::Call(FromCall::Began))
 }
 
 /// A command's cage, the address of its proxy, and its socket for signatures. All are absent for a tool
@@ -170,38 +119,37 @@ type BuiltCage = (Option<Cage>, Option<SocketAddr>, Option<AgentSocket>);
 /// Builds the cage of a call and reports it; `None` if that failed, which the supervisor knows.
 fn build(
     confinement: &Confinement,
-    (inherited, agent): (Inherited, Option<(OwnedFd, Vec<SigningKey>)>),
+    handed: &mut Preamble,
     say: &SupervisorSender,
-    saved: &mut Option<File>,
 ) -> anyhow::Result<Option<BuiltCage>> {
-    let locked = agent_socket(agent, confinement).and_then(|agent| {
-        let (cage, enforced) = lock(confinement, inherited)?;
-        save(cage.as_ref(), saved)?;
+    let locked = agent_socket(handed.agent.take(), confinement).and_then(|agent| {
+        let (cage, enforced) = lock(confinement, std::mem::take(&mut handed.inherited))?;
+        save(cage.as_ref(), &mut handed.protected)?;
         Ok((cage, enforced, agent))
     });
     match locked {
         Ok((mut cage, enforced, agent)) => {
             if let Some(keeper) = cage.as_ref().and_then(Cage::keeper) {
-                say.send(&FromTool::Keeper(keeper))?;
+                say.send(&FromTool::Cage(FromCage::Keeper(keeper)))?;
             }
             ipc::step!("tool: cage built");
             for mounted in cage.as_mut().map(Cage::take_overlay_mounts).unwrap_or_default() {
-                say.send(&FromTool::Mounted)?;
+                say.send(&FromTool::Cage(FromCage::Mounted))?;
                 say.send_fd(mounted.as_fd())?;
             }
             let doors = cage.as_mut().map(Cage::take_proxy_listeners).transpose();
             let proxy = pass_listeners(doors.context("an allow-list socket")?, say)?;
             note_cage(&enforced);
-            say.send(&FromTool::Caged(enforced))?;
+            say.send(&FromTool::Cage(FromCage::Caged(enforced)))?;
             Ok(Some((cage, proxy, agent)))
         }
         Err(CageError { step: CageStep::Lost, reason, .. }) => {
-            say.send(&FromTool::Lost(reason))?;
+            say.send(&FromTool::Cage(FromCage::Lost(reason)))?;
             Ok(None)
         }
         Err(CageError { step, reason, hint, source: _ }) => {
             let reason = format!("{reason}; {hint}");
-            say.send(&FromTool::Uncaged { step: step.name().to_owned(), reason })?;
+            say.send(&FromTool::Cage(FromCage::Uncaged { step: step.name().to_owned(), reason }))?;
             Ok(None)
         }
     }
@@ -221,7 +169,7 @@ pub fn note_cage(enforced: &Enforced) {
 
 /// How the call ended, for the log.
 pub fn note(answer: &FromTool) {
-    if let FromTool::Done(report) = answer {
+    if let FromTool::Call(FromCall::Done(report)) = answer {
         let outcome = &report.result.outcome;
         let refused = report.refusals.len();
         tracing::info!(?outcome, refused, "done");
@@ -236,7 +184,7 @@ fn pass_listeners(
 ) -> Result<Option<SocketAddr>, ChannelError> {
     let doors = doors.unwrap_or_default();
     for (socket, _) in &doors {
-        say.send(&FromTool::ProxyListener)?;
+        say.send(&FromTool::Cage(FromCage::ProxyListener))?;
         say.send_fd(socket.as_fd())?;
     }
     Ok(doors.first().map(|(_, address)| *address))
@@ -300,7 +248,7 @@ fn save(cage: Option<&Cage>, file: &mut Option<File>) -> Result<(), CageError> {
 /// Records the restored files, so that the next supervisor knows them if this one dies before the
 /// report is on disk.
 fn record_restored(answer: &FromTool, file: Option<File>) {
-    if let (FromTool::Done(report), Some(mut file)) = (answer, file)
+    if let (FromTool::Call(FromCall::Done(report)), Some(mut file)) = (answer, file)
         && !report.tampered.is_empty()
         && let Err(error) = sandbox::record_repairs(&mut file, &report.tampered)
     {
@@ -313,7 +261,7 @@ fn protected_report(saved: Option<&File>, say: &SupervisorSender) -> ProtectedRe
     let say = say.clone();
     ProtectedReport {
         file: saved.and_then(|file| file.try_clone().ok()),
-        say: Box::new(move |found| drop(say.send(&FromTool::Repaired(Ok(found))))),
+        say: Box::new(move |found| drop(say.send(&FromTool::Call(FromCall::PutRight(found))))),
     }
 }
 
@@ -325,7 +273,7 @@ fn repair(confinement: &Confinement, mut file: File) -> FromTool {
             FromTool::Repaired(sandbox::repair(&mut file))
         }
         Err(CageError { step, reason, .. }) => {
-            FromTool::Uncaged { step: step.name().to_owned(), reason }
+            FromTool::Cage(FromCage::Uncaged { step: step.name().to_owned(), reason })
         }
     }
 }
@@ -352,7 +300,7 @@ fn answer(
             let denied = DeniedReads::by(&why);
             let report =
                 tools::restore(&files, (&judged, denied), max_result_chars, &place, cancel);
-            FromTool::Done(report)
+            FromTool::Call(FromCall::Done(Box::new(report)))
         }
         (
             RunnerJob::Probe { .. } | RunnerJob::ProbeRestore(_) | RunnerJob::Restore { .. },
@@ -378,8 +326,8 @@ fn answer(
                 ),
             };
             match ran {
-                Ok(report) => FromTool::Done(report),
-                Err(CageLost(why)) => FromTool::Lost(why),
+                Ok(report) => FromTool::Call(FromCall::Done(Box::new(report))),
+                Err(CageLost(why)) => FromTool::Cage(FromCage::Lost(why)),
             }
         }
         // These are for `agentd-web`.
@@ -414,7 +362,7 @@ fn command(
     let screen = OutputSender::start(say.clone());
     let show = Box::new(&screen);
     // Should this fail, the thread that listens finds the channel closed.
-    let server = |said| drop(say.send(&FromTool::Server(said)));
+    let server = |said| drop(say.send(&FromTool::Call(FromCall::Server(said))));
     let server = &server;
     let side = CommandSetup { cage, proxy, signer, env, time, job, server, protected, show };
     let ran = tools::run_command(order, place, cancel, (side, engine));
@@ -423,6 +371,6 @@ fn command(
 }
 
 /// If the supervisor ends before the call began, this process has not failed.
-fn ignore_closed(error: ChannelError) -> anyhow::Result<()> {
+pub(crate) fn ignore_closed(error: ChannelError) -> anyhow::Result<()> {
     if matches!(error, ChannelError::Closed) { Ok(()) } else { Err(error.into()) }
 }

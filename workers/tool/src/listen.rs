@@ -2,7 +2,7 @@
 
 use crate::SupervisorSender;
 use ipc::{ChannelError, Receiver};
-use protocol::tool::{FromTool, ToTool};
+use protocol::tool::{FromCall, FromTool, ToCall, ToTool};
 use sandbox::NetworkNamespace;
 use std::os::fd::AsFd;
 use std::thread;
@@ -32,41 +32,29 @@ impl Listener {
             loop {
                 match words.recv() {
                     Ok(ToTool::Cancel) => cancel.request(),
-                    Ok(ToTool::Background) => {
+                    Ok(ToTool::Call(ToCall::Background)) => {
                         job.move_to_background();
                         // Should this fail, the channel's end comes in as the next word.
                         drop(pass_on(&network, &say));
                     }
-                    Ok(ToTool::Input { text, then }) => {
+                    Ok(ToTool::Call(ToCall::Input { text, then })) => {
                         // A command that reads nothing must hold up no other message.
                         let (job, answers) = (job.clone(), say.clone());
                         let writer = thread::Builder::new().spawn(move || {
                             let taken = job.write(text.as_bytes(), then);
                             let taken = taken.map_err(|error| error.to_string());
-                            drop(answers.send(&FromTool::InputTaken(taken)));
+                            drop(answers.send(&input_taken(taken)));
                         });
                         if let Err(error) = writer {
                             let why = format!("no thread can be started to write it: {error}");
-                            drop(say.send(&FromTool::InputTaken(Err(why))));
+                            drop(say.send(&input_taken(Err(why))));
                         }
                     }
-                    Ok(ToTool::Server(ask)) => job.ask(ask),
-                    Ok(ToTool::Protected(order)) => job.order(order),
+                    Ok(ToTool::Call(ToCall::Server(ask))) => job.ask(ask),
+                    Ok(ToTool::Call(ToCall::Protected(order))) => job.order(order),
                     // Should this fail, the channel's end comes in as the next word.
                     Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
-                    Ok(
-                        ToTool::SessionLock
-                        | ToTool::Overlays
-                        | ToTool::Mounted
-                        | ToTool::Join(_)
-                        | ToTool::SaveProtected
-                        | ToTool::Sign(_)
-                        | ToTool::Confine(_)
-                        | ToTool::Reserve(_)
-                        | ToTool::Renew
-                        | ToTool::Repair(_)
-                        | ToTool::Go(_),
-                    )
+                    Ok(ToTool::Handover(_) | ToTool::Begin(_) | ToTool::Renew | ToTool::Go(_))
                     | Err(_) => break,
                 }
             }
@@ -81,8 +69,12 @@ impl Listener {
 /// Gives later commands of the session the network of this one, and says that it goes on.
 fn pass_on(network: &NetworkNamespace, say: &SupervisorSender) -> Result<(), ChannelError> {
     for (kind, descriptor) in network.descriptors() {
-        say.send(&FromTool::Namespace(kind))?;
+        say.send(&FromTool::Call(FromCall::Namespace(kind)))?;
         say.send_fd(descriptor.as_fd())?;
     }
-    say.send(&FromTool::InBackground)
+    say.send(&FromTool::Call(FromCall::InBackground))
+}
+
+fn input_taken(taken: Result<(), String>) -> FromTool {
+    FromTool::Call(FromCall::InputTaken(taken))
 }

@@ -1,6 +1,6 @@
 //! The thread that sends a command's output, with a short queue.
 
-use protocol::tool::{FromTool, OutputStream};
+use protocol::tool::{FromCall, FromTool, OutputStream};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use tools::{LiveOffer, LiveSink};
@@ -38,7 +38,7 @@ impl OutputSender {
 
 impl LiveSink for &OutputSender {
     fn offer(&mut self, stream: OutputStream, text: String) -> LiveOffer {
-        match self.queue.try_send(FromTool::Output { stream, text }) {
+        match self.queue.try_send(FromTool::Call(FromCall::Output { stream, text })) {
             Ok(()) => LiveOffer::Taken,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => LiveOffer::Full,
         }
@@ -46,6 +46,6 @@ impl LiveSink for &OutputSender {
 
     fn last(&mut self, stream: OutputStream, text: String) {
         // Fails only if the sending thread is gone, and with it all receivers.
-        let _ = self.queue.send(FromTool::Output { stream, text });
+        let _ = self.queue.send(FromTool::Call(FromCall::Output { stream, text }));
     }
 }

@@ -1,11 +1,11 @@
 //! A runner in reserve: its cage stands before its call comes, and is looked at again when it comes.
 
-use crate::{SupervisorSender, ignore_closed, note_cage, save};
+use crate::{Preamble, SupervisorSender, ignore_closed, note_cage, save};
 use anyhow::bail;
 use ipc::Receiver;
 use protocol::confinement::Confinement;
-use protocol::tool::{FromTool, ToTool};
-use sandbox::{Cage, CageError, Inherited, RestingCage};
+use protocol::tool::{FromCage, FromTool, Handover, ToTool};
+use sandbox::{Cage, CageError, RestingCage};
 use std::fs::File;
 use std::os::fd::AsFd;
 
@@ -13,54 +13,44 @@ use std::os::fd::AsFd;
 /// any more; the supervisor knows.
 pub(crate) fn rest(
     confinement: &Confinement,
-    inherited: Inherited,
+    handed: &mut Preamble,
     (words, say): (&mut Receiver<ToTool>, &SupervisorSender),
-    saved: &mut Option<File>,
 ) -> anyhow::Result<Option<Cage>> {
-    let mut cage = match Cage::prepare_to_rest(confinement, inherited) {
+    let mut cage = match Cage::prepare_to_rest(confinement, std::mem::take(&mut handed.inherited)) {
         Ok(cage) => cage,
         Err(CageError { step, reason, hint, source: _ }) => {
             let reason = format!("{reason}; {hint}");
-            say.send(&FromTool::Uncaged { step: step.name().to_owned(), reason })?;
+            say.send(&FromTool::Cage(FromCage::Uncaged { step: step.name().to_owned(), reason }))?;
             return Ok(None);
         }
     };
     if let Some(keeper) = cage.keeper() {
-        say.send(&FromTool::Keeper(keeper))?;
+        say.send(&FromTool::Cage(FromCage::Keeper(keeper)))?;
     }
     ipc::step!("tool: cage built");
     for mounted in cage.take_overlay_mounts() {
-        say.send(&FromTool::Mounted)?;
+        say.send(&FromTool::Cage(FromCage::Mounted))?;
         say.send_fd(mounted.as_fd())?;
     }
-    say.send(&FromTool::Resting { tier: cage.tier(), opened: cage.opened().to_owned() })?;
+    say.send(&FromTool::Cage(FromCage::Resting {
+        tier: cage.tier(),
+        opened: cage.opened().to_owned(),
+    }))?;
     ipc::step!("tool: rests");
     loop {
         match words.recv() {
             Ok(ToTool::Renew) => break,
-            Ok(ToTool::SaveProtected) => *saved = Some(File::from(words.recv_fd()?)),
+            Ok(ToTool::Handover(Handover::Protected)) => handed.take(Handover::Protected, words)?,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             // Dropping the cage ends its waiting processes.
             Ok(ToTool::Cancel) => return Ok(None),
-            Ok(
-                ToTool::SessionLock
-                | ToTool::Overlays
-                | ToTool::Mounted
-                | ToTool::Join(_)
-                | ToTool::Sign(_)
-                | ToTool::Confine(_)
-                | ToTool::Reserve(_)
-                | ToTool::Repair(_)
-                | ToTool::Background
-                | ToTool::Protected(_)
-                | ToTool::Server(_)
-                | ToTool::Input { .. }
-                | ToTool::Go(_),
-            ) => bail!("an unexpected message came before Renew"),
+            Ok(ToTool::Handover(_) | ToTool::Begin(_) | ToTool::Call(_) | ToTool::Go(_)) => {
+                bail!("an unexpected message came before Renew")
+            }
             Err(error) => return ignore_closed(error).map(|()| None),
         }
     }
-    renew(cage, say, saved)
+    renew(cage, say, &mut handed.protected)
 }
 
 fn renew(
@@ -77,11 +67,11 @@ fn renew(
         Ok((cage, enforced)) => {
             ipc::step!("tool: cage renewed");
             note_cage(&enforced);
-            say.send(&FromTool::Caged(enforced))?;
+            say.send(&FromTool::Cage(FromCage::Caged(enforced)))?;
             Ok(Some(cage))
         }
         Err(why) => {
-            say.send(&FromTool::Lost(why))?;
+            say.send(&FromTool::Cage(FromCage::Lost(why)))?;
             Ok(None)
         }
     }

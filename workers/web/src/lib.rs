@@ -10,14 +10,16 @@
 mod proxy_loop;
 
 use anyhow::bail;
-use ipc::{ChannelError, Receiver};
+use ipc::Receiver;
 use protocol::company_proxy::ProxyEnvironment;
 use protocol::confinement::{Confinement, Enforced, Profile};
-use protocol::tool::{FromTool, RunnerJob, SignIn, ToTool, ToolLink};
+use protocol::tool::{
+    CageOrder, FromCage, FromCall, FromTool, RunnerJob, SignIn, ToTool, ToolLink,
+};
 use protocol::web::{RedirectScope, WebAddress};
 use sandbox::{Cage, CageError, CageStep, NetworkNamespace};
 use std::process::ExitCode;
-use tool_worker::Listener;
+use tool_worker::{Listener, Preamble, next_job};
 use tools::{CallScope, Cancel, Engine, JobControl, ToolRunRequest};
 use web::{Credentials, Fetcher, Judge};
 
@@ -42,66 +44,25 @@ fn run() -> anyhow::Result<()> {
     sandbox::harden()?;
     let (mut words, say) = ipc::worker::<ToolLink>()?;
     tool_worker::log(&say);
-    let (mut held, mut network) = (None, NetworkNamespace::default());
-    let confinement = loop {
-        match words.recv() {
-            Ok(ToTool::SessionLock) => held = Some(words.recv_fd()?),
-            Ok(ToTool::Join(kind)) => network.add(kind, words.recv_fd()?),
-            Ok(ToTool::Confine(confinement)) => break confinement,
-            Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
-            Ok(
-                ToTool::SaveProtected
-                | ToTool::Sign(_)
-                | ToTool::Overlays
-                | ToTool::Mounted
-                | ToTool::Reserve(_)
-                | ToTool::Renew
-                | ToTool::Repair(_)
-                | ToTool::Go(_)
-                | ToTool::Server(_)
-                | ToTool::Background
-                | ToTool::Protected(_)
-                | ToTool::Input { .. }
-                | ToTool::Cancel,
-            ) => bail!("a message came before Confine"),
-            Err(error) => return ignore_closed(error),
+    let Some((handed, order)) = Preamble::read(&mut words, &say)? else { return Ok(()) };
+    let confinement = match *order {
+        CageOrder::Confine(confinement) if !handed.is_for_command() => confinement,
+        CageOrder::Confine(_) | CageOrder::Reserve(_) | CageOrder::Repair(_) => {
+            bail!("an order for another runner came")
         }
     };
-    match lock(&confinement, &network) {
+    match lock(&confinement, &handed.inherited.network) {
         Ok(enforced) => {
             tool_worker::note_cage(&enforced);
-            say.send(&FromTool::Caged(enforced))?;
+            say.send(&FromTool::Cage(FromCage::Caged(enforced)))?;
         }
         Err(CageError { step, reason, hint, source: _ }) => {
             let reason = format!("{reason}; {hint}");
-            say.send(&FromTool::Uncaged { step: step.name().to_owned(), reason })?;
+            say.send(&FromTool::Cage(FromCage::Uncaged { step: step.name().to_owned(), reason }))?;
             return Ok(());
         }
     }
-    let job = loop {
-        match words.recv() {
-            Ok(ToTool::Go(job)) => break job,
-            Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
-            Ok(ToTool::Cancel) => return Ok(()),
-            Ok(
-                ToTool::SessionLock
-                | ToTool::SaveProtected
-                | ToTool::Sign(_)
-                | ToTool::Overlays
-                | ToTool::Mounted
-                | ToTool::Join(_)
-                | ToTool::Confine(_)
-                | ToTool::Reserve(_)
-                | ToTool::Renew
-                | ToTool::Server(_)
-                | ToTool::Background
-                | ToTool::Protected(_)
-                | ToTool::Input { .. }
-                | ToTool::Repair(_),
-            ) => bail!("an unexpected message came after Confine"),
-            Err(error) => return ignore_closed(error),
-        }
-    };
+    let Some(job) = next_job(&mut words, &say)? else { return Ok(()) };
     // The supervisor passes these variables to this program alone.
     let proxies = ProxyEnvironment::read(|name| std::env::var(name).ok());
     let done = match job {
@@ -132,7 +93,7 @@ fn run() -> anyhow::Result<()> {
             let (place, web) =
                 (CallScope::from(&confinement), Fetcher::new(settings, judge, proxies));
             let report = tools::run(&order, &place, &cancel, Engine::Web(&web));
-            let done = FromTool::Done(report);
+            let done = FromTool::Call(FromCall::Done(Box::new(report)));
             tool_worker::note(&done);
             Ok(say.send(&done)?)
         }
@@ -142,7 +103,7 @@ fn run() -> anyhow::Result<()> {
         | RunnerJob::Run { .. } => bail!("a job for another runner came"),
     };
     // No process of the call runs any more.
-    drop(held);
+    drop(handed.lock);
     done
 }
 
@@ -201,9 +162,4 @@ fn lock(confinement: &Confinement, network: &NetworkNamespace) -> Result<Enforce
             source: None,
         }),
     }
-}
-
-/// A supervisor that ended before the call started is not an error of this process.
-fn ignore_closed(error: ChannelError) -> anyhow::Result<()> {
-    if matches!(error, ChannelError::Closed) { Ok(()) } else { Err(error.into()) }
 }

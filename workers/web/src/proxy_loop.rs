@@ -76,21 +76,11 @@ fn wait_for_end(mut words: Receiver<ToTool>, say: &Say) -> ProxyEnd {
             // If this fails, the next receive sees the closed channel.
             Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
             Ok(
-                ToTool::SessionLock
-                | ToTool::Overlays
-                | ToTool::Mounted
-                | ToTool::Join(_)
-                | ToTool::SaveProtected
-                | ToTool::Background
-                | ToTool::Protected(_)
-                | ToTool::Server(_)
-                | ToTool::Input { .. }
-                | ToTool::Sign(_)
-                | ToTool::Confine(_)
-                | ToTool::Reserve(_)
+                ToTool::Handover(_)
+                | ToTool::Begin(_)
                 | ToTool::Renew
-                | ToTool::Repair(_)
-                | ToTool::Go(_),
+                | ToTool::Go(_)
+                | ToTool::Call(_),
             )
             | Err(_) => return ProxyEnd::SupervisorGone,
         }

@@ -19,7 +19,7 @@ use protocol::log::LogLine;
 use protocol::provider::ProviderTimeouts;
 use protocol::session::{OfferedTool, SessionSetup, WorkerDeaths};
 use protocol::store::{CacheKey, CachedResult, FileBackup, MayHaveChanged, StoreSetup};
-use protocol::tool::JudgedPath;
+use protocol::tool::{CageOrder, FromCage, FromCall, Handover, JudgedPath, ToCall};
 use protocol::web::{HostRight, PrivateNetworks, RedirectScope, WebAddress, WebSettings};
 
 goldens! {
@@ -515,32 +515,35 @@ goldens! {
         Reached => PrivateNetworks::Reached,
     }
     tool::ToTool {
-        SessionLock => ToTool::SessionLock,
-        Overlays => ToTool::Overlays,
-        Mounted => ToTool::Mounted,
-        Join => ToTool::Join(protocol::tool::NamespaceKind::User),
-        SaveProtected => ToTool::SaveProtected,
-        Confine => ToTool::Confine(confinement()),
-        Reserve => ToTool::Reserve(confinement()),
+        Handover => ToTool::Handover(Handover::SessionLock),
+        Begin => ToTool::Begin(Box::new(CageOrder::Confine(confinement()))),
         Renew => ToTool::Renew,
-        Repair => ToTool::Repair(confinement()),
         Go => ToTool::Go(protocol::tool::RunnerJob::Probe { tool: text("t"), input: text("{}") }),
         Cancel => ToTool::Cancel,
+        Call => ToTool::Call(ToCall::Background),
         Ping => ToTool::Ping(7),
-        Background => ToTool::Background,
-        Protected => ToTool::Protected(protocol::tool::ProtectedOrder::OtherCall {
-            call: 7,
-            git: protocol::confinement::GitSettings::Writable,
-        }),
-        Server => ToTool::Server(protocol::mcp::ToServer::Cancel(1)),
-        Input => ToTool::Input {
-            text: text("yes"),
-            then: protocol::tool::AfterInput::Close,
-        },
-        Sign => ToTool::Sign(vec![protocol::tool::SigningKey {
+    }
+    tool::Handover {
+        SessionLock => Handover::SessionLock,
+        Protected => Handover::Protected,
+        Overlays => Handover::Overlays,
+        Mounted => Handover::Mounted,
+        Join => Handover::Join(protocol::tool::NamespaceKind::User),
+        Sign => Handover::Sign(vec![protocol::tool::SigningKey {
             blob: vec![0, 255],
             comment: text("ann"),
         }]),
+    }
+    tool::CageOrder {
+        Confine => CageOrder::Confine(confinement()),
+        Reserve => CageOrder::Reserve(confinement()),
+        Repair => CageOrder::Repair(confinement()),
+    }
+    tool::ToCall {
+        Background => ToCall::Background,
+        Input => ToCall::Input { text: text("yes"), then: protocol::tool::AfterInput::Close },
+        Server => ToCall::Server(protocol::mcp::ToServer::Cancel(1)),
+        Protected => ToCall::Protected(protocol::tool::ProtectedOrder::Look),
     }
     tool::AfterInput {
         KeepOpen => protocol::tool::AfterInput::KeepOpen,
@@ -562,36 +565,43 @@ goldens! {
         Err => OutputStream::Err,
     }
     tool::FromTool {
-        ProxyListener => FromTool::ProxyListener,
-        Mounted => FromTool::Mounted,
-        Namespace => FromTool::Namespace(protocol::tool::NamespaceKind::Network),
-        InBackground => FromTool::InBackground,
-        Caged => FromTool::Caged(enforced()),
-        Resting => FromTool::Resting {
-            tier: protocol::confinement::Tier::A,
-            opened: text("a 1:2"),
-        },
-        Uncaged => FromTool::Uncaged { step: text("landlock"), reason: text("off") },
-        Output => FromTool::Output { stream: protocol::tool::OutputStream::Err, text: text("o") },
-        Probed => FromTool::Probed(Ok(probe())),
-        Done => FromTool::Done(report()),
-        Proxied => FromTool::Proxied { connections: vec![connection()], uncounted: 3 },
         Log => FromTool::Log(log()),
         Pong => FromTool::Pong(7),
-        Keeper => FromTool::Keeper(protocol::tool::Keeper {
-            pid: 9,
-            kind: protocol::tool::KeeperKind::Guard,
-            command: 8,
-        }),
+        Cage => FromTool::Cage(FromCage::Mounted),
+        Call => FromTool::Call(FromCall::Began),
+        Probed => FromTool::Probed(Ok(probe())),
+        Proxied => FromTool::Proxied { connections: vec![connection()], uncounted: 3 },
         Repaired => FromTool::Repaired(Err(text("damaged"))),
-        Lost => FromTool::Lost(text("killed")),
-        Server => FromTool::Server(protocol::mcp::FromServer::Tools(Vec::new())),
-        InputTaken => FromTool::InputTaken(Err(text("closed"))),
         Certified => FromTool::Certified(Ok(protocol::tool::CertifiedSession {
             authority: text("PEM"),
             identity: identity(),
         })),
-        Began => FromTool::Began,
+    }
+    tool::FromCage {
+        Keeper => FromCage::Keeper(protocol::tool::Keeper {
+            pid: 9,
+            kind: protocol::tool::KeeperKind::Guard,
+            command: 8,
+        }),
+        Mounted => FromCage::Mounted,
+        ProxyListener => FromCage::ProxyListener,
+        Resting => FromCage::Resting {
+            tier: protocol::confinement::Tier::A,
+            opened: text("a 1:2"),
+        },
+        Caged => FromCage::Caged(enforced()),
+        Uncaged => FromCage::Uncaged { step: text("landlock"), reason: text("off") },
+        Lost => FromCage::Lost(text("killed")),
+    }
+    tool::FromCall {
+        Began => FromCall::Began,
+        Output => FromCall::Output { stream: protocol::tool::OutputStream::Err, text: text("o") },
+        Namespace => FromCall::Namespace(protocol::tool::NamespaceKind::Network),
+        InBackground => FromCall::InBackground,
+        InputTaken => FromCall::InputTaken(Err(text("closed"))),
+        Server => FromCall::Server(protocol::mcp::FromServer::Tools(Vec::new())),
+        PutRight => FromCall::PutRight(Vec::new()),
+        Done => FromCall::Done(Box::new(report())),
     }
     tool::KeeperKind {
         FirstProcess => KeeperKind::FirstProcess,

@@ -9,7 +9,7 @@ use crate::session_network::SessionNetwork;
 use crate::session_spec::session_of;
 use crate::unread_output::UnreadOutput;
 use protocol::call::{CallOrigin, Outcome, ToolResult};
-use protocol::tool::ToTool;
+use protocol::tool::ToCall;
 use ractor::{ActorRef, ActorStatus};
 use regex::{Regex, RegexBuilder};
 use sandbox::NetworkNamespace;
@@ -110,7 +110,7 @@ impl CallState {
     /// has none.
     pub(super) fn detach(&self) {
         let Executor::SubAgent(_) = self.args.facts.executor else {
-            return self.send_runner(&ToTool::Background);
+            return self.tell_runner(ToCall::Background);
         };
         let call = self.args.facts.call.clone();
         let (number, child) = (call.id.number, session_of(&call.id.session, call.id.number));
@@ -209,7 +209,7 @@ impl CallState {
                 let number = self.job.next;
                 self.job.next += 1;
                 self.job.write = Some(PendingWrite { number, from: Some(from) });
-                self.send_runner(&ToTool::Input { text, then });
+                self.tell_runner(ToCall::Input { text, then });
                 let over = move || CallMsg::InputWaitOver(number);
                 self.timers.others.push(myself.send_after(INPUT, over));
             }

@@ -1,21 +1,19 @@
 //! Protected files while a command runs: what its runner puts right, and what the supervisor tells it.
 
-use super::state::{CallState, RunnerPhase};
+use super::state::CallState;
 use crate::call::CallInput;
 use crate::messages::{CallToSession, ProtectedNews};
 use crate::protected_restore;
+use crate::runner::Runner;
 use protocol::call::TamperedFile;
 use protocol::confinement::GitSettings;
-use protocol::tool::{ProtectedOrder, ToTool};
+use protocol::tool::{ProtectedOrder, ToCall};
 
 impl CallState {
     /// Passes an order on to the runner of a command.
     pub(super) fn tell_of_protected(&self, order: ProtectedOrder) -> Option<CallInput> {
-        let runs = |phase: &RunnerPhase| matches!(phase, RunnerPhase::Running);
-        if self.runner.as_ref().is_some_and(|runner| runs(&runner.phase))
-            && self.ran.started.is_some()
-        {
-            self.send_runner(&ToTool::Protected(order));
+        if self.runner.as_ref().is_some_and(Runner::is_running) {
+            self.tell_runner(ToCall::Protected(order));
         }
         None
     }

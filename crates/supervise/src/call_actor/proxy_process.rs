@@ -5,14 +5,14 @@ use super::not_started;
 use super::state::{CallState, RunningProxy};
 use crate::call::CallInput;
 use crate::grant::Grant;
-use crate::messages::{CallMsg, RunnerLimit};
+use crate::messages::CallMsg;
 use crate::proxy_machine::{ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput, ProxyMachine};
-use crate::worker::log_lines;
-use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
+use crate::runner::{Runner, RunnerEvent, RunnerNews, RunnerStart};
+use crate::worker::process::ExitCause;
 use protocol::client::ProcessRow;
 use protocol::confinement::Profile;
 use protocol::hosts::HostRule;
-use protocol::tool::{FromTool, RunnerJob, SignIn, ToTool};
+use protocol::tool::{RunnerJob, SignIn};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
 use tools::RunnerProgram;
@@ -30,25 +30,26 @@ impl CallState {
     ) -> Result<(), CallInput> {
         let (name, value) = NO_SEARCH;
         let spawner = self.args.spawner.with_env(&[(name.to_owned(), value.to_owned())]);
-        let started = spawner.spawn_runner(&grant, RunnerProgram::Web).await;
-        let started = started.map_err(|error| not_started(&error))?;
-        let (call, generation) = (myself.clone(), self.generation);
-        let process = WorkerProcess::attach(started, generation, self.args.hello, move |report| {
-            let _ = call.send_message(CallMsg::Proxy(generation, report));
-        })
-        .map_err(|error| not_started(&error))?;
-        // The session resumes only when the proxy has ended, too.
-        let lock = self.args.lock.share(process.pid).map_err(|error| not_started(&error))?;
-        process.send(&ToTool::SessionLock);
-        process.send_descriptor(lock);
-        process.send(&grant.begin());
-        let attempt = std::mem::replace(&mut self.proxy_attempt, ProxyAttempt::Last);
-        self.proxy = Some(RunningProxy {
-            machine: ProxyMachine::new(attempt),
+        let start = RunnerStart {
+            spawner: &spawner,
+            program: RunnerProgram::Web,
             grant,
-            process: Some(process),
+            hello: self.args.hello,
+            // The session resumes only when the proxy has ended, too.
+            lock: Some(&self.args.lock),
+            handed: Vec::new(),
+            turn: None,
+            generation: self.generation,
+            about: self.args.facts.call.id.to_string(),
+        };
+        let (call, generation) = (myself.clone(), self.generation);
+        let process = Runner::start(start, move |event| {
+            let _ = call.send_message(CallMsg::Proxy(generation, event));
         });
-        self.start_limit(myself, RunnerLimit::ProxyCage);
+        let process = process.await.map_err(|error| not_started(&error))?;
+        let attempt = std::mem::replace(&mut self.proxy_attempt, ProxyAttempt::Last);
+        self.proxy =
+            Some(RunningProxy { machine: ProxyMachine::new(attempt), process: Some(process) });
         Ok(())
     }
 
@@ -56,61 +57,40 @@ impl CallState {
     pub(super) async fn on_proxy_listener(&mut self, myself: &ActorRef<CallMsg>, socket: OwnedFd) {
         match (&self.proxy, &self.runner) {
             (Some(_), _) => self.proxy_step(myself, ProxyInput::Listener(socket)).await,
-            (None, Some(runner)) => runner.process.kill_for_breach("a descriptor out of turn"),
+            (None, Some(runner)) => runner.breach(),
             (None, None) => {}
         }
     }
 
-    pub(super) async fn on_proxy_event(
-        &mut self,
-        myself: &ActorRef<CallMsg>,
-        report: ProcessEvent<protocol::tool::ToolLink>,
-    ) {
-        let Some(proxy) = &mut self.proxy else { return };
-        let message = match report {
-            ProcessEvent::Message { message, permit: _permit } => message,
-            ProcessEvent::Descriptor(_) => {
-                return proxy.breach();
+    pub(super) async fn on_proxy_event(&mut self, myself: &ActorRef<CallMsg>, event: RunnerEvent) {
+        let Some(RunningProxy { process: Some(process), .. }) = &mut self.proxy else { return };
+        let input = match process.hear(event) {
+            RunnerNews::Caged(_) => ProxyInput::Caged,
+            RunnerNews::Uncaged { step, reason } => {
+                ProxyInput::Uncaged(format!("has no cage ({step}: {reason})"))
             }
-            ProcessEvent::Ended(cause, _) => {
-                proxy.process = None;
+            RunnerNews::Proxied { connections, uncounted } => {
+                ProxyInput::Decisions(ProxyDecisions { connections, uncounted, cut: None })
+            }
+            RunnerNews::Ended(cause, _) => {
+                self.proxy.iter_mut().for_each(|proxy| proxy.process = None);
                 let ended = match matches!(cause, ExitCause::Exited(0)) {
                     true => ProxyInput::Ended,
                     false => ProxyInput::Died,
                 };
-                return self.proxy_step(myself, ended(cause.to_string())).await;
+                ended(cause.to_string())
             }
-        };
-        let input = match message {
-            FromTool::Caged(_) => ProxyInput::Caged,
-            FromTool::Uncaged { step, reason } => {
-                ProxyInput::Uncaged(format!("has no cage ({step}: {reason})"))
-            }
-            FromTool::Proxied { connections, uncounted } => {
-                ProxyInput::Decisions(ProxyDecisions { connections, uncounted, cut: None })
-            }
-            FromTool::Log(line) => {
-                log_lines::write("agentd-web", &self.args.facts.call.id, &line);
-                return;
-            }
-            FromTool::Pong(_) => return,
-            FromTool::ProxyListener
-            | FromTool::Began
-            | FromTool::Mounted
-            | FromTool::Namespace(_)
-            | FromTool::InBackground
-            | FromTool::Resting { .. }
-            | FromTool::Output { .. }
-            | FromTool::Server(_)
-            | FromTool::InputTaken(_)
-            | FromTool::Probed(_)
-            | FromTool::Done(_)
-            | FromTool::Keeper(_)
-            | FromTool::Repaired(_)
-            | FromTool::Certified(_)
-            | FromTool::Lost(_) => {
-                return proxy.breach();
-            }
+            RunnerNews::Nothing
+            | RunnerNews::Resting { .. }
+            | RunnerNews::Lost(_)
+            | RunnerNews::Listener(_)
+            | RunnerNews::Namespace(..)
+            | RunnerNews::Call(_)
+            | RunnerNews::Probed(_)
+            | RunnerNews::Repaired(_)
+            | RunnerNews::Certified(_)
+            | RunnerNews::Unlisted(_)
+            | RunnerNews::Overdue => return,
         };
         self.proxy_step(myself, input).await;
     }
@@ -131,28 +111,24 @@ impl CallState {
                         false => Vec::new(),
                     };
                     let (sign_in, keys) = self.sign_in();
-                    if let Some(RunningProxy { process: Some(process), grant, .. }) = &self.proxy {
-                        let doors = u16::try_from(sockets.len()).unwrap_or(u16::MAX);
-                        let job = RunnerJob::Proxy { doors, hosts, denied, private, sign_in };
-                        match grant.go(&self.args.facts.call.id, job) {
-                            Ok(go) => process.send(&go),
-                            Err(error) => {
-                                tracing::error!(%error, "a proxy was not started");
-                                process.kill();
-                                continue;
-                            }
-                        }
-                        sockets.into_iter().chain(keys).for_each(|it| process.send_descriptor(it));
+                    let Some(RunningProxy { process: Some(process), .. }) = &mut self.proxy else {
+                        continue;
+                    };
+                    let doors = u16::try_from(sockets.len()).unwrap_or(u16::MAX);
+                    let job = RunnerJob::Proxy { doors, hosts, denied, private, sign_in };
+                    if let Err(error) = process.go(&self.args.facts.call.id, job) {
+                        tracing::error!(%error, "a proxy was not started");
+                        process.kill();
+                        continue;
                     }
+                    sockets.into_iter().chain(keys).for_each(|it| process.send_descriptor(it));
                 }
                 ProxyEffect::Finish => {
-                    if let Some(RunningProxy { process: Some(process), .. }) = &self.proxy {
-                        process.send(&ToTool::Cancel);
+                    if let Some(RunningProxy { process: Some(process), .. }) = &mut self.proxy {
+                        process.cancel();
                     }
-                    self.start_limit(myself, RunnerLimit::ProxyExit);
                 }
-                // The limit of its cage applies to this, too.
-                ProxyEffect::EndRunner => self.send_runner(&ToTool::Cancel),
+                ProxyEffect::EndRunner => self.runner.iter_mut().for_each(Runner::cancel),
                 ProxyEffect::ToCall(input) => self.carry_out(myself, *input).await,
             }
         }
@@ -173,35 +149,7 @@ impl CallState {
     /// The row of a running proxy.
     pub(super) fn proxy_row(&self) -> Option<ProcessRow> {
         let process = self.proxy.as_ref()?.process.as_ref()?;
-        Some(self.row_of(RunnerProgram::Web, process.pid))
-    }
-
-    /// Kills a proxy that has not finished this step: it is stuck or stopped. Its end is handled as any
-    /// other.
-    pub(super) fn proxy_limit_reached(&self, limit: RunnerLimit) {
-        let Some(RunningProxy { machine, process: Some(process), .. }) = &self.proxy else {
-            return;
-        };
-        match limit {
-            RunnerLimit::ProxyCage if machine.is_caged() => {}
-            RunnerLimit::ProxyCage | RunnerLimit::ProxyExit => {
-                tracing::warn!(call = %self.args.facts.call.id, ?limit, "a proxy exceeded its time limit");
-                process.kill();
-            }
-            RunnerLimit::Cage
-            | RunnerLimit::Renew(_)
-            | RunnerLimit::Probe
-            | RunnerLimit::Cancel
-            | RunnerLimit::Exit => {}
-        }
-    }
-}
-
-impl RunningProxy {
-    fn breach(&self) {
-        if let Some(process) = &self.process {
-            process.kill_for_breach("a message out of turn");
-        }
+        Some(self.row_of(RunnerProgram::Web, process.pid()))
     }
 }
 

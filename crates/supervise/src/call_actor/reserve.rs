@@ -2,20 +2,20 @@
 //! still fits. Else it starts a runner of its own.
 
 use super::not_started;
-use super::state::{CallState, Renewal, ReserveRequest, RunnerPhase, RunnerProcess};
-use crate::cage_cleanup;
+use super::state::{CallState, Renewal, ReserveRequest};
 use crate::call::CallInput;
 use crate::grant::Grant;
-use crate::messages::{CallMsg, ReserveMsg, RestingRunner, RunnerLimit, TakeRequest};
+use crate::messages::{CallMsg, ReserveMsg, RestingRunner, TakeRequest};
 use crate::project_overlays::ProjectOverlays;
-use crate::worker::heartbeat::Heartbeat;
 use protocol::confinement::{Confinement, Enforced, FilePath, GitSettings, Network, Profile, Tier};
 use protocol::judgement::Verdict;
-use protocol::tool::ToTool;
+use protocol::tool::Handover;
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+/// How long the reserve may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
 /// A runner from the reserve may take at least this long, and this many times as long as it took to
 /// build its cage, to look at it again. A stopped runner is given up then.
 const RENEW: Duration = Duration::from_secs(1);
@@ -48,7 +48,9 @@ impl CallState {
         cage.overlays = overlays.map(|overlays| FilePath::from(overlays.directory()));
         let copies = self.protected_file_copies(&cage).await?;
         self.reserved_for = Some(ReserveRequest { verdict, copies });
-        self.start_limit(myself, RunnerLimit::Cage);
+        let generation = self.generation;
+        let overdue = move || CallMsg::ReserveOverdue(generation);
+        self.timers.others.push(myself.send_after(ANSWER, overdue));
         match reserve.send_message(ReserveMsg::Take(Box::new(request))) {
             Ok(()) => Ok(()),
             Err(_) => self.on_reserve(myself, None).await,
@@ -74,11 +76,10 @@ impl CallState {
         let Some(request) = self.reserved_for.take() else { return Ok(()) };
         let ReserveRequest { verdict, copies } = request;
         let Some(runner) = runner else { return self.start_new(myself, verdict).await };
-        let wanted = Confinement {
-            overlays: runner.confinement.overlays.clone(),
-            ..self.args.confinement.clone()
-        };
-        if wanted != runner.confinement {
+        let built = runner.runner.confinement().clone();
+        let wanted =
+            Confinement { overlays: built.overlays.clone(), ..self.args.confinement.clone() };
+        if wanted != built {
             return self.start_new(myself, verdict).await;
         }
         let grant = self.grant(&verdict, wanted).map_err(|error| not_started(&error))?;
@@ -95,36 +96,27 @@ impl CallState {
         runner: RestingRunner,
         copies: Option<OwnedFd>,
     ) {
-        let RestingRunner { process, cage, confinement, tier, opened, built_in } = runner;
+        let RestingRunner { mut runner, tier, opened, built_in } = runner;
         // Beside the other steps. The answer is handled after this function.
         let (call, generation) = (myself.clone(), self.generation);
+        let confinement = runner.confinement().clone();
         tokio::task::spawn_blocking(move || {
             let same = compare(&confinement, tier, &opened);
             let _ = call.send_message(CallMsg::ReserveChecked(generation, same));
         });
-        if let Some(file) = copies {
-            process.send(&ToTool::SaveProtected);
-            process.send_descriptor(file);
-        }
-        process.send(&ToTool::Renew);
+        let handed = copies.into_iter().map(|file| (Handover::Protected, file)).collect();
+        runner.renew((&self.args.facts.call.id, grant), handed, RENEW.max(built_in * RENEW_FACTOR));
         ipc::step!("supervisor: renew sent");
-        self.ran.runner_pid = Some(process.pid);
-        self.runner = Some(RunnerProcess {
-            process,
-            grant,
-            cage,
-            phase: RunnerPhase::Renewing(Renewal::default()),
-            heartbeat: Heartbeat::default(),
-            started_at: Instant::now(),
-        });
-        self.start_limit(myself, RunnerLimit::Renew(RENEW.max(built_in * RENEW_FACTOR)));
-        self.ping_later(myself);
+        runner.ping_every(self.args.ping);
+        self.ran.runner_pid = Some(runner.pid());
+        self.renewal = Some(Renewal::default());
+        self.runner = Some(runner);
         self.proxy = None;
     }
 
     /// The runner has looked at its cage again.
     pub(super) fn on_renewed(&mut self, enforced: Enforced) -> Option<CallInput> {
-        self.renewal()?.enforced = Some(enforced);
+        self.renewal.as_mut()?.enforced = Some(enforced);
         self.use_if_renewed()
     }
 
@@ -132,41 +124,29 @@ impl CallState {
     pub(super) fn on_reserve_checked(&mut self, same: Result<(), String>) -> Option<CallInput> {
         match same {
             Ok(()) => {
-                self.renewal()?.same_paths = true;
+                self.renewal.as_mut()?.same_paths = true;
                 self.use_if_renewed()
             }
             Err(why) => self.give_reserve_up(&why),
         }
     }
 
-    fn renewal(&mut self) -> Option<&mut Renewal> {
-        match &mut self.runner.as_mut()?.phase {
-            RunnerPhase::Renewing(renewal) => Some(renewal),
-            RunnerPhase::CagingProbe(_)
-            | RunnerPhase::Probing
-            | RunnerPhase::CagingCall
-            | RunnerPhase::Caged
-            | RunnerPhase::Released
-            | RunnerPhase::Running
-            | RunnerPhase::Cancelled
-            | RunnerPhase::Reported => None,
-        }
-    }
-
     fn use_if_renewed(&mut self) -> Option<CallInput> {
-        let renewal = self.renewal()?;
-        let enforced = renewal.enforced.take_if(|_| renewal.same_paths)?;
-        self.runner.as_mut()?.phase = RunnerPhase::Caged;
-        Some(CallInput::Caged(enforced))
+        let Renewal { enforced: Some(enforced), same_paths: true } = self.renewal.as_ref()? else {
+            return None;
+        };
+        let input = CallInput::Caged(enforced.clone());
+        self.runner.as_mut()?.fits();
+        self.renewal = None;
+        Some(input)
     }
 
     /// The runner gets no `Go` and ends; the call starts its own.
     pub(super) fn give_reserve_up(&mut self, why: &str) -> Option<CallInput> {
-        self.renewal()?;
+        self.renewal.take()?;
         tracing::info!(call = %self.args.facts.call.id, why, "a runner in reserve no longer fits");
-        if let Some(RunnerProcess { process, cage, .. }) = self.runner.take() {
-            process.kill();
-            tokio::spawn(async move { cage_cleanup::end_cage(&cage).await });
+        if let Some(runner) = self.runner.take() {
+            runner.abandon();
         }
         self.generation = self.generation.next();
         Some(CallInput::ReserveLost)

@@ -1,12 +1,13 @@
 //! An MCP server that the call runs: the calls of its tools, each until its answer. Used by the call actor.
 
-use super::state::{CallState, RunnerPhase};
+use super::state::CallState;
 use crate::call::{CallInput, ServerAsk, ServerDemand, ServerInput, ServerRequest};
 use crate::messages::{CallMsg, CallToSession, ServerSays};
 use crate::records::images;
+use crate::runner::Runner;
 use protocol::call::{Outcome, RunReport, ToolResult};
 use protocol::mcp::{CALL, FromServer, ServerAction, ToServer};
-use protocol::tool::ToTool;
+use protocol::tool::ToCall;
 use ractor::ActorRef;
 
 /// Most calls that wait for one server.
@@ -74,18 +75,18 @@ impl CallState {
                     timeout_ms,
                     max_result_chars,
                 };
-                self.send_runner(&ToTool::Server(call));
+                self.tell_runner(ToCall::Server(call));
             }
             ServerDemand::Withdraw => {
                 let mut waiting = self.job.asks.waiting.iter();
                 let number = waiting.find(|(_, waits)| waits.get_id() == from.get_id());
                 if let Some((number, _)) = number.cloned() {
                     self.job.asks.take(number);
-                    self.send_runner(&ToTool::Server(ToServer::Cancel(number)));
+                    self.tell_runner(ToCall::Server(ToServer::Cancel(number)));
                 }
             }
             ServerDemand::Reply(ask, reply) => {
-                self.send_runner(&ToTool::Server(ToServer::Reply { ask, reply }));
+                self.tell_runner(ToCall::Server(ToServer::Reply { ask, reply }));
             }
         }
         None
@@ -93,7 +94,7 @@ impl CallState {
 
     /// The runner of the server takes requests. One that ends or has ended would never pass them on.
     fn serves(&self) -> bool {
-        self.runner.as_ref().is_some_and(|runner| matches!(runner.phase, RunnerPhase::Running))
+        self.runner.as_ref().is_some_and(Runner::is_running)
     }
 
     /// The server says something.

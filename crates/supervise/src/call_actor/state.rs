@@ -5,20 +5,16 @@ use crate::audit_actor::AuditMsg;
 use crate::cage_cleanup::CageCleanup;
 use crate::call::{CallFacts, CallMachine};
 use crate::fleet_seat::FleetLease;
-use crate::grant::Grant;
 use crate::messages::{CallMsg, ReserveMsg, SessionMsg};
-use crate::orphans::RecordedProcess;
-use crate::project_overlays::{OverlayTurn, ProjectOverlays};
+use crate::project_overlays::ProjectOverlays;
 use crate::protected_restore::ProtectedCopies;
 use crate::proxy_machine::{ProxyAttempt, ProxyMachine};
 use crate::records::TurnRound;
 use crate::records::audit::RunFacts;
-
+use crate::runner::Runner;
 use crate::session_lock::SessionLock;
 use crate::session_network::SessionNetwork;
 use crate::sign_in::SignInKeys;
-use crate::worker::heartbeat::Heartbeat;
-use crate::worker::process::WorkerProcess;
 use crate::worker::spawner::Spawner;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
@@ -28,12 +24,12 @@ use protocol::hosts::HostRule;
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
 use protocol::store::StoreLink;
-use protocol::tool::{NamespaceKind, RunnerJob, ToolLink};
+use protocol::tool::RunnerJob;
 use ractor::concurrency::JoinHandle;
 use ractor::{ActorRef, MessagingErr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// A request for the runner of the session's reserve.
@@ -82,25 +78,6 @@ pub(crate) struct CallArgs {
     pub(crate) audit: ActorRef<AuditMsg>,
 }
 
-/// The runner's progress. A runner executes a probe or the call.
-pub(super) enum RunnerPhase {
-    /// It builds its cage; then it gets this job of a probe.
-    CagingProbe(RunnerJob),
-    Probing,
-    /// It builds its cage for the call.
-    CagingCall,
-    /// It waited in the session's reserve. It and this process look at its cage again.
-    Renewing(Renewal),
-    /// Its cage is complete. It waits for `Go`.
-    Caged,
-    /// It has `Go`, and has not said that it began.
-    Released,
-    Running,
-    /// It was asked to end the call.
-    Cancelled,
-    Reported,
-}
-
 /// The two looks at a cage that was built before its call came.
 #[derive(Debug, Default)]
 pub(super) struct Renewal {
@@ -110,24 +87,11 @@ pub(super) struct Renewal {
     pub(super) same_paths: bool,
 }
 
-/// The present runner.
-pub(super) struct RunnerProcess {
-    pub(super) process: WorkerProcess<ToolLink>,
-    /// The only right to send it `Go`.
-    pub(super) grant: Grant,
-    /// The processes of its cage, as it reported them.
-    pub(super) cage: Vec<RecordedProcess>,
-    pub(super) phase: RunnerPhase,
-    pub(super) heartbeat: Heartbeat,
-    pub(super) started_at: Instant,
-}
-
 /// The proxy of the present runner's command.
 pub(super) struct RunningProxy {
     pub(super) machine: ProxyMachine<OwnedFd>,
-    pub(super) grant: Grant,
     /// Absent once it has ended.
-    pub(super) process: Option<WorkerProcess<ToolLink>>,
+    pub(super) process: Option<Runner>,
 }
 
 pub(super) type Timer = JoinHandle<Result<(), MessagingErr<CallMsg>>>;
@@ -137,7 +101,9 @@ type SlowTimer = JoinHandle<Result<(), MessagingErr<SessionMsg>>>;
 pub(crate) struct CallState {
     pub(super) args: CallArgs,
     pub(super) machine: CallMachine,
-    pub(super) runner: Option<RunnerProcess>,
+    pub(super) runner: Option<Runner>,
+    /// What a runner that inspects the call's paths gets once its cage stands.
+    pub(super) probe_job: Option<RunnerJob>,
     pub(super) proxy: Option<RunningProxy>,
     /// The next proxy is the first try, or the last.
     pub(super) proxy_attempt: ProxyAttempt,
@@ -148,22 +114,18 @@ pub(crate) struct CallState {
     pub(super) job: Job,
     /// While the reserve is asked for its runner.
     pub(super) reserved_for: Option<ReserveRequest>,
+    /// While the runner of the reserve is looked at again.
+    pub(super) renewal: Option<Renewal>,
     pub(super) before_go: BeforeGo,
     pub(super) audited: Audited,
     pub(super) ran: RunFacts,
     /// All processes of the last runner have ended.
     pub(super) cage_cleanup: CageCleanup,
-    /// Its turn with the overlays, while its cage is built.
-    pub(super) overlay_turn: Option<OverlayTurn>,
-    /// The meaning of the runner's next descriptor.
-    pub(super) next_fd: ExpectedFd,
 }
 
 /// Aborted at the end of the call, so that a session does not collect those of all its calls.
 #[derive(Default)]
 pub(super) struct CallTimers {
-    /// The next ping of the runner.
-    pub(super) ping: Option<Timer>,
     /// The time at which the call is killed.
     pub(super) overdue: Option<Timer>,
     /// The time at which the session is told that the command is slow.
@@ -173,7 +135,7 @@ pub(super) struct CallTimers {
 
 impl CallTimers {
     pub(super) fn abort(&self) {
-        self.others.iter().chain(&self.ping).chain(&self.overdue).for_each(Timer::abort);
+        self.others.iter().chain(&self.overdue).for_each(Timer::abort);
         self.slow.iter().for_each(SlowTimer::abort);
     }
 }
@@ -185,17 +147,6 @@ pub(super) struct BeforeGo {
     pub(super) decision_written: Option<oneshot::Receiver<Result<(), String>>>,
     /// Answered when the store has copied the files that the call may change.
     pub(super) backed_up: Option<oneshot::Receiver<()>>,
-}
-
-/// A descriptor that a runner sends after a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ExpectedFd {
-    /// A listening socket for the proxy.
-    ProxyListener,
-    /// The mounted overlays, for the next call.
-    Mount,
-    /// This namespace of a command that goes on in the background.
-    Namespace(NamespaceKind),
 }
 
 /// The audit log's records of the call before its end.

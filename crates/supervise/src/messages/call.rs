@@ -1,15 +1,13 @@
 //! Messages to a call actor.
 
 use super::resting_runner::RestingRunner;
-use crate::cage_cleanup::CageCleanup;
 use crate::call::{CallInput, ServerRequest};
 use crate::frozen_calls::Freeze;
-use crate::worker::process::{ExitCause, ProcessEvent};
+use crate::runner::RunnerEvent;
 use protocol::client::ProcessRow;
 use protocol::ids::Generation;
-use protocol::tool::{ProtectedOrder, ToolLink};
+use protocol::tool::ProtectedOrder;
 use ractor::ActorRef;
-use std::time::Duration;
 use tokio::sync::oneshot;
 use tools::JobRequest;
 
@@ -20,19 +18,15 @@ pub(crate) enum CallMsg {
     BrokerBack(Generation),
     /// The store restarted as this process, which knows which calls were done.
     StoreBack(Generation),
-    Runner(Generation, ProcessEvent<ToolLink>),
-    /// That runner ended by this cause, and the keeper of its cage was waited for.
-    CageEnded(Generation, ExitCause, CageCleanup),
+    Runner(Generation, RunnerEvent),
     /// From the session's reserve: its runner, whose events come to this call from now on, or none.
     Reserve(Option<Box<RestingRunner>>),
     /// The paths that the cage of that runner had opened are the same now, or why it must not be used.
     ReserveChecked(Generation, Result<(), String>),
     /// From the proxy of that runner's command.
-    Proxy(Generation, ProcessEvent<ToolLink>),
-    /// Time to ping that runner.
-    Ping(Generation),
-    /// That runner, or its proxy, has used up its time for this.
-    LimitReached(Generation, RunnerLimit),
+    Proxy(Generation, RunnerEvent),
+    /// The reserve has not answered the request with this number in time.
+    ReserveOverdue(Generation),
     /// Time to compare the clock with the question's deadline, in milliseconds of Unix time.
     QuestionDeadline(u64),
     /// A request about its background command, and the call to answer.
@@ -50,23 +44,4 @@ pub(crate) enum CallMsg {
     Freeze(Freeze),
     /// Asks for the rows of its runner and of the proxy.
     Describe(oneshot::Sender<Vec<ProcessRow>>),
-}
-
-/// A step of a runner, or of its proxy, that has a time limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunnerLimit {
-    /// The runner builds its cage.
-    Cage,
-    /// A runner from the reserve inspects its cage.
-    Renew(Duration),
-    /// The runner inspects the call's paths.
-    Probe,
-    /// The runner ends a cancelled call.
-    Cancel,
-    /// The runner exits after its report.
-    Exit,
-    /// The proxy builds its cage.
-    ProxyCage,
-    /// The proxy reports its last connections and exits.
-    ProxyExit,
 }

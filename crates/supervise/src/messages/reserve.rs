@@ -1,12 +1,11 @@
 //! Messages to a session's reserve actor, and the runner that it hands to a call.
 
 use super::call::CallMsg;
+use crate::runner::RunnerEvent;
 use crate::session_network::SessionNetwork;
-use crate::worker::process::{ExitCause, ProcessEvent};
 use protocol::client::ProcessRow;
 use protocol::confinement::Confinement;
 use protocol::ids::Generation;
-use protocol::tool::ToolLink;
 use ractor::ActorRef;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -25,11 +24,7 @@ pub(crate) enum ReserveMsg {
     /// runner's cage stands.
     Take(Box<TakeRequest>),
     /// From the runner.
-    Runner(Generation, ProcessEvent<ToolLink>),
-    /// That runner ended by this cause, and so did the processes of its cage.
-    CageEnded(Generation, ExitCause),
-    /// That runner has used up the time for its cage.
-    CageOverdue(Generation),
+    Runner(Generation, RunnerEvent),
     /// No call took that runner in time.
     Unused(Generation),
     /// Asks for the row of the runner.

@@ -3,7 +3,7 @@
 use crate::supervisor::{Project, appears};
 use protocol::call::{FileEffect, Outcome};
 use protocol::confinement::Profile;
-use protocol::tool::{FromTool, OutputStream};
+use protocol::tool::{CageOrder, FromCage, FromTool, OutputStream};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -237,9 +237,9 @@ fn commands_that_are_none() {
     let mut confinement = project.confinement(Profile::Command);
     confinement.highest_tier = protocol::confinement::Tier::C;
     let mut runner = crate::supervisor::Runner::start();
-    runner.say(&protocol::tool::ToTool::Confine(confinement));
+    runner.say(&protocol::tool::ToTool::Begin(Box::new(CageOrder::Confine(confinement))));
     match runner.hear() {
-        Some(FromTool::Uncaged { step, reason }) => {
+        Some(FromTool::Cage(FromCage::Uncaged { step, reason })) => {
             assert!(!step.is_empty() && reason.contains("tier C"), "{step}: {reason}")
         }
         other => panic!("{other:?}"),

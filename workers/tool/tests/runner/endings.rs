@@ -6,7 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::call::Outcome;
 use protocol::confinement::Profile;
-use protocol::tool::{FromTool, Keeper, KeeperKind, ToTool};
+use protocol::tool::{CageOrder, FromCage, FromTool, Keeper, KeeperKind, ToTool};
 use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -303,7 +303,7 @@ fn a_cage_that_dies_before_its_program_is_lost_and_nothing_was_run() {
             continue;
         }
         let word = runner.hear();
-        assert!(matches!(word, Some(FromTool::Lost(_))), "{word:?}");
+        assert!(matches!(word, Some(FromTool::Cage(FromCage::Lost(_)))), "{word:?}");
         assert!(runner.ended().success());
         assert!(!project.path("ran").exists());
     }
@@ -329,7 +329,8 @@ fn without_go_nothing_runs() {
 fn words_out_of_turn_end_the_runner() {
     let project = Project::new();
     let go = ToTool::Go(run("bash", r#"{"command":"touch ran"}"#));
-    let confine = ToTool::Confine(project.confinement(Profile::Command));
+    let confine =
+        ToTool::Begin(Box::new(CageOrder::Confine(project.confinement(Profile::Command))));
     for words in [vec![go.clone()], vec![ToTool::Cancel], vec![confine.clone(), confine]] {
         let mut runner = Runner::start();
         words.iter().for_each(|word| runner.say(word));

@@ -3,7 +3,7 @@
 use crate::supervisor::{Project, Runner, appears, run};
 use protocol::call::{TamperRemedy, TamperedFile};
 use protocol::confinement::Profile;
-use protocol::tool::{FromTool, ToTool};
+use protocol::tool::{CageOrder, FromCage, FromTool, Handover, ToTool};
 use serde_json::json;
 use std::fs::{File, write};
 
@@ -23,7 +23,7 @@ pub const TESTS: &[crate::Test] = &[
 /// A runner of this command that saved the files and was started.
 fn keeping(project: &Project, file: &File, command: &str) -> Runner {
     let mut runner = Runner::start();
-    runner.say_with(&ToTool::SaveProtected, file);
+    runner.say_with(&ToTool::Handover(Handover::Protected), file);
     runner.enforced(&project.confinement(Profile::Command));
     assert!(file.metadata().unwrap().len() > 0, "it is kept before the cage is announced");
     runner.say(&ToTool::Go(run("bash", &json!({ "command": command }).to_string())));
@@ -32,7 +32,8 @@ fn keeping(project: &Project, file: &File, command: &str) -> Runner {
 
 fn repair(project: &Project, file: &File) -> FromTool {
     let mut runner = Runner::start();
-    runner.say_with(&ToTool::Repair(project.confinement(Profile::Command)), file);
+    runner.say_with(&ToTool::Handover(Handover::Protected), file);
+    runner.say(&ToTool::Begin(Box::new(CageOrder::Repair(project.confinement(Profile::Command)))));
     let answer = runner.hear().unwrap();
     assert!(runner.ended().success());
     answer
@@ -92,10 +93,10 @@ fn without_room_for_the_copy_nothing_runs() {
     let project = Project::new();
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut runner = Runner::start();
-    runner.say_with(&ToTool::SaveProtected, &full);
-    runner.say(&ToTool::Confine(project.confinement(Profile::Command)));
+    runner.say_with(&ToTool::Handover(Handover::Protected), &full);
+    runner.say(&ToTool::Begin(Box::new(CageOrder::Confine(project.confinement(Profile::Command)))));
     match runner.hear() {
-        Some(FromTool::Uncaged { step, reason }) => {
+        Some(FromTool::Cage(FromCage::Uncaged { step, reason })) => {
             assert_eq!(step, "saved");
             assert!(reason.contains("No space left") && reason.contains("free space"), "{reason}");
         }

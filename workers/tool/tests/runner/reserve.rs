@@ -3,7 +3,7 @@
 use crate::supervisor::{Project, Runner, run};
 use nix::fcntl::{FcntlArg, fcntl};
 use protocol::confinement::{Enforced, Profile, Tier};
-use protocol::tool::{FromTool, ToTool};
+use protocol::tool::{CageOrder, FromCage, FromTool, Handover, ToTool};
 use serde_json::json;
 use std::fs::{File, create_dir_all, read_to_string, write};
 use std::path::Path;
@@ -21,9 +21,9 @@ pub const TESTS: &[crate::Test] = &[
 
 fn resting(project: &Project) -> (Runner, Tier, String) {
     let mut runner = Runner::start();
-    runner.say(&ToTool::Reserve(project.confinement(Profile::Command)));
+    runner.say(&ToTool::Begin(Box::new(CageOrder::Reserve(project.confinement(Profile::Command)))));
     match runner.hear() {
-        Some(FromTool::Resting { tier, opened }) => (runner, tier, opened),
+        Some(FromTool::Cage(FromCage::Resting { tier, opened })) => (runner, tier, opened),
         other => panic!("{other:?}"),
     }
 }
@@ -31,7 +31,7 @@ fn resting(project: &Project) -> (Runner, Tier, String) {
 fn renewed(runner: &mut Runner) -> Enforced {
     runner.say(&ToTool::Renew);
     match runner.hear() {
-        Some(FromTool::Caged(enforced)) => enforced,
+        Some(FromTool::Cage(FromCage::Caged(enforced))) => enforced,
         other => panic!("{other:?}"),
     }
 }
@@ -40,7 +40,7 @@ fn renewed(runner: &mut Runner) -> Enforced {
 fn stale(runner: &mut Runner, why: &str) {
     runner.say(&ToTool::Renew);
     match runner.hear() {
-        Some(FromTool::Lost(text)) => assert!(text.contains(why), "{text}"),
+        Some(FromTool::Cage(FromCage::Lost(text))) => assert!(text.contains(why), "{text}"),
         other => panic!("{other:?}"),
     }
     assert!(runner.ended().success());
@@ -68,7 +68,7 @@ fn a_cage_that_rested_runs_its_call() {
     assert_eq!(runner.hear(), Some(FromTool::Pong(4)));
     write(project.path("made-meanwhile"), "words\n").unwrap();
     let file = tempfile::tempfile().unwrap();
-    runner.say_with(&ToTool::SaveProtected, &file);
+    runner.say_with(&ToTool::Handover(Handover::Protected), &file);
     let enforced = renewed(&mut runner);
     assert_eq!(enforced.tier, tier);
     assert!(file.metadata().unwrap().len() > 0, "it is kept before the cage is announced");

@@ -5,7 +5,9 @@ use protocol::Link;
 use protocol::call::{ProbeReport, RunReport};
 use protocol::confinement::{Confinement, Enforced, Profile, Tier};
 use protocol::ids::Generation;
-use protocol::tool::{FromTool, Keeper, OutputStream, RunnerJob, ToTool, ToolLink};
+use protocol::tool::{
+    CageOrder, FromCage, FromCall, FromTool, Keeper, OutputStream, RunnerJob, ToTool, ToolLink,
+};
 use serde_json::Value;
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -144,9 +146,9 @@ impl Runner {
     }
 
     pub fn enforced(&mut self, confinement: &Confinement) -> Enforced {
-        self.say(&ToTool::Confine(confinement.clone()));
+        self.say(&ToTool::Begin(Box::new(CageOrder::Confine(confinement.clone()))));
         match self.hear() {
-            Some(FromTool::Caged(enforced)) => enforced,
+            Some(FromTool::Cage(FromCage::Caged(enforced))) => enforced,
             other => panic!("no cage: {other:?}"),
         }
     }
@@ -171,8 +173,8 @@ impl Runner {
             if let Some(message) = self.joiner.next_message().unwrap() {
                 let word = codec::decode(&message.body.unwrap()).unwrap();
                 match word {
-                    FromTool::Keeper(keeper) => self.keeper = Some(keeper),
-                    FromTool::Log(_) | FromTool::Began => {}
+                    FromTool::Cage(FromCage::Keeper(keeper)) => self.keeper = Some(keeper),
+                    FromTool::Log(_) | FromTool::Call(FromCall::Began) => {}
                     word => return Some(word),
                 }
                 continue;
@@ -188,7 +190,9 @@ impl Runner {
     pub fn hear_until(&mut self, text: &str) {
         while !self.live.iter().any(|(_, piece)| piece.contains(text)) {
             match self.hear() {
-                Some(FromTool::Output { stream, text }) => self.live.push((stream, text)),
+                Some(FromTool::Call(FromCall::Output { stream, text })) => {
+                    self.live.push((stream, text))
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -198,8 +202,10 @@ impl Runner {
     pub fn done(&mut self) -> RunReport {
         let report = loop {
             match self.hear() {
-                Some(FromTool::Output { stream, text }) => self.live.push((stream, text)),
-                Some(FromTool::Done(report)) => break report,
+                Some(FromTool::Call(FromCall::Output { stream, text })) => {
+                    self.live.push((stream, text))
+                }
+                Some(FromTool::Call(FromCall::Done(report))) => break *report,
                 other => panic!("{other:?}"),
             }
         };
