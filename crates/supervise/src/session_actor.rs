@@ -16,6 +16,7 @@
 //! | `task_work` | the work of a sub-agent's session |
 //! | `store`, `provider`, `fallback` | two workers that may be away, and the model that takes over |
 //! | `fleet` | the lease of a session that works for a fleet |
+//! | `services` | what the conversation does not wait for: commands, sub-agents, MCP servers |
 //! | `servers`, `server_questions`, `server_prompts` | MCP servers, their questions, their parts of prompts |
 //! | `clients`, `wishes` | attached clients; prompts and changed settings |
 //! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
@@ -50,6 +51,7 @@ mod rights;
 mod server_prompts;
 mod server_questions;
 mod servers;
+mod services;
 mod shutdown;
 mod state;
 mod store;
@@ -316,7 +318,9 @@ impl SessionActorState {
             CallToSession::Asked(question) => self.on_question(question),
             CallToSession::Slow(call) => self.on_slow(&call),
             CallToSession::Detached(detached) => self.on_detached(myself, detached).await,
-            CallToSession::NetworkMoved { call, network } => self.on_network_moved(call, network),
+            CallToSession::NetworkMoved { call, network } => {
+                self.calls.services.network_moved(call, network);
+            }
             CallToSession::ServerSays { call, said } => self.on_server_says(&call, said).await,
             CallToSession::AskJob { request, from } => self.on_job_request(request, from),
             CallToSession::AskServer { request, from } => self.ask_server(request, from),

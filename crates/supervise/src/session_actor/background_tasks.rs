@@ -1,13 +1,13 @@
 //! Sub-agents that the conversation does not wait for: when one goes to the background, and the wait for those
 //! that an earlier supervisor left. `jobs` serves all calls in the background, `tasks` all sub-agents.
 
-use super::jobs::MOST;
-use super::state::{BackgroundJob, SessionActorState};
+use super::services::Service;
+use super::state::SessionActorState;
 use crate::call::{CallInput, CallRemarks, Executor};
 use crate::messages::SessionMsg;
 use crate::records::origin;
 use journal::OpenCall;
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, ToolResult};
 use protocol::ids::CallId;
 use ractor::ActorRef;
 use tools::TaskRequest;
@@ -18,7 +18,7 @@ impl SessionActorState {
         let agent = self.spec.agents().find(request.agent.as_deref());
         request.background
             || agent.is_ok_and(|agent| agent.background)
-            || self.calls.background.contains_key(&call)
+            || self.calls.services.has(call)
     }
 
     /// Checks that there is room, before the call is judged.
@@ -27,12 +27,10 @@ impl SessionActorState {
         call: u32,
         request: &TaskRequest,
     ) -> Result<(), ToolResult> {
-        if self.jobs_in_background() < MOST || !self.is_for_background(call, request) {
-            return Ok(());
+        match self.is_for_background(call, request) {
+            true => self.calls.services.check_room("task"),
+            false => Ok(()),
         }
-        let text = format!("{MOST} calls run in the background, which is the most");
-        let hint = "End one with bash_stop first.";
-        Err(ToolResult::error(Outcome::Failed, "too_many", "task", &text, hint))
     }
 
     /// The sub-agent of this call begins its work: the conversation may go on.
@@ -54,8 +52,7 @@ impl SessionActorState {
             let (place, remarks) = (self.turn.router.place(), CallRemarks::default());
             self.start_call(myself, call, place, Executor::Runner, remarks).await;
             let (rights, cage, network) = (Vec::new(), String::new(), None);
-            let job = BackgroundJob { tool, origin, rights, cage, network };
-            self.calls.background.insert(number, job);
+            self.calls.services.begins(number, Service { tool, origin, rights, cage, network });
         }
     }
 }

@@ -50,9 +50,8 @@ impl SessionActorState {
             let result = not_asked_for(&call.tool);
             return self.end_unstarted(myself, proposed.unwrap_or(call), result).await;
         }
-        self.server_begins(&call);
+        let asked = self.server_begins(&call);
         self.reread_written_dirs();
-        let asked = self.server_question(&call);
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
         let pending_question = self.clients.questions.take_recorded(call.id.number);
         let (facts, confinement, runner) = match self.call_facts(call.clone(), executor).await {
@@ -191,7 +190,9 @@ impl SessionActorState {
         if let Some(CallAbout::Job(request)) = &found.about {
             check_ask(&call.tool, &request.asks)?;
         }
-        self.check_restore(found.spec.name)?;
+        if found.spec.name == "undo_restore" {
+            self.calls.services.check_restore()?;
+        }
         self.check_task(call.id.number, &found)?;
         let configured = match found.spec.caller {
             Caller::ModelOfServer => {
@@ -222,7 +223,7 @@ impl SessionActorState {
             // Its process reaches nothing beyond what the command may reach already.
             widens.clear();
         }
-        let network = own_server.or_else(|| self.network_for(&confinement));
+        let network = own_server.or_else(|| self.calls.services.network_for(&confinement));
         confinement.joins = network.as_ref().map(|network| network.call);
         let signing = rights::signing(&self.spec, &found).await?;
         let hint = rights::unsigned(&self.spec, &found);
@@ -274,7 +275,7 @@ impl SessionActorState {
             page,
             needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
             extra_rights: match &executor {
-                Executor::Job(request) => self.rights_of_input(request),
+                Executor::Job(request) => self.calls.services.rights_of_input(request),
                 Executor::Server(_) | Executor::SubAgent(_) => Vec::new(),
                 Executor::Runner | Executor::Conversation(_) | Executor::Store => widens,
             },

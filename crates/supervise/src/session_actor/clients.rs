@@ -367,8 +367,8 @@ impl SessionActorState {
                 SessionStatus::Asking(count(self.clients.questions.waiting()))
             }
             None if self.turn.router.is_busy() => SessionStatus::Working,
-            None if self.jobs_in_background() > 0 => {
-                SessionStatus::Background(count(self.jobs_in_background()))
+            None if self.calls.services.commands_count() > 0 => {
+                SessionStatus::Background(count(self.calls.services.commands_count()))
             }
             None => match self.turn.router.cut_short() {
                 Some(deaths) => SessionStatus::IdleCutShort(deaths.to_string()),

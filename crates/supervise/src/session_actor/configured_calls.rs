@@ -2,7 +2,7 @@
 //! rights and the environment that follow from it. Used by `calls`.
 
 use super::rights;
-use super::servers::FirstRequest;
+use super::services::FirstRequest;
 use super::state::SessionActorState;
 use crate::git_signing::AgentGrant;
 use crate::private_dirs;

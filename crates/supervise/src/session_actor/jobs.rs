@@ -1,9 +1,10 @@
 //! Commands and sub-agents in the background: calls that the conversation does not wait for. It got a result in their
 //! place, and hears of their end later.
 
-use super::state::{BackgroundJob, EndedJob, SessionActorState};
+use super::services::{Asker, Service, ServiceEnd, no_room};
+use super::state::SessionActorState;
 use crate::call::CallInput;
-use crate::call_actor::{ENDED, ended, line_pattern, refused};
+use crate::call_actor::line_pattern;
 use crate::messages::{CallMsg, DetachedCall, SessionMsg};
 use crate::records::{decode::in_background, origin};
 use crate::session_network::SessionNetwork;
@@ -13,17 +14,12 @@ use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
-use protocol::judgement::ExtraRight;
 use protocol::session::ToSession;
 use protocol::web::{PrivateNetworks, WebAddress};
 use ractor::{ActorRef, ActorStatus};
 use std::sync::Arc;
 use tools::{JobAsk, JobRequest, RunsIn};
 
-/// Most commands and sub-agents of a session in the background.
-pub(super) const MOST: usize = 8;
-/// Commands that ended, whose output can still be read.
-const MOST_ENDED: usize = 8;
 /// Most bytes for a command's input at once: as much as a pipe holds.
 const LONGEST_INPUT: usize = 64 * 1024;
 
@@ -44,40 +40,24 @@ pub(super) fn check_ask(tool: &str, asks: &JobAsk) -> Result<(), ToolResult> {
     }
 }
 
-/// True for a call that takes an answer.
-pub(super) fn is_waiting(call: &ActorRef<CallMsg>) -> bool {
-    !matches!(call.get_status(), ActorStatus::Stopping | ActorStatus::Stopped)
+impl Asker for ActorRef<CallMsg> {
+    fn is_waiting(&self) -> bool {
+        !matches!(self.get_status(), ActorStatus::Stopping | ActorStatus::Stopped)
+    }
 }
 
 impl SessionActorState {
     /// The calls that the conversation waits for.
     pub(super) fn foreground(&self) -> impl Iterator<Item = &CallId> {
-        let background = &self.calls.background;
-        self.calls.running.keys().filter(|call| !background.contains_key(&call.number))
-    }
-
-    /// Files are not put back while a command in the background may write them, or while its own changes are
-    /// not on the list yet.
-    pub(super) fn check_restore(&self, tool: &str) -> Result<(), ToolResult> {
-        let writes = |(_, job): &(&u32, &BackgroundJob)| !job.is_server();
-        let running = self.calls.background.iter().filter(writes);
-        let running: Vec<_> = running.map(|(call, _)| call.to_string()).collect();
-        if tool != "undo_restore" || running.is_empty() {
-            return Ok(());
-        }
-        let text = format!("calls run in the background: {}", running.join(", "));
-        let hint = "End them with bash_stop, or wait, and undo then.";
-        Err(ToolResult::error(Outcome::Invalid, "command_runs", tool, &text, hint))
+        let services = &self.calls.services;
+        self.calls.running.keys().filter(|call| !services.has(call.number))
     }
 
     /// Checks that there is room for a call in the background.
     pub(super) fn check_room(&self, call: &Call, runs_in: RunsIn) -> Result<(), ToolResult> {
-        let is_server = call.origin == CallOrigin::ServerStart;
         match runs_in {
-            RunsIn::Background if self.jobs_in_background() >= MOST && !is_server => {
-                let text = format!("{MOST} calls run in the background, which is the most");
-                let hint = "End one with bash_stop first.";
-                Err(ToolResult::error(Outcome::Failed, "too_many", &call.tool, &text, hint))
+            RunsIn::Background if call.origin != CallOrigin::ServerStart => {
+                self.calls.services.check_room(&call.tool)
             }
             RunsIn::Background | RunsIn::Foreground => Ok(()),
         }
@@ -85,30 +65,8 @@ impl SessionActorState {
 
     /// The confinement of the call that is to answer, for a question.
     pub(super) fn cage_of(&self, whose: &str, number: Option<u32>) -> String {
-        let job = number.and_then(|call| self.calls.background.get(&call));
-        let cage = job.map_or("it does not run", |job| &job.cage);
-        format!("that of {whose}: {cage}")
-    }
-
-    /// The rights beyond the session's that the input of a background command has.
-    pub(super) fn rights_of_input(&self, request: &JobRequest) -> Vec<ExtraRight> {
-        match request.asks {
-            JobAsk::Input { .. } => {
-                let job = self.calls.background.get(&request.call);
-                job.map(|job| job.rights.clone()).unwrap_or_default()
-            }
-            JobAsk::Output { .. } | JobAsk::Stop => Vec::new(),
-        }
-    }
-
-    /// The networks of the commands in the background, the newest first.
-    fn networks(&self) -> impl Iterator<Item = &Arc<SessionNetwork>> {
-        self.calls.background.values().rev().filter_map(|job| job.network.as_ref())
-    }
-
-    /// The network that a command with this confinement joins.
-    pub(super) fn network_for(&self, wanted: &Confinement) -> Option<Arc<SessionNetwork>> {
-        self.networks().find(|network| network.takes(wanted)).cloned()
+        let cage = number.and_then(|call| self.calls.services.cage(call));
+        format!("that of {whose}: {}", cage.unwrap_or("it does not run"))
     }
 
     /// The network of the commands in the background, if this page is one of their servers'. A network
@@ -120,28 +78,21 @@ impl SessionActorState {
         if !page.is_loopback() || is_persons || session.network != Network::Off {
             return None;
         }
-        self.network_for(&Confinement { profile: Profile::Command, ..session.clone() })
-    }
-
-    /// The runner of a command in the background was started again.
-    pub(super) fn on_network_moved(&mut self, call: u32, network: Option<Arc<SessionNetwork>>) {
-        if let Some(job) = self.calls.background.get_mut(&call) {
-            job.network = network;
-        }
+        self.calls
+            .services
+            .network_for(&Confinement { profile: Profile::Command, ..session.clone() })
     }
 
     /// The network that a confinement joins.
     pub(super) fn joined(&self, confinement: &Confinement) -> Option<Arc<SessionNetwork>> {
-        let call = confinement.joins?;
-        self.networks().find(|network| network.call == call).cloned()
+        self.calls.services.network_of(confinement.joins?)
     }
 
     /// A person lets the commands and sub-agents that run go on in the background, as far as there is room.
     pub(super) fn detach_commands(&self) {
-        let room = MOST.saturating_sub(self.jobs_in_background());
+        let room = self.calls.services.room();
         if room == 0 {
-            let text = format!("{MOST} calls run in the background, which is the most");
-            return self.show(&ClientEvent::Notice { text });
+            return self.show(&ClientEvent::Notice { text: no_room() });
         }
         let is_task = |call: &&CallId| self.tasks.running.contains_key(&call.number);
         let (tasks, commands): (Vec<_>, Vec<_>) = self.foreground().partition(is_task);
@@ -152,7 +103,7 @@ impl SessionActorState {
     /// A command runs longer than a conversation should wait. Where no room is left in the background, the
     /// conversation waits.
     pub(super) fn on_slow(&self, call: &CallId) {
-        if self.jobs_in_background() < MOST {
+        if self.calls.services.room() > 0 {
             self.send_call(call, CallInput::Detach);
         }
     }
@@ -165,8 +116,8 @@ impl SessionActorState {
     ) {
         let DetachedCall { call, text, rights, cage, network, notice } = detached;
         let Call { id, origin, tool, input: _ } = call;
-        let job = BackgroundJob { tool, origin: origin.clone(), rights, cage, network };
-        if self.calls.background.insert(id.number, job).is_some() {
+        let service = Service { tool, origin: origin.clone(), rights, cage, network };
+        if !self.calls.services.begins(id.number, service) {
             // A sub-agent that is waited for again: the conversation has this result.
             return;
         }
@@ -194,53 +145,17 @@ impl SessionActorState {
 
     /// Passes a request on to the command's call, or answers it.
     pub(super) fn on_job_request(&mut self, request: JobRequest, from: ActorRef<CallMsg>) {
-        let number = request.call;
-        let id = CallId { session: self.spec.id.clone(), number };
-        // Servers are no commands of the model.
-        if self.calls.background.get(&number).is_some_and(|job| !job.is_server())
-            && let Some(call) = self.calls.running.get(&id)
-        {
-            // A call that ends now drops its messages: its end answers those that it did not.
-            let _ = call.send_message(CallMsg::Job(request.clone(), from.clone()));
-            self.calls.job_requests.retain(|(_, from)| is_waiting(from));
-            self.calls.job_requests.push((request, from));
-            return;
-        }
-        self.answer_without_job(&request, &from);
-    }
-
-    /// Answers a request about a command that does not run.
-    fn answer_without_job(&mut self, request: &JobRequest, from: &ActorRef<CallMsg>) {
-        let number = request.call;
+        let id = CallId { session: self.spec.id.clone(), number: request.call };
         let max = self.spec.config.tools.max_result_chars;
-        let known = self.calls.ended_jobs.iter_mut().find(|job| job.call == number);
-        let result = match (&request.asks, known) {
-            (JobAsk::Input { .. }, Some(_)) => refused("bash_input", ENDED),
-            (_, Some(job)) => {
-                let (told, rest) =
-                    ended(number, std::mem::take(&mut job.unread), &job.summary, max);
-                job.unread = rest;
-                told
-            }
-            (_, None) => self.no_job(request),
+        let services = &mut self.calls.services;
+        let Some(call) = self.calls.running.get(&id) else {
+            return tell(&from, services.answer_without(&request, max));
         };
-        let _ = from.send_message(CallMsg::Input(CallInput::OtherAnswered(result)));
-    }
-
-    fn no_job(&self, request: &JobRequest) -> ToolResult {
-        let (number, tool) = match &request.asks {
-            JobAsk::Output { .. } => (request.call, "bash_output"),
-            JobAsk::Input { .. } => (request.call, "bash_input"),
-            JobAsk::Stop => (request.call, "bash_stop"),
-        };
-        let text = format!("call {number} does not run in the background");
-        let jobs = self.calls.background.iter().filter(|(_, job)| !job.is_server());
-        let known: Vec<_> = jobs.map(|(call, _)| call.to_string()).collect();
-        let hint = match known.is_empty() {
-            true => "No command does. Start one with bash and background.".to_owned(),
-            false => format!("These do: {}.", known.join(", ")),
-        };
-        ToolResult::error(Outcome::Failed, "not_found", tool, &text, &hint)
+        match services.ask(&request, &from, max) {
+            // A call that ends now drops its messages: its end answers those that it did not.
+            Ok(()) => drop(call.send_message(CallMsg::Job(request, from))),
+            Err(answer) => tell(&from, answer),
+        }
     }
 
     /// The message to the conversation about a call that has ended.
@@ -250,23 +165,17 @@ impl SessionActorState {
         result: ToolResult,
         unread: Option<String>,
     ) -> ToSession {
-        let Some(job) = self.calls.background.remove(&call.number) else {
-            return ToSession::CallEnded { call, stage: CallStage::Ended, result };
-        };
-        let (is_server, tool) = (job.is_server(), job.tool);
-        if is_server {
-            return ToSession::BackgroundEnded { call, tool, result };
+        let max = self.spec.config.tools.max_result_chars;
+        match self.calls.services.ends(call.number, unread, &result.summary, max) {
+            None => ToSession::CallEnded { call, stage: CallStage::Ended, result },
+            Some(ServiceEnd { tool, answers }) => {
+                answers.into_iter().for_each(|(from, answer)| tell(&from, answer));
+                ToSession::BackgroundEnded { call, tool, result }
+            }
         }
-        if self.calls.ended_jobs.len() == MOST_ENDED {
-            self.calls.ended_jobs.pop_front();
-        }
-        let (unread, summary) = (unread.unwrap_or_default(), result.summary.clone());
-        self.calls.ended_jobs.push_back(EndedJob { call: call.number, unread, summary });
-        let is_of_it = |(request, _): &mut (JobRequest, _)| request.call == call.number;
-        let left: Vec<_> = self.calls.job_requests.extract_if(.., is_of_it).collect();
-        for (request, from) in left.iter().filter(|(_, from)| is_waiting(from)) {
-            self.answer_without_job(request, from);
-        }
-        ToSession::BackgroundEnded { call, tool, result }
     }
+}
+
+fn tell(from: &ActorRef<CallMsg>, answer: ToolResult) {
+    let _ = from.send_message(CallMsg::Input(CallInput::OtherAnswered(answer)));
 }

@@ -41,7 +41,7 @@ impl SessionActorState {
             WorkerEvent::Down { cause, failed } => {
                 self.workers.replay = ReplayState::NoProcess;
                 self.hooks_lost(myself);
-                self.servers_not_requested();
+                self.calls.services.servers.not_requested();
                 let calls: Vec<_> = self.foreground().map(|call| call.number).collect();
                 let steps = self.turn.router.session_down(&cause, &calls);
                 self.carry_out(myself, steps).await;

@@ -46,7 +46,7 @@ impl SessionActorState {
             git: GitSettings::Kept,
             ..confinement.clone()
         };
-        let network = self.network_for(&wanted);
+        let network = self.calls.services.network_for(&wanted);
         wanted.joins = network.as_ref().map(|network| network.call);
         if let Some(reserve) = &self.calls.reserve {
             reserve.send_after(BEHIND_REQUEST, || ReserveMsg::Prepare(Box::new(wanted), network));

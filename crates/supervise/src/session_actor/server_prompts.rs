@@ -1,7 +1,7 @@
 //! Resources and prompts of MCP servers in a person's prompt: `@SERVER:URI`, and `/mcp__SERVER__PROMPT`. Each is
 //! checked before the prompt counts, and becomes a call of the conversation. Used by the session actor.
 
-use super::servers::RunningServer;
+use super::services::servers::{Beginning, Offers};
 use super::state::{ReplayState, SessionActorState, WaitingPrompt};
 use crate::messages::{ClientMsg, ClientToSession};
 use crate::server_offers;
@@ -28,18 +28,12 @@ pub(super) enum NamedServers {
     Starting(String),
 }
 
-/// What a server offers, as far as it is known.
-enum Offers<'a> {
-    Known(&'a ServerOffers),
-    Starting,
-}
-
 impl SessionActorState {
     /// The parts that servers give to a prompt. The error is for the person.
     pub(super) fn servers_in(&self, text: &str) -> Result<NamedServers, String> {
         let mut found = ServerParts::default();
         for (server, uri) in prompts::server_resources(text) {
-            let Some((running, known)) = self.server_named(&server) else {
+            let Some((at, known)) = self.server_named(&server) else {
                 // Where there are servers, it is most likely a slip.
                 if uri.contains("://") && !self.spec.servers().is_empty() {
                     return Err(self.no_server(&server, &format!("@{server}:{uri}")));
@@ -47,9 +41,9 @@ impl SessionActorState {
                 // It may be a word.
                 continue;
             };
-            match self.offers(running, known)? {
-                Offers::Starting => return Ok(NamedServers::Starting(server)),
-                Offers::Known(offers) => server_offers::check_resource(&server, &uri, offers)?,
+            match self.offers(at, known)? {
+                None => return Ok(NamedServers::Starting(server)),
+                Some(offers) => server_offers::check_resource(&server, &uri, offers)?,
             }
             let arguments = serde_json::json!({ "uri": uri });
             found.add(&server, RESOURCE, &arguments);
@@ -58,18 +52,18 @@ impl SessionActorState {
             return Ok(NamedServers::Ready(found));
         };
         let Some(rest) = name.strip_prefix(PREFIX) else { return Ok(NamedServers::Ready(found)) };
-        let of = |(_, known): &(&RunningServer, &SessionServer)| {
+        let of = |(_, known): &(usize, &SessionServer)| {
             rest.strip_prefix(&*known.config.name).is_some_and(|rest| rest.starts_with("__"))
         };
-        let Some((running, known)) = self.servers().find(of) else {
+        let Some((at, known)) = self.servers().find(of) else {
             let server = rest.split("__").next().unwrap_or_default();
             return Err(self.no_server(server, &format!("/{name}")));
         };
         let server = &known.config.name;
         let prompt = &rest[server.len() + 2..];
-        match self.offers(running, known)? {
-            Offers::Starting => Ok(NamedServers::Starting(server.clone())),
-            Offers::Known(offers) => {
+        match self.offers(at, known)? {
+            None => Ok(NamedServers::Starting(server.clone())),
+            Some(offers) => {
                 let arguments = server_offers::prompt_arguments(server, prompt, words, offers)?;
                 // It stands before the resources.
                 let resources = std::mem::take(&mut found.parts);
@@ -81,11 +75,11 @@ impl SessionActorState {
         }
     }
 
-    fn servers(&self) -> impl Iterator<Item = (&RunningServer, &SessionServer)> {
-        self.calls.servers.iter().zip(self.spec.servers())
+    fn servers(&self) -> impl Iterator<Item = (usize, &SessionServer)> {
+        self.spec.servers().iter().enumerate()
     }
 
-    fn server_named(&self, name: &str) -> Option<(&RunningServer, &SessionServer)> {
+    fn server_named(&self, name: &str) -> Option<(usize, &SessionServer)> {
         self.servers().find(|(_, known)| known.config.name == name)
     }
 
@@ -105,24 +99,23 @@ impl SessionActorState {
         format!("`{wanted}`: there is no MCP server {name}; {known}")
     }
 
-    fn offers<'a>(
-        &self,
-        running: &'a RunningServer,
-        known: &SessionServer,
-    ) -> Result<Offers<'a>, String> {
-        if let Some(offers) = &running.offers {
-            return Ok(Offers::Known(offers));
+    /// What a server offers; none yet where it starts.
+    fn offers(&self, at: usize, known: &SessionServer) -> Result<Option<&ServerOffers>, String> {
+        let begins = match self.workers.replay {
+            ReplayState::Started { .. } => Beginning::Over,
+            ReplayState::NoProcess | ReplayState::NotStarted => Beginning::Ahead,
+        };
+        let offers = self.calls.services.servers.offered(at, begins);
+        if let Offers::Known(offers) = offers {
+            return Ok(Some(offers));
         }
         let name = &known.config.name;
         if let Err(why) = self.server_env(known) {
             return Err(format!("the MCP server {name} does not run: {why}"));
         }
-        let begins = running.restarts.is_fresh()
-            && !matches!(self.workers.replay, ReplayState::Started { .. });
-        let starts = running.is_due || running.starts_soon || begins;
-        match running.call.is_some() || starts {
-            true => Ok(Offers::Starting),
-            false => Err(format!("the MCP server {name} does not run")),
+        match offers {
+            Offers::Starting => Ok(None),
+            Offers::Absent | Offers::Known(_) => Err(format!("the MCP server {name} does not run")),
         }
     }
 

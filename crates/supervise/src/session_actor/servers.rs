@@ -1,34 +1,27 @@
 //! The MCP servers of a session: when one starts, what it offers, which call answers for it, and when it
-//! starts again. Each runs as a call in the background, so that `jobs` and the call actor do the rest.
+//! starts again. `services` has the table of them. Each runs as a call in the background, so that `jobs` and the
+//! call actor do the rest.
 
-mod life;
 mod log_ins;
-mod report;
-mod restarts;
-mod starts;
 
-use super::jobs::is_waiting;
+use super::services::servers::{AfterEnd, ServerEnd};
+use super::services::{FirstRequest, pause_before};
 use super::state::{ReplayState, SessionActorState};
 use crate::call::{CallInput, ServerDemand, ServerInput, ServerRequest};
 use crate::call_actor::refused_by_server;
-use crate::messages::{CallMsg, ServerSays, SessionMsg, SessionTimer};
-use crate::server_offers;
+use crate::messages::{CallMsg, ClientMsg, ServerSays, SessionMsg, SessionTimer};
 use crate::server_pins::ServerPins;
 use crate::server_schemas;
-use crate::server_tools::{self, OfferedServerTool};
+use crate::server_tools;
 use crate::session_spec::SessionServer;
-use life::ServerLife;
-use log_ins::ServerLogIn;
-use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
-use protocol::client::ClientEvent;
+use protocol::call::{Call, CallOrigin, ToolResult};
+use protocol::client::{ClientEvent, ToClient};
 use protocol::ids::CallId;
 use protocol::judgement::Audience;
-use protocol::mcp::{PROMPT, RESOURCE, ServerNews, ServerOffers, ServerStart, ServerTool};
+use protocol::mcp::{PROMPT, RESOURCE, ServerNews, ServerStart, ServerTool};
 use protocol::provider::PassedFd;
-use protocol::session::{OfferedTool, ToSession};
+use protocol::session::ToSession;
 use ractor::ActorRef;
-use restarts::ServerRestarts;
-pub(super) use starts::FirstRequest;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -44,38 +37,6 @@ const MARGIN: Duration = Duration::from_secs(10);
 /// Most bytes of a variable.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// A server of the session, in the order of the configuration.
-#[derive(Debug, Default)]
-pub(super) struct RunningServer {
-    /// The call that runs it, from its proposal to its end.
-    pub(super) call: Option<u32>,
-    /// It was requested and has no call yet.
-    pub(super) is_due: bool,
-    /// It starts with the session, a moment after others.
-    pub(super) starts_soon: bool,
-    /// Its tools, while it runs.
-    tools: Vec<OfferedServerTool>,
-    /// What it offers people, once it has said so.
-    pub(super) offers: Option<ServerOffers>,
-    pub(super) restarts: ServerRestarts,
-    /// A change of its tools that a person has to approve before it starts again.
-    change: Option<ServerChange>,
-    /// The calls that were passed on to it.
-    asked: Vec<ActorRef<CallMsg>>,
-    log_in: ServerLogIn,
-    life: ServerLife,
-}
-
-/// Tools that a server describes otherwise than a person approved.
-#[derive(Debug)]
-struct ServerChange {
-    now: ServerPins,
-    /// In words.
-    reason: String,
-    /// A question about it was put, with the start that runs: only an approval lets that run.
-    is_asked: bool,
-}
-
 impl SessionActorState {
     /// The servers that the conversation has to start, and the tools of those that run: behind `Begin`.
     pub(super) fn server_news(&mut self) -> Vec<ToSession> {
@@ -84,14 +45,12 @@ impl SessionActorState {
         }
         let mut news = vec![self.server_tools_news()];
         for at in 0..self.spec.servers().len() {
-            let pause = starts::pause_before(at, self.first_request());
-            match self.calls.servers.get_mut(at) {
-                Some(running) if running.call.is_none() && pause > Duration::ZERO => {
-                    running.starts_soon = true;
-                    let due = move || SessionMsg::Timer(SessionTimer::ServerDue(at));
-                    self.own.send_after(pause, due);
-                }
-                _ => news.extend(self.server_due(at)),
+            let pause = pause_before(at, self.first_request());
+            if pause > Duration::ZERO && self.calls.services.servers.starts_soon(at) {
+                let due = move || SessionMsg::Timer(SessionTimer::ServerDue(at));
+                self.own.send_after(pause, due);
+            } else {
+                news.extend(self.server_due(at));
             }
         }
         news
@@ -107,20 +66,18 @@ impl SessionActorState {
 
     /// The start of a server that does not run, unless a variable of it is missing.
     fn server_due(&mut self, at: usize) -> Option<ToSession> {
-        let running = self.calls.servers.get_mut(at)?;
-        running.starts_soon = false;
-        if running.call.is_some() || running.is_due || self.closing.has_begun() {
+        if !self.calls.services.servers.may_start(at) || self.closing.has_begun() {
             return None;
         }
         let server = self.spec.servers().get(at)?;
         if let Err(why) = self.server_env(server) {
             let text = format!("the MCP server {} does not start: {why}", server.config.name);
-            self.calls.servers[at].life.ends(why);
+            self.calls.services.servers.cannot_start(at, why);
             self.show(&ClientEvent::Notice { text });
             return None;
         }
         let start = server.start.clone();
-        self.calls.servers[at].is_due = true;
+        self.calls.services.servers.requested(at);
         Some(ToSession::Servers(ServerNews::Due(start)))
     }
 
@@ -137,82 +94,57 @@ impl SessionActorState {
         })
     }
 
-    /// The process of the conversation ended: what it was asked to start and did not propose is due again.
-    pub(super) fn servers_not_requested(&mut self) {
-        self.calls.servers.iter_mut().for_each(|server| server.is_due = false);
-    }
-
     /// The tools of all servers that run, and the hooks that know them.
     fn server_tools_news(&mut self) -> ToSession {
-        let tools = self.calls.servers.iter().flat_map(|server| &server.tools);
-        let tools: Vec<OfferedTool> = tools.map(|tool| tool.offer.clone()).collect();
+        let tools = self.calls.services.servers.tools();
         let names: Vec<String> = tools.iter().map(|tool| tool.spec.name.clone()).collect();
         self.spec.know_server_tools(&names);
         ToSession::Servers(ServerNews::Tools { tools, hooks: self.spec.setup.hooks.events.clone() })
     }
 
-    /// The server of the session that a call starts.
-    pub(super) fn server_of(&self, call: &Call) -> Option<&SessionServer> {
-        let is_it = |server: &&SessionServer| {
+    /// The place of the server that a call starts.
+    fn place_of(&self, call: &Call) -> Option<usize> {
+        let is_it = |server: &SessionServer| {
             let ServerStart { tool, input } = &server.start;
             *tool == call.tool && *input == call.input
         };
         let of_start = call.origin == CallOrigin::ServerStart;
-        self.spec.servers().iter().filter(|_| of_start).find(is_it)
+        self.spec.servers().iter().position(is_it).filter(|_| of_start)
     }
 
-    /// A call was proposed that starts a server.
-    pub(super) fn server_begins(&mut self, call: &Call) {
-        let Some(name) = self.server_of(call).map(|server| server.config.name.clone()) else {
-            return;
-        };
-        let at = self.spec.servers().iter().position(|server| server.config.name == name);
-        if let Some(running) = at.and_then(|at| self.calls.servers.get_mut(at)) {
-            (running.call, running.is_due) = (Some(call.id.number), false);
-            running.life.begins();
-        }
-        if let Some(at) = at {
-            self.note_log_in(at);
-        }
+    /// The server of the session that a call starts.
+    pub(super) fn server_of(&self, call: &Call) -> Option<&SessionServer> {
+        self.spec.servers().get(self.place_of(call)?)
     }
 
-    /// The reason why a person has to approve the start of a server.
-    pub(super) fn server_question(&mut self, call: &Call) -> Option<String> {
-        let is_of = |server: &&mut RunningServer| server.call == Some(call.id.number);
-        let running = self.calls.servers.iter_mut().find(is_of)?;
-        let change = running.change.as_mut()?;
-        change.is_asked = true;
-        Some(change.reason.clone())
+    /// A call was proposed that may start a server. Returns the reason why a person has to approve that.
+    pub(super) fn server_begins(&mut self, call: &Call) -> Option<String> {
+        let at = self.place_of(call)?;
+        let log_in = self.log_in_stamp(at);
+        self.calls.services.servers.begins(at, call.id.number, log_in);
+        self.calls.services.servers.question(call.id.number)
     }
 
     pub(super) async fn on_server_says(&mut self, call: &CallId, said: ServerSays) {
         match said {
             ServerSays::Tools(tools) => self.on_server_tools(call, &tools).await,
             ServerSays::Offers(offers) => {
-                let is_of = |server: &&mut RunningServer| server.call == Some(call.number);
-                let Some(running) = self.calls.servers.iter_mut().find(is_of) else { return };
-                running.offers = Some(offers);
-                self.send_waiting_prompts();
-            }
-            ServerSays::Note(text) => self.show(&ClientEvent::Notice { text }),
-            ServerSays::Answered => {
-                let is_of = |server: &&mut RunningServer| server.call == Some(call.number);
-                if let Some(running) = self.calls.servers.iter_mut().find(is_of) {
-                    running.restarts.progressed();
+                if self.calls.services.servers.offers(call.number, offers) {
+                    self.send_waiting_prompts();
                 }
             }
+            ServerSays::Note(text) => self.show(&ClientEvent::Notice { text }),
+            ServerSays::Answered => self.calls.services.servers.answered(call.number),
         }
     }
 
     /// A server is ready, or its tools have changed.
     async fn on_server_tools(&mut self, call: &CallId, listed: &[ServerTool]) {
-        let is_of = |server: &RunningServer| server.call == Some(call.number);
-        let Some(at) = self.calls.servers.iter().position(is_of) else { return };
+        let Some(at) = self.calls.services.servers.place(call.number) else { return };
         let Some(server) = self.spec.servers().get(at) else { return };
         let now = ServerPins::of(listed);
         let (name, file) = (server.config.name.clone(), self.spec.pins_file(server));
-        let approved = self.calls.servers[at].change.take();
-        let approved = approved.is_some_and(|change| change.is_asked && change.now == now);
+        let approved = self.calls.services.servers.listed(at, &now);
         let (mut tools, notes) = server_tools::offered(&server.config, listed);
         tools.retain(|tool| self.spec.has_server_tool(&tool.offer.spec.name));
         let pins = now.clone();
@@ -225,8 +157,7 @@ impl SessionActorState {
                     format!("the MCP server {name} has changed since you approved it:\n{change}\n");
                 let text = format!("{reason}It ends, and you are asked before it starts again");
                 self.show(&ClientEvent::Notice { text });
-                let change = ServerChange { now, reason, is_asked: false };
-                self.calls.servers[at].change = Some(change);
+                self.calls.services.servers.changed(at, now, reason);
                 return self.send_call(call, CallInput::Cancel);
             }
             Err(why) => {
@@ -236,8 +167,7 @@ impl SessionActorState {
                 return self.show(&ClientEvent::Notice { text });
             }
         }
-        self.calls.servers[at].tools = tools;
-        self.calls.servers[at].life.is_ready();
+        self.calls.services.servers.ready(at, tools);
         for text in notes {
             self.show(&ClientEvent::Notice { text });
         }
@@ -253,25 +183,11 @@ impl SessionActorState {
         call: u32,
         result: &ToolResult,
     ) {
-        let Some(at) = self.calls.servers.iter().position(|server| server.call == Some(call))
-        else {
-            return;
-        };
-        let server = &mut self.calls.servers[at];
-        (server.call, server.tools, server.offers) = (None, Vec::new(), None);
-        // Some came to its call when that took no more messages. Those with an answer take no other.
-        for from in server.asked.drain(..).filter(is_waiting) {
+        let ended = self.calls.services.servers.ends(call, result);
+        let Some(ServerEnd { at, lost, then }) = ended else { return };
+        for from in lost {
             lose(&from, format!("lost its MCP server ({})", result.summary));
         }
-        // A person who stops the question about its start is not asked again at once.
-        let is_refused = matches!(
-            result.outcome,
-            Outcome::Denied | Outcome::Refused { .. } | Outcome::NeverStarted
-        );
-        let wants_log_in = server.ends_for_log_in(result);
-        let again = server.restarts.ended(server.life.since());
-        let again = again.filter(|_| !is_refused && !wants_log_in);
-        let ends = server.restarts.count();
         let news = self.server_tools_news();
         self.send_conversation(news);
         if self.closing.has_begun() {
@@ -282,25 +198,23 @@ impl SessionActorState {
         else {
             return;
         };
-        let then = match again {
-            Some(after) => {
+        let then = match then {
+            AfterEnd::Again(after) => {
                 let due = move || SessionMsg::Timer(SessionTimer::ServerDue(at));
                 myself.send_after(after, due);
                 format!("it starts again in {} s", after.as_secs_f64())
             }
-            None if wants_log_in => {
+            AfterEnd::LogIn => {
                 "it starts again with your next prompt once you have logged in".to_owned()
             }
-            None if is_refused => "it does not start again in this session".to_owned(),
-            None => format!(
+            AfterEnd::Refused => "it does not start again in this session".to_owned(),
+            AfterEnd::Failed(ends) => format!(
                 "it has failed: it ended {ends} times without an answer to a call. `:mcp` tries it once more, \
                  `agentd restart {}` starts it anew",
                 self.spec.id
             ),
         };
-        let running = &mut self.calls.servers[at];
-        let changed = running.change.as_ref().map(|change| change.reason.trim_end().to_owned());
-        running.life.ends(format!("{}; {then}", changed.as_ref().unwrap_or(&result.summary)));
+        self.calls.services.servers.note_end(at, &result.summary, &then);
         let text = format!("the MCP server {name} has ended: {}; {then}", result.summary);
         self.show(&ClientEvent::Notice { text });
     }
@@ -317,23 +231,15 @@ impl SessionActorState {
 
     /// Has servers that do not run start anew, for a person who asked for that.
     pub(super) fn restart_servers(&mut self) {
-        for at in 0..self.calls.servers.len() {
-            if let Some(running) = self.calls.servers.get_mut(at) {
-                running.restarts = ServerRestarts::default();
-            }
+        self.calls.services.servers.forget_restarts();
+        for at in 0..self.calls.services.servers.count() {
             self.on_server_due(at);
         }
     }
 
     /// The call that runs the server of a tool.
     pub(super) fn server_call(&self, tool: &str) -> Option<u32> {
-        let is_it = |offered: &OfferedServerTool| offered.offer.spec.name == tool;
-        let all = self.calls.servers.iter().zip(self.spec.servers());
-        let mut all = all.filter(|(running, server)| {
-            running.tools.iter().any(is_it)
-                || server_offers::own_name(&server.config.name, tool).is_some()
-        });
-        all.next()?.0.call
+        self.calls.services.servers.call_of(tool, self.spec.servers())
     }
 
     /// Checks that a sub-agent was given the server's tool that it calls. A person may name its resources and
@@ -358,17 +264,11 @@ impl SessionActorState {
     /// Passes the call of a tool on to its server, or answers it: the server does not run.
     pub(super) fn ask_server(&mut self, mut request: ServerRequest, from: ActorRef<CallMsg>) {
         let tool = &request.tool;
-        let is_it = |offered: &&OfferedServerTool| offered.offer.spec.name == *tool;
-        let found =
-            self.calls.servers.iter_mut().zip(self.spec.servers()).find_map(|(running, server)| {
-                let of_people = server_offers::own_name(&server.config.name, tool);
-                let of_people = of_people.filter(|_| running.offers.is_some());
-                let own = running.tools.iter().find(is_it);
-                let own = own.map(|tool| (tool.own.clone(), tool.renamed.clone()));
-                let own = own.or(of_people.map(|name| (name.to_owned(), Vec::new())))?;
-                Some((running, server, own))
-            });
-        let Some((running, server, (own, renamed))) = found else {
+        let servers = &mut self.calls.services.servers;
+        let known = self.spec.servers();
+        let route = servers.route(tool, known);
+        let Some((route, known)) = route.and_then(|it| known.get(it.at).map(|known| (it, known)))
+        else {
             if let ServerDemand::Reply(..) = request.demand {
                 // The end of the server ends the call.
                 return;
@@ -379,17 +279,16 @@ impl SessionActorState {
             let _ = from.send_message(CallMsg::Input(input));
             return;
         };
-        running.asked.retain(is_waiting);
-        let call = running.call.map(|number| CallId { session: self.spec.id.clone(), number });
-        let call_ms = server.config.call_ms;
+        let call = route.call.map(|number| CallId { session: self.spec.id.clone(), number });
+        let call_ms = known.config.call_ms;
         if let ServerDemand::Call(arguments) = &mut request.demand {
-            request.tool = own;
-            if !renamed.is_empty()
-                && let Some(own) = server_schemas::own_arguments(arguments, &renamed)
+            request.tool = route.own;
+            if !route.renamed.is_empty()
+                && let Some(own) = server_schemas::own_arguments(arguments, &route.renamed)
             {
                 *arguments = own;
             }
-            running.asked.push(from.clone());
+            servers.asked(route.at, from.clone());
             let late = || CallMsg::Input(CallInput::OfServer(ServerInput::Late));
             from.send_after(Duration::from_millis(call_ms).max(LONGEST_CALL) + MARGIN, late);
         }
@@ -400,9 +299,14 @@ impl SessionActorState {
         }
     }
 
-    /// Commands and sub-agents in the background; servers are not counted among them.
-    pub(super) fn jobs_in_background(&self) -> usize {
-        self.calls.background.values().filter(|job| !job.is_server()).count()
+    /// The servers for people who ask: each with its state, its cage and its tools.
+    pub(super) fn report_servers(&self, client: &ActorRef<ClientMsg>) {
+        let services = &self.calls.services;
+        let sandbox = |call| services.cage(call).map(str::to_owned);
+        let known = self.spec.servers().iter().enumerate();
+        let servers = known.filter_map(|(at, known)| services.servers.report(at, known, sandbox));
+        let (session, servers) = (self.spec.id.clone(), servers.collect());
+        let _ = client.send_message(ClientMsg::Send(ToClient::Servers { session, servers }));
     }
 }
 

@@ -2,7 +2,7 @@
 //! it.
 
 use super::questions::Questions;
-use super::servers::RunningServer;
+use super::services::Services;
 use crate::audit_actor::AuditMsg;
 use crate::client_actor::feed::Feed;
 use crate::file_versions::FileVersions;
@@ -12,7 +12,6 @@ use crate::messages::{CallMsg, ClientMsg, ReserveMsg, RootMsg, SessionMsg};
 use crate::project_caches::CacheLease;
 use crate::route::Router;
 use crate::session_lock::SessionLock;
-use crate::session_network::SessionNetwork;
 use crate::session_spec::{ChosenModel, SessionSpec, TaskShare};
 use crate::task_outcome::TaskOutcome;
 use crate::worker::spawner::Spawner;
@@ -21,16 +20,16 @@ use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
 use journal::OpenCall;
 use protocol::broker::BrokerLink;
-use protocol::call::{Call, CallOrigin};
+use protocol::call::Call;
 use protocol::confinement::Tier;
 use protocol::ids::CallId;
-use protocol::judgement::{Audience, ExtraRight, Rule};
+use protocol::judgement::{Audience, Rule};
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
 use protocol::store::{SnapshotBefore, StoreCommand, StoreLink, ToStore};
 use protocol::tool::TlsIdentity;
 use ractor::{ActorId, ActorRef};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -38,7 +37,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::AbortHandle;
-use tools::JobRequest;
 
 /// One open session.
 pub(crate) struct SessionActorState {
@@ -199,14 +197,8 @@ pub(super) struct SessionCalls {
     /// The lease under which they run.
     pub(super) lease: HeldLease,
     pub(super) running: HashMap<CallId, ActorRef<CallMsg>>,
-    /// Those among them that the conversation does not wait for.
-    pub(super) background: BTreeMap<u32, BackgroundJob>,
-    /// Requests that were passed on to one of them, and the call that waits for the answer.
-    pub(super) job_requests: Vec<(JobRequest, ActorRef<CallMsg>)>,
-    /// Its MCP servers, in the order of the configuration.
-    pub(super) servers: Vec<RunningServer>,
-    /// The last background commands that ended, until their output is read.
-    pub(super) ended_jobs: VecDeque<EndedJob>,
+    /// Those among them that the conversation does not wait for, and the MCP servers.
+    pub(super) services: Services<ActorRef<CallMsg>>,
     /// Has the next command's runner; absent where the configuration wants none.
     pub(super) reserve: Option<ActorRef<ReserveMsg>>,
     /// Calls that may end without a verdict.
@@ -232,10 +224,7 @@ impl SessionCalls {
         Self {
             lease,
             running: HashMap::new(),
-            background: BTreeMap::new(),
-            servers: spec.servers().iter().map(|_| RunningServer::default()).collect(),
-            ended_jobs: VecDeque::new(),
-            job_requests: Vec::new(),
+            services: Services::none_yet(spec.servers().len()),
             reserve: None,
             unjudged: Unjudged::default(),
             file_versions,
@@ -244,34 +233,6 @@ impl SessionCalls {
             tier: spec.confinement.highest_tier,
         }
     }
-}
-
-/// A command in the background.
-pub(super) struct BackgroundJob {
-    pub(super) tool: String,
-    pub(super) origin: CallOrigin,
-    /// The rights that it has beyond the session's. Its input is judged by them.
-    pub(super) rights: Vec<ExtraRight>,
-    /// Its confinement in plain words.
-    pub(super) cage: String,
-    /// The network that it is in, unless that is the host's.
-    pub(super) network: Option<Arc<SessionNetwork>>,
-}
-
-impl BackgroundJob {
-    /// True for an MCP server, which is no command of the model.
-    pub(super) fn is_server(&self) -> bool {
-        self.origin == CallOrigin::ServerStart
-    }
-}
-
-/// A background command that has ended.
-pub(super) struct EndedJob {
-    pub(super) call: u32,
-    /// The output that nobody has read.
-    pub(super) unread: String,
-    /// Its end in a line.
-    pub(super) summary: String,
 }
 
 /// Sub-agents of a session, and the work of its own if it is one.

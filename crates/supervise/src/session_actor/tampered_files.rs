@@ -27,9 +27,8 @@ impl SessionActorState {
 
     /// Commands in the background have their protected files looked at: a person may be about to use them.
     pub(super) fn look_at_protected(&self) {
-        let background = &self.calls.background;
         for (id, call) in &self.calls.running {
-            if background.contains_key(&id.number) {
+            if self.calls.services.has(id.number) {
                 let _ = call.send_message(CallMsg::Protected(ProtectedOrder::Look));
             }
         }
