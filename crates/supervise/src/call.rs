@@ -13,11 +13,13 @@
 //! | `judging`, `running` | from the case to the verdict; from the verdict to the runner's end |
 //! | `server_ask`, `server_questions` | questions of MCP servers during a call |
 //! | `cache`, `store` | cached results; calls that need the store |
+//! | `file_versions` | the file versions that the model has read |
 //! | `results` | results of calls that did not run to their end |
 
 mod cache;
 mod effect;
 mod facts;
+mod file_versions;
 mod input;
 mod judging;
 mod machine;
@@ -33,9 +35,10 @@ pub(crate) use facts::{
     CachePolicy, CallFacts, CallRemarks, Contained, Executor, NeedsProbe, PendingQuestion,
     Protects, UndoBy,
 };
-pub(crate) use input::{CallInput, WillRestart};
+pub(crate) use file_versions::FileVersions;
+pub(crate) use input::{CallInput, Heard, WillRestart};
 pub(crate) use machine::CallMachine;
-pub(crate) use results::{EXPIRED, interruption};
+pub(crate) use results::{EXPIRED, interruption, tampered_in_words};
 pub(crate) use server_ask::{
     QuestionReply, ServerAsk, ServerDemand, ServerEffect, ServerInput, ServerRequest,
 };

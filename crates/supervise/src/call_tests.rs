@@ -3,8 +3,6 @@
 use super::cache::MAX_CACHED_BYTES;
 use super::results::failed;
 use super::*;
-use crate::file_versions::FileVersions;
-use crate::worker::process::Heard;
 use protocol::call::{Call, Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::call::{CallOrigin, ProcessUsage};
 use protocol::confinement::Enforced;
@@ -46,7 +44,6 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
         needs_probe: probed,
         confinement: "may write: this project; network: off".into(),
         extra_rights: Vec::new(),
-        signing: None,
         env: Vec::new(),
         timeout_ms: 1000,
         max_result_chars: 30_000,
@@ -502,7 +499,7 @@ fn what_cannot_be_granted_refuses_the_call_and_not_the_machine() {
     machine.step(CallInput::Begin);
     machine.step(allow());
     let (step, reason) =
-        (sandbox::CageStep::Grants.name().to_owned(), "/p reaches /p/state; move it");
+        (protocol::confinement::UNGRANTED_STEP.to_owned(), "/p reaches /p/state; move it");
     let effects = machine.step(CallInput::CageFailed { step, reason: reason.into() });
     let result = &conclusion(&effects).result;
     assert_eq!(result.outcome, Outcome::Confined { what: "grants".into() });

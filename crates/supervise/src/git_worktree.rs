@@ -2,8 +2,9 @@
 //! the cage of a command of the parent's session without network, and starts none of the repository's hooks.
 //! Used by the task that waits for the sub-agent.
 
+use crate::call::tampered_in_words;
 use crate::grant::Grant;
-use crate::protected_restore::{ProtectedCopies, ProtectedRestorer, in_words};
+use crate::protected_restore::{ProtectedCopies, ProtectedRestorer};
 use crate::session_lock::SessionLock;
 use crate::session_spec::SessionSpec;
 use crate::worker::log_lines;
@@ -123,7 +124,7 @@ impl WorktreeKeeper {
         let said = self.run(make_script(worktree, &filters), &filters, stop).await?;
         let (made, base) = said.trim().split_once(' ').ok_or("git named no commit")?;
         let made = MadeWorktree { base: base.to_owned(), is_new: made == "new" };
-        let moved = in_words(&self.tampered[known..]);
+        let moved = tampered_in_words(&self.tampered[known..]);
         if moved.is_empty() {
             return Ok(made);
         }

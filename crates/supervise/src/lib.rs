@@ -51,7 +51,6 @@ mod client_actor;
 mod command_env;
 mod control_socket;
 mod error_chain;
-mod file_versions;
 mod fleet_seat;
 mod forbidden_dirs;
 mod frozen_calls;

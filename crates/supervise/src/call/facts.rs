@@ -1,7 +1,6 @@
 //! The properties of a call that decide its path.
 
-use crate::file_versions::FileVersions;
-use crate::git_signing::AgentGrant;
+use super::file_versions::FileVersions;
 use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::judgement::{ExtraRight, Rule, RuleSet, ToolKind};
 use protocol::web::{WebAddress, WebSettings};
@@ -26,8 +25,6 @@ pub(crate) struct CallFacts {
     /// Rights beyond the session's: a person must approve them, or a rule that names them.
     pub(crate) extra_rights: Vec<ExtraRight>,
     pub(crate) env: Vec<(String, String)>,
-    /// Access to the ssh agent, where it asks for signed commits and tags.
-    pub(crate) signing: Option<AgentGrant>,
     pub(crate) timeout_ms: u64,
     pub(crate) max_result_chars: u32,
     /// The question that the journal has for it, from before a restart of the supervisor.

@@ -1,7 +1,6 @@
 //! The inputs of a call's machine.
 
 use super::server_ask::ServerInput;
-use crate::worker::process::Heard;
 use protocol::call::{ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, Verdict};
@@ -88,6 +87,14 @@ pub(crate) enum CallInput {
     DiskFailed(String),
     /// The fleet has the session at another host, or soon: nothing more may be done.
     LeaseLost(String),
+}
+
+/// Whether the messages of a process that has ended are known to be all that it sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    All,
+    /// Its channel could not be read to the end: it broke the protocol, or cannot be ended.
+    Cut,
 }
 
 /// The restart of a worker that died.

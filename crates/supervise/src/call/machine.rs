@@ -77,9 +77,8 @@ use super::effect::{CallConclusion, CallEffect, Cut};
 use super::facts::{CachePolicy, CallFacts, Executor, NeedsProbe, PendingQuestion, UndoBy};
 use super::input::CallInput;
 use super::phase::CallPhase;
-use super::results::{failed, interruption, no_store, not_awaited};
+use super::results::{failed, interruption, no_store, not_awaited, tampered_in_words};
 use super::server_ask::{ServerDemand, ServerRequest};
-use crate::protected_restore::in_words;
 use protocol::call::{Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
@@ -361,7 +360,7 @@ impl CallMachine {
     }
 
     pub(super) fn conclude_cut_short(&mut self, cut: Cut) -> Vec<CallEffect> {
-        let names = in_words(&self.repaired);
+        let names = tampered_in_words(&self.repaired);
         let result = interruption(&cut, &self.facts.call.tool, names);
         self.conclude(result, cut)
     }

@@ -1,7 +1,7 @@
 //! Results of calls that did not run to their end, as the model and people read them.
 
 use super::effect::Cut;
-use protocol::call::{Outcome, ToolResult};
+use protocol::call::{Outcome, TamperedFile, ToolResult};
 use protocol::judgement::Basis;
 
 /// The result of a question that was not answered in time.
@@ -92,4 +92,11 @@ pub(crate) fn interruption(
         text.push_str(&format!("\n[a protected name: {name}]"));
     }
     failed(tool, outcome, "interrupted", text)
+}
+
+/// The protected files that a call changed, each as text for screens and models.
+pub(crate) fn tampered_in_words<'a>(
+    files: impl IntoIterator<Item = &'a TamperedFile>,
+) -> Vec<String> {
+    files.into_iter().map(|file| tools::visible(&file.to_string()).into_owned()).collect()
 }

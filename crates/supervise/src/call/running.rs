@@ -2,13 +2,13 @@
 
 use super::effect::{CallEffect, Cut};
 use super::facts::{Contained, Protects, UndoBy};
+use super::input::Heard;
 use super::machine::CallMachine;
 use super::phase::CallPhase;
 use super::results::failed;
-use crate::worker::process::Heard;
 use protocol::call::{Call, Outcome, TamperedFile};
 use protocol::client::ClientEvent;
-use protocol::confinement::{Enforced, Tier};
+use protocol::confinement::{Enforced, Tier, UNGRANTED_STEP};
 use protocol::judgement::{Basis, ToolKind, Verdict};
 use protocol::tool::{JudgedPath, RunnerJob};
 use protocol::web::{HostRight, RedirectScope};
@@ -113,7 +113,7 @@ impl CallMachine {
             return Vec::new();
         }
         // A grant fails because of the session's directories, not because of this machine.
-        let (code, text) = match step == sandbox::CageStep::Grants.name() {
+        let (code, text) = match step == UNGRANTED_STEP {
             true => ("not_granted", format!("The call was not run: {reason}.")),
             false => (
                 "sandbox_unavailable",

@@ -3,8 +3,7 @@
 use super::instructions;
 use super::state::{Audited, CallState};
 use crate::audit_actor::AuditMsg;
-use crate::call::{CallConclusion, CallInput, CallRecord, Executor};
-use crate::file_versions;
+use crate::call::{CallConclusion, CallInput, CallRecord, Executor, FileVersions};
 use crate::fleet_seat::FleetLease;
 use crate::messages::{CallMsg, CallToSession, FinishedCall};
 use crate::protected_restore;
@@ -135,7 +134,7 @@ impl CallState {
         let reported = reported.unwrap_or_default().iter().map(in_words);
         let refusals: Vec<_> = reported.chain(proxied).chain(changed).collect();
         let record = encode::call_end(call, &conclusion, &refusals, head);
-        let file_versions = file_versions::record(conclusion.report.as_ref());
+        let file_versions = FileVersions::record(conclusion.report.as_ref());
         let effects = effects(&conclusion);
         let (pinned, id) = (call.origin == CallOrigin::PinnedRead, call.id.clone());
         let result = conclusion.result;

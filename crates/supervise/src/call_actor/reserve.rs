@@ -60,7 +60,7 @@ impl CallState {
         let wanted = &self.args.confinement;
         wanted.profile == Profile::Command
             && wanted.network != Network::Listed
-            && self.args.facts.signing.is_none()
+            && self.args.signing.is_none()
             && self.args.runner == tools::RunnerProgram::Tool
     }
 

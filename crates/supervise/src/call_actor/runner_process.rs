@@ -3,7 +3,7 @@
 use super::not_started;
 use super::state::{CallArgs, CallState, ExpectedFd, RunnerPhase, RunnerProcess};
 use crate::cage_cleanup::{self, CageCleanup};
-use crate::call::CallInput;
+use crate::call::{CallInput, Heard};
 use crate::grant::Grant;
 use crate::messages::{CallMsg, RunnerLimit};
 use crate::orphans::NotRunnersChild;
@@ -13,7 +13,7 @@ use crate::records::images;
 use crate::unix_time::now_ms;
 use crate::worker::heartbeat::{Heartbeat, PingAction};
 use crate::worker::log_lines;
-use crate::worker::process::{ExitCause, Heard, WorkerProcess};
+use crate::worker::process::{ExitCause, WorkerProcess};
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::tool::{FromTool, Keeper, RunnerJob, SigningKey, ToTool};
@@ -393,7 +393,7 @@ impl CallState {
         &self,
         phase: &RunnerPhase,
     ) -> Result<Option<(Vec<SigningKey>, OwnedFd)>, CallInput> {
-        match (phase, &self.args.facts.signing) {
+        match (phase, &self.args.signing) {
             (RunnerPhase::CagingCall, Some(signing)) => {
                 let agent = signing.connect().await.map_err(|error| not_started(&error))?;
                 Ok(Some((signing.keys.clone(), agent)))

@@ -5,6 +5,7 @@ use crate::audit_actor::AuditMsg;
 use crate::cage_cleanup::CageCleanup;
 use crate::call::{CallFacts, CallMachine};
 use crate::fleet_seat::FleetLease;
+use crate::git_signing::AgentGrant;
 use crate::grant::Grant;
 use crate::messages::{CallMsg, ReserveMsg, SessionMsg};
 use crate::orphans::RecordedProcess;
@@ -47,6 +48,8 @@ pub(crate) struct ReserveRequest {
 pub(crate) struct CallArgs {
     pub(crate) facts: CallFacts,
     pub(crate) confinement: Confinement,
+    /// Access to the ssh agent, where the call asks for signed commits and tags.
+    pub(crate) signing: Option<AgentGrant>,
     /// As in the configuration.
     pub(crate) background_after_ms: u64,
     /// The network that its process joins.

@@ -7,9 +7,8 @@ use super::lost_tasks;
 use super::open_mode::OpenMode;
 use super::session_opener::SessionOpener;
 use crate::audit_actor::AuditMsg;
-use crate::call::PendingQuestion;
+use crate::call::{FileVersions, PendingQuestion, tampered_in_words};
 use crate::error_chain::chain;
-use crate::file_versions::FileVersions;
 use crate::journal_repair::{JournalRepair, repair_journal};
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
@@ -125,9 +124,9 @@ impl SessionOpener {
                     let left = protected_restore::unrestored(&names).into_iter();
                     let new: Vec<_> = left.filter(|name| !tampered.contains(name)).collect();
                     tampered.extend(new);
-                    put_right.extend(protected_restore::in_words(&names));
+                    put_right.extend(tampered_in_words(&names));
                     if let JournalRecord::Interrupted { tampered, .. } = record {
-                        *tampered = protected_restore::in_words(&names);
+                        *tampered = tampered_in_words(&names);
                     }
                     if let JournalRecord::Interrupted { audit, .. }
                     | JournalRecord::Result { audit, .. } = record

@@ -1,8 +1,7 @@
 //! The arguments of a session actor.
 
 use crate::audit_actor::AuditMsg;
-use crate::call::PendingQuestion;
-use crate::file_versions::FileVersions;
+use crate::call::{FileVersions, PendingQuestion};
 use crate::fleet_seat::Seated;
 use crate::messages::RootMsg;
 use crate::person_prompt::PersonPrompt;

@@ -8,6 +8,7 @@ use crate::call::{
     CachePolicy, CallFacts, CallInput, CallRemarks, Executor, NeedsProbe, Protects, UndoBy,
 };
 use crate::call_actor::{CallActor, CallArgs};
+use crate::git_signing::AgentGrant;
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
 use crate::records::{TurnRound, decode, origin};
@@ -55,10 +56,11 @@ impl SessionActorState {
         let asked = self.server_question(&call);
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
         let pending_question = self.clients.questions.take_recorded(call.id.number);
-        let (facts, confinement, runner) = match self.call_facts(call.clone(), executor).await {
-            Ok(found) => found,
-            Err(result) => return self.end_unstarted(myself, call, result).await,
-        };
+        let (facts, signing, confinement, runner) =
+            match self.call_facts(call.clone(), executor).await {
+                Ok(found) => found,
+                Err(result) => return self.end_unstarted(myself, call, result).await,
+            };
         let id = call.id;
         let denied_hosts = match confinement.network {
             Network::Listed => approval::denied_hosts(&self.spec.rules.rules),
@@ -76,6 +78,7 @@ impl SessionActorState {
         let background_after_ms = self.background_after_ms(&facts.call);
         let plan = CallArgs {
             facts: CallFacts { pending_question, remarks, ..facts },
+            signing,
             confinement,
             network,
             background_after_ms,
@@ -138,13 +141,13 @@ impl SessionActorState {
         let _ = myself.send_message(CallToSession::Finished(Box::new(concluded)).into());
     }
 
-    /// The facts of a call, its confinement and its runner; or the result of a call that is
+    /// The facts of a call, its means to sign, its confinement and its runner; or the result of a call that is
     /// invalid.
     pub(super) async fn call_facts(
         &self,
         call: Call,
         executor: Executor,
-    ) -> Result<(CallFacts, Confinement, RunnerProgram), ToolResult> {
+    ) -> Result<(CallFacts, Option<AgentGrant>, Confinement, RunnerProgram), ToolResult> {
         if call.input.len() > LONGEST_INPUT {
             return Err(too_long(&call.tool, call.input.len()));
         }
@@ -279,7 +282,6 @@ impl SessionActorState {
                 Executor::Runner | Executor::Conversation(_) | Executor::Store => widens,
             },
             env,
-            signing,
             timeout_ms: self
                 .hooks(found.profile)
                 .map_or(self.spec.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
@@ -311,7 +313,7 @@ impl SessionActorState {
             remarks: CallRemarks::default(),
             hint,
         };
-        Ok((facts, confinement, found.spec.runner))
+        Ok((facts, signing, confinement, found.spec.runner))
     }
 
     /// The settings of a call that reads pages. Where it is in a network of the session's commands, there

@@ -4,8 +4,8 @@
 use super::questions::Questions;
 use super::servers::RunningServer;
 use crate::audit_actor::AuditMsg;
+use crate::call::FileVersions;
 use crate::client_actor::feed::Feed;
-use crate::file_versions::FileVersions;
 use crate::fleet_seat::HeldLease;
 use crate::journal_writer::JournalWriter;
 use crate::messages::{CallMsg, ClientMsg, ReserveMsg, RootMsg, SessionMsg};

@@ -4,6 +4,7 @@
 //! it looks at them, and what people hear of it.
 
 use super::state::SessionActorState;
+use crate::call::tampered_in_words;
 use crate::messages::{CallMsg, ProtectedNews};
 use crate::protected_restore;
 use journal::JournalRecord;
@@ -42,7 +43,7 @@ impl SessionActorState {
                     "call {} ({tool}) runs, and meanwhile {}. If that was your own change, put it back after \
                      the call's end",
                     call.number,
-                    protected_restore::in_words(&found).join("; "),
+                    tampered_in_words(&found).join("; "),
                 );
                 tracing::info!(%call, "{text}");
                 self.show(&ClientEvent::Notice { text });

@@ -1,6 +1,7 @@
 //! Opens the session of a sub-agent and waits for its work, beside the actor of its parent. The end of the
 //! parent stops it, and so does the end of its call.
 
+use crate::call::tampered_in_words;
 use crate::fleet_seat::FleetLease;
 use crate::git_worktree::{self, WorktreeKeeper};
 use crate::messages::{
@@ -99,7 +100,7 @@ pub(super) async fn finish(
 impl TaskPlace {
     fn ended(self, mut result: ToolResult) {
         let tampered = self.worktrees.tampered;
-        for changed in protected_restore::in_words(&tampered) {
+        for changed in tampered_in_words(&tampered) {
             append(&mut result, Some(format!("[git for its worktree changed {changed}]")));
         }
         let left = protected_restore::unrestored(&tampered);

@@ -54,18 +54,21 @@ impl FileVersions {
         let path = probe.paths.iter().find(|path| differs(&path.real, &path.digest))?;
         Some(&path.named)
     }
-}
 
-/// The record of the files that a call read or wrote.
-pub(crate) fn record(report: Option<&RunReport>) -> Option<JournalRecord> {
-    let files: Vec<FileVersionRecord> = report?
-        .seen
-        .iter()
-        .filter_map(|file| {
-            Some(FileVersionRecord { path: file.path.clone(), digest: file.digest.parse().ok()? })
-        })
-        .collect();
-    (!files.is_empty()).then_some(JournalRecord::Seen { files })
+    /// The record of the files that a call read or wrote.
+    pub(crate) fn record(report: Option<&RunReport>) -> Option<JournalRecord> {
+        let files: Vec<FileVersionRecord> = report?
+            .seen
+            .iter()
+            .filter_map(|file| {
+                Some(FileVersionRecord {
+                    path: file.path.clone(),
+                    digest: file.digest.parse().ok()?,
+                })
+            })
+            .collect();
+        (!files.is_empty()).then_some(JournalRecord::Seen { files })
+    }
 }
 
 #[cfg(test)]
