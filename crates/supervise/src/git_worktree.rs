@@ -2,7 +2,6 @@
 //! the cage of a command of the parent's session without network, and starts none of the repository's hooks.
 //! Used by the task that waits for the sub-agent.
 
-use crate::call::tampered_in_words;
 use crate::grant::Grant;
 use crate::protected_restore::{ProtectedCopies, ProtectedRestorer};
 use crate::session_lock::SessionLock;
@@ -10,6 +9,7 @@ use crate::session_spec::SessionSpec;
 use crate::worker::log_lines;
 use crate::worker::process::{ProcessEvent, WorkerProcess};
 use crate::worker::spawner::Spawner;
+use call::tampered_in_words;
 use journal::{StoredPath, TaskHeader, TaskWorktree};
 use protocol::call::{Outcome, TamperRemedy, TamperedFile};
 use protocol::confinement::Confinement;

@@ -10,13 +10,12 @@
 //! | client | `client_actor` | one connected terminal or script |
 //! | audit | `audit_actor` | the audit log |
 //!
-//! `messages` declares the actors' messages. Decisions are pure and apart from the actors:
+//! `messages` declares the actors' messages. Decisions are pure and apart from the actors; those about one call are in the
+//! crate `call`:
 //!
 //! | File | Decides |
 //! |---|---|
 //! | `route` | where each message of a session's workers goes |
-//! | `call` | the machine of one call |
-//! | `proxy_machine` | the machine of one command's allow-list proxy |
 //! | `session_spec` | the settings of a session |
 //! | `session_room` | for how many sessions the limits of the process suffice |
 //! | `worker::restart`, `worker::heartbeat`, `progress` | restarts of workers, pings, which messages are progress |
@@ -44,7 +43,6 @@ mod agents;
 mod agents_flag;
 mod audit_actor;
 mod cage_cleanup;
-mod call;
 mod call_actor;
 mod clean_settings;
 mod client_actor;
@@ -72,7 +70,6 @@ mod project_overlays;
 mod project_place;
 mod prompt_images;
 mod protected_restore;
-mod proxy_machine;
 mod records;
 mod remover;
 mod reserve_actor;

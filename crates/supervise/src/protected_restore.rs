@@ -3,12 +3,12 @@
 //! happens before the call is concluded, or before the session continues. Used by the call actor
 //! and by the root when it opens a session.
 
-use crate::call::tampered_in_words;
 use crate::grant::Grant;
 use crate::session_lock::SessionLock;
 use crate::worker::log_lines;
 use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
 use crate::worker::spawner::Spawner;
+use call::tampered_in_words;
 use ipc::codec;
 use protocol::BUILD_ID;
 use protocol::call::{TamperRemedy, TamperedFile};

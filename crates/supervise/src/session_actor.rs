@@ -65,7 +65,6 @@ mod wishes;
 
 pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs, WaitingWishes};
 
-use crate::call::CallInput;
 use crate::fleet_seat::HeldLease;
 use crate::journal_writer::JournalWriter;
 use crate::messages::{BrokerToSession, CallToSession, RootToSession, SessionMsg, SessionTimer};
@@ -77,6 +76,7 @@ use crate::worker::log_lines;
 use crate::worker::spawner::{Spawner, WorkerKind};
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
+use call::CallInput;
 use journal::JournalRecord;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;

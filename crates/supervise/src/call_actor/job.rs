@@ -3,11 +3,11 @@
 
 use super::server::ServerAsks;
 use super::state::CallState;
-use crate::call::{CallInput, Executor};
 use crate::messages::{CallMsg, CallToSession, DetachedCall};
 use crate::session_network::SessionNetwork;
 use crate::session_spec::session_of;
 use crate::unread_output::UnreadOutput;
+use call::{CallInput, Executor};
 use protocol::call::{CallOrigin, Outcome, ToolResult};
 use protocol::tool::ToTool;
 use ractor::{ActorRef, ActorStatus};

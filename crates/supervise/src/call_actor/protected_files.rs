@@ -1,8 +1,8 @@
 //! Protected files while a command runs: what its runner puts right, and what the supervisor tells it.
 
 use super::state::{CallState, RunnerPhase};
-use crate::call::{CallInput, tampered_in_words};
 use crate::messages::{CallToSession, ProtectedNews};
+use call::{CallInput, tampered_in_words};
 use protocol::call::TamperedFile;
 use protocol::confinement::GitSettings;
 use protocol::tool::{ProtectedOrder, ToTool};

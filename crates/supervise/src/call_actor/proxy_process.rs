@@ -1,14 +1,13 @@
 //! The process of a command's allow-list proxy: started with the runner, read, and ended with it. The
-//! machine in `proxy_machine` decides what follows from its messages.
+//! machine in `call::proxy_machine` decides what follows from its messages.
 
 use super::not_started;
 use super::state::{CallState, RunningProxy};
-use crate::call::CallInput;
 use crate::grant::Grant;
 use crate::messages::{CallMsg, RunnerLimit};
-use crate::proxy_machine::{ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput, ProxyMachine};
 use crate::worker::log_lines;
 use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
+use call::{CallInput, ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput, ProxyMachine};
 use protocol::client::ProcessRow;
 use protocol::confinement::Profile;
 use protocol::hosts::HostRule;

@@ -3,13 +3,13 @@
 use super::instructions;
 use super::state::{Audited, CallState};
 use crate::audit_actor::AuditMsg;
-use crate::call::{CallConclusion, CallInput, CallRecord, Executor, FileVersions};
 use crate::fleet_seat::FleetLease;
 use crate::messages::{CallMsg, CallToSession, FinishedCall};
 use crate::protected_restore;
 use crate::records::audit;
 use crate::records::encode;
 use crate::unix_time::now_ms;
+use call::{CallConclusion, CallInput, CallRecord, Executor, FileVersions};
 use protocol::call::{CallOrigin, Outcome, TamperRemedy};
 use protocol::client::ClientEvent;
 use protocol::confinement::{GitSettings, Refusal, RefusalKind};
@@ -130,7 +130,7 @@ impl CallState {
         let changed = conclusion.tampered().iter();
         let changed = changed.filter(|name| name.remedy != TamperRemedy::Granted);
         let changed = changed.map(ToString::to_string);
-        let proxied = self.ran.decided.connections.iter().filter_map(crate::proxy_machine::refusal);
+        let proxied = self.ran.decided.connections.iter().filter_map(call::refusal);
         let reported = reported.unwrap_or_default().iter().map(in_words);
         let refusals: Vec<_> = reported.chain(proxied).chain(changed).collect();
         let record = encode::call_end(call, &conclusion, &refusals, head);

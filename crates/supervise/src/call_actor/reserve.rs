@@ -4,11 +4,11 @@
 use super::not_started;
 use super::state::{CallState, Renewal, ReserveRequest, RunnerPhase, RunnerProcess};
 use crate::cage_cleanup;
-use crate::call::CallInput;
 use crate::grant::Grant;
 use crate::messages::{CallMsg, ReserveMsg, RestingRunner, RunnerLimit, TakeRequest};
 use crate::project_overlays::ProjectOverlays;
 use crate::worker::heartbeat::Heartbeat;
+use call::CallInput;
 use protocol::confinement::{Confinement, Enforced, FilePath, GitSettings, Network, Profile, Tier};
 use protocol::judgement::Verdict;
 use protocol::tool::ToTool;

@@ -3,7 +3,6 @@
 use super::not_started;
 use super::state::{CallArgs, CallState, ExpectedFd, RunnerPhase, RunnerProcess};
 use crate::cage_cleanup::{self, CageCleanup};
-use crate::call::{CallInput, Heard};
 use crate::grant::Grant;
 use crate::messages::{CallMsg, RunnerLimit};
 use crate::orphans::NotRunnersChild;
@@ -14,6 +13,7 @@ use crate::unix_time::now_ms;
 use crate::worker::heartbeat::{Heartbeat, PingAction};
 use crate::worker::log_lines;
 use crate::worker::process::{ExitCause, WorkerProcess};
+use call::{CallInput, Heard};
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::tool::{FromTool, Keeper, RunnerJob, SigningKey, ToTool};

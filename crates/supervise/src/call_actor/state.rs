@@ -3,7 +3,6 @@
 use super::job::Job;
 use crate::audit_actor::AuditMsg;
 use crate::cage_cleanup::CageCleanup;
-use crate::call::{CallFacts, CallMachine};
 use crate::fleet_seat::FleetLease;
 use crate::git_signing::AgentGrant;
 use crate::grant::Grant;
@@ -11,9 +10,9 @@ use crate::messages::{CallMsg, ReserveMsg, SessionMsg};
 use crate::orphans::RecordedProcess;
 use crate::project_overlays::{OverlayTurn, ProjectOverlays};
 use crate::protected_restore::ProtectedCopies;
-use crate::proxy_machine::{ProxyAttempt, ProxyMachine};
 use crate::records::TurnRound;
 use crate::records::audit::RunFacts;
+use call::{CallFacts, CallMachine, ProxyAttempt, ProxyMachine};
 
 use crate::session_lock::SessionLock;
 use crate::session_network::SessionNetwork;

@@ -2,9 +2,9 @@
 
 use super::resting_runner::RestingRunner;
 use crate::cage_cleanup::CageCleanup;
-use crate::call::{CallInput, ServerRequest};
 use crate::frozen_calls::Freeze;
 use crate::worker::process::{ExitCause, ProcessEvent};
+use call::{CallInput, ServerRequest};
 use protocol::client::ProcessRow;
 use protocol::ids::Generation;
 use protocol::tool::{ProtectedOrder, ToolLink};

@@ -2,7 +2,6 @@
 
 use super::call::CallMsg;
 use super::client::ClientMsg;
-use crate::call::ServerRequest;
 use crate::client_actor::feed::Feed;
 use crate::fleet_seat::{FleetEvent, FleetLease};
 use crate::journal_writer::CopyWait;
@@ -11,6 +10,7 @@ use crate::session_network::SessionNetwork;
 use crate::session_spec::TaskBounds;
 use crate::task_outcome::TaskOutcome;
 use crate::worker::actor::WorkerEvent;
+use call::ServerRequest;
 use journal::{JournalRecord, TaskHeader};
 use protocol::call::{Call, TamperedFile, ToolResult};
 use protocol::client::{

@@ -2,8 +2,8 @@
 //! the inverse.
 
 use super::{images, origin};
-use crate::call::{CallConclusion, CallFacts, CallRecord, Contained, Cut, tampered_in_words};
 use crate::person_prompt::PersonPrompt;
+use call::{CallConclusion, CallFacts, CallRecord, Contained, Cut, tampered_in_words};
 use journal::{JournalRecord, StoredPath, SummaryRecord};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::SettingChange;

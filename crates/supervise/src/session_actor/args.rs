@@ -1,7 +1,6 @@
 //! The arguments of a session actor.
 
 use crate::audit_actor::AuditMsg;
-use crate::call::{FileVersions, PendingQuestion};
 use crate::fleet_seat::Seated;
 use crate::messages::RootMsg;
 use crate::person_prompt::PersonPrompt;
@@ -12,6 +11,7 @@ use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
+use call::{FileVersions, PendingQuestion};
 use journal::OpenCall;
 use protocol::broker::BrokerLink;
 use protocol::client::SettingChange;

@@ -3,9 +3,9 @@
 
 use super::jobs::MOST;
 use super::state::{BackgroundJob, SessionActorState};
-use crate::call::{CallInput, CallRemarks, Executor};
 use crate::messages::SessionMsg;
 use crate::records::origin;
+use call::{CallInput, CallRemarks, Executor};
 use journal::OpenCall;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::ids::CallId;

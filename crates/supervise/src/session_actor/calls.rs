@@ -4,9 +4,6 @@ use super::jobs::check_ask;
 use super::rights;
 use super::rules;
 use super::state::{ReplayState, SessionActorState};
-use crate::call::{
-    CachePolicy, CallFacts, CallInput, CallRemarks, Executor, NeedsProbe, Protects, UndoBy,
-};
 use crate::call_actor::{CallActor, CallArgs};
 use crate::git_signing::AgentGrant;
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
@@ -15,6 +12,9 @@ use crate::records::{TurnRound, decode, origin};
 use crate::session_spec::read_chars;
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
+use call::{
+    CachePolicy, CallFacts, CallInput, CallRemarks, Executor, NeedsProbe, Protects, UndoBy,
+};
 use journal::JournalRecord;
 use protocol::call::{Call, CallOrigin, FileEffect, Outcome, ToolResult};
 use protocol::client::ClientEvent;

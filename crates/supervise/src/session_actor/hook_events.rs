@@ -3,9 +3,9 @@
 //! other case, also where the hook or the conversation's process fails.
 
 use super::state::{ClosingPhase, ReplayState, SessionActorState};
-use crate::call::CallInput;
 use crate::messages::{SessionMsg, SessionTimer};
 use crate::server_tools;
+use call::CallInput;
 use protocol::broker::ToBroker;
 use protocol::call::{Call, CallOrigin};
 use protocol::client::SessionEnding;

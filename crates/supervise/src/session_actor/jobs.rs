@@ -2,12 +2,12 @@
 //! place, and hears of their end later.
 
 use super::state::{BackgroundJob, EndedJob, SessionActorState};
-use crate::call::CallInput;
 use crate::call_actor::{ENDED, ended, line_pattern, refused};
 use crate::messages::{CallMsg, DetachedCall, SessionMsg};
 use crate::records::{decode::in_background, origin};
 use crate::session_network::SessionNetwork;
 use crate::worker::actor::WorkerMsg;
+use call::CallInput;
 use journal::JournalRecord;
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::client::ClientEvent;

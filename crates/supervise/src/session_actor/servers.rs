@@ -9,7 +9,6 @@ mod starts;
 
 use super::jobs::is_waiting;
 use super::state::{ReplayState, SessionActorState};
-use crate::call::{CallInput, ServerDemand, ServerInput, ServerRequest};
 use crate::call_actor::refused_by_server;
 use crate::messages::{CallMsg, ServerSays, SessionMsg, SessionTimer};
 use crate::server_offers;
@@ -17,6 +16,7 @@ use crate::server_pins::ServerPins;
 use crate::server_schemas;
 use crate::server_tools::{self, OfferedServerTool};
 use crate::session_spec::SessionServer;
+use call::{CallInput, ServerDemand, ServerInput, ServerRequest};
 use life::ServerLife;
 use log_ins::ServerLogIn;
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};

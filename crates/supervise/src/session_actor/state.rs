@@ -4,7 +4,6 @@
 use super::questions::Questions;
 use super::servers::RunningServer;
 use crate::audit_actor::AuditMsg;
-use crate::call::FileVersions;
 use crate::client_actor::feed::Feed;
 use crate::fleet_seat::HeldLease;
 use crate::journal_writer::JournalWriter;
@@ -19,6 +18,7 @@ use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
+use call::FileVersions;
 use journal::OpenCall;
 use protocol::broker::BrokerLink;
 use protocol::call::{Call, CallOrigin};

@@ -4,9 +4,9 @@
 //! it looks at them, and what people hear of it.
 
 use super::state::SessionActorState;
-use crate::call::tampered_in_words;
 use crate::messages::{CallMsg, ProtectedNews};
 use crate::protected_restore;
+use call::tampered_in_words;
 use journal::JournalRecord;
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;

@@ -1,7 +1,6 @@
 //! Opens the session of a sub-agent and waits for its work, beside the actor of its parent. The end of the
 //! parent stops it, and so does the end of its call.
 
-use crate::call::tampered_in_words;
 use crate::fleet_seat::FleetLease;
 use crate::git_worktree::{self, WorktreeKeeper};
 use crate::messages::{
@@ -13,6 +12,7 @@ use crate::session_lock::SessionLock;
 use crate::session_spec::TaskBounds;
 use crate::session_tree::{self, HeldSession};
 use crate::task_outcome::TaskOutcome;
+use call::tampered_in_words;
 use journal::TaskHeader;
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::{RequestFailure, SessionEnding, SessionRequest, ToClient};

@@ -5,8 +5,8 @@
 //! drained. A killed process that the kernel cannot end is reported after [`KILL_TIMEOUT`]; its
 //! reaping then continues in the background.
 
-use crate::call::Heard;
 use crate::worker::spawner::SpawnedWorker;
+use call::Heard;
 use ipc::{ChannelError, HELLO_BYTES, Hello, MessageJoiner, codec, descriptor_frame, frames};
 use protocol::Link;
 use protocol::ids::Generation;

@@ -1,11 +1,11 @@
 //! From the probe to the verdict.
 
-use super::effect::{CallEffect, CallRecord, Cut};
-use super::facts::{CallFacts, Executor, PendingQuestion, UndoBy};
-use super::machine::CallMachine;
-use super::phase::CallPhase;
-use super::results::{EXPIRED, denial, failed, no_store, stale};
-use super::server_ask::{ServerAsks, ServerDemand, ServerRequest};
+use crate::effect::{CallEffect, CallRecord, Cut};
+use crate::facts::{CallFacts, Executor, PendingQuestion, UndoBy};
+use crate::machine::CallMachine;
+use crate::phase::CallPhase;
+use crate::results::{EXPIRED, denial, failed, no_store, stale};
+use crate::server_ask::{ServerAsks, ServerDemand, ServerRequest};
 use protocol::call::{Call, Outcome, ProbeReport, ToolResult};
 use protocol::judgement::{Basis, JudgedCall, Question, Verdict};
 use protocol::store::{FileBackup, MayHaveChanged};
@@ -13,7 +13,7 @@ use protocol::tool::RunnerJob;
 use tools::ServerToolCall;
 
 impl CallMachine {
-    pub(super) fn on_restore_fetched(
+    pub(crate) fn on_restore_fetched(
         &mut self,
         files: Result<Vec<FileBackup>, ToolResult>,
     ) -> Vec<CallEffect> {
@@ -30,7 +30,7 @@ impl CallMachine {
         }
     }
 
-    pub(super) fn probe_effect(&self) -> CallEffect {
+    pub(crate) fn probe_effect(&self) -> CallEffect {
         if self.facts.undo == UndoBy::Restore {
             return CallEffect::Probe(RunnerJob::ProbeRestore(self.files.clone()));
         }
@@ -38,7 +38,7 @@ impl CallMachine {
         CallEffect::Probe(RunnerJob::Probe { tool, input })
     }
 
-    pub(super) fn on_probed(&mut self, probe: Result<ProbeReport, String>) -> Vec<CallEffect> {
+    pub(crate) fn on_probed(&mut self, probe: Result<ProbeReport, String>) -> Vec<CallEffect> {
         if !self.phase.is_probing() {
             return Vec::new();
         }
@@ -64,7 +64,7 @@ impl CallMachine {
         }
     }
 
-    pub(super) fn judge(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn judge(&mut self) -> Vec<CallEffect> {
         self.phase = CallPhase::Judging;
         match self.broker_failure.clone() {
             Some(why) => self.on_broker_failed(why),
@@ -87,7 +87,7 @@ impl CallMachine {
         }
     }
 
-    pub(super) fn on_broker_back(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn on_broker_back(&mut self) -> Vec<CallEffect> {
         self.broker_failure = None;
         if self.has_server_question() {
             return self.on_broker_back_for_servers();
@@ -99,7 +99,7 @@ impl CallMachine {
     }
 
     /// Fails closed: denies the call, now or when its judgement is due.
-    pub(super) fn on_broker_failed(&mut self, why: String) -> Vec<CallEffect> {
+    pub(crate) fn on_broker_failed(&mut self, why: String) -> Vec<CallEffect> {
         let text = format!(
             "The call was not run: the broker, which judges calls, is not available ({why})."
         );
@@ -110,7 +110,7 @@ impl CallMachine {
         self.on_verdict(Verdict::Deny(Basis::Unjudgeable(why), text))
     }
 
-    pub(super) fn on_verdict(&mut self, verdict: Verdict) -> Vec<CallEffect> {
+    pub(crate) fn on_verdict(&mut self, verdict: Verdict) -> Vec<CallEffect> {
         if !self.phase.is_judging() {
             return match verdict {
                 Verdict::Ask(question) => self.on_server_question(question),
@@ -200,7 +200,7 @@ impl CallMachine {
     }
 
     /// Who stopped the turn is on record; the end is that of any call that is stopped at its question.
-    pub(super) fn on_stopped_by_answer(&mut self, basis: Basis, text: String) -> Vec<CallEffect> {
+    pub(crate) fn on_stopped_by_answer(&mut self, basis: Basis, text: String) -> Vec<CallEffect> {
         if !self.phase.is_judging() {
             return Vec::new();
         }
@@ -211,7 +211,7 @@ impl CallMachine {
 
     /// Asks people. The same question keeps its deadline however often it is put, and is recorded
     /// once.
-    pub(super) fn ask(&mut self, mut question: Question) -> Vec<CallEffect> {
+    pub(crate) fn ask(&mut self, mut question: Question) -> Vec<CallEffect> {
         let is_recorded = match &self.pending_question {
             Some(pending) => {
                 question.deadline = pending.deadline;
@@ -228,7 +228,7 @@ impl CallMachine {
         }
     }
 
-    pub(super) fn on_expired(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn on_expired(&mut self) -> Vec<CallEffect> {
         if self.has_server_question() {
             return self.on_server_question_expired();
         }

@@ -1,14 +1,14 @@
 //! Calls that need the store, which may restart.
 
-use super::effect::{CallEffect, Cut};
-use super::input::WillRestart;
-use super::machine::CallMachine;
-use super::results::no_store;
+use crate::effect::{CallEffect, Cut};
+use crate::input::WillRestart;
+use crate::machine::CallMachine;
+use crate::results::no_store;
 use protocol::judgement::ToolKind;
 
 impl CallMachine {
     /// The next store is asked once more. After that the call fails; a mutation may have run.
-    pub(super) fn on_store_lost(
+    pub(crate) fn on_store_lost(
         &mut self,
         cause: String,
         will_restart: WillRestart,
@@ -36,7 +36,7 @@ impl CallMachine {
         }
     }
 
-    pub(super) fn on_store_back(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn on_store_back(&mut self) -> Vec<CallEffect> {
         self.store_failure = None;
         if self.phase.is_at_store() {
             return vec![CallEffect::AskStore(self.facts.call.clone())];
@@ -49,7 +49,7 @@ impl CallMachine {
 
     /// A running store answers in a moment, and its change cannot be taken back: the call goes on. A
     /// store that is being restarted is not asked again.
-    pub(super) fn cancel_at_store(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn cancel_at_store(&mut self) -> Vec<CallEffect> {
         match self.retried.store {
             true => {
                 let cause = "did not answer before a person stopped it".to_owned();

@@ -16,11 +16,11 @@
 //!
 //! The record of an answer is on disk before the server gets it.
 
-use super::effect::{CallEffect, CallRecord, Cut};
-use super::facts::Executor;
-use super::machine::CallMachine;
-use super::phase::CallPhase;
-use super::server_ask::{
+use crate::effect::{CallEffect, CallRecord, Cut};
+use crate::facts::Executor;
+use crate::machine::CallMachine;
+use crate::phase::CallPhase;
+use crate::server_ask::{
     QuestionReply, ServerAsk, ServerAsks, ServerDemand, ServerEffect, ServerInput, ServerRequest,
 };
 use protocol::judgement::Question;
@@ -59,11 +59,11 @@ impl CallMachine {
     }
 
     /// True if a server's question is open.
-    pub(super) fn has_server_question(&self) -> bool {
+    pub(crate) fn has_server_question(&self) -> bool {
         self.server_asks().is_some_and(|asks| !asks.asks.is_empty())
     }
 
-    pub(super) fn on_server_input(&mut self, input: ServerInput) -> Vec<CallEffect> {
+    pub(crate) fn on_server_input(&mut self, input: ServerInput) -> Vec<CallEffect> {
         match input {
             ServerInput::Asks(asked) => self.on_server_asks(asked),
             ServerInput::Unasked(ask) => self.on_server_unasked(ask),
@@ -105,7 +105,7 @@ impl CallMachine {
     }
 
     /// The broker made this question of the open one.
-    pub(super) fn on_server_question(&mut self, question: Question) -> Vec<CallEffect> {
+    pub(crate) fn on_server_question(&mut self, question: Question) -> Vec<CallEffect> {
         match self.has_server_question() {
             true => self.ask(question),
             false => Vec::new(),
@@ -144,7 +144,7 @@ impl CallMachine {
         }
     }
 
-    pub(super) fn on_server_question_expired(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn on_server_question_expired(&mut self) -> Vec<CallEffect> {
         let first = self.server_asks().and_then(|asks| asks.asks.front());
         let Some(server) = first.map(|first| first.question.server.clone()) else {
             return Vec::new();
@@ -170,11 +170,11 @@ impl CallMachine {
     }
 
     /// The broker restarted and does not know the question.
-    pub(super) fn on_broker_back_for_servers(&self) -> Vec<CallEffect> {
+    pub(crate) fn on_broker_back_for_servers(&self) -> Vec<CallEffect> {
         self.ask_for_server()
     }
 
-    pub(super) fn no_broker_for_servers(&mut self, why: &str) -> Vec<CallEffect> {
+    pub(crate) fn no_broker_for_servers(&mut self, why: &str) -> Vec<CallEffect> {
         let mut effects = Vec::new();
         while let Some(first) = self.server_asks_mut().and_then(|asks| asks.asks.pop_front()) {
             let why = format!("the broker, which asks people, is not available ({why})");

@@ -4,7 +4,7 @@
 //! Used by the call actor, between the messages of runner and proxy and the call's state machine.
 //! `S` is a socket that the runner passes.
 
-use crate::call::CallInput;
+use crate::input::CallInput;
 use protocol::call::{Outcome, RunReport};
 use protocol::confinement::{ConnectionOutcome, Enforced, ProxyConnection};
 
@@ -13,7 +13,7 @@ const MAX_LISTED: usize = 10;
 
 /// Inputs.
 #[derive(Debug)]
-pub(crate) enum ProxyInput<S> {
+pub enum ProxyInput<S> {
     /// The runner passed a listening socket.
     Listener(S),
     /// The command's cage is ready.
@@ -36,7 +36,7 @@ pub(crate) enum ProxyInput<S> {
 
 /// Effects, to be executed in this order.
 #[derive(Debug, PartialEq)]
-pub(crate) enum ProxyEffect<S> {
+pub enum ProxyEffect<S> {
     /// Send the proxy its listening sockets.
     Serve(Vec<S>),
     /// The command has ended: the proxy reports its last decisions and exits.
@@ -49,7 +49,7 @@ pub(crate) enum ProxyEffect<S> {
 
 /// Reaction to the death of a proxy before its command starts. The call has had no effect then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProxyAttempt {
+pub enum ProxyAttempt {
     /// Restart both silently, as after the death of a runner.
     First,
     /// Do not run the call.
@@ -58,11 +58,13 @@ pub(crate) enum ProxyAttempt {
 
 /// Decisions of a proxy: the first ones in order, and the number of further ones.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct ProxyDecisions {
-    pub(crate) connections: Vec<ProxyConnection>,
-    pub(crate) uncounted: u64,
+pub struct ProxyDecisions {
+    /// The first ones.
+    pub connections: Vec<ProxyConnection>,
+    /// How many more there were.
+    pub uncounted: u64,
     /// Why the decisions are incomplete.
-    pub(crate) cut: Option<String>,
+    pub cut: Option<String>,
 }
 
 #[derive(Debug)]
@@ -82,7 +84,7 @@ enum ProxyPhase {
 
 /// A command's proxy.
 #[derive(Debug)]
-pub(crate) struct ProxyMachine<S> {
+pub struct ProxyMachine<S> {
     attempt: ProxyAttempt,
     phase: ProxyPhase,
     listeners: Vec<S>,
@@ -95,7 +97,8 @@ pub(crate) struct ProxyMachine<S> {
 }
 
 impl<S> ProxyMachine<S> {
-    pub(crate) fn new(attempt: ProxyAttempt) -> Self {
+    /// A proxy that is being started.
+    pub fn new(attempt: ProxyAttempt) -> Self {
         Self {
             attempt,
             phase: ProxyPhase::Gathering,
@@ -109,17 +112,17 @@ impl<S> ProxyMachine<S> {
     }
 
     /// True if the proxy's cage was ready.
-    pub(crate) fn is_caged(&self) -> bool {
+    pub fn is_caged(&self) -> bool {
         self.ready
     }
 
     /// The proxy's decisions.
-    pub(crate) fn decided(&self) -> &ProxyDecisions {
+    pub fn decided(&self) -> &ProxyDecisions {
         &self.decided
     }
 
     /// Applies an input.
-    pub(crate) fn step(&mut self, input: ProxyInput<S>) -> Vec<ProxyEffect<S>> {
+    pub fn step(&mut self, input: ProxyInput<S>) -> Vec<ProxyEffect<S>> {
         match input {
             ProxyInput::Listener(socket) => {
                 self.listeners.push(socket);
@@ -280,7 +283,7 @@ fn with_refusals(text: &str, decided: &ProxyDecisions) -> String {
 }
 
 /// A refused connection as text for screens and the model.
-pub(crate) fn refusal(connection: &ProxyConnection) -> Option<String> {
+pub fn refusal(connection: &ProxyConnection) -> Option<String> {
     match connection.decision {
         ConnectionOutcome::Refused { .. } => Some(connection.to_string()),
         ConnectionOutcome::Made { .. }

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Digests by real path, and the files with instructions, which running calls share.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FileVersions(HashMap<String, Digest>, Arc<Mutex<BTreeSet<String>>>);
+pub struct FileVersions(HashMap<String, Digest>, Arc<Mutex<BTreeSet<String>>>);
 
 impl FileVersions {
     /// The versions that a journal's records give.
-    pub(crate) fn of(entries: &[JournalEntry]) -> Self {
+    pub fn of(entries: &[JournalEntry]) -> Self {
         let mut seen = Self::default();
         for entry in entries {
             seen.apply(&entry.record);
@@ -23,7 +23,7 @@ impl FileVersions {
     }
 
     /// A record that was written.
-    pub(crate) fn apply(&mut self, record: &JournalRecord) {
+    pub fn apply(&mut self, record: &JournalRecord) {
         if let JournalRecord::Seen { files } = record {
             self.0.extend(files.iter().map(|file| (file.path.clone(), file.digest)));
             for file in files {
@@ -33,12 +33,12 @@ impl FileVersions {
     }
 
     /// For a call that may change files unread.
-    pub(crate) fn without_digests(&self) -> Self {
+    pub fn without_digests(&self) -> Self {
         Self(HashMap::new(), self.1.clone())
     }
 
     /// The model gets this file with instructions now. False if it has had it.
-    pub(crate) fn tell(&self, path: &str) -> bool {
+    pub fn tell(&self, path: &str) -> bool {
         let name = Path::new(path).file_name();
         let is_one = |known: &&str| name.is_some_and(|name| name == *known);
         prompts::INSTRUCTION_NAMES.iter().any(is_one)
@@ -46,7 +46,7 @@ impl FileVersions {
     }
 
     /// The first path of a call whose file has changed since. A deleted file fails elsewhere.
-    pub(crate) fn first_changed<'a>(&self, probe: &'a ProbeReport) -> Option<&'a str> {
+    pub fn first_changed<'a>(&self, probe: &'a ProbeReport) -> Option<&'a str> {
         let differs = |real: &str, now: &Option<String>| match (self.0.get(real), now) {
             (Some(known), Some(now)) => known.to_string() != *now,
             (None, _) | (_, None) => false,
@@ -56,7 +56,7 @@ impl FileVersions {
     }
 
     /// The record of the files that a call read or wrote.
-    pub(crate) fn record(report: Option<&RunReport>) -> Option<JournalRecord> {
+    pub fn record(report: Option<&RunReport>) -> Option<JournalRecord> {
         let files: Vec<FileVersionRecord> = report?
             .seen
             .iter()

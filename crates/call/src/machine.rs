@@ -73,12 +73,12 @@
 //! Every other pair changes nothing. Before Conclude, the store is sent CachePut or Invalidate as the
 //! call's cache policy requires.
 
-use super::effect::{CallConclusion, CallEffect, Cut};
-use super::facts::{CachePolicy, CallFacts, Executor, NeedsProbe, PendingQuestion, UndoBy};
-use super::input::CallInput;
-use super::phase::CallPhase;
-use super::results::{failed, interruption, no_store, not_awaited, tampered_in_words};
-use super::server_ask::{ServerDemand, ServerRequest};
+use crate::effect::{CallConclusion, CallEffect, Cut};
+use crate::facts::{CachePolicy, CallFacts, Executor, NeedsProbe, PendingQuestion, UndoBy};
+use crate::input::CallInput;
+use crate::phase::CallPhase;
+use crate::results::{failed, interruption, no_store, not_awaited, tampered_in_words};
+use crate::server_ask::{ServerDemand, ServerRequest};
 use protocol::call::{Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
@@ -87,53 +87,54 @@ use protocol::store::{CachedResult, FileBackup};
 
 /// One call.
 #[derive(Debug)]
-pub(crate) struct CallMachine {
-    pub(super) facts: CallFacts,
-    pub(super) phase: CallPhase,
+pub struct CallMachine {
+    pub(crate) facts: CallFacts,
+    pub(crate) phase: CallPhase,
     /// The files to restore.
-    pub(super) files: Vec<FileBackup>,
-    pub(super) probe: Option<ProbeReport>,
+    pub(crate) files: Vec<FileBackup>,
+    pub(crate) probe: Option<ProbeReport>,
     /// The cached result, if there is one; it is delivered once the call is allowed.
-    pub(super) cached: Option<Box<CachedResult>>,
-    pub(super) verdict: Option<Verdict>,
-    pub(super) pending_question: Option<PendingQuestion>,
-    pub(super) enforced: Option<Enforced>,
+    pub(crate) cached: Option<Box<CachedResult>>,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) pending_question: Option<PendingQuestion>,
+    pub(crate) enforced: Option<Enforced>,
     /// Why the broker is not started again, if it is not.
-    pub(super) broker_failure: Option<String>,
+    pub(crate) broker_failure: Option<String>,
     /// Why the present runner's cage died before the call began, if it did.
-    pub(super) cage_loss: Option<String>,
+    pub(crate) cage_loss: Option<String>,
     /// Why the store is not started again, if it is not.
-    pub(super) store_failure: Option<String>,
-    pub(super) retried: Retried,
-    pub(super) passed: Passed,
-    pub(super) cancelled: bool,
+    pub(crate) store_failure: Option<String>,
+    pub(crate) retried: Retried,
+    pub(crate) passed: Passed,
+    pub(crate) cancelled: bool,
     /// Protected files that were restored in place of its runner.
-    pub(super) repaired: Vec<TamperedFile>,
+    pub(crate) repaired: Vec<TamperedFile>,
 }
 
 /// What it has behind it, once each.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
+pub(crate) struct Passed {
     /// START is written, and durable for a mutation; the decision is in the audit log, and the copies for undo are made or are not awaited any
     /// longer.
-    pub(super) go_prepared: bool,
+    pub(crate) go_prepared: bool,
     /// The conversation goes on while it runs.
-    pub(super) in_background: bool,
+    pub(crate) in_background: bool,
 }
 
 /// The retries that were used. Each is given once.
 #[derive(Debug, Default)]
-pub(super) struct Retried {
-    pub(super) probe: bool,
+pub(crate) struct Retried {
+    pub(crate) probe: bool,
     /// Of a runner that ended before `Go`.
-    pub(super) start: bool,
+    pub(crate) start: bool,
     /// Of a query that ended after `Go`.
-    pub(super) run: bool,
-    pub(super) store: bool,
+    pub(crate) run: bool,
+    pub(crate) store: bool,
 }
 
 impl CallMachine {
-    pub(crate) fn new(facts: CallFacts) -> Self {
+    /// A call that has not begun.
+    pub fn new(facts: CallFacts) -> Self {
         Self {
             pending_question: facts.pending_question.clone(),
             facts,
@@ -154,17 +155,17 @@ impl CallMachine {
     }
 
     /// True if the conversation goes on while it runs.
-    pub(crate) fn is_in_background(&self) -> bool {
+    pub fn is_in_background(&self) -> bool {
         self.passed.in_background
     }
 
     /// The guarantees of the cage of its runner, once that is complete.
-    pub(crate) fn enforced(&self) -> Option<&Enforced> {
+    pub fn enforced(&self) -> Option<&Enforced> {
         self.enforced.as_ref()
     }
 
     /// Takes an input and returns the effects that follow from it.
-    pub(crate) fn step(&mut self, input: CallInput) -> Vec<CallEffect> {
+    pub fn step(&mut self, input: CallInput) -> Vec<CallEffect> {
         match input {
             CallInput::Begin => self.begin(),
             CallInput::Probed(probe) => self.on_probed(probe),
@@ -261,7 +262,7 @@ impl CallMachine {
         }
     }
 
-    pub(super) fn probe_or_judge(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn probe_or_judge(&mut self) -> Vec<CallEffect> {
         match self.facts.needs_probe {
             NeedsProbe::Yes => {
                 self.phase = CallPhase::Probing;
@@ -299,7 +300,7 @@ impl CallMachine {
     }
 
     /// The request of the last effect was sent: `Go`, or the one to the store, another call or a sub-agent.
-    pub(crate) fn sent(&mut self) {
+    pub fn sent(&mut self) {
         self.phase = match std::mem::replace(&mut self.phase, CallPhase::Over) {
             CallPhase::Starting { caged: Some(enforced) } => CallPhase::Released { enforced },
             CallPhase::Recording { then } => *then,
@@ -355,21 +356,21 @@ impl CallMachine {
         kill.chain(self.conclude(result, Cut::No)).collect()
     }
 
-    pub(super) fn conclude_never_started(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn conclude_never_started(&mut self) -> Vec<CallEffect> {
         self.conclude_cut_short(Cut::BeforeGo { cause: "stopped by a person".to_owned() })
     }
 
-    pub(super) fn conclude_cut_short(&mut self, cut: Cut) -> Vec<CallEffect> {
+    pub(crate) fn conclude_cut_short(&mut self, cut: Cut) -> Vec<CallEffect> {
         let names = tampered_in_words(&self.repaired);
         let result = interruption(&cut, &self.facts.call.tool, names);
         self.conclude(result, cut)
     }
 
-    pub(super) fn conclude(&mut self, result: ToolResult, cut: Cut) -> Vec<CallEffect> {
+    pub(crate) fn conclude(&mut self, result: ToolResult, cut: Cut) -> Vec<CallEffect> {
         self.conclude_with(result, None, cut)
     }
 
-    pub(super) fn conclude_with(
+    pub(crate) fn conclude_with(
         &mut self,
         result: ToolResult,
         report: Option<RunReport>,

@@ -1,8 +1,8 @@
 //! The machine of a call, case by case.
 
-use super::cache::MAX_CACHED_BYTES;
-use super::results::failed;
 use super::*;
+use crate::cache::MAX_CACHED_BYTES;
+use crate::results::failed;
 use protocol::call::{Call, Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::call::{CallOrigin, ProcessUsage};
 use protocol::confinement::Enforced;

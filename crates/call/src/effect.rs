@@ -1,6 +1,6 @@
 //! The effects of a call's machine, and the records of a call.
 
-use super::server_ask::{ServerEffect, ServerRequest};
+use crate::server_ask::{ServerEffect, ServerRequest};
 use protocol::call::{Call, RunReport, TamperedFile, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
@@ -12,7 +12,7 @@ use tools::{JobRequest, TaskRequest};
 
 /// An effect for the call actor to carry out; the order counts.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum CallEffect {
+pub enum CallEffect {
     /// Ask the store for a cached result.
     CacheGet(Call),
     /// Have the store cache this result.
@@ -21,6 +21,7 @@ pub(crate) enum CallEffect {
     Invalidate(MayHaveChanged),
     /// Start a runner with a probe's grant, and send it this job once its cage is complete.
     Probe(RunnerJob),
+    /// Have the broker judge the call.
     Judge(JudgedCall),
     /// The broker can drop the question.
     ForgetQuestion,
@@ -61,7 +62,9 @@ pub(crate) enum CallEffect {
     AskJob(JobRequest),
     /// Have the call that runs the server do this.
     AskServer(ServerRequest),
+    /// Tell the runner to stop; it reports.
     CancelRunner,
+    /// Kill the runner.
     KillRunner,
     /// Restore the protected files in another process, in place of the runner that died.
     Repair,
@@ -74,32 +77,41 @@ pub(crate) enum CallEffect {
 
 /// The journal's records of a call before its end.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum CallRecord {
+pub enum CallRecord {
+    /// This question was put to people.
     Asked(Question),
+    /// The call was allowed, on this basis.
     Approved(Basis),
+    /// The call was denied, on this basis, with this text for the model.
     Denied(Basis, String),
+    /// Its question was not answered in time.
     Expired,
     /// A server's question is closed, by this person.
     Answered(ReplyAction, Option<String>),
+    /// The call begins.
     Start,
 }
 
 /// The end of a call, with everything that its last record holds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct CallConclusion {
-    pub(crate) result: ToolResult,
-    pub(crate) report: Option<RunReport>,
-    pub(crate) enforced: Option<Enforced>,
+pub struct CallConclusion {
+    /// For the model and people.
+    pub result: ToolResult,
+    /// The runner's report, if it could report.
+    pub report: Option<RunReport>,
+    /// The guarantees of the cage in which it ran.
+    pub enforced: Option<Enforced>,
     /// The call whose cached result this is, if it is one.
-    pub(crate) cached_from: Option<u32>,
-    pub(crate) cut: Cut,
+    pub cached_from: Option<u32>,
+    /// Whether it ran to its end.
+    pub cut: Cut,
     /// Protected files that another process restored after the runner died.
-    pub(crate) repaired: Vec<TamperedFile>,
+    pub repaired: Vec<TamperedFile>,
 }
 
 impl CallConclusion {
     /// The protected files that the call changed, as the runner or the repair process found them.
-    pub(crate) fn tampered(&self) -> &[TamperedFile] {
+    pub fn tampered(&self) -> &[TamperedFile] {
         match &self.report {
             Some(report) => &report.tampered,
             None => &self.repaired,
@@ -109,8 +121,17 @@ impl CallConclusion {
 
 /// The moment at which a call was cut short.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub enum Cut {
+    /// It ran to its end, or was not allowed to run.
     No,
-    BeforeGo { cause: String },
-    AfterGo { cause: String },
+    /// It was stopped before it began.
+    BeforeGo {
+        /// By whom or what.
+        cause: String,
+    },
+    /// It may have had an effect.
+    AfterGo {
+        /// What its process did, as a part of a sentence.
+        cause: String,
+    },
 }

@@ -1,35 +1,35 @@
 //! Results of calls that did not run to their end, as the model and people read them.
 
-use super::effect::Cut;
+use crate::effect::Cut;
 use protocol::call::{Outcome, TamperedFile, ToolResult};
 use protocol::judgement::Basis;
 
 /// The result of a question that was not answered in time.
-pub(crate) const EXPIRED: &str = "Not run: this call needs a person's approval, and no one answered \
+pub const EXPIRED: &str = "Not run: this call needs a person's approval, and no one answered \
                                   in time. Do what needs no approval, or say what is left to \
                                   approve.";
 
-pub(super) fn failed(tool: &str, outcome: Outcome, code: &str, text: String) -> ToolResult {
+pub(crate) fn failed(tool: &str, outcome: Outcome, code: &str, text: String) -> ToolResult {
     let summary = text.lines().next().unwrap_or_default().to_owned();
     ToolResult { summary, ..ToolResult::error(outcome, code, tool, &text, "") }
 }
 
 /// The result of a call that needs a store and has none.
-pub(super) fn no_store(tool: &str, cause: &str) -> ToolResult {
+pub(crate) fn no_store(tool: &str, cause: &str) -> ToolResult {
     let text = format!("nothing was done: agentd-store {cause}");
     let hint = "Go on without it, and tell the person: `agentd restart` starts the store again.";
     ToolResult::error(Outcome::Failed, "store_unavailable", tool, &text, hint)
 }
 
 /// The result of a call about a background command that did not wait for its answer.
-pub(super) fn not_awaited(tool: &str) -> ToolResult {
+pub(crate) fn not_awaited(tool: &str) -> ToolResult {
     let text = "Stopped by a person before the background command answered. It goes on; bash_input \
                 may have reached it.";
     failed(tool, Outcome::Interrupted, "interrupted", text.to_owned())
 }
 
 /// The result of an edit whose file has changed since the model read it.
-pub(super) fn stale(tool: &str, named: &str) -> ToolResult {
+pub(crate) fn stale(tool: &str, named: &str) -> ToolResult {
     let text = format!(
         "{named:?} changed on disk since you last read or wrote it; this call changed nothing"
     );
@@ -40,7 +40,7 @@ pub(super) fn stale(tool: &str, named: &str) -> ToolResult {
 }
 
 /// The result of a call that was not allowed.
-pub(super) fn denial(tool: &str, basis: &Basis, text: String) -> ToolResult {
+pub(crate) fn denial(tool: &str, basis: &Basis, text: String) -> ToolResult {
     match basis {
         Basis::Person(_) => failed(tool, Outcome::Denied, "denied", text),
         Basis::Rule(rule) => {
@@ -61,11 +61,7 @@ pub(super) fn denial(tool: &str, basis: &Basis, text: String) -> ToolResult {
 }
 
 /// The result of a call that was cut short.
-pub(crate) fn interruption(
-    cut: &Cut,
-    tool: &str,
-    names: impl IntoIterator<Item = String>,
-) -> ToolResult {
+pub fn interruption(cut: &Cut, tool: &str, names: impl IntoIterator<Item = String>) -> ToolResult {
     // Only `delete` of several names moves each of them aside first.
     let aside = match tool {
         "delete" => {
@@ -95,8 +91,6 @@ pub(crate) fn interruption(
 }
 
 /// The protected files that a call changed, each as text for screens and models.
-pub(crate) fn tampered_in_words<'a>(
-    files: impl IntoIterator<Item = &'a TamperedFile>,
-) -> Vec<String> {
+pub fn tampered_in_words<'a>(files: impl IntoIterator<Item = &'a TamperedFile>) -> Vec<String> {
     files.into_iter().map(|file| tools::visible(&file.to_string()).into_owned()).collect()
 }

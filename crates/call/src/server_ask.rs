@@ -6,25 +6,27 @@ use std::collections::VecDeque;
 
 /// The questions of a call that its server works on.
 #[derive(Debug, Default)]
-pub(super) struct ServerAsks {
+pub(crate) struct ServerAsks {
     /// The first is open.
-    pub(super) asks: VecDeque<ServerAsk>,
+    pub(crate) asks: VecDeque<ServerAsk>,
     /// How many there were.
-    pub(super) count: u32,
+    pub(crate) count: u32,
     /// One was open since the call's time was looked at.
-    pub(super) since_late: bool,
+    pub(crate) since_late: bool,
 }
 
 /// A question, by its number on the server's channel.
 #[derive(Debug, PartialEq)]
-pub(crate) struct ServerAsk {
-    pub(crate) ask: u64,
-    pub(crate) question: Box<ServerQuestion>,
+pub struct ServerAsk {
+    /// Its number on the server's channel.
+    pub ask: u64,
+    /// The question.
+    pub question: Box<ServerQuestion>,
 }
 
 /// An event of a call that a server works on.
 #[derive(Debug, PartialEq)]
-pub(crate) enum ServerInput {
+pub enum ServerInput {
     /// It asks people.
     Asks(ServerAsk),
     /// It does not wait for this answer any more.
@@ -37,7 +39,7 @@ pub(crate) enum ServerInput {
 
 /// An effect of a call that a server works on.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum ServerEffect {
+pub enum ServerEffect {
     /// Have the broker put this question to people.
     Ask(u64, Box<ServerQuestion>),
     /// Show this to people, and to the model with the result.
@@ -48,16 +50,17 @@ pub(crate) enum ServerEffect {
 
 /// The answer to the open question.
 #[derive(Debug, PartialEq)]
-pub(crate) struct QuestionReply {
-    pub(crate) reply: ServerReply,
+pub struct QuestionReply {
+    /// For the server.
+    pub reply: ServerReply,
     /// The person; absent where agentd answered.
-    pub(crate) by: Option<String>,
+    pub by: Option<String>,
     /// Why agentd answered, for people and the model.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
 }
 
 impl QuestionReply {
-    pub(super) fn cancelled(server: &str, why: &str) -> Self {
+    pub(crate) fn cancelled(server: &str, why: &str) -> Self {
         let note = format!(
             "[a question of the MCP server {server} has no answer: {why}]",
             server = protocol::hidden::visible(server)
@@ -68,15 +71,16 @@ impl QuestionReply {
 
 /// From the call of a server's tool to the call that runs the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ServerRequest {
+pub struct ServerRequest {
     /// The tool's name for models.
-    pub(crate) tool: String,
-    pub(crate) demand: ServerDemand,
+    pub tool: String,
+    /// What it demands.
+    pub demand: ServerDemand,
 }
 
 /// What the call of a server's tool demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ServerDemand {
+pub enum ServerDemand {
     /// To call the tool with these arguments, a JSON object.
     Call(String),
     /// The call does not wait any more.

@@ -1,12 +1,12 @@
 //! The phases of a call.
 
-use super::server_ask::ServerAsks;
+use crate::server_ask::ServerAsks;
 use protocol::call::RunReport;
 use protocol::confinement::Enforced;
 
 /// How far a call is.
 #[derive(Debug)]
-pub(super) enum CallPhase {
+pub(crate) enum CallPhase {
     New,
     /// The store searches a cached result.
     CacheLookup,
@@ -50,12 +50,12 @@ pub(super) enum CallPhase {
 
 impl CallPhase {
     /// A runner has no `Go`: nothing of the call has happened.
-    pub(super) fn is_caging(&self) -> bool {
+    pub(crate) fn is_caging(&self) -> bool {
         matches!(self, Self::Probing | Self::Starting { .. })
     }
 
     /// A runner works for the call, or has reported and not ended.
-    pub(super) fn has_runner(&self) -> bool {
+    pub(crate) fn has_runner(&self) -> bool {
         match self {
             Self::Probing
             | Self::Starting { .. }
@@ -76,7 +76,7 @@ impl CallPhase {
     }
 
     /// No runner was started and no request to execute the call was sent.
-    pub(super) fn is_before_start(&self) -> bool {
+    pub(crate) fn is_before_start(&self) -> bool {
         matches!(
             self,
             Self::New
@@ -88,7 +88,7 @@ impl CallPhase {
     }
 
     /// It may have had an effect, and its end is not known.
-    pub(super) fn may_have_run(&self) -> bool {
+    pub(crate) fn may_have_run(&self) -> bool {
         match self {
             Self::Released { .. }
             | Self::Running
@@ -109,43 +109,43 @@ impl CallPhase {
     }
 
     /// Its runner has `Go`.
-    pub(super) fn is_released(&self) -> bool {
+    pub(crate) fn is_released(&self) -> bool {
         matches!(self, Self::Released { .. } | Self::Running)
     }
 
-    pub(super) fn is_cache_lookup(&self) -> bool {
+    pub(crate) fn is_cache_lookup(&self) -> bool {
         matches!(self, Self::CacheLookup)
     }
 
-    pub(super) fn is_fetching(&self) -> bool {
+    pub(crate) fn is_fetching(&self) -> bool {
         matches!(self, Self::FetchingRestore)
     }
 
-    pub(super) fn is_probing(&self) -> bool {
+    pub(crate) fn is_probing(&self) -> bool {
         matches!(self, Self::Probing)
     }
 
-    pub(super) fn is_judging(&self) -> bool {
+    pub(crate) fn is_judging(&self) -> bool {
         matches!(self, Self::Judging)
     }
 
-    pub(super) fn is_starting(&self) -> bool {
+    pub(crate) fn is_starting(&self) -> bool {
         matches!(self, Self::Starting { .. })
     }
 
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         matches!(self, Self::Running)
     }
 
-    pub(super) fn is_at_other_call(&self) -> bool {
+    pub(crate) fn is_at_other_call(&self) -> bool {
         matches!(self, Self::AtOtherCall(_))
     }
 
-    pub(super) fn is_at_sub_agent(&self) -> bool {
+    pub(crate) fn is_at_sub_agent(&self) -> bool {
         matches!(self, Self::AtSubAgent)
     }
 
-    pub(super) fn is_at_store(&self) -> bool {
+    pub(crate) fn is_at_store(&self) -> bool {
         matches!(self, Self::AtStore)
     }
 }

@@ -1,18 +1,18 @@
 //! Cached results: taken before a call, cached or invalidated at its end.
 
-use super::effect::{CallConclusion, CallEffect, Cut};
-use super::facts::CachePolicy;
-use super::machine::CallMachine;
-use super::phase::CallPhase;
+use crate::effect::{CallConclusion, CallEffect, Cut};
+use crate::facts::CachePolicy;
+use crate::machine::CallMachine;
+use crate::phase::CallPhase;
 use protocol::call::RunReport;
 use protocol::store::{CachedResult, MayHaveChanged};
 
 /// Most bytes of a result that is cached.
-pub(super) const MAX_CACHED_BYTES: usize = 512 << 10;
+pub(crate) const MAX_CACHED_BYTES: usize = 512 << 10;
 
 impl CallMachine {
     /// The call is judged by the paths that the store resolved, as after a probe.
-    pub(super) fn on_cache_answer(&mut self, found: Option<Box<CachedResult>>) -> Vec<CallEffect> {
+    pub(crate) fn on_cache_answer(&mut self, found: Option<Box<CachedResult>>) -> Vec<CallEffect> {
         if !self.phase.is_cache_lookup() {
             return Vec::new();
         }
@@ -27,14 +27,14 @@ impl CallMachine {
     }
 
     /// Drops a cached result, which may be outdated by now.
-    pub(super) fn forget_cached(&mut self) -> Option<Vec<CallEffect>> {
+    pub(crate) fn forget_cached(&mut self) -> Option<Vec<CallEffect>> {
         self.cached.take()?;
         self.probe = None;
         Some(self.probe_or_judge())
     }
 
     /// Delivers the cached result; nothing runs.
-    pub(super) fn conclude_cached(&mut self, found: CachedResult) -> Vec<CallEffect> {
+    pub(crate) fn conclude_cached(&mut self, found: CachedResult) -> Vec<CallEffect> {
         self.phase = CallPhase::Over;
         vec![CallEffect::Conclude(Box::new(CallConclusion {
             result: found.report.result.clone(),
@@ -48,7 +48,7 @@ impl CallMachine {
 
     /// The change of the cache at the call's end. It is sent before the end is reported, so no later
     /// call finds a result that this one invalidated.
-    pub(super) fn cache_effect(&self, report: Option<&RunReport>) -> Option<CallEffect> {
+    pub(crate) fn cache_effect(&self, report: Option<&RunReport>) -> Option<CallEffect> {
         let paths = self.probe.iter().flat_map(|probe| &probe.paths);
         let paths: Vec<String> = paths.map(|path| path.real.clone()).collect();
         match (self.facts.cache, report) {

@@ -1,6 +1,6 @@
 //! The properties of a call that decide its path.
 
-use super::file_versions::FileVersions;
+use crate::file_versions::FileVersions;
 use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::judgement::{ExtraRight, Rule, RuleSet, ToolKind};
 use protocol::web::{WebAddress, WebSettings};
@@ -8,62 +8,74 @@ use tools::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
 
 /// The properties of a call, from its arguments and its session, before it is judged.
 #[derive(Debug, Clone)]
-pub(crate) struct CallFacts {
-    pub(crate) call: Call,
-    pub(crate) kind: ToolKind,
+pub struct CallFacts {
+    /// The call, with its arguments as they were read.
+    pub call: Call,
+    /// Whether it only reads.
+    pub kind: ToolKind,
     /// The kind that the rules apply to it.
-    pub(crate) kind_for_verdict: ToolKind,
+    pub kind_for_verdict: ToolKind,
     /// The text of the command, for tools that run one.
-    pub(crate) command: Option<String>,
+    pub command: Option<String>,
     /// Bytes of text that it has the store keep for later sessions.
-    pub(crate) stored_bytes: u64,
+    pub stored_bytes: u64,
     /// The web page that it requests, for tools that do.
-    pub(crate) page: Option<WebAddress>,
-    pub(crate) needs_probe: NeedsProbe,
+    pub page: Option<WebAddress>,
+    /// Whether a probe inspects its paths first.
+    pub needs_probe: NeedsProbe,
     /// Its confinement in plain words.
-    pub(crate) confinement: String,
+    pub confinement: String,
     /// Rights beyond the session's: a person must approve them, or a rule that names them.
-    pub(crate) extra_rights: Vec<ExtraRight>,
-    pub(crate) env: Vec<(String, String)>,
-    pub(crate) timeout_ms: u64,
-    pub(crate) max_result_chars: u32,
+    pub extra_rights: Vec<ExtraRight>,
+    /// Variables of its environment.
+    pub env: Vec<(String, String)>,
+    /// The time limit of a command.
+    pub timeout_ms: u64,
+    /// Longest result for the model.
+    pub max_result_chars: u32,
     /// The question that the journal has for it, from before a restart of the supervisor.
-    pub(crate) pending_question: Option<PendingQuestion>,
-    pub(crate) executor: Executor,
+    pub pending_question: Option<PendingQuestion>,
+    /// The process that executes it.
+    pub executor: Executor,
     /// Whether the conversation waits for it.
-    pub(crate) runs_in: RunsIn,
-    pub(crate) undo: UndoBy,
-    pub(crate) contained: Contained,
-    pub(crate) protects: Protects,
-    pub(crate) cache: CachePolicy,
+    pub runs_in: RunsIn,
+    /// How it can be undone.
+    pub undo: UndoBy,
+    /// Whether its cage lets nothing out.
+    pub contained: Contained,
+    /// Whether its runner restores protected files.
+    pub protects: Protects,
+    /// Its relation to cached results.
+    pub cache: CachePolicy,
     /// The file versions that the model has read, for tools that must not act on changed files.
-    pub(crate) file_versions: FileVersions,
+    pub file_versions: FileVersions,
     /// The person's settings for web tools, and the rules about pages.
-    pub(crate) web: Option<(WebSettings, RuleSet)>,
+    pub web: Option<(WebSettings, RuleSet)>,
     /// The rules that deny `read`: instructions beside its result import no such file.
-    pub(crate) denied_reads: RuleSet,
+    pub denied_reads: RuleSet,
     /// The configuration entry that has it run after edits.
-    pub(crate) configured: Option<Rule>,
+    pub configured: Option<Rule>,
     /// Protected files that earlier calls changed and that could not be restored.
-    pub(crate) tampered: Vec<String>,
-    pub(crate) remarks: CallRemarks,
+    pub tampered: Vec<String>,
+    /// Remarks of the conversation.
+    pub remarks: CallRemarks,
     /// A line for a command's result, below its output.
-    pub(crate) hint: Option<String>,
+    pub hint: Option<String>,
 }
 
 /// Remarks of the conversation on a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CallRemarks {
+pub struct CallRemarks {
     /// A note for its result: how its arguments were read, where that differs from their text.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
     /// A hook wants a person to approve it, and why.
-    pub(crate) asked: Option<String>,
+    pub asked: Option<String>,
 }
 
 impl CallFacts {
     /// True if the conversation may go on while it runs: the model asked for a command or a sub-agent, or it
     /// is an MCP server.
-    pub(super) fn may_run_in_background(&self) -> bool {
+    pub(crate) fn may_run_in_background(&self) -> bool {
         let is_command = self.executor == Executor::Runner && self.undo == UndoBy::Snapshot;
         match self.call.origin {
             CallOrigin::ServerStart => true,
@@ -81,7 +93,7 @@ impl CallFacts {
 
 /// How a call can be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UndoBy {
+pub enum UndoBy {
     /// It changes nothing that can be undone.
     Nothing,
     /// The store copies the files that it names first.
@@ -94,7 +106,7 @@ pub(crate) enum UndoBy {
 
 /// Whether a call's cage lets nothing out of this host's copy of the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Contained {
+pub enum Contained {
     /// No network, no other directory, and tier A. It gets no `Go` in another cage.
     Yes,
     /// It may, or nobody needs to know.
@@ -103,7 +115,8 @@ pub(crate) enum Contained {
 
 /// Files that a runner restores after the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protects {
+pub enum Protects {
+    /// No file.
     Nothing,
     /// Protected files, once no process of the call is left.
     Files,
@@ -111,7 +124,8 @@ pub(crate) enum Protects {
 
 /// A call's relation to cached results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CachePolicy {
+pub enum CachePolicy {
+    /// It has none.
     Unused,
     /// Its result may be in the cache.
     Lookup,
@@ -123,7 +137,7 @@ pub(crate) enum CachePolicy {
 
 /// The process that executes an allowed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Executor {
+pub enum Executor {
     /// A runner of its own.
     Runner,
     /// The conversation, which has sent the result.
@@ -140,16 +154,18 @@ pub(crate) enum Executor {
 
 /// A question to a person that is not answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PendingQuestion {
+pub struct PendingQuestion {
     /// The digest that an answer must repeat.
-    pub(crate) digest: String,
+    pub digest: String,
     /// When it expires, in milliseconds of Unix time.
-    pub(crate) deadline: u64,
+    pub deadline: u64,
 }
 
 /// A probe inspects the call's paths before it is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NeedsProbe {
+pub enum NeedsProbe {
+    /// Before it is judged.
     Yes,
+    /// Its arguments are enough.
     No,
 }

@@ -1,7 +1,6 @@
-//! The state machine of one call, pure: inputs to effects. Steps 4 to 8 of a call's path; see the
-//! README's table.
+//! One call, from proposal to result, pure: inputs to effects. Steps 4 to 8 of a call's path; see the README's table.
 //!
-//! The call actor carries the effects out in order, and waits for each `Record` to be on disk before
+//! The call actor of `supervise` carries the effects out in order, and waits for each `Record` to be on disk before
 //! the next effect. `AuditDecision` and `PrepareGo` are written meanwhile; what begins a call waits for both. So
 //! the order of effects *is* the rule "on disk before it is done".
 //!
@@ -13,6 +12,7 @@
 //! | `judging`, `running` | from the case to the verdict; from the verdict to the runner's end |
 //! | `server_ask`, `server_questions` | questions of MCP servers during a call |
 //! | `cache`, `store` | cached results; calls that need the store |
+//! | `proxy_machine` | the machine of a command and the proxy of its allow-list |
 //! | `file_versions` | the file versions that the model has read |
 //! | `results` | results of calls that did not run to their end |
 
@@ -24,25 +24,28 @@ mod input;
 mod judging;
 mod machine;
 mod phase;
+mod proxy_machine;
 mod results;
 mod running;
 mod server_ask;
 mod server_questions;
 mod store;
 
-pub(crate) use effect::{CallConclusion, CallEffect, CallRecord, Cut};
-pub(crate) use facts::{
+pub use effect::{CallConclusion, CallEffect, CallRecord, Cut};
+pub use facts::{
     CachePolicy, CallFacts, CallRemarks, Contained, Executor, NeedsProbe, PendingQuestion,
     Protects, UndoBy,
 };
-pub(crate) use file_versions::FileVersions;
-pub(crate) use input::{CallInput, Heard, WillRestart};
-pub(crate) use machine::CallMachine;
-pub(crate) use results::{EXPIRED, interruption, tampered_in_words};
-pub(crate) use server_ask::{
+pub use file_versions::FileVersions;
+pub use input::{CallInput, Heard, WillRestart};
+pub use machine::CallMachine;
+pub use proxy_machine::{
+    ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput, ProxyMachine, refusal,
+};
+pub use results::{EXPIRED, interruption, tampered_in_words};
+pub use server_ask::{
     QuestionReply, ServerAsk, ServerDemand, ServerEffect, ServerInput, ServerRequest,
 };
 
 #[cfg(test)]
-#[path = "call_tests.rs"]
-mod tests;
+mod call_tests;

@@ -1,6 +1,6 @@
 //! The inputs of a call's machine.
 
-use super::server_ask::ServerInput;
+use crate::server_ask::ServerInput;
 use protocol::call::{ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, Verdict};
@@ -8,7 +8,8 @@ use protocol::store::{CachedResult, FileBackup};
 
 /// An event of a call.
 #[derive(Debug, PartialEq)]
-pub(crate) enum CallInput {
+pub enum CallInput {
+    /// PROPOSED is written, and the facts are known.
     Begin,
     /// The probe's findings, or why it failed.
     Probed(Result<ProbeReport, String>),
@@ -35,17 +36,23 @@ pub(crate) enum CallInput {
     RunnerGone(Heard),
     /// The runner could not build its cage.
     CageFailed {
+        /// The name of the step that failed.
         step: String,
+        /// Why, with a remedy.
         reason: String,
     },
     /// A process of the cage died before the call began, for this reason. The runner ends.
     CageLost {
+        /// As text.
         why: String,
     },
+    /// A command printed this.
     Output(String),
+    /// The runner's report.
     Done(RunReport),
     /// The runner has ended with all processes of its cage; or it could not be started.
     RunnerEnded {
+        /// As a part of a sentence.
         cause: String,
     },
     /// The protected files that the call changed, and the outcome for each.
@@ -58,7 +65,9 @@ pub(crate) enum CallInput {
     Stored(ToolResult),
     /// The store's process ended.
     StoreLost {
+        /// As a part of a sentence.
         cause: String,
+        /// Whether StoreBack follows.
         will_restart: WillRestart,
     },
     /// The store restarted. It knows which calls it has done.
@@ -75,6 +84,7 @@ pub(crate) enum CallInput {
     OfServer(ServerInput),
     /// The server that the call was for ended before it answered.
     ServerLost {
+        /// As a part of a sentence.
         cause: String,
     },
     /// The result of a sub-agent's work, or why it could not begin.
@@ -91,7 +101,8 @@ pub(crate) enum CallInput {
 
 /// Whether the messages of a process that has ended are known to be all that it sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub enum Heard {
+    /// It was read to its end.
     All,
     /// Its channel could not be read to the end: it broke the protocol, or cannot be ended.
     Cut,
@@ -99,7 +110,9 @@ pub(crate) enum Heard {
 
 /// The restart of a worker that died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WillRestart {
+pub enum WillRestart {
+    /// It starts again.
     Yes,
+    /// It failed too often.
     No,
 }

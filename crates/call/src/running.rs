@@ -1,11 +1,11 @@
 //! From the verdict to the end of the runner.
 
-use super::effect::{CallEffect, Cut};
-use super::facts::{Contained, Protects, UndoBy};
-use super::input::Heard;
-use super::machine::CallMachine;
-use super::phase::CallPhase;
-use super::results::failed;
+use crate::effect::{CallEffect, Cut};
+use crate::facts::{Contained, Protects, UndoBy};
+use crate::input::Heard;
+use crate::machine::CallMachine;
+use crate::phase::CallPhase;
+use crate::results::failed;
 use protocol::call::{Call, Outcome, TamperedFile};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Enforced, Tier, UNGRANTED_STEP};
@@ -15,7 +15,7 @@ use protocol::web::{HostRight, RedirectScope};
 
 impl CallMachine {
     /// The cage is complete.
-    pub(super) fn on_caged(&mut self, enforced: Enforced) -> Vec<CallEffect> {
+    pub(crate) fn on_caged(&mut self, enforced: Enforced) -> Vec<CallEffect> {
         if self.facts.contained == Contained::Yes && enforced.of_command() != Some(Tier::A) {
             // Its START promises more than this cage keeps.
             let kill = std::iter::once(CallEffect::KillRunner);
@@ -29,7 +29,7 @@ impl CallMachine {
     }
 
     /// START is in the journal, for a mutation durable in all copies, and the decision in the audit log.
-    pub(super) fn on_go_prepared(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn on_go_prepared(&mut self) -> Vec<CallEffect> {
         self.passed.go_prepared = true;
         self.go_if_ready()
     }
@@ -44,7 +44,7 @@ impl CallMachine {
     }
 
     /// From here on the call may have an effect.
-    pub(super) fn on_began(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn on_began(&mut self) -> Vec<CallEffect> {
         let CallPhase::Released { enforced } = &self.phase else { return Vec::new() };
         let (call, enforced) = (self.facts.call.id.clone(), enforced.clone());
         self.phase = CallPhase::Running;
@@ -53,7 +53,7 @@ impl CallMachine {
     }
 
     /// A runner that did not say that it began has done nothing, and gets no `Go` from now on.
-    pub(super) fn on_runner_gone(&mut self, heard: Heard) {
+    pub(crate) fn on_runner_gone(&mut self, heard: Heard) {
         match (&self.phase, heard) {
             (CallPhase::Released { enforced }, Heard::Cut) => {
                 self.enforced = Some(enforced.clone());
@@ -67,7 +67,7 @@ impl CallMachine {
     }
 
     /// The conversation goes on while the command runs, or the sub-agent works. Its result comes later, once.
-    pub(super) fn on_detach(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn on_detach(&mut self) -> Vec<CallEffect> {
         let may = self.facts.may_run_in_background()
             && (self.phase.is_running() || self.phase.is_at_sub_agent());
         if !may || self.cancelled || std::mem::replace(&mut self.passed.in_background, true) {
@@ -108,7 +108,7 @@ impl CallMachine {
         }
     }
 
-    pub(super) fn on_uncaged(&mut self, step: &str, reason: &str) -> Vec<CallEffect> {
+    pub(crate) fn on_uncaged(&mut self, step: &str, reason: &str) -> Vec<CallEffect> {
         if !self.phase.is_caging() {
             return Vec::new();
         }
@@ -128,7 +128,7 @@ impl CallMachine {
     }
 
     /// Nothing of the call has happened: the end of its runner is treated as one before `Go`.
-    pub(super) fn on_cage_lost(&mut self, why: &str) -> Vec<CallEffect> {
+    pub(crate) fn on_cage_lost(&mut self, why: &str) -> Vec<CallEffect> {
         if self.phase.is_starting() || self.phase.is_released() {
             self.phase = CallPhase::Starting { caged: None };
             self.enforced = None;
@@ -137,7 +137,7 @@ impl CallMachine {
         Vec::new()
     }
 
-    pub(super) fn on_runner_ended(&mut self, cause: String) -> Vec<CallEffect> {
+    pub(crate) fn on_runner_ended(&mut self, cause: String) -> Vec<CallEffect> {
         let cause = self.cage_loss.take().unwrap_or(cause);
         let retried = &mut self.retried;
         match std::mem::replace(&mut self.phase, CallPhase::Over) {
@@ -198,7 +198,7 @@ impl CallMachine {
     }
 
     /// The retry for a runner that dies is left.
-    pub(super) fn on_reserve_lost(&mut self) -> Vec<CallEffect> {
+    pub(crate) fn on_reserve_lost(&mut self) -> Vec<CallEffect> {
         match self.phase.is_starting() {
             true if self.cancelled => self.conclude_never_started(),
             true => self.start_again(),
@@ -214,7 +214,7 @@ impl CallMachine {
 
     /// No process of the call is left, and the protected files that it changed were restored where
     /// possible.
-    pub(super) fn on_repaired(&mut self, names: Vec<TamperedFile>) -> Vec<CallEffect> {
+    pub(crate) fn on_repaired(&mut self, names: Vec<TamperedFile>) -> Vec<CallEffect> {
         let CallPhase::Repairing { cause } = &self.phase else { return Vec::new() };
         let cut = Cut::AfterGo { cause: cause.clone() };
         self.repaired = names;
