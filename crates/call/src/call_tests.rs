@@ -1,7 +1,7 @@
 //! The machine of a call, case by case.
 
 use super::*;
-use crate::cache::MAX_CACHED_BYTES;
+use crate::machine::requests::MAX_CACHED_BYTES;
 use crate::results::failed;
 use protocol::call::{Call, Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::call::{CallOrigin, ProcessUsage};
@@ -19,7 +19,7 @@ fn machine(kind: ToolKind, probed: NeedsProbe) -> CallMachine {
     CallMachine::new(facts(kind, probed))
 }
 
-fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
+pub(crate) fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
     CallFacts {
         executor: Executor::Runner,
@@ -75,11 +75,11 @@ fn a_contained_call_runs_in_tier_a_only() {
     }
 }
 
-fn allow() -> CallInput {
+pub(crate) fn allow() -> CallInput {
     CallInput::Verdict(Verdict::Allow(Basis::Mode(PermissionMode::Auto)))
 }
 
-fn caged() -> CallInput {
+pub(crate) fn caged() -> CallInput {
     CallInput::Caged(Enforced {
         tier: Tier::B,
         profile: "command".into(),
@@ -120,7 +120,7 @@ fn gone(heard: Heard) -> CallInput {
     CallInput::RunnerGone(heard)
 }
 
-fn report(text: &str) -> RunReport {
+pub(crate) fn report(text: &str) -> RunReport {
     RunReport {
         result: ToolResult {
             outcome: Outcome::Exited { code: 0 },
@@ -144,7 +144,7 @@ fn report(text: &str) -> RunReport {
     }
 }
 
-fn ended() -> CallInput {
+pub(crate) fn ended() -> CallInput {
     CallInput::RunnerEnded { cause: "was ended by signal 9".into() }
 }
 
@@ -712,7 +712,7 @@ fn asked_of_store(kind: ToolKind) -> CallMachine {
     machine
 }
 
-fn lost(will_restart: WillRestart) -> CallInput {
+pub(crate) fn lost(will_restart: WillRestart) -> CallInput {
     CallInput::StoreLost { cause: "was ended by signal 9".into(), will_restart }
 }
 
@@ -803,19 +803,20 @@ fn restoring() -> CallMachine {
     CallMachine::new(facts)
 }
 
-fn kept_file() -> FileBackup {
+pub(crate) fn kept_file() -> FileBackup {
     let before = protocol::store::PriorContent::File { bytes: b"old".to_vec(), mode: 0o644 };
     FileBackup { path: "/p/a".into(), before, after: Some("ab".into()) }
 }
 
-fn found() -> ProbeReport {
-    let path = protocol::call::ProbedPath {
-        named: "/p/a".into(),
-        real: "/p/a".into(),
-        in_scope: true,
-        digest: Some("ab".into()),
-    };
-    ProbeReport { paths: vec![path], diff: "-new\n+old\n".into() }
+pub(crate) fn found() -> ProbeReport {
+    ProbeReport { diff: "-new\n+old\n".into(), ..probe_of("/p/a", "ab") }
+}
+
+/// A probe that found this file with this content.
+pub(crate) fn probe_of(path: &str, digest: &str) -> ProbeReport {
+    let (named, real, digest) = (path.into(), path.into(), Some(digest.into()));
+    let path = protocol::call::ProbedPath { named, real, in_scope: true, digest };
+    ProbeReport { paths: vec![path], diff: String::new() }
 }
 
 #[test]
@@ -901,7 +902,7 @@ fn asked_before(probed: NeedsProbe) -> CallMachine {
     CallMachine::new(CallFacts { cache: CachePolicy::Lookup, command: None, ..facts })
 }
 
-fn question() -> Question {
+pub(crate) fn question() -> Question {
     Question {
         call: facts(ToolKind::Query, NeedsProbe::No).call.id,
         tool: "read".into(),
@@ -1210,7 +1211,7 @@ fn a_call_about_another_one_is_started_on_disk_and_answered_by_it_once() {
 }
 
 /// The server that answers a call of its tool.
-fn by_server() -> Executor {
+pub(crate) fn by_server() -> Executor {
     let (tool, arguments) = ("mcp__t__ask".into(), "{}".into());
     Executor::Server(ServerToolCall { tool, arguments })
 }
@@ -1225,18 +1226,18 @@ fn at_server() -> CallMachine {
     machine
 }
 
-fn of_server(input: ServerInput) -> CallInput {
+pub(crate) fn of_server(input: ServerInput) -> CallInput {
     CallInput::OfServer(input)
 }
 
-fn asks(ask: u64) -> CallInput {
+pub(crate) fn asks(ask: u64) -> CallInput {
     let wants = protocol::mcp::ServerWants::Form("{}".into());
     let (server, message) = ("t".to_owned(), "Which?".to_owned());
     let question = Box::new(protocol::mcp::ServerQuestion { server, message, wants });
     of_server(ServerInput::Asks(ServerAsk { ask, question }))
 }
 
-fn asked(digest: &str) -> CallInput {
+pub(crate) fn asked(digest: &str) -> CallInput {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
     CallInput::Verdict(Verdict::Ask(Question {
         call: id,
@@ -1252,7 +1253,7 @@ fn asked(digest: &str) -> CallInput {
     }))
 }
 
-fn replied(reply: ServerReply) -> CallInput {
+pub(crate) fn replied(reply: ServerReply) -> CallInput {
     let by = Some("terminal 1".to_owned());
     of_server(ServerInput::Replied(QuestionReply { reply, by, note: None }))
 }

@@ -2,7 +2,7 @@
 
 use crate::file_versions::FileVersions;
 use protocol::call::{Call, CallOrigin, ToolResult};
-use protocol::judgement::{ExtraRight, Rule, RuleSet, ToolKind};
+use protocol::judgement::{Basis, ExtraRight, Rule, RuleSet, ToolKind};
 use protocol::web::{WebAddress, WebSettings};
 use tools::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
 
@@ -73,6 +73,23 @@ pub struct CallRemarks {
 }
 
 impl CallFacts {
+    /// True if this basis covers the rights beyond the session's that the call asks for.
+    pub(crate) fn are_rights_covered_by(&self, basis: &Basis) -> bool {
+        match basis {
+            Basis::Person(_) => true,
+            Basis::Rights(rules) => {
+                let of = (self.call.tool.as_str(), self.page.as_ref());
+                approval::grants_all(rules, of, &self.extra_rights)
+            }
+            Basis::Rule(_)
+            | Basis::Mode(_)
+            | Basis::Query
+            | Basis::NobodyToAsk(_)
+            | Basis::Unjudgeable(_)
+            | Basis::Opaque(_) => self.extra_rights.is_empty(),
+        }
+    }
+
     /// True if the conversation may go on while it runs: the model asked for a command or a sub-agent, or it
     /// is an MCP server.
     pub(crate) fn may_run_in_background(&self) -> bool {

@@ -8,28 +8,22 @@
 //! |---|---|
 //! | `facts` | the properties of a call that decide its path |
 //! | `input`, `effect`, `phase` | the machine's inputs, effects and phases |
-//! | `machine` | the table of transitions, the first phases and the end |
-//! | `judging`, `running` | from the case to the verdict; from the verdict to the runner's end |
-//! | `server_ask`, `server_questions` | questions of MCP servers during a call |
-//! | `cache`, `store` | cached results; calls that need the store |
+//! | `machine` | the life of a call, from top to bottom |
+//! | `machine::requests` | the content of its requests: case, jobs, backup, cached results |
+//! | `machine::server_questions`, `server_ask` | questions of MCP servers during a call |
 //! | `proxy_machine` | the machine of a command and the proxy of its allow-list |
 //! | `file_versions` | the file versions that the model has read |
 //! | `results` | results of calls that did not run to their end |
 
-mod cache;
 mod effect;
 mod facts;
 mod file_versions;
 mod input;
-mod judging;
 mod machine;
 mod phase;
 mod proxy_machine;
 mod results;
-mod running;
 mod server_ask;
-mod server_questions;
-mod store;
 
 pub use effect::{CallConclusion, CallEffect, CallRecord, Cut};
 pub use facts::{

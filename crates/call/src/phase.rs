@@ -1,4 +1,4 @@
-//! The phases of a call.
+//! The phases of a call, and what it has behind it.
 
 use crate::server_ask::ServerAsks;
 use protocol::call::RunReport;
@@ -16,10 +16,9 @@ pub(crate) enum CallPhase {
     Probing,
     /// The broker judges the call, or a person is asked.
     Judging,
-    /// A runner builds its cage, or has built this one and waits for `Go`. None is left where it has
-    /// ended and a process of its cage has not.
+    /// A runner was started for the call and has no `Go`.
     Starting {
-        caged: Option<Enforced>,
+        cage: CageState,
     },
     /// `Go` was sent to the runner of this cage, and it has not said that it began.
     Released {
@@ -48,7 +47,60 @@ pub(crate) enum CallPhase {
     Over,
 }
 
+/// The cage of a runner that has no `Go`.
+#[derive(Debug)]
+pub(crate) enum CageState {
+    Building,
+    Complete(Enforced),
+    /// The runner is gone, or a process of its cage; others may live for seconds. No `Go` comes before all have ended.
+    Lost,
+}
+
+/// What it has behind it, once each.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    /// START is written, and durable for a mutation; the decision is in the audit log, and the copies for undo are made or are not awaited any
+    /// longer.
+    pub(crate) go_prepared: bool,
+    /// The conversation goes on while it runs.
+    pub(crate) in_background: bool,
+}
+
+/// The retries that were used. Each is given once.
+#[derive(Debug, Default)]
+pub(crate) struct Retried {
+    pub(crate) probe: bool,
+    /// Of a runner that ended before `Go`.
+    pub(crate) start: bool,
+    /// Of a query that ended after `Go`.
+    pub(crate) run: bool,
+    pub(crate) store: bool,
+}
+
 impl CallPhase {
+    /// The phase once the request that it waits for was sent. A phase that waits for none stays: a second request for
+    /// the same call goes to the next store, or is an answer for a server.
+    pub(crate) fn sent(self) -> Self {
+        match self {
+            Self::Starting { cage: CageState::Complete(enforced) } => Self::Released { enforced },
+            Self::Recording { then } => *then,
+            same @ (Self::New
+            | Self::CacheLookup
+            | Self::FetchingRestore
+            | Self::Probing
+            | Self::Judging
+            | Self::Starting { cage: CageState::Building | CageState::Lost }
+            | Self::Released { .. }
+            | Self::Running
+            | Self::AtStore
+            | Self::AtOtherCall(_)
+            | Self::AtSubAgent
+            | Self::Reported(_)
+            | Self::Repairing { .. }
+            | Self::Over) => same,
+        }
+    }
+
     /// A runner has no `Go`: nothing of the call has happened.
     pub(crate) fn is_caging(&self) -> bool {
         matches!(self, Self::Probing | Self::Starting { .. })

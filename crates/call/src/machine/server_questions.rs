@@ -1,28 +1,17 @@
-//! Questions that an MCP server asks people during a call of its tool. One is open at a time; the others wait.
-//!
-//! | Phase | Input | Effects | Next phase |
-//! |---|---|---|---|
-//! | AtOtherCall | Asks, the first | Ask | AtOtherCall |
-//! | AtOtherCall | Asks, another | none: it waits; too many: as Replied, without a person | AtOtherCall |
-//! | AtOtherCall | Verdict Ask | Record, if the question is new; Ask | AtOtherCall |
-//! | AtOtherCall | Replied | Record, Note, AskServer to reply; Ask for the next | AtOtherCall |
-//! | AtOtherCall | Expired | ForgetQuestion, then as Replied, without a person | AtOtherCall |
-//! | AtOtherCall | Unasked | ForgetQuestion, Record; Ask for the next | AtOtherCall |
-//! | AtOtherCall | BrokerBack | Ask | AtOtherCall |
-//! | AtOtherCall | BrokerFailed | as Replied, without a person, for all | AtOtherCall |
-//! | AtOtherCall | Late, with a question since the last one | Await | AtOtherCall |
-//! | AtOtherCall | Late | Conclude `may have run` | Over |
-//! | AtOtherCall | any end, with an open question | ForgetQuestion first | Over |
+//! Calls that an MCP server works on: its answer, and the questions that it asks people meanwhile. One is open at a time;
+//! the others wait. The README of this crate has the transitions.
 //!
 //! The record of an answer is on disk before the server gets it.
 
+use super::CallMachine;
 use crate::effect::{CallEffect, CallRecord, Cut};
 use crate::facts::Executor;
-use crate::machine::CallMachine;
 use crate::phase::CallPhase;
 use crate::server_ask::{
     QuestionReply, ServerAsk, ServerAsks, ServerDemand, ServerEffect, ServerInput, ServerRequest,
 };
+use protocol::call::RunReport;
+use protocol::confinement::Enforced;
 use protocol::judgement::Question;
 use protocol::mcp::ReplyAction;
 
@@ -59,11 +48,31 @@ impl CallMachine {
     }
 
     /// True if a server's question is open.
-    pub(crate) fn has_server_question(&self) -> bool {
+    pub(super) fn has_server_question(&self) -> bool {
         self.server_asks().is_some_and(|asks| !asks.asks.is_empty())
     }
 
-    pub(crate) fn on_server_input(&mut self, input: ServerInput) -> Vec<CallEffect> {
+    /// Its answer, with its cage.
+    pub(super) fn on_server_answered(
+        &mut self,
+        (report, enforced): (RunReport, Option<Enforced>),
+    ) -> Vec<CallEffect> {
+        if !self.phase.is_at_other_call() {
+            return Vec::new();
+        }
+        self.enforced = enforced;
+        self.conclude_with(report.result.clone(), Some(report), Cut::No)
+    }
+
+    /// It ended before it answered.
+    pub(super) fn on_server_lost(&mut self, cause: String) -> Vec<CallEffect> {
+        match self.phase.is_at_other_call() {
+            true => self.conclude_cut_short(Cut::AfterGo { cause }),
+            false => Vec::new(),
+        }
+    }
+
+    pub(super) fn on_server_input(&mut self, input: ServerInput) -> Vec<CallEffect> {
         match input {
             ServerInput::Asks(asked) => self.on_server_asks(asked),
             ServerInput::Unasked(ask) => self.on_server_unasked(ask),
@@ -105,7 +114,7 @@ impl CallMachine {
     }
 
     /// The broker made this question of the open one.
-    pub(crate) fn on_server_question(&mut self, question: Question) -> Vec<CallEffect> {
+    pub(super) fn on_server_question(&mut self, question: Question) -> Vec<CallEffect> {
         match self.has_server_question() {
             true => self.ask(question),
             false => Vec::new(),
@@ -144,7 +153,7 @@ impl CallMachine {
         }
     }
 
-    pub(crate) fn on_server_question_expired(&mut self) -> Vec<CallEffect> {
+    pub(super) fn on_server_question_expired(&mut self) -> Vec<CallEffect> {
         let first = self.server_asks().and_then(|asks| asks.asks.front());
         let Some(server) = first.map(|first| first.question.server.clone()) else {
             return Vec::new();
@@ -170,11 +179,11 @@ impl CallMachine {
     }
 
     /// The broker restarted and does not know the question.
-    pub(crate) fn on_broker_back_for_servers(&self) -> Vec<CallEffect> {
+    pub(super) fn on_broker_back_for_servers(&self) -> Vec<CallEffect> {
         self.ask_for_server()
     }
 
-    pub(crate) fn no_broker_for_servers(&mut self, why: &str) -> Vec<CallEffect> {
+    pub(super) fn no_broker_for_servers(&mut self, why: &str) -> Vec<CallEffect> {
         let mut effects = Vec::new();
         while let Some(first) = self.server_asks_mut().and_then(|asks| asks.asks.pop_front()) {
             let why = format!("the broker, which asks people, is not available ({why})");
