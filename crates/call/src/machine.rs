@@ -1,8 +1,10 @@
 //! The life of one call, from top to bottom: each phase in the order in which a call comes to it, with the inputs
-//! that lead on.
+//! that lead on. The README of this crate has the same as a table, which a test compares with this machine.
 
 pub(crate) mod requests;
 mod server_questions;
+#[cfg(test)]
+mod transition_tests;
 
 use crate::effect::{CallConclusion, CallEffect, CallRecord, Cut};
 use crate::facts::{
