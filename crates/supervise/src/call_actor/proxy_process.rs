@@ -9,8 +9,6 @@ use crate::worker::log_lines;
 use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
 use call::{CallInput, ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput, ProxyMachine};
 use protocol::client::ProcessRow;
-use protocol::confinement::Profile;
-use protocol::hosts::HostRule;
 use protocol::tool::{FromTool, RunnerJob, SignIn, ToTool};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
@@ -125,10 +123,7 @@ impl CallState {
                 ProxyEffect::Serve(sockets) => {
                     let hosts = self.args.confinement.hosts.clone();
                     let denied = self.args.denied_hosts.clone();
-                    let private = match self.args.confinement.profile == Profile::McpRemote {
-                        true => configured_hosts(&self.args.facts.call.input),
-                        false => Vec::new(),
-                    };
+                    let private = self.args.private_hosts.clone();
                     let (sign_in, keys) = self.sign_in();
                     if let Some(RunningProxy { process: Some(process), grant, .. }) = &self.proxy {
                         let doors = u16::try_from(sockets.len()).unwrap_or(u16::MAX);
@@ -201,25 +196,5 @@ impl RunningProxy {
         if let Some(process) = &self.process {
             process.kill_for_breach("a message out of turn");
         }
-    }
-}
-
-/// The hosts that the person's configuration names for the client of a server, wherever they are: not the
-/// one where a log-in is renewed, which the server named.
-fn configured_hosts(input: &str) -> Vec<HostRule> {
-    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
-    let hosts = input["hosts"].as_array().into_iter().flatten();
-    hosts.filter_map(|host| HostRule::of_rule(host.as_str()?).ok()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hosts_of_a_client_are_those_of_its_arguments() {
-        let hosts = configured_hosts(r#"{"hosts": ["127.0.0.1:80", "a.example:443"]}"#);
-        assert!(hosts[0].admits("127.0.0.1", 80) && hosts[1].admits("a.example", 443));
-        assert!(configured_hosts("{}").is_empty() && configured_hosts("no JSON").is_empty());
     }
 }

@@ -55,6 +55,9 @@ pub(crate) struct CallArgs {
     pub(crate) network: Option<Arc<SessionNetwork>>,
     /// Hosts that rules deny, even if the allow-list names them.
     pub(crate) denied_hosts: Vec<HostRule>,
+    /// The hosts that the person's configuration names for the client of a server, wherever they are: not the
+    /// one where a log-in is renewed, which the server named.
+    pub(crate) private_hosts: Vec<HostRule>,
     /// The keys that the proxy of its command signs in with.
     pub(crate) sign_in: Option<SignInKeys>,
     /// The program that inspects its paths and executes it.

@@ -29,6 +29,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::session::{ExpandedPrompt, OpenTurn};
 use std::path::Path;
 use tokio::sync::oneshot;
+use tools::InterpretedCall;
 
 impl SessionOpener {
     pub(super) async fn open_journal(
@@ -116,10 +117,12 @@ impl SessionOpener {
                 });
                 let (lost, mut records, spent) = tasks.await?;
                 for (call, record) in lost.iter().zip(&mut records) {
+                    let read = tools::interpret(&call.tool, &call.input).ok();
+                    let read = (call, read.as_ref());
                     let names = match elsewhere.contains(&call.number) {
                         // The workspace was restored from before the call.
                         true => Vec::new(),
-                        false => self.restore_protected(spec, (&hold, &saved), call).await?,
+                        false => self.restore_protected(spec, (&hold, &saved), read).await?,
                     };
                     let left = protected_restore::unrestored(&names).into_iter();
                     let new: Vec<_> = left.filter(|name| !tampered.contains(name)).collect();
@@ -132,7 +135,7 @@ impl SessionOpener {
                     | JournalRecord::Result { audit, .. } = record
                     {
                         let place = TurnRound { turn: turns, round };
-                        *audit = Some(self.audit_lost(spec, place, call, &names).await?);
+                        *audit = Some(self.audit_lost(spec, place, read, &names).await?);
                     }
                 }
                 let entries = &opened.past.entries;
@@ -191,13 +194,12 @@ impl SessionOpener {
         &self,
         spec: &SessionSpec,
         (hold, saved): (&SessionLock, &ProtectedCopies),
-        call: &OpenCall,
+        (call, read): (&OpenCall, Option<&InterpretedCall>),
     ) -> Result<Vec<TamperedFile>, OpenFailure> {
         if call.progress == CallProgress::NeverStarted {
             return Ok(Vec::new());
         }
-        let found = tools::interpret(&call.tool, &call.input);
-        if found.is_ok_and(|found| sandbox::has_protected_names(found.profile))
+        if read.is_some_and(|read| sandbox::has_protected_names(read.profile))
             && saved.lacks(call.number)
         {
             return Ok(vec![protected_restore::unrestored_unknown(
@@ -224,17 +226,15 @@ impl SessionOpener {
         &self,
         spec: &SessionSpec,
         place: TurnRound,
-        call: &OpenCall,
+        (call, read): (&OpenCall, Option<&InterpretedCall>),
         tampered: &[TamperedFile],
     ) -> Result<journal::ChainHead, OpenFailure> {
         let (done, written) = oneshot::channel();
         // The proposed script is recorded, although it may not have run.
-        let interpreted = tools::interpret(&call.tool, &call.input).ok();
         // What the store answers is no script.
-        let of_runner =
-            interpreted.filter(|call| call.profile != protocol::confinement::Profile::Store);
-        let script = of_runner.and_then(|call| call.command);
-        let decided = audit::lost_decision(&spec.id, place, (call, script.as_deref()));
+        let of_runner = read.filter(|read| read.profile != protocol::confinement::Profile::Store);
+        let script = of_runner.and_then(|read| read.command.as_deref());
+        let decided = audit::lost_decision(&spec.id, place, (call, script));
         let decided = Box::new(decided);
         let ended = Box::new(audit::lost_end(&spec.id, call, tampered, now_ms()));
         let _ = self.audit.send_message(AuditMsg::Lost { decided, ended, done });

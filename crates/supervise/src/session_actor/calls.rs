@@ -19,18 +19,30 @@ use journal::JournalRecord;
 use protocol::call::{Call, CallOrigin, FileEffect, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Level, Network, Profile};
+use protocol::hosts::HostRule;
 use protocol::ids::{CallId, Generation};
 use protocol::judgement::ToolKind;
 use protocol::store::FileChanges;
 use protocol::web::{PrivateNetworks, WebSettings};
 use ractor::{Actor, ActorRef};
-use tools::{CallAbout, Caller, JobRequest, RunnerProgram, ServerToolCall, TaskRequest};
+use tools::{
+    CallAbout, Caller, ConfiguredRun, JobRequest, RunnerProgram, ServerToolCall, TaskRequest,
+};
 
 /// Most bytes of a call's arguments. They are sent to the broker twice, with a diff, and must fit
 /// into its message cap. People could not judge more, either.
 const LONGEST_INPUT: usize = 3 << 20;
 /// Most characters of a hook's answer, which may hold the arguments of a call.
 const HOOK_CHARS: u32 = 1 << 20;
+
+/// A call whose arguments were read, and checked against the session.
+pub(super) struct CheckedCall {
+    facts: CallFacts,
+    signing: Option<AgentGrant>,
+    confinement: Confinement,
+    private_hosts: Vec<HostRule>,
+    runner: RunnerProgram,
+}
 
 impl SessionActorState {
     pub(super) async fn start_call(
@@ -56,11 +68,11 @@ impl SessionActorState {
         let asked = self.server_question(&call);
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
         let pending_question = self.clients.questions.take_recorded(call.id.number);
-        let (facts, signing, confinement, runner) =
-            match self.call_facts(call.clone(), executor).await {
-                Ok(found) => found,
-                Err(result) => return self.end_unstarted(myself, call, result).await,
-            };
+        let checked = match self.call_facts(call.clone(), executor).await {
+            Ok(checked) => checked,
+            Err(result) => return self.end_unstarted(myself, call, result).await,
+        };
+        let CheckedCall { facts, signing, confinement, private_hosts, runner } = checked;
         let id = call.id;
         let denied_hosts = match confinement.network {
             Network::Listed => approval::denied_hosts(&self.spec.rules.rules),
@@ -83,6 +95,7 @@ impl SessionActorState {
             network,
             background_after_ms,
             denied_hosts,
+            private_hosts,
             sign_in,
             runner,
             place,
@@ -141,13 +154,12 @@ impl SessionActorState {
         let _ = myself.send_message(CallToSession::Finished(Box::new(concluded)).into());
     }
 
-    /// The facts of a call, its means to sign, its confinement and its runner; or the result of a call that is
-    /// invalid.
+    /// What a call needs to run; or the result of a call that is invalid.
     pub(super) async fn call_facts(
         &self,
         call: Call,
         executor: Executor,
-    ) -> Result<(CallFacts, Option<AgentGrant>, Confinement, RunnerProgram), ToolResult> {
+    ) -> Result<CheckedCall, ToolResult> {
         if call.input.len() > LONGEST_INPUT {
             return Err(too_long(&call.tool, call.input.len()));
         }
@@ -313,7 +325,14 @@ impl SessionActorState {
             remarks: CallRemarks::default(),
             hint,
         };
-        Ok((facts, signing, confinement, found.spec.runner))
+        let private_hosts = match found.configured {
+            Some(ConfiguredRun::RemoteServer { hosts }) => hosts,
+            Some(ConfiguredRun::EventHook { .. } | ConfiguredRun::EditHook { .. }) | None => {
+                Vec::new()
+            }
+        };
+        let runner = found.spec.runner;
+        Ok(CheckedCall { facts, signing, confinement, private_hosts, runner })
     }
 
     /// The settings of a call that reads pages. Where it is in a network of the session's commands, there
