@@ -103,7 +103,7 @@ pub struct CallConclusion {
     pub enforced: Option<Enforced>,
     /// The call whose cached result this is, if it is one.
     pub cached_from: Option<u32>,
-    /// Whether it ran to its end.
+    /// The moment at which it was cut short.
     pub cut: Cut,
     /// Protected files that another process restored after the runner died.
     pub repaired: Vec<TamperedFile>,
@@ -126,12 +126,12 @@ pub enum Cut {
     No,
     /// It was stopped before it began.
     BeforeGo {
-        /// By whom or what.
+        /// The cause, for the result.
         cause: String,
     },
     /// It may have had an effect.
     AfterGo {
-        /// What its process did, as a part of a sentence.
+        /// The end of its process, as a part of a sentence.
         cause: String,
     },
 }

@@ -11,7 +11,7 @@ use tools::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
 pub struct CallFacts {
     /// The call, with its arguments as they were read.
     pub call: Call,
-    /// Whether it only reads.
+    /// A query or a mutation.
     pub kind: ToolKind,
     /// The kind that the rules apply to it.
     pub kind_for_verdict: ToolKind,
@@ -21,7 +21,7 @@ pub struct CallFacts {
     pub stored_bytes: u64,
     /// The web page that it requests, for tools that do.
     pub page: Option<WebAddress>,
-    /// Whether a probe inspects its paths first.
+    /// A probe inspects its paths before it is judged, or it needs none.
     pub needs_probe: NeedsProbe,
     /// Its confinement in plain words.
     pub confinement: String,
@@ -41,9 +41,9 @@ pub struct CallFacts {
     pub runs_in: RunsIn,
     /// How it can be undone.
     pub undo: UndoBy,
-    /// Whether its cage lets nothing out.
+    /// Its cage lets nothing out, or it may.
     pub contained: Contained,
-    /// Whether its runner restores protected files.
+    /// The protected files that its runner restores.
     pub protects: Protects,
     /// Its relation to cached results.
     pub cache: CachePolicy,

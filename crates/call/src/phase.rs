@@ -1,4 +1,4 @@
-//! The phases of a call, and what it has behind it.
+//! The phases of a call, and the steps and retries that it has behind it.
 
 use crate::server_ask::ServerAsks;
 use protocol::call::RunReport;
@@ -56,7 +56,7 @@ pub(crate) enum CageState {
     Lost,
 }
 
-/// What it has behind it, once each.
+/// Steps that a call takes once, in no fixed phase.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
     /// START is written, and durable for a mutation; the decision is in the audit log, and the copies for undo are made or are not awaited any
