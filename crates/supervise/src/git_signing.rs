@@ -1,8 +1,8 @@
 //! Signing of git commits and tags: checks if a call can sign, and connects its runner to the
 //! user's ssh agent. The supervisor connects because it has no cage and runs as the user.
 
-use crate::clean_settings::{CommitSigning, SigningSettings};
 use protocol::tool::SigningKey;
+use settings_copies::{CommitSigning, SigningSettings};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

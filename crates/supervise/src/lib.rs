@@ -46,7 +46,6 @@ mod audit_actor;
 mod cage_cleanup;
 mod call;
 mod call_actor;
-mod clean_settings;
 mod client_actor;
 mod command_env;
 mod control_socket;

@@ -3,7 +3,6 @@
 use super::setup::system_prompt;
 use super::task::lower;
 use super::{SessionSpec, cage_level};
-use crate::clean_settings::{CopiedSettings, SettingsOwner};
 use crate::error_chain::chain;
 use crate::forbidden_dirs::keys_below;
 use crate::git_signing::GitSigningSetup;
@@ -16,6 +15,7 @@ use protocol::client::{RequestFailure, SettingChange};
 use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
 use protocol::hosts::HostPort;
 use protocol::judgement::Audience;
+use settings_copies::{CopiedSettings, SettingsOwner};
 use std::path::{Path, PathBuf};
 
 impl SessionSpec {

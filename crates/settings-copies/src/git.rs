@@ -3,9 +3,9 @@
 //! each repository. If the settings sign by ssh, a second set of copies keeps that, for calls that
 //! may sign.
 
-use super::git_keys::{GitSettingAction, action_for, in_words};
-use super::signing;
-use super::{SettingsCopies, SettingsOwner};
+use crate::git_keys::{GitSettingAction, action_for, in_words};
+use crate::signing;
+use crate::{SettingsCopies, SettingsOwner};
 use sandbox::{GitSetting, git_path, git_settings};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +18,7 @@ const DEFAULT_FILES: [(&str, &str); 2] =
     [("excludesFile", "ignore"), ("attributesFile", "attributes")];
 
 /// Makes the copies, if the user has git settings.
-pub(super) fn copy(person: &SettingsOwner<'_>, dir: &Path, into: &mut SettingsCopies) {
+pub(crate) fn copy(person: &SettingsOwner<'_>, dir: &Path, into: &mut SettingsCopies) {
     if let Some(whole) = copy_into(person, dir, GitCopySet::Usual, into) {
         into.variables.push(("GIT_CONFIG_GLOBAL".to_owned(), whole.display().to_string()));
     }
@@ -289,7 +289,7 @@ fn line(text: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::clean_settings::copy_settings;
+    use crate::copy_settings;
 
     /// The settings that git reads from the copies, run in the folder.
     fn read_by_git(dir: &Path, folder: &Path, words: &[&str]) -> String {

@@ -2,14 +2,14 @@
 //! neither keys nor programs. A key on no list is omitted, so that new keys of git or other
 //! programs are safe.
 
-use super::url::{carries_key, signs_in, without_sign_in_of};
+use crate::url::{carries_key, signs_in, without_sign_in_of};
 use sandbox::GitSetting;
 use std::ffi::OsStr;
 use std::path::Path;
 
 /// Action for a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum GitSettingAction {
+pub(crate) enum GitSettingAction {
     /// Copied unchanged.
     Copy,
     /// Copied with this value, because its own contains a password.
@@ -216,7 +216,7 @@ const FILTERS: [&str; 10] = [
 ];
 
 /// The action for a setting.
-pub(super) fn action_for(setting: &GitSetting) -> GitSettingAction {
+pub(crate) fn action_for(setting: &GitSetting) -> GitSettingAction {
     let key = in_words(setting);
     let on = |list: &[&str]| list.iter().any(|pattern| matches(pattern, &key));
     let lossy = |bytes: &Option<Vec<u8>>| {
@@ -302,7 +302,7 @@ fn is_known_filter(command: &str) -> bool {
 }
 
 /// A key in the form of the lists, also for the note.
-pub(super) fn in_words(GitSetting { section, name, key, .. }: &GitSetting) -> String {
+pub(crate) fn in_words(GitSetting { section, name, key, .. }: &GitSetting) -> String {
     match name {
         Some(_) => format!("{section}.*.{key}"),
         None => format!("{section}.{key}"),

@@ -1,6 +1,13 @@
 //! Cleaned copies of the user's settings of git and of package managers. Commands and git's tools
 //! get copies without keys and without names of programs, in a directory that no call can write.
-//! Used when a session opens.
+//!
+//! | File | Reads and cleans |
+//! |---|---|
+//! | `git`, `git_keys` | git's settings; which keys are copied, changed or left out |
+//! | `signing` | git's settings for signatures |
+//! | `packages`, `ini`, `toml` | the settings of npm, pip, cargo and uv |
+//! | `certificates` | the authorities that commands trust |
+//! | `url` | keys within addresses |
 
 mod certificates;
 mod cleaned;
@@ -12,7 +19,7 @@ mod signing;
 mod toml;
 mod url;
 
-pub(crate) use signing::{CommitSigning, SigningSettings};
+pub use signing::{CommitSigning, SigningSettings};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -24,18 +31,18 @@ const MAX_LISTED: usize = 8;
 
 /// The owner of the settings.
 #[derive(Debug)]
-pub(crate) struct SettingsOwner<'a> {
+pub struct SettingsOwner<'a> {
     /// The client's environment.
-    pub(crate) env: &'a [(String, String)],
+    pub env: &'a [(String, String)],
     /// Its real path.
-    pub(crate) home: PathBuf,
+    pub home: PathBuf,
     /// Paths that commands can write. A model may have written a settings file in them, so files
     /// that it names are not copied.
-    pub(crate) writable: Vec<PathBuf>,
+    pub writable: Vec<PathBuf>,
     /// Paths that commands of other projects can write: no file is copied by a link in them.
-    pub(crate) elsewhere: Vec<PathBuf>,
+    pub elsewhere: Vec<PathBuf>,
     /// Paths with keys or agentd's own files, which are not copied.
-    pub(crate) forbidden: Vec<PathBuf>,
+    pub forbidden: Vec<PathBuf>,
 }
 
 /// The copies of one session.
@@ -53,13 +60,15 @@ struct SettingsCopies {
 
 /// The copies as a session uses them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CopiedSettings {
-    pub(crate) variables: Vec<(String, String)>,
+pub struct CopiedSettings {
+    /// Variables that point programs to the copies.
+    pub variables: Vec<(String, String)>,
     /// Settings in the home that may be read directly, with the names that policies use for them.
-    pub(crate) readable_in_place: Vec<(&'static str, PathBuf)>,
-    pub(crate) signing: SigningSettings,
+    pub readable_in_place: Vec<(&'static str, PathBuf)>,
+    /// Git's settings for signatures.
+    pub signing: SigningSettings,
     /// A sentence about omitted settings.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
 }
 
 /// Reads the owner's settings and writes the copies into this directory, in place of older ones. If
@@ -67,7 +76,7 @@ pub(crate) struct CopiedSettings {
 ///
 /// # Errors
 /// If a copy cannot be written.
-pub(crate) fn copy_settings(
+pub fn copy_settings(
     person: &SettingsOwner<'_>,
     dir: &Path,
     authority: Option<&str>,

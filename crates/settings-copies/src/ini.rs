@@ -1,8 +1,8 @@
 //! Line-based settings of npm and pip: a key and its value, some in sections. Keys on a tool's
 //! allow-list are copied, without sign-ins and tokens in URLs, and without comments.
 
-use super::cleaned::CleanedSettings;
-use super::url::{without_sign_in_of, without_tokens};
+use crate::cleaned::CleanedSettings;
+use crate::url::{without_sign_in_of, without_tokens};
 
 /// Meaning of an indented line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +114,7 @@ struct IniEntry {
 }
 
 /// npm's settings without secrets.
-pub(super) fn npm(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
+pub(crate) fn npm(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
     let entries = texts.iter().flat_map(|text| entries(text, IndentedLine::Line));
     let of_scope = |key: &str| key.starts_with('@') && key.ends_with(":registry");
     let given = |key: &str| of_scope(key) || OF_NPM.contains(&key.trim_end_matches("[]"));
@@ -123,7 +123,7 @@ pub(super) fn npm(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> C
 
 /// pip's settings without secrets. Of two files the later one takes precedence, and no key occurs
 /// twice.
-pub(super) fn pip(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
+pub(crate) fn pip(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
     let mut all: Vec<IniEntry> = Vec::new();
     for entry in texts.iter().flat_map(|text| entries(text, IndentedLine::Value)) {
         all.retain(|other| (&other.section, &other.key) != (&entry.section, &entry.key));

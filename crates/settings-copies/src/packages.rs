@@ -1,8 +1,8 @@
 //! Settings of package managers: their files, how they are cleaned, and how the program finds the
 //! copy.
 
-use super::cleaned::CleanedSettings;
-use super::{SettingsCopies, SettingsOwner, ini, toml, url};
+use crate::cleaned::CleanedSettings;
+use crate::{SettingsCopies, SettingsOwner, ini, toml, url};
 use sandbox::small_file;
 use std::path::{Path, PathBuf};
 
@@ -83,7 +83,7 @@ const ALL: &[Package] = &[
 ];
 
 /// Makes the copies of existing settings.
-pub(super) fn copy(person: &SettingsOwner<'_>, dir: &Path, into: &mut SettingsCopies) {
+pub(crate) fn copy(person: &SettingsOwner<'_>, dir: &Path, into: &mut SettingsCopies) {
     for package in ALL {
         let files = files(person, package);
         into.left_out.extend(files.iter().filter_map(|file| person.link_warning(file)));
@@ -166,7 +166,7 @@ const OF_GRADLE: [&str; 12] = [
 ];
 
 /// Files without secrets, and the names of the others.
-pub(super) fn in_home(person: &SettingsOwner<'_>) -> (Vec<(&'static str, PathBuf)>, Vec<String>) {
+pub(crate) fn in_home(person: &SettingsOwner<'_>) -> (Vec<(&'static str, PathBuf)>, Vec<String>) {
     let (mut open, mut closed) = (Vec::new(), Vec::new());
     for (known_as, name) in IN_HOME {
         let file = person.home.join(name);

@@ -2,8 +2,8 @@
 
 /// A settings file without secrets.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct CleanedSettings {
-    pub(super) text: String,
+pub(crate) struct CleanedSettings {
+    pub(crate) text: String,
     /// Names of omitted settings.
-    pub(super) left_out: Vec<String>,
+    pub(crate) left_out: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! Adds the authority of a session's proxies to those that commands trust. One bundle has the
 //! machine's certificates, those that the owner's variables and settings name, and this authority.
 
-use super::{SettingsCopies, SettingsOwner};
+use crate::{SettingsCopies, SettingsOwner};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -35,7 +35,7 @@ const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
 /// Adds the authority to the copies, and variables that point programs to it.
-pub(super) fn add(
+pub(crate) fn add(
     person: &SettingsOwner<'_>,
     dir: &Path,
     authority: &str,
@@ -113,7 +113,7 @@ fn blocks(bytes: &[u8]) -> Vec<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::clean_settings::copy_settings;
+    use crate::copy_settings;
     use std::collections::BTreeMap;
 
     fn certificate(name: &str) -> String {

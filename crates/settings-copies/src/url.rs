@@ -23,12 +23,12 @@ fn sign_in(text: &str) -> Option<Range<usize>> {
 }
 
 /// True if a URL in this text has a sign-in.
-pub(super) fn signs_in(text: &str) -> bool {
+pub(crate) fn signs_in(text: &str) -> bool {
     sign_in(text).is_some()
 }
 
 /// The text without sign-ins in URLs; `None` if it has none.
-pub(super) fn without_sign_in(text: &str) -> Option<String> {
+pub(crate) fn without_sign_in(text: &str) -> Option<String> {
     let mut clean = text.to_owned();
     while let Some(range) = sign_in(&clean) {
         clean.replace_range(range, "");
@@ -38,7 +38,7 @@ pub(super) fn without_sign_in(text: &str) -> Option<String> {
 
 /// The value of such a key without sign-ins; `None` if it has none. A proxy may have no scheme;
 /// everything up to the last `@` is its sign-in.
-pub(super) fn without_sign_in_of(key: &str, value: &str) -> Option<String> {
+pub(crate) fn without_sign_in_of(key: &str, value: &str) -> Option<String> {
     let key = key.to_ascii_lowercase();
     let is_list = ["noproxy", "no-proxy", "no_proxy"].iter().any(|name| key.ends_with(name));
     let clean = without_sign_in(value);
@@ -52,7 +52,7 @@ pub(super) fn without_sign_in_of(key: &str, value: &str) -> Option<String> {
 }
 
 /// The text without words that are URLs with tokens in path or query; `None` if it has none.
-pub(super) fn without_tokens(text: &str) -> Option<String> {
+pub(crate) fn without_tokens(text: &str) -> Option<String> {
     if !config::names_token(text) {
         return None;
     }
@@ -61,7 +61,7 @@ pub(super) fn without_tokens(text: &str) -> Option<String> {
 }
 
 /// True if a text such as options, headers or program arguments may contain a secret.
-pub(super) fn carries_key(text: &str) -> bool {
+pub(crate) fn carries_key(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
     CARRIERS.iter().any(|carrier| lower.contains(carrier))

@@ -1,8 +1,8 @@
 //! TOML settings of uv and cargo. Names on a tool's allow-list are copied, without sign-ins in URLs
 //! and without names that sound like keys.
 
-use super::cleaned::CleanedSettings;
-use super::url::{carries_key, without_sign_in_of};
+use crate::cleaned::CleanedSettings;
+use crate::url::{carries_key, without_sign_in_of};
 use toml_edit::visit_mut::{VisitMut, visit_array_mut, visit_table_like_kv_mut, visit_table_mut};
 use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, KeyMut, Table, TableLike, Value};
 
@@ -80,12 +80,12 @@ const WORDS: [&str; 3] = ["key", "auth", "pass"];
 const COMMENTS: &str = "comments";
 
 /// cargo's settings without secrets.
-pub(super) fn cargo(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
+pub(crate) fn cargo(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
     clean(texts, OF_CARGO, copied)
 }
 
 /// uv's settings without secrets. Omitted comments are not listed, because uv uses only the copy.
-pub(super) fn uv(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
+pub(crate) fn uv(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
     let mut clean = clean(texts, OF_UV, copied);
     clean.left_out.retain(|what| what != COMMENTS);
     clean

@@ -1,7 +1,7 @@
 //! The user's git settings for signatures, for calls that may sign: with the public key in place of
 //! the key's file. No private key is read.
 
-use super::SettingsOwner;
+use crate::SettingsOwner;
 use protocol::tool::SigningKey;
 use sandbox::{GitSetting, git_path, small_file};
 use std::collections::BTreeSet;
@@ -12,29 +12,31 @@ use tools::signing::{literal, signing_key};
 
 /// Signing settings from all git settings files together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SigningSettings {
+pub struct SigningSettings {
     /// Values of `gpg.format`.
-    pub(crate) formats: BTreeSet<String>,
+    pub formats: BTreeSet<String>,
     /// The ssh keys that `user.signingKey` names, including those for some repositories only.
-    pub(crate) keys: Vec<SigningKey>,
+    pub keys: Vec<SigningKey>,
     /// Why other values of `user.signingKey` give no key.
-    pub(crate) unknown: Vec<String>,
+    pub unknown: Vec<String>,
     /// The value of `commit.gpgSign`.
-    pub(crate) commits: CommitSigning,
+    pub commits: CommitSigning,
     /// The first file of the copies for calls that may sign, if there is a key.
-    pub(crate) settings: Option<PathBuf>,
+    pub settings: Option<PathBuf>,
 }
 
 /// Which commits are signed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum CommitSigning {
+pub enum CommitSigning {
+    /// Those of commands that ask for it.
     #[default]
     OnRequest,
+    /// All.
     Always,
 }
 
 /// True if a setting is handled in this file.
-pub(super) fn is_signing_setting(GitSetting { section, name, key, .. }: &GitSetting) -> bool {
+pub(crate) fn is_signing_setting(GitSetting { section, name, key, .. }: &GitSetting) -> bool {
     let about = [
         ("gpg", "format"),
         ("user", "signingkey"),
@@ -46,7 +48,7 @@ pub(super) fn is_signing_setting(GitSetting { section, name, key, .. }: &GitSett
 }
 
 /// The value of such a setting for a call that may sign; `None` if it is omitted.
-pub(super) fn copied_value(
+pub(crate) fn copied_value(
     setting: &GitSetting,
     by: &Path,
     person: &SettingsOwner<'_>,
@@ -107,8 +109,8 @@ fn public_key(value: &[u8], by: &Path, person: &SettingsOwner<'_>) -> Result<Sig
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::copy_settings;
     use super::*;
+    use crate::copy_settings;
     use std::fs;
 
     const KEY: &str =
