@@ -49,7 +49,6 @@ mod call_actor;
 mod client_actor;
 mod command_env;
 mod control_socket;
-mod error_chain;
 mod file_versions;
 mod fleet_seat;
 mod forbidden_dirs;

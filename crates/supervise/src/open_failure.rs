@@ -1,7 +1,7 @@
 //! Why a session cannot be opened as requested.
 
-use crate::error_chain::chain;
 use protocol::client::RequestFailure;
+use protocol::error_chain::chain;
 
 /// Why a session cannot be opened as requested, for the client.
 #[derive(Debug, Clone, thiserror::Error)]

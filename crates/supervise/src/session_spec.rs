@@ -24,7 +24,6 @@ pub(crate) use task::{TASK, TaskShare, is_below, session_of};
 pub(crate) use task_bounds::TaskBounds;
 
 use crate::command_env::{CommandShell, command_env};
-use crate::error_chain::chain;
 use crate::forbidden_dirs::{ForbiddenDirs, deny_rules, keys_near, keys_note};
 use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
@@ -48,6 +47,7 @@ use protocol::company_proxy::PROXY_VARIABLES;
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Profile, Tier, WITHOUT_CAGE,
 };
+use protocol::error_chain::chain;
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
 use protocol::judgement::{Audience, RuleSet};

@@ -3,7 +3,6 @@
 
 use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
 use super::state::RootState;
-use crate::error_chain::chain;
 use crate::git_worktree;
 use crate::messages::RootToSession;
 use crate::open_failure::OpenFailure;
@@ -15,6 +14,7 @@ use crate::store_dirs;
 use journal::OpenedJournal;
 use protocol::client::{RequestFailure, SessionEnding, SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
+use protocol::error_chain::chain;
 use protocol::ids::{CallId, SessionId};
 use std::collections::HashMap;
 use std::path::Path;

@@ -4,7 +4,6 @@ use super::backlog;
 use super::rules;
 use super::state::{AttachedClient, SessionActorState};
 use crate::client_actor::feed::{Broadcast, Feed, FeedResult, FeedStatus};
-use crate::error_chain::chain;
 use crate::messages::{
     AttachRequest, CallMsg, ClientMsg, ClientToSession, OpenRequest, ReserveMsg, SessionMsg,
     SessionSummary,
@@ -18,6 +17,7 @@ use protocol::client::{
     BacklogFrom, ClientEvent, DetachReason, NumberedEvent, OtherClients, ProcessRow,
     RequestFailure, SessionQuery, SessionRequest, SessionStatus, SessionWish, ToClient,
 };
+use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use ractor::{ActorRef, ActorStatus};

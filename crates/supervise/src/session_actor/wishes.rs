@@ -4,7 +4,6 @@
 use super::pinning;
 use super::server_prompts::{NamedServers, ServerParts};
 use super::state::{SessionActorState, TurnModel};
-use crate::error_chain::chain;
 use crate::messages::{ClientMsg, SessionMsg};
 use crate::open_failure::OpenFailure;
 use crate::person_prompt::PersonPrompt;
@@ -15,6 +14,7 @@ use crate::slash_command::{self, Expansion};
 use config::is_model_alias;
 use journal::JournalRecord;
 use protocol::client::{AnswerForm, ClientEvent, RequestFailure, SettingChange, ToClient};
+use protocol::error_chain::chain;
 use protocol::session::{ExpandedPrompt, PinnedNews, PromptPart, ToSession};
 use protocol::undo_prompt::{is_rewind, is_undo};
 use ractor::ActorRef;

@@ -3,7 +3,6 @@
 use super::setup::system_prompt;
 use super::task::lower;
 use super::{SessionSpec, cage_level};
-use crate::error_chain::chain;
 use crate::forbidden_dirs::keys_below;
 use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
@@ -13,6 +12,7 @@ use crate::slash_command::SlashContext;
 use crate::writable_paths::writable_paths;
 use protocol::client::{RequestFailure, SettingChange};
 use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
+use protocol::error_chain::chain;
 use protocol::hosts::HostPort;
 use protocol::judgement::Audience;
 use settings_copies::{CopiedSettings, SettingsOwner};

@@ -2,10 +2,10 @@
 //! and where the model changes.
 
 use super::SessionSpec;
-use crate::error_chain::chain;
 use crate::open_failure::OpenFailure;
 use journal::JournalRecord;
 use protocol::client::{ModelFacts, RequestFailure, SessionRequest};
+use protocol::error_chain::chain;
 use std::path::Path;
 
 /// Checks that a limit can hold for the answers of this model.

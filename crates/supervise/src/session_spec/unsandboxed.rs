@@ -3,11 +3,11 @@
 //! and the session actor.
 
 use super::SessionSpec;
-use crate::error_chain::chain;
 use crate::open_failure::OpenFailure;
 use config::Config;
 use protocol::client::{RequestFailure, SessionRequest, Unsandboxed};
 use protocol::confinement::{Level, Tier};
+use protocol::error_chain::chain;
 use protocol::judgement::PermissionMode;
 
 /// Shown in questions and in the session's description.

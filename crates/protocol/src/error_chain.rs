@@ -1,7 +1,8 @@
-//! The text of an error and of its sources.
+//! The text of an error and of its sources, as messages carry it.
 
 /// An error with its sources, in one sentence.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
