@@ -20,6 +20,7 @@ mod state;
 
 use crate::SupervisorSettings;
 use crate::audit_actor::{AuditActor, AuditFailure};
+use crate::cache_paths::caches_dir;
 use crate::client_actor::connection::ClientStream;
 use crate::client_actor::{ClientActor, ClientArgs};
 use crate::messages::{
@@ -373,7 +374,7 @@ impl RootState {
 fn clean_up_leftovers(settings: &SupervisorSettings, remover: &Remover) {
     let (root, remover) = (settings.temp_root.clone(), remover.clone());
     let sessions = settings.dirs.state.join("sessions");
-    let caches = project_caches::caches_dir(&settings.dirs.state);
+    let caches = caches_dir(&settings.dirs.state);
     let state = settings.dirs.state.clone();
     tokio::task::spawn_blocking(move || written_dirs::forget_removed(&state));
     tokio::task::spawn_blocking(move || {

@@ -23,12 +23,12 @@ pub(crate) use setup::{read_chars, tool_kind};
 pub(crate) use task::{TASK, TaskShare, is_below, session_of};
 pub(crate) use task_bounds::TaskBounds;
 
+use crate::cache_paths::project_cache_dir;
 use crate::command_env::{CommandShell, command_env};
 use crate::forbidden_dirs::{ForbiddenDirs, deny_rules, keys_near, keys_note};
 use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
-use crate::private_dirs;
-use crate::project_caches;
+use crate::private_paths;
 use crate::project_place::{enclosing_repo_note, git_elsewhere_note, other_owner_note};
 use crate::skill_links::linked_skills;
 use crate::store_dirs;
@@ -175,24 +175,21 @@ pub(crate) fn build_session_spec(
     approval::SessionRules::new(&rules)
         .and_then(|_| approval::try_examples(&config.permissions.examples))
         .map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))?;
-    let private = private_dirs::session_dir_path(ground.temp_root, &id.0);
+    let private = private_paths::session_dir_path(ground.temp_root, &id.0);
     let highest_tier = ground.host_tier.min(config.sandbox.highest_tier);
     let level = cage_level(&config, opening.audience, opening.uncaged);
     let mut confinement = Confinement {
         profile: Profile::Command,
         project: FilePath::from(&place),
         added,
-        temp: FilePath::from(private.join(private_dirs::TMP)),
+        temp: FilePath::from(private.join(private_paths::TMP)),
         private: match (highest_tier, level) {
             (Tier::A, Level::Required | Level::BestEffort) => {
-                private_dirs::mounts(&private, home.as_deref())
+                private_paths::mounts(&private, home.as_deref())
             }
             (Tier::A | Tier::B | Tier::C, _) => Vec::new(),
         },
-        caches: Some(FilePath::from(project_caches::project_cache_dir(
-            &ground.dirs.state,
-            &project,
-        ))),
+        caches: Some(FilePath::from(project_cache_dir(&ground.dirs.state, &project))),
         overlays: None,
         home: home.map(FilePath::from),
         tool_homes: Vec::new(),

@@ -11,7 +11,7 @@ use crate::call::PendingQuestion;
 use crate::file_versions::FileVersions;
 use crate::journal_repair::{JournalRepair, repair_journal};
 use crate::open_failure::OpenFailure;
-use crate::private_dirs;
+use crate::private_paths;
 use crate::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
 use crate::records::TurnRound;
 use crate::records::audit;
@@ -207,7 +207,7 @@ impl SessionOpener {
         }
         let mut confinement = spec.confinement.clone();
         let (made, _caches) = self.make_private_dirs(spec).await?;
-        private_dirs::set_location(&made, &mut confinement);
+        private_paths::set_location(&made, &mut confinement);
         let hello = WorkerTimeouts::from(spec.config.daemon).hello;
         let (spawner, hold, saved) = (self.spawner.clone(), hold.clone(), saved.clone());
         let repairer = ProtectedRestorer {

@@ -14,6 +14,7 @@ use crate::forbidden_dirs::ForbiddenDirs;
 use crate::messages::{RootMsg, SessionMsg};
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
+use crate::private_paths;
 use crate::project_caches::{self, CacheLease};
 use crate::protected_restore::{self};
 use crate::records::{decode, encode};
@@ -188,7 +189,7 @@ impl SessionOpener {
         let (made, caches) = self.make_private_dirs(&spec).await?;
         spec.set_private_dirs(&made);
         let private = private_dirs::hold_against_cleanup(&made);
-        write_editor(&made.join(private_dirs::TMP));
+        write_editor(&made.join(private_paths::TMP));
         let identity = self.certify(&mut spec, &papers).await;
         let (authority, identity) =
             identity.map(|it| (it.authority, Arc::new(it.identity))).unzip();
@@ -265,7 +266,7 @@ impl SessionOpener {
         spec: &SessionSpec,
     ) -> Result<(PathBuf, Option<CacheLease>), OpenFailure> {
         let id = &spec.id.0;
-        let wanted = private_dirs::session_dir_path(&self.settings.temp_root, id);
+        let wanted = private_paths::session_dir_path(&self.settings.temp_root, id);
         let session = self.settings.dirs.state.join("sessions").join(id);
         let caches = spec.confinement.caches.as_ref().map(FilePath::to_path);
         let (remover, overlays) = (self.remover.clone(), self.projects.overlays.clone());
@@ -451,7 +452,7 @@ fn with_copied_settings(
     authority: Option<&str>,
 ) -> Result<SessionSpec, OpenFailure> {
     let Some(person) = spec.settings_owner() else { return Ok(spec) };
-    let dir = own.join(private_dirs::SETTINGS);
+    let dir = own.join(private_paths::SETTINGS);
     let handed = copy_settings(&person, &dir, authority).map_err(|error| {
         let message = format!("cannot write into the directory {}: {error}", dir.display());
         OpenFailure::new(RequestFailure::Disk, message)

@@ -6,8 +6,8 @@ use super::{SessionSpec, cage_level};
 use crate::forbidden_dirs::keys_below;
 use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
-use crate::private_dirs;
-use crate::sign_in;
+use crate::private_paths;
+use crate::sign_in_hosts;
 use crate::slash_command::SlashContext;
 use crate::writable_paths::writable_paths;
 use protocol::client::{RequestFailure, SettingChange};
@@ -53,7 +53,7 @@ impl SessionSpec {
     /// Sets where its private directories are, if they could not be made at the usual path.
     pub(crate) fn set_private_dirs(&mut self, made: &Path) {
         let wanted = self.confinement.temp.to_path();
-        private_dirs::set_location(made, &mut self.confinement);
+        private_paths::set_location(made, &mut self.confinement);
         let temp = self.confinement.temp.to_path();
         if temp == wanted {
             return;
@@ -98,7 +98,7 @@ impl SessionSpec {
     pub(crate) fn set_sign_in_hosts(&mut self, hosts: Vec<HostPort>) {
         let all = self.config.credentials.iter().map(|credential| &credential.host);
         let without =
-            sign_in::reachable(&self.confinement, all.filter(|host| !hosts.contains(host)));
+            sign_in_hosts::reachable(&self.confinement, all.filter(|host| !hosts.contains(host)));
         if !without.is_empty() {
             self.notes.push(format!(
                 "the proxy does not sign in to {}: the client that opened this session passed no \

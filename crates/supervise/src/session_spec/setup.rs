@@ -6,7 +6,7 @@ use super::task::TASK;
 use crate::agents::AgentCatalog;
 use crate::command_env::CommandShell;
 use crate::open_failure::OpenFailure;
-use crate::sign_in;
+use crate::sign_in_hosts;
 use config::{Config, HookConfig};
 use protocol::client::RequestFailure;
 use protocol::confinement::{Confinement, Level, Profile};
@@ -98,7 +98,7 @@ pub(super) fn system_prompt(
     tools: &[OfferedTool],
 ) -> String {
     let has_powershell = tools.iter().any(|tool| tool.spec.name == "powershell");
-    let network = describe_network(confinement) + &sign_in::describe(confinement, signs_in);
+    let network = describe_network(confinement) + &sign_in_hosts::describe(confinement, signs_in);
     let own = include_str!("../../../../config/system.md")
         .replace("{project}", &confinement.project.to_path().display().to_string())
         .replace("{network}", &network)

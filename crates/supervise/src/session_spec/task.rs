@@ -9,9 +9,9 @@ use super::{SessionSpec, SystemTexts, task_servers};
 use crate::agent_skills;
 use crate::agents::{Agent, AgentCatalog, FileTrust, Workplace, stricter};
 use crate::agents_flag;
-use crate::git_worktree;
 use crate::open_failure::OpenFailure;
 use crate::skill_links::linked_skills;
+use crate::task_worktree;
 use crate::tool_homes::WrittenPaths;
 use approval::ServerToolPattern;
 use config::Config;
@@ -127,7 +127,7 @@ pub(super) fn narrowed(opening: &SessionRequest, task: Option<&TaskHeader>) -> S
 pub(super) fn workplace(project: &Path, task: Option<&TaskHeader>) -> Result<PathBuf, OpenFailure> {
     match task.and_then(|task| task.worktree.as_ref()) {
         Some(worktree) => {
-            git_worktree::check_place(worktree).map_err(|why| {
+            task_worktree::check_place(worktree).map_err(|why| {
                 let text = format!("the git worktree of the sub-agent cannot be used: {why}");
                 OpenFailure::new(RequestFailure::Usage, text)
             })?;
@@ -181,7 +181,7 @@ pub(super) fn narrow(
 
 fn is_own_worktree(task: &TaskHeader, worktree: &TaskWorktree) -> bool {
     let own = session_of(&SessionId(task.session.clone()), task.call);
-    git_worktree::is_own(worktree, &own)
+    task_worktree::is_own(worktree, &own)
 }
 
 fn is_offered(task: &TaskHeader, tool: &OfferedTool) -> bool {
@@ -308,7 +308,7 @@ impl SessionSpec {
                 Workplace::Project => own.and_then(|own| own.worktree.clone()),
                 Workplace::Worktree => {
                     let project = self.confinement.project.to_path();
-                    Some(git_worktree::planned(&project, &session_of(&self.id, call)))
+                    Some(task_worktree::planned(&project, &session_of(&self.id, call)))
                 }
             },
         }
