@@ -1,8 +1,6 @@
 //! The environment of commands and the shell that runs them. Used by the session specification.
 
 use protocol::confinement::Confinement;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Search path if the client has none.
@@ -130,27 +128,9 @@ fn shown(path: &str, wanted: &Confinement) -> String {
 /// Variables that name an editor.
 const EDITORS: [&str; 4] = ["EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL"];
 
-/// The editor of commands. A real editor would wait for a person until the call times out.
-const EDITOR: &str = "#!/bin/sh
-echo 'agentd: no editor can be used here: give the text in the command (git commit -m TEXT), keep the \
-text that git prepared (--no-edit, GIT_EDITOR=true), or set GIT_SEQUENCE_EDITOR to a command of your \
-own for git rebase -i.' >&2
-exit 1
-";
-
-fn editor(temp: &Path) -> PathBuf {
+/// The path of the editor of commands in their temporary directory.
+pub(crate) fn editor(temp: &Path) -> PathBuf {
     temp.join("no-editor")
-}
-
-/// Writes the editor of commands into a session's temporary directory. A command may have put a
-/// file of its own there or in its way; that file runs in the same cage.
-pub(crate) fn write_editor(temp: &Path) {
-    let _ = std::fs::remove_file(editor(temp));
-    let mut options = std::fs::OpenOptions::new();
-    let file = options.write(true).create_new(true).mode(0o755).open(editor(temp));
-    if let Err(error) = file.and_then(|mut file| file.write_all(EDITOR.as_bytes())) {
-        tracing::warn!(%error, "the editor of commands cannot be written");
-    }
 }
 
 #[cfg(test)]
@@ -158,6 +138,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use protocol::confinement::{FilePath, Level, Profile};
+    use std::os::unix::fs::OpenOptionsExt;
 
     fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()

@@ -1,17 +1,9 @@
-//! Signing of git commits and tags: checks if a call can sign, and connects its runner to the
-//! user's ssh agent. The supervisor connects because it has no cage and runs as the user.
+//! Signing of git commits and tags: checks if a call can sign. `ssh_agent` connects its runner to the
+//! user's ssh agent.
 
 use protocol::tool::SigningKey;
 use settings_copies::{CommitSigning, SigningSettings};
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-use tools::signing::held_by;
-
-/// How long an agent may take to list its keys, which needs no person.
-const AGENT_TIMEOUT: Duration = Duration::from_secs(3);
+use std::path::PathBuf;
 
 /// Why signing by openpgp is not offered, with a remedy.
 const OPENPGP: &str = "your git settings sign by openpgp, and gpg-agent signs any hash, so no \
@@ -32,7 +24,7 @@ pub(crate) struct GitSigningSetup {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AgentGrant {
     /// The agent's socket.
-    agent: PathBuf,
+    pub(crate) agent: PathBuf,
     /// The keys that may sign.
     pub(crate) keys: Vec<SigningKey>,
     /// Git settings of such a call, in place of the usual ones.
@@ -88,77 +80,6 @@ impl GitSigningSetup {
              `ssh-add` the key, and open the session from there",
         )?;
         Ok(AgentGrant { agent, keys: wishes.keys.clone(), settings })
-    }
-}
-
-impl AgentGrant {
-    /// The same, restricted to the keys that the agent has now.
-    ///
-    /// # Errors
-    /// If the agent does not answer or has none of these keys.
-    pub(crate) async fn checked(self) -> Result<Self, String> {
-        let Self { agent, keys, settings } = self;
-        let wanted = keys.iter().map(tools::signing::fingerprint).collect::<Vec<_>>().join(", ");
-        let asked = agent.clone();
-        let held = blocking(move || held_by(&connect(&asked)?, &keys)).await;
-        match held {
-            Err(error) => Err(no_answer(&agent, &error)),
-            Ok(held) if held.is_empty() => Err(format!(
-                "the ssh agent has none of the keys that git's user.signingKey names ({wanted}): \
-                 `ssh-add` it"
-            )),
-            Ok(keys) => Ok(Self { agent, keys, settings }),
-        }
-    }
-
-    /// Connects to the agent, for one call.
-    ///
-    /// # Errors
-    /// If the agent no longer listens.
-    pub(crate) async fn connect(&self) -> Result<OwnedFd, AgentUnreachable> {
-        let agent = self.agent.clone();
-        let connected = blocking(move || {
-            let stream = connect(&agent)?;
-            // A key may wait for a person's confirmation as long as the call runs.
-            stream.set_read_timeout(None)?;
-            stream.set_write_timeout(None)?;
-            Ok(stream)
-        });
-        connected
-            .await
-            .map(OwnedFd::from)
-            .map_err(|error| AgentUnreachable(no_answer(&self.agent, &error)))
-    }
-}
-
-/// The agent no longer listens.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct AgentUnreachable(String);
-
-fn no_answer(agent: &Path, error: &io::Error) -> String {
-    format!(
-        "the ssh agent at {} does not answer ({error}); SSH_AUTH_SOCK was set to it where the session \
-         was opened",
-        agent.display()
-    )
-}
-
-fn connect(agent: &Path) -> io::Result<UnixStream> {
-    let stream = UnixStream::connect(agent)?;
-    stream.set_read_timeout(Some(AGENT_TIMEOUT))?;
-    stream.set_write_timeout(Some(AGENT_TIMEOUT))?;
-    Ok(stream)
-}
-
-/// Runs off the session's actor: a socket whose owner accepts no connection blocks its clients.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    match tokio::time::timeout(AGENT_TIMEOUT, tokio::task::spawn_blocking(work)).await {
-        Ok(Ok(done)) => done,
-        Ok(Err(error)) => Err(io::Error::other(error)),
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }
 }
 
@@ -232,20 +153,5 @@ mod tests {
         for text in ["git status", "echo commit", "commit git"] {
             assert!(!seems_to_sign(text, CommitSigning::Always), "{text}");
         }
-    }
-
-    #[tokio::test]
-    async fn an_agent_that_is_dead_or_says_nothing_is_told() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("agent");
-        let socket = vec![("SSH_AUTH_SOCK".to_owned(), path.display().to_string())];
-        let grant = GitSigningSetup::new(wishes(&["ssh"], &["k"]), &socket).grant().unwrap();
-        let dead = grant.clone().checked().await.unwrap_err();
-        assert!(dead.contains("does not answer"), "{dead}");
-        let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let since = std::time::Instant::now();
-        let silent = grant.checked().await.unwrap_err();
-        assert!(silent.contains("does not answer"), "{silent}");
-        assert!(since.elapsed() < AGENT_TIMEOUT * 2);
     }
 }

@@ -31,7 +31,7 @@ use crate::open_failure::OpenFailure;
 use crate::private_paths;
 use crate::project_place::{enclosing_repo_note, git_elsewhere_note, other_owner_note};
 use crate::skill_links::linked_skills;
-use crate::store_dirs;
+use crate::store_setup;
 use crate::tool_homes::{self, WrittenPaths};
 use crate::writable_paths::writable_paths;
 use config::{
@@ -57,9 +57,7 @@ use protocol::store::StoreSetup;
 use sandbox::EnclosingRepo;
 use setup::session_setup;
 use std::ffi::OsString;
-use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -215,7 +213,7 @@ pub(crate) fn build_session_spec(
     let of_path =
         tool_homes::from_path(&opening.env, &confinement, (&forbidden, &written), &mut left_out);
     confinement.tool_homes.extend(of_path);
-    confinement.tool_homes.extend(store_dirs::plugin_homes(&config.plugins));
+    confinement.tool_homes.extend(store_setup::plugin_homes(&config.plugins));
     for plugin in &config.plugins {
         kept.check_added(&plugin.root)?;
     }
@@ -249,7 +247,7 @@ pub(crate) fn build_session_spec(
     }
     let home = confinement.home.as_ref().map(FilePath::to_path);
     let skills = linked_skills((&place, home.as_deref()), &forbidden, &written);
-    let store = store_dirs::store_setup(
+    let store = store_setup::store_setup(
         &id,
         &ground.dirs.state,
         &confinement,
@@ -418,17 +416,6 @@ fn real_path(dir: &Path) -> Option<PathBuf> {
         // Joining an empty path would add a slash.
         Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
     })
-}
-
-/// Creates agentd's own directories that are missing: only an existing directory can be hidden from
-/// calls.
-pub(crate) fn make_withheld_dirs(confinement: &Confinement) {
-    for dir in confinement.withheld.iter().map(FilePath::to_path).filter(|dir| !dir.exists()) {
-        if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&dir) {
-            // Not fatal: a cage in which a call could create it is refused.
-            tracing::debug!(dir = %dir.display(), %error, "a directory of our own cannot be made");
-        }
-    }
 }
 
 /// The location of the client's own certificates (the daemon's may differ), and the mark of workers

@@ -10,6 +10,7 @@ use crate::orphans::NotRunnersChild;
 use crate::project_overlays::ProjectOverlays;
 use crate::protected_restore::{self, ProtectedRestorer};
 use crate::records::images;
+use crate::ssh_agent;
 use crate::unix_time::now_ms;
 use crate::worker::heartbeat::{Heartbeat, PingAction};
 use crate::worker::log_lines;
@@ -395,7 +396,8 @@ impl CallState {
     ) -> Result<Option<(Vec<SigningKey>, OwnedFd)>, CallInput> {
         match (phase, &self.args.facts.signing) {
             (RunnerPhase::CagingCall, Some(signing)) => {
-                let agent = signing.connect().await.map_err(|error| not_started(&error))?;
+                let agent =
+                    ssh_agent::connect(signing).await.map_err(|error| not_started(&error))?;
                 Ok(Some((signing.keys.clone(), agent)))
             }
             (_, _) => Ok(None),

@@ -9,7 +9,7 @@ use super::seat::{copy_records, take_seat};
 use super::state::ProjectDirs;
 use crate::SupervisorSettings;
 use crate::audit_actor::AuditMsg;
-use crate::command_env::write_editor;
+use crate::command_editor;
 use crate::forbidden_dirs::ForbiddenDirs;
 use crate::messages::{RootMsg, SessionMsg};
 use crate::open_failure::OpenFailure;
@@ -22,7 +22,6 @@ use crate::remover::Remover;
 use crate::session_actor::{SessionActor, SessionArgs};
 use crate::session_spec::{
     HostContext, SessionSpec, TaskBounds, build_session_spec, check_earlier_costs, check_price,
-    make_withheld_dirs,
 };
 use crate::sign_in;
 use crate::worker::spawner::Spawner;
@@ -31,7 +30,7 @@ use crate::worker_ref::WorkerRef;
 use journal::{Journal, TaskHeader};
 use protocol::broker::BrokerLink;
 use protocol::client::{RequestFailure, SessionRequest, SettingChange};
-use protocol::confinement::FilePath;
+use protocol::confinement::{Confinement, FilePath};
 use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -39,8 +38,10 @@ use protocol::provider::PassedFd;
 use protocol::tool::CertifiedSession;
 use ractor::{Actor, ActorRef};
 use settings_copies::copy_settings;
+use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -189,7 +190,7 @@ impl SessionOpener {
         let (made, caches) = self.make_private_dirs(&spec).await?;
         spec.set_private_dirs(&made);
         let private = private_dirs::hold_against_cleanup(&made);
-        write_editor(&made.join(private_paths::TMP));
+        command_editor::write(&made.join(private_paths::TMP));
         let identity = self.certify(&mut spec, &papers).await;
         let (authority, identity) =
             identity.map(|it| (it.authority, Arc::new(it.identity))).unzip();
@@ -459,4 +460,15 @@ fn with_copied_settings(
     })?;
     spec.set_copied_settings(&dir, handed);
     Ok(spec)
+}
+
+/// Creates agentd's own directories that are missing: only an existing directory can be hidden from
+/// calls.
+fn make_withheld_dirs(confinement: &Confinement) {
+    for dir in confinement.withheld.iter().map(FilePath::to_path).filter(|dir| !dir.exists()) {
+        if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&dir) {
+            // Not fatal: a cage in which a call could create it is refused.
+            tracing::debug!(dir = %dir.display(), %error, "a directory of our own cannot be made");
+        }
+    }
 }

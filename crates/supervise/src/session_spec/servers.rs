@@ -2,13 +2,15 @@
 //! Pure.
 
 use super::event_hooks;
-use crate::server_pins;
 use config::{McpServerConfig, ProjectAccess, ServerPlace, expand, server_host};
+use data_encoding::HEXLOWER;
 use protocol::confinement::{Confinement, Level};
 use protocol::hosts::HostRule;
 use protocol::mcp::{SERVER_TOOLS, ServerStart};
 use serde_json::json;
-use std::path::PathBuf;
+use sha2::{Digest, Sha256};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// The variables of the session that each server gets.
 const USUAL: [&str; 9] =
@@ -84,8 +86,18 @@ impl super::SessionSpec {
             Some(worktree) => worktree.project.0.clone(),
             None => self.confinement.project.to_path(),
         };
-        server_pins::file_of(&self.origin.dirs.state, &project, &server.start.input)
+        pins_file_in(&self.origin.dirs.state, &project, &server.start.input)
     }
+}
+
+/// The file for the server with this start in a project.
+fn pins_file_in(state: &Path, project: &Path, start: &str) -> PathBuf {
+    let mut hash = Sha256::new();
+    hash.update(project.as_os_str().as_bytes());
+    hash.update([0]);
+    hash.update(start);
+    let name = HEXLOWER.encode(&hash.finalize());
+    state.join("mcp").join(name + ".json")
 }
 
 /// The servers, and sentences for the person about those that do not run.
@@ -165,4 +177,17 @@ fn server(
         usual: usual.collect(),
         client: client.to_vec(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn projects_and_servers_have_records_of_their_own() {
+        let of = |project: &str, start| pins_file_in(Path::new("/s"), Path::new(project), start);
+        assert!(of("/p", "{}").starts_with("/s/mcp"));
+        assert_ne!(of("/p", "{}"), of("/q", "{}"));
+        assert_ne!(of("/p", "{}"), of("/p", "[]"));
+    }
 }
