@@ -49,6 +49,7 @@ fn the_floors_hold() {
         ("terminal", 1),
         ("fleet", 1),
         ("settings-copies", 2),
+        ("setup", 2),
         ("supervise", 3),
     ]
     .into();
@@ -56,7 +57,7 @@ fn the_floors_hold() {
     // read syntax trees and web pages are behind the types of tools; that of the web leaves the network by
     // sandbox's filter. Rules match the declarations
     // of each tool, so that a new tool needs no second table. The full-screen view shows the model of
-    // client.
+    // client. The settings of a session include the person's, as settings-copies left them.
     let neighbours = [
         ("ipc", "protocol"),
         ("tools", "sandbox"),
@@ -65,6 +66,7 @@ fn the_floors_hold() {
         ("web", "sandbox"),
         ("approval", "tools"),
         ("terminal", "client"),
+        ("setup", "settings-copies"),
     ];
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -136,6 +138,31 @@ fn few_files_start_processes() {
             let in_sandbox = name.starts_with("crates/sandbox/src/");
             assert!(in_sandbox || allowed.contains(&name.as_str()), "{name} uses {word}");
         }
+    }
+}
+
+/// The crate `setup` decides; the supervisor does.
+#[test]
+fn the_settings_of_a_session_are_only_read() {
+    for (name, text) in sources("crates/setup/src") {
+        let code = shipped(&text);
+        let changes = [
+            "fs::write",
+            "create(",
+            "create_dir",
+            "create_new(",
+            "DirBuilder",
+            "remove_file",
+            "remove_dir",
+            "fs::rename(",
+            "symlink(",
+            "set_permissions",
+            "set_modified",
+            ".write(true)",
+            "connect(",
+        ];
+        let found = changes.into_iter().find(|word| code.contains(word));
+        assert!(found.is_none(), "{name} uses {found:?}");
     }
 }
 

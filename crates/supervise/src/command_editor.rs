@@ -1,6 +1,6 @@
 //! The editor of commands, a program that only says why there is none. Used when a session opens.
 
-use crate::command_env::editor;
+use setup::command_env::editor;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;

@@ -5,8 +5,6 @@
 use crate::grant::Grant;
 use crate::protected_restore::{ProtectedCopies, ProtectedRestorer, in_words};
 use crate::session_lock::SessionLock;
-use crate::session_spec::SessionSpec;
-use crate::task_worktree::{DIRECTORY, check_place};
 use crate::worker::log_lines;
 use crate::worker::process::{ProcessEvent, WorkerProcess};
 use crate::worker::spawner::Spawner;
@@ -17,6 +15,8 @@ use protocol::ids::{CallId, Generation};
 use protocol::judgement::RuleSet;
 use protocol::tool::{FromTool, OutputStream, RunnerJob, ToTool, ToolLink};
 use serde_json::json;
+use setup::session_spec::SessionSpec;
+use setup::task_worktree::{DIRECTORY, check_place};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;

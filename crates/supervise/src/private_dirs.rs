@@ -4,10 +4,10 @@
 //! thread enters them. This file only renames them, which takes one step regardless of their
 //! content.
 
-use crate::private_paths::{HOME, PREFIX, TMP, VAR_TMP};
 use crate::remover::Remover;
 use crate::session_lock::SessionLock;
 use protocol::confinement::{Confinement, FilePath};
+use setup::private_paths::{HOME, PREFIX, TMP, VAR_TMP};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -247,7 +247,7 @@ fn session_of(name: &OsStr, sessions: &Path) -> Option<PathBuf> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::private_paths::session_dir_path;
+    use setup::private_paths::session_dir_path;
 
     fn names(root: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(root).unwrap();

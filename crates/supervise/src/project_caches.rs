@@ -2,9 +2,9 @@
 //! no other project or program. Used when a session is opened, and by the root, which
 //! removes caches that are unused for long or too large.
 
-use crate::cache_paths::{CACHE, OVERLAYS, caches_dir};
 use crate::project_overlays::{OverlayRegistry, ProjectOverlays};
 use crate::remover::Remover;
+use setup::cache_paths::{CACHE, OVERLAYS, caches_dir};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -155,7 +155,7 @@ fn remove(project: &Path, remover: &Remover) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::cache_paths::project_cache_dir;
+    use setup::cache_paths::project_cache_dir;
     use std::os::unix::fs::PermissionsExt;
 
     #[tokio::test]

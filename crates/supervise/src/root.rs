@@ -20,7 +20,6 @@ mod state;
 
 use crate::SupervisorSettings;
 use crate::audit_actor::{AuditActor, AuditFailure};
-use crate::cache_paths::caches_dir;
 use crate::client_actor::connection::ClientStream;
 use crate::client_actor::{ClientActor, ClientArgs};
 use crate::messages::{
@@ -31,7 +30,6 @@ use crate::private_dirs;
 use crate::project_caches;
 use crate::project_overlays::OverlayRegistry;
 use crate::remover::Remover;
-use crate::session_spec::TaskBounds;
 use crate::unix_time::now_ms;
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
 use crate::worker::log_lines;
@@ -44,6 +42,8 @@ use protocol::client::{DaemonStatus, OnUnfinished, ProcessRow, SessionStatus};
 use protocol::confinement::Tier;
 use protocol::ids::SessionId;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use setup::cache_paths::caches_dir;
+use setup::session_spec::TaskBounds;
 use shutdown::{NO_REPLY, REMOVAL_TIMEOUT, REPLY_TIMEOUT};
 use state::{BrokerState, IdleTimer, ProjectDirs, RootState, ShutdownPhase};
 use std::collections::HashMap;

@@ -71,7 +71,6 @@ use crate::journal_writer::JournalWriter;
 use crate::messages::{BrokerToSession, CallToSession, RootToSession, SessionMsg, SessionTimer};
 use crate::records::encode;
 use crate::route::{RouteStep, Router, is_progress};
-use crate::session_spec::{SessionSpec, tool_kind};
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
 use crate::worker::log_lines;
 use crate::worker::spawner::{Spawner, WorkerKind};
@@ -85,6 +84,7 @@ use protocol::session::{SessionEvent, SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
 use questions::Questions;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use setup::session_spec::{SessionSpec, tool_kind};
 use state::{
     Closing, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls, SessionClients,
     SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn, SessionWorkers,

@@ -2,7 +2,6 @@
 //! opened, and the keys, which clients pass as descriptors and the supervisor never reads.
 
 use crate::grant::Grant;
-use crate::session_spec::SessionSpec;
 use crate::worker::log_lines;
 use crate::worker::process::{ProcessEvent, WorkerProcess};
 use crate::worker::spawner::Spawner;
@@ -13,6 +12,7 @@ use protocol::provider::PassedFd;
 use protocol::tool::{
     CertifiedSession, FromTool, RunnerJob, SignIn, SignInAccount, TlsIdentity, ToTool, ToolLink,
 };
+use setup::session_spec::SessionSpec;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The user's ssh agent, which calls that may sign are connected to. The supervisor connects because it has no
 //! cage and runs as the user.
 
-use crate::git_signing::AgentGrant;
+use setup::git_signing::AgentGrant;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

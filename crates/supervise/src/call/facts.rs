@@ -1,10 +1,10 @@
 //! The properties of a call that decide its path.
 
 use crate::file_versions::FileVersions;
-use crate::git_signing::AgentGrant;
 use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::judgement::{ExtraRight, Rule, RuleSet, ToolKind};
 use protocol::web::{WebAddress, WebSettings};
+use setup::git_signing::AgentGrant;
 use tools::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
 
 /// The properties of a call, from its arguments and its session, before it is judged.

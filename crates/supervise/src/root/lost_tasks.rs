@@ -3,13 +3,14 @@
 //! parent counted it. Used where a journal is opened.
 
 use crate::records::{encode, origin};
-use crate::session_spec::{TASK, session_of, tool_kind};
 use crate::task_outcome::TaskOutcome;
-use crate::task_worktree;
 use journal::{Journal, JournalEntry, JournalRecord, OpenCall, OpenError};
 use protocol::call::ToolResult;
 use protocol::ids::{CallId, SessionId};
 use protocol::session::SessionEvent;
+use protocol::session::TASK;
+use setup::session_spec::{session_of, tool_kind};
+use setup::task_worktree;
 use std::collections::BTreeMap;
 use std::path::Path;
 

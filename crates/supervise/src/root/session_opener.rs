@@ -10,19 +10,13 @@ use super::state::ProjectDirs;
 use crate::SupervisorSettings;
 use crate::audit_actor::AuditMsg;
 use crate::command_editor;
-use crate::forbidden_dirs::ForbiddenDirs;
 use crate::messages::{RootMsg, SessionMsg};
-use crate::open_failure::OpenFailure;
 use crate::private_dirs;
-use crate::private_paths;
 use crate::project_caches::{self, CacheLease};
 use crate::protected_restore::{self};
 use crate::records::{decode, encode};
 use crate::remover::Remover;
 use crate::session_actor::{SessionActor, SessionArgs};
-use crate::session_spec::{
-    HostContext, SessionSpec, TaskBounds, build_session_spec, check_earlier_costs, check_price,
-};
 use crate::sign_in;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
@@ -38,6 +32,12 @@ use protocol::provider::PassedFd;
 use protocol::tool::CertifiedSession;
 use ractor::{Actor, ActorRef};
 use settings_copies::copy_settings;
+use setup::forbidden_dirs::ForbiddenDirs;
+use setup::open_failure::OpenFailure;
+use setup::private_paths;
+use setup::session_spec::{
+    HostContext, SessionSpec, TaskBounds, build_session_spec, check_earlier_costs, check_price,
+};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;

@@ -11,7 +11,6 @@ use crate::call_actor::{CallActor, CallArgs};
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
 use crate::records::{TurnRound, decode, origin};
-use crate::session_spec::read_chars;
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
 use journal::JournalRecord;
@@ -23,6 +22,7 @@ use protocol::judgement::ToolKind;
 use protocol::store::FileChanges;
 use protocol::web::{PrivateNetworks, WebSettings};
 use ractor::{Actor, ActorRef};
+use setup::session_spec::read_chars;
 use tools::{CallAbout, Caller, JobRequest, RunnerProgram, ServerToolCall, TaskRequest};
 
 /// Most bytes of a call's arguments. They are sent to the broker twice, with a diff, and must fit

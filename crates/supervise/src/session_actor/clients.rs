@@ -8,9 +8,7 @@ use crate::messages::{
     AttachRequest, CallMsg, ClientMsg, ClientToSession, OpenRequest, ReserveMsg, SessionMsg,
     SessionSummary,
 };
-use crate::open_failure::OpenFailure;
 use crate::session_page::{MAX_PAGE, PageRequest, ShownEvents, send_page};
-use crate::session_spec::describe_confinement;
 use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
 use protocol::client::{
@@ -21,6 +19,8 @@ use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use ractor::{ActorRef, ActorStatus};
+use setup::open_failure::OpenFailure;
+use setup::session_spec::describe_confinement;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,9 +4,7 @@
 use super::rights;
 use super::servers::FirstRequest;
 use super::state::SessionActorState;
-use crate::git_signing::AgentGrant;
 use crate::private_dirs;
-use crate::server_log_in;
 use config::{HookConfig, ServerPlace};
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::company_proxy::proxy_variables_for_commands;
@@ -14,6 +12,8 @@ use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::hook::{EditHook, HookEvent};
 use protocol::judgement::Rule;
 use protocol::mcp::LOG_IN_VARIABLE;
+use setup::git_signing::AgentGrant;
+use setup::server_log_in;
 use tools::{InterpretedCall, RunnerProgram};
 
 /// How long a person's first request waits for a server: as long as nobody notices.

@@ -6,13 +6,10 @@ use crate::git_worktree::WorktreeKeeper;
 use crate::messages::{
     ClientToSession, OpenRequest, RootMsg, RootToSession, SessionMsg, TaskOrder, TaskToSession,
 };
-use crate::open_failure::OpenFailure;
 use crate::protected_restore;
 use crate::session_lock::SessionLock;
-use crate::session_spec::TaskBounds;
 use crate::session_tree::{self, HeldSession};
 use crate::task_outcome::TaskOutcome;
-use crate::task_worktree;
 use journal::TaskHeader;
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::{RequestFailure, SessionEnding, SessionRequest, ToClient};
@@ -20,6 +17,9 @@ use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::provider::PassedFd;
 use ractor::ActorRef;
+use setup::open_failure::OpenFailure;
+use setup::session_spec::TaskBounds;
+use setup::task_worktree;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //! new client and a question for the servers look for. Such a question has a failed server tried once more too.
 
 use super::RunningServer;
-use crate::server_log_in::{self, LogInStamp};
 use crate::session_actor::state::{ReplayState, SessionActorState};
 use protocol::call::ToolResult;
+use setup::server_log_in::{self, LogInStamp};
 
 /// The code of a server's end that a log-in helps against.
 const WANTS_LOG_IN: &str = "login_required";

@@ -2,12 +2,12 @@
 
 use super::RunningServer;
 use crate::messages::ClientMsg;
-use crate::server_offers;
 use crate::session_actor::state::SessionActorState;
-use crate::session_spec::SessionServer;
 use protocol::client::ToClient;
 use protocol::mcp::{ServedTool, ServerReport};
 use ractor::ActorRef;
+use setup::server_offers;
+use setup::session_spec::SessionServer;
 
 impl SessionActorState {
     pub(in crate::session_actor) fn report_servers(&self, client: &ActorRef<ClientMsg>) {

@@ -129,7 +129,7 @@ fn shown(path: &str, wanted: &Confinement) -> String {
 const EDITORS: [&str; 4] = ["EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL"];
 
 /// The path of the editor of commands in their temporary directory.
-pub(crate) fn editor(temp: &Path) -> PathBuf {
+pub fn editor(temp: &Path) -> PathBuf {
     temp.join("no-editor")
 }
 

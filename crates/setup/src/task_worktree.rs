@@ -6,7 +6,7 @@ use protocol::ids::SessionId;
 use std::path::{Path, PathBuf};
 
 /// Directory of the worktrees below a project. A file in it has git ignore it.
-pub(crate) const DIRECTORY: &str = ".worktrees";
+pub const DIRECTORY: &str = ".worktrees";
 
 /// The worktree of a sub-agent's session, without the commit that it begins with.
 pub(crate) fn planned(project: &Path, child: &SessionId) -> TaskWorktree {
@@ -19,7 +19,7 @@ pub(crate) fn planned(project: &Path, child: &SessionId) -> TaskWorktree {
 }
 
 /// The worktrees below a project that sub-agents of this session have, or had.
-pub(crate) fn below(project: &Path, session: &SessionId) -> Vec<PathBuf> {
+pub fn below(project: &Path, session: &SessionId) -> Vec<PathBuf> {
     let beginning = format!("{session}-");
     let entries = std::fs::read_dir(project.join(DIRECTORY)).into_iter().flatten().flatten();
     let of_session = entries.filter(|it| it.file_name().to_string_lossy().starts_with(&beginning));
@@ -28,13 +28,13 @@ pub(crate) fn below(project: &Path, session: &SessionId) -> Vec<PathBuf> {
 
 /// True if the sub-agent with this session works in a worktree that was made for it, and not for one above
 /// it.
-pub(crate) fn is_own(worktree: &TaskWorktree, child: &SessionId) -> bool {
+pub fn is_own(worktree: &TaskWorktree, child: &SessionId) -> bool {
     worktree.path.0.file_name().is_some_and(|name| *name == *child.0)
 }
 
 /// Checks that the worktree is the one that was made: a call of the parent can put a link or another
 /// repository in its place.
-pub(crate) fn check_place(worktree: &TaskWorktree) -> Result<(), String> {
+pub fn check_place(worktree: &TaskWorktree) -> Result<(), String> {
     let TaskWorktree { path, project, .. } = worktree;
     let (path, shown) = (&path.0, path.0.display());
     let real = path.canonicalize().map_err(|error| format!("{shown} cannot be used: {error}"))?;
@@ -48,7 +48,7 @@ pub(crate) fn check_place(worktree: &TaskWorktree) -> Result<(), String> {
 }
 
 /// Says to a parent where the work of a sub-agent is, if it has a worktree that still exists.
-pub(crate) fn left(task: &TaskHeader) -> Option<String> {
+pub fn left(task: &TaskHeader) -> Option<String> {
     let TaskWorktree { path, branch, .. } = task.worktree.as_ref()?;
     let there = path.0.join(".git").exists();
     there.then(|| format!("[its worktree: {}, branch {branch}]", path.0.display()))

@@ -11,7 +11,7 @@ use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 
 /// Rights of a session, as far as its sub-agents are bound by them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TaskBounds {
+pub struct TaskBounds {
     pub(crate) mode: PermissionMode,
     pub(crate) network: Network,
     pub(crate) hosts: Vec<HostRule>,
@@ -30,7 +30,7 @@ pub(super) struct ParentBounds {
 
 impl TaskBounds {
     /// The rights in a sub-agent's first record. A word that this build does not know allows nothing.
-    pub(crate) fn recorded(rights: &TaskRights) -> Self {
+    pub fn recorded(rights: &TaskRights) -> Self {
         Self {
             mode: PermissionMode::parse(&rights.mode).unwrap_or(PermissionMode::Plan),
             network: Network::parse(&rights.network).unwrap_or(Network::Off),
@@ -52,10 +52,7 @@ impl TaskBounds {
     }
 
     /// These rights after changes that the session recorded.
-    pub(crate) fn after<'a>(
-        mut self,
-        changes: impl IntoIterator<Item = &'a SettingChange>,
-    ) -> Self {
+    pub fn after<'a>(mut self, changes: impl IntoIterator<Item = &'a SettingChange>) -> Self {
         for change in changes {
             match change {
                 SettingChange::Mode(mode) => self.mode = *mode,
@@ -79,7 +76,7 @@ impl TaskBounds {
     }
 
     /// These rights, as far as the others have them too.
-    pub(crate) fn within(self, other: &Self) -> Self {
+    pub fn within(self, other: &Self) -> Self {
         let hosts = match (self.network, other.network) {
             (_, Network::On) => self.hosts,
             (Network::On, Network::Listed) => other.hosts.clone(),
@@ -124,7 +121,7 @@ impl TaskBounds {
 
 impl SessionSpec {
     /// The rights that bound its sub-agents.
-    pub(crate) fn task_bounds(&self) -> TaskBounds {
+    pub fn task_bounds(&self) -> TaskBounds {
         TaskBounds {
             mode: self.rules.mode,
             network: self.confinement.network,
@@ -136,7 +133,7 @@ impl SessionSpec {
 
     /// Bounds a sub-agent's session by the rights that its parent has now. Returns true if its own change
     /// with that.
-    pub(crate) fn set_parent_bounds(&mut self, parent: TaskBounds) -> bool {
+    pub fn set_parent_bounds(&mut self, parent: TaskBounds) -> bool {
         if self.task().is_none() {
             return false;
         }

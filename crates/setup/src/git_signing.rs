@@ -1,5 +1,5 @@
-//! Signing of git commits and tags: checks if a call can sign. `ssh_agent` connects its runner to the
-//! user's ssh agent.
+//! Signing of git commits and tags: checks if a call can sign. The supervisor's `ssh_agent` connects its
+//! runner to the user's ssh agent.
 
 use protocol::tool::SigningKey;
 use settings_copies::{CommitSigning, SigningSettings};
@@ -15,20 +15,20 @@ const UNCAGED: &str =
 
 /// A session's signing settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct GitSigningSetup {
+pub struct GitSigningSetup {
     settings: Option<SigningSettings>,
     agent: Option<PathBuf>,
 }
 
 /// Permission of a call to sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AgentGrant {
+pub struct AgentGrant {
     /// The agent's socket.
-    pub(crate) agent: PathBuf,
+    pub agent: PathBuf,
     /// The keys that may sign.
-    pub(crate) keys: Vec<SigningKey>,
+    pub keys: Vec<SigningKey>,
     /// Git settings of such a call, in place of the usual ones.
-    pub(crate) settings: PathBuf,
+    pub settings: PathBuf,
 }
 
 impl GitSigningSetup {
@@ -41,7 +41,7 @@ impl GitSigningSetup {
 
     /// True if the command would sign outside of the sandbox and a call with the right to sign
     /// could do so here.
-    pub(crate) fn is_missed_by(&self, command: &str) -> bool {
+    pub fn is_missed_by(&self, command: &str) -> bool {
         seems_to_sign(command, self.commits()) && self.grant().is_ok()
     }
 
@@ -53,7 +53,7 @@ impl GitSigningSetup {
     ///
     /// # Errors
     /// The reason why no call can sign, for the model and the person.
-    pub(crate) fn grant(&self) -> Result<AgentGrant, String> {
+    pub fn grant(&self) -> Result<AgentGrant, String> {
         let wishes = self.settings.as_ref().ok_or(UNCAGED)?;
         let is_by_ssh = wishes.formats.contains("ssh");
         let is_by_another = wishes.formats.iter().any(|format| format != "ssh");

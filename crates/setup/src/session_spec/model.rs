@@ -32,27 +32,28 @@ pub(crate) struct SpecOrigin {
 
 /// A model, with all that a session needs to use it.
 #[derive(Debug, Clone)]
-pub(crate) struct ChosenModel {
+pub struct ChosenModel {
     /// The name that chooses it.
-    pub(crate) name: String,
+    pub name: String,
     /// Its vendor's name.
-    pub(crate) model: String,
+    pub model: String,
     source: SourceSetup,
     provider: ProviderConfig,
 }
 
 impl ChosenModel {
-    pub(crate) fn facts(&self) -> ModelFacts {
+    /// Its known limits and prices.
+    pub fn facts(&self) -> ModelFacts {
         self.provider.facts
     }
 
     /// True for a name of the configuration, or of agentd's own table of models.
-    pub(crate) fn is_known(&self) -> bool {
+    pub fn is_known(&self) -> bool {
         self.provider.knows_model()
     }
 
     /// For the person, of a name that no list confirms: only the server knows its models.
-    pub(crate) fn doubt(&self, before: &str) -> Option<String> {
+    pub fn doubt(&self, before: &str) -> Option<String> {
         let (name, vendor) = (&self.model, self.provider.name.vendor().name);
         (!self.is_known()).then(|| {
             format!(
@@ -65,7 +66,7 @@ impl ChosenModel {
 
 impl SessionSpec {
     /// The present model.
-    pub(crate) fn model(&self) -> ChosenModel {
+    pub fn model(&self) -> ChosenModel {
         let provider = self.config.provider.clone();
         let model = self.setup.model.clone();
         let name = provider.table.clone().unwrap_or_else(|| model.clone());
@@ -73,7 +74,7 @@ impl SessionSpec {
     }
 
     /// The model of this name. Reads the configuration's files.
-    pub(crate) fn with_model(&self, name: &str) -> Result<ChosenModel, OpenFailure> {
+    pub fn with_model(&self, name: &str) -> Result<ChosenModel, OpenFailure> {
         let SpecOrigin { mut opening, dirs, .. } = self.origin.clone();
         opening.settings.push(("provider.model".to_owned(), name.to_owned()));
         let project = self.confinement.project.to_path();
@@ -113,12 +114,12 @@ impl SessionSpec {
     }
 
     /// True if this model needs another server or other headers than the present one.
-    pub(crate) fn needs_new_provider(&self, model: &ChosenModel) -> bool {
+    pub fn needs_new_provider(&self, model: &ChosenModel) -> bool {
         model.source != self.source
     }
 
     /// Sets the model for later requests.
-    pub(crate) fn set_model(&mut self, chosen: ChosenModel) {
+    pub fn set_model(&mut self, chosen: ChosenModel) {
         let ChosenModel { name, model, source, provider } = chosen;
         // Sub-agents are asked for as this session would be now. The last name counts.
         self.origin.opening.settings.retain(|(key, _)| key != "provider.model");
@@ -131,7 +132,7 @@ impl SessionSpec {
     }
 
     /// The model as a message to the conversation.
-    pub(crate) fn model_message(&self) -> ToSession {
+    pub fn model_message(&self) -> ToSession {
         ToSession::Model {
             name: self.setup.model.clone(),
             max_tokens: self.setup.max_tokens,

@@ -30,7 +30,7 @@ const MODES: [PermissionMode; 5] = [
 
 /// An agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Agent {
+pub struct Agent {
     pub(crate) name: String,
     pub(crate) description: String,
     /// The tools that it may call; all where absent.
@@ -40,27 +40,30 @@ pub(crate) struct Agent {
     pub(crate) model: Option<String>,
     pub(crate) mode: Option<PermissionMode>,
     pub(crate) rounds: Option<u32>,
-    pub(crate) workplace: Workplace,
+    /// Where it works.
+    pub workplace: Workplace,
     /// Skills whose text it is given at its start.
-    pub(crate) skills: Vec<String>,
+    pub skills: Vec<String>,
     /// Its parent goes on while it works.
-    pub(crate) background: bool,
+    pub background: bool,
     pub(crate) instructions: String,
 }
 
 /// Where an agent works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Workplace {
+pub enum Workplace {
     /// In the project itself.
     Project,
     /// In a git worktree of its own.
     Worktree,
 }
 
-/// The agents of a session, and notes for its person, a sentence each.
+/// The agents of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct AgentCatalog {
-    pub(crate) agents: Vec<Agent>,
+pub struct AgentCatalog {
+    /// The agents.
+    pub agents: Vec<Agent>,
+    /// Notes for its person, a sentence each.
     pub(crate) notes: Vec<String>,
 }
 
@@ -115,7 +118,7 @@ impl AgentCatalog {
     ///
     /// # Errors
     /// The names that there are.
-    pub(crate) fn find(&self, name: Option<&str>) -> Result<&Agent, String> {
+    pub fn find(&self, name: Option<&str>) -> Result<&Agent, String> {
         let wanted = name.map_or(GENERAL, str::trim);
         let same = |agent: &&Agent| agent.name.eq_ignore_ascii_case(wanted);
         let found = self.agents.iter().find(same);

@@ -69,7 +69,7 @@ impl SessionSpec {
     ///
     /// # Errors
     /// A message with a remedy.
-    pub(crate) fn check_mode(&self, mode: PermissionMode) -> Result<(), OpenFailure> {
+    pub fn check_mode(&self, mode: PermissionMode) -> Result<(), OpenFailure> {
         match self.confinement.level {
             Level::Uncaged => check_mode(mode),
             Level::Required | Level::BestEffort => Ok(()),
@@ -81,7 +81,7 @@ impl SessionSpec {
     ///
     /// # Errors
     /// A message with a remedy.
-    pub(crate) fn check_join(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
+    pub fn check_join(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
         match (self.confinement.level, opening.uncaged) {
             (Level::Uncaged, Unsandboxed::Refused) => Err(OpenFailure::new(
                 RequestFailure::SandboxUnavailable,

@@ -13,7 +13,7 @@ const FILE_MAX: u64 = 20 << 20;
 
 /// The directories that a prompt's paths are judged by.
 #[derive(Debug, Clone)]
-pub(crate) struct ImageContext {
+pub struct ImageContext {
     project: PathBuf,
     home: Option<PathBuf>,
     granted: Vec<PathBuf>,
@@ -23,15 +23,18 @@ pub(crate) struct ImageContext {
     temp_shown: PathBuf,
 }
 
-/// The files to show, and notes for the person, a sentence each.
+/// The files to show.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct PromptImages {
-    pub(crate) parts: Vec<PromptPart>,
-    pub(crate) notes: Vec<String>,
+pub struct PromptImages {
+    /// The files.
+    pub parts: Vec<PromptPart>,
+    /// Sentences for the person.
+    pub notes: Vec<String>,
 }
 
 impl ImageContext {
-    pub(crate) fn of(confinement: &Confinement, home: Option<PathBuf>) -> Self {
+    /// The directories of a session with this cage.
+    pub fn of(confinement: &Confinement, home: Option<PathBuf>) -> Self {
         let project = confinement.project.to_path();
         let added = confinement.added.iter().map(|added| added.to_path());
         let granted = std::iter::once(project.clone()).chain(added).collect();
@@ -69,7 +72,7 @@ impl ImageContext {
 
 /// Checks the files that the prompt names. The error is for the person, who gets the prompt back. Reads
 /// the file system, so it must not run on the event loop.
-pub(crate) fn check(context: &ImageContext, files: Vec<ShownFile>) -> Result<PromptImages, String> {
+pub fn check(context: &ImageContext, files: Vec<ShownFile>) -> Result<PromptImages, String> {
     if files.len() > MOST {
         return Err(format!("the prompt shows {} images; the most is {MOST}", files.len()));
     }

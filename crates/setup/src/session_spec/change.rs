@@ -1,6 +1,6 @@
 //! Changes to a session's specification after it was built.
 
-use super::setup::system_prompt;
+use super::session_setup::system_prompt;
 use super::task::lower;
 use super::{SessionSpec, cage_level};
 use crate::forbidden_dirs::keys_below;
@@ -20,12 +20,12 @@ use std::path::{Path, PathBuf};
 
 impl SessionSpec {
     /// The file for rules that a person gives permanently for all projects.
-    pub(crate) fn user_file(&self) -> Option<PathBuf> {
+    pub fn user_file(&self) -> Option<PathBuf> {
         self.origin.dirs.user_file()
     }
 
     /// The file for rules that a person gives permanently for this project, and the comment on top of it.
-    pub(crate) fn project_rules_file(&self) -> Option<(PathBuf, String)> {
+    pub fn project_rules_file(&self) -> Option<(PathBuf, String)> {
         let project = self.origin.opening.project.to_path();
         let file = self.origin.dirs.project_rules_file(&project)?;
         let shown = project.display().to_string().replace(char::is_control, "?");
@@ -33,7 +33,7 @@ impl SessionSpec {
     }
 
     /// Where slash commands lie, and which of them give rights.
-    pub(crate) fn slash_context(&self) -> SlashContext {
+    pub fn slash_context(&self) -> SlashContext {
         let of = (&self.confinement, &self.config);
         SlashContext {
             places: super::task::places(of, self.origin.dirs.config.clone()),
@@ -44,14 +44,14 @@ impl SessionSpec {
     }
 
     /// Sets who can be asked. A non-interactive session requires the full cage, unless it accepted none.
-    pub(crate) fn set_audience(&mut self, audience: Audience) {
+    pub fn set_audience(&mut self, audience: Audience) {
         self.rules.audience = audience;
         let uncaged = self.origin.opening.uncaged;
         self.confinement.level = cage_level(&self.config, audience, uncaged);
     }
 
     /// Sets where its private directories are, if they could not be made at the usual path.
-    pub(crate) fn set_private_dirs(&mut self, made: &Path) {
+    pub fn set_private_dirs(&mut self, made: &Path) {
         let wanted = self.confinement.temp.to_path();
         private_paths::set_location(made, &mut self.confinement);
         let temp = self.confinement.temp.to_path();
@@ -68,7 +68,7 @@ impl SessionSpec {
 
     /// The owner of settings that are copied for commands. `None` in a session without a cage,
     /// whose commands read the original settings.
-    pub(crate) fn settings_owner(&self) -> Option<SettingsOwner<'_>> {
+    pub fn settings_owner(&self) -> Option<SettingsOwner<'_>> {
         let Confinement { home, level, .. } = &self.confinement;
         let home = home.as_ref().filter(|_| *level != Level::Uncaged)?.to_path();
         let (writable, kept) = (writable_paths(&self.confinement), self.forbidden.paths());
@@ -78,7 +78,7 @@ impl SessionSpec {
     }
 
     /// Notes the places that its commands are not granted, as a cage of them would leave them out now.
-    pub(crate) fn note_left_out(&mut self) {
+    pub fn note_left_out(&mut self) {
         let caged = self.confinement.level != Level::Uncaged;
         let tier = self.confinement.highest_tier;
         let found = caged.then(|| sandbox::left_out(&self.confinement, tier));
@@ -95,7 +95,7 @@ impl SessionSpec {
     }
 
     /// Sets the configured hosts for which the client passed keys.
-    pub(crate) fn set_sign_in_hosts(&mut self, hosts: Vec<HostPort>) {
+    pub fn set_sign_in_hosts(&mut self, hosts: Vec<HostPort>) {
         let all = self.config.credentials.iter().map(|credential| &credential.host);
         let without =
             sign_in_hosts::reachable(&self.confinement, all.filter(|host| !hosts.contains(host)));
@@ -112,7 +112,7 @@ impl SessionSpec {
     }
 
     /// Sets the directory with copies of the owner's settings.
-    pub(crate) fn set_copied_settings(&mut self, dir: &Path, handed: CopiedSettings) {
+    pub fn set_copied_settings(&mut self, dir: &Path, handed: CopiedSettings) {
         self.confinement.tool_homes.push((config::SETTINGS_HOME.to_owned(), FilePath::from(dir)));
         let as_they_are = handed.readable_in_place.into_iter();
         let as_they_are = as_they_are.map(|(name, file)| (name.to_owned(), file.into()));
@@ -126,7 +126,7 @@ impl SessionSpec {
     }
 
     /// Sets the instructions that the store found.
-    pub(crate) fn set_instructions(&mut self, foreword: String) {
+    pub fn set_instructions(&mut self, foreword: String) {
         self.texts.instructions = foreword;
         self.rebuild_system_prompt();
     }
@@ -138,7 +138,7 @@ impl SessionSpec {
 
     /// Lists all effects of a change: a switch to the allow-list also names the hosts that are
     /// already on it.
-    pub(crate) fn expand_change(&self, change: SettingChange) -> Vec<SettingChange> {
+    pub fn expand_change(&self, change: SettingChange) -> Vec<SettingChange> {
         let lists =
             matches!(change, SettingChange::Network(Network::Listed) | SettingChange::Host(_));
         if !lists || self.confinement.network == Network::Listed {
@@ -154,7 +154,7 @@ impl SessionSpec {
     ///
     /// # Errors
     /// A message with the file and the line.
-    pub(crate) fn check_managed(&self, change: &SettingChange) -> Result<(), OpenFailure> {
+    pub fn check_managed(&self, change: &SettingChange) -> Result<(), OpenFailure> {
         let (key, word) = match change {
             SettingChange::Network(network) => ("net.mode", network.name()),
             SettingChange::Host(_) => ("net.mode", Network::Listed.name()),
@@ -172,7 +172,7 @@ impl SessionSpec {
     }
 
     /// Applies a setting that a person changed, for calls that start later.
-    pub(crate) fn apply_change(&mut self, change: &SettingChange) {
+    pub fn apply_change(&mut self, change: &SettingChange) {
         let parent = self.lift_parent_bounds();
         self.apply_own_change(change);
         self.apply_parent_bounds(parent);
@@ -228,7 +228,7 @@ impl SessionSpec {
 ///
 /// # Errors
 /// For an allow-list without a network namespace.
-pub(crate) fn check_allow_list(
+pub fn check_allow_list(
     change: &SettingChange,
     confinement: &Confinement,
 ) -> Result<(), OpenFailure> {

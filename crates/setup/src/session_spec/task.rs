@@ -22,7 +22,6 @@ use protocol::confinement::{Confinement, FilePath};
 use protocol::fleet::FleetSeat;
 use protocol::ids::SessionId;
 use protocol::judgement::{EXIT_PLAN, Rule, RuleEffect, RuleSet};
-pub(crate) use protocol::session::TASK;
 use protocol::session::{OfferedTool, SessionBounds, SessionSetup, TaskUse};
 use std::path::{Path, PathBuf};
 use tools::TaskRequest;
@@ -32,34 +31,34 @@ const PREAMBLE: &str = "You are a sub-agent: another agent gave you the task in 
      your work but your last answer, so put everything that it needs there.";
 
 /// The name of the session that works for a call.
-pub(crate) fn session_of(parent: &SessionId, call: u32) -> SessionId {
+pub fn session_of(parent: &SessionId, call: u32) -> SessionId {
     SessionId(format!("{parent}-{call}"))
 }
 
 /// True if this session belongs to a sub-agent of the other one, or to one of its sub-agents.
-pub(crate) fn is_below(session: &SessionId, other: &SessionId) -> bool {
+pub fn is_below(session: &SessionId, other: &SessionId) -> bool {
     let rest = session.0.strip_prefix(&other.0);
     rest.is_some_and(|rest| rest.starts_with('-'))
 }
 
 /// The bounds of a sub-agent that come from its parent's budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TaskShare {
+pub struct TaskShare {
     /// Most calls.
-    pub(crate) calls: Option<u32>,
+    pub calls: Option<u32>,
     /// Most cost, in millionths of a US dollar.
-    pub(crate) cost: Option<u64>,
+    pub cost: Option<u64>,
 }
 
 impl TaskShare {
     /// The share in a sub-agent's first record.
-    pub(crate) fn recorded(limits: TaskLimits) -> Self {
+    pub fn recorded(limits: TaskLimits) -> Self {
         Self { calls: limits.calls, cost: limits.cost }
     }
 
     /// The part that one of so many possible sub-agents gets of what is neither used nor given to one that
     /// works.
-    pub(crate) fn of(
+    pub fn of(
         bounds: SessionBounds,
         used: TaskUse,
         given: &[Self],
@@ -216,12 +215,12 @@ pub(super) fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 
 impl SessionSpec {
     /// The call that the session works for, if it is a sub-agent's.
-    pub(crate) fn task(&self) -> Option<&TaskHeader> {
+    pub fn task(&self) -> Option<&TaskHeader> {
         self.origin.task.as_deref()
     }
 
     /// The sub-agents that it may start.
-    pub(crate) fn agents(&self) -> &AgentCatalog {
+    pub fn agents(&self) -> &AgentCatalog {
         &self.origin.agents
     }
 
@@ -229,7 +228,7 @@ impl SessionSpec {
     ///
     /// # Errors
     /// The tools that it was given.
-    pub(crate) fn check_given(&self, tool: &str) -> Result<(), String> {
+    pub fn check_given(&self, tool: &str) -> Result<(), String> {
         let Some(task) = self.task().filter(|task| !gives(task, tool)) else { return Ok(()) };
         let has = match task.tools.as_deref() {
             None => String::new(),
@@ -243,7 +242,7 @@ impl SessionSpec {
     ///
     /// # Errors
     /// The bound, with a way on.
-    pub(crate) fn check_task_bounds(&self, change: &SettingChange) -> Result<(), OpenFailure> {
+    pub fn check_task_bounds(&self, change: &SettingChange) -> Result<(), OpenFailure> {
         let (Some(task), Some(most)) = (self.task(), self.task_ceiling()) else { return Ok(()) };
         match most.admit(change) {
             true => Ok(()),
@@ -259,7 +258,7 @@ impl SessionSpec {
     }
 
     /// The first record of a sub-agent's session.
-    pub(crate) fn task_header(
+    pub fn task_header(
         &self,
         agent: &Agent,
         call: u32,
@@ -315,7 +314,7 @@ impl SessionSpec {
     }
 
     /// Its seat in a fleet, if it works for one.
-    pub(crate) fn seat(&self) -> Option<&FleetSeat> {
+    pub fn seat(&self) -> Option<&FleetSeat> {
         self.origin.opening.seat.as_deref()
     }
 
@@ -323,7 +322,7 @@ impl SessionSpec {
     ///
     /// # Errors
     /// The skill that cannot be given, and why.
-    pub(crate) fn skill_texts(&self, names: &[String]) -> Result<String, String> {
+    pub fn skill_texts(&self, names: &[String]) -> Result<String, String> {
         if names.is_empty() {
             return Ok(String::new());
         }
@@ -341,7 +340,7 @@ impl SessionSpec {
     }
 
     /// The request that opens a sub-agent's session. Its first record bounds it.
-    pub(crate) fn task_opening(&self, header: &TaskHeader) -> SessionRequest {
+    pub fn task_opening(&self, header: &TaskHeader) -> SessionRequest {
         let mut opening = self.origin.opening.clone();
         opening.start = protocol::client::SessionStart::New;
         opening.seat = None;

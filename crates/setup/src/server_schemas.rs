@@ -57,7 +57,7 @@ pub(crate) fn for_vendors(schema: &Map<String, Value>) -> Result<ToolSchema, Str
 }
 
 /// The arguments of a call with the server's names.
-pub(crate) fn own_arguments(arguments: &str, renamed: &[(String, String)]) -> Option<String> {
+pub fn own_arguments(arguments: &str, renamed: &[(String, String)]) -> Option<String> {
     let mut given: Map<String, Value> = serde_json::from_str(arguments).ok()?;
     for (shown, own) in renamed {
         if let Some(value) = given.remove(shown) {

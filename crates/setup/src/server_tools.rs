@@ -19,19 +19,20 @@ const DESCRIPTION: usize = 4000;
 
 /// A tool of a server that models may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OfferedServerTool {
+pub struct OfferedServerTool {
     /// The server's name for it.
-    pub(crate) own: String,
-    pub(crate) offer: OfferedTool,
+    pub own: String,
+    /// The tool as models are offered it.
+    pub offer: OfferedTool,
     /// Arguments that have another name for models, and their name for the server.
-    pub(crate) renamed: Vec<(String, String)>,
+    pub renamed: Vec<(String, String)>,
     /// Words of its description that speak of other tools or of rules.
-    pub(crate) marked: Option<String>,
+    pub marked: Option<String>,
 }
 
 impl OfferedServerTool {
     /// The description by the server alone, for people.
-    pub(crate) fn description(&self) -> &str {
+    pub fn description(&self) -> &str {
         let text = self.offer.spec.description.as_str();
         match self.marked {
             Some(_) => text.split_once('\n').map_or(text, |(_, own)| own),
@@ -41,7 +42,7 @@ impl OfferedServerTool {
 }
 
 /// Those of one server, and sentences for the person about those that are left out.
-pub(crate) fn offered(
+pub fn offered(
     server: &McpServerConfig,
     listed: &[ServerTool],
 ) -> (Vec<OfferedServerTool>, Vec<String>) {
@@ -108,7 +109,7 @@ pub(crate) fn full_name(server: &str, tool: &str) -> String {
 }
 
 /// The tool of a server that a call is for, by its name for models.
-pub(crate) fn called(tool: &str, input: &str) -> Option<String> {
+pub fn called(tool: &str, input: &str) -> Option<String> {
     let input: Value = serde_json::from_str(input).ok().filter(|_| tool == CALL)?;
     input["tool"].as_str().map(str::to_owned)
 }

@@ -37,8 +37,9 @@ const NAMED: usize = 5;
 
 /// Facts about the session that an expansion depends on.
 #[derive(Debug, Clone)]
-pub(crate) struct SlashContext {
-    pub(crate) places: PromptPlaces,
+pub struct SlashContext {
+    /// Where slash commands lie.
+    pub places: PromptPlaces,
     /// The plugins, as they were trusted.
     pub(crate) plugins: Vec<Plugin>,
     pub(crate) project_is_trusted: bool,
@@ -46,16 +47,18 @@ pub(crate) struct SlashContext {
     pub(crate) writable: Vec<PathBuf>,
 }
 
-/// The text of a prompt, and notes for the person, a sentence each.
+/// A prompt with its slash command expanded.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Expansion {
-    pub(crate) prompt: ExpandedPrompt,
-    pub(crate) notes: Vec<String>,
+pub struct Expansion {
+    /// The text and its parts.
+    pub prompt: ExpandedPrompt,
+    /// Sentences for the person.
+    pub notes: Vec<String>,
 }
 
 /// Expands a prompt; `None` for one that names no slash command. The error is for the person. Reads
 /// files, so it must not run on the event loop.
-pub(crate) fn expand(context: &SlashContext, text: &str) -> Result<Option<Expansion>, String> {
+pub fn expand(context: &SlashContext, text: &str) -> Result<Option<Expansion>, String> {
     let Some((name, arguments)) = prompts::parse_slash(text) else { return Ok(None) };
     let list = PromptList::read(&context.places);
     let file = list.named(name).map_err(|why| not_found(&list, name, why))?;

@@ -12,11 +12,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// A message with a remedy.
-pub(crate) fn check_price(
-    limit: Option<u64>,
-    model: &str,
-    facts: ModelFacts,
-) -> Result<(), OpenFailure> {
+pub fn check_price(limit: Option<u64>, model: &str, facts: ModelFacts) -> Result<(), OpenFailure> {
     match (limit, facts.prices) {
         (Some(_), None) => Err(OpenFailure::new(
             RequestFailure::Configuration,
@@ -33,7 +29,7 @@ pub(crate) fn check_price(
 ///
 /// # Errors
 /// A message with a remedy.
-pub(crate) fn check_earlier_costs(session_dir: &Path) -> Result<(), OpenFailure> {
+pub fn check_earlier_costs(session_dir: &Path) -> Result<(), OpenFailure> {
     let failed = |error: &dyn std::error::Error| {
         OpenFailure::new(
             RequestFailure::Disk,
@@ -71,7 +67,7 @@ impl SessionSpec {
     ///
     /// # Errors
     /// A message with a remedy.
-    pub(crate) fn check_joined_limit(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
+    pub fn check_joined_limit(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
         match opening.conversation.cost_limit {
             wanted @ Some(_) if wanted != self.setup.max_session.cost => Err(OpenFailure::new(
                 RequestFailure::Usage,

@@ -14,7 +14,8 @@ pub struct OpenFailure {
 }
 
 impl OpenFailure {
-    pub(crate) fn new(kind: RequestFailure, message: impl Into<String>) -> Self {
+    /// A failure of this kind with this message.
+    pub fn new(kind: RequestFailure, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 }

@@ -4,19 +4,19 @@
 use std::path::{Path, PathBuf};
 
 /// The cache that commands write; its metadata is in the directory above.
-pub(crate) const CACHE: &str = "kept";
+pub const CACHE: &str = "kept";
 /// Overlays with the commands' changes to the user's own caches; the changes are in `upper` of
 /// each.
-pub(crate) const OVERLAYS: &str = "overlays";
+pub const OVERLAYS: &str = "overlays";
 
 /// The directory of all projects' caches.
-pub(crate) fn caches_dir(state: &Path) -> PathBuf {
+pub fn caches_dir(state: &Path) -> PathBuf {
     let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
     state.join("caches")
 }
 
 /// The cache of a project.
-pub(crate) fn project_cache_dir(state: &Path, project: &Path) -> PathBuf {
+pub fn project_cache_dir(state: &Path, project: &Path) -> PathBuf {
     caches_dir(state).join(config::project_dir_name(project)).join(CACHE)
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 const NAMED: usize = 5;
 
 /// The name of a server's own for a call that a person's prompt makes.
-pub(crate) fn own_name<'a>(server: &str, name: &'a str) -> Option<&'a str> {
+pub fn own_name<'a>(server: &str, name: &'a str) -> Option<&'a str> {
     let own = name.strip_prefix(PREFIX)?.strip_prefix(server)?.strip_prefix("__")?;
     [RESOURCE, PROMPT].contains(&own).then_some(own)
 }
@@ -20,7 +20,7 @@ pub(crate) fn own_name<'a>(server: &str, name: &'a str) -> Option<&'a str> {
 ///
 /// # Errors
 /// For the person.
-pub(crate) fn check_resource(server: &str, uri: &str, offers: &ServerOffers) -> Result<(), String> {
+pub fn check_resource(server: &str, uri: &str, offers: &ServerOffers) -> Result<(), String> {
     let is_known = offers.resources.iter().any(|known| known.uri == uri);
     if is_known || offers.has_unlisted {
         return Ok(());
@@ -35,7 +35,7 @@ pub(crate) fn check_resource(server: &str, uri: &str, offers: &ServerOffers) -> 
 ///
 /// # Errors
 /// For the person.
-pub(crate) fn prompt_arguments(
+pub fn prompt_arguments(
     server: &str,
     prompt: &str,
     words: &str,
@@ -78,7 +78,7 @@ pub(crate) fn prompt_arguments(
 }
 
 /// The words for all that a server offers people, for their lists.
-pub(crate) fn words(server: &str, offers: &ServerOffers) -> Vec<PromptWords> {
+pub fn words(server: &str, offers: &ServerOffers) -> Vec<PromptWords> {
     // A prompt needs its address as it is.
     let resources = offers.resources.iter().filter(|known| !known.uri.contains(is_hidden));
     let resources = resources.map(|known| PromptWords {

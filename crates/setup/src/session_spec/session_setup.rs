@@ -2,7 +2,6 @@
 
 use super::SystemTexts;
 use super::describe::describe_network;
-use super::task::TASK;
 use crate::agents::AgentCatalog;
 use crate::command_env::CommandShell;
 use crate::open_failure::OpenFailure;
@@ -16,6 +15,7 @@ use protocol::hook::{EditHook, SessionHooks};
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
 use protocol::judgement::ToolKind;
+use protocol::session::TASK;
 use protocol::session::{CopyBeforeChange, OfferedTool, SessionBounds, SessionSetup, TaskUse};
 
 pub(super) fn session_setup(
@@ -70,7 +70,7 @@ pub(super) fn session_setup(
 
 /// Limit of one `read` in characters: at most a third of the model's context, at three characters a
 /// token.
-pub(crate) fn read_chars(config: &Config) -> u32 {
+pub fn read_chars(config: &Config) -> u32 {
     let tools = &config.tools;
     let context = config.provider.facts.context.unwrap_or(u64::MAX);
     let context = u32::try_from(context).unwrap_or(u32::MAX);
@@ -172,7 +172,7 @@ fn with_agents(mut tool: OfferedTool, agents: &AgentCatalog) -> OfferedTool {
 }
 
 /// The kind of the tool with this name; an unknown name counts as a mutation.
-pub(crate) fn tool_kind(name: &str) -> ToolKind {
+pub fn tool_kind(name: &str) -> ToolKind {
     let spec = tools::specs().iter().find(|spec| spec.name == name);
     spec.map_or(ToolKind::Mutation, |spec| spec.kind)
 }

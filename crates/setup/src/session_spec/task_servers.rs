@@ -31,7 +31,7 @@ fn gives(task: &TaskHeader, tool: &str) -> bool {
 
 impl SessionSpec {
     /// False for a tool of a server that the session's sub-agent was not given.
-    pub(crate) fn has_server_tool(&self, tool: &str) -> bool {
+    pub fn has_server_tool(&self, tool: &str) -> bool {
         self.task().is_none_or(|task| gives(task, tool))
     }
 }

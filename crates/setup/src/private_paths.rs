@@ -5,16 +5,18 @@ use protocol::confinement::{Confinement, FilePath, PrivateDir, TEMPORARY};
 use std::path::{Path, PathBuf};
 
 /// Prefix of the directory of a session; the session's id follows.
-pub(crate) const PREFIX: &str = "agentd-";
-/// Names of the private directories within the session's.
-pub(crate) const TMP: &str = "tmp";
-pub(crate) const VAR_TMP: &str = "var-tmp";
-pub(crate) const HOME: &str = "home";
+pub const PREFIX: &str = "agentd-";
+/// The private directory that commands see at `/tmp`; each name is one within the session's directory.
+pub const TMP: &str = "tmp";
+/// The one at `/var/tmp`.
+pub const VAR_TMP: &str = "var-tmp";
+/// The one at the home.
+pub const HOME: &str = "home";
 /// Copies of the owner's settings, which no call writes.
-pub(crate) const SETTINGS: &str = "settings";
+pub const SETTINGS: &str = "settings";
 
 /// The preferred path of the session's directory.
-pub(crate) fn session_dir_path(root: &Path, session: &str) -> PathBuf {
+pub fn session_dir_path(root: &Path, session: &str) -> PathBuf {
     root.join(format!("{PREFIX}{session}"))
 }
 
@@ -35,7 +37,7 @@ pub(crate) fn mounts(path: &Path, home: Option<&Path>) -> Vec<PrivateDir> {
 }
 
 /// Sets the path that the session's directory has.
-pub(crate) fn set_location(made: &Path, confinement: &mut Confinement) {
+pub fn set_location(made: &Path, confinement: &mut Confinement) {
     let private = confinement.private.iter_mut().map(|dir| &mut dir.kept_at);
     for kept_at in std::iter::once(&mut confinement.temp).chain(private) {
         let old = kept_at.to_path();

@@ -24,7 +24,7 @@ pub(super) fn describe_network(confinement: &Confinement) -> String {
 
 impl SessionSpec {
     /// Describes the confinement of a call for its question. A call of the web requests this page.
-    pub(crate) fn describe_call(
+    pub fn describe_call(
         &self,
         confinement: &Confinement,
         (found, page): (&InterpretedCall, Option<&WebAddress>),
@@ -57,7 +57,7 @@ impl SessionSpec {
 
     /// The hosts that rules deny and that a command of this confinement can reach all the same: only
     /// the proxy of an allow-list sees hosts.
-    pub(crate) fn ineffective_denials(&self, confinement: &Confinement) -> Option<String> {
+    pub fn ineffective_denials(&self, confinement: &Confinement) -> Option<String> {
         if confinement.profile != Profile::Command || confinement.network != Network::On {
             return None;
         }
@@ -80,7 +80,7 @@ impl SessionSpec {
 }
 
 /// Describes a call's confinement, for questions and the client's first line.
-pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
+pub fn describe_confinement(confinement: &Confinement) -> String {
     if confinement.level == Level::Uncaged {
         return unsandboxed::DESCRIPTION.to_owned();
     }

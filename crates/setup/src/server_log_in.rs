@@ -14,7 +14,7 @@ const HOSTS: &str = "hosts";
 const LONGEST: u64 = 4096;
 
 /// The host where the tokens in this file are renewed; none without a log-in.
-pub(crate) fn renewed_at(file: &Path) -> Option<HostRule> {
+pub fn renewed_at(file: &Path) -> Option<HostRule> {
     let mut text = String::new();
     let record = File::open(file.parent()?.with_extension(HOSTS)).ok()?;
     record.take(LONGEST).read_to_string(&mut text).ok()?;
@@ -23,10 +23,10 @@ pub(crate) fn renewed_at(file: &Path) -> Option<HostRule> {
 
 /// Tells one log-in from another; the same for none at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct LogInStamp(Option<(u64, i64, i64)>);
+pub struct LogInStamp(Option<(u64, i64, i64)>);
 
 /// That of the log-in whose tokens stand in this file.
-pub(crate) fn stamp(file: &Path) -> LogInStamp {
+pub fn stamp(file: &Path) -> LogInStamp {
     let record = file.parent().map(|dir| dir.with_extension(HOSTS));
     let found = record.and_then(|record| fs::metadata(record).ok());
     LogInStamp(found.map(|found| (found.ino(), found.mtime(), found.mtime_nsec())))

@@ -9,19 +9,19 @@ mod join_conflicts;
 mod model;
 mod server_package;
 mod servers;
-mod setup;
+mod session_setup;
 mod task;
 mod task_bounds;
 mod task_servers;
 mod unsandboxed;
 
-pub(crate) use change::check_allow_list;
-pub(crate) use cost_limit::{check_earlier_costs, check_price};
-pub(crate) use describe::describe_confinement;
-pub(crate) use servers::SessionServer;
-pub(crate) use setup::{read_chars, tool_kind};
-pub(crate) use task::{TASK, TaskShare, is_below, session_of};
-pub(crate) use task_bounds::TaskBounds;
+pub use change::check_allow_list;
+pub use cost_limit::{check_earlier_costs, check_price};
+pub use describe::describe_confinement;
+pub use servers::SessionServer;
+pub use session_setup::{read_chars, tool_kind};
+pub use task::{TaskShare, is_below, session_of};
+pub use task_bounds::TaskBounds;
 
 use crate::cache_paths::project_cache_dir;
 use crate::command_env::{CommandShell, command_env};
@@ -38,7 +38,7 @@ use config::{
     Config, CredentialPaths, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
 use journal::TaskHeader;
-pub(crate) use model::ChosenModel;
+pub use model::ChosenModel;
 use model::SpecOrigin;
 use protocol::client::{
     ProjectTrust, RequestFailure, SessionRequest, SessionStart, SettingChange, Unsandboxed,
@@ -55,7 +55,7 @@ use protocol::provider::{Auth, ModelServer, SourceSetup};
 use protocol::session::SessionSetup;
 use protocol::store::StoreSetup;
 use sandbox::EnclosingRepo;
-use setup::session_setup;
+use session_setup::session_setup;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -63,45 +63,50 @@ use std::sync::Arc;
 
 /// All decisions about a session that are made before any of its processes starts.
 #[derive(Debug, Clone)]
-pub(crate) struct SessionSpec {
-    pub(crate) id: SessionId,
-    pub(crate) config: Config,
-    pub(crate) rules: RuleSet,
-    pub(crate) setup: SessionSetup,
-    pub(crate) source: SourceSetup,
+pub struct SessionSpec {
+    /// The session.
+    pub id: SessionId,
+    /// All configuration files and flags together.
+    pub config: Config,
+    /// The rules for its calls, and the permission mode.
+    pub rules: RuleSet,
+    /// The start of its conversation.
+    pub setup: SessionSetup,
+    /// The server of its models.
+    pub source: SourceSetup,
     /// The cage of a command. Other calls change only its profile.
-    pub(crate) confinement: Confinement,
+    pub confinement: Confinement,
     /// The environment of a command.
-    pub(crate) env: Vec<(String, String)>,
+    pub env: Vec<(String, String)>,
     /// Git's signing settings, for calls that may sign.
-    pub(crate) signing: GitSigningSetup,
+    pub signing: GitSigningSetup,
     /// Variables of its workers beside the supervisor's: the location of certificates.
-    pub(crate) worker_env: Vec<(String, String)>,
+    pub worker_env: Vec<(String, String)>,
     /// Texts that follow agentd's own in the system prompt.
-    pub(crate) texts: SystemTexts,
+    pub texts: SystemTexts,
     /// Setup of the session's store.
-    pub(crate) store: StoreSetup,
+    pub store: StoreSetup,
     /// Directories that no call is given.
-    pub(crate) forbidden: ForbiddenDirs,
+    pub forbidden: ForbiddenDirs,
     /// The request and directories it was built from.
     origin: SpecOrigin,
     /// Hosts that the proxies of its commands sign in to, if the allow-list names them.
     pub(crate) sign_in_hosts: Vec<HostPort>,
     /// Notes for the person, a sentence each: settings of the session's past that no longer hold,
     /// and keys in the project.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// Places that its calls are not granted, since keys lie there or a command could have led the way; a
     /// sentence each, which the notes have too.
-    pub(crate) left_out: Vec<String>,
+    pub left_out: Vec<String>,
 }
 
 /// Texts that follow agentd's own in the system prompt.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SystemTexts {
+pub struct SystemTexts {
     /// The project's instructions, as the store found them.
-    pub(crate) instructions: String,
+    pub instructions: String,
     /// Sentences for the person about them.
-    pub(crate) instruction_notes: Vec<String>,
+    pub instruction_notes: Vec<String>,
     /// The text of `--append-system-prompt`.
     pub(crate) appended: String,
     /// The instructions of a sub-agent.
@@ -110,22 +115,23 @@ pub(crate) struct SystemTexts {
 
 /// Properties of the host and the supervisor that a specification depends on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HostContext<'a> {
-    pub(crate) dirs: &'a Dirs,
+pub struct HostContext<'a> {
+    /// The supervisor's directories.
+    pub dirs: &'a Dirs,
     /// The strongest cage this host allows.
-    pub(crate) host_tier: Tier,
+    pub host_tier: Tier,
     /// Where each command gets a cgroup of its own.
-    pub(crate) cgroup: Option<&'a Path>,
+    pub cgroup: Option<&'a Path>,
     /// Where sessions' temporary directories are made.
-    pub(crate) temp_root: &'a Path,
+    pub temp_root: &'a Path,
     /// The call that it works for, if it is a sub-agent's session.
-    pub(crate) task: Option<&'a TaskHeader>,
+    pub task: Option<&'a TaskHeader>,
     /// Directories that calls of any project could write.
-    pub(crate) written: &'a [FilePath],
+    pub written: &'a [FilePath],
 }
 
 /// Builds the specification. Reads configuration files and resolves paths; changes nothing.
-pub(crate) fn build_session_spec(
+pub fn build_session_spec(
     id: SessionId,
     opening: &SessionRequest,
     ground: HostContext<'_>,
@@ -241,7 +247,7 @@ pub(crate) fn build_session_spec(
     }
     let agent = ground.task.map(|task| task.agent.as_str());
     setup.hooks.events = event_hooks::event_hooks(&confinement, &config.hooks, agent, &[]);
-    setup.system = setup::system_prompt((&confinement, &[]), &texts, &setup.tools);
+    setup.system = session_setup::system_prompt((&confinement, &[]), &texts, &setup.tools);
     if opening.start == SessionStart::New {
         check_price(opening.conversation.cost_limit, &setup.model, setup.facts)?;
     }
@@ -302,7 +308,7 @@ pub(crate) fn build_session_spec(
 
 impl SessionSpec {
     /// The client's variables that name a proxy. They may hold its password.
-    pub(crate) fn proxy_variables(&self) -> Vec<(String, String)> {
+    pub fn proxy_variables(&self) -> Vec<(String, String)> {
         let named = self.origin.opening.env.iter();
         named.filter(|(name, _)| PROXY_VARIABLES.contains(&name.as_str())).cloned().collect()
     }
@@ -365,7 +371,11 @@ fn flag_settings(opening: &SessionRequest) -> Vec<(String, String)> {
     opening.settings.iter().cloned().chain(mode).chain(network).collect()
 }
 
-pub(crate) fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> {
+/// The real path of a directory.
+///
+/// # Errors
+/// If it does not exist or is no directory; `what` names it in the message.
+pub fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> {
     let usage = |text: String| OpenFailure::new(RequestFailure::Usage, text);
     let real = path
         .canonicalize()

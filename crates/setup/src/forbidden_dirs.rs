@@ -24,7 +24,7 @@ const RULES_OF_RUN: [&str; 2] = [
 
 /// The forbidden paths by their origin.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ForbiddenDirs {
+pub struct ForbiddenDirs {
     /// Keys of the user and of other users.
     pub(crate) keys: CredentialPaths,
     /// Agentd's own directories.
@@ -47,7 +47,7 @@ impl ForbiddenDirs {
     ///
     /// # Errors
     /// The path, the reason and a remedy.
-    pub(crate) fn check_added(&self, dir: &Path) -> Result<(), OpenFailure> {
+    pub fn check_added(&self, dir: &Path) -> Result<(), OpenFailure> {
         let reached = |place: &PathBuf| dir.starts_with(place) || place.starts_with(dir);
         match self.paths().into_iter().chain(reached_in_run(dir)).find(reached) {
             None => {
@@ -164,7 +164,7 @@ pub(crate) fn deny_rules(paths: &[PathBuf]) -> Vec<Rule> {
 }
 
 /// Paths of keys in a project or an added directory, by the names that keys have in every home.
-pub(crate) fn keys_below(dir: &FilePath) -> Vec<FilePath> {
+pub fn keys_below(dir: &FilePath) -> Vec<FilePath> {
     config::key_paths_in(&dir.to_path()).map(FilePath::from).collect()
 }
 

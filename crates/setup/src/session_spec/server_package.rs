@@ -28,7 +28,7 @@ impl SessionSpec {
     ///
     /// # Errors
     /// The package is gone or another one, or calls of the session may change it.
-    pub(crate) fn package_dir(&self, server: &SessionServer) -> Result<Option<PathBuf>, String> {
+    pub fn package_dir(&self, server: &SessionServer) -> Result<Option<PathBuf>, String> {
         let Some(package) = &server.config.package else { return Ok(None) };
         let Some(dir) = dir_of(&server.config, &self.origin.dirs) else {
             return Err("neither XDG_DATA_HOME nor HOME names the place of its package".to_owned());

@@ -7,7 +7,7 @@ use protocol::confinement::FilePath;
 
 impl SessionSpec {
     /// One sentence for each flag that is ignored.
-    pub(crate) fn ignored_flags(&self, wanted: &SessionRequest) -> Vec<String> {
+    pub fn ignored_flags(&self, wanted: &SessionRequest) -> Vec<String> {
         let known = &self.origin.opening;
         // No command changes what the administrator's file forbids.
         let way_of = |change: SettingChange, command: String| match self.check_managed(&change) {

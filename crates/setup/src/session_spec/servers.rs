@@ -21,13 +21,15 @@ type Variables = [(String, String)];
 
 /// A server that the session starts.
 #[derive(Debug, Clone)]
-pub(crate) struct SessionServer {
-    pub(crate) config: McpServerConfig,
-    pub(crate) start: ServerStart,
+pub struct SessionServer {
+    /// Its configuration.
+    pub config: McpServerConfig,
+    /// The call that starts it.
+    pub start: ServerStart,
     /// Its address, if it has one, with values for its variables.
     url: Option<String>,
     /// The hosts that it may reach.
-    pub(crate) hosts: Vec<HostRule>,
+    pub hosts: Vec<HostRule>,
     /// The variables that every server gets.
     usual: Vec<(String, String)>,
     /// Those of the client that may be put in.
@@ -40,7 +42,7 @@ impl SessionServer {
     ///
     /// # Errors
     /// A variable is not set.
-    pub(crate) fn env(
+    pub fn env(
         &self,
         passed: impl Fn(&str) -> Option<String>,
     ) -> Result<Vec<(String, String)>, String> {
@@ -60,12 +62,12 @@ fn plain(variables: &Variables, name: &str) -> Option<String> {
 
 impl super::SessionSpec {
     /// Its MCP servers, in the order of the configuration.
-    pub(crate) fn servers(&self) -> &[SessionServer] {
+    pub fn servers(&self) -> &[SessionServer] {
         &self.origin.servers
     }
 
     /// Has the hooks know these tools of its servers.
-    pub(crate) fn know_server_tools(&mut self, names: &[String]) {
+    pub fn know_server_tools(&mut self, names: &[String]) {
         let agent = self.task().map(|task| task.agent.clone());
         let (confinement, config) = (&self.confinement, &self.config.hooks);
         let hooks = event_hooks::event_hooks(confinement, config, agent.as_deref(), names);
@@ -73,14 +75,14 @@ impl super::SessionSpec {
     }
 
     /// The file of the person's log-in at a server that has an address.
-    pub(crate) fn log_in_file(&self, server: &SessionServer) -> Option<PathBuf> {
+    pub fn log_in_file(&self, server: &SessionServer) -> Option<PathBuf> {
         let url = server.url.as_ref()?;
         Some(self.origin.dirs.log_in_file(&server.config.name, url))
     }
 
     /// The record of the tools of a server that a person approved. A sub-agent in a git worktree has that of the
     /// project.
-    pub(crate) fn pins_file(&self, server: &SessionServer) -> PathBuf {
+    pub fn pins_file(&self, server: &SessionServer) -> PathBuf {
         let worktree = self.task().and_then(|task| task.worktree.as_ref());
         let project = match worktree {
             Some(worktree) => worktree.project.0.clone(),
