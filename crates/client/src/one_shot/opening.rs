@@ -1,17 +1,17 @@
 //! The opening of a run's session, and its MCP servers where the view shows them. For `one_shot`.
 
-use super::{OneShot, RunInput};
+use super::{Awaited, OneShot, OpenRun, RunInput, Stage, Step};
+use crate::call_time::CallTime;
 use crate::client_error::{ClientError, RunStop};
-use crate::run_view::ShownOpening;
-use crate::transcript::OpenedSession;
+use crate::run_view::{Moment, ShownOpening};
+use crate::transcript::{OpenedSession, Transcript};
 use ipc::ChannelError;
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, SessionQuery, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::mcp::ServerState;
-use std::collections::VecDeque;
-use std::thread::sleep;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// The pause between two questions about the servers.
@@ -19,20 +19,49 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The longest time that servers are awaited: the largest `startup_timeout_sec`, and a margin.
 const LONGEST_START: Duration = Duration::from_secs(605);
 
+/// An opened session until each of its servers is ready or has ended, as the first request waits too.
+pub(super) struct ServerWait {
+    opened: OpenedSession,
+    until: Instant,
+    /// When they are asked for again.
+    next_query: Option<Instant>,
+    /// Came meanwhile.
+    stash: Vec<RunInput>,
+}
+
 impl OneShot<'_> {
-    /// Waits for the opened session and attaches behind the last event that was received.
-    pub(super) fn open(&mut self) -> Result<OpenedSession, ClientError> {
-        let word = match self.next() {
-            RunInput::Message(word) => word,
-            RunInput::Lost(error) => return Err(ClientError::Lost(error)),
-            RunInput::Next(_) => return Err(ClientError::Lost(ChannelError::OutOfTurn)),
-            RunInput::Signal(signal) => {
-                return Err(ClientError::Stopped(RunStop::Signal(signal)));
+    /// Waits for the opened session, and for its servers if the view shows them.
+    pub(super) fn open(&mut self, input: RunInput) -> Step<Stage> {
+        let opened = self.opened(input)?;
+        ControlFlow::Continue(match self.view.opening() {
+            ShownOpening::Session => Stage::Open(self.begin(opened)),
+            ShownOpening::SessionAndServers => {
+                let now = Instant::now();
+                let (until, next_query) = (now + LONGEST_START, Some(now));
+                Stage::Servers(Box::new(ServerWait {
+                    opened,
+                    until,
+                    next_query,
+                    stash: Vec::new(),
+                }))
             }
-            RunInput::TimeOver => return Err(ClientError::Stopped(RunStop::TimeLimit)),
+        })
+    }
+
+    /// Takes the opening of the session, and attaches behind the last event that was received.
+    pub(super) fn opened(&mut self, input: RunInput) -> Step<OpenedSession> {
+        let failed = |error| ControlFlow::Break(Err(error));
+        let word = match input {
+            RunInput::Message(word) => word,
+            RunInput::Lost(error) => return failed(ClientError::Lost(error)),
+            RunInput::Next(_) => return failed(ClientError::Lost(ChannelError::OutOfTurn)),
+            RunInput::Signal(signal) => {
+                return failed(ClientError::Stopped(RunStop::Signal(signal)));
+            }
+            RunInput::TimeOver => return failed(ClientError::Stopped(RunStop::TimeLimit)),
         };
         if let ToClient::Failed { kind, message } = word {
-            return Err(ClientError::Failed { kind, message });
+            return failed(ClientError::Failed { kind, message });
         }
         let ToClient::Opened {
             session,
@@ -46,18 +75,17 @@ impl OneShot<'_> {
             ..
         } = word
         else {
-            return Err(ClientError::Lost(ChannelError::OutOfTurn));
+            return failed(ClientError::Lost(ChannelError::OutOfTurn));
         };
         // The run of a fleet's task may come after the end of its turn: it sees the session from its
         // beginning.
-        if self.session.is_none() && self.task.opening.seat.is_none() {
+        if self.session.is_none() && self.connection.opening().seat.is_none() {
             self.last_seq = last_seq;
         }
         self.session = Some(session.clone());
-        let from = self.last_seq.saturating_add(1);
-        self.sender.send(&follow(&session, from)).map_err(ClientError::Lost)?;
-        let project = self.task.opening.project.to_path().display().to_string();
-        Ok(OpenedSession {
+        self.connection.send(&attach_from(&session, self.last_seq.saturating_add(1)));
+        let project = self.connection.opening().project.to_path().display().to_string();
+        ControlFlow::Continue(OpenedSession {
             session,
             project,
             model,
@@ -70,56 +98,75 @@ impl OneShot<'_> {
         })
     }
 
-    /// Waits until each server is ready or has ended, as the first request does. All other input is for
-    /// later; a signal, a lost supervisor or the end of the time ends the wait.
-    pub(super) fn await_servers(&mut self, opened: &mut OpenedSession) {
-        if self.view.opening() == ShownOpening::Session {
-            return;
+    /// Shows the opening. The first turn begins.
+    fn begin(&mut self, opened: OpenedSession) -> Box<OpenRun> {
+        let transcript = Transcript::new(opened);
+        let shown = self.view.show(&transcript, Moment::Opened(transcript.opened()));
+        self.write(&shown);
+        Box::new(OpenRun {
+            transcript,
+            began: self.began,
+            call_time: CallTime::default(),
+            wrong: None,
+            repaired: false,
+            awaits: Awaited::Events,
+            pause: None,
+        })
+    }
+
+    /// Asks for the servers if they are awaited and that is due. Returns when it is due next.
+    pub(super) fn query_servers(&mut self) -> Option<Instant> {
+        let Stage::Servers(wait) = &mut self.stage else { return None };
+        if wait.next_query.take_if(|due| *due <= Instant::now()).is_some() {
+            let (session, query) = (wait.opened.session.clone(), SessionQuery::Servers);
+            self.connection.send(&FromClient::Query { session, query });
         }
-        let until = Instant::now() + LONGEST_START;
-        let mut stash = VecDeque::new();
-        let query =
-            FromClient::Query { session: opened.session.clone(), query: SessionQuery::Servers };
-        // If this fails, the reader thread reports the loss of the supervisor.
-        let _ = self.sender.send(&query);
-        loop {
-            match self.next() {
-                RunInput::Message(ToClient::Servers { servers, .. }) => {
-                    let starts = servers.iter().any(|it| it.state == ServerState::Starts);
-                    opened.servers = servers;
-                    if !starts || Instant::now() >= until {
-                        break;
-                    }
-                    sleep(PAUSE);
-                    let _ = self.sender.send(&query);
-                }
-                RunInput::Message(message) => {
-                    let is_end = matches!(
-                        message,
-                        ToClient::Failed { .. }
-                            | ToClient::Detached { .. }
-                            | ToClient::Refused { .. }
-                    );
-                    stash.push_back(RunInput::Message(message));
-                    if is_end {
-                        break;
-                    }
-                }
-                input @ (RunInput::Lost(_)
-                | RunInput::Signal(_)
-                | RunInput::TimeOver
-                | RunInput::Next(_)) => {
-                    stash.push_back(input);
-                    break;
-                }
+        wait.next_query
+    }
+
+    /// Takes the answer about the servers. All other input is for later; a signal, a lost supervisor or
+    /// the end of the time ends the wait.
+    pub(super) fn await_servers(
+        &mut self,
+        mut wait: Box<ServerWait>,
+        input: RunInput,
+    ) -> Step<Stage> {
+        let is_over = match input {
+            RunInput::Message(ToClient::Servers { servers, .. }) => {
+                let now = Instant::now();
+                let is_any_starting = servers.iter().any(|it| it.state == ServerState::Starts);
+                wait.opened.servers = servers;
+                wait.next_query = Some(now + PAUSE);
+                !is_any_starting || now >= wait.until
             }
+            RunInput::Message(message) => {
+                let is_end = matches!(
+                    message,
+                    ToClient::Failed { .. } | ToClient::Detached { .. } | ToClient::Refused { .. }
+                );
+                wait.stash.push(RunInput::Message(message));
+                is_end
+            }
+            input @ (RunInput::Lost(_)
+            | RunInput::Signal(_)
+            | RunInput::TimeOver
+            | RunInput::Next(_)) => {
+                wait.stash.push(input);
+                true
+            }
+        };
+        if !is_over {
+            return ControlFlow::Continue(Stage::Servers(wait));
         }
-        self.inputs.stash = stash;
+        let ServerWait { opened, stash, .. } = *wait;
+        let mut run = self.begin(opened);
+        stash.into_iter().try_for_each(|input| self.follow(&mut run, input))?;
+        ControlFlow::Continue(Stage::Open(run))
     }
 }
 
 /// To see a session's events from this one on.
-pub(super) fn follow(session: &SessionId, from: u64) -> FromClient {
+pub(super) fn attach_from(session: &SessionId, from: u64) -> FromClient {
     FromClient::Attach {
         session: session.clone(),
         from: BacklogFrom::Seq(from),

@@ -2,11 +2,12 @@
 
 use crate::answer_check::AnswerCheck;
 use crate::client_error::{ClientError, RunStop};
-use crate::event_reader::SupervisorInput;
+use crate::session_connection::SupervisorInput;
 use crate::transcript::RunConclusion;
 use ipc::ChannelError;
 use protocol::client::{SessionRequest, ToClient};
 use protocol::ids::SessionId;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
@@ -86,6 +87,14 @@ impl SupervisorInput for RunInput {
 
     fn lost(error: ChannelError) -> Self {
         Self::Lost(error)
+    }
+
+    fn silent() -> Self {
+        Self::Lost(io::Error::from(io::ErrorKind::TimedOut).into())
+    }
+
+    fn is_message(&self) -> bool {
+        matches!(self, Self::Message(_))
     }
 }
 
