@@ -17,13 +17,13 @@ use crate::screen::{
 use crate::screen_items::ScreenItem;
 use crate::screen_view::ScreenView;
 use crate::session_connection::{
-    LossLimit, PingWhen, SessionConnection, SupervisorInput, input_queue,
+    LoopInput, LossLimit, PingWhen, SessionConnection, SupervisorInput, input_queue,
 };
+use crate::session_facts::is_progress;
 use crate::session_loop::{self, NextWait, SessionUser};
 use crate::supervisor_source::SupervisorSource;
 use draft::DraftState;
-use ipc::ChannelError;
-use protocol::client::{ClientEvent, ClientRights, RequestFailure, SessionRequest, ToClient};
+use protocol::client::{ClientRights, RequestFailure, SessionRequest, ToClient};
 use protocol::ids::{CallId, SessionId};
 use std::io;
 use std::ops::ControlFlow;
@@ -167,19 +167,17 @@ pub fn attach(
     Ok(attached.run())
 }
 
-impl SupervisorInput for ScreenInput {
-    fn message(word: ToClient) -> Self {
-        Self::Message(word)
+impl From<SupervisorInput> for ScreenInput {
+    fn from(input: SupervisorInput) -> Self {
+        match input {
+            SupervisorInput::Message(message) => Self::Message(message),
+            SupervisorInput::Lost(error) => Self::Lost(error.to_string()),
+            SupervisorInput::Silent => Self::Lost("it does not answer".to_owned()),
+        }
     }
+}
 
-    fn lost(error: ChannelError) -> Self {
-        Self::Lost(error.to_string())
-    }
-
-    fn silent() -> Self {
-        Self::Lost("it does not answer".to_owned())
-    }
-
+impl LoopInput for ScreenInput {
     fn is_message(&self) -> bool {
         matches!(self, Self::Message(_))
     }
@@ -244,7 +242,7 @@ impl<'a> SessionUser<'a> for AttachedTerminal<'a> {
             ClientRights::Full if self.screen.awaits_supervisor() => PingWhen::Always,
             ClientRights::Full => PingWhen::ReplyDue,
         };
-        let most = self.until_letter(self.until_draft(wait));
+        let most = [wait, self.until_letter(), self.until_draft()].into_iter().flatten().min();
         ControlFlow::Continue(NextWait { most, ping })
     }
 
@@ -277,10 +275,9 @@ impl AttachedTerminal<'_> {
         AttachEnd { session: self.screen.session().cloned(), reason: how, unconfirmed }
     }
 
-    /// The earlier of `wait` and the time when a letter at a question becomes an answer.
-    fn until_letter(&self, wait: Option<Duration>) -> Option<Duration> {
-        let due = self.question.letter.map(|since| LETTER_ALONE.saturating_sub(since.elapsed()));
-        wait.into_iter().chain(due).min()
+    /// The time until a letter at a question becomes an answer.
+    fn until_letter(&self) -> Option<Duration> {
+        self.question.letter.map(|since| LETTER_ALONE.saturating_sub(since.elapsed()))
     }
 
     /// Makes a letter at a question an answer once it has stayed alone.
@@ -337,7 +334,7 @@ impl AttachedTerminal<'_> {
             self.connection.replace_opening(opening, papers);
         }
         if let ScreenInput::Message(ToClient::Event { event, .. }) = &input
-            && is_progress(event)
+            && is_progress(event, |call| self.screen.items().find(call))
         {
             self.connection.forget_losses();
         }
@@ -437,13 +434,4 @@ impl AttachedTerminal<'_> {
 /// Leaves because no supervisor goes on with the session.
 fn lost(error: ClientError) -> ControlFlow<LeaveReason> {
     ControlFlow::Break(LeaveReason::Lost(error.to_string()))
-}
-
-/// True if the session made progress. Losses before it then do not count as a crash loop. The read
-/// of a pinned file does not count: it is repeated under each supervisor.
-fn is_progress(event: &ClientEvent) -> bool {
-    if let ClientEvent::Proposed { call } = event {
-        return call.origin.is_model();
-    }
-    matches!(event, ClientEvent::Prompt { .. } | ClientEvent::Answer { .. })
 }

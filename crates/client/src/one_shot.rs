@@ -8,13 +8,14 @@ mod opening;
 mod stop;
 mod task;
 
-use self::opening::{ServerWait, attach_from};
+use self::opening::ServerWait;
 use self::stop::{detached_error, why};
 use crate::answer_check::{AnswerCheck, AnswerFault, misfit, repair_prompt};
 use crate::call_time::CallTime;
 use crate::client_error::{ClientError, RunStop};
 use crate::run_view::{Moment, RunView, ViewOutput};
 use crate::session_connection::{LossLimit, PingWhen, SessionConnection, input_queue};
+use crate::session_facts::is_progress;
 use crate::session_loop::{self, NextWait, SessionUser};
 use crate::supervisor_source::SupervisorSource;
 use crate::transcript::{RunConclusion, Transcript};
@@ -68,12 +69,12 @@ pub fn run(
         wanted,
         end: RunEnd { deadline: time_limit.map(|limit| began + limit), stopped: None },
         output: OutputState::Open,
-        stage: Stage::Opening,
-        session: None,
+        open: None,
         last_seq: 0,
     };
     let ended = session_loop::follow(&mut run);
-    ended.map_err(|error| RunFailure { session: run.session.take(), error })
+    ended
+        .map_err(|error| RunFailure { session: run.open.map(|open| open.session().clone()), error })
 }
 
 /// State of standard output.
@@ -100,16 +101,6 @@ struct RunEnd {
     stopped: Option<RunStop>,
 }
 
-/// How far a run is.
-enum Stage {
-    /// The session is opened.
-    Opening,
-    /// The servers of the opened session are awaited.
-    Servers(Box<ServerWait>),
-    /// The session is followed.
-    Open(Box<OpenRun>),
-}
-
 /// A run whose session was opened.
 struct OpenRun {
     /// Of the present turn.
@@ -121,16 +112,18 @@ struct OpenRun {
     /// A misfit answer is asked for once more.
     repaired: bool,
     awaits: Awaited,
-    /// The conclusion of the turn before, while the next prompt is awaited.
-    pause: Option<RunConclusion>,
+    /// Another supervisor has to open the session first.
+    is_reopened: bool,
 }
 
-/// The messages that come next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a run waits for.
 enum Awaited {
-    Events,
-    /// Another supervisor has to open the session first.
-    Opening,
+    /// The session's servers.
+    Servers(ServerWait),
+    /// The end of a turn.
+    TurnEnd,
+    /// The next prompt, behind a turn with this conclusion.
+    Prompt(Box<RunConclusion>),
 }
 
 /// The end of a run, or what follows.
@@ -147,9 +140,8 @@ struct OneShot<'a> {
     wanted: Option<SyncSender<()>>,
     end: RunEnd,
     output: OutputState,
-    stage: Stage,
-    /// Known once it is open.
-    session: Option<SessionId>,
+    /// Once the session is open.
+    open: Option<Box<OpenRun>>,
     /// Sequence number of the last recorded event that was received.
     last_seq: u64,
 }
@@ -177,15 +169,10 @@ impl<'a> SessionUser<'a> for OneShot<'a> {
         if matches!(input, RunInput::Message(ToClient::Pong(_))) {
             return ControlFlow::Continue(());
         }
-        self.stage = match std::mem::replace(&mut self.stage, Stage::Opening) {
-            Stage::Opening => self.open(input)?,
-            Stage::Servers(wait) => self.await_servers(wait, input)?,
-            Stage::Open(mut run) => {
-                self.follow(&mut run, input)?;
-                Stage::Open(run)
-            }
-        };
-        ControlFlow::Continue(())
+        let Some(mut run) = self.open.take() else { return self.open(input) };
+        let step = self.follow(&mut run, input);
+        self.open = Some(run);
+        step
     }
 
     fn note(&mut self, text: &str) {
@@ -195,10 +182,11 @@ impl<'a> SessionUser<'a> for OneShot<'a> {
 
 impl OneShot<'_> {
     fn follow(&mut self, run: &mut OpenRun, input: RunInput) -> Step {
-        match (run.awaits, &run.pause) {
-            (Awaited::Opening, _) => self.reopen(run, input),
-            (Awaited::Events, None) => self.follow_turn(run, input),
-            (Awaited::Events, Some(_)) => self.follow_pause(run, input),
+        match run.awaits {
+            _ if run.is_reopened => self.reopen(run, input),
+            Awaited::Servers(_) => self.await_servers(run, input),
+            Awaited::TurnEnd => self.follow_turn(run, input),
+            Awaited::Prompt(_) => self.follow_pause(run, input),
         }
     }
 
@@ -212,7 +200,8 @@ impl OneShot<'_> {
             RunInput::Next(next) => self.next_prompt(run, next),
             input @ (RunInput::Message(_) | RunInput::Signal(_) | RunInput::TimeOver) => {
                 self.opened(input)?;
-                run.awaits = Awaited::Events;
+                run.is_reopened = false;
+                self.attach(run);
                 ControlFlow::Continue(())
             }
         }
@@ -233,8 +222,6 @@ impl OneShot<'_> {
     /// Begins the turn of the next prompt, or ends the run.
     fn next_prompt(&mut self, run: &mut OpenRun, next: Option<Result<String, String>>) -> Step {
         match next {
-            // It was not asked for.
-            _ if run.pause.is_none() => return ControlFlow::Continue(()),
             None => return self.finish(run, None),
             Some(Err(message)) => {
                 let kind = RequestFailure::Usage;
@@ -242,11 +229,11 @@ impl OneShot<'_> {
             }
             Some(Ok(text)) => self.prompt = text,
         }
-        (run.began, run.repaired, run.pause) = (Instant::now(), false, None);
+        (run.began, run.repaired, run.awaits) = (Instant::now(), false, Awaited::TurnEnd);
         run.transcript = Transcript::new(run.transcript.opened().clone());
-        match run.awaits {
-            Awaited::Events => self.send_prompt(run),
-            Awaited::Opening => self.sent = PromptState::Unsent,
+        match run.is_reopened {
+            true => self.sent = PromptState::Unsent,
+            false => self.send_prompt(run),
         }
         ControlFlow::Continue(())
     }
@@ -287,7 +274,8 @@ impl OneShot<'_> {
         match message {
             ToClient::Event { session: about, seq, event } if about == *session => {
                 ipc::step!("client: event seen");
-                if seq > self.last_seq && run.transcript.is_progress(&event) {
+                if seq > self.last_seq && is_progress(&event, |call| run.transcript.calls.get(call))
+                {
                     self.connection.forget_losses();
                 }
                 self.last_seq = self.last_seq.max(seq);
@@ -306,9 +294,7 @@ impl OneShot<'_> {
             // The supervisor had already started the prompt's turn.
             ToClient::TakenBack { .. } => self.interrupt(run),
             // This client read too slowly; the supervisor sends the skipped events from disk.
-            ToClient::Behind { session } => {
-                self.connection.send(&attach_from(&session, self.last_seq + 1));
-            }
+            ToClient::Behind { .. } => self.attach(run),
             ToClient::Failed { kind, message } => {
                 return ControlFlow::Break(Err(ClientError::Failed { kind, message }));
             }
@@ -365,7 +351,7 @@ impl OneShot<'_> {
         if !conclusion.is_good() {
             run.wrong.get_or_insert_with(|| conclusion.clone());
         }
-        run.pause = Some(conclusion);
+        run.awaits = Awaited::Prompt(Box::new(conclusion));
         match &self.wanted {
             Some(wanted) if goes_on && wanted.send(()).is_ok() => ControlFlow::Continue(()),
             Some(_) | None => self.finish(run, self.end.stopped),
@@ -379,12 +365,10 @@ impl OneShot<'_> {
     }
 
     /// Ends the run behind a turn.
-    fn finish(&self, run: &mut OpenRun, stopped: Option<RunStop>) -> Step {
-        let Some(conclusion) = run.wrong.take().or(run.pause.take()) else {
-            return ControlFlow::Continue(());
-        };
-        let session = run.session().clone();
-        ControlFlow::Break(Ok(Finished { conclusion, session, stopped }))
+    fn finish(&self, run: &OpenRun, stopped: Option<RunStop>) -> Step {
+        let Awaited::Prompt(last) = &run.awaits else { return ControlFlow::Continue(()) };
+        let conclusion = run.wrong.clone().unwrap_or_else(|| (**last).clone());
+        ControlFlow::Break(Ok(Finished { conclusion, session: run.session().clone(), stopped }))
     }
 
     fn send_prompt(&mut self, run: &OpenRun) {
@@ -437,7 +421,7 @@ impl OneShot<'_> {
 
     /// Asks another supervisor to open the session, and again if that one is lost.
     fn resume(&mut self, run: &mut OpenRun) -> Step {
-        run.awaits = Awaited::Opening;
+        run.is_reopened = true;
         while let Err(error) = self.connection.resume(run.session().clone()) {
             match error {
                 ClientError::Lost(error) => self.count_loss(error.to_string(), REOPENED)?,
@@ -492,6 +476,6 @@ impl OneShot<'_> {
 
 impl OpenRun {
     fn session(&self) -> &SessionId {
-        &self.transcript.opened().session
+        &self.transcript.opened().facts.session
     }
 }

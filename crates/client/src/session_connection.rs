@@ -22,13 +22,21 @@ const QUEUE: usize = 256;
 /// itself finds the answer a moment later.
 const MAX_PINGS: u32 = 2;
 
-/// Inputs that a loop receives from a supervisor.
-pub(crate) trait SupervisorInput: Send + 'static {
-    fn message(word: ToClient) -> Self;
-    fn lost(error: ChannelError) -> Self;
-    /// The supervisor was given up because it does not answer.
-    fn silent() -> Self;
+/// Inputs of a loop, among them those from a supervisor.
+pub(crate) trait LoopInput: From<SupervisorInput> + Send + 'static {
     fn is_message(&self) -> bool;
+}
+
+/// What comes from a supervisor.
+#[derive(Debug)]
+// Each input is moved once. A box per message would cost more than it saves.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum SupervisorInput {
+    Message(ToClient),
+    /// It is gone.
+    Lost(ChannelError),
+    /// It was given up because it does not answer.
+    Silent,
 }
 
 /// The inputs of a loop, and the end that other threads send into.
@@ -90,7 +98,7 @@ struct PingState {
     reply_due: bool,
 }
 
-impl<'a, T: SupervisorInput> SessionConnection<'a, T> {
+impl<'a, T: LoopInput> SessionConnection<'a, T> {
     /// Connects, and asks for the session.
     pub(crate) fn open(
         supervisors: &'a mut dyn SupervisorSource,
@@ -239,7 +247,7 @@ impl<'a, T: SupervisorInput> SessionConnection<'a, T> {
         if action == SilenceAction::Kill {
             self.supervisors.kill();
         }
-        Waited::Input(T::silent())
+        Waited::Input(SupervisorInput::Silent.into())
     }
 
     /// Counts a supervisor that was lost. Returns how many were lost without progress, if that is more
@@ -263,7 +271,7 @@ impl<'a, T: SupervisorInput> SessionConnection<'a, T> {
 }
 
 /// Asks for the session over a new connection, and has a thread read its messages.
-fn begin<T: SupervisorInput>(
+fn begin<T: LoopInput>(
     connection: SupervisorConnection,
     (opening, papers): (&SessionRequest, &[OwnedFd]),
     inputs: &SyncSender<T>,
@@ -277,7 +285,7 @@ fn begin<T: SupervisorInput>(
     Ok(sender)
 }
 
-fn read_messages<T: SupervisorInput>(
+fn read_messages<T: LoopInput>(
     mut words: Receiver<ToClient>,
     inputs: &SyncSender<T>,
     current: &AtomicU32,
@@ -285,12 +293,12 @@ fn read_messages<T: SupervisorInput>(
 ) {
     loop {
         let (input, last) = match words.recv() {
-            Ok(word) => (T::message(word), false),
-            Err(error) => (T::lost(error), true),
+            Ok(message) => (SupervisorInput::Message(message), false),
+            Err(error) => (SupervisorInput::Lost(error), true),
         };
         // The other end is gone when the run is over.
         let past = current.load(Ordering::Relaxed) != number;
-        if past || inputs.send(input).is_err() || last {
+        if past || inputs.send(input.into()).is_err() || last {
             return;
         }
     }

@@ -1,7 +1,7 @@
 //! The one loop of a client that has a session open: it waits for inputs, has silent supervisors pinged, and
 //! passes each input to its [`SessionUser`], a terminal (`attach`) or a script (`one_shot`).
 
-use crate::session_connection::{PingWhen, SessionConnection, SupervisorInput, Waited};
+use crate::session_connection::{LoopInput, PingWhen, SessionConnection, Waited};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) struct NextWait {
 /// Who uses a session.
 pub(crate) trait SessionUser<'a> {
     /// Its inputs.
-    type Input: SupervisorInput;
+    type Input: LoopInput;
     /// How it leaves the session.
     type End;
 

@@ -47,12 +47,9 @@ impl AttachedTerminal<'_> {
         }
     }
 
-    pub(super) fn until_draft(&self, wait: Option<Duration>) -> Option<Duration> {
-        let due = self.draft.changed.map(|since| DRAFT_PAUSE.saturating_sub(since.elapsed()));
-        match (wait, due) {
-            (Some(wait), Some(due)) => Some(wait.min(due)),
-            (one, other) => one.or(other),
-        }
+    /// The time until the changed draft is saved.
+    pub(super) fn until_draft(&self) -> Option<Duration> {
+        self.draft.changed.map(|since| DRAFT_PAUSE.saturating_sub(since.elapsed()))
     }
 
     pub(super) fn save_draft(&mut self) {
