@@ -19,7 +19,7 @@ use crate::tool_lookup::Reader;
 use crate::undo::UndoRequest;
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::context::Compaction;
-use protocol::hook::{EventHook, HookEvent};
+use protocol::hook::{BlockEffect, EventHook, HookEvent};
 use protocol::ids::CallId;
 use protocol::session::{SessionEvent, SessionSetup};
 use serde::Deserialize;
@@ -57,6 +57,11 @@ impl HookRun {
 
     fn event(&self) -> Option<HookEvent> {
         HookEvent::parse(&self.event)
+    }
+
+    /// The effect of an answer that blocks.
+    fn block(&self) -> Option<BlockEffect> {
+        self.event().map(|event| event.row().block)
     }
 
     fn label(&self) -> String {
@@ -132,7 +137,7 @@ impl EventHooks {
             }
             SessionEvent::Called { call } => {
                 if let Some(run) = HookRun::of(call) {
-                    self.is_ending |= run.event().is_some_and(HookEvent::is_stop);
+                    self.is_ending |= run.block() == Some(BlockEffect::TurnGoesOn);
                     self.open.push((call.clone(), run));
                 } else if call.origin.is_model() {
                     self.calls.push(RoundCall { call: call.clone(), result: None });
@@ -193,7 +198,7 @@ impl EventHooks {
     /// A hook makes the turn go on that would have ended.
     pub(crate) fn makes_go_on(&self) -> bool {
         self.ended.iter().any(|(run, answer)| {
-            run.event().is_some_and(HookEvent::is_stop)
+            run.block() == Some(BlockEffect::TurnGoesOn)
                 && answer.as_ref().is_ok_and(|answer| answer.verdict == HookDecision::Block)
         })
     }
@@ -204,7 +209,7 @@ impl EventHooks {
         let refuses = run.event() == Some(HookEvent::UserPromptSubmit);
         match answer {
             // The turn ends by itself.
-            _ if run.event().is_some_and(|event| event.is_stop() || ends_nothing(event)) => None,
+            _ if run.block() == Some(BlockEffect::TurnGoesOn) || ends_nothing(run) => None,
             Ok(HookAnswer { verdict: HookDecision::Stop, reason, .. }) => {
                 Some(format!("{label}: {reason}"))
             }
@@ -286,7 +291,7 @@ impl EventHooks {
             // The compaction names its own.
             Ok(_) if run.event() == Some(HookEvent::PreCompact) => {}
             // The model does not learn of these events.
-            Ok(answer) if !answer.reason.is_empty() && run.event().is_some_and(ends_nothing) => {
+            Ok(answer) if !answer.reason.is_empty() && ends_nothing(run) => {
                 self.notices.push(format!("{label} says: {}", answer.reason));
             }
             Ok(_) => {}
@@ -367,8 +372,8 @@ impl EventHooks {
 }
 
 /// True if hooks of the event only learn of it.
-fn ends_nothing(event: HookEvent) -> bool {
-    matches!(event, HookEvent::Notification | HookEvent::SessionEnd | HookEvent::PreCompact)
+fn ends_nothing(run: &HookRun) -> bool {
+    matches!(run.block(), Some(BlockEffect::PersonLearns | BlockEffect::CompactionRefused))
 }
 
 /// The event behind a call that ran.
@@ -450,13 +455,14 @@ fn arguments(hook: &EventHook, setup: &SessionSetup, about: Value) -> String {
 /// The part of an answer that goes into a call's result.
 fn text_of(run: &HookRun, answer: &Result<HookAnswer, String>) -> Option<String> {
     let answer = answer.as_ref().ok()?;
-    if run.event().is_some_and(|event| event.is_aside() || ends_nothing(event)) {
+    if run.event().is_some_and(HookEvent::is_aside) || ends_nothing(run) {
         return None;
     }
     let blocks = matches!(answer.verdict, HookDecision::Block | HookDecision::Stop);
     // Why a call did not run is its result.
-    let behind = run.event().is_some_and(|event| !event.is_guard());
-    let reason = if blocks && behind { answer.reason.as_str() } else { "" };
+    let is_for_model =
+        matches!(run.block(), Some(BlockEffect::ModelLearns | BlockEffect::TurnGoesOn));
+    let reason = if blocks && is_for_model { answer.reason.as_str() } else { "" };
     let parts: Vec<&str> =
         [reason, answer.context.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
     (!parts.is_empty()).then(|| format!("{} says: {}", run.label(), parts.join("\n")))

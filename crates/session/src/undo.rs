@@ -286,8 +286,7 @@ fn is_format(call: &Call) -> bool {
 
 /// True for a hook that may change files of the project.
 fn may_write(call: &Call) -> bool {
-    call.origin == CallOrigin::EventHook
-        && !HookEvent::ALL.iter().any(|event| event.is_guard() && event.tool() == call.tool)
+    call.origin == CallOrigin::EventHook && call.tool != HookEvent::PreToolUse.tool()
 }
 
 /// True if such a call may have changed the file; a program's exit alone does not change it.

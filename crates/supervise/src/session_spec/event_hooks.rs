@@ -54,13 +54,7 @@ pub(super) fn notes(confinement: &Confinement, of: &EventHookConfig) -> Vec<Stri
 }
 
 fn event_hook(known: &ConfiguredEventHook, server_tools: &[String]) -> EventHook {
-    let of_call = matches!(
-        known.event,
-        HookEvent::PreToolUse
-            | HookEvent::PostToolUse
-            | HookEvent::PostToolUseFailure
-            | HookEvent::PermissionRequest
-    );
+    let of_call = known.event.is_about_call();
     let more = server_tools.iter().filter(|name| of_call && known.covers(name));
     EventHook {
         event: known.event,
