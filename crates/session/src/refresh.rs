@@ -60,8 +60,7 @@ impl Session {
         let SessionPhase::Reading { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
             let started = batch.start(self.setup.parallel, self.setup.max_session.tasks);
-            let run = |call| FromSession::Run { call, note: None, asked: None };
-            return out.words.extend(started.into_iter().map(run));
+            return started.into_iter().for_each(|call| out.run(call));
         }
         if *stopping {
             return self.end_turn(TurnEnd::Interrupted, out);

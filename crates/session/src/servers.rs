@@ -6,7 +6,7 @@ use super::{Outputs, Session, SessionPhase};
 use protocol::call::{CallOrigin, CallStage, ToolResult};
 use protocol::ids::CallId;
 use protocol::mcp::{PREFIX, ServerNews, ServerStart};
-use protocol::session::{FromSession, SessionEvent};
+use protocol::session::SessionEvent;
 
 /// Servers that start.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl Session {
         let ServerStart { tool, input } = start;
         let call = self.name_own(CallOrigin::ServerStart, &tool, input, out);
         let id = call.id.clone();
-        out.words.push(FromSession::Run { call, note: None, asked: None });
+        out.run(call);
         id
     }
 

@@ -130,7 +130,6 @@ impl Session {
         self.pinned.show_at_end();
         self.turn.made_room = false;
         self.turn.summarized = false;
-        self.turn.told_hooks = false;
         let mut taken: Vec<String> = Vec::new();
         let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
         let empty = only_reasoning(&ended.blocks);

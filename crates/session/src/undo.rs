@@ -13,6 +13,7 @@ mod turn;
 mod unreported;
 
 use crate::hooks::FORMAT;
+use crate::undo_request::UndoRequest;
 use crate::{Outputs, Session, SessionPhase};
 use one_file::FileUndo;
 use other_changes::OtherChanges;
@@ -21,9 +22,8 @@ use protocol::call::{Call, CallOrigin, NO_CHANGE, Outcome, ToolResult};
 use protocol::content::{ContentBlock, Usage};
 use protocol::hook::HookEvent;
 use protocol::ids::CallId;
-use protocol::session::{
-    CopyBeforeChange, OfferedTool, REWIND_PROMPT, SessionEvent, TurnEnd, UNDO_PROMPT,
-};
+use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent, TurnEnd};
+
 use serde::Deserialize;
 use turn::TurnUndo;
 use unreported::UnreportedUndo;
@@ -36,45 +36,6 @@ const NOTHING_KEPT: [&str; 2] = ["not_covered", NO_CHANGE];
 const PARTLY_RESTORED: &str = "partly_restored";
 /// Error codes for calls that were refused before the store read the files.
 const NOBODY_THERE: &str = "store_unavailable";
-
-/// What a prompt that is a command to agentd, and not for the model, takes back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum UndoRequest {
-    /// All files of the newest turn that changed files.
-    Turn,
-    /// One file, by the name that the person gave.
-    File { path: String, changes: FileChanges },
-    /// All files, as they were before this call; none where the words name no call.
-    Since(Option<u32>),
-}
-
-/// The changes of one file that are taken back together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileChanges {
-    /// Those of the newest turn that changed it.
-    OfTurn,
-    OfSession,
-}
-
-impl UndoRequest {
-    /// The request of a prompt: `:undo`, `:undo FILE`, `:undo all FILE` or `:rewind files CALL`.
-    pub(crate) fn of(prompt: &str) -> Option<Self> {
-        if let Some(call) = prompt.trim().strip_prefix(REWIND_PROMPT) {
-            let is_word = call.is_empty() || call.starts_with(char::is_whitespace);
-            return is_word.then(|| Self::Since(call.trim().parse().ok()));
-        }
-        let rest = prompt.trim().strip_prefix(UNDO_PROMPT)?;
-        if rest.is_empty() {
-            return Some(Self::Turn);
-        }
-        let named = rest.strip_prefix(' ').filter(|rest| !rest.contains(char::is_control))?.trim();
-        let (path, changes) = match named.strip_prefix("all ") {
-            Some(path) => (path.trim(), FileChanges::OfSession),
-            None => (named, FileChanges::OfTurn),
-        };
-        Some(Self::File { path: path.to_owned(), changes })
-    }
-}
 
 /// The input of an `undo_restore` that a person asked for.
 #[derive(Debug, Deserialize)]
@@ -374,7 +335,7 @@ impl Session {
         let (tool, input) = (RESTORE.to_owned(), input.to_string());
         let call = Call { id, origin: CallOrigin::Undo, tool, input };
         self.commit(SessionEvent::Called { call: call.clone() }, out);
-        out.words.push(crate::FromSession::Run { call, note: None, asked: None });
+        out.run(call);
     }
 
     /// It died in the middle. It has no model to ask, and a change that may be half taken back is for

@@ -3,7 +3,8 @@
 //! of no change in a turn, the turn before it is tried. The changes stay in the list, since their other
 //! files are still to be taken back. For `undo` only. Pure.
 
-use super::{FileChanges, NO_CHANGE, UndoableChange, UndoableChanges, Undoing};
+use super::{NO_CHANGE, UndoableChange, UndoableChanges, Undoing};
+use crate::undo_request::FileChanges;
 use crate::{Outputs, Session, SessionPhase};
 use protocol::call::{CallOrigin, ToolResult};
 use protocol::ids::CallId;
