@@ -7,7 +7,9 @@ use crate::hooks::{DueRun, HookStep, Passed};
 use crate::pending_prompt;
 use crate::synthetic_results::NotRun;
 use crate::tool_lookup::{ReadAttempt, read};
+use crate::undo::{RESTORE, UndoStep};
 use protocol::call::{Call, CallOrigin, CallStage, ToolResult};
+use protocol::content::{ContentBlock, Usage};
 use protocol::hook::HookEvent;
 use protocol::ids::CallId;
 use protocol::session::{FromSession, SessionEvent, TurnEnd};
@@ -147,8 +149,14 @@ impl Session {
         if let SessionPhase::CompactHooks(_) = self.phase {
             return self.compact_hook_ended(call, result, out);
         }
-        if let SessionPhase::Undoing(_) = self.phase {
-            return self.undone(call, result, out);
+        if let SessionPhase::Undoing = self.phase {
+            // Any other call has its result already.
+            if self.changes.restored(&call, &result) {
+                self.take_in(&SessionEvent::ended(call, CallOrigin::Undo, result));
+                let step = self.changes.next();
+                return step.into_iter().for_each(|step| self.go_on_undoing(step, out));
+            }
+            return;
         }
         let (SessionPhase::Calling { batch, .. } | SessionPhase::Reading { batch, .. }) =
             &mut self.phase
@@ -166,6 +174,27 @@ impl Session {
         self.take_in(&SessionEvent::Result { call, origin, stage, result });
         self.notices_of_hooks(out);
         self.go_on_calling(out);
+    }
+
+    /// Starts the next call of an undo, or ends its turn.
+    pub(super) fn go_on_undoing(&mut self, step: UndoStep, out: &mut Outputs) {
+        match step {
+            UndoStep::Restore(input) => {
+                let call = self.name_own(CallOrigin::Undo, RESTORE, input, out);
+                out.run(call);
+            }
+            UndoStep::Over { text, end } => self.end_undoing(text, end, out),
+        }
+    }
+
+    /// Ends the turn of an undo with its report.
+    pub(super) fn end_undoing(&mut self, text: String, end: TurnEnd, out: &mut Outputs) {
+        let (round, usage) = (self.round, Usage::default());
+        let blocks = vec![ContentBlock::Text { text }];
+        // No model was asked.
+        let cost = Some(0);
+        self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
+        self.end_turn(end, out);
     }
 
     /// Starts the calls that may start; once all have ended, sends the next request to the model.

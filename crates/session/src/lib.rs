@@ -70,7 +70,7 @@ use std::collections::{HashMap, VecDeque};
 use summary::AfterSummary;
 use synthetic_results::NotRun;
 pub use tool_lookup::{CallError, ReadCall, Reader};
-use undo::{UndoableChanges, Undoing};
+use undo::UndoableChanges;
 use undo_request::UndoRequest;
 
 /// One conversation.
@@ -117,7 +117,7 @@ enum SessionPhase {
     /// The ends of reads of pinned files; then the model is asked.
     Reading { batch: Batch, stopping: bool },
     /// The ends of calls that take changes back.
-    Undoing(Undoing),
+    Undoing,
     /// The rest of a summary.
     Summarizing { answer: PartialAnswer, then: AfterSummary },
     /// The end of a hook; then the conversation is made smaller.
@@ -293,7 +293,8 @@ impl Session {
             };
         }
         if let Some(text) = self.changes.cut_short() {
-            return self.undoing_was_cut_short(text, out);
+            // It has no model to ask, and a person has to see a change that may be half taken back.
+            return self.end_undoing(text, TurnEnd::Interrupted, out);
         }
         self.phase = SessionPhase::Calling { batch, stopping: false };
         self.go_on_calling(out);
@@ -330,7 +331,9 @@ impl Session {
                 // Nothing to send; a vendor refuses blank text.
                 self.commit(SessionEvent::TurnEnded { end: TurnEnd::Done }, out);
             } else if let Some(request) = undo {
-                self.undo(request, out);
+                self.phase = SessionPhase::Undoing;
+                let step = self.changes.begin(request);
+                self.go_on_undoing(step, out);
             } else {
                 self.begin_turn(out);
             }
@@ -391,7 +394,9 @@ impl Session {
     fn interrupt(&mut self, out: &mut Outputs) {
         match &mut self.phase {
             SessionPhase::Replaying | SessionPhase::Idle => {}
-            SessionPhase::Undoing(_) => self.stop_undoing(out),
+            SessionPhase::Undoing => {
+                out.words.extend(self.changes.stop().map(FromSession::CancelCall));
+            }
             SessionPhase::CompactHooks(_) => self.stop_compact_hook(out),
             SessionPhase::Checking => self.end_turn(TurnEnd::Interrupted, out),
             SessionPhase::Summarizing { .. } => {
@@ -420,7 +425,7 @@ impl Session {
                     | SessionPhase::Checking
                     | SessionPhase::Asking(_)
                     | SessionPhase::Calling { .. }
-                    | SessionPhase::Undoing(_)
+                    | SessionPhase::Undoing
                     | SessionPhase::CompactHooks(_)
                     | SessionPhase::Summarizing { .. } => self.go_on_calling(out),
                 }

@@ -40,7 +40,7 @@ impl Session {
             | SessionPhase::Calling { .. }
             | SessionPhase::Checking
             | SessionPhase::Reading { .. }
-            | SessionPhase::Undoing(_) => match self.setup.context.compaction {
+            | SessionPhase::Undoing => match self.setup.context.compaction {
                 CompactionKind::Summary => self.turn.wanted_summary = Some(focus),
                 CompactionKind::Cut if self.hooks.has_compact_hooks(&self.setup) => {
                     self.turn.wanted_summary = Some(focus);

@@ -106,7 +106,7 @@ impl Session {
             | SessionPhase::Checking
             | SessionPhase::Reading { .. }
             | SessionPhase::CompactHooks(_)
-            | SessionPhase::Undoing(_) => {}
+            | SessionPhase::Undoing => {}
         }
     }
 
