@@ -143,7 +143,12 @@ impl Session {
         if self.hooks.runs_aside(&call) {
             return self.aside_ended(call, result, out);
         }
-        if self.server_started(&call, stage, &result, out) {
+        if self.servers.ended(&call) {
+            let origin = CallOrigin::ServerStart;
+            self.take_in(&SessionEvent::Result { call, origin, stage, result });
+            if matches!(self.phase, SessionPhase::Checking) && !self.servers.awaits() {
+                self.ask(out);
+            }
             return;
         }
         if let SessionPhase::CompactHooks(_) = self.phase {
@@ -189,12 +194,15 @@ impl Session {
 
     /// Ends the turn of an undo with its report.
     pub(super) fn end_undoing(&mut self, text: String, end: TurnEnd, out: &mut Outputs) {
-        let (round, usage) = (self.round, Usage::default());
-        let blocks = vec![ContentBlock::Text { text }];
-        // No model was asked.
-        let cost = Some(0);
-        self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
+        self.answer_for_model(text, out);
         self.end_turn(end, out);
+    }
+
+    /// Records an answer that no model was asked for, so that it costs nothing.
+    fn answer_for_model(&mut self, text: String, out: &mut Outputs) {
+        let (round, usage, cost) = (self.round, Usage::default(), Some(0));
+        let blocks = vec![ContentBlock::Text { text }];
+        self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
     }
 
     /// Starts the calls that may start; once all have ended, sends the next request to the model.
@@ -219,7 +227,10 @@ impl Session {
         } else if let Some(reason) = self.hooks.stopped() {
             self.end_turn(TurnEnd::StoppedByHook { reason }, out);
         } else if let Some(plan) = self.plans.take_refused() {
-            self.end_with_plan(plan, out);
+            // The plan that no person could approve is the model's last words.
+            self.round = self.round.saturating_add(1);
+            self.answer_for_model(plan, out);
+            self.finish_turn(out);
         } else if self.hooks.is_ending() {
             self.go_on_or_end(out);
         } else if self.history.budget().over().is_some_and(|(_, answers)| answers > 1) {
@@ -233,8 +244,30 @@ impl Session {
     /// The commands of the prompt run before the model is asked, and behind the hooks that decide
     /// about the prompt.
     pub(super) fn ask_behind_commands(&mut self, out: &mut Outputs) {
-        if !self.run_prompt_commands(out) {
-            self.ask(out);
+        let mut batch = Batch::default();
+        for call in self.prompt_calls(out) {
+            match pending_prompt::kind(&call, &self.setup.tools) {
+                Some(kind) => batch.push(call, kind),
+                None => {
+                    let why = NotRun::NotOffered { tool: call.tool.clone() };
+                    self.answer_call(call, &why, out);
+                }
+            }
         }
+        if batch.is_over() {
+            return self.ask(out);
+        }
+        self.phase = SessionPhase::Calling { batch, stopping: false };
+        self.go_on_calling(out);
+    }
+
+    /// The calls of the prompt that have not ended, one after another, as they stand.
+    fn prompt_calls(&mut self, out: &mut Outputs) -> Vec<Call> {
+        let Some(pending) = self.history.pending_prompt() else { return Vec::new() };
+        let (mut open, due) = (pending.unanswered(), pending.due());
+        for (tool, input) in due {
+            open.push(self.name_own(CallOrigin::PromptPart, tool, input, out));
+        }
+        open
     }
 }

@@ -53,6 +53,7 @@ use history::History;
 use hook_runs::WaitingCompaction;
 use hooks::{HookText, Hooks};
 use limits::limits;
+use pending_prompt::PendingPrompt;
 use pinned::PinnedFiles;
 use plan::ShownPlans;
 use protocol::call::Call;
@@ -274,7 +275,10 @@ impl Session {
             }
         }
         if !goes_on {
-            self.drop_prompt_commands(out);
+            let open = self.history.pending_prompt().map(PendingPrompt::unanswered);
+            for call in open.unwrap_or_default() {
+                self.answer_call(call, &NotRun::Lost, out);
+            }
         }
         self.round = self.history.last_round();
         self.compaction_replayed(then, compact);
