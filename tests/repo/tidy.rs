@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::source::{all_sources, is_test, root, shipped, sources};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -48,14 +48,17 @@ fn the_floors_hold() {
         ("client", 1),
         ("terminal", 1),
         ("fleet", 1),
-        ("supervise", 2),
+        ("call", 2),
+        ("settings-copies", 2),
+        ("setup", 2),
+        ("supervise", 3),
     ]
     .into();
     // ipc carries protocol's messages; tools run their commands in sandbox's cage. The engines that
     // read syntax trees and web pages are behind the types of tools; that of the web leaves the network by
     // sandbox's filter. Rules match the declarations
     // of each tool, so that a new tool needs no second table. The full-screen view shows the model of
-    // client.
+    // client. The settings of a session include the person's, as settings-copies left them.
     let neighbours = [
         ("ipc", "protocol"),
         ("tools", "sandbox"),
@@ -64,17 +67,19 @@ fn the_floors_hold() {
         ("web", "sandbox"),
         ("approval", "tools"),
         ("terminal", "client"),
+        ("setup", "settings-copies"),
     ];
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let floor = *floors.get(name.as_str()).unwrap_or_else(|| panic!("{name} has no floor"));
         for dependency in dependencies(&root().join("crates").join(&name)) {
+            assert!(name == "supervise" || dependency != "ractor", "{name} has actors");
             let Some(&below) = floors.get(dependency.as_str()) else { continue };
             let allowed = below < floor || neighbours.contains(&(&name, &dependency));
             assert!(allowed, "{name} (floor {floor}) depends on {dependency} (floor {below})");
         }
     }
-    // Floor 3: each worker is a program of its own, which no other program and no crate links.
+    // Floor 4: each worker is a program of its own, which no other program and no crate links.
     for entry in fs::read_dir(root().join("workers")).unwrap() {
         let worker = entry.unwrap().file_name().into_string().unwrap();
         for dependency in dependencies(&root().join("workers").join(&worker)) {
@@ -103,6 +108,38 @@ fn dependencies(package: &Path) -> Vec<String> {
         .filter(|name| !name.is_empty() && !name.starts_with('#'))
         .map(str::to_owned)
         .collect()
+}
+
+/// Everything that a crate of this workspace links, through crates of the workspace and others.
+fn linked(name: &str) -> BTreeSet<String> {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    let value = |line: &str| line.split('"').nth(1).unwrap_or_default().to_owned();
+    let mut below: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for package in lock.split("[[package]]").skip(1) {
+        let name = package.lines().find(|line| line.starts_with("name = ")).map(value).unwrap();
+        let listed = package.lines().filter(|line| line.starts_with(" \""));
+        // A version follows where there are several.
+        let listed = listed.map(|line| value(line).split(' ').next().unwrap().to_owned());
+        below.entry(name).or_default().extend(listed);
+    }
+    let (mut found, mut left) = (BTreeSet::new(), vec![name.to_owned()]);
+    while let Some(next) = left.pop() {
+        let own = root().join("crates").join(&next);
+        // The lock file has the dependencies of tests too.
+        let more = if own.is_dir() { dependencies(&own) } else { below[&next].clone() };
+        left.extend(more.into_iter().filter(|name| found.insert(name.clone())));
+    }
+    found
+}
+
+#[test]
+fn a_call_is_decided_without_a_runtime_and_without_actors() {
+    let found = linked("call");
+    assert!(found.contains("protocol") && found.contains("serde"), "{found:?}");
+    for name in ["tokio", "ractor", "supervise", "ipc"] {
+        assert!(!found.contains(name), "call links {name}");
+        assert!(linked("supervise").contains(name) || name == "supervise", "the control");
+    }
 }
 
 /// False inside a longer name: `RunningCommand::new(` starts no process.
@@ -134,6 +171,31 @@ fn few_files_start_processes() {
             let in_sandbox = name.starts_with("crates/sandbox/src/");
             assert!(in_sandbox || allowed.contains(&name.as_str()), "{name} uses {word}");
         }
+    }
+}
+
+/// The crate `setup` decides; the supervisor does.
+#[test]
+fn the_settings_of_a_session_are_only_read() {
+    for (name, text) in sources("crates/setup/src") {
+        let code = shipped(&text);
+        let changes = [
+            "fs::write",
+            "create(",
+            "create_dir",
+            "create_new(",
+            "DirBuilder",
+            "remove_file",
+            "remove_dir",
+            "fs::rename(",
+            "symlink(",
+            "set_permissions",
+            "set_modified",
+            ".write(true)",
+            "connect(",
+        ];
+        let found = changes.into_iter().find(|word| code.contains(word));
+        assert!(found.is_none(), "{name} uses {found:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! A user attached to a session: connects the terminal and the supervisor to the [`Screen`].
 //!
-//! Threads read keys, signals and the supervisor's messages. This thread passes each input to the
-//! screen, performs the effects, and paints. If a supervisor is lost, another one is started.
+//! Threads read keys, signals and the supervisor's messages. The loop in `session_loop` passes each input to
+//! the screen; this file performs the effects, and paints. If a supervisor is lost, another one is started.
 
 mod draft;
 mod edit;
@@ -11,38 +11,32 @@ mod paint;
 mod terminal;
 
 use crate::client_error::ClientError;
-use crate::event_reader::{EventReader, MAX_PINGS, SLOW_NOTE, SupervisorInput};
 use crate::screen::{
     AttachOptions, Focus, KeyPress, LeaveReason, LongText, Screen, ScreenEffect, ScreenInput,
 };
 use crate::screen_items::ScreenItem;
 use crate::screen_view::ScreenView;
-use crate::silence::{PING_AFTER, SilenceAction};
+use crate::session_connection::{
+    LoopInput, LossLimit, PingWhen, SessionConnection, SupervisorInput, input_queue,
+};
+use crate::session_facts::is_progress;
+use crate::session_loop::{self, NextWait, SessionUser};
 use crate::supervisor_source::SupervisorSource;
 use draft::DraftState;
-use ipc::{ChannelError, Sender};
-use protocol::client::{
-    ClientEvent, ClientRights, FromClient, RequestFailure, SessionRequest, SessionStart, ToClient,
-};
+use protocol::client::{ClientRights, RequestFailure, SessionRequest, ToClient};
 use protocol::ids::{CallId, SessionId};
-use protocol::session::OpenTurn;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 pub use crate::terminal_use::TerminalUse;
 pub use inline_view::{InlineView, LinesView};
 pub use terminal::{LeaderKey, size as terminal_size};
 
-/// Bound on inputs that the screen has not handled. Then the reader thread blocks.
-const QUEUE: usize = 256;
-/// Inputs taken in before the screen is painted again.
-const BATCH: usize = 1024;
-/// Most supervisors that may be lost within `LOSS_WINDOW`. More losses mean a bug that a restart
-/// does not fix.
-const LOSSES: usize = 3;
-const LOSS_WINDOW: Duration = Duration::from_secs(60);
+/// Losses of supervisors that a person waits through.
+const LOSSES: LossLimit = LossLimit { most: 3, within: Duration::from_secs(60) };
 /// How long a read-only client waits until another client resumes a session whose daemon was lost.
 const RESUMED_BY_OTHERS: Duration = Duration::from_secs(10);
 /// Pause between two checks for that.
@@ -142,65 +136,51 @@ pub fn attach(
     view: impl FnOnce(SyncSender<ScreenInput>) -> io::Result<Box<dyn ScreenView>>,
     signals: impl FnOnce(SyncSender<ScreenInput>),
 ) -> Result<AttachEnd, ClientError> {
-    let (sender, inputs) = mpsc::sync_channel(QUEUE);
+    let AttachArgs { opening, papers, options, mode } = visit;
+    let (sender, inputs) = input_queue();
     signals(sender.clone());
     let (keys, for_view) = (sender.clone(), sender.clone());
-    let ear = EventReader::new(sender);
-    let say = ear.connect(supervisors, &visit.opening, &visit.papers)?;
+    let session = (opening, papers);
+    let connection = SessionConnection::open(supervisors, session, (sender, inputs), LOSSES)?;
     let view = view(for_view).map_err(|error| ClientError::Failed {
         kind: RequestFailure::Usage,
         message: format!("the terminal cannot be used: {error}"),
     })?;
-    match visit.mode.clone() {
+    match mode.clone() {
         TerminalMode::Keys(leader) => {
             std::thread::spawn(move || terminal::read_keys(&leader, &keys))
         }
         TerminalMode::Lines => std::thread::spawn(move || terminal::read_lines(&keys)),
     };
-    let attached = AttachLoop {
-        supervisors,
-        screen: Screen::new(visit.options.clone()),
+    let attached = AttachedTerminal {
+        connection,
+        screen: Screen::new(options),
         view,
-        visit,
+        mode,
         services,
-        sender: say,
-        reader: ear,
-        inputs,
-        pings: PingState { last_message: Instant::now(), unanswered: 0, reply_due: ReplyDue::No },
         painted: None,
         question: QuestionTimes::default(),
         draft: DraftState::default(),
         switch: None,
-        losses: Vec::new(),
         awaited: None,
     };
     Ok(attached.run())
 }
 
-impl SupervisorInput for ScreenInput {
-    fn message(word: ToClient) -> Self {
-        Self::Message(word)
-    }
-
-    fn lost(error: ChannelError) -> Self {
-        Self::Lost(error.to_string())
+impl From<SupervisorInput> for ScreenInput {
+    fn from(input: SupervisorInput) -> Self {
+        match input {
+            SupervisorInput::Message(message) => Self::Message(message),
+            SupervisorInput::Lost(error) => Self::Lost(error.to_string()),
+            SupervisorInput::Silent => Self::Lost("it does not answer".to_owned()),
+        }
     }
 }
 
-/// Does the supervisor owe a reply to the last message that was sent?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReplyDue {
-    No,
-    Yes,
-}
-
-/// Pings of a supervisor that owes a message.
-struct PingState {
-    /// Time of the last message or ping.
-    last_message: Instant,
-    /// Pings since the last message.
-    unanswered: u32,
-    reply_due: ReplyDue,
+impl LoopInput for ScreenInput {
+    fn is_message(&self) -> bool {
+        matches!(self, Self::Message(_))
+    }
 }
 
 /// Times of the question on the screen.
@@ -212,32 +192,76 @@ struct QuestionTimes {
     letter: Option<Instant>,
 }
 
-struct AttachLoop<'a> {
-    supervisors: &'a mut dyn SupervisorSource,
+struct AttachedTerminal<'a> {
+    connection: SessionConnection<'a, ScreenInput>,
     screen: Screen,
     view: Box<dyn ScreenView>,
-    visit: AttachArgs,
+    mode: TerminalMode,
     services: &'a dyn AttachServices,
-    sender: Sender<FromClient>,
-    reader: EventReader<ScreenInput>,
-    inputs: mpsc::Receiver<ScreenInput>,
-    pings: PingState,
     /// When the last frame was painted.
     painted: Option<Instant>,
     question: QuestionTimes,
     draft: DraftState,
     /// The session that was asked for in the place of this one, and how it is opened.
     switch: Option<(SessionId, SessionRequest, Vec<OwnedFd>)>,
-    losses: Vec<Instant>,
     /// A session that another client has to resume, and the time limit of that wait.
     awaited: Option<(SessionId, Instant)>,
 }
 
-impl AttachLoop<'_> {
+impl<'a> SessionUser<'a> for AttachedTerminal<'a> {
+    type Input = ScreenInput;
+    type End = LeaveReason;
+
+    fn connection(&mut self) -> &mut SessionConnection<'a, ScreenInput> {
+        &mut self.connection
+    }
+
+    fn prepare(&mut self) -> ControlFlow<LeaveReason, NextWait> {
+        self.follow_letter()?;
+        self.follow_draft();
+        let since = self.painted.map_or(FRAME, |painted| painted.elapsed());
+        let early = FRAME.saturating_sub(since);
+        let mut wait = Some(early);
+        if early.is_zero() {
+            // Nothing can be painted any more where nothing can be written.
+            if self.paint().is_err() {
+                return ControlFlow::Break(LeaveReason::Detached(None));
+            }
+            wait = self.view.tick(&self.screen);
+        }
+        self.join_if_resumed()?;
+        if self.awaited.is_some() {
+            return ControlFlow::Continue(NextWait {
+                most: Some(WATCH_PAUSE),
+                ping: PingWhen::Never,
+            });
+        }
+        let ping = match self.screen.options().rights {
+            // Who only watches leaves it to others to end a supervisor by force.
+            ClientRights::ReadOnly => PingWhen::Never,
+            ClientRights::Full if self.screen.awaits_supervisor() => PingWhen::Always,
+            ClientRights::Full => PingWhen::ReplyDue,
+        };
+        let most = [wait, self.until_letter(), self.until_draft()].into_iter().flatten().min();
+        ControlFlow::Continue(NextWait { most, ping })
+    }
+
+    /// Handles an input that the view may replace.
+    fn take(&mut self, input: ScreenInput) -> ControlFlow<LeaveReason> {
+        let inputs = self.view.take(input, &self.screen);
+        inputs.into_iter().try_for_each(|input| self.take_one(input))
+    }
+
+    fn note(&mut self, text: &str) {
+        self.view.show(ScreenItem::Note(text.to_owned()));
+    }
+}
+
+impl AttachedTerminal<'_> {
     fn run(mut self) -> AttachEnd {
         let (columns, rows) = terminal_size();
         self.screen.update(ScreenInput::Resized(columns, rows));
-        let how = self.follow();
+        let how = session_loop::follow(&mut self);
         self.save_draft();
         self.view.leave(&self.screen);
         let unconfirmed = match how {
@@ -251,54 +275,23 @@ impl AttachLoop<'_> {
         AttachEnd { session: self.screen.session().cloned(), reason: how, unconfirmed }
     }
 
-    fn follow(&mut self) -> LeaveReason {
-        loop {
-            let since = self.painted.map_or(FRAME, |painted| painted.elapsed());
-            let early = FRAME.saturating_sub(since);
-            let mut wait = Some(early);
-            if early.is_zero() {
-                // Nothing can be painted any more where nothing can be written.
-                if self.paint().is_err() {
-                    return LeaveReason::Detached(None);
-                }
-                wait = self.view.tick(&self.screen);
-            }
-            if let Some(leaving) = self.reconnect_if_resumed() {
-                return leaving;
-            }
-            let mut next = self.next(self.until_letter(self.until_draft(wait)));
-            for _ in 0..BATCH {
-                let Some(input) = next else { break };
-                if let Some(leaving) = self.take_all(input) {
-                    return leaving;
-                }
-                next = self.inputs.try_recv().ok();
-            }
-            if let Some(leaving) = self.follow_letter() {
-                return leaving;
-            }
-            self.follow_draft();
-        }
-    }
-
-    /// The earlier of `wait` and the time when a letter at a question becomes an answer.
-    fn until_letter(&self, wait: Option<Duration>) -> Option<Duration> {
-        let due = self.question.letter.map(|since| LETTER_ALONE.saturating_sub(since.elapsed()));
-        wait.into_iter().chain(due).min()
+    /// The time until a letter at a question becomes an answer.
+    fn until_letter(&self) -> Option<Duration> {
+        self.question.letter.map(|since| LETTER_ALONE.saturating_sub(since.elapsed()))
     }
 
     /// Makes a letter at a question an answer once it has stayed alone.
-    fn follow_letter(&mut self) -> Option<LeaveReason> {
+    fn follow_letter(&mut self) -> ControlFlow<LeaveReason> {
         if !self.screen.letter_waits() {
             self.question.letter = None;
-            return None;
+            return ControlFlow::Continue(());
         }
         let since = *self.question.letter.get_or_insert_with(Instant::now);
         if since.elapsed() < LETTER_ALONE {
-            return None;
+            return ControlFlow::Continue(());
         }
         self.question.letter = None;
-        self.take(ScreenInput::LetterAlone(self.view.question_shown()))
+        self.take_one(ScreenInput::LetterAlone(self.view.question_shown()))
     }
 
     fn paint(&mut self) -> io::Result<()> {
@@ -321,81 +314,9 @@ impl AttachLoop<'_> {
         answers && !is_read && self.screen.focus() == Focus::Question
     }
 
-    /// The next input; none after `wait`. A silent supervisor that owes a message is pinged. If it
-    /// owes none and `wait` is absent, this blocks without a timeout.
-    fn next(&mut self, wait: Option<Duration>) -> Option<ScreenInput> {
-        let begun = Instant::now();
-        // Who only watches leaves it to others to end a supervisor by force.
-        let patient = self.visit.options.rights == ClientRights::ReadOnly;
-        loop {
-            if self.awaited.is_some() {
-                return self.inputs.recv_timeout(WATCH_PAUSE).ok();
-            }
-            if patient || (self.pings.reply_due == ReplyDue::No && !self.screen.awaits_supervisor())
-            {
-                let input = match wait {
-                    Some(wait) => self.inputs.recv_timeout(wait).ok(),
-                    None => self.inputs.recv().ok(),
-                };
-                self.pings.last_message = Instant::now();
-                return input;
-            }
-            let patience = PING_AFTER.saturating_sub(self.pings.last_message.elapsed());
-            let left = wait.map(|wait| wait.saturating_sub(begun.elapsed()));
-            if let Some(left) = left.filter(|left| *left < patience) {
-                match self.inputs.recv_timeout(left) {
-                    Ok(ScreenInput::Message(word)) => return Some(self.heard(word)),
-                    Ok(input) => return Some(input),
-                    Err(_) => return None,
-                }
-            }
-            match self.inputs.recv_timeout(patience) {
-                Ok(ScreenInput::Message(word)) => return Some(self.heard(word)),
-                Ok(input) => return Some(input),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if self.pings.unanswered >= MAX_PINGS => {
-                    return self
-                        .give_up_on_silence()
-                        .then(|| ScreenInput::Lost("it does not answer".to_owned()));
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    self.pings.last_message = Instant::now();
-                    self.pings.unanswered += 1;
-                    // If this fails, the reader thread reports the loss of the supervisor.
-                    let _ = self.sender.send(&FromClient::Ping(u64::from(self.pings.unanswered)));
-                }
-            }
-        }
-    }
-
-    fn heard(&mut self, word: ToClient) -> ScreenInput {
-        self.pings.last_message = Instant::now();
-        self.pings.unanswered = 0;
-        self.pings.reply_due = ReplyDue::No;
-        ScreenInput::Message(word)
-    }
-
-    /// True if the silent supervisor is given up.
-    fn give_up_on_silence(&mut self) -> bool {
-        let checks = self.pings.unanswered - MAX_PINGS;
-        match self.reader.on_silence(self.supervisors, checks) {
-            SilenceAction::Reconnect | SilenceAction::Kill => {
-                self.pings.unanswered = 0;
-                return true;
-            }
-            SilenceAction::Wait if checks == 0 => {
-                self.view.show(ScreenItem::Note(SLOW_NOTE.to_owned()));
-            }
-            SilenceAction::Wait => {}
-        }
-        (self.pings.last_message, self.pings.unanswered) =
-            (Instant::now(), self.pings.unanswered + 1);
-        false
-    }
-
-    /// Handles one input. Returns a reason if the terminal has to leave.
-    fn take(&mut self, input: ScreenInput) -> Option<LeaveReason> {
-        let input = match (input, &self.visit.mode) {
+    /// Handles one input. Breaks if the terminal has to leave.
+    fn take_one(&mut self, input: ScreenInput) -> ControlFlow<LeaveReason> {
+        let input = match (input, &self.mode) {
             (ScreenInput::OpenEditor(pause), _) => return self.edit(pause),
             // A terminal that sends no keys sends this signal for one.
             (ScreenInput::Signal(nix::libc::SIGINT), TerminalMode::Lines) => {
@@ -410,24 +331,20 @@ impl AttachLoop<'_> {
             && let Some((_, opening, papers)) =
                 self.switch.take_if(|(awaited, ..)| awaited == session)
         {
-            (self.visit.opening, self.visit.papers) = (opening, papers);
+            self.connection.replace_opening(opening, papers);
         }
         if let ScreenInput::Message(ToClient::Event { event, .. }) = &input
-            && is_progress(event)
+            && is_progress(event, |call| self.screen.items().find(call))
         {
-            self.losses.clear();
+            self.connection.forget_losses();
         }
         let effects = self.screen.update(input);
         self.perform_all(effects)
     }
 
-    fn perform(&mut self, effect: ScreenEffect) -> Option<LeaveReason> {
+    fn perform(&mut self, effect: ScreenEffect) -> ControlFlow<LeaveReason> {
         match effect {
-            // If this fails, the reader thread reports the loss of the supervisor.
-            ScreenEffect::Send(word) => {
-                self.pings.reply_due = ReplyDue::Yes;
-                let _ = self.sender.send(&word);
-            }
+            ScreenEffect::Send(word) => self.connection.send(&word),
             ScreenEffect::Show(item) => self.view.show(item),
             ScreenEffect::ShowEarlier(items) => self.view.show_earlier(items),
             ScreenEffect::StartOver => self.view.start_over(),
@@ -453,17 +370,11 @@ impl AttachLoop<'_> {
                 Err(error) => self.view.show(ScreenItem::Error(format!("{named}: {error}"))),
             },
             ScreenEffect::PasteImage(dir) => return self.paste_image(&dir),
-            ScreenEffect::Open(start) => {
-                let opening = SessionRequest { start, ..self.visit.opening.clone() };
-                let papers = &self.visit.papers;
-                // As above.
-                let _ = self.sender.send(&FromClient::Open(opening));
-                papers.iter().for_each(|paper| drop(self.sender.send_fd(paper.as_fd())));
-            }
+            ScreenEffect::Open(start) => self.connection.send_start(start),
             ScreenEffect::Reconnect(session) => return self.reconnect(session),
-            ScreenEffect::Leave(leaving) => return Some(leaving),
+            ScreenEffect::Leave(leaving) => return ControlFlow::Break(leaving),
         }
-        None
+        ControlFlow::Continue(())
     }
 
     /// Asks for another session. This one stays on the screen until the other is open.
@@ -471,9 +382,7 @@ impl AttachLoop<'_> {
         self.save_draft();
         match self.services.opening(&session) {
             Ok((opening, papers)) => {
-                // If this fails, the reader thread reports the loss of the supervisor.
-                let _ = self.sender.send(&FromClient::Open(opening.clone()));
-                papers.iter().for_each(|paper| drop(self.sender.send_fd(paper.as_fd())));
+                self.connection.send_opening(opening.clone(), &papers);
                 self.switch = Some((session, opening, papers));
             }
             Err(why) => self.view.show(ScreenItem::Error(why)),
@@ -481,74 +390,48 @@ impl AttachLoop<'_> {
     }
 
     /// Continues the session under another supervisor.
-    fn reconnect(&mut self, session: SessionId) -> Option<LeaveReason> {
-        let now = Instant::now();
-        self.losses.retain(|lost| now.duration_since(*lost) < LOSS_WINDOW);
-        self.losses.push(now);
-        if self.losses.len() > LOSSES {
-            let why = format!(
-                "the supervisor was lost {} times within a minute without progress; `agentd logs` \
-                 says why",
-                self.losses.len()
-            );
-            return Some(LeaveReason::Lost(why));
+    fn reconnect(&mut self, session: SessionId) -> ControlFlow<LeaveReason> {
+        if let Some(losses) = self.connection.count_loss() {
+            return ControlFlow::Break(LeaveReason::Lost(format!(
+                "the supervisor was lost {losses} times within a minute without progress; \
+                 `agentd logs` says why"
+            )));
         }
         // Shows the note about the reconnection before the new supervisor starts.
         let _ = self.paint();
-        match self.visit.options.rights {
+        match self.screen.options().rights {
             ClientRights::Full => {
-                let open_turn = OpenTurn::GoesOn;
-                self.visit.opening.start = SessionStart::Resume { session, open_turn };
-                let opening = &self.visit.opening;
-                let begun = self.reader.connect(self.supervisors, opening, &self.visit.papers);
-                self.connected(begun)
+                self.connection.resume(session).map_or_else(lost, ControlFlow::Continue)
             }
             // A session that is opened only for a read-only client would end its turn and questions
             // when that client leaves.
             ClientRights::ReadOnly => {
-                self.reader.drop_current();
-                self.awaited = Some((session, now + RESUMED_BY_OTHERS));
-                None
+                self.connection.drop_current();
+                self.awaited = Some((session, Instant::now() + RESUMED_BY_OTHERS));
+                ControlFlow::Continue(())
             }
         }
     }
 
     /// Attaches again if another client has resumed the lost session. Keys are handled meanwhile.
-    fn reconnect_if_resumed(&mut self) -> Option<LeaveReason> {
-        let (session, until) = self.awaited.clone()?;
-        match self.supervisors.connect_where_live(&session) {
-            Ok(Some(found)) => {
+    fn join_if_resumed(&mut self) -> ControlFlow<LeaveReason> {
+        let Some((session, until)) = &self.awaited else { return ControlFlow::Continue(()) };
+        match self.connection.join_resumed(session) {
+            Ok(true) => {
                 self.awaited = None;
-                let open_turn = OpenTurn::Waits;
-                self.visit.opening.start = SessionStart::Resume { session, open_turn };
-                let begun = self.reader.open_over(found, &self.visit.opening, &self.visit.papers);
-                self.connected(begun)
+                ControlFlow::Continue(())
             }
-            Ok(None) if Instant::now() < until => None,
-            Ok(None) => Some(LeaveReason::Lost(format!(
+            Ok(false) if Instant::now() < *until => ControlFlow::Continue(()),
+            Ok(false) => ControlFlow::Break(LeaveReason::Lost(format!(
                 "session {session} is not running, and a read-only client cannot resume it; \
                  attach without -r"
             ))),
-            Err(error) => Some(LeaveReason::Lost(error.to_string())),
-        }
-    }
-
-    fn connected(&mut self, begun: Result<Sender<FromClient>, ClientError>) -> Option<LeaveReason> {
-        match begun {
-            Ok(say) => {
-                self.sender = say;
-                None
-            }
-            Err(error) => Some(LeaveReason::Lost(error.to_string())),
+            Err(error) => lost(error),
         }
     }
 }
 
-/// True if the session made progress. Losses before it then do not count as a crash loop. The read
-/// of a pinned file does not count: it is repeated under each supervisor.
-fn is_progress(event: &ClientEvent) -> bool {
-    if let ClientEvent::Proposed { call } = event {
-        return call.origin.is_model();
-    }
-    matches!(event, ClientEvent::Prompt { .. } | ClientEvent::Answer { .. })
+/// Leaves because no supervisor goes on with the session.
+fn lost(error: ClientError) -> ControlFlow<LeaveReason> {
+    ControlFlow::Break(LeaveReason::Lost(error.to_string()))
 }

@@ -1,5 +1,5 @@
-//! Why there was no session, or a run of one was ended: for the loops `one_shot` and `attach`, and for
-//! `ear`, which both listen with.
+//! Why there was no session, or a run of one was ended: for `one_shot`, `attach`, and the connection that
+//! both use.
 
 use ipc::ChannelError;
 use protocol::client::RequestFailure;
@@ -35,7 +35,7 @@ pub enum ClientError {
     )]
     LostAgain {
         /// How often since the last progress.
-        losses: u32,
+        losses: usize,
         /// How the last one ended.
         how: String,
         /// Where in the turn.

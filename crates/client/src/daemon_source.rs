@@ -4,13 +4,12 @@ use crate::liveness::LivenessCheck;
 use crate::silence::SilenceAction;
 use crate::spawn::{self, StartError, SupervisorLaunch};
 use crate::supervisor_connection::{ConnectError, HANDSHAKE_TIMEOUT, SupervisorConnection};
-use crate::supervisor_source::SupervisorSource;
+use crate::supervisor_source::{SourceResult, SupervisorSource};
 use ipc::ChannelError;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use protocol::client::{FromClient, ToClient};
 use protocol::ids::SessionId;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::error::Error;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -136,7 +135,7 @@ impl<'a> DaemonSource<'a> {
 }
 
 impl SupervisorSource for DaemonSource<'_> {
-    fn connect(&mut self) -> Result<SupervisorConnection, Box<dyn Error + Send + Sync>> {
+    fn connect(&mut self) -> SourceResult<SupervisorConnection> {
         let connection = self.find_or_start()?;
         self.connected = Some(connection.supervisor_pid());
         Ok(connection)
@@ -145,7 +144,7 @@ impl SupervisorSource for DaemonSource<'_> {
     fn connect_where_live(
         &mut self,
         session: &SessionId,
-    ) -> Result<Option<SupervisorConnection>, Box<dyn Error + Send + Sync>> {
+    ) -> SourceResult<Option<SupervisorConnection>> {
         let connection = match connect(&self.socket, HANDSHAKE_TIMEOUT) {
             Ok(connection) => Some(connection),
             Err(error) if is_unreachable(&error) => None,

@@ -1,7 +1,8 @@
 //! The views for programs: one JSON object a line, in the shapes that scripts already read.
 
 use crate::run_view::{Moment, RunView, ShownOpening, ViewOutput};
-use crate::transcript::{OpenedSession, RecordedCall, RunConclusion, TasksSpent, Transcript};
+use crate::screen_items::CallBlock;
+use crate::transcript::{OpenedSession, RunConclusion, TasksSpent, Transcript};
 use protocol::call::{Call, Outcome};
 use protocol::client::ClientEvent;
 use protocol::content::{ContentBlock, Usage};
@@ -82,19 +83,19 @@ fn object(fields: &[(&str, Value)]) -> String {
 
 fn init(opened: &OpenedSession) -> Vec<(&'static str, Value)> {
     let served = opened.servers.iter().flat_map(|server| &server.tools).map(|tool| &tool.name);
-    let served = served.filter(|name| !opened.tools.contains(name));
-    let tools: Vec<&String> = opened.tools.iter().chain(served).collect();
+    let served = served.filter(|name| !opened.facts.tools.contains(name));
+    let tools: Vec<&String> = opened.facts.tools.iter().chain(served).collect();
     let servers: Vec<Value> = opened.servers.iter().map(server).collect();
     vec![
         ("type", "system".into()),
         ("subtype", "init".into()),
-        ("session_id", opened.session.0.as_str().into()),
+        ("session_id", opened.facts.session.0.as_str().into()),
         ("cwd", opened.project.as_str().into()),
-        ("model", opened.model.as_str().into()),
+        ("model", opened.facts.model.as_str().into()),
         ("tools", json!(tools)),
         ("mcp_servers", json!(servers)),
-        ("permissionMode", opened.mode.name().into()),
-        ("sandbox", opened.sandbox.as_str().into()),
+        ("permissionMode", opened.facts.mode.name().into()),
+        ("sandbox", opened.facts.sandbox.as_str().into()),
         ("agentd_version", protocol::BUILD_ID.into()),
     ]
 }
@@ -116,7 +117,7 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
         ClientEvent::Answer { blocks, usage } => {
             let message = json!({
                 "role": "assistant",
-                "model": opened.model,
+                "model": opened.facts.model,
                 "content": blocks.iter().map(content).collect::<Vec<_>>(),
                 "usage": tokens(*usage),
             });
@@ -124,7 +125,7 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
                 ("type", "assistant".into()),
                 ("message", message),
                 ("parent_tool_use_id", Value::Null),
-                ("session_id", opened.session.0.as_str().into()),
+                ("session_id", opened.facts.session.0.as_str().into()),
             ])
         }
         ClientEvent::InBackground { call, text } => {
@@ -140,12 +141,12 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
         }
         // Its call has had its result.
         ClientEvent::CallEnded { call, result, .. }
-            if transcript.calls.get(call).is_some_and(RecordedCall::is_in_background) =>
+            if transcript.calls.get(call).is_some_and(CallBlock::is_in_background) =>
         {
             Some(vec![
                 ("type", "system".into()),
                 ("subtype", "background_ended".into()),
-                ("session_id", opened.session.0.as_str().into()),
+                ("session_id", opened.facts.session.0.as_str().into()),
                 ("call", call.to_string().into()),
                 ("outcome", outcome(&result.outcome)),
                 ("content", result.text.as_str().into()),
@@ -208,7 +209,7 @@ fn result_line(
         ("type", "user".into()),
         ("message", message),
         ("parent_tool_use_id", Value::Null),
-        ("session_id", opened.session.0.as_str().into()),
+        ("session_id", opened.facts.session.0.as_str().into()),
         ("tool_use_result", details),
     ]
 }
@@ -261,7 +262,7 @@ fn result(opened: &OpenedSession, conclusion: &RunConclusion) -> Vec<(&'static s
         ("subtype", subtype.into()),
         ("is_error", conclusion.fault.is_some().into()),
         ("result", text.as_str().into()),
-        ("session_id", opened.session.0.as_str().into()),
+        ("session_id", opened.facts.session.0.as_str().into()),
         ("num_turns", conclusion.num_turns.into()),
         ("duration_ms", conclusion.timing.all_ms.into()),
         ("duration_api_ms", conclusion.timing.model_ms.into()),

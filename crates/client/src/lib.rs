@@ -2,10 +2,11 @@
 //! transcript of its events, and the views.
 //!
 //! Called by the command line only. These parts do input and output: `supervisor_connection` (the
-//! socket), `spawn` (the only file here that starts a process), `sealed_key` (memory files of keys), and
-//! the loops `one_shot` (a script's run) and `attach` (a user's terminal). All others are pure:
-//! [`Transcript`] and the [`RunView`]s of a run; [`Screen`], [`ScreenItems`] and the [`LineView`] of a
-//! terminal.
+//! socket), `session_connection` (a session at one supervisor after another), `spawn` (the only file here
+//! that starts a process), `sealed_key` (memory files of keys), and the two users of the loop in
+//! `session_loop`: `one_shot` (a script's run) and `attach` (a user's terminal). All others are pure:
+//! [`SessionFacts`] of both; [`Transcript`] and the [`RunView`]s of a run; [`Screen`], [`ScreenItems`] and
+//! the [`LineView`] of a terminal.
 
 mod answer_check;
 mod answer_texts;
@@ -19,7 +20,6 @@ mod compaction_text;
 mod context_text;
 mod cost;
 mod daemon_source;
-mod event_reader;
 mod fleet_programs;
 mod installer;
 mod json_view;
@@ -27,6 +27,7 @@ mod line_view;
 mod live_rows;
 mod liveness;
 mod one_shot;
+mod refusal_lines;
 mod relay_source;
 mod run_view;
 mod sanitize;
@@ -35,6 +36,9 @@ mod screen_items;
 mod screen_view;
 mod sealed_key;
 mod servers_text;
+mod session_connection;
+mod session_facts;
+mod session_loop;
 mod silence;
 mod spawn;
 mod supervisor_connection;
@@ -75,17 +79,18 @@ pub use screen::editor::{Direction, Distance, Editor, Layout};
 pub use screen::{
     AnswerUsage, AttachOptions, ConnectionState, Focus, KeyPause, KeyPress, LeaveReason, LongText,
     MouseInput, QuestionShown, RewindKind, RewindPoint, RewindScope, Screen, ScreenEffect,
-    ScreenInput, SessionFacts, SlashRow, TextPart, TurnState,
+    ScreenInput, SlashRow, TextPart, TurnState,
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use servers_text::servers_text;
+pub use session_facts::SessionFacts;
 pub use silence::SilenceAction;
 pub use spawn::{
     PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, become_program,
     copy_by_program, edit_file, key_of_command, page, sibling_executable, store_output,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
-pub use supervisor_source::{PrivateSource, SupervisorSource};
+pub use supervisor_source::{PrivateSource, SourceResult, SupervisorSource};
 pub use text_view::{TextView, argument_lines};
 pub use transcript::{
     OpenedSession, RunConclusion, TasksSpent, Timing, Transcript, resume_hint, sum,

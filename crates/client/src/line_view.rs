@@ -3,6 +3,7 @@
 use crate::call_gist::gist;
 use crate::colour::Colour;
 use crate::cost::in_dollars;
+use crate::refusal_lines::refusal_lines;
 use crate::sanitize::{mark_hidden, one_line, sanitize, wrap};
 use crate::screen_items::{CallBlock, ScreenItem};
 use crate::text_view::argument_lines;
@@ -17,8 +18,6 @@ use protocol::session::TurnEnd;
 const LINE: usize = 120;
 /// Last lines of a call's output that are shown; the audit record has all.
 const OUTPUT_LINES: usize = 6;
-/// Most refusals named under a call.
-const REFUSALS: usize = 5;
 
 /// Where items are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,15 +165,7 @@ impl LineView {
             };
             text.push_str(&format!("{summary}\n"));
         }
-        for refusal in refused.iter().take(REFUSALS) {
-            let line = format!("  refused: {}", one_line(refusal, LINE));
-            text.push_str(&format!("{}\n", self.colour.red(&line)));
-        }
-        if refused.len() > REFUSALS {
-            let more = refused.len() - REFUSALS;
-            text.push_str(&format!("  and {more} more; see `agentd audit show {}`\n", call.id));
-        }
-        text
+        text + &refusal_lines(refused, &call.id, self.colour, LINE)
     }
 
     /// The last lines of a call's output.

@@ -187,7 +187,7 @@ fn running(block: &CallBlock) -> Vec<(String, Paint)> {
     };
     let gist = one_line(&gist(&block.call), 200);
     let mut rows = vec![(format!("{} {gist} ({state})", sanitize(&block.call.tool)), Paint::Bold)];
-    if block.place == CallPlace::Background {
+    if block.is_in_background() {
         return rows;
     }
     let tail = sanitize(&block.tail);
@@ -243,7 +243,7 @@ fn joined(words: &[StatusWord]) -> String {
 }
 
 fn status_words(screen: &Screen) -> Vec<StatusWord> {
-    let facts = &screen.facts;
+    let facts = screen.facts.as_ref();
     let mut words = Vec::new();
     let mut word = |rank, text: String| words.push(StatusWord { rank, text });
     let state = match (screen.connection, screen.turn) {
@@ -257,29 +257,25 @@ fn status_words(screen: &Screen) -> Vec<StatusWord> {
     if screen.options.rights == ClientRights::ReadOnly {
         word(StatusRank::Rights, "WATCHING".to_owned());
     }
-    if let Some(session) = &facts.session {
-        word(StatusRank::Session, format!("session {session}"));
-    }
-    if let Some(mode) = facts.mode {
-        word(StatusRank::Protection, format!("mode {}", mode.name()));
-    }
-    if let Some(network) = facts.network {
-        let text = match (network, facts.hosts.as_slice()) {
+    if let Some(facts) = facts {
+        word(StatusRank::Session, format!("session {}", facts.session));
+        word(StatusRank::Protection, format!("mode {}", facts.mode.name()));
+        let network = match (facts.network, facts.hosts.as_slice()) {
             (Network::Off, _) => "net off".to_owned(),
             (Network::On, _) => "net ON".to_owned(),
             (Network::Listed, []) => "net: no host".to_owned(),
             (Network::Listed, [only]) => format!("net {only}"),
             (Network::Listed, several) => format!("net {} hosts", several.len()),
         };
-        word(StatusRank::Protection, text);
-    }
-    // The first words name the tier. Every question shows the rest.
-    let sandbox = facts.sandbox.split(['(', ';']).next().unwrap_or_default().trim();
-    if !sandbox.is_empty() {
-        word(StatusRank::Protection, sanitize(sandbox));
-    }
-    if !facts.model.is_empty() {
-        word(StatusRank::Model, sanitize(&facts.model));
+        word(StatusRank::Protection, network);
+        // The first words name the tier. Every question shows the rest.
+        let sandbox = facts.sandbox.split(['(', ';']).next().unwrap_or_default().trim();
+        if !sandbox.is_empty() {
+            word(StatusRank::Protection, sanitize(sandbox));
+        }
+        if !facts.model.is_empty() {
+            word(StatusRank::Model, sanitize(&facts.model));
+        }
     }
     if let (Some(input), Some(output)) = (screen.tokens.all.input, screen.tokens.all.output) {
         word(StatusRank::Tokens, format!("{} in {} out", count(input), count(output)));
@@ -287,7 +283,8 @@ fn status_words(screen: &Screen) -> Vec<StatusWord> {
     if let Spent::Micros(cost) = screen.tokens.spent {
         word(StatusRank::Tokens, in_dollars(cost));
     }
-    if let Some(left) = context_left(screen.tokens.newest, facts.of_model) {
+    let left = facts.and_then(|facts| context_left(screen.tokens.newest, facts.of_model));
+    if let Some(left) = left {
         word(StatusRank::Tokens, format!("{} left", count(left)));
     }
     words

@@ -83,19 +83,17 @@ impl LivenessCheck {
     ) -> Self {
         let (answer, second) = mpsc::channel();
         std::thread::spawn(move || answer.send(connect(PATIENCE).map(drop)));
-        Self { pid, signs: SignCount::default(), switches: None, second, answered: false }
+        Self { second, ..Self::new(pid) }
     }
 
     /// Looks only at the process. It serves no other client that could ask it.
     pub(crate) fn of_process(pid: u32) -> Self {
+        Self::new(Some(pid))
+    }
+
+    fn new(pid: Option<u32>) -> Self {
         let (_, second) = mpsc::channel();
-        Self {
-            pid: Some(pid),
-            signs: SignCount::default(),
-            switches: None,
-            second,
-            answered: false,
-        }
+        Self { pid, signs: SignCount::default(), switches: None, second, answered: false }
     }
 
     pub(crate) fn check(&mut self) -> SilenceAction {

@@ -1,44 +1,40 @@
-//! One prompt, from the opening of a session to the end of its turn.
+//! A script's run: prompts and their answers, from the opening of a session to the end of the last turn.
 //!
-//! One thread reads the supervisor's messages. This thread handles them, signals and timeouts as
-//! one enum, and writes the output of the view. If a supervisor is lost, another one resumes the
-//! session behind the last event that was received.
+//! The loop in `session_loop` passes the supervisor's messages and signals to [`OneShot`], which sends the
+//! prompts and writes the output of the view. If a supervisor is lost, another one resumes the session behind
+//! the last event that was received.
 
 mod opening;
 mod stop;
 mod task;
 
-use self::opening::follow;
+use self::opening::ServerWait;
 use self::stop::{detached_error, why};
-use crate::answer_check::{AnswerFault, misfit, repair_prompt};
+use crate::answer_check::{AnswerCheck, AnswerFault, misfit, repair_prompt};
 use crate::call_time::CallTime;
 use crate::client_error::{ClientError, RunStop};
-use crate::event_reader::{EventReader, MAX_PINGS, SLOW_NOTE};
 use crate::run_view::{Moment, RunView, ViewOutput};
-use crate::silence::{PING_AFTER, SilenceAction};
+use crate::session_connection::{LossLimit, PingWhen, SessionConnection, input_queue};
+use crate::session_facts::is_progress;
+use crate::session_loop::{self, NextWait, SessionUser};
 use crate::supervisor_source::SupervisorSource;
-use crate::transcript::Transcript;
-use ipc::{ChannelError, Sender};
-use protocol::client::{
-    AnswerForm, ClientEvent, FromClient, RequestFailure, SessionRequest, SessionStart, ToClient,
-};
+use crate::transcript::{RunConclusion, Transcript};
+use ipc::ChannelError;
+use protocol::client::{AnswerForm, ClientEvent, FromClient, RequestFailure, ToClient};
 use protocol::ids::SessionId;
-use protocol::session::OpenTurn;
 use serde_json::Value;
-use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::ops::ControlFlow;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 pub use task::{Finished, Prompts, RunFailure, RunInput, Task};
 
-/// Bound on messages that the view has not handled. Then the reader blocks.
-const QUEUE: usize = 256;
 /// Longest time for a turn to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(4);
-/// Most lost supervisors without progress in between. One that is killed is an accident. One that
-/// dies each time at the same step has a bug that a restart does not fix.
-const LOSSES: u32 = 3;
+/// Losses of supervisors that a run goes on after. One that is killed is an accident. One that dies
+/// each time at the same step has a bug that a restart does not fix.
+const LOSSES: LossLimit = LossLimit { most: 2, within: Duration::MAX };
 /// Where a supervisor was lost that had another one's session to open.
 const REOPENED: &str = "while the session was reopened";
 
@@ -48,40 +44,37 @@ const REOPENED: &str = "while the session was reopened";
 /// Where there was no session, or the supervisor was lost for good.
 pub fn run(
     supervisors: &mut dyn SupervisorSource,
-    mut task: Task,
+    task: Task,
     view: &mut dyn RunView,
     signals: impl FnOnce(SyncSender<RunInput>),
 ) -> Result<Finished, RunFailure> {
     let began = Instant::now();
-    let deadline = task.time_limit.map(|limit| began + limit);
-    let (sender, inputs) = mpsc::sync_channel(QUEUE);
+    let Task { opening, papers, prompt, more, form, time_limit } = task;
+    let (sender, inputs) = input_queue();
     signals(sender.clone());
-    let wanted = match std::mem::replace(&mut task.more, Prompts::One) {
+    let wanted = match more {
         Prompts::One => None,
         Prompts::Following(next) => Some(task::read_prompts(next, sender.clone())),
     };
-    let ear = EventReader::new(sender);
-    let say = ear
-        .connect(supervisors, &task.opening, &task.papers)
+    let session = (opening, papers);
+    let connection = SessionConnection::open(supervisors, session, (sender, inputs), LOSSES)
         .map_err(|error| RunFailure { session: None, error })?;
     let mut run = OneShot {
-        supervisors,
-        task,
-        sender: say,
-        reader: ear,
-        inputs: InputQueue { coming: inputs, stash: VecDeque::new() },
-        unanswered: 0,
-        end: RunEnd { deadline, stopped: None },
-        output: OutputState::Open,
+        connection,
         view,
-        last_seq: 0,
-        prompt: PromptState::Unsent,
+        began,
+        prompt,
+        sent: PromptState::Unsent,
+        form,
         wanted,
-        session: None,
-        losses: 0,
-        call_time: CallTime::default(),
+        end: RunEnd { deadline: time_limit.map(|limit| began + limit), stopped: None },
+        output: OutputState::Open,
+        open: None,
+        last_seq: 0,
     };
-    run.run(began).map_err(|error| RunFailure { session: run.session.take(), error })
+    let ended = session_loop::follow(&mut run);
+    ended
+        .map_err(|error| RunFailure { session: run.open.map(|open| open.session().clone()), error })
 }
 
 /// State of standard output.
@@ -101,13 +94,6 @@ enum PromptState {
     Recorded,
 }
 
-/// What a run has to handle.
-struct InputQueue {
-    coming: mpsc::Receiver<RunInput>,
-    /// Came earlier, while the servers of the session were awaited.
-    stash: VecDeque<RunInput>,
-}
-
 /// The end of a run from outside.
 struct RunEnd {
     /// Of the whole run, or of the time that a stopped turn has to end.
@@ -115,340 +101,365 @@ struct RunEnd {
     stopped: Option<RunStop>,
 }
 
+/// A run whose session was opened.
+struct OpenRun {
+    /// Of the present turn.
+    transcript: Transcript,
+    began: Instant,
+    call_time: CallTime,
+    /// The first failed turn decides the result of the run.
+    wrong: Option<RunConclusion>,
+    /// A misfit answer is asked for once more.
+    repaired: bool,
+    awaits: Awaited,
+    /// Another supervisor has to open the session first.
+    is_reopened: bool,
+}
+
+/// What a run waits for.
+enum Awaited {
+    /// The session's servers.
+    Servers(ServerWait),
+    /// The end of a turn.
+    TurnEnd,
+    /// The next prompt, behind a turn with this conclusion.
+    Prompt(Box<RunConclusion>),
+}
+
+/// The end of a run, or what follows.
+type Step<T = ()> = ControlFlow<Result<Finished, ClientError>, T>;
+
 struct OneShot<'a> {
-    supervisors: &'a mut dyn SupervisorSource,
-    task: Task,
-    sender: Sender<FromClient>,
-    reader: EventReader<RunInput>,
-    inputs: InputQueue,
-    /// Pings since the last message.
-    unanswered: u32,
-    end: RunEnd,
-    output: OutputState,
+    connection: SessionConnection<'a, RunInput>,
     view: &'a mut dyn RunView,
-    /// Sequence number of the last recorded event that was received.
-    last_seq: u64,
-    prompt: PromptState,
+    began: Instant,
+    prompt: String,
+    sent: PromptState,
+    form: Option<Box<dyn AnswerCheck>>,
     /// Requests the next prompt, if there may be more than one.
     wanted: Option<SyncSender<()>>,
-    /// Known once it is open.
-    session: Option<SessionId>,
-    /// Supervisors lost since the last progress.
-    losses: u32,
-    call_time: CallTime,
+    end: RunEnd,
+    output: OutputState,
+    /// Once the session is open.
+    open: Option<Box<OpenRun>>,
+    /// Sequence number of the last recorded event that was received.
+    last_seq: u64,
+}
+
+impl<'a> SessionUser<'a> for OneShot<'a> {
+    type Input = RunInput;
+    type End = Result<Finished, ClientError>;
+
+    fn connection(&mut self) -> &mut SessionConnection<'a, RunInput> {
+        &mut self.connection
+    }
+
+    fn prepare(&mut self) -> Step<NextWait> {
+        let now = Instant::now();
+        if self.end.deadline.is_some_and(|deadline| deadline <= now) {
+            self.take(RunInput::TimeOver)?;
+        }
+        let query = self.query_servers();
+        let due = [self.end.deadline, query].into_iter().flatten().min();
+        let most = due.map(|due| due.saturating_duration_since(now));
+        ControlFlow::Continue(NextWait { most, ping: PingWhen::Always })
+    }
+
+    fn take(&mut self, input: RunInput) -> Step {
+        if matches!(input, RunInput::Message(ToClient::Pong(_))) {
+            return ControlFlow::Continue(());
+        }
+        let Some(mut run) = self.open.take() else { return self.open(input) };
+        let step = self.follow(&mut run, input);
+        self.open = Some(run);
+        step
+    }
+
+    fn note(&mut self, text: &str) {
+        self.write(&ViewOutput { out: String::new(), err: format!("{text}\n") });
+    }
 }
 
 impl OneShot<'_> {
-    fn run(&mut self, began: Instant) -> Result<Finished, ClientError> {
-        let mut opened = self.open()?;
-        self.await_servers(&mut opened);
-        let mut transcript = Transcript::new(opened);
-        let shown = self.view.show(&transcript, Moment::Opened(transcript.opened()));
-        self.write(&shown);
-        let session = transcript.opened().session.clone();
-        // The first failed turn decides the result of the run.
-        let (mut began, mut wrong) = (began, None);
-        // A misfit answer is asked for once more.
-        let mut repaired = false;
-        loop {
-            self.follow(&mut transcript)?;
-            let form = self.checked(&transcript);
-            if let Some(Err(faults)) = &form
-                && !std::mem::replace(&mut repaired, true)
-            {
-                self.task.prompt = repair_prompt(faults);
-                transcript.reopen();
-                self.send_prompt(&session);
-                continue;
+    fn follow(&mut self, run: &mut OpenRun, input: RunInput) -> Step {
+        match run.awaits {
+            _ if run.is_reopened => self.reopen(run, input),
+            Awaited::Servers(_) => self.await_servers(run, input),
+            Awaited::TurnEnd => self.follow_turn(run, input),
+            Awaited::Prompt(_) => self.follow_pause(run, input),
+        }
+    }
+
+    /// Another supervisor opens the session.
+    fn reopen(&mut self, run: &mut OpenRun, input: RunInput) -> Step {
+        match input {
+            RunInput::Lost(error) => {
+                self.count_loss(error.to_string(), REOPENED)?;
+                self.resume(run)
             }
-            let took = std::mem::take(&mut self.call_time).timing(began);
-            let mut conclusion = transcript.conclude(took, self.end.stopped.map(why));
-            match form {
-                Some(Ok(value)) => conclusion.structured = Some(value),
-                Some(Err(faults)) => {
-                    conclusion.fault = Some(misfit(&faults));
-                    conclusion.misfit = faults;
+            RunInput::Next(next) => self.next_prompt(run, next),
+            input @ (RunInput::Message(_) | RunInput::Signal(_) | RunInput::TimeOver) => {
+                self.opened(input)?;
+                run.is_reopened = false;
+                self.attach(run);
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    /// The next prompt is awaited.
+    fn follow_pause(&mut self, run: &mut OpenRun, input: RunInput) -> Step {
+        match input {
+            RunInput::Next(next) => self.next_prompt(run, next),
+            RunInput::Signal(signal) => self.finish(run, Some(RunStop::Signal(signal))),
+            RunInput::TimeOver => self.finish(run, Some(RunStop::TimeLimit)),
+            RunInput::Lost(error) => self.reconnect(run, error),
+            // Nothing of this session is waited for between two turns.
+            RunInput::Message(_) => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Begins the turn of the next prompt, or ends the run.
+    fn next_prompt(&mut self, run: &mut OpenRun, next: Option<Result<String, String>>) -> Step {
+        match next {
+            None => return self.finish(run, None),
+            Some(Err(message)) => {
+                let kind = RequestFailure::Usage;
+                return ControlFlow::Break(Err(ClientError::Failed { kind, message }));
+            }
+            Some(Ok(text)) => self.prompt = text,
+        }
+        (run.began, run.repaired, run.awaits) = (Instant::now(), false, Awaited::TurnEnd);
+        run.transcript = Transcript::new(run.transcript.opened().clone());
+        match run.is_reopened {
+            true => self.sent = PromptState::Unsent,
+            false => self.send_prompt(run),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Handles an input until the turn is over, or until a stopped turn's time is up.
+    fn follow_turn(&mut self, run: &mut OpenRun, input: RunInput) -> Step {
+        let is_over = match input {
+            RunInput::Message(message) => self.on_message(run, message)?,
+            RunInput::Lost(error) if self.end.stopped.is_none() => {
+                self.reconnect(run, error)?;
+                false
+            }
+            RunInput::Lost(_) => true,
+            // It was not asked for.
+            RunInput::Next(_) => false,
+            // The second one does not wait.
+            RunInput::Signal(_) | RunInput::TimeOver if self.end.stopped.is_some() => true,
+            RunInput::Signal(signal) => {
+                self.stop(RunStop::Signal(signal), run);
+                false
+            }
+            RunInput::TimeOver => {
+                self.stop(RunStop::TimeLimit, run);
+                false
+            }
+        };
+        // Nothing was asked for yet that would have to end.
+        let is_unasked = self.end.stopped.is_some() && self.sent == PromptState::Unsent;
+        match is_over || is_unasked || run.transcript.is_over() {
+            true => self.end_turn(run),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Handles a message during a turn. True if it ends the turn for this client.
+    fn on_message(&mut self, run: &mut OpenRun, message: ToClient) -> Step<bool> {
+        let session = run.session();
+        match message {
+            ToClient::Event { session: about, seq, event } if about == *session => {
+                ipc::step!("client: event seen");
+                if seq > self.last_seq && is_progress(&event, |call| run.transcript.calls.get(call))
+                {
+                    self.connection.forget_losses();
                 }
-                None => {}
+                self.last_seq = self.last_seq.max(seq);
+                self.happened(run, &event);
             }
-            let shown = self.view.show(&transcript, Moment::Concluded(&conclusion));
-            self.write(&shown);
-            let goes_on = self.end.stopped.is_none() && conclusion.degraded.is_none();
-            if !conclusion.is_good() {
-                wrong = wrong.or(Some(conclusion.clone()));
+            ToClient::Attached { .. } => {
+                if self.sent == PromptState::Unsent {
+                    self.send_prompt(run);
+                    ipc::step!("client: prompt sent");
+                }
             }
-            if !goes_on || !self.next_prompt(&mut transcript)? {
-                let conclusion = wrong.unwrap_or(conclusion);
-                return Ok(Finished { conclusion, session, stopped: self.end.stopped });
+            // It waited, and does no more: nothing of this run is left there.
+            ToClient::TakenBack { texts, .. } if texts.contains(&self.prompt) => {
+                return ControlFlow::Continue(true);
             }
-            (began, repaired) = (Instant::now(), false);
-            transcript = Transcript::new(transcript.opened().clone());
-            self.send_prompt(&session);
+            // The supervisor had already started the prompt's turn.
+            ToClient::TakenBack { .. } => self.interrupt(run),
+            // This client read too slowly; the supervisor sends the skipped events from disk.
+            ToClient::Behind { .. } => self.attach(run),
+            ToClient::Failed { kind, message } => {
+                return ControlFlow::Break(Err(ClientError::Failed { kind, message }));
+            }
+            // Events of another session; servers whose wait a signal ended.
+            ToClient::Event { .. } | ToClient::Servers { .. } | ToClient::Pong(_) => {}
+            // It was to end anyway.
+            ToClient::Detached { .. } if self.end.stopped.is_some() => {
+                return ControlFlow::Continue(true);
+            }
+            ToClient::Detached { parting, reason, .. } => {
+                return ControlFlow::Break(Err(detached_error(parting, session, &reason)));
+            }
+            ToClient::Changes { .. }
+            | ToClient::Context { .. }
+            | ToClient::Welcome { .. }
+            | ToClient::Refused { .. }
+            | ToClient::Opened { .. }
+            | ToClient::Page { .. }
+            | ToClient::Sessions(_)
+            | ToClient::Status(_)
+            | ToClient::Done
+            | ToClient::Processes(_) => {
+                return ControlFlow::Break(Err(ClientError::Lost(ChannelError::OutOfTurn)));
+            }
+        }
+        ControlFlow::Continue(false)
+    }
+
+    /// Shows the conclusion of a turn, and waits for the next prompt if there may be one. An answer
+    /// without the form that it must have is asked for once more.
+    fn end_turn(&mut self, run: &mut OpenRun) -> Step {
+        let form = self.checked(&run.transcript);
+        if let Some(Err(faults)) = &form
+            && !std::mem::replace(&mut run.repaired, true)
+        {
+            self.prompt = repair_prompt(faults);
+            run.transcript.reopen();
+            self.send_prompt(run);
+            return ControlFlow::Continue(());
+        }
+        let took = std::mem::take(&mut run.call_time).timing(run.began);
+        let mut conclusion = run.transcript.conclude(took, self.end.stopped.map(why));
+        match form {
+            Some(Ok(value)) => conclusion.structured = Some(value),
+            Some(Err(faults)) => {
+                conclusion.fault = Some(misfit(&faults));
+                conclusion.misfit = faults;
+            }
+            None => {}
+        }
+        let shown = self.view.show(&run.transcript, Moment::Concluded(&conclusion));
+        self.write(&shown);
+        let goes_on = self.end.stopped.is_none() && conclusion.degraded.is_none();
+        if !conclusion.is_good() {
+            run.wrong.get_or_insert_with(|| conclusion.clone());
+        }
+        run.awaits = Awaited::Prompt(Box::new(conclusion));
+        match &self.wanted {
+            Some(wanted) if goes_on && wanted.send(()).is_ok() => ControlFlow::Continue(()),
+            Some(_) | None => self.finish(run, self.end.stopped),
         }
     }
 
     /// The value of a normal end's answer, or its faults. `None` if no form was asked for.
     fn checked(&self, transcript: &Transcript) -> Option<Result<Value, Vec<AnswerFault>>> {
-        let form = self.task.form.as_ref().filter(|_| self.end.stopped.is_none())?;
+        let form = self.form.as_ref().filter(|_| self.end.stopped.is_none())?;
         transcript.is_done().then(|| form.check(transcript.answer()))
     }
 
-    /// Waits for the next prompt. False if there is none.
-    fn next_prompt(&mut self, transcript: &mut Transcript) -> Result<bool, ClientError> {
-        let Some(wanted) = &self.wanted else { return Ok(false) };
-        if wanted.send(()).is_err() {
-            return Ok(false);
-        }
-        loop {
-            match self.next() {
-                RunInput::Next(Some(Ok(text))) => {
-                    self.task.prompt = text;
-                    return Ok(true);
-                }
-                RunInput::Next(Some(Err(message))) => {
-                    return Err(ClientError::Failed { kind: RequestFailure::Usage, message });
-                }
-                RunInput::Next(None) => return Ok(false),
-                RunInput::Signal(signal) => {
-                    self.end.stopped = Some(RunStop::Signal(signal));
-                    return Ok(false);
-                }
-                RunInput::TimeOver => {
-                    self.end.stopped = Some(RunStop::TimeLimit);
-                    return Ok(false);
-                }
-                RunInput::Lost(error) => self.reconnect(transcript, error)?,
-                // Nothing of this session is waited for between two turns.
-                RunInput::Message(_) => {}
-            }
-        }
+    /// Ends the run behind a turn.
+    fn finish(&self, run: &OpenRun, stopped: Option<RunStop>) -> Step {
+        let Awaited::Prompt(last) = &run.awaits else { return ControlFlow::Continue(()) };
+        let conclusion = run.wrong.clone().unwrap_or_else(|| (**last).clone());
+        ControlFlow::Break(Ok(Finished { conclusion, session: run.session().clone(), stopped }))
     }
 
-    /// The next input. A silent supervisor is pinged.
-    fn next(&mut self) -> RunInput {
-        if let Some(input) = self.inputs.stash.pop_front() {
-            return input;
-        }
-        loop {
-            let now = Instant::now();
-            let left = self.end.deadline.map(|deadline| deadline.saturating_duration_since(now));
-            let patience = left.map_or(PING_AFTER, |left| left.min(PING_AFTER));
-            match self.inputs.coming.recv_timeout(patience) {
-                Ok(RunInput::Message(ToClient::Pong(_))) => self.unanswered = 0,
-                Ok(input) => {
-                    self.unanswered = 0;
-                    return input;
-                }
-                Err(RecvTimeoutError::Disconnected) => return RunInput::Lost(ChannelError::Closed),
-                Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= PING_AFTER) => {
-                    return RunInput::TimeOver;
-                }
-                Err(RecvTimeoutError::Timeout) if self.unanswered >= MAX_PINGS => {
-                    if self.give_up_on_silence() {
-                        return RunInput::Lost(io::Error::from(io::ErrorKind::TimedOut).into());
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    self.unanswered += 1;
-                    // If this fails, the reader thread reports the loss of the supervisor.
-                    let _ = self.sender.send(&FromClient::Ping(u64::from(self.unanswered)));
-                }
-            }
-        }
-    }
-
-    /// True if the silent supervisor is given up.
-    fn give_up_on_silence(&mut self) -> bool {
-        let checks = self.unanswered - MAX_PINGS;
-        match self.reader.on_silence(self.supervisors, checks) {
-            SilenceAction::Reconnect | SilenceAction::Kill => {
-                self.unanswered = 0;
-                return true;
-            }
-            SilenceAction::Wait if checks == 0 => {
-                self.write(&ViewOutput { out: String::new(), err: format!("{SLOW_NOTE}\n") });
-            }
-            SilenceAction::Wait => {}
-        }
-        self.unanswered += 1;
-        false
-    }
-
-    /// Handles events until the turn is over, or until a stopped turn's time is up.
-    fn follow(&mut self, transcript: &mut Transcript) -> Result<(), ClientError> {
-        let session = transcript.opened().session.clone();
-        while !transcript.is_over() {
-            match self.next() {
-                RunInput::Message(ToClient::Event { session: about, seq, event }) => {
-                    if about == session {
-                        ipc::step!("client: event seen");
-                        if seq > self.last_seq && transcript.is_progress(&event) {
-                            self.losses = 0;
-                        }
-                        self.last_seq = self.last_seq.max(seq);
-                        self.happened(transcript, &event);
-                    }
-                }
-                RunInput::Message(ToClient::Attached { .. }) => {
-                    if self.prompt == PromptState::Unsent {
-                        self.send_prompt(&session);
-                        ipc::step!("client: prompt sent");
-                    }
-                }
-                RunInput::Message(ToClient::TakenBack { texts, .. }) => {
-                    // It waited, and does no more: nothing of this run is left there.
-                    if texts.contains(&self.task.prompt) {
-                        break;
-                    }
-                    // The supervisor had already started the prompt's turn.
-                    self.interrupt(&session);
-                }
-                // This client read too slowly; the supervisor sends the skipped events from disk.
-                RunInput::Message(ToClient::Behind { session }) => {
-                    let _ = self.sender.send(&follow(&session, self.last_seq + 1));
-                }
-                RunInput::Message(ToClient::Failed { kind, message }) => {
-                    return Err(ClientError::Failed { kind, message });
-                }
-                // A signal ended the wait for it.
-                RunInput::Message(ToClient::Servers { .. }) => {}
-                // It was to end anyway.
-                RunInput::Message(ToClient::Detached { .. }) if self.end.stopped.is_some() => break,
-                RunInput::Message(ToClient::Detached { parting, reason, .. }) => {
-                    return Err(detached_error(parting, &session, &reason));
-                }
-                RunInput::Message(
-                    ToClient::Changes { .. }
-                    | ToClient::Context { .. }
-                    | ToClient::Welcome { .. }
-                    | ToClient::Refused { .. }
-                    | ToClient::Opened { .. }
-                    | ToClient::Page { .. }
-                    | ToClient::Sessions(_)
-                    | ToClient::Status(_)
-                    | ToClient::Done
-                    | ToClient::Pong(_)
-                    | ToClient::Processes(_),
-                ) => return Err(ClientError::Lost(ChannelError::OutOfTurn)),
-                RunInput::Lost(error) if self.end.stopped.is_none() => {
-                    self.reconnect(transcript, error)?;
-                }
-                RunInput::Lost(_) => break,
-                // It was not asked for.
-                RunInput::Next(_) => {}
-                // The second one does not wait.
-                RunInput::Signal(_) | RunInput::TimeOver if self.end.stopped.is_some() => break,
-                RunInput::Signal(signal) => self.stop(RunStop::Signal(signal), &session),
-                RunInput::TimeOver => self.stop(RunStop::TimeLimit, &session),
-            }
-            // Nothing was asked for yet that would have to end.
-            if self.end.stopped.is_some() && self.prompt == PromptState::Unsent {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn send_prompt(&mut self, session: &SessionId) {
-        self.prompt = PromptState::Sent;
+    fn send_prompt(&mut self, run: &OpenRun) {
+        self.sent = PromptState::Sent;
         let form = self
-            .task
             .form
             .as_ref()
             .map(|form| AnswerForm { words: form.instruction(), schema: form.schema() });
-        let (session, text) = (session.clone(), self.task.prompt.clone());
-        let word = FromClient::Prompt { session, text, form };
-        // If this fails, the reader thread reports the loss of the supervisor.
-        let _ = self.sender.send(&word);
+        let (session, text) = (run.session().clone(), self.prompt.clone());
+        self.connection.send(&FromClient::Prompt { session, text, form });
     }
 
-    fn happened(&mut self, transcript: &mut Transcript, event: &ClientEvent) {
-        let own = self.task.prompt.as_str();
+    fn happened(&mut self, run: &mut OpenRun, event: &ClientEvent) {
+        let own = self.prompt.as_str();
         if matches!(event, ClientEvent::Prompt { text } if text == own) {
-            self.prompt = PromptState::Recorded;
-            transcript.begin_run();
+            self.sent = PromptState::Recorded;
+            run.transcript.begin_run();
         }
         // On disk, queued behind another client's turn.
         if matches!(event, ClientEvent::Queue { texts } if texts.iter().any(|text| text == own)) {
-            self.prompt = PromptState::Queued;
+            self.sent = PromptState::Queued;
         }
         // The end of another client's turn does not end this run.
-        if matches!(event, ClientEvent::TurnEnded { .. }) && self.prompt != PromptState::Recorded {
+        if matches!(event, ClientEvent::TurnEnded { .. }) && self.sent != PromptState::Recorded {
             return;
         }
-        transcript.update(event);
-        self.call_time.set_open(transcript.open_calls());
-        let shown = self.view.show(transcript, Moment::Happened(event));
+        run.transcript.update(event);
+        run.call_time.set_open(run.transcript.open_calls());
+        let shown = self.view.show(&run.transcript, Moment::Happened(event));
         self.write(&shown);
         if self.output == OutputState::Closed && self.end.stopped.is_none() {
-            self.stop(RunStop::OutputClosed, &transcript.opened().session.clone());
+            self.stop(RunStop::OutputClosed, run);
         }
     }
 
-    /// Resumes the session under another supervisor, and again if that one is lost before the
-    /// session is open. Streamed text that was not recorded is void.
-    fn reconnect(
-        &mut self,
-        transcript: &mut Transcript,
-        error: ChannelError,
-    ) -> Result<(), ClientError> {
-        let place = match transcript.open_calls() {
+    /// Resumes the session under another supervisor. Streamed text that was not recorded is void.
+    fn reconnect(&mut self, run: &mut OpenRun, error: ChannelError) -> Step {
+        let place = match run.transcript.open_calls() {
             0 => "during a request to the model",
             _ => "during a call",
         };
-        self.lose(error.to_string(), place)?;
-        if self.prompt == PromptState::Sent {
-            self.prompt = PromptState::Unsent;
+        self.count_loss(error.to_string(), place)?;
+        if self.sent == PromptState::Sent {
+            self.sent = PromptState::Unsent;
         }
         let reason = "the supervisor was lost; another one continues the session".to_owned();
-        self.happened(transcript, &ClientEvent::Struck { reason });
-        let session = transcript.opened().session.clone();
-        let start = SessionStart::Resume { session, open_turn: OpenTurn::GoesOn };
-        let opening = SessionRequest { start, ..self.task.opening.clone() };
-        loop {
-            match self.open_at_another(&opening) {
-                Err(ClientError::Lost(error)) => self.lose(error.to_string(), REOPENED)?,
-                Err(ClientError::NoSupervisor(error)) => self.lose(error.to_string(), REOPENED)?,
-                opened => return opened,
-            }
-        }
+        self.happened(run, &ClientEvent::Struck { reason });
+        self.resume(run)
     }
 
-    fn open_at_another(&mut self, opening: &SessionRequest) -> Result<(), ClientError> {
-        self.sender = self.reader.connect(self.supervisors, opening, &self.task.papers)?;
-        self.open().map(drop)
+    /// Asks another supervisor to open the session, and again if that one is lost.
+    fn resume(&mut self, run: &mut OpenRun) -> Step {
+        run.is_reopened = true;
+        while let Err(error) = self.connection.resume(run.session().clone()) {
+            match error {
+                ClientError::Lost(error) => self.count_loss(error.to_string(), REOPENED)?,
+                ClientError::NoSupervisor(error) => self.count_loss(error.to_string(), REOPENED)?,
+                error @ (ClientError::Failed { .. }
+                | ClientError::LostAgain { .. }
+                | ClientError::Stopped(_)) => return ControlFlow::Break(Err(error)),
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// Counts a supervisor that was lost; too many without progress are the run's end.
-    fn lose(&mut self, how: String, place: &'static str) -> Result<(), ClientError> {
-        self.losses += 1;
-        if self.losses < LOSSES {
-            return Ok(());
-        }
-        let how = self.supervisors.how_lost().unwrap_or(how);
-        Err(ClientError::LostAgain { losses: self.losses, how, place })
+    fn count_loss(&mut self, how: String, place: &'static str) -> Step {
+        let Some(losses) = self.connection.count_loss() else {
+            return ControlFlow::Continue(());
+        };
+        let how = self.connection.how_lost().unwrap_or(how);
+        ControlFlow::Break(Err(ClientError::LostAgain { losses, how, place }))
     }
 
     /// Interrupts the turn and waits for its end, for a limited time.
-    fn stop(&mut self, why: RunStop, session: &SessionId) {
+    fn stop(&mut self, why: RunStop, run: &OpenRun) {
         self.end.stopped = Some(why);
         self.end.deadline = Some(Instant::now() + GRACE);
-        match self.prompt {
+        match self.sent {
             PromptState::Unsent => {}
             // The running turn may belong to another client.
             PromptState::Sent | PromptState::Queued => {
-                let text = self.task.prompt.clone();
-                let word = FromClient::TakeBack { session: session.clone(), only: Some(text) };
-                // If this fails, the reader thread reports the loss of the supervisor.
-                let _ = self.sender.send(&word);
+                let (session, only) = (run.session().clone(), Some(self.prompt.clone()));
+                self.connection.send(&FromClient::TakeBack { session, only });
             }
-            PromptState::Recorded => self.interrupt(session),
+            PromptState::Recorded => self.interrupt(run),
         }
     }
 
-    fn interrupt(&self, session: &SessionId) {
-        // As above.
-        let _ = self.sender.send(&FromClient::Interrupt { session: session.clone() });
+    fn interrupt(&mut self, run: &OpenRun) {
+        self.connection.send(&FromClient::Interrupt { session: run.session().clone() });
     }
 
     fn write(&mut self, shown: &ViewOutput) {
@@ -460,5 +471,11 @@ impl OneShot<'_> {
                 self.output = OutputState::Closed;
             }
         }
+    }
+}
+
+impl OpenRun {
+    fn session(&self) -> &SessionId {
+        &self.transcript.opened().facts.session
     }
 }

@@ -4,10 +4,9 @@
 use crate::fleet_programs::spawn_relay;
 use crate::silence::SilenceAction;
 use crate::supervisor_connection::SupervisorConnection;
-use crate::supervisor_source::SupervisorSource;
+use crate::supervisor_source::{SourceResult, SupervisorSource};
 use protocol::ids::SessionId;
 use serde::Deserialize;
-use std::error::Error;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -68,15 +67,8 @@ impl Drop for RelaySource {
 }
 
 impl SupervisorSource for RelaySource {
-    fn connect(&mut self) -> Result<SupervisorConnection, Box<dyn Error + Send + Sync>> {
+    fn connect(&mut self) -> SourceResult<SupervisorConnection> {
         Ok(SupervisorConnection::open(&self.first.socket, &self.first.token)?)
-    }
-
-    fn connect_where_live(
-        &mut self,
-        _: &SessionId,
-    ) -> Result<Option<SupervisorConnection>, Box<dyn Error + Send + Sync>> {
-        self.connect().map(Some)
     }
 
     /// The host, the database or the way to it may be slow. None of them is this terminal's to kill.

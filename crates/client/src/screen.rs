@@ -15,16 +15,15 @@ mod tests;
 
 use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
+use crate::session_facts::SessionFacts;
 use editor::Editor;
 use protocol::client::{
-    BacklogFrom, ClientRights, FromClient, ModelFacts, OtherClients, RequestFailure, SessionRow,
-    SessionStart, ToClient,
+    BacklogFrom, ClientRights, FromClient, OtherClients, RequestFailure, SessionRow, SessionStart,
+    ToClient,
 };
-use protocol::confinement::{FilePath, Network};
+use protocol::confinement::FilePath;
 use protocol::content::Usage;
-use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::PermissionMode;
 use std::sync::mpsc::Sender;
 
 pub use key_input::KeyPress;
@@ -270,29 +269,6 @@ pub(crate) enum SwitchTo {
     Other,
 }
 
-/// Facts about the session that no event of the transcript shows.
-#[derive(Debug, Clone)]
-pub struct SessionFacts {
-    /// Its name, once it is open.
-    pub session: Option<SessionId>,
-    /// The vendor's name of the model.
-    pub model: String,
-    /// Its known limits and prices.
-    pub of_model: ModelFacts,
-    /// The permission mode.
-    pub mode: Option<PermissionMode>,
-    /// Network of commands.
-    pub network: Option<Network>,
-    /// The directory that calls see as /tmp.
-    pub temp: Option<FilePath>,
-    /// The hosts of its allow-list.
-    pub hosts: Vec<HostRule>,
-    /// The cage of its commands, as text.
-    pub sandbox: String,
-    /// Why the session accepts no input.
-    pub trouble: Option<String>,
-}
-
 /// Options of an attachment.
 #[derive(Debug, Clone)]
 pub struct AttachOptions {
@@ -354,7 +330,8 @@ struct SeqRange {
 #[derive(Debug)]
 pub struct Screen {
     pub(crate) options: AttachOptions,
-    pub(crate) facts: SessionFacts,
+    /// Known once a session is open.
+    pub(crate) facts: Option<SessionFacts>,
     pub(crate) items: ScreenItems,
     pub(crate) turn: TurnState,
     pub(crate) focus: Focus,
@@ -378,17 +355,7 @@ impl Screen {
     pub fn new(options: AttachOptions) -> Self {
         Self {
             options,
-            facts: SessionFacts {
-                session: None,
-                model: String::new(),
-                of_model: ModelFacts::default(),
-                mode: None,
-                network: None,
-                temp: None,
-                hosts: Vec::new(),
-                sandbox: String::new(),
-                trouble: None,
-            },
+            facts: None,
             items: ScreenItems::default(),
             turn: TurnState::Idle,
             focus: Focus::Line,
@@ -469,7 +436,7 @@ impl Screen {
     }
 
     fn lost(&mut self, why: &str) -> Vec<ScreenEffect> {
-        let Some(session) = self.facts.session.clone() else {
+        let Some(session) = self.session().cloned() else {
             return vec![ScreenEffect::Leave(LeaveReason::Failed(
                 RequestFailure::Internal,
                 why.to_owned(),

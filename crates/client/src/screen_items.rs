@@ -89,7 +89,7 @@ pub enum CallPlace {
 }
 
 impl CallBlock {
-    fn new(call: Call) -> Self {
+    pub(crate) fn new(call: Call) -> Self {
         Self {
             call,
             basis: None,
@@ -99,6 +99,12 @@ impl CallBlock {
             result: None,
             refused: Vec::new(),
         }
+    }
+
+    /// True if the conversation goes on while it runs.
+    #[must_use]
+    pub fn is_in_background(&self) -> bool {
+        self.place == CallPlace::Background
     }
 
     fn printed(&mut self, text: &str) {
@@ -111,15 +117,16 @@ impl CallBlock {
 }
 
 /// First part of the streamed answer that this client received.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum StreamStart {
+    #[default]
     FromStart,
     /// The client attached during the answer, which is shown when it is complete.
     Midway,
 }
 
 /// Calls that run, questions that are open, and the answer that is streamed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ScreenItems {
     open: Vec<CallBlock>,
     questions: Vec<Question>,
@@ -135,22 +142,6 @@ pub struct ScreenItems {
     turn_from: u32,
     /// The name of this terminal. Recorded events may name an earlier terminal of the same name.
     own_name: Option<String>,
-}
-
-impl Default for ScreenItems {
-    fn default() -> Self {
-        Self {
-            open: Vec::new(),
-            questions: Vec::new(),
-            streamed: String::new(),
-            shown: 0,
-            thinking: String::new(),
-            thought: String::new(),
-            seen: StreamStart::FromStart,
-            turn_from: 0,
-            own_name: None,
-        }
-    }
 }
 
 impl ScreenItems {
@@ -261,19 +252,19 @@ impl ScreenItems {
             }
             ClientEvent::Decided { call, allowed, basis } => self.decided(call, *allowed, basis),
             ClientEvent::Started { call, enforced } => {
-                if let Some(block) = self.find(call) {
+                if let Some(block) = self.find_mut(call) {
                     block.cage = Some(enforced.clone());
                 }
                 Vec::new()
             }
             ClientEvent::Output { call, text } => {
-                if let Some(block) = self.find(call) {
+                if let Some(block) = self.find_mut(call) {
                     block.printed(text);
                 }
                 Vec::new()
             }
             ClientEvent::InBackground { call, text: _ } => {
-                let Some(block) = self.find(call) else { return Vec::new() };
+                let Some(block) = self.find_mut(call) else { return Vec::new() };
                 block.place = CallPlace::Background;
                 let text = format!("call {} goes on in the background", call.number);
                 vec![ScreenItem::Note(text)]
@@ -283,7 +274,7 @@ impl ScreenItems {
             }
             ClientEvent::TurnEnded { end } => {
                 self.clear_stream();
-                self.open.retain(|block| block.place == CallPlace::Background);
+                self.open.retain(CallBlock::is_in_background);
                 self.questions.clear();
                 vec![ScreenItem::TurnEnded(end.clone())]
             }
@@ -316,7 +307,12 @@ impl ScreenItems {
         }
     }
 
-    fn find(&mut self, call: &CallId) -> Option<&mut CallBlock> {
+    /// A call that has no end yet.
+    pub(crate) fn find(&self, call: &CallId) -> Option<&CallBlock> {
+        self.open.iter().find(|block| block.call.id == *call)
+    }
+
+    fn find_mut(&mut self, call: &CallId) -> Option<&mut CallBlock> {
         self.open.iter_mut().find(|block| block.call.id == *call)
     }
 
@@ -377,7 +373,7 @@ impl ScreenItems {
         let of_server =
             asked.and_then(|at| self.questions.get(at)).is_some_and(Question::is_of_server);
         let mut earlier = None;
-        if let Some(block) = self.find(call).filter(|_| !of_server) {
+        if let Some(block) = self.find_mut(call).filter(|_| !of_server) {
             // Of an earlier question, only the answer is on record. A server asks after the decision.
             earlier = (is_answer && block.basis.is_none()).then(|| block.call.tool.clone());
             block.basis = Some(basis.clone());
@@ -399,7 +395,7 @@ impl ScreenItems {
         block.result = Some(result.clone());
         block.refused = refused.to_vec();
         // It began long before, so its block may be far above.
-        let is_cut = block.place == CallPlace::Background && result.outcome == Outcome::Interrupted;
+        let is_cut = block.is_in_background() && result.outcome == Outcome::Interrupted;
         let note = is_cut.then(|| {
             let (number, what) = (call.number, one_line(&gist(&block.call), GIST));
             ScreenItem::Error(format!(

@@ -7,13 +7,16 @@ use crate::supervisor_connection::SupervisorConnection;
 use protocol::ids::SessionId;
 use std::error::Error;
 
+/// What a source finds, or why it finds nothing.
+pub type SourceResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
 /// A way to a supervisor.
 pub trait SupervisorSource {
     /// Connects to the supervisor; when it was lost, to another in its place.
     ///
     /// # Errors
     /// If none runs and none can be started.
-    fn connect(&mut self) -> Result<SupervisorConnection, Box<dyn Error + Send + Sync>>;
+    fn connect(&mut self) -> SourceResult<SupervisorConnection>;
 
     /// Connects a read-only client to a supervisor that already runs this session. Starts no
     /// supervisor and resumes no session. `None` if no client has resumed it yet.
@@ -22,8 +25,10 @@ pub trait SupervisorSource {
     /// If no other client can resume it, or the supervisor does not accept this client.
     fn connect_where_live(
         &mut self,
-        session: &SessionId,
-    ) -> Result<Option<SupervisorConnection>, Box<dyn Error + Send + Sync>>;
+        _session: &SessionId,
+    ) -> SourceResult<Option<SupervisorConnection>> {
+        self.connect().map(Some)
+    }
 
     /// How the present supervisor ended, as far as this client can know.
     fn how_lost(&mut self) -> Option<String> {
@@ -75,7 +80,7 @@ impl<'a> PrivateSource<'a> {
 }
 
 impl SupervisorSource for PrivateSource<'_> {
-    fn connect(&mut self) -> Result<SupervisorConnection, Box<dyn Error + Send + Sync>> {
+    fn connect(&mut self) -> SourceResult<SupervisorConnection> {
         if let Some(lost) = self.current.take() {
             // It may have closed its socket but still be ending. Only one private supervisor may
             // run.
@@ -90,10 +95,7 @@ impl SupervisorSource for PrivateSource<'_> {
         Ok(connection?)
     }
 
-    fn connect_where_live(
-        &mut self,
-        _: &SessionId,
-    ) -> Result<Option<SupervisorConnection>, Box<dyn Error + Send + Sync>> {
+    fn connect_where_live(&mut self, _: &SessionId) -> SourceResult<Option<SupervisorConnection>> {
         // A private supervisor has no other client that could resume the session.
         Err("the supervisor of this run is gone".into())
     }

@@ -3,6 +3,7 @@
 use crate::call_gist::gist;
 use crate::colour::{Colour, Terminal};
 use crate::compaction_text::describe_compaction;
+use crate::refusal_lines::refusal_lines;
 use crate::run_view::{Moment, RunView, ShownOpening, ViewOutput};
 use crate::sanitize::{one_line, sanitize};
 use crate::transcript::{RunConclusion, Transcript};
@@ -12,8 +13,6 @@ use protocol::ids::CallId;
 
 /// Longest line about a call, in characters.
 const LINE: usize = 100;
-/// Most refusals listed under a call; the audit record has all.
-const REFUSALS: usize = 5;
 
 /// `--output-format text`.
 #[derive(Debug)]
@@ -81,17 +80,7 @@ impl TextView {
         let summary = one_line(&result.summary, LINE);
         let line = format!("  {} {summary}", sanitize(tool));
         let line = if result.is_error { self.colour.red(&line) } else { self.colour.dim(&line) };
-        let mut lines = format!("{line}\n");
-        for refusal in refused.iter().take(REFUSALS) {
-            let refusal = format!("  refused: {}", one_line(refusal, LINE));
-            lines.push_str(&self.colour.red(&refusal));
-            lines.push('\n');
-        }
-        if refused.len() > REFUSALS {
-            let more = refused.len() - REFUSALS;
-            lines.push_str(&format!("  and {more} more; see `agentd audit show {call}`\n"));
-        }
-        lines
+        format!("{line}\n{}", refusal_lines(refused, call, self.colour, LINE))
     }
 
     fn concluded(&self, transcript: &Transcript, conclusion: &RunConclusion) -> ViewOutput {
@@ -107,7 +96,7 @@ impl TextView {
             let fault = format!("agentd: {}", sanitize(fault));
             shown.err.push_str(&format!("{}\n", self.colour.red(&fault)));
         }
-        let session = &transcript.opened().session;
+        let session = &transcript.opened().facts.session;
         if let Some(first) = conclusion.unapproved.first() {
             let count = conclusion.unapproved.len();
             shown.err.push_str(&format!(

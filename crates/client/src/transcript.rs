@@ -4,13 +4,13 @@ use crate::answer_check::AnswerFault;
 use crate::answer_texts::text_blocks;
 use crate::cost::{context_left, in_dollars};
 use crate::sanitize::sanitize;
-use crate::screen_items::CallPlace;
-use protocol::call::{Call, CallOrigin, ToolResult};
-use protocol::client::{ClientEvent, ModelFacts};
+use crate::screen_items::{CallBlock, CallPlace};
+use crate::session_facts::SessionFacts;
+use protocol::call::Call;
+use protocol::client::ClientEvent;
 use protocol::content::{ContentBlock, Usage};
 use protocol::context::Compaction;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::PermissionMode;
 use protocol::mcp::ServerReport;
 use protocol::session::{CallSpan, TaskSpent, TurnEnd};
 use serde_json::Value;
@@ -21,25 +21,13 @@ const NOBODY_TO_ASK: &str = "nobody_to_ask";
 /// Code of a call whose cage could not be made.
 const SANDBOX_UNAVAILABLE: &str = "sandbox_unavailable";
 
-/// The supervisor's description of the opened session.
+/// The session of a run, as it was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedSession {
-    /// Its name.
-    pub session: SessionId,
+    /// What is known about it.
+    pub facts: SessionFacts,
     /// The project directory, for people.
     pub project: String,
-    /// The model it speaks to.
-    pub model: String,
-    /// Context size and prices of the model.
-    pub facts: ModelFacts,
-    /// The tools it offers.
-    pub tools: Vec<String>,
-    /// The permission mode.
-    pub mode: PermissionMode,
-    /// Description of the cage that calls get here.
-    pub sandbox: String,
-    /// Settings that were not followed, one sentence each.
-    pub warnings: Vec<String>,
     /// Its MCP servers, where the view shows them.
     pub servers: Vec<ServerReport>,
 }
@@ -47,23 +35,7 @@ pub struct OpenedSession {
 impl OpenedSession {
     /// The warnings, a line each, for standard error.
     pub(crate) fn warning_lines(&self) -> String {
-        self.warnings.iter().map(|text| format!("agentd: {}\n", sanitize(text))).collect()
-    }
-}
-
-/// A call and its result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RecordedCall {
-    pub call: Call,
-    pub place: CallPlace,
-    pub result: Option<ToolResult>,
-    pub refused: Vec<String>,
-}
-
-impl RecordedCall {
-    /// True if the conversation went on while it ran.
-    pub fn is_in_background(&self) -> bool {
-        self.place == CallPlace::Background
+        self.facts.warnings.iter().map(|text| format!("agentd: {}\n", sanitize(text))).collect()
     }
 }
 
@@ -71,14 +43,13 @@ impl RecordedCall {
 #[derive(Debug, Clone)]
 pub struct Transcript {
     pub(crate) opened: OpenedSession,
-    pub(crate) calls: BTreeMap<CallId, RecordedCall>,
+    pub(crate) calls: BTreeMap<CallId, CallBlock>,
     answers: u32,
     usage: Usage,
     last_usage: Usage,
     tasks: Option<TasksSpent>,
     words: String,
     end: Option<TurnEnd>,
-    degraded: Option<String>,
     priced: Priced,
     /// The calls before the first prompt of this run, once that is on record. The run of a fleet's task sees
     /// its session from the beginning.
@@ -187,7 +158,6 @@ impl Transcript {
             tasks: None,
             words: String::new(),
             end: None,
-            degraded: None,
             priced: Priced::ByOne,
             earlier: None,
         }
@@ -213,7 +183,7 @@ impl Transcript {
     /// The cost of its answers and of its sub-agents, if all of it is known.
     fn cost(&self) -> Option<u64> {
         let own = match self.priced {
-            Priced::ByOne => self.opened.facts.prices?.cost(self.usage)?,
+            Priced::ByOne => self.opened.facts.of_model.prices?.cost(self.usage)?,
             Priced::ByTwo => return None,
         };
         match &self.tasks {
@@ -224,6 +194,12 @@ impl Transcript {
 
     /// Takes one event in.
     pub fn update(&mut self, event: &ClientEvent) {
+        let model = self.opened.facts.model.clone();
+        self.opened.facts.update(event);
+        // Earlier answers had other prices, so the sum is unknown.
+        if self.opened.facts.model != model && self.answers > 0 {
+            self.priced = Priced::ByTwo;
+        }
         match event {
             ClientEvent::Answer { blocks, usage } => {
                 self.answers = self.answers.saturating_add(1);
@@ -243,13 +219,8 @@ impl Transcript {
                 | Compaction::SummaryEdited { .. },
             ) => {}
             ClientEvent::Proposed { call } => {
-                let known = RecordedCall {
-                    call: call.clone(),
-                    place: CallPlace::Foreground,
-                    result: None,
-                    refused: Vec::new(),
-                };
-                self.calls.entry(call.id.clone()).or_insert(known);
+                let known = || CallBlock::new(call.clone());
+                self.calls.entry(call.id.clone()).or_insert_with(known);
             }
             ClientEvent::InBackground { call, text: _ } => {
                 if let Some(known) = self.calls.get_mut(call) {
@@ -265,16 +236,7 @@ impl Transcript {
                     known.refused.clone_from(refused);
                 }
             }
-            // Earlier answers had other prices, so the sum is unknown.
-            ClientEvent::Model { name, facts } => {
-                if self.opened.model != *name && self.answers > 0 {
-                    self.priced = Priced::ByTwo;
-                }
-                self.opened.model.clone_from(name);
-                self.opened.facts = *facts;
-            }
             ClientEvent::TurnEnded { end } => self.end = Some(end.clone()),
-            ClientEvent::Degraded { reason } => self.degraded = Some(reason.clone()),
             ClientEvent::Prompt { .. }
             | ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }
@@ -285,49 +247,26 @@ impl Transcript {
             | ClientEvent::Changed { .. }
             | ClientEvent::Learned { .. }
             | ClientEvent::Notice { .. }
-            | ClientEvent::AnswerRejected { .. }
-            | ClientEvent::Output { .. } => {}
-        }
-    }
-
-    /// True if a recorded event is progress of the turn. The read of a pinned file is not: each new
-    /// conversation process repeats it.
-    pub(crate) fn is_progress(&self, event: &ClientEvent) -> bool {
-        match event {
-            ClientEvent::Proposed { call } => call.origin != CallOrigin::PinnedRead,
-            ClientEvent::CallEnded { call, .. } => {
-                self.calls.get(call).is_none_or(|known| known.call.origin != CallOrigin::PinnedRead)
-            }
-            ClientEvent::Prompt { .. }
-            | ClientEvent::Answer { .. }
-            | ClientEvent::InBackground { .. } => true,
-            ClientEvent::Compacted(step) => !matches!(step, Compaction::SummaryAsked { .. }),
-            ClientEvent::Delta { .. }
-            | ClientEvent::Struck { .. }
-            | ClientEvent::Asked { .. }
-            | ClientEvent::Decided { .. }
-            | ClientEvent::Started { .. }
-            | ClientEvent::Output { .. }
-            | ClientEvent::Queue { .. }
-            | ClientEvent::Changed { .. }
-            | ClientEvent::Learned { .. }
-            | ClientEvent::Notice { .. }
             | ClientEvent::Model { .. }
             | ClientEvent::AnswerRejected { .. }
-            | ClientEvent::TurnEnded { .. }
-            | ClientEvent::Degraded { .. } => false,
+            | ClientEvent::Degraded { .. }
+            | ClientEvent::Output { .. } => {}
         }
     }
 
     /// True if the run has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.end.is_some() || self.degraded.is_some()
+        self.end.is_some() || self.degraded().is_some()
+    }
+
+    fn degraded(&self) -> Option<&String> {
+        self.opened.facts.trouble.as_ref()
     }
 
     /// True if the turn had a normal end.
     pub(crate) fn is_done(&self) -> bool {
-        self.end == Some(TurnEnd::Done) && self.degraded.is_none()
+        self.end == Some(TurnEnd::Done) && self.degraded().is_none()
     }
 
     /// Another turn of the same run begins.
@@ -344,7 +283,7 @@ impl Transcript {
     /// The conclusion of the run so far. `stopped` is the reason of an end from outside.
     #[must_use]
     pub fn conclude(&self, took: Timing, stopped: Option<&str>) -> RunConclusion {
-        let is_earlier = |known: &RecordedCall| {
+        let is_earlier = |known: &CallBlock| {
             self.earlier.as_ref().is_some_and(|calls| calls.contains(&known.call.id))
         };
         let coded = |code: &'static str| {
@@ -352,10 +291,10 @@ impl Transcript {
                 known.result.as_ref().is_some_and(|result| result.code.as_deref() == Some(code))
             })
         };
-        let fault = match (stopped, &self.degraded, &self.end) {
+        let fault = match (stopped, self.degraded(), &self.end) {
             (Some(why), ..) => Some(why.to_owned()),
             (None, _, Some(end @ TurnEnd::ProcessDied(_))) => {
-                let way_on = resume_hint(&self.opened.session);
+                let way_on = resume_hint(&self.opened.facts.session);
                 fault_of(end).map(|fault| format!("{fault}; {way_on}"))
             }
             (None, Some(why), _) => Some(why.clone()),
@@ -363,7 +302,7 @@ impl Transcript {
         };
         RunConclusion {
             end: self.end.clone(),
-            degraded: self.degraded.clone(),
+            degraded: self.degraded().cloned(),
             answer: self.words.clone(),
             fault,
             num_turns: self.answers,
@@ -373,7 +312,7 @@ impl Transcript {
             },
             cost: self.cost(),
             tasks: self.tasks.clone(),
-            context_left: context_left(self.last_usage, self.opened.facts),
+            context_left: context_left(self.last_usage, self.opened.facts.of_model),
             timing: took,
             structured: None,
             misfit: Vec::new(),

@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 use client::{
-    Colour, JsonView, Moment, OpenedSession, RunConclusion, RunView, StreamJsonView, Terminal,
-    TextView, Timing, Transcript, ViewOutput, failure_line,
+    Colour, JsonView, Moment, OpenedSession, RunConclusion, RunView, SessionFacts, StreamJsonView,
+    Terminal, TextView, Timing, Transcript, ViewOutput, failure_line,
 };
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, ModelFacts};
+use protocol::confinement::{FilePath, Network};
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::PermissionMode;
@@ -33,14 +34,20 @@ fn served(name: &str, state: ServerState, tools: &[&str]) -> ServerReport {
 
 fn opened() -> OpenedSession {
     OpenedSession {
-        session: SessionId("0123456789ab".into()),
+        facts: SessionFacts {
+            session: SessionId("0123456789ab".into()),
+            model: "m".into(),
+            of_model: ModelFacts::default(),
+            tools: vec!["read".into(), "bash".into()],
+            mode: PermissionMode::Ask,
+            network: Network::Off,
+            hosts: Vec::new(),
+            temp: FilePath::from(std::path::PathBuf::from("/tmp")),
+            sandbox: "full".into(),
+            warnings: vec!["a rule was ignored".into()],
+            trouble: None,
+        },
         project: "/p".into(),
-        model: "m".into(),
-        facts: ModelFacts::default(),
-        tools: vec!["read".into(), "bash".into()],
-        mode: PermissionMode::Ask,
-        sandbox: "full".into(),
-        warnings: vec!["a rule was ignored".into()],
         servers: vec![
             served("docs", ServerState::Ready { after_ms: 7 }, &["mcp__docs__find", "bash"]),
             served("dead", ServerState::Ended("it ended".into()), &[]),

@@ -90,14 +90,7 @@ pub(crate) fn of(
             (_, Some(_)) => broken.push(format!("agentd does not know `{field}`")),
         }
     }
-    let of_call = matches!(
-        event,
-        HookEvent::PreToolUse
-            | HookEvent::PostToolUse
-            | HookEvent::PostToolUseFailure
-            | HookEvent::PermissionRequest
-    );
-    if only.is_some() && !of_call {
+    if only.is_some() && !event.is_about_call() {
         return Ok(None);
     }
     if given("shell").is_some_and(|shell| shell == "bash") && given("args").is_none() {

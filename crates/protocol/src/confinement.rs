@@ -186,6 +186,10 @@ pub enum Level {
     Uncaged,
 }
 
+/// The name of the step of making a cage that fails because of the session's directories, and not because of this
+/// machine.
+pub const UNGRANTED_STEP: &str = "grants";
+
 /// By this variable the supervisor tells its own workers that they can have no cage: on a host that
 /// makes none, for a session whose person accepted that. It alone makes their environment; no client,
 /// project or command has a word in it.

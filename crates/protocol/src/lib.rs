@@ -3,8 +3,8 @@
 //!
 //! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
 //! [`provider`], [`broker`], [`store`], [`tool`], [`client`], [`fleet`]. Words: [`ids`], [`content`], [`call`],
-//! [`confinement`], [`connection`], [`context`], [`hidden`], [`hosts`], [`judgement`], [`log`], [`mcp`],
-//! [`pinned`], [`surrogates`].
+//! [`confinement`], [`connection`], [`context`], [`error_chain`], [`hidden`], [`hosts`], [`judgement`], [`log`],
+//! [`mcp`], [`pinned`], [`surrogates`].
 //!
 //! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Types here are
 //! not written to disk, where the journal has record types of its own: but for the cage of a call
@@ -18,6 +18,7 @@ pub mod confinement;
 pub mod connection;
 pub mod content;
 pub mod context;
+pub mod error_chain;
 pub mod fleet;
 pub mod hidden;
 pub mod hook;

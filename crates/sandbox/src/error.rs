@@ -76,7 +76,7 @@ impl CageStep {
             Self::Landlock => "landlock",
             Self::Namespaces => "namespaces",
             Self::Maps => "maps",
-            Self::Grants => "grants",
+            Self::Grants => protocol::confinement::UNGRANTED_STEP,
             Self::Fork => "fork",
             Self::Root => "root",
             Self::Proc => "proc",

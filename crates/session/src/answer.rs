@@ -1,8 +1,8 @@
 //! Assembles a streamed answer: pieces are joined per block, and the answer is complete only at the
 //! stream's terminal event. Called by the conversation while a request is open.
 
-use protocol::content::{ContentBlock, StopReason};
-use protocol::provider::AnswerDelta;
+use protocol::content::{ContentBlock, StopReason, Usage};
+use protocol::provider::{AnswerDelta, FromProvider, ProviderFailure};
 use std::collections::BTreeMap;
 
 /// Most bytes of one answer; stops a stream without end from filling this process.
@@ -40,6 +40,18 @@ pub(crate) struct PartialAnswer {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
+/// The effect of a message of the provider on the open answer.
+#[derive(Debug)]
+pub(crate) enum Streamed {
+    /// More comes.
+    Open,
+    TooLarge,
+    Ended(PartialAnswer, StopReason, Usage),
+    Failed(ProviderFailure, String),
+    /// The words that came before.
+    Cancelled(PartialAnswer),
+}
+
 /// An ended answer, in the order of its blocks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CompleteAnswer {
@@ -50,8 +62,42 @@ pub(crate) struct CompleteAnswer {
 }
 
 impl PartialAnswer {
+    /// Takes in a message of the provider. Messages of another request than the open one are stale and ignored.
+    pub fn take_in(&mut self, word: FromProvider, open: u32) -> Streamed {
+        match word {
+            FromProvider::Delta { round, index, delta } if round == open => {
+                match self.add(index, delta) {
+                    Ok(()) => Streamed::Open,
+                    Err(TooLarge) => Streamed::TooLarge,
+                }
+            }
+            FromProvider::Retrying { round, .. } if round == open => {
+                *self = Self::default();
+                Streamed::Open
+            }
+            FromProvider::Ended { round, stop, usage, model: _ } if round == open => {
+                Streamed::Ended(std::mem::take(self), stop, usage)
+            }
+            FromProvider::Failed { round, kind, message } if round == open => {
+                Streamed::Failed(kind, message)
+            }
+            FromProvider::Cancelled { round } if round == open => {
+                Streamed::Cancelled(std::mem::take(self))
+            }
+            FromProvider::Delta { .. }
+            | FromProvider::Retrying { .. }
+            | FromProvider::Ended { .. }
+            | FromProvider::Failed { .. }
+            | FromProvider::Cancelled { .. }
+            | FromProvider::Ready
+            | FromProvider::Notice { .. }
+            | FromProvider::Pong(_)
+            | FromProvider::Log(_) => Streamed::Open,
+        }
+    }
+
     /// Joins one piece to its block. A piece that does not fit the block it names is left out.
-    pub fn add(&mut self, index: u32, delta: AnswerDelta) -> Result<(), TooLarge> {
+    fn add(&mut self, index: u32, delta: AnswerDelta) -> Result<(), TooLarge> {
         self.bytes = self.bytes.saturating_add(size(&delta));
         if self.bytes > MOST_BYTES {
             return Err(TooLarge);

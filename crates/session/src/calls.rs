@@ -3,14 +3,15 @@
 use super::{CallsMayRun, Outputs, Session, SessionPhase, count};
 use crate::answer::RequestedCall;
 use crate::batch::Batch;
-use crate::event_hooks::Guarded;
+use crate::hooks::{DueRun, HookStep, Passed};
 use crate::pending_prompt;
 use crate::synthetic_results::NotRun;
 use crate::tool_lookup::{ReadAttempt, read};
+use crate::undo::{RESTORE, UndoStep};
 use protocol::call::{Call, CallOrigin, CallStage, ToolResult};
-use protocol::hook::{HookEvent, SessionHooks};
+use protocol::content::{ContentBlock, Usage};
+use protocol::hook::HookEvent;
 use protocol::ids::CallId;
-use protocol::judgement::ToolKind;
 use protocol::session::{FromSession, SessionEvent, TurnEnd};
 
 impl Session {
@@ -87,8 +88,8 @@ impl Session {
     fn start_guarded(&mut self, started: Vec<Call>, out: &mut Outputs) {
         let (mut held, mut first, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
         for call in started {
-            match self.event_hooks.guard(&call, &self.setup, self.reader) {
-                Guarded::Open { input, asked, note } => {
+            match self.hooks.before_call(&call, &self.setup, self.reader) {
+                HookStep::Open(Passed { input, asked, note }) => {
                     if let Some(note) = note {
                         let before = self.notes.remove(&call.id).into_iter();
                         let notes: Vec<String> = before.chain([note]).collect();
@@ -97,11 +98,11 @@ impl Session {
                     let word = self.start(Call { input, ..call }, asked);
                     out.words.push(word);
                 }
-                Guarded::Behind(tool, input) => {
+                HookStep::Run(DueRun { origin, tool, input }) => {
                     held.push(call.id);
-                    first.push(self.name_own(CallOrigin::EventHook, tool, input, out));
+                    first.push(self.name_own(origin, tool, input, out));
                 }
-                Guarded::Blocked(why) => {
+                HookStep::Blocked(why) => {
                     blocked.push(call.id.clone());
                     self.answer_call(call, &NotRun::Hook { why }, out);
                 }
@@ -139,17 +140,28 @@ impl Session {
         result: ToolResult,
         out: &mut Outputs,
     ) {
-        if self.event_hooks.aside_ended(&call) {
+        if self.hooks.runs_aside(&call) {
             return self.aside_ended(call, result, out);
         }
-        if self.server_started(&call, stage, &result, out) {
+        if self.servers.ended(&call) {
+            let origin = CallOrigin::ServerStart;
+            self.take_in(&SessionEvent::Result { call, origin, stage, result });
+            if matches!(self.phase, SessionPhase::Checking) && !self.servers.awaits() {
+                self.ask(out);
+            }
             return;
         }
         if let SessionPhase::CompactHooks(_) = self.phase {
             return self.compact_hook_ended(call, result, out);
         }
-        if let SessionPhase::Undoing(_) = self.phase {
-            return self.undone(call, result, out);
+        if let SessionPhase::Undoing = self.phase {
+            // Any other call has its result already.
+            if self.changes.restored(&call, &result) {
+                self.take_in(&SessionEvent::ended(call, CallOrigin::Undo, result));
+                let step = self.changes.next();
+                return step.into_iter().for_each(|step| self.go_on_undoing(step, out));
+            }
+            return;
         }
         let (SessionPhase::Calling { batch, .. } | SessionPhase::Reading { batch, .. }) =
             &mut self.phase
@@ -165,9 +177,32 @@ impl Session {
         }
         // Durable already, so it is taken in but not committed again.
         self.take_in(&SessionEvent::Result { call, origin, stage, result });
-        let notices = self.event_hooks.take_notices().into_iter();
-        out.words.extend(notices.map(|text| FromSession::Notice { text }));
+        self.notices_of_hooks(out);
         self.go_on_calling(out);
+    }
+
+    /// Starts the next call of an undo, or ends its turn.
+    pub(super) fn go_on_undoing(&mut self, step: UndoStep, out: &mut Outputs) {
+        match step {
+            UndoStep::Restore(input) => {
+                let call = self.name_own(CallOrigin::Undo, RESTORE, input, out);
+                out.run(call);
+            }
+            UndoStep::Over { text, end } => self.end_undoing(text, end, out),
+        }
+    }
+
+    /// Ends the turn of an undo with its report.
+    pub(super) fn end_undoing(&mut self, text: String, end: TurnEnd, out: &mut Outputs) {
+        self.answer_for_model(text, out);
+        self.end_turn(end, out);
+    }
+
+    /// Records an answer that no model was asked for, so that it costs nothing.
+    fn answer_for_model(&mut self, text: String, out: &mut Outputs) {
+        let (round, usage, cost) = (self.round, Usage::default(), Some(0));
+        let blocks = vec![ContentBlock::Text { text }];
+        self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
     }
 
     /// Starts the calls that may start; once all have ended, sends the next request to the model.
@@ -183,18 +218,20 @@ impl Session {
         if batch.may_have_changed(counts) {
             self.pinned.outdate();
         }
-        if !*stopping && (self.run_event_hooks(out) || self.run_hooks(out)) {
+        if !*stopping && self.run_due_hooks(out) {
             return self.go_on_calling(out);
         }
         let SessionPhase::Calling { stopping, .. } = &self.phase else { return };
         if *stopping {
             self.end_turn(TurnEnd::Interrupted, out);
-        } else if let Some(reason) = self.event_hooks.stopped() {
-            let reason = reason.to_owned();
+        } else if let Some(reason) = self.hooks.stopped() {
             self.end_turn(TurnEnd::StoppedByHook { reason }, out);
         } else if let Some(plan) = self.plans.take_refused() {
-            self.end_with_plan(plan, out);
-        } else if self.event_hooks.is_ending() {
+            // The plan that no person could approve is the model's last words.
+            self.round = self.round.saturating_add(1);
+            self.answer_for_model(plan, out);
+            self.finish_turn(out);
+        } else if self.hooks.is_ending() {
             self.go_on_or_end(out);
         } else if self.history.budget().over().is_some_and(|(_, answers)| answers > 1) {
             // The model was warned and requested calls again.
@@ -204,82 +241,33 @@ impl Session {
         }
     }
 
-    /// A turn ends before the hooks let its prompt pass: the model never gets it.
-    pub(super) fn leave_unjudged_prompt_out(&mut self, happened: &SessionEvent) {
-        let ends = matches!(happened, SessionEvent::TurnEnded { .. });
-        if ends && self.event_hooks.prompt_is_unjudged(&self.setup) {
-            self.history.leave_prompt_out();
-            // They are for the whole session, and their hooks do not run again.
-            let texts = self.event_hooks.texts_of_start();
-            texts.iter().for_each(|text| self.history.noted(text));
-        }
-    }
-
-    /// A prompt's turn begins: its hooks run, then the model is asked.
-    pub(super) fn begin_turn(&mut self, out: &mut Outputs) {
-        match self.hooks_begin(out) {
-            true => self.go_on_calling(out),
-            false => self.ask_behind_commands(out),
-        }
-    }
-
     /// The commands of the prompt run before the model is asked, and behind the hooks that decide
     /// about the prompt.
-    fn ask_behind_commands(&mut self, out: &mut Outputs) {
-        if !self.run_prompt_commands(out) {
-            self.ask(out);
-        }
-    }
-
-    /// The turn would end with the model's last words: its hooks run first.
-    pub(super) fn finish_turn(&mut self, out: &mut Outputs) {
-        self.event_hooks.turn_ends();
-        match self.hooks_begin(out) {
-            true => self.go_on_calling(out),
-            false => self.go_on_or_end(out),
-        }
-    }
-
-    /// Names the first hook that is due; true if there is one.
-    fn hooks_begin(&mut self, out: &mut Outputs) -> bool {
-        self.phase = SessionPhase::Calling { batch: Batch::default(), stopping: false };
-        self.run_event_hooks(out)
-    }
-
-    /// Behind the hooks of a turn's end: it ends, or goes on for a hook's reason.
-    fn go_on_or_end(&mut self, out: &mut Outputs) {
-        let budget = self.history.budget();
-        let may = budget.rounds() < self.setup.max_rounds.max(1) && budget.over().is_none();
-        match self.event_hooks.makes_go_on() && may {
-            true => self.ask(out),
-            false => self.end_turn(TurnEnd::Done, out),
-        }
-    }
-
-    /// Adds the next run of a hook that no call waits for; true if there is one.
-    fn run_event_hooks(&mut self, out: &mut Outputs) -> bool {
-        let Some((tool, input)) = self.event_hooks.due(&self.setup, self.reader) else {
-            return false;
-        };
-        let call = self.name_own(CallOrigin::EventHook, tool, input, out);
-        if let SessionPhase::Calling { batch, .. } = &mut self.phase {
-            batch.push(call, ToolKind::Mutation);
-        }
-        true
-    }
-
-    /// Adds the runs of formatters and verifiers for the round's edits to its calls; true if there
-    /// are any.
-    pub(super) fn run_hooks(&mut self, out: &mut Outputs) -> bool {
-        let SessionHooks { formatters, verifiers, .. } = &self.setup.hooks;
-        let due = self.edits.due(formatters, verifiers);
-        let any = !due.is_empty();
-        for (tool, input) in due {
-            let call = self.name_own(CallOrigin::EditHook, &tool, input, out);
-            if let SessionPhase::Calling { batch, .. } = &mut self.phase {
-                batch.push(call, ToolKind::Mutation);
+    pub(super) fn ask_behind_commands(&mut self, out: &mut Outputs) {
+        let mut batch = Batch::default();
+        for call in self.prompt_calls(out) {
+            match pending_prompt::kind(&call, &self.setup.tools) {
+                Some(kind) => batch.push(call, kind),
+                None => {
+                    let why = NotRun::NotOffered { tool: call.tool.clone() };
+                    self.answer_call(call, &why, out);
+                }
             }
         }
-        any
+        if batch.is_over() {
+            return self.ask(out);
+        }
+        self.phase = SessionPhase::Calling { batch, stopping: false };
+        self.go_on_calling(out);
+    }
+
+    /// The calls of the prompt that have not ended, one after another, as they stand.
+    fn prompt_calls(&mut self, out: &mut Outputs) -> Vec<Call> {
+        let Some(pending) = self.history.pending_prompt() else { return Vec::new() };
+        let (mut open, due) = (pending.unanswered(), pending.due());
+        for (tool, input) in due {
+            open.push(self.name_own(CallOrigin::PromptPart, tool, input, out));
+        }
+        open
     }
 }

@@ -1,231 +1,502 @@
-//! Edit hooks that a person configured. At the end of a round, formatters format each edited file,
-//! then verifiers check all of them. Each run is a call that no model requested; its findings are
-//! added to the result of the last edit that it covers. A failing hook does not fail the edit.
-//! Pure.
+//! All hooks of a conversation, at events and after edits: which are due, which run, and what follows from their
+//! answers. The table of events is in `protocol::hook`. Each run is a call that no model requested. A hook that
+//! decides about a call runs before it: a hook that fails, hangs or cannot be understood lets the call not run. The
+//! state follows from the events of the conversation alone, so that a replayed session runs no hook twice. Pure.
+//!
+//! One walk finds the next step of every event: the first hook without an answer runs, and answers are joined until one
+//! of them refuses. `occasion` is one event, `asides` holds those of the supervisor, `edit_runs` formatters and verifiers, `run` tells runs apart,
+//! `hook_answer` reads answers, `passed` joins those about a call.
 
-use crate::tool_lookup::{ReadCall, Reader};
-use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
-use protocol::hook::EditHook;
+mod asides;
+mod edit_runs;
+mod hook_answer;
+mod occasion;
+mod passed;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use asides::Asides;
+pub(crate) use edit_runs::FORMAT;
+use edit_runs::RoundEdits;
+use hook_answer::EndedRun;
+use occasion::{Occasion, Told};
+pub(crate) use passed::Passed;
+pub(crate) use run::DueRun;
+use run::{HookRun, due_run, files, input_of, of_event};
+
+use crate::pending_prompt;
+use crate::tool_lookup::Reader;
+use crate::undo_request::UndoRequest;
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::context::{Compaction, CompactionCause};
+use protocol::hook::{BlockEffect, HookEvent, HookOccasion, HookRefusal};
 use protocol::ids::CallId;
-use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent, SessionSetup};
+use protocol::session::{SessionEvent, SessionSetup};
+use serde_json::json;
 
-/// The tool that runs verifiers.
-const VERIFY: &str = "verify";
-/// The tool that runs formatters.
-pub(crate) const FORMAT: &str = "format";
+/// Most files of one call that a hook is run for, one after another.
+const FILES: usize = 20;
+/// So often hooks may make a turn go on that would have ended.
+const CONTINUED: u32 = 5;
 
-/// A hook run: the tool, the command, the marker file of the packages it runs in, and for a
-/// formatter the file.
-type Run = (&'static str, String, Option<String>, Option<String>);
-
-/// An edit of the running round that was done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct HookedEdit {
-    use_id: String,
-    paths: Vec<String>,
-    /// Its files that need no formatting.
-    removed: Vec<String>,
+/// A call of the running round, and its result.
+#[derive(Debug)]
+struct RoundCall {
+    call: Call,
+    result: Option<ToolResult>,
 }
 
-/// The edits of the running round, and the hook runs for them.
-#[derive(Debug, Default)]
-pub(crate) struct RoundEdits {
-    /// Without a result yet.
-    open: Vec<(CallId, HookedEdit)>,
-    done: Vec<HookedEdit>,
-    /// Finished and running hooks.
-    begun: Vec<Run>,
-    /// The running hook, and the edit whose result it reports in.
-    running: Vec<(Call, String)>,
-}
-
-/// The findings about an edit, for its result.
+/// Text of hooks for the model.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct HookFinding {
-    /// The edit's id.
-    pub use_id: String,
-    pub text: String,
+pub(crate) enum HookText {
+    /// In the result of the call with this id.
+    Result { use_id: String, text: String },
+    /// With the prompt, or behind the answer.
+    Note(String),
 }
 
-impl RoundEdits {
-    /// Takes in one thing that happened.
+/// The next step of a guarded call or compaction.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum HookStep {
+    /// This run comes first.
+    Run(DueRun),
+    /// All hooks let it pass.
+    Open(Passed),
+    /// It does not happen, and why. No later hook runs.
+    Blocked(String),
+}
+
+/// The next step of an event that the supervisor saw.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum AsideStep {
+    /// This run comes first.
+    Run(DueRun),
+    /// All have ended, or one has blocked the step.
+    Ended { event: HookEvent, call: Option<u32>, refusal: Option<HookRefusal> },
+}
+
+/// The compaction that hooks are run for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Compacting {
+    pub cause: CompactionCause,
+    /// What a person wants the summary to be about.
+    pub focus: String,
+}
+
+/// The hooks of a conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Hooks {
+    /// Files of the running round to format and to verify.
+    edits: RoundEdits,
+    open: Vec<(Call, HookRun)>,
+    ended: Vec<EndedRun>,
+    calls: Vec<RoundCall>,
+    /// The prompt that the model has not answered yet.
+    prompt: Option<String>,
+    /// The model has answered; the turn ends unless a hook makes it go on.
+    is_ending: bool,
+    /// How often hooks made the turn go on.
+    continued: u32,
+    /// The session's first turn has begun.
+    started: bool,
+    /// Hooks learned of a full context since the model's newest answer.
+    told_full: bool,
+    /// For the person.
+    notices: Vec<String>,
+    /// Events whose hooks run beside the round.
+    asides: Asides,
+}
+
+impl Hooks {
+    /// Takes in one thing that happened; returns texts for the model.
     pub(crate) fn apply(
         &mut self,
         happened: &SessionEvent,
-        tools: &[OfferedTool],
+        setup: &SessionSetup,
         reader: Reader,
-    ) -> Option<HookFinding> {
+    ) -> Vec<HookText> {
+        let finding = self.edits.apply(happened, &setup.tools, reader);
+        let mut texts: Vec<HookText> = finding.into_iter().collect();
         match happened {
-            // Each round is checked alone; otherwise a lasting error would be reported again and
-            // again.
-            SessionEvent::Prompt { .. }
-            | SessionEvent::Answer { .. }
-            | SessionEvent::TurnEnded { .. } => {
-                *self = Self::default();
+            SessionEvent::Prompt { text, expanded } => {
+                self.next_round();
+                // The conversation answers these itself.
+                let is_sent = UndoRequest::of(text).is_none() && !text.trim().is_empty();
+                self.prompt =
+                    is_sent.then(|| pending_prompt::whole_prompt(text, expanded.as_deref()));
+                (self.continued, self.told_full) = (0, false);
             }
-            SessionEvent::Called { call } => self.called(call, tools, reader),
-            SessionEvent::Result { call, result, .. } => return self.ended(call, result),
-            SessionEvent::BackgroundEnded { .. } | SessionEvent::Compacted { .. } => {}
-        }
-        None
-    }
-
-    fn called(&mut self, call: &Call, tools: &[OfferedTool], reader: Reader) {
-        let Call { id, origin, tool, input: text } = call;
-        let input: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        if *origin == CallOrigin::EditHook {
-            let Some(tool) = [VERIFY, FORMAT].into_iter().find(|name| tool == name) else { return };
-            let of_it = paths(&input);
-            let about = |edit: &&HookedEdit| edit.paths.iter().any(|path| of_it.contains(path));
-            let last = self.done.iter().rev().find(about).map(|edit| edit.use_id.clone());
-            let word = |name: &str| input[name].as_str().map(str::to_owned);
-            let command = word("command").unwrap_or_default();
-            self.begun.push((tool, command, word("package"), word("path")));
-            self.running.extend(last.map(|last| (call.clone(), last)));
-            return;
-        }
-        let edits =
-            tools.iter().any(|it| it.spec.name == *tool && it.copies == CopyBeforeChange::Kept);
-        let Some(use_id) = origin.use_id().filter(|_| edits) else { return };
-        // They are read already, and so in no project's words.
-        let Ok(ReadCall { paths, removed, .. }) = reader(tool, text, "") else { return };
-        if !paths.is_empty() {
-            self.open.push((id.clone(), HookedEdit { use_id: use_id.to_owned(), paths, removed }));
-        }
-    }
-
-    /// A call has other arguments than the model named.
-    pub(crate) fn rewritten(&mut self, call: &Call, setup: &SessionSetup, reader: Reader) {
-        self.open.retain(|(open, _)| *open != call.id);
-        let Ok(read) = reader(&call.tool, &call.input, &setup.project) else { return };
-        self.called(&Call { input: read.input, ..call.clone() }, &setup.tools, reader);
-    }
-
-    fn ended(&mut self, call: &CallId, result: &ToolResult) -> Option<HookFinding> {
-        if let Some(at) = self.running.iter().position(|(running, _)| running.id == *call) {
-            let (call, use_id) = self.running.remove(at);
-            return Some(HookFinding { use_id, text: words(&call, result) });
-        }
-        let at = self.open.iter().position(|(open, _)| open == call)?;
-        let (_, edit) = self.open.remove(at);
-        if !result.is_error {
-            self.done.push(edit);
-        }
-        None
-    }
-
-    /// Calls named so far without a result.
-    pub(crate) fn unanswered(&self) -> Vec<Call> {
-        self.running.iter().map(|(call, _)| call.clone()).collect()
-    }
-
-    /// The hook runs still to do for the round's edits: one call each, not yet numbered. Verifiers
-    /// run after all files are formatted.
-    pub(crate) fn due(
-        &self,
-        formatters: &[EditHook],
-        verifiers: &[EditHook],
-    ) -> Vec<(String, String)> {
-        let unformed = self.unformed(formatters);
-        match unformed.is_empty() {
-            true => self.unverified(verifiers),
-            false => unformed,
-        }
-    }
-
-    /// A formatter's call for each file, once.
-    fn unformed(&self, formatters: &[EditHook]) -> Vec<(String, String)> {
-        let mut due: Vec<(String, String)> = Vec::new();
-        for EditHook { command, package, .. } in formatters.iter().filter(|_| !self.done.is_empty())
-        {
-            let hooks =
-                || formatters.iter().filter(|it| (&it.command, &it.package) == (command, package));
-            for path in self.edited(hooks) {
-                let last = self.done.iter().rev().find(|edit| edit.paths.contains(path));
-                let run = (FORMAT, command.clone(), package.clone(), Some(path.clone()));
-                let gone = last.is_some_and(|edit| edit.removed.contains(path));
-                if gone || self.begun.contains(&run) {
-                    continue;
-                }
-                let mut input = serde_json::json!({ "command": command, "path": path });
-                if let Some(package) = package {
-                    input["package"] = package.as_str().into();
-                }
-                let call = (FORMAT.to_owned(), input.to_string());
-                if !due.contains(&call) {
-                    due.push(call);
+            SessionEvent::Answer { .. } => {
+                let goes_on = self.makes_go_on();
+                self.next_round();
+                (self.started, self.told_full) = (true, false);
+                self.continued += u32::from(goes_on);
+            }
+            SessionEvent::TurnEnded { .. } => self.next_round(),
+            SessionEvent::Called { call } => {
+                if let Some(run) = HookRun::of_call(call) {
+                    self.is_ending |= run.block() == Some(BlockEffect::TurnGoesOn);
+                    self.asides.called(&call.id, &run.command);
+                    self.open.push((call.clone(), run));
+                } else if call.origin.is_model() {
+                    self.calls.push(RoundCall { call: call.clone(), result: None });
                 }
             }
+            SessionEvent::Result { call, result, .. } => {
+                self.asides.ended(call);
+                texts.extend(self.result(call, result, setup, reader));
+            }
+            SessionEvent::Compacted(
+                Compaction::Cut { .. }
+                | Compaction::Summarized { .. }
+                | Compaction::SummaryFailed { .. },
+            ) => self.compaction_over(),
+            SessionEvent::BackgroundEnded { .. } | SessionEvent::Compacted(_) => {}
         }
-        due
+        texts
     }
 
-    /// A verifier's call. A command that covers several kinds of files runs once for all of them.
-    fn unverified(&self, verifiers: &[EditHook]) -> Vec<(String, String)> {
-        let mut due: Vec<(String, String)> = Vec::new();
-        for EditHook { command, package, .. } in verifiers {
-            let hooks =
-                || verifiers.iter().filter(|it| (&it.command, &it.package) == (command, package));
-            let edited = self.edited(hooks);
-            let run = (VERIFY, command.clone(), package.clone(), None);
-            if edited.is_empty() || self.begun.contains(&run) {
+    fn next_round(&mut self) {
+        let start = |ended: &EndedRun| ended.is_of(HookEvent::SessionStart);
+        let started = self.started || self.ended.iter().any(start);
+        let old = std::mem::take(self);
+        let (edits, notices, asides) = (old.edits, old.notices, old.asides);
+        let (continued, told_full) = (old.continued, old.told_full);
+        let mut open = old.open;
+        open.retain(|(_, run)| run.event().is_some_and(HookEvent::is_aside));
+        *self =
+            Self { edits, open, notices, asides, continued, started, told_full, ..Self::default() };
+    }
+
+    fn result(
+        &mut self,
+        id: &CallId,
+        result: &ToolResult,
+        setup: &SessionSetup,
+        reader: Reader,
+    ) -> Vec<HookText> {
+        if let Some(at) = self.open.iter().position(|(open, _)| open.id == *id) {
+            let (_, run) = self.open.remove(at);
+            let ended = EndedRun::new(run, result);
+            self.notices.extend(ended.notice());
+            if let Some(call) = self.rewritten(&ended) {
+                self.edits.rewritten(&call, setup, reader);
+            }
+            let use_id = self.answered(ended.run.about.call).map(str::to_owned);
+            let text = match (ended.run.about.call, use_id) {
+                (None, _) => ended.text().map(HookText::Note),
+                (Some(_), Some(use_id)) => {
+                    ended.text().map(|text| HookText::Result { use_id, text })
+                }
+                // The result comes later.
+                (Some(_), None) => None,
+            };
+            self.ended.push(ended);
+            if self.makes_go_on() && self.continued + 1 == CONTINUED {
+                self.notices.push(format!(
+                    "hooks made this turn go on {CONTINUED} times; they are not asked again in it"
+                ));
+            }
+            return text.into_iter().collect();
+        }
+        let Some(of) = self.calls.iter_mut().find(|of| of.call.id == *id) else {
+            return Vec::new();
+        };
+        of.result = Some(result.clone());
+        // The hooks before it had no result to write to.
+        let Some(use_id) = of.call.origin.use_id().map(str::to_owned) else { return Vec::new() };
+        let before = self.ended.iter().filter(|ended| ended.run.about.call == Some(id.number));
+        let texts = before.filter_map(EndedRun::text);
+        texts.map(|text| HookText::Result { use_id: use_id.clone(), text }).collect()
+    }
+
+    /// The call with the arguments that a hook gave it.
+    fn rewritten(&mut self, ended: &EndedRun) -> Option<Call> {
+        let input = ended.answer.as_ref().ok()?.updated_input.as_ref()?;
+        let number = ended.run.about.call.filter(|_| ended.is_of(HookEvent::PreToolUse));
+        let of = self.calls.iter_mut().find(|of| Some(of.call.id.number) == number)?;
+        if of.result.is_some() || ended.run.about.file.is_some() {
+            return None;
+        }
+        of.call.input = input_of(&of.call, input);
+        Some(of.call.clone())
+    }
+
+    /// The model's id of a call with a result.
+    fn answered(&self, number: Option<u32>) -> Option<&str> {
+        let of = self.calls.iter().find(|of| Some(of.call.id.number) == number)?;
+        of.call.origin.use_id().filter(|_| of.result.is_some())
+    }
+
+    /// The next step of an event: the first run that has not begun, or the joined answers of all.
+    fn walk(&self, of: &Occasion<'_>, setup: &SessionSetup, reader: Reader) -> HookStep {
+        let (call, begun) = match of.told {
+            Told::Call(call, _) => (Some(call), &[][..]),
+            Told::Aside(_, begun) => (None, begun),
+            Told::Other(..) => (None, &[][..]),
+        };
+        let block = of.event.row().block;
+        let guarded = call.filter(|_| block == BlockEffect::CallRefused);
+        // A notification and the end of a session are about no call, and happen anew each time.
+        let is_known = |run: &HookRun| !(of.event.is_aside() && run.about.call.is_none());
+        // No step that hooks guard passes one that has not ended.
+        let waits = matches!(block, BlockEffect::CallRefused | BlockEffect::CompactionRefused);
+        let mut passed = Passed::new(call);
+        let shown = of.subject();
+        for hook in of_event(setup, of.event, &shown) {
+            if begun.contains(&hook.command) {
                 continue;
             }
-            let mut input = serde_json::json!({ "command": command, "paths": edited });
-            if let Some(package) = package {
-                input["package"] = package.as_str().into();
+            let files = match call {
+                Some(call) => files(call, &passed.input, setup, reader),
+                None => vec![None],
+            };
+            if guarded.is_some() && files.len() > FILES {
+                return HookStep::Blocked(format!(
+                    "the call names {} files, and hooks are run for at most {FILES}; split it",
+                    files.len()
+                ));
             }
-            let call = (VERIFY.to_owned(), input.to_string());
-            if !due.contains(&call) {
-                due.push(call);
+            for file in files.iter().take(FILES) {
+                let run = HookRun::of_hook(hook, of.number(), file.as_deref());
+                let mut ended =
+                    self.ended.iter().filter(|ended| is_known(&run) && ended.run == run);
+                let Some(ended) = ended.next() else {
+                    let is_open = is_known(&run) && self.open.iter().any(|(_, open)| *open == run);
+                    if is_open && !waits {
+                        continue;
+                    }
+                    let about = of.about(&passed.input, file.as_deref());
+                    return HookStep::Run(due_run(hook, setup, &about));
+                };
+                let from = format!("{} ({})", run.label(), hook.file);
+                if let Some(why) = ended.refusal(&from) {
+                    return HookStep::Blocked(why);
+                }
+                if let Some(call) = guarded
+                    && let Err(why) =
+                        passed.join(ended, (&from, files.len()), (call, &shown), (setup, reader))
+                {
+                    return HookStep::Blocked(why);
+                }
             }
         }
-        due
+        HookStep::Open(passed)
     }
 
-    /// The edited files that one of these hooks is for, each once, in the order of their edits.
-    fn edited<'a, 'h, H: Iterator<Item = &'h EditHook>>(
-        &'a self,
-        hooks: impl Fn() -> H,
-    ) -> Vec<&'a String> {
-        let mut edited = Vec::new();
-        for path in self.done.iter().flat_map(|edit| &edit.paths) {
-            if !edited.contains(&path) && hooks().any(|hook| hook.is_for(path)) {
-                edited.push(path);
-            }
+    /// The next step of a call that is about to be judged.
+    pub(crate) fn before_call(
+        &self,
+        call: &Call,
+        setup: &SessionSetup,
+        reader: Reader,
+    ) -> HookStep {
+        if !call.origin.is_model() {
+            return HookStep::Open(Passed::new(Some(call)));
         }
-        edited
+        let of = Occasion { event: HookEvent::PreToolUse, told: Told::Call(call, None) };
+        self.walk(&of, setup, reader)
+    }
+
+    /// The runs that no call waits for, once the calls of the round have ended: hooks one by one, then
+    /// formatters together, then verifiers.
+    pub(crate) fn due(&self, setup: &SessionSetup, reader: Reader) -> Vec<DueRun> {
+        let next = |of: Occasion<'_>| match self.walk(&of, setup, reader) {
+            HookStep::Run(run) => Some(run),
+            HookStep::Open(_) | HookStep::Blocked(_) => None,
+        };
+        match self.occasions().into_iter().find_map(next) {
+            Some(run) => vec![run],
+            None => self.edits.due(&setup.hooks),
+        }
+    }
+
+    /// The events between calls.
+    fn occasions(&self) -> Vec<Occasion<'_>> {
+        let other = |event, word, about| Occasion { event, told: Told::Other(word, about) };
+        if let Some(prompt) = &self.prompt {
+            if self.stopped().is_some() {
+                return Vec::new();
+            }
+            let word = "startup";
+            let start = || other(HookEvent::SessionStart, word, json!({ "word": word }));
+            let sent = other(HookEvent::UserPromptSubmit, "", json!({ "prompt": prompt }));
+            return (!self.started).then(start).into_iter().chain([sent]).collect();
+        }
+        if self.is_ending && self.continued < CONTINUED {
+            let about = || json!({ "continued": self.continued });
+            return [HookEvent::Stop, HookEvent::SubagentStop]
+                .map(|event| other(event, "", about()))
+                .into();
+        }
+        let ended = self.calls.iter().filter_map(|RoundCall { call, result }| {
+            let result = result.as_ref()?;
+            Some(Occasion { event: after(result)?, told: Told::Call(call, Some(result)) })
+        });
+        ended.collect()
+    }
+
+    /// The first step of a compaction. The automatic ones behind one answer run their hooks once.
+    pub(crate) fn begin_compaction(
+        &mut self,
+        of: &Compacting,
+        setup: &SessionSetup,
+        reader: Reader,
+    ) -> HookStep {
+        if of.cause == CompactionCause::Full && std::mem::replace(&mut self.told_full, true) {
+            return HookStep::Open(Passed::default());
+        }
+        self.before_compaction(of, setup, reader)
+    }
+
+    /// The next step of a compaction. A hook that failed blocks nothing.
+    pub(crate) fn before_compaction(
+        &self,
+        of: &Compacting,
+        setup: &SessionSetup,
+        reader: Reader,
+    ) -> HookStep {
+        let word = match of.cause {
+            CompactionCause::Person => "manual",
+            CompactionCause::Full => "auto",
+        };
+        let about = json!({ "word": word, "message": of.focus });
+        let of = Occasion { event: HookEvent::PreCompact, told: Told::Other(word, about) };
+        self.walk(&of, setup, reader)
+    }
+
+    /// True if a compaction that a person wants has hooks.
+    pub(crate) fn has_compact_hooks(&self, setup: &SessionSetup) -> bool {
+        of_event(setup, HookEvent::PreCompact, "manual").next().is_some()
+    }
+
+    /// The next compaction runs its hooks again.
+    pub(crate) fn compaction_over(&mut self) {
+        self.ended.retain(|ended| !ended.is_of(HookEvent::PreCompact));
+    }
+
+    /// The journal is replayed. The compaction that a run was for may follow, and does not run it again.
+    /// One that a hook blocked is over.
+    pub(crate) fn compaction_replayed(&mut self) {
+        self.ended.retain(|ended| !ended.is_of(HookEvent::PreCompact) || !ended.blocks());
+    }
+
+    /// The supervisor saw an event.
+    pub(crate) fn occurred(&mut self, occasion: HookOccasion) {
+        self.asides.occurred(occasion);
+    }
+
+    /// The next step of the supervisor's events without a running hook.
+    pub(crate) fn next_aside(&mut self, setup: &SessionSetup, reader: Reader) -> Option<AsideStep> {
+        let (occasion, begun) = self.asides.first_idle()?;
+        let (event, call) = (occasion.event, occasion.call.as_ref().map(|(number, _)| *number));
+        let refusal = call.and_then(|number| self.refusal(number));
+        let of = Occasion { event, told: Told::Aside(occasion, begun) };
+        if refusal.is_none()
+            && let HookStep::Run(run) = self.walk(&of, setup, reader)
+        {
+            self.asides.begin();
+            return Some(AsideStep::Run(run));
+        }
+        self.asides.end();
+        Some(AsideStep::Ended { event, call, refusal })
+    }
+
+    /// The first hook that denied a call in place of the person.
+    fn refusal(&self, number: u32) -> Option<HookRefusal> {
+        let denies = |ended: &&EndedRun| {
+            ended.is_of(HookEvent::PermissionRequest)
+                && ended.run.about.call == Some(number)
+                && ended.blocks()
+        };
+        let EndedRun { run, answer } = self.ended.iter().find(denies)?;
+        let reason = answer.as_ref().ok()?.reason.clone();
+        Some(HookRefusal { command: run.command.clone(), reason })
+    }
+
+    /// True if the call runs a hook beside the round.
+    pub(crate) fn runs_aside(&self, call: &CallId) -> bool {
+        self.asides.runs(call)
+    }
+
+    /// The running hooks of questions about calls.
+    pub(crate) fn open_about_calls(&self) -> Vec<CallId> {
+        self.asides.open_about_calls()
+    }
+
+    /// A hook has refused the prompt, or has not answered about it: the model must not get it.
+    pub(crate) fn prompt_is_unjudged(&self, setup: &SessionSetup) -> bool {
+        let event = HookEvent::UserPromptSubmit;
+        let has_passed = |hook| {
+            let run = HookRun::of_hook(hook, None, None);
+            self.ended.iter().any(|ended| ended.run == run)
+        };
+        self.prompt.is_some()
+            && (self.stopped().is_some()
+                || self.open.iter().any(|(_, run)| run.event() == Some(event))
+                || of_event(setup, event, "").any(|hook| !has_passed(hook)))
+    }
+
+    /// Context of the session's start, for a conversation whose first prompt is left out.
+    pub(crate) fn texts_of_start(&self) -> Vec<String> {
+        let of_start = self.ended.iter().filter(|ended| ended.is_of(HookEvent::SessionStart));
+        of_start.filter_map(EndedRun::text).collect()
+    }
+
+    /// The turn would end now: the hooks of that event are due.
+    pub(crate) fn turn_ends(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// The turn is ending, and its hooks were asked.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    /// A hook makes the turn go on that would have ended.
+    pub(crate) fn makes_go_on(&self) -> bool {
+        self.ended.iter().any(EndedRun::makes_go_on)
+    }
+
+    /// Why a hook ended the turn, if one did.
+    pub(crate) fn stopped(&self) -> Option<String> {
+        self.ended.iter().find_map(EndedRun::end_of_turn)
+    }
+
+    /// Notices for the person since the last time.
+    pub(crate) fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Runs at events that are named and have no result.
+    pub(crate) fn unanswered(&self) -> Vec<Call> {
+        self.open.iter().map(|(call, _)| call.clone()).collect()
+    }
+
+    /// Runs after edits that are named and have no result.
+    pub(crate) fn unanswered_after_edits(&self) -> Vec<Call> {
+        self.edits.unanswered()
     }
 }
 
-/// The paths that a file tool names.
-fn paths(input: &serde_json::Value) -> Vec<String> {
-    let several = input["paths"].as_array().into_iter().flatten();
-    let all = input["path"].as_str().into_iter().chain(several.filter_map(|path| path.as_str()));
-    all.map(str::to_owned).collect()
-}
-
-/// The part of its output that goes into the edit's result.
-fn words(call: &Call, result: &ToolResult) -> String {
-    let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
-    let what = match call.tool == FORMAT {
-        true => format!("formatter `{}`", input["command"].as_str().unwrap_or_default()),
-        false => "verifier".to_owned(),
-    };
-    let summary = result.summary.trim();
-    let why = summary.strip_prefix(&format!("{}: ", call.tool)).unwrap_or(summary);
+/// The event behind a call that ran.
+fn after(result: &ToolResult) -> Option<HookEvent> {
     match result.outcome {
-        Outcome::Done | Outcome::Exited { .. } => result.text.trim_end().to_owned(),
-        Outcome::Failed
+        Outcome::Denied | Outcome::Refused { .. } | Outcome::Invalid | Outcome::NeverStarted => {
+            None
+        }
+        Outcome::Done
+        | Outcome::Exited { .. }
+        | Outcome::Failed
         | Outcome::Signalled { .. }
         | Outcome::TimedOut
-        | Outcome::Denied
-        | Outcome::Refused { .. }
         | Outcome::Confined { .. }
         | Outcome::OutOfMemory
         | Outcome::Crashed
-        | Outcome::Interrupted
-        | Outcome::NeverStarted
-        | Outcome::Invalid => format!("{what}: unavailable ({why})"),
+        | Outcome::Interrupted => Some(match result.is_error {
+            true => HookEvent::PostToolUseFailure,
+            false => HookEvent::PostToolUse,
+        }),
     }
 }

@@ -4,9 +4,9 @@
 //! it. The files: `answer` joins a stream to blocks, `stream` handles the model's answer and `calls` its calls, `history` holds the messages for the model,
 //! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
 //! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` and `old_results` make room in the model's
-//! context, which `room` watches (`compact_hooks` runs hooks before) and `context_report` describes, `summary` has the model write a summary, `deferred_tools` offers tools when they are searched, `pinned` shows pinned
-//! files and `refresh` has them read, `plan` ends a turn with a plan, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
-//! configured commands after edits and `event_hooks` at events (`aside_hooks` beside the calls), whose answers `hook_answer` reads,
+//! context, which `room` watches and `context_report` describes, `summary` has the model write a summary, `deferred_tools` offers tools when they are searched, `pinned` shows pinned
+//! files and `refresh` has them read, `plan` ends a turn with a plan, `undo` reverts changes that a prompt names (`undo_request`), `tool_lookup` reads calls, `hooks` decides
+//! which hooks run at events and after edits, and `hook_runs` runs them,
 //! `background` reports commands that went on, `servers` has MCP servers started, `images` decides which images a request shows,
 //! `limits` gives the sizes, `synthetic_results` holds results that no tool produced.
 //! Used by `agentd-session` only.
@@ -16,7 +16,6 @@
 //! (`Called`) once and gets exactly one result.
 
 mod answer;
-mod aside_hooks;
 mod background;
 mod batch;
 mod budget;
@@ -24,12 +23,10 @@ mod builtin_tools;
 mod calls;
 mod checklist;
 mod compact;
-mod compact_hooks;
 mod context_report;
 mod deferred_tools;
-mod event_hooks;
 mod history;
-mod hook_answer;
+mod hook_runs;
 mod hooks;
 mod images;
 mod limits;
@@ -47,17 +44,19 @@ mod token_size;
 mod tool_lookup;
 mod truncate;
 mod undo;
+mod undo_request;
 
 use answer::{PartialAnswer, RequestedCall};
 use batch::Batch;
 use budget::CostReached;
-use compact_hooks::WaitingCompaction;
-use event_hooks::{EventHooks, HookText};
 use history::History;
-use hooks::RoundEdits;
+use hook_runs::WaitingCompaction;
+use hooks::{HookText, Hooks};
 use limits::limits;
+use pending_prompt::PendingPrompt;
 use pinned::PinnedFiles;
 use plan::ShownPlans;
+use protocol::call::Call;
 use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest, ToolChoice};
 use protocol::context::CompactionCause;
 use protocol::ids::CallId;
@@ -72,7 +71,8 @@ use std::collections::{HashMap, VecDeque};
 use summary::AfterSummary;
 use synthetic_results::NotRun;
 pub use tool_lookup::{CallError, ReadCall, Reader};
-use undo::{UndoRequest, UndoableChanges, Undoing};
+use undo::UndoableChanges;
+use undo_request::UndoRequest;
 
 /// One conversation.
 #[derive(Debug)]
@@ -86,10 +86,7 @@ pub struct Session {
     pinned: PinnedFiles,
     /// File changes that can be undone.
     changes: UndoableChanges,
-    /// Files of the running round to format and to verify.
-    edits: RoundEdits,
-    /// Runs of hooks in the running round.
-    event_hooks: EventHooks,
+    hooks: Hooks,
     /// Plans of the running round.
     plans: ShownPlans,
     phase: SessionPhase,
@@ -121,7 +118,7 @@ enum SessionPhase {
     /// The ends of reads of pinned files; then the model is asked.
     Reading { batch: Batch, stopping: bool },
     /// The ends of calls that take changes back.
-    Undoing(Undoing),
+    Undoing,
     /// The rest of a summary.
     Summarizing { answer: PartialAnswer, then: AfterSummary },
     /// The end of a hook; then the conversation is made smaller.
@@ -139,8 +136,6 @@ struct TurnFacts {
     last_words: bool,
     /// The model was asked for a summary since its newest answer.
     summarized: bool,
-    /// Hooks learned of a full context since the model's newest answer.
-    told_hooks: bool,
     /// A person wants a summary, with this focus, before the next request.
     wanted_summary: Option<String>,
 }
@@ -155,8 +150,7 @@ impl Session {
             history: History::new(limits(&setup)),
             pinned: PinnedFiles::new(setup.pinned.clone()),
             changes: UndoableChanges::default(),
-            edits: RoundEdits::default(),
-            event_hooks: EventHooks::default(),
+            hooks: Hooks::default(),
             plans: ShownPlans::default(),
             setup,
             phase: SessionPhase::Replaying,
@@ -229,7 +223,7 @@ impl Session {
         std::mem::take(&mut self.early).iter().for_each(|ended| self.take_in(ended));
         self.pinned.replayed();
         // They were shown when they came.
-        drop(self.event_hooks.take_notices());
+        drop(self.hooks.take_notices());
         let goes_on = then == OpenTurn::GoesOn && self.history.in_turn();
         let mut named = Vec::new();
         for open in self.history.unanswered() {
@@ -249,7 +243,7 @@ impl Session {
         let mut batch = Batch::default();
         // All started calls have ended, so these were only named. They come before the calls that
         // they decide about.
-        for call in self.event_hooks.unanswered() {
+        for call in self.hooks.unanswered() {
             match goes_on {
                 true => batch.push(call, ToolKind::Mutation),
                 false => self.answer_call(call, &NotRun::Lost, out),
@@ -274,14 +268,17 @@ impl Session {
             self.answer_call(call, &why, out);
         }
         // All started calls have ended, so these were only named.
-        for call in self.edits.unanswered() {
+        for call in self.hooks.unanswered_after_edits() {
             match goes_on {
                 true => batch.push(call, ToolKind::Mutation),
                 false => self.answer_call(call, &NotRun::Lost, out),
             }
         }
         if !goes_on {
-            self.drop_prompt_commands(out);
+            let open = self.history.pending_prompt().map(PendingPrompt::unanswered);
+            for call in open.unwrap_or_default() {
+                self.answer_call(call, &NotRun::Lost, out);
+            }
         }
         self.round = self.history.last_round();
         self.compaction_replayed(then, compact);
@@ -300,7 +297,8 @@ impl Session {
             };
         }
         if let Some(text) = self.changes.cut_short() {
-            return self.undoing_was_cut_short(text, out);
+            // It has no model to ask, and a person has to see a change that may be half taken back.
+            return self.end_undoing(text, TurnEnd::Interrupted, out);
         }
         self.phase = SessionPhase::Calling { batch, stopping: false };
         self.go_on_calling(out);
@@ -337,7 +335,9 @@ impl Session {
                 // Nothing to send; a vendor refuses blank text.
                 self.commit(SessionEvent::TurnEnded { end: TurnEnd::Done }, out);
             } else if let Some(request) = undo {
-                self.undo(request, out);
+                self.phase = SessionPhase::Undoing;
+                let step = self.changes.begin(request);
+                self.go_on_undoing(step, out);
             } else {
                 self.begin_turn(out);
             }
@@ -398,7 +398,9 @@ impl Session {
     fn interrupt(&mut self, out: &mut Outputs) {
         match &mut self.phase {
             SessionPhase::Replaying | SessionPhase::Idle => {}
-            SessionPhase::Undoing(_) => self.stop_undoing(out),
+            SessionPhase::Undoing => {
+                out.words.extend(self.changes.stop().map(FromSession::CancelCall));
+            }
             SessionPhase::CompactHooks(_) => self.stop_compact_hook(out),
             SessionPhase::Checking => self.end_turn(TurnEnd::Interrupted, out),
             SessionPhase::Summarizing { .. } => {
@@ -427,7 +429,7 @@ impl Session {
                     | SessionPhase::Checking
                     | SessionPhase::Asking(_)
                     | SessionPhase::Calling { .. }
-                    | SessionPhase::Undoing(_)
+                    | SessionPhase::Undoing
                     | SessionPhase::CompactHooks(_)
                     | SessionPhase::Summarizing { .. } => self.go_on_calling(out),
                 }
@@ -446,14 +448,10 @@ impl Session {
         self.history.apply(happened);
         self.plans.apply(happened);
         self.changes.apply(happened, &self.setup.tools);
-        if let Some(finding) = self.edits.apply(happened, &self.setup.tools, self.reader) {
-            self.history.add_to_result(&finding.use_id, &finding.text);
-        }
-        for said in self.event_hooks.apply(happened) {
+        for said in self.hooks.apply(happened, &self.setup, self.reader) {
             match said {
                 HookText::Result { use_id, text } => self.history.add_to_result(&use_id, &text),
                 HookText::Note(text) => self.history.noted(&text),
-                HookText::Rewritten(call) => self.edits.rewritten(&call, &self.setup, self.reader),
             }
         }
         if let SessionEvent::TurnEnded { .. } = happened
@@ -492,6 +490,11 @@ struct Outputs {
 impl Outputs {
     fn notice(&mut self, text: Option<String>) {
         self.words.extend(text.map(|text| FromSession::Notice { text }));
+    }
+
+    /// Starts a call that no model requested.
+    fn run(&mut self, call: Call) {
+        self.words.push(FromSession::Run { call, note: None, asked: None });
     }
 
     fn warn(&mut self, text: &str) {

@@ -2,15 +2,12 @@
 //! requested, and its output stands in its place. The model gets the prompt once all of them have ended.
 //! Pure.
 
-use crate::batch::Batch;
-use crate::synthetic_results::NotRun;
-use crate::{Outputs, Session, SessionPhase};
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::content::{ContentBlock, ImageRef};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::mcp;
-use protocol::session::{ExpandedPrompt, PromptPart};
+use protocol::session::{ExpandedPrompt, OfferedTool, PromptPart};
 
 /// The tool that runs the commands.
 const SHELL: &str = "bash";
@@ -182,6 +179,11 @@ impl PendingPrompt {
         })
     }
 
+    /// The calls of the parts without one, in order: their tools and arguments.
+    pub(crate) fn due(&self) -> Vec<(&'static str, String)> {
+        self.unnamed().iter().map(|part| (part.tool().0, part.input())).collect()
+    }
+
     /// The parts without a call, in order.
     fn unnamed(&self) -> Vec<PartCall> {
         let unnamed = |part: &PendingPart| match part {
@@ -199,7 +201,7 @@ impl PendingPrompt {
     }
 
     /// The calls without a result.
-    fn unanswered(&self) -> Vec<Call> {
+    pub(crate) fn unanswered(&self) -> Vec<Call> {
         let open = |part: &PendingPart| match part {
             PendingPart::Command { call, output: None, .. }
             | PendingPart::File { call, shown: None, .. }
@@ -336,49 +338,11 @@ fn words(result: &ToolResult) -> String {
     .to_owned()
 }
 
-impl Session {
-    /// Starts the commands of the prompt; false if it has none.
-    pub(crate) fn run_prompt_commands(&mut self, out: &mut Outputs) -> bool {
-        let mut batch = Batch::default();
-        self.add_prompt_commands(&mut batch, out);
-        if batch.is_over() {
-            return false;
-        }
-        self.phase = SessionPhase::Calling { batch, stopping: false };
-        self.go_on_calling(out);
-        true
-    }
-
-    /// Adds the commands of the prompt that have not ended. One after another, as they stand.
-    pub(crate) fn add_prompt_commands(&mut self, batch: &mut Batch, out: &mut Outputs) {
-        let Some(pending) = self.history.pending_prompt() else { return };
-        let mut open = pending.unanswered();
-        for part in pending.unnamed() {
-            let (tool, _) = part.tool();
-            let call = self.name_own(CallOrigin::PromptPart, tool, part.input(), out);
-            open.push(call);
-        }
-        for call in open {
-            // The supervisor knows the servers.
-            let is_offered = call.tool == mcp::CALL
-                || self.setup.tools.iter().any(|tool| tool.spec.name == call.tool);
-            match (is_offered, PartCall::of(&call)) {
-                (true, Some(part)) => batch.push(call, part.tool().1),
-                (_, _) => {
-                    let why = NotRun::NotOffered { tool: call.tool.clone() };
-                    self.answer_call(call, &why, out);
-                }
-            }
-        }
-    }
-
-    /// Answers the named commands of a prompt whose turn does not go on.
-    pub(crate) fn drop_prompt_commands(&mut self, out: &mut Outputs) {
-        let open = self.history.pending_prompt().map(PendingPrompt::unanswered);
-        for call in open.unwrap_or_default() {
-            self.answer_call(call, &NotRun::Lost, out);
-        }
-    }
+/// The kind of a call of a prompt; none if its tool is not offered.
+pub(crate) fn kind(call: &Call, tools: &[OfferedTool]) -> Option<ToolKind> {
+    // The supervisor knows the servers.
+    let is_offered = call.tool == mcp::CALL || tools.iter().any(|tool| tool.spec.name == call.tool);
+    PartCall::of(call).filter(|_| is_offered).map(|part| part.tool().1)
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! A plan that no person could approve is the answer of its turn: it is kept as the model's last
-//! words, and the turn ends. Pure; used by [`Session`](crate::Session).
+//! words, and the turn ends. Pure.
 
-use super::{Outputs, Session};
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::content::{ContentBlock, Usage};
 use protocol::judgement::EXIT_PLAN;
 use protocol::session::SessionEvent;
 use serde_json::{Map, Value};
@@ -66,16 +64,4 @@ fn is_refused(result: &ToolResult) -> bool {
 fn text_of(call: &Call) -> Option<String> {
     let input: Map<String, Value> = serde_json::from_str(&call.input).ok()?;
     Some(input.get("plan")?.as_str()?.to_owned())
-}
-
-impl Session {
-    /// Ends the turn with a plan that no person could approve.
-    pub(super) fn end_with_plan(&mut self, text: String, out: &mut Outputs) {
-        self.round = self.round.saturating_add(1);
-        let (round, blocks) = (self.round, vec![ContentBlock::Text { text }]);
-        // No request was sent for it, so it costs nothing.
-        let (usage, cost) = (Usage::default(), Some(0));
-        self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
-        self.finish_turn(out);
-    }
 }

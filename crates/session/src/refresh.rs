@@ -5,7 +5,9 @@ use crate::batch::Batch;
 use crate::pinned::{self, file_of};
 use crate::{Outputs, Session, SessionPhase};
 use protocol::call::{CallOrigin, ToolResult};
+use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
+use protocol::mcp::{PREFIX, ServerNews, ServerStart};
 use protocol::session::{FromSession, PinnedNews, PinnedStamp, TurnEnd};
 
 impl Session {
@@ -14,7 +16,7 @@ impl Session {
         if self.is_over() {
             return self.end_turn(self.rounds_used_up(), out);
         }
-        if self.awaits_servers() {
+        if self.servers.awaits() {
             self.phase = SessionPhase::Checking;
             return;
         }
@@ -24,6 +26,38 @@ impl Session {
         }
         self.phase = SessionPhase::Checking;
         out.words.push(FromSession::StatPinned { check: self.pinned.next_check(), files });
+    }
+
+    /// Takes in news about servers.
+    pub(crate) fn server_news(&mut self, news: ServerNews, out: &mut Outputs) {
+        match news {
+            ServerNews::Due(start) if self.is_replaying() => self.servers.due_later(start),
+            // The model had to do without it before.
+            ServerNews::Due(start) => {
+                let call = self.start_server(start, out);
+                self.servers.unawaited(call);
+            }
+            ServerNews::Tools { tools, hooks } => {
+                self.setup.hooks.events = hooks;
+                self.setup.tools.retain(|tool| !tool.spec.name.starts_with(PREFIX));
+                self.setup.tools.extend(tools);
+            }
+        }
+    }
+
+    /// Requests the starts that came before the end of the replay.
+    pub(crate) fn start_servers(&mut self, out: &mut Outputs) {
+        for start in self.servers.take_due() {
+            let call = self.start_server(start, out);
+            self.servers.awaited(call);
+        }
+    }
+
+    fn start_server(&mut self, start: ServerStart, out: &mut Outputs) -> CallId {
+        let call = self.name_own(CallOrigin::ServerStart, &start.tool, start.input, out);
+        let id = call.id.clone();
+        out.run(call);
+        id
     }
 
     /// Takes in news about pinned files.
@@ -60,8 +94,7 @@ impl Session {
         let SessionPhase::Reading { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
             let started = batch.start(self.setup.parallel, self.setup.max_session.tasks);
-            let run = |call| FromSession::Run { call, note: None, asked: None };
-            return out.words.extend(started.into_iter().map(run));
+            return started.into_iter().for_each(|call| out.run(call));
         }
         if *stopping {
             return self.end_turn(TurnEnd::Interrupted, out);

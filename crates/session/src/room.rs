@@ -2,7 +2,7 @@
 
 use crate::context_report::{self, RequestSize};
 use crate::deferred_tools;
-use crate::event_hooks::Compacting;
+use crate::hooks::Compacting;
 use crate::limits::limits;
 use crate::summary::AfterSummary;
 use crate::{Outputs, Session, SessionPhase};
@@ -40,9 +40,9 @@ impl Session {
             | SessionPhase::Calling { .. }
             | SessionPhase::Checking
             | SessionPhase::Reading { .. }
-            | SessionPhase::Undoing(_) => match self.setup.context.compaction {
+            | SessionPhase::Undoing => match self.setup.context.compaction {
                 CompactionKind::Summary => self.turn.wanted_summary = Some(focus),
-                CompactionKind::Cut if self.event_hooks.has_compact_hooks(&self.setup) => {
+                CompactionKind::Cut if self.hooks.has_compact_hooks(&self.setup) => {
                     self.turn.wanted_summary = Some(focus);
                 }
                 CompactionKind::Cut => {

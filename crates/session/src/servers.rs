@@ -1,12 +1,9 @@
-//! Has servers of the Model Context Protocol started, and knows their tools: part of [`Session`]. The
-//! supervisor says when a server is due. Its start is a call that no model requested; the next request
-//! waits for it, which takes a second at most, since such a call goes on in the background then.
+//! Servers of the Model Context Protocol that start. The supervisor says when a server is due. Its start is a call
+//! that no model requested; the next request waits for it, which takes a second at most, since such a call goes on in
+//! the background then. Pure.
 
-use super::{Outputs, Session, SessionPhase};
-use protocol::call::{CallOrigin, CallStage, ToolResult};
 use protocol::ids::CallId;
-use protocol::mcp::{PREFIX, ServerNews, ServerStart};
-use protocol::session::{FromSession, SessionEvent};
+use protocol::mcp::ServerStart;
 
 /// Servers that start.
 #[derive(Debug, Default)]
@@ -19,66 +16,38 @@ pub(crate) struct StartingServers {
     others: Vec<CallId>,
 }
 
-impl Session {
-    /// Takes in news about servers.
-    pub(super) fn server_news(&mut self, news: ServerNews, out: &mut Outputs) {
-        match news {
-            ServerNews::Due(start) if self.is_replaying() => self.servers.due.push(start),
-            // The model had to do without it before.
-            ServerNews::Due(start) => {
-                let call = self.start_server(start, out);
-                self.servers.others.push(call);
-            }
-            ServerNews::Tools { tools, hooks } => {
-                self.setup.hooks.events = hooks;
-                self.setup.tools.retain(|tool| !tool.spec.name.starts_with(PREFIX));
-                self.setup.tools.extend(tools);
-            }
-        }
+impl StartingServers {
+    /// A server is due behind the end of the replay.
+    pub(crate) fn due_later(&mut self, start: ServerStart) {
+        self.due.push(start);
     }
 
-    /// Requests the starts that came before the end of the replay.
-    pub(super) fn start_servers(&mut self, out: &mut Outputs) {
-        for start in std::mem::take(&mut self.servers.due) {
-            let call = self.start_server(start, out);
-            self.servers.awaited.push(call);
-        }
+    /// The servers that are due now.
+    pub(crate) fn take_due(&mut self) -> Vec<ServerStart> {
+        std::mem::take(&mut self.due)
     }
 
-    fn start_server(&mut self, start: ServerStart, out: &mut Outputs) -> CallId {
-        let ServerStart { tool, input } = start;
-        let call = self.name_own(CallOrigin::ServerStart, &tool, input, out);
-        let id = call.id.clone();
-        out.words.push(FromSession::Run { call, note: None, asked: None });
-        id
+    /// A start is a call that the next request waits for.
+    pub(crate) fn awaited(&mut self, call: CallId) {
+        self.awaited.push(call);
+    }
+
+    /// A start is a call that no request waits for.
+    pub(crate) fn unawaited(&mut self, call: CallId) {
+        self.others.push(call);
     }
 
     /// True if the next request waits for a start.
-    pub(super) fn awaits_servers(&self) -> bool {
-        !self.servers.awaited.is_empty()
+    pub(crate) fn awaits(&self) -> bool {
+        !self.awaited.is_empty()
     }
 
-    /// A call ended; true if it was the start of a server. The result is durable.
-    pub(super) fn server_started(
-        &mut self,
-        call: &CallId,
-        stage: CallStage,
-        result: &ToolResult,
-        out: &mut Outputs,
-    ) -> bool {
-        let StartingServers { awaited, others, .. } = &mut self.servers;
+    /// A call ended; true if it was the start of a server.
+    pub(crate) fn ended(&mut self, call: &CallId) -> bool {
+        let Self { awaited, others, .. } = self;
         let before = awaited.len() + others.len();
         awaited.retain(|open| open != call);
         others.retain(|open| open != call);
-        if awaited.len() + others.len() == before {
-            return false;
-        }
-        let (call, result) = (call.clone(), result.clone());
-        let origin = CallOrigin::ServerStart;
-        self.take_in(&SessionEvent::Result { call, origin, stage, result });
-        if matches!(self.phase, SessionPhase::Checking) && !self.awaits_servers() {
-            self.ask(out);
-        }
-        true
+        awaited.len() + others.len() < before
     }
 }

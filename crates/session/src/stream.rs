@@ -1,7 +1,7 @@
 //! The model's answer as it streams in, and its failures: part of [`Session`]. Called by [`Session::step`].
 
 use super::{CallsMayRun, Outputs, Session, SessionPhase};
-use crate::answer::PartialAnswer;
+use crate::answer::{PartialAnswer, RequestedCall, Streamed};
 use crate::budget::NoCalls;
 use crate::room::RoomMade;
 use crate::summary::AfterSummary;
@@ -11,46 +11,29 @@ use protocol::provider::{FromProvider, ProviderFailure};
 use protocol::session::{FromSession, SessionEvent, TurnEnd, WorkerDeaths};
 
 impl Session {
-    /// A message of the provider. Messages that do not belong to the open request are stale and
-    /// ignored.
+    /// A message of the provider.
     pub(super) fn stream(&mut self, word: FromProvider, out: &mut Outputs) {
-        if let SessionPhase::Summarizing { .. } = self.phase {
-            return self.summary_stream(word, out);
-        }
-        let SessionPhase::Asking(answer) = &mut self.phase else { return };
         let open = self.round;
-        match word {
-            FromProvider::Delta { round, index, delta } if round == open => {
-                if answer.add(index, delta).is_err() {
-                    out.words.push(FromSession::CancelAsk);
-                    let message = "The answer is larger than 32 MiB and was dropped.".to_owned();
-                    let kind = ProviderFailure::Rejected;
-                    self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
-                }
+        let (SessionPhase::Asking(answer) | SessionPhase::Summarizing { answer, .. }) =
+            &mut self.phase
+        else {
+            return;
+        };
+        let streamed = answer.take_in(word, open);
+        if let SessionPhase::Summarizing { .. } = self.phase {
+            return self.summary_streamed(streamed, out);
+        }
+        match streamed {
+            Streamed::Open => {}
+            Streamed::TooLarge => {
+                out.words.push(FromSession::CancelAsk);
+                let message = "The answer is larger than 32 MiB and was dropped.".to_owned();
+                let kind = ProviderFailure::Rejected;
+                self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
             }
-            FromProvider::Retrying { round, .. } if round == open => {
-                *answer = PartialAnswer::default()
-            }
-            FromProvider::Ended { round, stop, usage, model: _ } if round == open => {
-                let answer = std::mem::take(answer);
-                self.answered(answer, &stop, usage, out);
-            }
-            FromProvider::Failed { round, kind, message } if round == open => {
-                self.failed(kind, message, out);
-            }
-            FromProvider::Cancelled { round } if round == open => {
-                let answer = std::mem::take(answer);
-                self.stopped(answer, out);
-            }
-            FromProvider::Delta { .. }
-            | FromProvider::Retrying { .. }
-            | FromProvider::Ended { .. }
-            | FromProvider::Failed { .. }
-            | FromProvider::Cancelled { .. }
-            | FromProvider::Ready
-            | FromProvider::Notice { .. }
-            | FromProvider::Pong(_)
-            | FromProvider::Log(_) => {}
+            Streamed::Ended(answer, stop, usage) => self.answered(answer, stop, usage, out),
+            Streamed::Failed(kind, message) => self.failed(kind, message, out),
+            Streamed::Cancelled(answer) => self.stopped(answer, out),
         }
     }
 
@@ -106,7 +89,7 @@ impl Session {
             | SessionPhase::Checking
             | SessionPhase::Reading { .. }
             | SessionPhase::CompactHooks(_)
-            | SessionPhase::Undoing(_) => {}
+            | SessionPhase::Undoing => {}
         }
     }
 
@@ -122,7 +105,7 @@ impl Session {
     pub(super) fn answered(
         &mut self,
         answer: PartialAnswer,
-        stop: &StopReason,
+        stop: StopReason,
         usage: Usage,
         out: &mut Outputs,
     ) {
@@ -130,41 +113,28 @@ impl Session {
         self.pinned.show_at_end();
         self.turn.made_room = false;
         self.turn.summarized = false;
-        self.turn.told_hooks = false;
         let mut taken: Vec<String> = Vec::new();
-        let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
+        let ended = answer.end(&stop, |id| self.history.new_id(id, &mut taken));
         let empty = only_reasoning(&ended.blocks);
         let round = self.round;
         let cost = self.setup.facts.prices.and_then(|prices| prices.cost(usage));
         self.commit(SessionEvent::Answer { round, blocks: ended.blocks, usage, cost }, out);
 
-        let runs = match stop {
-            StopReason::Refusal { .. } | StopReason::ContextFull => CallsMayRun::Nothing,
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::MaxTokens
-            | StopReason::StopSequence
-            | StopReason::PauseTurn
-            | StopReason::Other(_)
-                if self.is_over() =>
-            {
-                CallsMayRun::NoMoreRounds
+        let rounds_left = (!self.is_over()).then_some(ended.wanted.as_slice());
+        let end = AnswerEnd::new(stop, rounds_left);
+        let runs = match end {
+            AnswerEnd::Declined { .. } | AnswerEnd::ContextFull => CallsMayRun::Nothing,
+            AnswerEnd::RoundsUsedUp => CallsMayRun::NoMoreRounds,
+            AnswerEnd::Called | AnswerEnd::Paused | AnswerEnd::Truncated | AnswerEnd::Words => {
+                CallsMayRun::WithinBudget
             }
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::MaxTokens
-            | StopReason::StopSequence
-            | StopReason::PauseTurn
-            | StopReason::Other(_) => CallsMayRun::WithinBudget,
         };
-        let called = !ended.wanted.is_empty();
         let batch = self.call_all(&ended.wanted, runs, out);
-        match stop {
-            StopReason::Refusal { explanation } => {
-                let explanation = explanation.clone();
+        match end {
+            AnswerEnd::Declined { explanation } => {
                 self.end_turn(TurnEnd::Declined { explanation }, out);
             }
-            StopReason::ContextFull => {
+            AnswerEnd::ContextFull => {
                 self.phase = SessionPhase::Idle;
                 self.commit(SessionEvent::TurnEnded { end: TurnEnd::Truncated }, out);
                 self.turn.made_room = true;
@@ -175,33 +145,14 @@ impl Session {
                     RoomMade::Later => {}
                 }
             }
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::MaxTokens
-            | StopReason::StopSequence
-            | StopReason::PauseTurn
-            | StopReason::Other(_)
-                if self.is_over() =>
-            {
-                self.end_turn(self.rounds_used_up(), out);
-            }
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::MaxTokens
-            | StopReason::StopSequence
-            | StopReason::PauseTurn
-            | StopReason::Other(_)
-                if called =>
-            {
+            AnswerEnd::RoundsUsedUp => self.end_turn(self.rounds_used_up(), out),
+            AnswerEnd::Called => {
                 self.phase = SessionPhase::Calling { batch, stopping: false };
                 self.go_on_calling(out);
             }
-            StopReason::PauseTurn => self.ask(out),
-            StopReason::MaxTokens => self.end_turn(TurnEnd::Truncated, out),
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::StopSequence
-            | StopReason::Other(_) => {
+            AnswerEnd::Paused => self.ask(out),
+            AnswerEnd::Truncated => self.end_turn(TurnEnd::Truncated, out),
+            AnswerEnd::Words => {
                 // Vendors now and then answer results with nothing; once is worth a second try.
                 if empty && behind_results && !self.turn.asked_again {
                     self.turn.asked_again = true;
@@ -227,6 +178,40 @@ impl Session {
             self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
         }
         self.end_turn(TurnEnd::Interrupted, out);
+    }
+}
+
+/// The way on behind an answer.
+#[derive(Debug)]
+enum AnswerEnd {
+    Declined {
+        explanation: String,
+    },
+    ContextFull,
+    /// It came in the last round of the turn, or behind it.
+    RoundsUsedUp,
+    Called,
+    Paused,
+    Truncated,
+    /// The model has nothing more to do.
+    Words,
+}
+
+impl AnswerEnd {
+    /// The calls are those that rounds are left for.
+    fn new(stop: StopReason, calls: Option<&[RequestedCall]>) -> Self {
+        match stop {
+            StopReason::Refusal { explanation } => Self::Declined { explanation },
+            StopReason::ContextFull => Self::ContextFull,
+            _ if calls.is_none() => Self::RoundsUsedUp,
+            _ if calls.is_some_and(|calls| !calls.is_empty()) => Self::Called,
+            StopReason::PauseTurn => Self::Paused,
+            StopReason::MaxTokens => Self::Truncated,
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::StopSequence
+            | StopReason::Other(_) => Self::Words,
+        }
     }
 }
 

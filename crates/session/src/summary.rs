@@ -1,11 +1,10 @@
 //! The summary that the model writes in place of the oldest messages: its request, its answer, and the
 //! cut that replaces it where it does not come. Part of [`Session`].
 
-use crate::answer::PartialAnswer;
+use crate::answer::{PartialAnswer, Streamed};
 use crate::{Outputs, Session, SessionPhase, images};
 use protocol::content::{ContentBlock, Message, MessageRole, StopReason, ToolChoice, Usage};
 use protocol::context::Compaction;
-use protocol::provider::FromProvider;
 use protocol::session::{FromSession, SessionEvent, TurnEnd, WorkerDeaths};
 
 /// What the model is asked for.
@@ -59,37 +58,18 @@ impl Session {
         self.phase = SessionPhase::Summarizing { answer: PartialAnswer::default(), then };
     }
 
-    /// A message of the provider while the model writes a summary.
-    pub(super) fn summary_stream(&mut self, word: FromProvider, out: &mut Outputs) {
-        let SessionPhase::Summarizing { answer, .. } = &mut self.phase else { return };
-        let open = self.round;
-        match word {
-            FromProvider::Delta { round, index, delta } if round == open => {
-                if answer.add(index, delta).is_err() {
-                    out.words.push(FromSession::CancelAsk);
-                    self.no_summary("it was larger than 32 MiB", (Usage::default(), Some(0)), out);
-                }
+    /// The summary came further.
+    pub(super) fn summary_streamed(&mut self, streamed: Streamed, out: &mut Outputs) {
+        let nothing = (Usage::default(), Some(0));
+        match streamed {
+            Streamed::Open => {}
+            Streamed::TooLarge => {
+                out.words.push(FromSession::CancelAsk);
+                self.no_summary("it was larger than 32 MiB", nothing, out);
             }
-            FromProvider::Retrying { round, .. } if round == open => {
-                *answer = PartialAnswer::default();
-            }
-            FromProvider::Ended { round, stop, usage, model: _ } if round == open => {
-                let answer = std::mem::take(answer);
-                self.summary_ended(answer, &stop, usage, out);
-            }
-            FromProvider::Failed { round, message, .. } if round == open => {
-                self.no_summary(&message, (Usage::default(), Some(0)), out);
-            }
-            FromProvider::Cancelled { round } if round == open => self.stop_summary(out),
-            FromProvider::Delta { .. }
-            | FromProvider::Retrying { .. }
-            | FromProvider::Ended { .. }
-            | FromProvider::Failed { .. }
-            | FromProvider::Cancelled { .. }
-            | FromProvider::Ready
-            | FromProvider::Notice { .. }
-            | FromProvider::Pong(_)
-            | FromProvider::Log(_) => {}
+            Streamed::Ended(answer, stop, usage) => self.summary_ended(answer, &stop, usage, out),
+            Streamed::Failed(_, message) => self.no_summary(&message, nothing, out),
+            Streamed::Cancelled(_) => self.stop_summary(out),
         }
     }
 

@@ -13,68 +13,26 @@ mod turn;
 mod unreported;
 
 use crate::hooks::FORMAT;
-use crate::{Outputs, Session, SessionPhase};
+use crate::undo_request::UndoRequest;
 use one_file::FileUndo;
 use other_changes::OtherChanges;
 use person_undo::PersonUndo;
 use protocol::call::{Call, CallOrigin, NO_CHANGE, Outcome, ToolResult};
-use protocol::content::{ContentBlock, Usage};
 use protocol::hook::HookEvent;
 use protocol::ids::CallId;
-use protocol::session::{
-    CopyBeforeChange, OfferedTool, REWIND_PROMPT, SessionEvent, TurnEnd, UNDO_PROMPT,
-};
+use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent, TurnEnd};
 use serde::Deserialize;
-use turn::TurnUndo;
+use turn::{TurnUndo, UndoReach};
 use unreported::UnreportedUndo;
 
 /// The tool that takes a change back.
-const RESTORE: &str = "undo_restore";
+pub(crate) const RESTORE: &str = "undo_restore";
 /// Error codes of the store when nothing can be restored, now or later.
 const NOTHING_KEPT: [&str; 2] = ["not_covered", NO_CHANGE];
 /// Code of a restore that is no error and left a part of the change as it is.
 const PARTLY_RESTORED: &str = "partly_restored";
 /// Error codes for calls that were refused before the store read the files.
 const NOBODY_THERE: &str = "store_unavailable";
-
-/// What a prompt that is a command to agentd, and not for the model, takes back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum UndoRequest {
-    /// All files of the newest turn that changed files.
-    Turn,
-    /// One file, by the name that the person gave.
-    File { path: String, changes: FileChanges },
-    /// All files, as they were before this call; none where the words name no call.
-    Since(Option<u32>),
-}
-
-/// The changes of one file that are taken back together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileChanges {
-    /// Those of the newest turn that changed it.
-    OfTurn,
-    OfSession,
-}
-
-impl UndoRequest {
-    /// The request of a prompt: `:undo`, `:undo FILE`, `:undo all FILE` or `:rewind files CALL`.
-    pub(crate) fn of(prompt: &str) -> Option<Self> {
-        if let Some(call) = prompt.trim().strip_prefix(REWIND_PROMPT) {
-            let is_word = call.is_empty() || call.starts_with(char::is_whitespace);
-            return is_word.then(|| Self::Since(call.trim().parse().ok()));
-        }
-        let rest = prompt.trim().strip_prefix(UNDO_PROMPT)?;
-        if rest.is_empty() {
-            return Some(Self::Turn);
-        }
-        let named = rest.strip_prefix(' ').filter(|rest| !rest.contains(char::is_control))?.trim();
-        let (path, changes) = match named.strip_prefix("all ") {
-            Some(path) => (path.trim(), FileChanges::OfSession),
-            None => (named, FileChanges::OfTurn),
-        };
-        Some(Self::File { path: path.to_owned(), changes })
-    }
-}
 
 /// The input of an `undo_restore` that a person asked for.
 #[derive(Debug, Deserialize)]
@@ -110,12 +68,36 @@ impl UndoableChange {
     }
 }
 
+/// The next step of an undo.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum UndoStep {
+    /// A call of [`RESTORE`] with these arguments.
+    Restore(String),
+    /// It is over, with this report for the person and the model.
+    Over { text: String, end: TurnEnd },
+}
+
+/// An undo that runs.
+#[derive(Debug)]
+struct RunningUndo {
+    /// The call that runs for it.
+    call: Option<CallId>,
+    of: UndoOf,
+}
+
+#[derive(Debug)]
+enum UndoOf {
+    Turn(TurnUndo),
+    File(FileUndo),
+}
+
 /// The changes of a conversation that were not taken back, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct UndoableChanges {
     turn: u32,
     /// That turn is an undo whose result is not yet reported.
-    undoing: Option<UnreportedUndo>,
+    unreported: Option<UnreportedUndo>,
+    running: Option<RunningUndo>,
     /// Calls that have no result yet.
     open: Vec<(Call, CopyBeforeChange)>,
     done: Vec<UndoableChange>,
@@ -133,7 +115,7 @@ impl UndoableChanges {
             SessionEvent::Prompt { text, .. } => {
                 self.turn = self.turn.saturating_add(1);
                 let request = UndoRequest::of(text);
-                self.undoing = request.as_ref().map(UnreportedUndo::of);
+                self.unreported = request.as_ref().map(UnreportedUndo::of);
                 // Position in the list; after the oldest change it starts again, since the obstacle
                 // may be gone.
                 if request == Some(UndoRequest::Turn)
@@ -143,6 +125,11 @@ impl UndoableChanges {
                 }
             }
             SessionEvent::Called { call } => {
+                if let Some(running) =
+                    self.running.as_mut().filter(|_| call.origin == CallOrigin::Undo)
+                {
+                    running.call = Some(call.id.clone());
+                }
                 let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
                 let copies = match is_format(call) {
                     true => CopyBeforeChange::Kept,
@@ -151,23 +138,87 @@ impl UndoableChanges {
                 };
                 if copies != CopyBeforeChange::None {
                     let change = self.target(call).map(|target| target.name());
-                    if let (Some(unsaid), Some(change)) = (&mut self.undoing, change) {
+                    if let (Some(unsaid), Some(change)) = (&mut self.unreported, change) {
                         unsaid.began(change);
                     }
                     self.open.push((call.clone(), copies));
                 }
             }
             SessionEvent::Result { call, result, .. } => self.ended(call, result),
-            SessionEvent::Answer { .. } => self.undoing = None,
+            SessionEvent::Answer { .. } => self.unreported = None,
             SessionEvent::TurnEnded { .. }
             | SessionEvent::BackgroundEnded { .. }
             | SessionEvent::Compacted { .. } => {}
         }
     }
 
+    /// Begins an undo; returns its first step.
+    pub(crate) fn begin(&mut self, request: UndoRequest) -> UndoStep {
+        let of = match request {
+            UndoRequest::Turn => {
+                Ok(UndoOf::Turn(TurnUndo::new(self.newest(), Vec::new(), UndoReach::OneTurn)))
+            }
+            UndoRequest::Since(Some(call)) => {
+                let others = self.others.since(call);
+                Ok(UndoOf::Turn(TurnUndo::new(self.since(call), others, UndoReach::Since)))
+            }
+            UndoRequest::Since(None) => Err("Nothing was taken back: write `:rewind files CALL` \
+                                             with the number of a call; the files get their \
+                                             content before it."
+                .to_owned()),
+            UndoRequest::File { path, changes } => {
+                FileUndo::new(path, changes, self).map(UndoOf::File)
+            }
+        };
+        match of {
+            Ok(of) => self.step(RunningUndo { call: None, of }),
+            Err(text) => UndoStep::Over { text, end: TurnEnd::Interrupted },
+        }
+    }
+
+    /// The next step of the running undo.
+    pub(crate) fn next(&mut self) -> Option<UndoStep> {
+        let running = self.running.take()?;
+        Some(self.step(running))
+    }
+
+    fn step(&mut self, mut running: RunningUndo) -> UndoStep {
+        let step = match &mut running.of {
+            UndoOf::Turn(undo) => undo.next(self),
+            UndoOf::File(undo) => undo.next(self),
+        };
+        if let UndoStep::Restore(_) = step {
+            self.running = Some(running);
+        }
+        step
+    }
+
+    /// A call ended; true if it ran for the undo.
+    pub(crate) fn restored(&mut self, call: &CallId, result: &ToolResult) -> bool {
+        let Some(running) = &mut self.running else { return false };
+        if running.call.take_if(|running| running == call).is_none() {
+            return false;
+        }
+        match &mut running.of {
+            UndoOf::Turn(undo) => undo.ended(result),
+            UndoOf::File(undo) => undo.ended(result),
+        }
+        true
+    }
+
+    /// A person stops it; returns the running call. The remaining changes stay.
+    pub(crate) fn stop(&mut self) -> Option<CallId> {
+        let running = self.running.as_mut()?;
+        match &mut running.of {
+            UndoOf::Turn(undo) => undo.stop(),
+            UndoOf::File(undo) => undo.stop(),
+        }
+        running.call.clone()
+    }
+
     /// Takes the unreported result of the newest turn, if that turn was an undo.
     pub(crate) fn cut_short(&mut self) -> Option<String> {
-        self.undoing.take().map(|unsaid| unsaid.words())
+        self.unreported.take().map(|unsaid| unsaid.words())
     }
 
     /// What an undo call reverts.
@@ -192,7 +243,7 @@ impl UndoableChanges {
             return;
         }
         let target = self.target(&call).map(|target| (target.name(), target.was_none(result)));
-        match (&mut self.undoing, target) {
+        match (&mut self.unreported, target) {
             (Some(unsaid), Some((target, true))) => unsaid.was_none(&target),
             (Some(unsaid), Some((target, false))) => unsaid.ended(target, result),
             (Some(_), None) | (None, _) => {}
@@ -286,8 +337,7 @@ fn is_format(call: &Call) -> bool {
 
 /// True for a hook that may change files of the project.
 fn may_write(call: &Call) -> bool {
-    call.origin == CallOrigin::EventHook
-        && !HookEvent::ALL.iter().any(|event| event.is_guard() && event.tool() == call.tool)
+    call.origin == CallOrigin::EventHook && call.tool != HookEvent::PreToolUse.tool()
 }
 
 /// True if such a call may have changed the file; a program's exit alone does not change it.
@@ -345,76 +395,5 @@ fn may_have_run(result: &ToolResult) -> bool {
         | Outcome::Failed
         | Outcome::Exited { .. }
         | Outcome::Confined { .. } => true,
-    }
-}
-
-/// An undoing that runs.
-#[derive(Debug)]
-pub(crate) enum Undoing {
-    Turn(TurnUndo),
-    File(FileUndo),
-}
-
-impl Session {
-    /// Takes changes back.
-    pub(crate) fn undo(&mut self, request: UndoRequest, out: &mut Outputs) {
-        match request {
-            UndoRequest::Turn => self.undo_turn(out),
-            UndoRequest::File { path, changes } => self.undo_file(path, changes, out),
-            UndoRequest::Since(Some(call)) => self.undo_since(call, out),
-            UndoRequest::Since(None) => {
-                let text = "Nothing was taken back: write `:rewind files CALL` with the number of a \
-                            call; the files get their content before it.";
-                self.end_undoing(text.to_owned(), TurnEnd::Interrupted, out);
-            }
-        }
-    }
-
-    /// Starts a call of `undo_restore` that no model asked for.
-    fn run_restore(&mut self, id: CallId, input: &serde_json::Value, out: &mut Outputs) {
-        let (tool, input) = (RESTORE.to_owned(), input.to_string());
-        let call = Call { id, origin: CallOrigin::Undo, tool, input };
-        self.commit(SessionEvent::Called { call: call.clone() }, out);
-        out.words.push(crate::FromSession::Run { call, note: None, asked: None });
-    }
-
-    /// It died in the middle. It has no model to ask, and a change that may be half taken back is for
-    /// a person to see.
-    pub(crate) fn undoing_was_cut_short(&mut self, text: String, out: &mut Outputs) {
-        self.end_undoing(text, TurnEnd::Interrupted, out);
-    }
-
-    fn end_undoing(&mut self, text: String, end: TurnEnd, out: &mut Outputs) {
-        let (round, usage) = (self.round, Usage::default());
-        let blocks = vec![ContentBlock::Text { text }];
-        // No model was asked.
-        let cost = Some(0);
-        self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
-        self.end_turn(end, out);
-    }
-
-    /// The person stops it: the running call ends, and the remaining changes stay.
-    pub(crate) fn stop_undoing(&mut self, out: &mut Outputs) {
-        let SessionPhase::Undoing(undoing) = &mut self.phase else { return };
-        let running = match undoing {
-            Undoing::Turn(undoing) => undoing.stop(),
-            Undoing::File(undoing) => Some(undoing.stop()),
-        };
-        out.words.extend(running.map(crate::FromSession::CancelCall));
-    }
-
-    /// A call ended while an undoing runs; its result is durable.
-    pub(crate) fn undone(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
-        let SessionPhase::Undoing(undoing) = &self.phase else { return };
-        match undoing {
-            Undoing::Turn(_) => self.change_undone(call, result, out),
-            Undoing::File(_) => self.file_undone(call, result, out),
-        }
-    }
-
-    /// The next call of the session.
-    fn next_call(&self) -> CallId {
-        let number = self.history.last_call().saturating_add(1);
-        CallId { session: self.setup.id.clone(), number }
     }
 }

@@ -1,7 +1,7 @@
 //! The audit actor: the only writer of the audit log.
 
-use crate::error_chain::chain;
 use journal::{Audit, AuditRecord, ChainHead, DecidedRecord, EndedRecord};
+use protocol::error_chain::chain;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -21,14 +21,15 @@ pub(crate) use server::refused_by_server;
 pub(crate) use state::{CallArgs, CallState};
 
 use crate::cage_cleanup::CageCleanup;
-use crate::call::{CallEffect, CallInput, CallMachine, CallRecord, ServerDemand};
 use crate::frozen_calls;
 use crate::grant::{Grant, NotAllowed};
 use crate::messages::{BackupOf, CallMsg, CallToSession, TaskToSession};
-use crate::proxy_machine::{ProxyAttempt, ProxyInput};
 use crate::records::audit::RunFacts;
 use crate::runner::Runner;
 use crate::unix_time::now_ms;
+use call::{
+    CallEffect, CallInput, CallMachine, CallRecord, ProxyAttempt, ProxyInput, ServerDemand,
+};
 use job::Job;
 use protocol::broker::ToBroker;
 use protocol::call::Call;

@@ -13,7 +13,6 @@ use crate::messages::{
     AttachRequest, ClientMsg, ClientToSession, GivenAnswer, OpenRequest, RootMsg, SessionMsg,
 };
 use crate::session_page::{PageRequest, send_preview};
-use crate::session_spec::is_below;
 use connection::ClientStream;
 use feed::{Feed, FeedResult, to_bytes};
 use protocol::client::{
@@ -23,6 +22,7 @@ use protocol::ids::SessionId;
 use protocol::provider::PassedFd;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use reader::read_requests;
+use setup::session_spec::is_below;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -420,7 +420,7 @@ impl ClientState {
 /// Sends the client `Done`, or the reason of a failure.
 fn answer_done(
     client: &ActorRef<ClientMsg>,
-    done: oneshot::Receiver<Result<(), crate::open_failure::OpenFailure>>,
+    done: oneshot::Receiver<Result<(), setup::open_failure::OpenFailure>>,
 ) {
     let client = client.clone();
     tokio::spawn(async move {

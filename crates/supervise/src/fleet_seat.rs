@@ -4,7 +4,6 @@
 //! starts again. Records that were not confirmed are sent again. The session opener calls it, the journal's
 //! writer waits by [`FleetLease::durable`], and the session actor hears of [`FleetEvent`]s.
 
-use crate::open_failure::OpenFailure;
 use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec};
 use journal::JournalCopy;
 use protocol::Link;
@@ -12,6 +11,7 @@ use protocol::client::RequestFailure;
 use protocol::fleet::{FleetLink, FleetSeat, FromFleet, LeaseClock, ToFleet};
 use protocol::ids::{Generation, SessionId};
 use rustix::time::{ClockId, clock_gettime};
+use setup::open_failure::OpenFailure;
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;

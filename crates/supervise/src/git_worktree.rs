@@ -3,27 +3,25 @@
 //! Used by the task that waits for the sub-agent.
 
 use crate::grant::Grant;
-use crate::protected_restore::{
-    ProtectedCopies, ProtectedRestorer, in_words, unrestored_unknown,
-};
+use crate::protected_restore::{ProtectedCopies, ProtectedRestorer, unrestored_unknown};
 use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
 use crate::session_lock::SessionLock;
-use crate::session_spec::SessionSpec;
 use crate::worker::spawner::Spawner;
-use journal::{StoredPath, TaskHeader, TaskWorktree};
+use call::tampered_in_words;
+use journal::TaskWorktree;
 use protocol::call::{Outcome, TamperRemedy, TamperedFile};
 use protocol::confinement::Confinement;
-use protocol::ids::{CallId, Generation, SessionId};
+use protocol::ids::{CallId, Generation};
 use protocol::judgement::RuleSet;
 use protocol::tool::{FromCall, Handover, OutputStream, RunnerJob};
 use serde_json::json;
+use setup::session_spec::SessionSpec;
+use setup::task_worktree::{DIRECTORY, check_place};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tools::{RunnerProgram, git_words, shell_words};
 
-/// Directory of the worktrees below a project. A file in it has git ignore it.
-const DIRECTORY: &str = ".worktrees";
 /// Longest time for the checkout of a large repository.
 const LIMIT: Duration = Duration::from_secs(300);
 /// How long git may take beyond that: its runner counts the limit too, and puts protected files right.
@@ -34,52 +32,6 @@ const END: Duration = Duration::from_secs(5);
 const UNKILLABLE: &str = "a process of git cannot be killed";
 /// Most characters of an error or a list of changes.
 const MOST_CHARS: usize = 4000;
-
-/// The worktree of a sub-agent's session, without the commit that it begins with.
-pub(crate) fn planned(project: &Path, child: &SessionId) -> TaskWorktree {
-    TaskWorktree {
-        project: StoredPath(project.to_owned()),
-        path: StoredPath(project.join(DIRECTORY).join(&child.0)),
-        branch: format!("agentd/{child}"),
-        base: String::new(),
-    }
-}
-
-/// The worktrees below a project that sub-agents of this session have, or had.
-pub(crate) fn below(project: &Path, session: &SessionId) -> Vec<PathBuf> {
-    let beginning = format!("{session}-");
-    let entries = std::fs::read_dir(project.join(DIRECTORY)).into_iter().flatten().flatten();
-    let of_session = entries.filter(|it| it.file_name().to_string_lossy().starts_with(&beginning));
-    of_session.map(|entry| entry.path()).collect()
-}
-
-/// True if the sub-agent with this session works in a worktree that was made for it, and not for one above
-/// it.
-pub(crate) fn is_own(worktree: &TaskWorktree, child: &SessionId) -> bool {
-    worktree.path.0.file_name().is_some_and(|name| *name == *child.0)
-}
-
-/// Checks that the worktree is the one that was made: a call of the parent can put a link or another
-/// repository in its place.
-pub(crate) fn check_place(worktree: &TaskWorktree) -> Result<(), String> {
-    let TaskWorktree { path, project, .. } = worktree;
-    let (path, shown) = (&path.0, path.0.display());
-    let real = path.canonicalize().map_err(|error| format!("{shown} cannot be used: {error}"))?;
-    if real != *path {
-        return Err(format!("{shown} leads to {}", real.display()));
-    }
-    match sandbox::is_worktree_of(path, &project.0) {
-        true => Ok(()),
-        false => Err(format!("{shown} is no git worktree of {}", project.0.display())),
-    }
-}
-
-/// Says to a parent where the work of a sub-agent is, if it has a worktree that still exists.
-pub(crate) fn left(task: &TaskHeader) -> Option<String> {
-    let TaskWorktree { path, branch, .. } = task.worktree.as_ref()?;
-    let there = path.0.join(".git").exists();
-    there.then(|| format!("[its worktree: {}, branch {branch}]", path.0.display()))
-}
 
 /// Runs git for the worktree of a call's sub-agent.
 pub(crate) struct WorktreeKeeper {
@@ -124,7 +76,7 @@ impl WorktreeKeeper {
         let said = self.run(make_script(worktree, &filters), &filters, stop).await?;
         let (made, base) = said.trim().split_once(' ').ok_or("git named no commit")?;
         let made = MadeWorktree { base: base.to_owned(), is_new: made == "new" };
-        let moved = in_words(&self.tampered[known..]);
+        let moved = tampered_in_words(&self.tampered[known..]);
         if moved.is_empty() {
             return Ok(made);
         }

@@ -1,14 +1,14 @@
 //! Repairs a journal that ends in the middle of a call or turn: each open call and the open turn
 //! get an end. Pure; used by the root when it opens a session.
 
-use crate::call::EXPIRED;
-use crate::session_spec::TASK;
+use call::EXPIRED;
 use journal::{
     CallProgress, DeathsRecord, JournalEntry, JournalRecord, OpenCall, OutcomeRecord, RefusedCall,
     ResumeState, TurnEndRecord,
 };
 use protocol::fleet::RestoredSession;
 use protocol::session::OpenTurn;
+use protocol::session::TASK;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The records to append, and the state after them.

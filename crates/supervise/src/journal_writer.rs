@@ -1,9 +1,9 @@
 //! Writes a session's journal outside the event loop: a slow sync delays no other actor. The
 //! session actor is its only user.
 
-use crate::error_chain::chain;
 use crate::fleet_seat::FleetLease;
 use journal::{Journal, JournalRecord};
+use protocol::error_chain::chain;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Records that were appended here.

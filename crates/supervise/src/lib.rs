@@ -10,18 +10,18 @@
 //! | client | `client_actor` | one connected terminal or script |
 //! | audit | `audit_actor` | the audit log |
 //!
-//! `messages` declares the actors' messages. Decisions are pure and apart from the actors:
+//! `messages` declares the actors' messages. Decisions are pure and apart from the actors; those about one call are in the
+//! crate `call`:
 //!
 //! | File | Decides |
 //! |---|---|
 //! | `route` | where each message of a session's workers goes |
-//! | `call` | the machine of one call |
-//! | `proxy_machine` | the machine of one command's allow-list proxy |
-//! | `session_spec` | the settings of a session |
 //! | `session_room` | for how many sessions the limits of the process suffice |
 //! | `runner::life` | what a runner may say when |
 //! | `worker::restart`, `worker::heartbeat`, `progress` | restarts of workers, pings, which messages are progress |
 //! | `journal_repair` | the records that close what a cut journal left open |
+//!
+//! The crate `setup` decides the settings of a session.
 //!
 //! Only `worker::spawner` starts processes, and only a `grant` lets it start a runner. `runner` is the one
 //! life of every runner: call, probe, reserve, proxy, repair, git and certificate differ in the job that they
@@ -41,23 +41,14 @@
 //! `handle_supervisor_evt`.
 
 mod adopted;
-mod agent_skills;
-mod agents;
-mod agents_flag;
 mod audit_actor;
 mod cage_cleanup;
-mod call;
 mod call_actor;
-mod clean_settings;
 mod client_actor;
-mod command_env;
+mod command_editor;
 mod control_socket;
-mod error_chain;
-mod file_versions;
 mod fleet_seat;
-mod forbidden_dirs;
 mod frozen_calls;
-mod git_signing;
 mod git_worktree;
 mod grant;
 mod host_tier;
@@ -65,55 +56,41 @@ mod journal_repair;
 mod journal_writer;
 pub mod log;
 mod messages;
-mod open_failure;
 mod orphans;
 mod person_prompt;
 mod private_dirs;
 mod progress;
 mod project_caches;
 mod project_overlays;
-mod project_place;
-mod prompt_images;
 mod protected_restore;
-mod proxy_machine;
 mod records;
 mod remover;
 mod reserve_actor;
 mod root;
 mod route;
 mod runner;
-mod server_log_in;
-mod server_marks;
-mod server_offers;
 mod server_pins;
-mod server_schemas;
-mod server_tools;
 mod session_actor;
 mod session_lock;
 mod session_network;
 mod session_page;
 mod session_room;
-mod session_spec;
 mod session_tree;
 mod sign_in;
-mod skill_links;
-mod slash_command;
+mod ssh_agent;
 mod store_dirs;
 mod task_outcome;
-mod tool_homes;
 mod unix_time;
 mod unread_output;
 mod wanted_compaction;
 mod worker;
 mod worker_ref;
-mod writable_paths;
 mod written_dirs;
 
 pub use adopted::{adopt_orphans, reap_all};
 pub use control_socket::daemon_lock::DaemonLock;
 pub use control_socket::{ControlSocketError, ListenMode};
 pub use host_tier::HostTier;
-pub use open_failure::OpenFailure;
 pub use session_room::{HostLimit, HostLimits, SessionRoom};
 pub use worker::restart::{ExitKind, RestartDecision, RestartHistory, RestartLimits};
 pub use worker::spawner::{WorkerKind, WorkerSpawnError, check_workers};

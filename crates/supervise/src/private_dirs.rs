@@ -6,7 +6,8 @@
 
 use crate::remover::Remover;
 use crate::session_lock::SessionLock;
-use protocol::confinement::{Confinement, FilePath, PrivateDir, TEMPORARY};
+use protocol::confinement::{Confinement, FilePath};
+use setup::private_paths::{HOME, PREFIX, TMP, VAR_TMP};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -14,8 +15,6 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Prefix of the directory of a session; the session's id follows.
-const PREFIX: &str = "agentd-";
 /// Prefix of a directory that is to be removed. No session id has this form, so an older build
 /// ignores it.
 const REMOVED_PREFIX: &str = "agentd-removed-";
@@ -28,21 +27,9 @@ const OWNER: &str = "session";
 /// As long as systemd keeps unused files in `/tmp` (tmpfiles.d, `q /tmp 1777 root root 10d`).
 const UNUSED_LIMIT: Duration = Duration::from_secs(10 * 24 * 60 * 60);
 
-/// Names of the private directories within the session's.
-pub(crate) const TMP: &str = "tmp";
-pub(crate) const VAR_TMP: &str = "var-tmp";
-pub(crate) const HOME: &str = "home";
-/// Copies of the owner's settings, which no call writes.
-pub(crate) const SETTINGS: &str = "settings";
-
 /// Those of MCP servers, one each, and the package caches within.
 const SERVERS: &str = "servers";
 const CACHES: &str = "caches";
-
-/// The preferred path of the session's directory.
-pub(crate) fn session_dir_path(root: &Path, session: &str) -> PathBuf {
-    root.join(format!("{PREFIX}{session}"))
-}
 
 /// Makes the directory, readable by this user alone, and returns its path. If something else stays
 /// at the preferred path, another name is used. A directory of an earlier run of the session is
@@ -142,31 +129,6 @@ fn random() -> io::Result<u32> {
 fn is_own(path: &Path) -> io::Result<bool> {
     let there = std::fs::symlink_metadata(path)?;
     Ok(there.is_dir() && there.uid() == nix::unistd::geteuid().as_raw())
-}
-
-/// Mount points of tier A. The home is mounted only if it is a directory of its own: `/` contains
-/// everything, and a home in `/tmp` or `/var/tmp` is private with it.
-pub(crate) fn mounts(path: &Path, home: Option<&Path>) -> Vec<PrivateDir> {
-    let of_machine = TEMPORARY.map(Path::new).into_iter().zip([TMP, VAR_TMP]);
-    let apart = |home: &&Path| {
-        let meets = |dir: &Path| home.starts_with(dir) || dir.starts_with(home);
-        home.parent().is_some() && !TEMPORARY.map(Path::new).into_iter().any(meets)
-    };
-    let home = home.filter(apart).map(|home| (home, HOME));
-    let dir = |(shown_at, name): (&Path, &str)| PrivateDir {
-        shown_at: FilePath::from(shown_at),
-        kept_at: FilePath::from(path.join(name)),
-    };
-    of_machine.chain(home).map(dir).collect()
-}
-
-/// Sets the path that the session's directory has.
-pub(crate) fn set_location(made: &Path, confinement: &mut Confinement) {
-    let private = confinement.private.iter_mut().map(|dir| &mut dir.kept_at);
-    for kept_at in std::iter::once(&mut confinement.temp).chain(private) {
-        let old = kept_at.to_path();
-        *kept_at = FilePath::from(made.join(old.file_name().unwrap_or_default()));
-    }
 }
 
 /// Gives a server directories of its own in place of those that the session's commands share: what it leaves
@@ -285,6 +247,7 @@ fn session_of(name: &OsStr, sessions: &Path) -> Option<PathBuf> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use setup::private_paths::session_dir_path;
 
     fn names(root: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(root).unwrap();
@@ -398,22 +361,6 @@ mod tests {
         let nowhere = root.path().join("none/agentd-a");
         let nowhere = make(&nowhere, session.path(), &remover).unwrap_err();
         assert_eq!(nowhere.kind(), io::ErrorKind::NotFound);
-    }
-
-    #[test]
-    fn a_home_is_shown_where_it_is_a_place_by_itself() {
-        for (home, own) in [
-            (Some("/home/ann"), true),
-            (Some("/tmpfs/ann"), true),
-            (Some("/"), false),
-            (Some("/tmp"), false),
-            (Some("/var/tmp/ann"), false),
-            (Some("/var"), false),
-            (None, false),
-        ] {
-            let shown = mounts(Path::new("/tmp/agentd-1"), home.map(Path::new));
-            assert_eq!(shown.len(), if own { 3 } else { 2 }, "{home:?}");
-        }
     }
 
     #[tokio::test]

@@ -1,9 +1,10 @@
 //! Package caches of a project: downloads of its commands are reused by its later sessions, and by
-//! no other project or program. Used when a session is specified and opened, and by the root, which
+//! no other project or program. Used when a session is opened, and by the root, which
 //! removes caches that are unused for long or too large.
 
 use crate::project_overlays::{OverlayRegistry, ProjectOverlays};
 use crate::remover::Remover;
+use setup::cache_paths::{CACHE, OVERLAYS, caches_dir};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -11,11 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// The cache that commands write; its metadata is in the directory above.
-const CACHE: &str = "kept";
-/// Overlays with the commands' changes to the user's own caches; the changes are in `upper` of
-/// each.
-const OVERLAYS: &str = "overlays";
+/// In each overlay.
 const UPPER: &str = "upper";
 /// Locked shared by each session of the project, and exclusively for a removal.
 const LOCK: &str = "lock";
@@ -38,12 +35,6 @@ pub(crate) struct CacheLease {
     pub(crate) overlays: Arc<ProjectOverlays>,
 }
 
-/// The directory of all projects' caches.
-pub(crate) fn caches_dir(state: &Path) -> PathBuf {
-    let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
-    state.join("caches")
-}
-
 /// Makes the directory of all projects' caches and returns its path.
 ///
 /// # Errors
@@ -52,16 +43,6 @@ pub(crate) fn make_caches_dir(state: &Path) -> io::Result<PathBuf> {
     private(state)?;
     let all = caches_dir(state);
     private(&all).map(|()| all)
-}
-
-/// The cache of a project.
-pub(crate) fn project_cache_dir(state: &Path, project: &Path) -> PathBuf {
-    caches_dir(state).join(config::project_dir_name(project)).join(CACHE)
-}
-
-/// The directory of the overlays that belong to this cache.
-pub(crate) fn overlays_dir(kept: &Path) -> PathBuf {
-    kept.with_file_name(OVERLAYS)
 }
 
 /// Makes the cache and keeps it while the returned lease lives.
@@ -174,6 +155,7 @@ fn remove(project: &Path, remover: &Remover) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use setup::cache_paths::project_cache_dir;
     use std::os::unix::fs::PermissionsExt;
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use crate::grant::Grant;
 use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
 use crate::session_lock::SessionLock;
 use crate::worker::spawner::Spawner;
+use call::tampered_in_words;
 use ipc::codec;
 use protocol::BUILD_ID;
 use protocol::call::{TamperRemedy, TamperedFile};
@@ -201,12 +202,7 @@ pub(crate) fn unrestored_unknown(why: &str) -> TamperedFile {
 /// The files that were not restored, as text.
 pub(crate) fn unrestored(names: &[TamperedFile]) -> Vec<String> {
     let left = names.iter().filter(|name| matches!(name.remedy, TamperRemedy::Left { .. }));
-    in_words(left)
-}
-
-/// Each as text for screens and models.
-pub(crate) fn in_words<'a>(names: impl IntoIterator<Item = &'a TamperedFile>) -> Vec<String> {
-    names.into_iter().map(|name| tools::visible(&name.to_string()).into_owned()).collect()
+    tampered_in_words(left)
 }
 
 /// Number of files that the note lists; the record has all.

@@ -30,7 +30,6 @@ use crate::private_dirs;
 use crate::project_caches;
 use crate::project_overlays::OverlayRegistry;
 use crate::remover::Remover;
-use crate::session_spec::TaskBounds;
 use crate::unix_time::now_ms;
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
 use crate::worker::log_lines;
@@ -43,6 +42,8 @@ use protocol::client::{DaemonStatus, OnUnfinished, ProcessRow, SessionStatus};
 use protocol::confinement::Tier;
 use protocol::ids::SessionId;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use setup::cache_paths::caches_dir;
+use setup::session_spec::TaskBounds;
 use shutdown::{NO_REPLY, REMOVAL_TIMEOUT, REPLY_TIMEOUT};
 use state::{BrokerState, IdleTimer, ProjectDirs, RootState, ShutdownPhase};
 use std::collections::HashMap;
@@ -373,7 +374,7 @@ impl RootState {
 fn clean_up_leftovers(settings: &SupervisorSettings, remover: &Remover) {
     let (root, remover) = (settings.temp_root.clone(), remover.clone());
     let sessions = settings.dirs.state.join("sessions");
-    let caches = project_caches::caches_dir(&settings.dirs.state);
+    let caches = caches_dir(&settings.dirs.state);
     let state = settings.dirs.state.clone();
     tokio::task::spawn_blocking(move || written_dirs::forget_removed(&state));
     tokio::task::spawn_blocking(move || {

@@ -6,8 +6,8 @@ mod context;
 mod fallback;
 mod stream;
 
-use crate::call::{CallRemarks, Executor};
 use crate::person_prompt::PersonPrompt;
+use call::{CallRemarks, Executor};
 use protocol::call::{Call, CallOrigin};
 use protocol::client::ClientEvent;
 use protocol::content::ModelRequest;

@@ -2,16 +2,13 @@
 //! answer to a question about a change. A server that describes its tools otherwise later is not trusted with
 //! that: it may have been taken over. Pure but for the file.
 
-use data_encoding::HEXLOWER;
 use protocol::hidden::visible;
 use protocol::mcp::ServerTool;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Most changes that are described, and most characters of each side of one.
 const TOLD: usize = 5;
@@ -79,16 +76,6 @@ impl ServerPins {
     }
 }
 
-/// The file for the server with this start in a project.
-pub(crate) fn file_of(state: &Path, project: &Path, start: &str) -> PathBuf {
-    let mut hash = Sha256::new();
-    hash.update(project.as_os_str().as_bytes());
-    hash.update([0]);
-    hash.update(start);
-    let name = HEXLOWER.encode(&hash.finalize());
-    state.join("mcp").join(name + ".json")
-}
-
 fn shown(text: &str) -> String {
     visible(text).chars().take(SIDE).collect()
 }
@@ -132,8 +119,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let dir = tempfile::tempdir().unwrap();
-        let file = file_of(dir.path(), Path::new("/p"), "{}");
-        assert_ne!(file, file_of(dir.path(), Path::new("/q"), "{}"));
+        let file = dir.path().join("mcp/pins.json");
         assert_eq!(ServerPins::load(&file).unwrap(), None);
         let written = pins(&[("echo", "Echoes.")]);
         written.save(&file).unwrap();

@@ -67,18 +67,17 @@ mod wishes;
 
 pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs, WaitingWishes};
 
-use crate::call::CallInput;
 use crate::fleet_seat::HeldLease;
 use crate::journal_writer::JournalWriter;
 use crate::messages::{BrokerToSession, CallToSession, RootToSession, SessionMsg, SessionTimer};
 use crate::records::encode;
 use crate::route::{RouteStep, Router, is_progress};
-use crate::session_spec::{SessionSpec, tool_kind};
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
 use crate::worker::log_lines;
 use crate::worker::spawner::{Spawner, WorkerKind};
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
+use call::CallInput;
 use journal::JournalRecord;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
@@ -87,6 +86,7 @@ use protocol::session::{SessionEvent, SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
 use questions::Questions;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use setup::session_spec::{SessionSpec, tool_kind};
 use state::{
     Closing, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls, SessionClients,
     SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn, SessionWorkers,

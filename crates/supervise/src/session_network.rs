@@ -2,7 +2,7 @@
 //! that they reach its servers. Made by the call that goes on in the background, kept by the session, and
 //! joined by later calls. It lives as long as any of them.
 
-use crate::call::CallFacts;
+use call::CallFacts;
 use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use protocol::hosts::HostRule;
 use protocol::tool::Handover;

@@ -1,11 +1,11 @@
 //! A page of a session's events, read from its journal for one client. For client actors, of sessions
 //! that are not open or open elsewhere, and for session actors.
 
-use crate::error_chain::chain;
 use crate::messages::ClientMsg;
 use crate::records::decode;
 use journal::{JournalEntry, JournalRecord};
 use protocol::client::{ClientEvent, NumberedEvent, RequestFailure, ToClient};
+use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use ractor::ActorRef;
 use std::collections::HashMap;

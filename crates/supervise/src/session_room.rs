@@ -1,8 +1,8 @@
 //! For how many sessions the limits of this process suffice. Computed when the supervisor starts; a session
 //! beyond that is refused before anything of it is started. Pure.
 
-use crate::open_failure::OpenFailure;
 use protocol::client::RequestFailure;
+use setup::open_failure::OpenFailure;
 
 /// Descriptors of the supervisor for an idle session; measured with 20 sessions: 9.
 const FILES_EACH: u64 = 10;

@@ -1,12 +1,12 @@
 //! A session and those of its sub-agents, held so that no supervisor opens one meanwhile. Used where they are
 //! removed, and where the worktree of a sub-agent is.
 
-use crate::error_chain::chain;
-use crate::open_failure::OpenFailure;
-use crate::session_spec::is_below;
 use journal::{Journal, OpenError, OpenedJournal};
 use protocol::client::RequestFailure;
+use protocol::error_chain::chain;
 use protocol::ids::SessionId;
+use setup::open_failure::OpenFailure;
+use setup::session_spec::is_below;
 use std::path::Path;
 
 /// A session that is held, unless its journal cannot be read.

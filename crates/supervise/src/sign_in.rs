@@ -3,13 +3,13 @@
 
 use crate::grant::Grant;
 use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
-use crate::session_spec::SessionSpec;
 use crate::worker::spawner::Spawner;
-use protocol::confinement::{Confinement, Level, Network, Tier};
+use protocol::confinement::{Confinement, Level, Tier};
 use protocol::hosts::HostPort;
 use protocol::ids::Generation;
 use protocol::provider::PassedFd;
 use protocol::tool::{CertifiedSession, SignIn, SignInAccount, TlsIdentity};
+use setup::session_spec::SessionSpec;
 use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -68,31 +68,6 @@ fn key_for<'a>(host: &HostPort, papers: &'a [(PassedFd, OwnedFd)]) -> Option<&'a
 pub(crate) fn hosts_with_keys(spec: &SessionSpec, papers: &[(PassedFd, OwnedFd)]) -> Vec<HostPort> {
     let all = spec.config.credentials.iter().map(|credential| &credential.host);
     all.filter(|host| key_for(host, papers).is_some()).cloned().collect()
-}
-
-/// A sentence for the model after the description of the network, so that it does not search for
-/// tokens.
-pub(crate) fn describe(confinement: &Confinement, hosts: &[HostPort]) -> String {
-    match reachable(confinement, hosts) {
-        hosts if hosts.is_empty() => String::new(),
-        hosts => format!(
-            ". The proxy adds the key to requests that read from {}: commands need no token there",
-            hosts.join(", ")
-        ),
-    }
-}
-
-/// The hosts that commands of this cage reach through a proxy.
-pub(crate) fn reachable<'a>(
-    confinement: &Confinement,
-    hosts: impl IntoIterator<Item = &'a HostPort>,
-) -> Vec<String> {
-    let rules = match confinement.network {
-        Network::Listed => &confinement.hosts[..],
-        Network::Off | Network::On => &[],
-    };
-    let is_listed = |host: &&HostPort| rules.iter().any(|rule| rule.admits(&host.name, host.port));
-    hosts.into_iter().filter(is_listed).map(ToString::to_string).collect()
 }
 
 /// Makes the certificate, if commands of the session can have a proxy that signs in.

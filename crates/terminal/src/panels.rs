@@ -34,7 +34,7 @@ pub(crate) fn panels(
     look: &Theme,
 ) -> Vec<Row> {
     let mut rows = session(screen, facts.project, width, look);
-    if let Some(why) = &screen.facts().trouble {
+    if let Some(why) = screen.facts().and_then(|facts| facts.trouble.as_ref()) {
         rows.push(Row::default());
         rows.push(Row::new("Trouble", look.bad));
         rows.extend(wrap_text(&sanitize(why), look.bad, width, ""));
@@ -78,7 +78,7 @@ pub(crate) fn running(screen: &Screen, started: &Started, width: usize, look: &T
     let mut rows = Vec::new();
     for call in screen.items().open().iter().take(CALLS) {
         rows.push(call_row(call, started, width, look));
-        if call.place == CallPlace::Background {
+        if call.is_in_background() {
             continue;
         }
         let tail = call.tail.trim_end();
@@ -96,7 +96,7 @@ fn session(screen: &Screen, project: &str, width: usize, look: &Theme) -> Vec<Ro
     let mut fact = |label: &str, text: &str, style| {
         rows.push(Row::new(&format!("{label:<8} "), look.dim).with(text, style).cut(width));
     };
-    if let Some(session) = &facts.session {
+    if let Some(session) = screen.session() {
         fact("id", &session.0, look.text);
     }
     let (state, style) = match (screen.connection(), screen.turn()) {
@@ -116,28 +116,26 @@ fn session(screen: &Screen, project: &str, width: usize, look: &Theme) -> Vec<Ro
     if screen.options().rights == ClientRights::ReadOnly {
         fact("rights", "read-only", look.asks);
     }
-    if let Some(mode) = facts.mode {
-        fact("mode", mode.name(), look.text);
-    }
-    match facts.network {
-        Some(Network::Off) => fact("network", "off", look.good),
-        Some(Network::On) => fact("network", "ON", look.bad),
-        Some(Network::Listed) => {
-            fact("network", &format!("{} listed hosts", facts.hosts.len()), look.asks);
+    if let Some(facts) = facts {
+        fact("mode", facts.mode.name(), look.text);
+        match facts.network {
+            Network::Off => fact("network", "off", look.good),
+            Network::On => fact("network", "ON", look.bad),
+            Network::Listed => {
+                fact("network", &format!("{} listed hosts", facts.hosts.len()), look.asks);
+            }
         }
-        None => {}
-    }
-    let sandbox = facts.sandbox.trim_start_matches("sandbox: ");
-    if !sandbox.is_empty() {
-        fact("sandbox", sandbox, look.text);
-    }
-    if !facts.model.is_empty() {
-        fact("model", &facts.model, look.text);
+        let sandbox = facts.sandbox.trim_start_matches("sandbox: ");
+        if !sandbox.is_empty() {
+            fact("sandbox", sandbox, look.text);
+        }
+        if !facts.model.is_empty() {
+            fact("model", &facts.model, look.text);
+        }
     }
     let tokens = screen.tokens();
-    if let (Some(window), Some(left)) =
-        (facts.of_model.context, context_left(tokens.newest, facts.of_model))
-    {
+    let of_model = facts.map(|facts| facts.of_model).unwrap_or_default();
+    if let (Some(window), Some(left)) = (of_model.context, context_left(tokens.newest, of_model)) {
         fact(
             "context",
             &bar(window.saturating_sub(left), window, width.saturating_sub(16)),

@@ -213,7 +213,7 @@ impl FullScreen {
                 self.state.panels_shown = !self.state.panels_shown;
             }
             KeyPress::BackTab if at_line => {
-                let next = match screen.facts().mode {
+                let next = match screen.facts().map(|facts| facts.mode) {
                     Some(PermissionMode::Ask) => PermissionMode::AcceptEdits,
                     Some(PermissionMode::AcceptEdits) => PermissionMode::Plan,
                     Some(_) | None => PermissionMode::Ask,

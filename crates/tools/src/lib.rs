@@ -54,7 +54,9 @@ mod tool_answer;
 mod tool_context;
 
 pub use arguments::command_rights::GitSigning;
-pub use arguments::facts::{CallAbout, JobAsk, JobRequest, RunsIn, ServerToolCall, TaskRequest};
+pub use arguments::facts::{
+    CallAbout, ConfiguredRun, JobAsk, JobRequest, RunsIn, ServerToolCall, TaskRequest,
+};
 pub use arguments::interpret::{InterpretedCall, interpret, interpret_at};
 pub use arguments::invalid::InvalidCall;
 pub use cancel::Cancel;

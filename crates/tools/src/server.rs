@@ -2,7 +2,7 @@
 //! speaks with. For the tools `mcp_server` and `mcp_writer`; and,
 //! for `mcp_remote`, the client of a server that has an address.
 
-use crate::arguments::facts::{JudgedFacts, RunsIn};
+use crate::arguments::facts::{ConfiguredRun, JudgedFacts, RunsIn};
 use crate::command::{self, CommandSpec};
 use crate::engine::server::ServerSpeech;
 use crate::failure::{FailureCode, ToolFailure};
@@ -10,6 +10,7 @@ use crate::text::shell_words::shell_words;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use protocol::confinement::Network;
+use protocol::hosts::HostRule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -94,7 +95,9 @@ pub(crate) struct RemoteInput {
 }
 
 pub(crate) fn remote_facts(input: &RemoteInput) -> JudgedFacts {
+    let hosts = input.hosts.iter().filter_map(|host| HostRule::of_rule(host).ok()).collect();
     JudgedFacts {
+        configured: Some(ConfiguredRun::RemoteServer { hosts }),
         command: Some(input.url.clone()),
         network: Some(Network::Off),
         runs_in: RunsIn::Background,
@@ -122,6 +125,20 @@ pub(crate) fn run_remote(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn the_hosts_of_a_client_are_those_of_its_arguments() {
+        let hosts = |hosts: &[&str]| {
+            let hosts = hosts.iter().map(ToString::to_string).collect();
+            let (name, url, env) = ("a".into(), "https://x".into(), Vec::new());
+            let facts = remote_facts(&RemoteInput { name, url, env, hosts, start_ms: 7 });
+            let Some(ConfiguredRun::RemoteServer { hosts }) = facts.configured else { panic!() };
+            hosts
+        };
+        let named = hosts(&["127.0.0.1:80", "a.example:443"]);
+        assert!(named[0].admits("127.0.0.1", 80) && named[1].admits("a.example", 443));
+        assert!(hosts(&[]).is_empty());
+    }
 
     #[test]
     fn a_client_knows_its_arguments_and_no_others() {

@@ -136,9 +136,10 @@ impl From<CliExit> for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use client::{OpenedSession, Timing, Transcript};
+    use client::{OpenedSession, SessionFacts, Timing, Transcript};
     use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
-    use protocol::client::ClientEvent;
+    use protocol::client::{ClientEvent, ModelFacts};
+    use protocol::confinement::{FilePath, Network};
     use protocol::ids::{CallId, SessionId};
     use protocol::judgement::PermissionMode;
     use protocol::session::CallSpan;
@@ -146,14 +147,20 @@ mod tests {
     fn finished(end: Option<TurnEnd>, code: Option<&str>, stopped: Option<RunStop>) -> Finished {
         let session = SessionId("0".into());
         let mut transcript = Transcript::new(OpenedSession {
-            session: session.clone(),
+            facts: SessionFacts {
+                session: session.clone(),
+                model: String::new(),
+                of_model: ModelFacts::default(),
+                tools: Vec::new(),
+                mode: PermissionMode::Ask,
+                network: Network::Off,
+                hosts: Vec::new(),
+                temp: FilePath::from(std::path::PathBuf::from("/tmp")),
+                sandbox: String::new(),
+                warnings: Vec::new(),
+                trouble: None,
+            },
             project: String::new(),
-            model: String::new(),
-            facts: protocol::client::ModelFacts::default(),
-            tools: Vec::new(),
-            mode: PermissionMode::Ask,
-            sandbox: String::new(),
-            warnings: Vec::new(),
             servers: Vec::new(),
         });
         let id = CallId { session: session.clone(), number: 1 };

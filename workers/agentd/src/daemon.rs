@@ -6,10 +6,7 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::output::print;
 use crate::query;
-use client::{
-    ConnectError, DaemonSource, SupervisorConnection, SupervisorLaunch, become_daemon,
-    sibling_executable,
-};
+use client::{ConnectError, DaemonSource, SupervisorConnection, become_daemon, sibling_executable};
 use protocol::client::{DaemonStatus, FromClient, OnUnfinished, ToClient};
 use serde_json::json;
 use std::path::Path;
@@ -40,7 +37,7 @@ pub(crate) fn main(command: &DaemonCommand) -> Result<CliExit, CliError> {
         DaemonCommand::Run => {
             context.writable_state()?;
             context.dirs.socket()?;
-            Err(become_daemon(&launch(&executable)).into())
+            Err(become_daemon(&query::launch(&executable)).into())
         }
     }
 }
@@ -50,11 +47,7 @@ pub(crate) fn of<'a>(
     context: &CliContext,
     executable: &'a Path,
 ) -> Result<DaemonSource<'a>, CliError> {
-    Ok(DaemonSource::at(context.dirs.socket()?, launch(executable)))
-}
-
-fn launch(executable: &Path) -> SupervisorLaunch<'_> {
-    SupervisorLaunch { executable, without: config::KEY_VARIABLES, with: &[] }
+    Ok(DaemonSource::at(context.dirs.socket()?, query::launch(executable)))
 }
 
 fn unfinished(force: bool) -> OnUnfinished {

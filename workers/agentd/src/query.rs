@@ -3,7 +3,10 @@
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
-use client::{ChannelError, ConnectError, SupervisorConnection};
+use client::{
+    ChannelError, ConnectError, PrivateSupervisor, SupervisorConnection, SupervisorLaunch,
+    sibling_executable,
+};
 use protocol::client::{FromClient, RequestFailure, SessionRequest, SessionRow, ToClient};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -61,6 +64,26 @@ fn connect(socket: &Path) -> Result<SupervisorConnection, ConnectError> {
         Ok(token) => SupervisorConnection::open(socket, token.trim()),
         Err(source) => Err(ConnectError::Token { path, source }),
     }
+}
+
+/// How a supervisor is started by this executable. A key belongs to the provider alone.
+pub(crate) fn launch(executable: &Path) -> SupervisorLaunch<'_> {
+    SupervisorLaunch { executable, without: config::KEY_VARIABLES, with: &[] }
+}
+
+/// Asks a supervisor for this command alone, which ends behind it.
+pub(crate) fn by_private_supervisor<T>(
+    ask: impl FnOnce(&mut SupervisorConnection) -> Result<T, CliError>,
+) -> Result<T, CliError> {
+    let executable = sibling_executable("agentd-supervisor")?;
+    let own = PrivateSupervisor::start(&launch(&executable))?;
+    let answer = SupervisorConnection::open(own.socket(), own.token())
+        .map_err(CliError::from)
+        .and_then(|mut connection| ask(&mut connection));
+    own.end().map_err(|error| {
+        CliError::internal(format!("cannot determine how agentd-supervisor ended: {error}"))
+    })?;
+    answer
 }
 
 /// A supervisor gave no answer; others may.

@@ -11,14 +11,15 @@ use crate::fleet_seat;
 use crate::last_message::{AnswerView, LastMessageFile};
 use crate::open_request::{KeyNeed, open_request};
 use crate::prompt;
+use crate::query;
 use crate::sessions;
 use crate::signals::BlockedSignals;
 use client::{
     AnswerCheck, ClientError, Colour, Finished, JsonView, PrivateSource, Prompts, RunFailure,
-    RunView, StreamJsonView, SupervisorLaunch, Task, Terminal, TextView, failure_line, resume_hint,
+    RunView, StreamJsonView, Task, Terminal, TextView, failure_line, resume_hint,
     sibling_executable,
 };
-use protocol::client::{RequestFailure, SessionStart};
+use protocol::client::SessionStart;
 use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
 use protocol::undo_prompt::is_undo;
@@ -96,9 +97,7 @@ fn held_signals() -> Result<BlockedSignals, CliError> {
 pub(crate) fn drive(task: Task, view: &mut dyn RunView) -> Result<Finished, CliError> {
     let signals = held_signals()?;
     let executable = sibling_executable("agentd-supervisor")?;
-    let launch =
-        SupervisorLaunch { executable: &executable, without: config::KEY_VARIABLES, with: &[] };
-    let mut supervisors = PrivateSource::start(launch)?;
+    let mut supervisors = PrivateSource::start(query::launch(&executable))?;
     let ran = client::run(&mut supervisors, task, view, |inputs| signals.deliver(inputs));
     let ended = supervisors.end();
     let finished = ran.map_err(|failed| failure(&failed))?;
@@ -113,18 +112,7 @@ pub(crate) fn failure(failed: &RunFailure) -> CliError {
     let exit = CliExit::of_error(error);
     let message = chain(error);
     let failure = match error {
-        ClientError::Failed { kind, message: _ } => match kind {
-            RequestFailure::Configuration | RequestFailure::SandboxUnavailable => {
-                CliError::config(message)
-            }
-            RequestFailure::Usage
-            | RequestFailure::NotFound
-            | RequestFailure::Held
-            | RequestFailure::NoRoom
-            | RequestFailure::Disk
-            | RequestFailure::Ending => CliError::user(message),
-            RequestFailure::Internal => CliError::internal(message),
-        },
+        ClientError::Failed { kind, message: _ } => query::failed(*kind, message),
         ClientError::Lost(_) | ClientError::LostAgain { .. } | ClientError::NoSupervisor(_) => {
             let message = match session {
                 Some(session) => format!("{message}; {}", resume_hint(session)),

@@ -11,7 +11,7 @@ use crate::open_request::{KeyNeed, open_request};
 use crate::output::print;
 use crate::query;
 use crate::sessions;
-use client::{PrivateSupervisor, SupervisorConnection, SupervisorLaunch, sibling_executable};
+use client::sibling_executable;
 use journal::JournalRecord;
 use protocol::client::{FromClient, SessionEnding, SessionStart, ToClient};
 use protocol::ids::SessionId;
@@ -59,19 +59,7 @@ pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
     match daemon::of(&context, &executable)?.find()? {
         Some(mut connection) => query::ask_done(&mut connection, &word)?,
         None => {
-            let launch = SupervisorLaunch {
-                executable: &executable,
-                without: config::KEY_VARIABLES,
-                with: &[],
-            };
-            let own = PrivateSupervisor::start(&launch)?;
-            let removed = SupervisorConnection::open(own.socket(), own.token())
-                .map_err(CliError::from)
-                .and_then(|mut connection| query::ask_done(&mut connection, &word));
-            own.end().map_err(|error| {
-                CliError::internal(format!("cannot determine how agentd-supervisor ended: {error}"))
-            })?;
-            removed?;
+            query::by_private_supervisor(|connection| query::ask_done(connection, &word))?;
         }
     }
     // Drafts are the terminals' own.

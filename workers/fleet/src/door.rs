@@ -1,17 +1,13 @@
 //! The socket at which supervisors of this host take their seats.
 
+use crate::connection::Connection;
 use crate::error::FleetError;
 use crate::seat::{Lines, Seat};
-use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec};
-use protocol::Link;
 use protocol::fleet::{FleetLink, FromFleet, ToFleet};
-use protocol::ids::Generation;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 
 /// The seats of this host, by their lease. A session has a second one while the run of a lease that was lost
@@ -81,37 +77,25 @@ async fn serve(stream: UnixStream, seats: Seats) {
     }
 }
 
-async fn converse(mut stream: UnixStream, seats: &Seats) -> io::Result<()> {
-    if stream.peer_cred()?.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    stream.write_all(&Hello::own().to_bytes()).await?;
-    let mut bytes = [0; HELLO_BYTES];
-    stream.read_exact(&mut bytes).await?;
-    Hello::from_bytes(&bytes).and_then(|hello| hello.check()).map_err(io::Error::other)?;
-    let (reader, mut writer) = stream.into_split();
-    let mut words = Words {
-        reader,
-        joiner: MessageJoiner::new(FleetLink::MESSAGE_CAP),
-        buffer: vec![0; 64 << 10],
-    };
-    let ToFleet::Sit { session, token } = words.next().await? else {
+async fn converse(stream: UnixStream, seats: &Seats) -> io::Result<()> {
+    let Connection { mut reader, mut writer } = Connection::accept::<FleetLink>(stream).await?;
+    let ToFleet::Sit { session, token } = reader.recv().await? else {
         return Err(io::ErrorKind::InvalidData.into());
     };
     let Some(seat) = seats.of(&session.0, &token) else {
         let why = "this host has no lease for the session".to_owned();
-        return writer.write_all(&bytes_of(&FromFleet::Lost(why))?).await;
+        return writer.send(&FromFleet::Lost(why)).await;
     };
     let mut state = seat.state.subscribe();
     let mut told = state.borrow_and_update().clone();
     let seated = FromFleet::Seated { last_seq: told.last_seq, lease: told.clock };
-    writer.write_all(&bytes_of(&seated)?).await?;
+    writer.send(&seated).await?;
     loop {
         if let Some(why) = told.lost {
-            return writer.write_all(&bytes_of(&FromFleet::Lost(why))?).await;
+            return writer.send(&FromFleet::Lost(why)).await;
         }
         tokio::select! {
-            word = words.next() => match word? {
+            word = reader.recv() => match word? {
                 ToFleet::Append { first, lines } => {
                     if seat.lines.send(Lines { first, lines }).is_err() {
                         seat.lose("its records are not taken any more");
@@ -125,39 +109,11 @@ async fn converse(mut stream: UnixStream, seats: &Seats) -> io::Result<()> {
         }
         let now = state.borrow_and_update().clone();
         if now.last_seq != told.last_seq {
-            writer.write_all(&bytes_of(&FromFleet::Durable(now.last_seq))?).await?;
+            writer.send(&FromFleet::Durable(now.last_seq)).await?;
         }
         if now.clock != told.clock {
-            writer.write_all(&bytes_of(&FromFleet::Renewed(now.clock))?).await?;
+            writer.send(&FromFleet::Renewed(now.clock)).await?;
         }
         told = now;
-    }
-}
-
-fn bytes_of(word: &FromFleet) -> io::Result<Vec<u8>> {
-    let body = codec::encode(word).map_err(io::Error::other)?;
-    Ok(ipc::frames(Generation(0), 0, &body))
-}
-
-/// The messages of a supervisor.
-struct Words {
-    reader: OwnedReadHalf,
-    joiner: MessageJoiner,
-    buffer: Vec<u8>,
-}
-
-impl Words {
-    /// The next message. May be cancelled.
-    async fn next(&mut self) -> io::Result<ToFleet> {
-        loop {
-            if let Some(message) = self.joiner.next_message().map_err(io::Error::other)? {
-                let body = message.body.ok_or(io::ErrorKind::InvalidData)?;
-                return codec::decode(&body).map_err(io::Error::other);
-            }
-            match self.reader.read(&mut self.buffer).await? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                length => self.joiner.push(&self.buffer[..length]),
-            }
-        }
     }
 }

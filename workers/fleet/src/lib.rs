@@ -27,12 +27,14 @@
 //! | `sessions` | sessions on other hosts, for `agentd ls` and `agentd show` |
 //! | `relay`, `terminals` | attach to a session on another host: the terminal's end, and the session's |
 //! | `far_answers` | the answers that count from another host |
+//! | `connection` | the hello and the messages of a connection to another process of this host |
 //! | `daemon` | a connection to this host's daemon |
 //! | `run` | starts `agentd` and `git`; no other file starts processes |
 
 mod answer;
 mod claim;
 mod clock;
+mod connection;
 mod daemon;
 mod database;
 mod door;

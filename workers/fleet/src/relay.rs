@@ -4,21 +4,19 @@
 //! The first line on standard output is JSON: the session, the socket and its token. The relay ends with its
 //! standard input.
 
+use crate::connection::Connection;
 use crate::database::{Notifications, config_of, connect, listen, url_of};
 use crate::error::FleetError;
 use crate::schema::say;
 use crate::secret::{secret, uuid};
 use crate::terminals::{AWAKE, PACE};
 use fleet::DatabaseArgs;
-use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec};
-use protocol::Link;
 use protocol::client::{ClientLink, FromClient, ToClient};
-use protocol::ids::Generation;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_postgres::{Client, Config};
 
@@ -102,62 +100,39 @@ async fn find(client: &Client, beginning: &str) -> Result<Found, FleetError> {
 
 /// Serves one connection of the terminal.
 async fn terminal(
-    mut stream: UnixStream,
+    stream: UnixStream,
     token: &str,
     config: &Config,
     session: &str,
 ) -> io::Result<()> {
-    if stream.peer_cred()?.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    let mut bytes = [0; HELLO_BYTES];
-    stream.read_exact(&mut bytes).await?;
-    stream.write_all(&Hello::own().to_bytes()).await?;
-    Hello::from_bytes(&bytes).and_then(|hello| hello.check()).map_err(io::Error::other)?;
+    let Connection { mut reader, mut writer } = Connection::accept::<ClientLink>(stream).await?;
     let terminal = uuid().map_err(io::Error::other)?;
     let channel = format!("agentd_t_{}", terminal.replace('-', ""));
     let Notifications { client, mut heard } =
         listen(config, &channel).await.map_err(io::Error::other)?;
-    let (mut reader, mut writer) = stream.into_split();
-    let mut joiner = MessageJoiner::new(ClientLink::MESSAGE_CAP);
-    let mut buffer = vec![0; 64 << 10];
-    let (mut n, mut greeted, mut awake_until) = (0_i64, false, Instant::now());
+    let FromClient::Hello { token: shown, .. } = reader.recv().await? else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
+    if shown != token {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let (build, pid) = (protocol::BUILD_ID.to_owned(), std::process::id());
+    writer.send(&ToClient::Welcome { build, pid }).await?;
+    let (mut n, mut awake_until) = (0_i64, Instant::now());
+    let up = "select agentd.relay_up($1::text::uuid, $2, $3, $4)";
     loop {
-        while let Some(message) = joiner.next_message().map_err(io::Error::other)? {
-            let body = message.body.ok_or(io::ErrorKind::InvalidData)?;
-            if !greeted {
-                greeted = true;
-                let hello = codec::decode::<FromClient>(&body).map_err(io::Error::other)?;
-                let FromClient::Hello { token: shown, .. } = hello else {
-                    return Err(io::ErrorKind::InvalidData.into());
-                };
-                if shown != token {
-                    return Err(io::ErrorKind::PermissionDenied.into());
-                }
-                let (build, pid) = (protocol::BUILD_ID.to_owned(), std::process::id());
-                let welcome = codec::encode(&ToClient::Welcome { build, pid });
-                let welcome = ipc::frames(Generation(0), 0, &welcome.map_err(io::Error::other)?);
-                writer.write_all(&welcome).await?;
-                continue;
-            }
-            let up = "select agentd.relay_up($1::text::uuid, $2, $3, $4)";
-            client
-                .execute(up, &[&terminal, &session, &n, &body])
-                .await
-                .map_err(io::Error::other)?;
-            n += 1;
-        }
         let look = if Instant::now() < awake_until { PACE / 2 } else { LOOK };
         tokio::select! {
-            read = reader.read(&mut buffer) => match read? {
-                0 => {
-                    // An empty message is the terminal's end.
-                    let up = "select agentd.relay_up($1::text::uuid, $2, $3, '')";
-                    let _ = client.execute(up, &[&terminal, &session, &n]).await;
+            body = reader.recv_bytes() => {
+                // An empty message is the terminal's end.
+                let body = body?.unwrap_or_default();
+                let sent = client.execute(up, &[&terminal, &session, &n, &body]).await;
+                if body.is_empty() {
                     return Ok(());
                 }
-                length => joiner.push(&buffer[..length]),
-            },
+                sent.map_err(io::Error::other)?;
+                n += 1;
+            }
             notified = tokio::time::timeout(look, heard.recv()) => {
                 if matches!(notified, Ok(None)) {
                     return Err(io::ErrorKind::ConnectionAborted.into());
@@ -173,7 +148,7 @@ async fn terminal(
                     if bytes.is_empty() {
                         return Ok(());
                     }
-                    writer.write_all(&bytes).await?;
+                    writer.send_bytes(&bytes).await?;
                 }
             },
         }

@@ -1,7 +1,8 @@
 //! Terminals of other hosts that are attached to sessions here. Each gets a connection to this host's daemon,
 //! and may say what concerns its session.
 
-use crate::daemon::{DaemonConnection, bytes_of};
+use crate::connection::bytes_of;
+use crate::daemon::DaemonConnection;
 use crate::database::{Notifications, listen, pause_when_full};
 use crate::door::Seats;
 use crate::error::FleetError;
@@ -134,8 +135,7 @@ impl Terminal {
         client: Arc<Client>,
         runtime: &Path,
     ) -> io::Result<Self> {
-        let stream = DaemonConnection::open(runtime).await?.into_stream();
-        let (reader, writer) = stream.into_split();
+        let (reader, writer) = DaemonConnection::open(runtime).await?.into_halves();
         let (down, own) = mpsc::unbounded_channel();
         let way = Way {
             client: Arc::clone(&client),

@@ -1,6 +1,6 @@
 //! The unsent text of the input line: saved while it is typed, shown again on the next visit.
 
-use super::AttachLoop;
+use super::AttachedTerminal;
 use crate::screen::ScreenInput;
 use crate::screen_items::ScreenItem;
 use protocol::client::ClientRights;
@@ -20,12 +20,12 @@ pub(super) struct DraftState {
     changed: Option<Instant>,
 }
 
-impl AttachLoop<'_> {
+impl AttachedTerminal<'_> {
     /// Shows the draft of a session that was opened, and saves a changed one from time to time.
     pub(super) fn follow_draft(&mut self) {
         let Some(session) = self.screen.session() else { return };
         // Who only watches has nothing to send.
-        if self.visit.options.rights == ClientRights::ReadOnly {
+        if self.screen.options().rights == ClientRights::ReadOnly {
             return;
         }
         if self.draft.session.as_ref() != Some(session) {
@@ -47,12 +47,9 @@ impl AttachLoop<'_> {
         }
     }
 
-    pub(super) fn until_draft(&self, wait: Option<Duration>) -> Option<Duration> {
-        let due = self.draft.changed.map(|since| DRAFT_PAUSE.saturating_sub(since.elapsed()));
-        match (wait, due) {
-            (Some(wait), Some(due)) => Some(wait.min(due)),
-            (one, other) => one.or(other),
-        }
+    /// The time until the changed draft is saved.
+    pub(super) fn until_draft(&self) -> Option<Duration> {
+        self.draft.changed.map(|since| DRAFT_PAUSE.saturating_sub(since.elapsed()))
     }
 
     pub(super) fn save_draft(&mut self) {

@@ -1,20 +1,25 @@
 //! The unsent text in the person's own editor. The view gives the terminal away meanwhile, and the
 //! supervisor's messages wait.
 
-use super::AttachLoop;
+use super::AttachedTerminal;
 use crate::screen::{Focus, KeyPause, LeaveReason, ScreenInput};
 use crate::screen_items::ScreenItem;
+use crate::session_loop::SessionUser;
 use crate::terminal_use::TerminalUse;
 use protocol::client::ClientRights;
 use std::io;
+use std::ops::ControlFlow;
 
-impl AttachLoop<'_> {
+impl AttachedTerminal<'_> {
     /// Edits the unsent text, and reads the keys again.
-    pub(super) fn edit(&mut self, pause: KeyPause) -> Option<LeaveReason> {
-        let session = self.screen.session().cloned()?;
-        if self.screen.focus() != Focus::Line || self.visit.options.rights == ClientRights::ReadOnly
+    pub(super) fn edit(&mut self, pause: KeyPause) -> ControlFlow<LeaveReason> {
+        let Some(session) = self.screen.session().cloned() else {
+            return ControlFlow::Continue(());
+        };
+        if self.screen.focus() != Focus::Line
+            || self.screen.options().rights == ClientRights::ReadOnly
         {
-            return None;
+            return ControlFlow::Continue(());
         }
         let edited =
             self.view.lend_terminal(&mut || self.services.edit(&session, self.screen.draft()));
@@ -23,18 +28,12 @@ impl AttachLoop<'_> {
             Ok(Ok(text)) => drop(self.screen.update(ScreenInput::Edited(text))),
             Ok(Err(why)) => self.view.show(ScreenItem::Error(why)),
             // Nothing can be painted any more.
-            Err(_) => return Some(LeaveReason::Detached(None)),
+            Err(_) => return ControlFlow::Break(LeaveReason::Detached(None)),
         }
         // Ctrl-C in an editor is for the editor.
-        let waiting: Vec<_> = self.inputs.try_iter().collect();
+        let waiting: Vec<_> = std::iter::from_fn(|| self.connection.try_next()).collect();
         let meant = |it: &ScreenInput| !matches!(it, ScreenInput::Signal(nix::libc::SIGINT));
-        waiting.into_iter().filter(meant).find_map(|input| self.take_all(input))
-    }
-
-    /// Handles an input that the view may replace.
-    pub(super) fn take_all(&mut self, input: ScreenInput) -> Option<LeaveReason> {
-        let inputs = self.view.take(input, &self.screen);
-        inputs.into_iter().find_map(|input| self.take(input))
+        waiting.into_iter().filter(meant).try_for_each(|input| self.take(input))
     }
 }
 

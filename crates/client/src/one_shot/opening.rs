@@ -1,17 +1,17 @@
 //! The opening of a run's session, and its MCP servers where the view shows them. For `one_shot`.
 
-use super::{OneShot, RunInput};
+use super::{Awaited, OneShot, OpenRun, RunInput, Step};
+use crate::call_time::CallTime;
 use crate::client_error::{ClientError, RunStop};
-use crate::run_view::ShownOpening;
-use crate::transcript::OpenedSession;
+use crate::run_view::{Moment, ShownOpening};
+use crate::session_facts::SessionFacts;
+use crate::transcript::{OpenedSession, Transcript};
 use ipc::ChannelError;
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, SessionQuery, ToClient,
 };
-use protocol::ids::SessionId;
 use protocol::mcp::ServerState;
-use std::collections::VecDeque;
-use std::thread::sleep;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// The pause between two questions about the servers.
@@ -19,111 +19,111 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The longest time that servers are awaited: the largest `startup_timeout_sec`, and a margin.
 const LONGEST_START: Duration = Duration::from_secs(605);
 
-impl OneShot<'_> {
-    /// Waits for the opened session and attaches behind the last event that was received.
-    pub(super) fn open(&mut self) -> Result<OpenedSession, ClientError> {
-        let word = match self.next() {
-            RunInput::Message(word) => word,
-            RunInput::Lost(error) => return Err(ClientError::Lost(error)),
-            RunInput::Next(_) => return Err(ClientError::Lost(ChannelError::OutOfTurn)),
-            RunInput::Signal(signal) => {
-                return Err(ClientError::Stopped(RunStop::Signal(signal)));
-            }
-            RunInput::TimeOver => return Err(ClientError::Stopped(RunStop::TimeLimit)),
-        };
-        if let ToClient::Failed { kind, message } = word {
-            return Err(ClientError::Failed { kind, message });
-        }
-        let ToClient::Opened {
-            session,
-            model,
-            facts,
-            tools,
-            mode,
-            sandbox,
-            last_seq,
-            warnings,
-            ..
-        } = word
-        else {
-            return Err(ClientError::Lost(ChannelError::OutOfTurn));
-        };
-        // The run of a fleet's task may come after the end of its turn: it sees the session from its
-        // beginning.
-        if self.session.is_none() && self.task.opening.seat.is_none() {
-            self.last_seq = last_seq;
-        }
-        self.session = Some(session.clone());
-        let from = self.last_seq.saturating_add(1);
-        self.sender.send(&follow(&session, from)).map_err(ClientError::Lost)?;
-        let project = self.task.opening.project.to_path().display().to_string();
-        Ok(OpenedSession {
-            session,
-            project,
-            model,
-            facts,
-            tools,
-            mode,
-            sandbox,
-            warnings,
-            servers: Vec::new(),
-        })
-    }
-
-    /// Waits until each server is ready or has ended, as the first request does. All other input is for
-    /// later; a signal, a lost supervisor or the end of the time ends the wait.
-    pub(super) fn await_servers(&mut self, opened: &mut OpenedSession) {
-        if self.view.opening() == ShownOpening::Session {
-            return;
-        }
-        let until = Instant::now() + LONGEST_START;
-        let mut stash = VecDeque::new();
-        let query =
-            FromClient::Query { session: opened.session.clone(), query: SessionQuery::Servers };
-        // If this fails, the reader thread reports the loss of the supervisor.
-        let _ = self.sender.send(&query);
-        loop {
-            match self.next() {
-                RunInput::Message(ToClient::Servers { servers, .. }) => {
-                    let starts = servers.iter().any(|it| it.state == ServerState::Starts);
-                    opened.servers = servers;
-                    if !starts || Instant::now() >= until {
-                        break;
-                    }
-                    sleep(PAUSE);
-                    let _ = self.sender.send(&query);
-                }
-                RunInput::Message(message) => {
-                    let is_end = matches!(
-                        message,
-                        ToClient::Failed { .. }
-                            | ToClient::Detached { .. }
-                            | ToClient::Refused { .. }
-                    );
-                    stash.push_back(RunInput::Message(message));
-                    if is_end {
-                        break;
-                    }
-                }
-                input @ (RunInput::Lost(_)
-                | RunInput::Signal(_)
-                | RunInput::TimeOver
-                | RunInput::Next(_)) => {
-                    stash.push_back(input);
-                    break;
-                }
-            }
-        }
-        self.inputs.stash = stash;
-    }
+/// The wait until each server of a session is ready or has ended, as the first request waits too.
+pub(super) struct ServerWait {
+    until: Instant,
+    /// When they are asked for again.
+    next_query: Option<Instant>,
+    /// Came meanwhile.
+    stash: Vec<RunInput>,
 }
 
-/// To see a session's events from this one on.
-pub(super) fn follow(session: &SessionId, from: u64) -> FromClient {
-    FromClient::Attach {
-        session: session.clone(),
-        from: BacklogFrom::Seq(from),
-        rights: ClientRights::Full,
-        others: OtherClients::Stay,
+impl OneShot<'_> {
+    /// Takes the session's opening. Its servers are awaited if the view shows them.
+    pub(super) fn open(&mut self, input: RunInput) -> Step {
+        let (facts, last_seq) = self.opened(input)?;
+        let opening = self.connection.opening();
+        // The run of a fleet's task may come after the end of its turn: it sees the session from its
+        // beginning.
+        if opening.seat.is_none() {
+            self.last_seq = last_seq;
+        }
+        let project = opening.project.to_path().display().to_string();
+        let opened = OpenedSession { facts, project, servers: Vec::new() };
+        let now = Instant::now();
+        let (until, next_query, stash) = (now + LONGEST_START, Some(now), Vec::new());
+        let mut run = Box::new(OpenRun {
+            transcript: Transcript::new(opened),
+            began: self.began,
+            call_time: CallTime::default(),
+            wrong: None,
+            repaired: false,
+            awaits: Awaited::Servers(ServerWait { until, next_query, stash }),
+            is_reopened: false,
+        });
+        self.attach(&run);
+        if self.view.opening() == ShownOpening::Session {
+            self.begin(&mut run)?;
+        }
+        self.open = Some(run);
+        ControlFlow::Continue(())
+    }
+
+    /// Attaches behind the last event that was received.
+    pub(super) fn attach(&mut self, run: &OpenRun) {
+        self.connection.send(&FromClient::Attach {
+            session: run.session().clone(),
+            from: BacklogFrom::Seq(self.last_seq.saturating_add(1)),
+            rights: ClientRights::Full,
+            others: OtherClients::Stay,
+        });
+    }
+
+    /// The facts of an opening, and the number of the session's last record.
+    pub(super) fn opened(&self, input: RunInput) -> Step<(SessionFacts, u64)> {
+        let out_of_turn = || ClientError::Lost(ChannelError::OutOfTurn);
+        ControlFlow::Break(Err(match input {
+            RunInput::Message(ToClient::Failed { kind, message }) => {
+                ClientError::Failed { kind, message }
+            }
+            RunInput::Message(message) => match SessionFacts::of_opening(message) {
+                Some(opened) => return ControlFlow::Continue(opened),
+                None => out_of_turn(),
+            },
+            RunInput::Lost(error) => ClientError::Lost(error),
+            RunInput::Next(_) => out_of_turn(),
+            RunInput::Signal(signal) => ClientError::Stopped(RunStop::Signal(signal)),
+            RunInput::TimeOver => ClientError::Stopped(RunStop::TimeLimit),
+        }))
+    }
+
+    /// Asks for the servers if they are awaited and that is due. Returns when it is due next.
+    pub(super) fn query_servers(&mut self) -> Option<Instant> {
+        let run = self.open.as_mut()?;
+        let session = run.session().clone();
+        let Awaited::Servers(wait) = &mut run.awaits else { return None };
+        if wait.next_query.take_if(|due| *due <= Instant::now()).is_some() {
+            self.connection.send(&FromClient::Query { session, query: SessionQuery::Servers });
+        }
+        wait.next_query
+    }
+
+    /// Takes the answer about the servers. All other input is for later; a signal, a lost supervisor or
+    /// the end of the time ends the wait.
+    pub(super) fn await_servers(&mut self, run: &mut OpenRun, input: RunInput) -> Step {
+        let Awaited::Servers(wait) = &mut run.awaits else { return ControlFlow::Continue(()) };
+        let is_over = if let RunInput::Message(ToClient::Servers { servers, .. }) = input {
+            let now = Instant::now();
+            let is_any_starting = servers.iter().any(|it| it.state == ServerState::Starts);
+            run.transcript.opened.servers = servers;
+            wait.next_query = Some(now + PAUSE);
+            !is_any_starting || now >= wait.until
+        } else {
+            use ToClient::{Detached, Failed, Refused};
+            let goes_on = matches!(&input, RunInput::Message(message)
+                if !matches!(message, Failed { .. } | Detached { .. } | Refused { .. }));
+            wait.stash.push(input);
+            !goes_on
+        };
+        if is_over { self.begin(run) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Shows the opening. The first turn begins, with the inputs that came while servers were awaited.
+    fn begin(&mut self, run: &mut OpenRun) -> Step {
+        let shown = self.view.show(&run.transcript, Moment::Opened(run.transcript.opened()));
+        self.write(&shown);
+        let awaited = std::mem::replace(&mut run.awaits, Awaited::TurnEnd);
+        let Awaited::Servers(wait) = awaited else { return ControlFlow::Continue(()) };
+        wait.stash.into_iter().try_for_each(|input| self.follow(run, input))
     }
 }

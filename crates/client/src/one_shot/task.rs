@@ -2,11 +2,12 @@
 
 use crate::answer_check::AnswerCheck;
 use crate::client_error::{ClientError, RunStop};
-use crate::event_reader::SupervisorInput;
+use crate::session_connection::{LoopInput, SupervisorInput};
 use crate::transcript::RunConclusion;
 use ipc::ChannelError;
 use protocol::client::{SessionRequest, ToClient};
 use protocol::ids::SessionId;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
@@ -79,13 +80,19 @@ pub enum RunInput {
     TimeOver,
 }
 
-impl SupervisorInput for RunInput {
-    fn message(word: ToClient) -> Self {
-        Self::Message(word)
+impl From<SupervisorInput> for RunInput {
+    fn from(input: SupervisorInput) -> Self {
+        match input {
+            SupervisorInput::Message(message) => Self::Message(message),
+            SupervisorInput::Lost(error) => Self::Lost(error),
+            SupervisorInput::Silent => Self::Lost(io::Error::from(io::ErrorKind::TimedOut).into()),
+        }
     }
+}
 
-    fn lost(error: ChannelError) -> Self {
-        Self::Lost(error)
+impl LoopInput for RunInput {
+    fn is_message(&self) -> bool {
+        matches!(self, Self::Message(_))
     }
 }
 

@@ -107,7 +107,7 @@ impl Screen {
             }
             Compaction::Summarized { usage, .. } | Compaction::SummaryFailed { usage, .. } => {
                 self.tokens.all = sum(self.tokens.all, *usage);
-                self.tokens.spent.answered(*usage, self.facts.of_model.prices);
+                self.tokens.spent.answered(*usage, self.prices());
                 self.turn = self.last_words.context.turn.take().unwrap_or(self.turn);
             }
             Compaction::Cut { .. } | Compaction::SummaryEdited { .. } => {}

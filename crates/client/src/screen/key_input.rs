@@ -7,7 +7,7 @@ use super::{
     AFTER_LEADER, ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo,
     TurnState,
 };
-use crate::screen_items::{CallBlock, CallPlace, ScreenItem};
+use crate::screen_items::{CallBlock, ScreenItem};
 use protocol::client::{FromClient, SessionQuery, SessionStart, SessionWish, SettingChange};
 use protocol::judgement::{PermissionMode, PersonAnswer};
 use protocol::session::TASK;
@@ -244,7 +244,7 @@ impl Screen {
     fn send_to_background(&mut self) -> Vec<ScreenEffect> {
         // A sub-agent has cages of its own.
         let runs = |call: &CallBlock| call.cage.is_some() || call.call.tool == TASK;
-        let is_waited_for = |call: &CallBlock| call.place == CallPlace::Foreground && runs(call);
+        let is_waited_for = |call: &CallBlock| !call.is_in_background() && runs(call);
         if !self.items.open().iter().any(is_waited_for) {
             self.editor.move_cursor(Distance::Character, Direction::Start);
             return Vec::new();
@@ -352,17 +352,17 @@ impl Screen {
             ColonCommand::Fork => {
                 self.switch_to = SwitchTo::Copy;
                 let copy = |of| ScreenEffect::Open(SessionStart::Fork { of, at: None });
-                self.facts.session.clone().map(copy).into_iter().collect()
+                self.session().cloned().map(copy).into_iter().collect()
             }
             ColonCommand::Audit => {
-                self.facts.session.clone().map(ScreenEffect::ShowAudit).into_iter().collect()
+                self.session().cloned().map(ScreenEffect::ShowAudit).into_iter().collect()
             }
             ColonCommand::Memories => {
-                self.facts.session.clone().map(ScreenEffect::ShowMemories).into_iter().collect()
+                self.session().cloned().map(ScreenEffect::ShowMemories).into_iter().collect()
             }
             ColonCommand::RemoveMemories(ids) => {
                 let remove = |session| ScreenEffect::RemoveMemories(session, ids);
-                self.facts.session.clone().map(remove).into_iter().collect()
+                self.session().cloned().map(remove).into_iter().collect()
             }
             ColonCommand::Changes(of) => {
                 let since = match of {
@@ -401,11 +401,7 @@ impl Screen {
         &self,
         word: impl FnOnce(protocol::ids::SessionId) -> FromClient,
     ) -> Vec<ScreenEffect> {
-        self.facts
-            .session
-            .clone()
-            .map(|session| ScreenEffect::Send(word(session)))
-            .into_iter()
-            .collect()
+        let session = self.session().cloned();
+        session.map(|session| ScreenEffect::Send(word(session))).into_iter().collect()
     }
 }

@@ -8,59 +8,25 @@ use super::{
 use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::servers_text::servers_text;
+use crate::session_facts::SessionFacts;
 use crate::transcript::sum;
 use protocol::call::CallOrigin;
 use protocol::client::{
-    ClientEvent, ClientRights, DetachReason, FromClient, ModelFacts, NumberedEvent, OtherClients,
+    ClientEvent, ClientRights, DetachReason, FromClient, NumberedEvent, OtherClients, Prices,
     RequestFailure, SettingChange, ToClient,
 };
-use protocol::confinement::{FilePath, Network};
 use protocol::content::Usage;
-use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
-use protocol::judgement::PermissionMode;
 use protocol::store::ChangeSet;
-
-/// Fields of an `Opened` message.
-struct OpenedMessage {
-    session: SessionId,
-    model: String,
-    facts: ModelFacts,
-    mode: PermissionMode,
-    network: Network,
-    hosts: Vec<HostRule>,
-    sandbox: String,
-    warnings: Vec<String>,
-    temp: FilePath,
-}
 
 impl Screen {
     pub(super) fn on_message(&mut self, word: ToClient) -> Vec<ScreenEffect> {
         self.last_words.refused = None;
         match word {
-            ToClient::Opened {
-                session,
-                model,
-                facts,
-                mode,
-                network,
-                hosts,
-                sandbox,
-                warnings,
-                temp,
-                tools: _,
-                last_seq: _,
-            } => self.opened(OpenedMessage {
-                session,
-                model,
-                facts,
-                mode,
-                network,
-                hosts,
-                sandbox,
-                warnings,
-                temp,
-            }),
+            word @ ToClient::Opened { .. } => {
+                let opened = SessionFacts::of_opening(word);
+                opened.map(|(facts, _)| self.opened(facts)).unwrap_or_default()
+            }
             ToClient::Attached { session, name } if self.is_here(&session) => {
                 self.items.attached_as(name);
                 self.attached(session)
@@ -134,14 +100,13 @@ impl Screen {
     }
 
     fn is_here(&self, session: &SessionId) -> bool {
-        self.facts.session.as_ref() == Some(session)
+        self.session() == Some(session)
     }
 
-    fn opened(&mut self, opened: OpenedMessage) -> Vec<ScreenEffect> {
-        let OpenedMessage { session, model, facts, mode, network, .. } = opened;
-        let OpenedMessage { hosts, sandbox, warnings, temp, .. } = opened;
+    fn opened(&mut self, facts: SessionFacts) -> Vec<ScreenEffect> {
+        let (session, warnings) = (facts.session.clone(), facts.warnings.clone());
         let mut effects = Vec::new();
-        match self.facts.session.replace(session.clone()) {
+        match self.facts.replace(facts).map(|before| before.session) {
             Some(before) if before == session => {
                 let note = "connected again".to_owned();
                 effects.push(ScreenEffect::Show(ScreenItem::Note(note)));
@@ -170,14 +135,6 @@ impl Screen {
         let warnings =
             warnings.into_iter().map(|warning| ScreenEffect::Show(ScreenItem::Error(warning)));
         effects.extend(warnings);
-        self.facts.model = model;
-        self.facts.of_model = facts;
-        self.facts.mode = Some(mode);
-        self.facts.network = Some(network);
-        self.facts.hosts = hosts;
-        self.facts.temp = Some(temp);
-        self.facts.sandbox = sandbox;
-        self.facts.trouble = None;
         self.connection = ConnectionState::Replaying;
         effects.push(self.attach(session));
         // The other terminals were detached once. After a reconnection they stay.
@@ -287,15 +244,22 @@ impl Screen {
         effects
     }
 
+    /// The prices of the session's model, where they are known.
+    pub(super) fn prices(&self) -> Option<Prices> {
+        self.facts.as_ref()?.of_model.prices
+    }
+
     /// Updates the facts that the live rows show.
     fn update_facts(&mut self, event: &ClientEvent) {
+        if let Some(facts) = &mut self.facts {
+            facts.update(event);
+        }
         match event {
             ClientEvent::TurnEnded { .. } => {
                 self.turn = TurnState::Idle;
                 self.hint = None;
             }
-            ClientEvent::Degraded { reason } => {
-                self.facts.trouble = Some(reason.clone());
+            ClientEvent::Degraded { reason: _ } => {
                 self.turn = TurnState::Idle;
                 self.hint = None;
                 // Nothing more is taken.
@@ -309,10 +273,9 @@ impl Screen {
                 if *usage != Usage::default() {
                     self.tokens.newest = *usage;
                 }
-                self.tokens.spent.answered(*usage, self.facts.of_model.prices);
+                self.tokens.spent.answered(*usage, self.prices());
             }
             ClientEvent::Prompt { text } => {
-                self.facts.trouble = None;
                 self.turn = TurnState::Working;
                 self.confirm(text);
             }
@@ -327,10 +290,10 @@ impl Screen {
             | ClientEvent::Proposed { .. } => self.turn = TurnState::Working,
             ClientEvent::Started { call: _, enforced } => {
                 // A replayed start is outdated; the opening described the present cage.
-                if let (ConnectionState::Live, Some(tier)) =
-                    (self.connection, enforced.of_command())
+                if let (ConnectionState::Live, Some(facts), Some(tier)) =
+                    (self.connection, &mut self.facts, enforced.of_command())
                 {
-                    self.facts.sandbox = tier.in_words().to_owned();
+                    facts.sandbox = tier.in_words().to_owned();
                 }
             }
             ClientEvent::Decided { .. } => self.hint = None,
@@ -338,37 +301,16 @@ impl Screen {
                 self.prompts.queued.clone_from(texts);
                 texts.iter().for_each(|text| self.confirm(text));
             }
-            ClientEvent::Changed { change, by: _ } => match change {
-                SettingChange::Network(network) => self.facts.network = Some(*network),
-                SettingChange::Host(host) => {
-                    self.facts.network = Some(Network::Listed);
-                    if !self.facts.hosts.contains(host) {
-                        self.facts.hosts.push(host.clone());
-                    }
+            // It is unknown which of the two models gave the replayed answers.
+            ClientEvent::Changed { change: SettingChange::Model(_), .. } => {
+                if self.connection == ConnectionState::Replaying {
+                    self.tokens.spent = Spent::Unknown;
                 }
-                SettingChange::Mode(mode) => self.facts.mode = Some(*mode),
-                SettingChange::Model(name) => {
-                    self.facts.model.clone_from(name);
-                    // The known facts are those of the other model; the next message describes this
-                    // one. It is unknown which of the two gave the replayed answers.
-                    self.facts.of_model = ModelFacts::default();
-                    if self.connection == ConnectionState::Replaying {
-                        self.tokens.spent = Spent::Unknown;
-                    }
-                }
-                SettingChange::AddDirectory(_)
-                | SettingChange::Pin(_)
-                | SettingChange::Unpin(_)
-                | SettingChange::AppendedSystem(_)
-                | SettingChange::CostLimit(_)
-                | SettingChange::Flag(..) => {}
-            },
-            ClientEvent::Model { name, facts } => {
-                self.facts.model.clone_from(name);
-                self.facts.of_model = *facts;
             }
             ClientEvent::Compacted(step) => self.compaction(step),
-            ClientEvent::Learned { .. }
+            ClientEvent::Changed { .. }
+            | ClientEvent::Model { .. }
+            | ClientEvent::Learned { .. }
             | ClientEvent::Asked { .. }
             | ClientEvent::Output { .. }
             | ClientEvent::InBackground { .. }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 impl Screen {
     /// Asks the attachment for the image.
     pub(super) fn paste_image(&mut self) -> Vec<ScreenEffect> {
-        self.facts.temp.clone().map(ScreenEffect::PasteImage).into_iter().collect()
+        let temp = self.facts.as_ref().map(|facts| facts.temp.clone());
+        temp.map(ScreenEffect::PasteImage).into_iter().collect()
     }
 
     /// Puts the name of the saved image where the cursor is.

@@ -1,8 +1,9 @@
 //! What views read of a [`Screen`].
 
 use super::editor::Editor;
-use super::{AnswerUsage, AttachOptions, ConnectionState, Focus, Screen, SessionFacts, TurnState};
+use super::{AnswerUsage, AttachOptions, ConnectionState, Focus, Screen, TurnState};
 use crate::screen_items::ScreenItems;
+use crate::session_facts::SessionFacts;
 use protocol::client::SessionRow;
 use protocol::ids::SessionId;
 
@@ -10,13 +11,13 @@ impl Screen {
     /// The session, once one is open.
     #[must_use]
     pub fn session(&self) -> Option<&SessionId> {
-        self.facts.session.as_ref()
+        self.facts.as_ref().map(|facts| &facts.session)
     }
 
-    /// What is known about the session.
+    /// What is known about the session, once one is open.
     #[must_use]
-    pub fn facts(&self) -> &SessionFacts {
-        &self.facts
+    pub fn facts(&self) -> Option<&SessionFacts> {
+        self.facts.as_ref()
     }
 
     /// Calls that run, questions that wait, and the line that is streamed.

@@ -275,7 +275,7 @@ impl Screen {
     }
 
     fn fork_before(&mut self, point: RewindPoint) -> Vec<ScreenEffect> {
-        let Some(of) = self.facts.session.clone() else { return Vec::new() };
+        let Some(of) = self.session().cloned() else { return Vec::new() };
         self.switch_to = SwitchTo::Rewound;
         let at = Some(point.seq.saturating_sub(1));
         self.seqs.rewind.asked = Some(point);

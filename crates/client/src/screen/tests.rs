@@ -6,10 +6,11 @@ use crate::live_rows::{key_hint, last_thought, live_rows};
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, DetachReason, NumberedEvent, SettingChange};
 use protocol::client::{SessionQuery, SessionWish};
+use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
 use protocol::context::{Compaction, CompactionCause, ContextReport, NumberedSummary};
 use protocol::ids::CallId;
-use protocol::judgement::{Ask, PersonAnswer, Question};
+use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
 use protocol::session::TurnEnd;
 use protocol::store::{ChangeSet, FileDiff};
 
@@ -508,7 +509,7 @@ fn who_answered_elsewhere_is_shown_and_the_question_is_gone() {
 #[test]
 fn what_protects_the_person_is_the_last_to_leave_the_status_row() {
     let mut screen = screen();
-    screen.facts.mode = Some(PermissionMode::AcceptEdits);
+    screen.facts.as_mut().unwrap().mode = PermissionMode::AcceptEdits;
     let status = |columns| {
         let rows = live_rows(&screen, columns, 24).rows;
         rows.into_iter().map(|row| row.text).find(|text| text.contains("net")).unwrap()
@@ -682,9 +683,10 @@ fn commands_change_settings_and_everybody_sees_it() {
     let change = SettingChange::Network(Network::On);
     let want = FromClient::Change { session: session(), change: change.clone() };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
-    assert_eq!(screen.facts.network, Some(Network::Off), "until the supervisor says so");
+    let network = |screen: &Screen| screen.facts().unwrap().network;
+    assert_eq!(network(&screen), Network::Off, "until the supervisor says so");
     screen.update(event(1, ClientEvent::Changed { change, by: "terminal 1".to_owned() }));
-    assert_eq!(screen.facts.network, Some(Network::On));
+    assert_eq!(network(&screen), Network::On);
     press(&mut screen, ":frok");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert!(

@@ -3,27 +3,36 @@
 //! of no change in a turn, the turn before it is tried. The changes stay in the list, since their other
 //! files are still to be taken back. For `undo` only. Pure.
 
-use super::{FileChanges, NO_CHANGE, UndoableChange, UndoableChanges, Undoing};
-use crate::{Outputs, Session, SessionPhase};
-use protocol::call::{CallOrigin, ToolResult};
-use protocol::ids::CallId;
-use protocol::session::{SessionEvent, TurnEnd};
+use super::{NO_CHANGE, UndoStep, UndoableChange, UndoableChanges};
+use crate::undo_request::FileChanges;
+use protocol::call::ToolResult;
+use protocol::session::TurnEnd;
 
 /// Most turns that are tried: each is a call on record, and a name may be mistyped.
 const TURNS: u32 = 20;
 
 /// The undo of one file.
 #[derive(Debug)]
-pub(crate) struct FileUndo {
+pub(super) struct FileUndo {
     /// As the person named it.
     path: String,
     changes: FileChanges,
     range: FileRange,
     /// Turns tried so far.
     tried: u32,
-    running: CallId,
-    /// Whether a person stopped it.
+    /// A person stopped it, or not.
     end: TurnEnd,
+    /// The end of the newest call.
+    ended: Option<EndedRestore>,
+}
+
+/// The end of one call.
+#[derive(Debug)]
+struct EndedRestore {
+    text: String,
+    end: TurnEnd,
+    /// The turn before which another may have changed the file.
+    older_than: Option<u32>,
 }
 
 /// The changes of one call of `undo_restore`.
@@ -37,10 +46,49 @@ struct FileRange {
 }
 
 impl FileUndo {
-    /// A person stops it; returns the call that is to end.
-    pub(super) fn stop(&mut self) -> CallId {
+    /// The undo of this file, or the report that no change of it is known.
+    pub(super) fn new(
+        path: String,
+        changes: FileChanges,
+        of: &UndoableChanges,
+    ) -> Result<Self, String> {
+        match of.range(&path, changes, u32::MAX) {
+            Some(range) => {
+                let (tried, end, ended) = (0, TurnEnd::Done, None);
+                Ok(Self { path, changes, range, tried, end, ended })
+            }
+            None => Err(format!(
+                "Not undone: {path}: no call is known to have changed it here that is not undone \
+                 already."
+            )),
+        }
+    }
+
+    /// A person stops it.
+    pub(super) fn stop(&mut self) {
         self.end = TurnEnd::Interrupted;
-        self.running.clone()
+    }
+
+    /// The next range of changes that is taken back.
+    pub(super) fn next(&mut self, changes: &UndoableChanges) -> UndoStep {
+        if let Some(EndedRestore { text, end, older_than }) = self.ended.take() {
+            let older = older_than.and_then(|turn| changes.range(&self.path, self.changes, turn));
+            match older {
+                Some(range) => self.range = range,
+                None => return UndoStep::Over { text, end },
+            }
+        }
+        self.tried += 1;
+        let FileRange { since, id, .. } = self.range;
+        let input = serde_json::json!({ "id": id, "path": self.path, "since": since });
+        UndoStep::Restore(input.to_string())
+    }
+
+    /// The running call ended.
+    pub(super) fn ended(&mut self, result: &ToolResult) {
+        let (text, end) = self.report(result);
+        let older_than = self.goes_on(result).then_some(self.range.turn);
+        self.ended = Some(EndedRestore { text, end, older_than });
     }
 
     /// True if an older turn may have changed the file.
@@ -77,48 +125,5 @@ impl UndoableChanges {
             FileChanges::OfSession => true,
         })?;
         Some(FileRange { since: first.call, id: newest.call, turn: newest.turn })
-    }
-}
-
-impl Session {
-    pub(super) fn undo_file(&mut self, path: String, changes: FileChanges, out: &mut Outputs) {
-        let Some(range) = self.changes.range(&path, changes, u32::MAX) else {
-            let text = format!(
-                "Not undone: {path}: no call is known to have changed it here that is not undone \
-                 already."
-            );
-            return self.end_undoing(text, TurnEnd::Interrupted, out);
-        };
-        let (running, end) = (self.next_call(), TurnEnd::Done);
-        self.restore_file(FileUndo { path, changes, range, tried: 1, running, end }, out);
-    }
-
-    fn restore_file(&mut self, undo: FileUndo, out: &mut Outputs) {
-        let FileRange { since, id, .. } = undo.range;
-        let input = serde_json::json!({ "id": id, "path": undo.path, "since": since });
-        let running = undo.running.clone();
-        self.phase = SessionPhase::Undoing(Undoing::File(undo));
-        self.run_restore(running, &input, out);
-    }
-
-    /// A call ended while one file is taken back.
-    pub(super) fn file_undone(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
-        let SessionPhase::Undoing(Undoing::File(undo)) = &self.phase else { return };
-        // Any other is late: it has its result already.
-        if undo.running != call {
-            return;
-        }
-        let (text, end) = undo.report(&result);
-        let older = undo.goes_on(&result).then_some(undo.range.turn);
-        let (path, changes, tried) = (undo.path.clone(), undo.changes, undo.tried + 1);
-        self.take_in(&SessionEvent::ended(call, CallOrigin::Undo, result));
-        let older = older.and_then(|turn| self.changes.range(&path, changes, turn));
-        match older {
-            Some(range) => {
-                let (running, end) = (self.next_call(), TurnEnd::Done);
-                self.restore_file(FileUndo { path, changes, range, tried, running, end }, out);
-            }
-            None => self.end_undoing(text, end, out),
-        }
     }
 }

@@ -2,20 +2,18 @@
 //! `undo_restore`. For `undo` only. Pure.
 
 use super::{
-    NO_CHANGE, PARTLY_RESTORED, UndoableChange, UndoableChanges, Undoing, has_nothing, name,
+    NO_CHANGE, PARTLY_RESTORED, UndoStep, UndoableChange, UndoableChanges, has_nothing, name,
 };
-use crate::{Outputs, Session, SessionPhase};
-use protocol::call::{CallOrigin, ToolResult};
-use protocol::ids::CallId;
-use protocol::session::{SessionEvent, TurnEnd};
+use protocol::call::ToolResult;
+use protocol::session::TurnEnd;
 
 /// The undo of a turn.
 #[derive(Debug)]
-pub(crate) struct TurnUndo {
+pub(super) struct TurnUndo {
     /// Still to be taken back, the newest last.
     left: Vec<UndoableChange>,
-    /// The running call, and the change that it reverts.
-    running: Option<Box<(CallId, UndoableChange)>>,
+    /// The change that the running call reverts.
+    running: Option<UndoableChange>,
     back: Vec<UndoableChange>,
     /// Changes that could not be reverted, each with the reason.
     failed: Vec<(UndoableChange, String)>,
@@ -31,7 +29,7 @@ pub(crate) struct TurnUndo {
 
 /// The turns that an undo takes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum UndoReach {
+pub(super) enum UndoReach {
     /// The newest with a change, however old it is.
     OneTurn,
     /// All changes since a call: a rewind, which is a success only as a whole.
@@ -88,10 +86,73 @@ impl TurnUndo {
         }
     }
 
-    /// A person stops it; returns the running call.
-    pub(super) fn stop(&mut self) -> Option<CallId> {
+    pub(super) fn new(left: Vec<UndoableChange>, others: Vec<String>, reach: UndoReach) -> Self {
+        Self {
+            left,
+            others,
+            reach,
+            running: None,
+            back: Vec::new(),
+            failed: Vec::new(),
+            passed: Vec::new(),
+            before: Vec::new(),
+            course: UndoProgress::On,
+        }
+    }
+
+    /// A person stops it.
+    pub(super) fn stop(&mut self) {
         self.course = UndoProgress::Stopped;
-        self.running.as_ref().map(|running| running.0.clone())
+    }
+
+    /// The next change that is taken back.
+    pub(super) fn next(&mut self, changes: &UndoableChanges) -> UndoStep {
+        let nothing_yet = self.back.is_empty() && self.failed.is_empty();
+        let may_go_back = self.reach == UndoReach::OneTurn && self.course == UndoProgress::On;
+        if self.left.is_empty() && nothing_yet && may_go_back {
+            // No command of that turn had changed anything.
+            self.left = changes.newest();
+            if !self.left.is_empty() {
+                self.before.append(&mut self.passed);
+            }
+        }
+        let next = match self.course {
+            UndoProgress::On => self.left.pop(),
+            UndoProgress::Stuck | UndoProgress::Stopped => None,
+        };
+        let Some(change) = next else {
+            return UndoStep::Over { text: self.words(), end: self.end() };
+        };
+        let mut input = serde_json::json!({ "id": change.call });
+        // The undo of a file may have been taken back meanwhile.
+        let now = changes.done.iter().find(|done| done.call == change.call);
+        let restored = now.map_or(&change.restored, |now| &now.restored);
+        if !restored.is_empty() {
+            input["except"] = restored.clone().into();
+        }
+        self.running = Some(change);
+        UndoStep::Restore(input.to_string())
+    }
+
+    /// The running call ended.
+    pub(super) fn ended(&mut self, result: &ToolResult) {
+        let Some(change) = self.running.take() else { return };
+        match result.is_error {
+            false => {
+                self.others.extend(left_of(&change, result));
+                self.back.push(change);
+            }
+            true if change.was_none(result) => self.passed.push(change),
+            true => self.failed.push((change, result.summary.clone())),
+        }
+        // A rewind needs each change; `:undo` goes past one of which nothing is kept.
+        let goes_past = match self.reach {
+            UndoReach::OneTurn => has_nothing(result),
+            UndoReach::Since => result.code.as_deref() == Some(NO_CHANGE),
+        };
+        if result.is_error && !goes_past && self.course == UndoProgress::On {
+            self.course = UndoProgress::Stuck;
+        }
     }
 
     /// How its turn ends: for a script it is no success where nothing was taken back that there was.
@@ -110,100 +171,10 @@ impl TurnUndo {
 
 impl UndoableChanges {
     /// Those of the newest turn that has any still to be tried, the oldest first.
-    fn newest(&self) -> Vec<UndoableChange> {
+    pub(super) fn newest(&self) -> Vec<UndoableChange> {
         let untried = || self.done.iter().filter(|change| !change.tried && !change.lost);
         let turn = untried().next_back().map(|change| change.turn);
         untried().filter(|change| Some(change.turn) == turn).cloned().collect()
-    }
-}
-
-impl Session {
-    pub(super) fn undo_turn(&mut self, out: &mut Outputs) {
-        self.undo_all(self.changes.newest(), Vec::new(), UndoReach::OneTurn, out);
-    }
-
-    /// Takes back all changes since this call.
-    pub(super) fn undo_since(&mut self, call: u32, out: &mut Outputs) {
-        let others = self.changes.others.since(call);
-        self.undo_all(self.changes.since(call), others, UndoReach::Since, out);
-    }
-
-    fn undo_all(
-        &mut self,
-        left: Vec<UndoableChange>,
-        others: Vec<String>,
-        reach: UndoReach,
-        out: &mut Outputs,
-    ) {
-        self.phase = SessionPhase::Undoing(Undoing::Turn(TurnUndo {
-            left,
-            others,
-            reach,
-            running: None,
-            back: Vec::new(),
-            failed: Vec::new(),
-            passed: Vec::new(),
-            before: Vec::new(),
-            course: UndoProgress::On,
-        }));
-        self.go_on_undoing(out);
-    }
-
-    fn go_on_undoing(&mut self, out: &mut Outputs) {
-        let id = self.next_call();
-        let SessionPhase::Undoing(Undoing::Turn(undoing)) = &mut self.phase else { return };
-        let nothing_yet = undoing.back.is_empty() && undoing.failed.is_empty();
-        let may_go_back = undoing.reach == UndoReach::OneTurn && undoing.course == UndoProgress::On;
-        if undoing.left.is_empty() && nothing_yet && may_go_back {
-            // No command of that turn had changed anything.
-            undoing.left = self.changes.newest();
-            if !undoing.left.is_empty() {
-                undoing.before.append(&mut undoing.passed);
-            }
-        }
-        let next = match undoing.course {
-            UndoProgress::On => undoing.left.pop(),
-            UndoProgress::Stuck | UndoProgress::Stopped => None,
-        };
-        let Some(change) = next else {
-            let (text, end) = (undoing.words(), undoing.end());
-            return self.end_undoing(text, end, out);
-        };
-        let mut input = serde_json::json!({ "id": change.call });
-        // The undo of a file may have been taken back meanwhile.
-        let now = self.changes.done.iter().find(|done| done.call == change.call);
-        let restored = now.map_or(&change.restored, |now| &now.restored);
-        if !restored.is_empty() {
-            input["except"] = restored.clone().into();
-        }
-        undoing.running = Some(Box::new((id.clone(), change)));
-        self.run_restore(id, &input, out);
-    }
-
-    /// A call ended while a turn is taken back.
-    pub(super) fn change_undone(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
-        let SessionPhase::Undoing(Undoing::Turn(undoing)) = &mut self.phase else { return };
-        // Any other is late: it has its result already.
-        let Some(running) = undoing.running.take_if(|running| running.0 == call) else { return };
-        let change = running.1;
-        match result.is_error {
-            false => {
-                undoing.others.extend(left_of(&change, &result));
-                undoing.back.push(change);
-            }
-            true if change.was_none(&result) => undoing.passed.push(change),
-            true => undoing.failed.push((change, result.summary.clone())),
-        }
-        // A rewind needs each change; `:undo` goes past one of which nothing is kept.
-        let goes_past = match undoing.reach {
-            UndoReach::OneTurn => has_nothing(&result),
-            UndoReach::Since => result.code.as_deref() == Some(NO_CHANGE),
-        };
-        if result.is_error && !goes_past && undoing.course == UndoProgress::On {
-            undoing.course = UndoProgress::Stuck;
-        }
-        self.take_in(&SessionEvent::ended(call, CallOrigin::Undo, result));
-        self.go_on_undoing(out);
     }
 }
 

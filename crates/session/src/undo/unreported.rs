@@ -1,7 +1,8 @@
 //! The result of an undo whose turn ended before it was reported; without the report, the model
 //! would continue with outdated files. Rebuilt from events, for `undo` only. Pure.
 
-use super::{UndoRequest, may_have_changed};
+use super::may_have_changed;
+use crate::undo_request::UndoRequest;
 use protocol::call::ToolResult;
 
 /// An undo that has not been reported.

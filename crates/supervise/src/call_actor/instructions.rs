@@ -2,8 +2,7 @@
 //! or edits a file there. The result's record has them, so nothing is read again when the session is
 //! replayed. Pure but for the shared list of those given. Used by the end of a call.
 
-use crate::call::{CallConclusion, Cut};
-use crate::file_versions::FileVersions;
+use call::{CallConclusion, Cut, FileVersions};
 use protocol::call::Call;
 
 /// Puts those that the model has not had below the result, and returns problems for the person.

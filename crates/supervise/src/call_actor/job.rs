@@ -3,16 +3,16 @@
 
 use super::server::ServerAsks;
 use super::state::CallState;
-use crate::call::{CallInput, Executor};
 use crate::messages::{CallMsg, CallToSession, DetachedCall};
 use crate::session_network::SessionNetwork;
-use crate::session_spec::session_of;
 use crate::unread_output::UnreadOutput;
+use call::{CallInput, Executor};
 use protocol::call::{CallOrigin, Outcome, ToolResult};
 use protocol::tool::ToCall;
 use ractor::{ActorRef, ActorStatus};
 use regex::{Regex, RegexBuilder};
 use sandbox::NetworkNamespace;
+use setup::session_spec::session_of;
 use std::sync::Arc;
 use std::time::Duration;
 use tools::{BACKGROUND_MS, JobAsk, JobRequest, RunsIn};

@@ -1,10 +1,9 @@
 //! Protected files while a command runs: what its runner puts right, and what the supervisor tells it.
 
 use super::state::CallState;
-use crate::call::CallInput;
 use crate::messages::{CallToSession, ProtectedNews};
-use crate::protected_restore;
 use crate::runner::Runner;
+use call::{CallInput, tampered_in_words};
 use protocol::call::TamperedFile;
 use protocol::confinement::GitSettings;
 use protocol::tool::{ProtectedOrder, ToCall};
@@ -20,7 +19,7 @@ impl CallState {
 
     /// The runner has put files right. The next read of the output tells the model, too.
     pub(super) fn on_put_right(&mut self, found: Vec<TamperedFile>) {
-        let lines = protected_restore::in_words(&found);
+        let lines = tampered_in_words(&found);
         let lines: String =
             lines.into_iter().map(|line| format!("[protected file: {line}]\n")).collect();
         self.on_printed(&lines);

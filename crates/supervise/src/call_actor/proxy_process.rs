@@ -1,17 +1,14 @@
 //! The process of a command's allow-list proxy: started with the runner, read, and ended with it. The
-//! machine in `proxy_machine` decides what follows from its messages.
+//! machine in `call::proxy_machine` decides what follows from its messages.
 
 use super::not_started;
 use super::state::{CallState, RunningProxy};
-use crate::call::CallInput;
 use crate::grant::Grant;
 use crate::messages::CallMsg;
-use crate::proxy_machine::{ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput, ProxyMachine};
 use crate::runner::{Runner, RunnerEvent, RunnerNews, RunnerStart};
 use crate::worker::process::ExitCause;
+use call::{CallInput, ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput, ProxyMachine};
 use protocol::client::ProcessRow;
-use protocol::confinement::Profile;
-use protocol::hosts::HostRule;
 use protocol::tool::{RunnerJob, SignIn};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
@@ -106,10 +103,7 @@ impl CallState {
                 ProxyEffect::Serve(sockets) => {
                     let hosts = self.args.confinement.hosts.clone();
                     let denied = self.args.denied_hosts.clone();
-                    let private = match self.args.confinement.profile == Profile::McpRemote {
-                        true => configured_hosts(&self.args.facts.call.input),
-                        false => Vec::new(),
-                    };
+                    let private = self.args.private_hosts.clone();
                     let (sign_in, keys) = self.sign_in();
                     let Some(RunningProxy { process: Some(process), .. }) = &mut self.proxy else {
                         continue;
@@ -150,25 +144,5 @@ impl CallState {
     pub(super) fn proxy_row(&self) -> Option<ProcessRow> {
         let process = self.proxy.as_ref()?.process.as_ref()?;
         Some(self.row_of(RunnerProgram::Web, process.pid()))
-    }
-}
-
-/// The hosts that the person's configuration names for the client of a server, wherever they are: not the
-/// one where a log-in is renewed, which the server named.
-fn configured_hosts(input: &str) -> Vec<HostRule> {
-    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
-    let hosts = input["hosts"].as_array().into_iter().flatten();
-    hosts.filter_map(|host| HostRule::of_rule(host.as_str()?).ok()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hosts_of_a_client_are_those_of_its_arguments() {
-        let hosts = configured_hosts(r#"{"hosts": ["127.0.0.1:80", "a.example:443"]}"#);
-        assert!(hosts[0].admits("127.0.0.1", 80) && hosts[1].admits("a.example", 443));
-        assert!(configured_hosts("{}").is_empty() && configured_hosts("no JSON").is_empty());
     }
 }

@@ -2,9 +2,9 @@
 //! actor.
 
 use super::state::CallState;
-use crate::call::{CallInput, ServerEffect, ServerInput};
 use crate::messages::{CallMsg, CallToSession};
 use crate::unix_time::now_ms;
+use call::{CallInput, ServerEffect, ServerInput};
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
 use ractor::ActorRef;

@@ -3,10 +3,10 @@
 
 use super::not_started;
 use super::state::{CallState, Renewal, ReserveRequest};
-use crate::call::CallInput;
 use crate::grant::Grant;
 use crate::messages::{CallMsg, ReserveMsg, RestingRunner, TakeRequest};
 use crate::project_overlays::ProjectOverlays;
+use call::CallInput;
 use protocol::confinement::{Confinement, Enforced, FilePath, GitSettings, Network, Profile, Tier};
 use protocol::judgement::Verdict;
 use protocol::tool::Handover;
@@ -62,7 +62,7 @@ impl CallState {
         let wanted = &self.args.confinement;
         wanted.profile == Profile::Command
             && wanted.network != Network::Listed
-            && self.args.facts.signing.is_none()
+            && self.args.signing.is_none()
             && self.args.runner == tools::RunnerProgram::Tool
     }
 

@@ -3,15 +3,16 @@
 use super::not_started;
 use super::state::{CallArgs, CallState};
 use crate::cage_cleanup::CageCleanup;
-use crate::call::CallInput;
 use crate::grant::{Grant, RunnerPurpose};
 use crate::messages::CallMsg;
 use crate::project_overlays::{OverlayTurn, ProjectOverlays};
 use crate::protected_restore::{self, ProtectedRestorer};
 use crate::records::images;
 use crate::runner::{Runner, RunnerEvent, RunnerNews, RunnerStart};
+use crate::ssh_agent;
 use crate::unix_time::now_ms;
-use crate::worker::process::{ExitCause, Heard};
+use crate::worker::process::ExitCause;
+use call::{CallInput, Heard};
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::tool::{FromCall, Handover, RunnerJob};
@@ -165,8 +166,8 @@ impl CallState {
         if let Some(file) = self.protected_file_copies(grant.confinement()).await? {
             handed.push((Handover::Protected, file));
         }
-        if let Some(signing) = &self.args.facts.signing {
-            let agent = signing.connect().await.map_err(|error| not_started(&error))?;
+        if let Some(signing) = &self.args.signing {
+            let agent = ssh_agent::connect(signing).await.map_err(|error| not_started(&error))?;
             handed.push((Handover::Sign(signing.keys.clone()), agent));
         }
         if let Some(network) = &self.args.network

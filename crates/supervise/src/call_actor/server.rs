@@ -1,10 +1,10 @@
 //! An MCP server that the call runs: the calls of its tools, each until its answer. Used by the call actor.
 
 use super::state::CallState;
-use crate::call::{CallInput, ServerAsk, ServerDemand, ServerInput, ServerRequest};
 use crate::messages::{CallMsg, CallToSession, ServerSays};
 use crate::records::images;
 use crate::runner::Runner;
+use call::{CallInput, ServerAsk, ServerDemand, ServerInput, ServerRequest};
 use protocol::call::{Outcome, RunReport, ToolResult};
 use protocol::mcp::{CALL, FromServer, ServerAction, ToServer};
 use protocol::tool::ToCall;

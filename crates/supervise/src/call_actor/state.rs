@@ -3,12 +3,10 @@
 use super::job::Job;
 use crate::audit_actor::AuditMsg;
 use crate::cage_cleanup::CageCleanup;
-use crate::call::{CallFacts, CallMachine};
 use crate::fleet_seat::FleetLease;
 use crate::messages::{CallMsg, ReserveMsg, SessionMsg};
 use crate::project_overlays::ProjectOverlays;
 use crate::protected_restore::ProtectedCopies;
-use crate::proxy_machine::{ProxyAttempt, ProxyMachine};
 use crate::records::TurnRound;
 use crate::records::audit::RunFacts;
 use crate::runner::Runner;
@@ -18,6 +16,7 @@ use crate::sign_in::SignInKeys;
 use crate::worker::spawner::Spawner;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
+use call::{CallFacts, CallMachine, ProxyAttempt, ProxyMachine};
 use protocol::broker::BrokerLink;
 use protocol::confinement::{Confinement, Enforced};
 use protocol::hosts::HostRule;
@@ -27,6 +26,7 @@ use protocol::store::StoreLink;
 use protocol::tool::RunnerJob;
 use ractor::concurrency::JoinHandle;
 use ractor::{ActorRef, MessagingErr};
+use setup::git_signing::AgentGrant;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,12 +43,17 @@ pub(crate) struct ReserveRequest {
 pub(crate) struct CallArgs {
     pub(crate) facts: CallFacts,
     pub(crate) confinement: Confinement,
+    /// Access to the ssh agent, where the call asks for signed commits and tags.
+    pub(crate) signing: Option<AgentGrant>,
     /// As in the configuration.
     pub(crate) background_after_ms: u64,
     /// The network that its process joins.
     pub(crate) network: Option<Arc<SessionNetwork>>,
     /// Hosts that rules deny, even if the allow-list names them.
     pub(crate) denied_hosts: Vec<HostRule>,
+    /// The hosts that the person's configuration names for the client of a server, wherever they are: not the
+    /// one where a log-in is renewed, which the server named.
+    pub(crate) private_hosts: Vec<HostRule>,
     /// The keys that the proxy of its command signs in with.
     pub(crate) sign_in: Option<SignInKeys>,
     /// The program that inspects its paths and executes it.

@@ -1,9 +1,9 @@
 //! Messages to a call actor.
 
 use super::resting_runner::RestingRunner;
-use crate::call::{CallInput, ServerRequest};
 use crate::frozen_calls::Freeze;
 use crate::runner::RunnerEvent;
+use call::{CallInput, ServerRequest};
 use protocol::client::ProcessRow;
 use protocol::ids::Generation;
 use protocol::tool::ProtectedOrder;

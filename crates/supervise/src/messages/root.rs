@@ -3,13 +3,13 @@
 use super::client::ClientMsg;
 use super::session::{OpenRequest, SessionMsg};
 use crate::client_actor::connection::ClientStream;
-use crate::open_failure::OpenFailure;
-use crate::session_spec::TaskBounds;
 use crate::worker::actor::WorkerEvent;
 use protocol::broker::BrokerLink;
 use protocol::client::{DaemonStatus, OnUnfinished, ProcessRow, SessionEnding, SessionRow};
 use protocol::ids::SessionId;
 use ractor::{ActorId, ActorRef};
+use setup::open_failure::OpenFailure;
+use setup::session_spec::TaskBounds;
 use std::collections::HashSet;
 use tokio::sync::oneshot;
 

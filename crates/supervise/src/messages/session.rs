@@ -2,15 +2,13 @@
 
 use super::call::CallMsg;
 use super::client::ClientMsg;
-use crate::call::ServerRequest;
 use crate::client_actor::feed::Feed;
 use crate::fleet_seat::{FleetEvent, FleetLease};
 use crate::journal_writer::CopyWait;
-use crate::open_failure::OpenFailure;
 use crate::session_network::SessionNetwork;
-use crate::session_spec::TaskBounds;
 use crate::task_outcome::TaskOutcome;
 use crate::worker::actor::WorkerEvent;
+use call::ServerRequest;
 use journal::{JournalRecord, TaskHeader};
 use protocol::call::{Call, TamperedFile, ToolResult};
 use protocol::client::{
@@ -25,6 +23,8 @@ use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
 use protocol::store::{FileChanges, StoreLink};
 use ractor::{ActorId, ActorRef};
+use setup::open_failure::OpenFailure;
+use setup::session_spec::TaskBounds;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::oneshot;

@@ -3,8 +3,7 @@
 
 use super::TurnRound;
 use super::encode::{basis, outcome, tool_kind};
-use crate::call::CallConclusion;
-use crate::proxy_machine::ProxyDecisions;
+use call::{CallConclusion, ProxyDecisions};
 use journal::{OpenCall, StoredPath};
 use protocol::call::{Call, FileEffect, TamperedFile};
 use protocol::confinement::{

@@ -2,9 +2,9 @@
 //! client that attaches. Used by the session actor; `encode` is the inverse.
 
 use super::{images, origin};
-use crate::call::{Cut, interruption};
 use crate::person_prompt::PersonPrompt;
 use crate::task_outcome::TaskOutcome;
+use call::{Cut, interruption};
 use journal::{JournalEntry, JournalRecord, SummaryRecord};
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::client::{ClientEvent, SettingChange};

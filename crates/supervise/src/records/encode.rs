@@ -2,9 +2,8 @@
 //! the inverse.
 
 use super::{images, origin};
-use crate::call::{CallConclusion, CallFacts, CallRecord, Contained, Cut};
 use crate::person_prompt::PersonPrompt;
-use crate::protected_restore::in_words;
+use call::{CallConclusion, CallFacts, CallRecord, Contained, Cut, tampered_in_words};
 use journal::{JournalRecord, StoredPath, SummaryRecord};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::SettingChange;
@@ -194,7 +193,7 @@ pub(crate) fn call_end(
         call: number,
         progress,
         cause: cause.clone(),
-        tampered: in_words(conclusion.tampered()),
+        tampered: tampered_in_words(conclusion.tampered()),
         audit,
     };
     match &conclusion.cut {

@@ -1,7 +1,7 @@
 //! Work that waits, on a thread of its own.
 
-use crate::open_failure::OpenFailure;
 use protocol::client::RequestFailure;
+use setup::open_failure::OpenFailure;
 
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, OpenFailure> + Send + 'static,

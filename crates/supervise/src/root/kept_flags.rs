@@ -1,10 +1,10 @@
 //! Flags that guard a session: its plugins, and rules that deny or ask. The journal keeps them, since a
 //! session that a death ended is opened again without them. Used by the session opener.
 
-use crate::open_failure::OpenFailure;
 use crate::records::decode;
 use protocol::client::{RequestFailure, SessionRequest, SettingChange};
 use protocol::ids::SessionId;
+use setup::open_failure::OpenFailure;
 use std::path::Path;
 
 const PLUGINS: &str = "plugins.dirs";

@@ -2,14 +2,15 @@
 //! sub-agent's session give their results. Also counts the use of sub-agents that worked on since their
 //! parent counted it. Used where a journal is opened.
 
-use crate::git_worktree;
 use crate::records::{encode, origin};
-use crate::session_spec::{TASK, session_of, tool_kind};
 use crate::task_outcome::TaskOutcome;
 use journal::{Journal, JournalEntry, JournalRecord, OpenCall, OpenError};
 use protocol::call::ToolResult;
 use protocol::ids::{CallId, SessionId};
 use protocol::session::SessionEvent;
+use protocol::session::TASK;
+use setup::session_spec::{session_of, tool_kind};
+use setup::task_worktree;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -55,7 +56,7 @@ fn result(
         outcome.failure = Some(why);
     }
     let mut result = outcome.result(&task.agent, &child.0, max_chars);
-    if let Some(place) = git_worktree::left(&task) {
+    if let Some(place) = task_worktree::left(&task) {
         result.text = format!("{}\n{place}", result.text);
     }
     Some((result, outcome))

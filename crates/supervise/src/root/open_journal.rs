@@ -7,29 +7,29 @@ use super::lost_tasks;
 use super::open_mode::OpenMode;
 use super::session_opener::SessionOpener;
 use crate::audit_actor::AuditMsg;
-use crate::call::PendingQuestion;
-use crate::error_chain::chain;
-use crate::file_versions::FileVersions;
 use crate::journal_repair::{JournalRepair, repair_journal};
-use crate::open_failure::OpenFailure;
-use crate::private_dirs;
 use crate::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
 use crate::records::TurnRound;
 use crate::records::audit;
 use crate::records::decode;
 use crate::session_actor::{OpenTurnGrants, OpenedJournal, OpenedTasks, WaitingWishes};
 use crate::session_lock::SessionLock;
-use crate::session_spec::SessionSpec;
 use crate::unix_time::now_ms;
 use crate::wanted_compaction::wanted_compaction;
 use crate::worker::timeouts::WorkerTimeouts;
+use call::{FileVersions, PendingQuestion, tampered_in_words};
 use journal::{CallProgress, Journal, JournalEntry, JournalRecord, OpenCall, SessionHeader};
 use protocol::call::TamperedFile;
 use protocol::client::RequestFailure;
+use protocol::error_chain::chain;
 use protocol::ids::{CallId, SessionId};
 use protocol::session::{ExpandedPrompt, OpenTurn};
+use setup::open_failure::OpenFailure;
+use setup::private_paths;
+use setup::session_spec::SessionSpec;
 use std::path::Path;
 use tokio::sync::oneshot;
+use tools::InterpretedCall;
 
 impl SessionOpener {
     pub(super) async fn open_journal(
@@ -117,23 +117,25 @@ impl SessionOpener {
                 });
                 let (lost, mut records, spent) = tasks.await?;
                 for (call, record) in lost.iter().zip(&mut records) {
+                    let read = tools::interpret(&call.tool, &call.input).ok();
+                    let read = (call, read.as_ref());
                     let names = match elsewhere.contains(&call.number) {
                         // The workspace was restored from before the call.
                         true => Vec::new(),
-                        false => self.restore_protected(spec, (&hold, &saved), call).await?,
+                        false => self.restore_protected(spec, (&hold, &saved), read).await?,
                     };
                     let left = protected_restore::unrestored(&names).into_iter();
                     let new: Vec<_> = left.filter(|name| !tampered.contains(name)).collect();
                     tampered.extend(new);
-                    put_right.extend(protected_restore::in_words(&names));
+                    put_right.extend(tampered_in_words(&names));
                     if let JournalRecord::Interrupted { tampered, .. } = record {
-                        *tampered = protected_restore::in_words(&names);
+                        *tampered = tampered_in_words(&names);
                     }
                     if let JournalRecord::Interrupted { audit, .. }
                     | JournalRecord::Result { audit, .. } = record
                     {
                         let place = TurnRound { turn: turns, round };
-                        *audit = Some(self.audit_lost(spec, place, call, &names).await?);
+                        *audit = Some(self.audit_lost(spec, place, read, &names).await?);
                     }
                 }
                 let entries = &opened.past.entries;
@@ -192,13 +194,12 @@ impl SessionOpener {
         &self,
         spec: &SessionSpec,
         (hold, saved): (&SessionLock, &ProtectedCopies),
-        call: &OpenCall,
+        (call, read): (&OpenCall, Option<&InterpretedCall>),
     ) -> Result<Vec<TamperedFile>, OpenFailure> {
         if call.progress == CallProgress::NeverStarted {
             return Ok(Vec::new());
         }
-        let found = tools::interpret(&call.tool, &call.input);
-        if found.is_ok_and(|found| sandbox::has_protected_names(found.profile))
+        if read.is_some_and(|read| sandbox::has_protected_names(read.profile))
             && saved.lacks(call.number)
         {
             return Ok(vec![protected_restore::unrestored_unknown(
@@ -207,7 +208,7 @@ impl SessionOpener {
         }
         let mut confinement = spec.confinement.clone();
         let (made, _caches) = self.make_private_dirs(spec).await?;
-        private_dirs::set_location(&made, &mut confinement);
+        private_paths::set_location(&made, &mut confinement);
         let hello = WorkerTimeouts::from(spec.config.daemon).hello;
         let (spawner, hold, saved) = (self.spawner.clone(), hold.clone(), saved.clone());
         let repairer = ProtectedRestorer {
@@ -225,17 +226,15 @@ impl SessionOpener {
         &self,
         spec: &SessionSpec,
         place: TurnRound,
-        call: &OpenCall,
+        (call, read): (&OpenCall, Option<&InterpretedCall>),
         tampered: &[TamperedFile],
     ) -> Result<journal::ChainHead, OpenFailure> {
         let (done, written) = oneshot::channel();
         // The proposed script is recorded, although it may not have run.
-        let interpreted = tools::interpret(&call.tool, &call.input).ok();
         // What the store answers is no script.
-        let of_runner =
-            interpreted.filter(|call| call.profile != protocol::confinement::Profile::Store);
-        let script = of_runner.and_then(|call| call.command);
-        let decided = audit::lost_decision(&spec.id, place, (call, script.as_deref()));
+        let of_runner = read.filter(|read| read.profile != protocol::confinement::Profile::Store);
+        let script = of_runner.and_then(|read| read.command.as_deref());
+        let decided = audit::lost_decision(&spec.id, place, (call, script));
         let decided = Box::new(decided);
         let ended = Box::new(audit::lost_end(&spec.id, call, tampered, now_ms()));
         let _ = self.audit.send_message(AuditMsg::Lost { decided, ended, done });

@@ -1,9 +1,9 @@
 //! How a session is opened.
 
-use crate::session_spec::TaskBounds;
 use journal::TaskHeader;
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
+use setup::session_spec::TaskBounds;
 
 /// How the session is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]

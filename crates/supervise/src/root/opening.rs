@@ -5,14 +5,14 @@ use super::open_mode::{OpenMode, TaskStart};
 use super::session_opener::SessionOpener;
 use super::state::{RootState, ShutdownPhase};
 use crate::messages::{BrokerToSession, OpenRequest, RootMsg, RootToSession, SessionMsg};
-use crate::open_failure::OpenFailure;
-use crate::session_spec::session_of;
 use data_encoding::HEXLOWER;
 use journal::TaskHeader;
 use protocol::client::{RequestFailure, SessionStart};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use ractor::{ActorRef, ActorStatus};
+use setup::open_failure::OpenFailure;
+use setup::session_spec::session_of;
 use std::path::Path;
 use std::sync::Arc;
 

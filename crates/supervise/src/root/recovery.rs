@@ -5,11 +5,11 @@ use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
 use super::state::RootState;
 use crate::audit_actor::AuditMsg;
 use crate::messages::{ClientMsg, RootToSession};
-use crate::open_failure::OpenFailure;
 use crate::worker::actor::WorkerMsg;
 use protocol::client::{DetachReason, RequestFailure};
 use protocol::ids::SessionId;
 use ractor::{ActorId, ActorRef};
+use setup::open_failure::OpenFailure;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 

@@ -1,12 +1,12 @@
 //! The seat of a session that is opened: taken before its journal is opened, and given the records that the
 //! fleet lacks.
 
-use crate::error_chain::chain;
 use crate::fleet_seat::{FleetCopy, Seated, sit};
-use crate::open_failure::OpenFailure;
-use crate::session_spec::SessionSpec;
 use journal::{Journal, JournalCopy as _};
 use protocol::client::RequestFailure;
+use protocol::error_chain::chain;
+use setup::open_failure::OpenFailure;
+use setup::session_spec::SessionSpec;
 use std::path::Path;
 
 /// Takes the seat that the request names. A session that works for a fleet is opened with its seat only:

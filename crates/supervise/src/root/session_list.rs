@@ -3,19 +3,20 @@
 
 use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
 use super::state::RootState;
-use crate::error_chain::chain;
-use crate::git_worktree;
 use crate::messages::RootToSession;
-use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::records::decode;
-use crate::session_spec::is_below;
 use crate::session_tree;
 use crate::store_dirs;
 use journal::OpenedJournal;
 use protocol::client::{RequestFailure, SessionEnding, SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
+use protocol::error_chain::chain;
 use protocol::ids::{CallId, SessionId};
+use setup::open_failure::OpenFailure;
+use setup::private_paths::session_dir_path;
+use setup::session_spec::is_below;
+use setup::task_worktree;
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
@@ -102,7 +103,7 @@ impl RootState {
         let (temp_root, remover) = (self.settings.temp_root.clone(), self.remover.clone());
         tokio::task::spawn_blocking(move || {
             let gone = remove_sessions(&sessions, &session, |gone| {
-                let private = private_dirs::session_dir_path(&temp_root, &gone.0);
+                let private = session_dir_path(&temp_root, &gone.0);
                 private_dirs::remove_if_owned(&private, &sessions.join(&gone.0), &remover);
             });
             let _ = reply.send(gone);
@@ -144,9 +145,9 @@ fn remove_sessions(
 /// The worktree of a sub-agent may hold its only copy of changes, and git knows it: the person removes it.
 fn check_worktrees(directory: &Path, session: &SessionId) -> Result<(), OpenFailure> {
     let Ok(header) = journal::header(directory) else { return Ok(()) };
-    let left = git_worktree::below(&header.project.0, session);
+    let left = task_worktree::below(&header.project.0, session);
     let own = header.task.and_then(|task| task.worktree);
-    let own = own.filter(|it| git_worktree::is_own(it, session)).map(|worktree| worktree.path.0);
+    let own = own.filter(|it| task_worktree::is_own(it, session)).map(|worktree| worktree.path.0);
     let Some(path) = left.into_iter().chain(own).find(|path| path.join(".git").exists()) else {
         return Ok(());
     };

@@ -9,22 +9,14 @@ use super::seat::{copy_records, take_seat};
 use super::state::ProjectDirs;
 use crate::SupervisorSettings;
 use crate::audit_actor::AuditMsg;
-use crate::clean_settings::copy_settings;
-use crate::command_env::write_editor;
-use crate::error_chain::chain;
-use crate::forbidden_dirs::ForbiddenDirs;
+use crate::command_editor;
 use crate::messages::{RootMsg, SessionMsg};
-use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::project_caches::{self, CacheLease};
 use crate::protected_restore::{self};
 use crate::records::{decode, encode};
 use crate::remover::Remover;
 use crate::session_actor::{SessionActor, SessionArgs};
-use crate::session_spec::{
-    HostContext, SessionSpec, TaskBounds, build_session_spec, check_earlier_costs, check_price,
-    make_withheld_dirs,
-};
 use crate::sign_in;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
@@ -32,14 +24,24 @@ use crate::worker_ref::WorkerRef;
 use journal::{Journal, TaskHeader};
 use protocol::broker::BrokerLink;
 use protocol::client::{RequestFailure, SessionRequest, SettingChange};
-use protocol::confinement::FilePath;
+use protocol::confinement::{Confinement, FilePath};
+use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::provider::PassedFd;
 use protocol::tool::CertifiedSession;
 use ractor::{Actor, ActorRef};
+use settings_copies::copy_settings;
+use setup::forbidden_dirs::ForbiddenDirs;
+use setup::open_failure::OpenFailure;
+use setup::private_paths;
+use setup::session_spec::{
+    HostContext, SessionSpec, TaskBounds, build_session_spec, check_earlier_costs, check_price,
+};
+use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -188,7 +190,7 @@ impl SessionOpener {
         let (made, caches) = self.make_private_dirs(&spec).await?;
         spec.set_private_dirs(&made);
         let private = private_dirs::hold_against_cleanup(&made);
-        write_editor(&made.join(private_dirs::TMP));
+        command_editor::write(&made.join(private_paths::TMP));
         let identity = self.certify(&mut spec, &papers).await;
         let (authority, identity) =
             identity.map(|it| (it.authority, Arc::new(it.identity))).unzip();
@@ -265,7 +267,7 @@ impl SessionOpener {
         spec: &SessionSpec,
     ) -> Result<(PathBuf, Option<CacheLease>), OpenFailure> {
         let id = &spec.id.0;
-        let wanted = private_dirs::session_dir_path(&self.settings.temp_root, id);
+        let wanted = private_paths::session_dir_path(&self.settings.temp_root, id);
         let session = self.settings.dirs.state.join("sessions").join(id);
         let caches = spec.confinement.caches.as_ref().map(FilePath::to_path);
         let (remover, overlays) = (self.remover.clone(), self.projects.overlays.clone());
@@ -451,11 +453,22 @@ fn with_copied_settings(
     authority: Option<&str>,
 ) -> Result<SessionSpec, OpenFailure> {
     let Some(person) = spec.settings_owner() else { return Ok(spec) };
-    let dir = own.join(private_dirs::SETTINGS);
+    let dir = own.join(private_paths::SETTINGS);
     let handed = copy_settings(&person, &dir, authority).map_err(|error| {
         let message = format!("cannot write into the directory {}: {error}", dir.display());
         OpenFailure::new(RequestFailure::Disk, message)
     })?;
     spec.set_copied_settings(&dir, handed);
     Ok(spec)
+}
+
+/// Creates agentd's own directories that are missing: only an existing directory can be hidden from
+/// calls.
+fn make_withheld_dirs(confinement: &Confinement) {
+    for dir in confinement.withheld.iter().map(FilePath::to_path).filter(|dir| !dir.exists()) {
+        if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&dir) {
+            // Not fatal: a cage in which a call could create it is refused.
+            tracing::debug!(dir = %dir.display(), %error, "a directory of our own cannot be made");
+        }
+    }
 }

@@ -3,7 +3,6 @@
 
 use super::rig::{Peer, live, request, root_in, shut_down};
 use crate::messages::{OpenRequest, RootMsg, SessionMsg, TaskOrder};
-use crate::session_spec::{TaskBounds, session_of};
 use crate::task_outcome::TaskOutcome;
 use crate::worker::actor::WorkerEvent;
 use journal::{TaskHeader, TaskLimits, TaskRights};
@@ -13,6 +12,7 @@ use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
 use protocol::session::OpenTurn;
 use ractor::ActorRef;
+use setup::session_spec::{TaskBounds, session_of};
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -41,7 +41,8 @@ fn header(parent: &SessionId) -> TaskHeader {
     }
 }
 
-type Answer = oneshot::Receiver<Result<(ActorRef<SessionMsg>, ToClient), crate::OpenFailure>>;
+type Answer =
+    oneshot::Receiver<Result<(ActorRef<SessionMsg>, ToClient), setup::open_failure::OpenFailure>>;
 
 /// Asks for the session of a sub-agent, as its parent does.
 async fn begin(

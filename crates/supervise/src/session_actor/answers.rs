@@ -4,10 +4,10 @@
 use super::hook_events::PERMISSION_PROMPT;
 use super::questions::{Put, SentAnswer};
 use super::state::SessionActorState;
-use crate::call::CallInput;
 use crate::messages::{GivenAnswer, SessionMsg};
 use crate::unix_time::now_ms;
 use crate::worker::actor::WorkerMsg;
+use call::CallInput;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
 use protocol::hook::HookEvent;

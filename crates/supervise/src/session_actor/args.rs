@@ -1,18 +1,16 @@
 //! The arguments of a session actor.
 
 use crate::audit_actor::AuditMsg;
-use crate::call::PendingQuestion;
-use crate::file_versions::FileVersions;
 use crate::fleet_seat::Seated;
 use crate::messages::RootMsg;
 use crate::person_prompt::PersonPrompt;
 use crate::project_caches::CacheLease;
 use crate::session_lock::SessionLock;
-use crate::session_spec::{ChosenModel, SessionSpec};
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
+use call::{FileVersions, PendingQuestion};
 use journal::OpenCall;
 use protocol::broker::BrokerLink;
 use protocol::client::SettingChange;
@@ -21,6 +19,7 @@ use protocol::provider::PassedFd;
 use protocol::session::{OpenTurn, TaskUse, WorkerDeaths};
 use protocol::tool::TlsIdentity;
 use ractor::ActorRef;
+use setup::session_spec::{ChosenModel, SessionSpec};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::OwnedFd;

@@ -3,9 +3,9 @@
 
 use super::services::Service;
 use super::state::SessionActorState;
-use crate::call::{CallInput, CallRemarks, Executor};
 use crate::messages::SessionMsg;
 use crate::records::origin;
+use call::{CallInput, CallRemarks, Executor};
 use journal::OpenCall;
 use protocol::call::{Call, ToolResult};
 use protocol::ids::CallId;

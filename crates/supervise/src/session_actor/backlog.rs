@@ -2,10 +2,10 @@
 //! the client reads. A slow client holds neither memory nor a thread.
 
 use crate::client_actor::feed::{Bytes, Feed, FeedStatus, to_bytes};
-use crate::error_chain::chain;
 use crate::session_page::ShownEvents;
 use journal::JournalReader;
 use protocol::client::{NumberedEvent, ToClient};
+use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use std::ops::RangeInclusive;
 use std::path::Path;

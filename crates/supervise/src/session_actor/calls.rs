@@ -4,32 +4,45 @@ use super::jobs::check_ask;
 use super::rights;
 use super::rules;
 use super::state::{ReplayState, SessionActorState};
-use crate::call::{
-    CachePolicy, CallFacts, CallInput, CallRemarks, Executor, NeedsProbe, Protects, UndoBy,
-};
 use crate::call_actor::{CallActor, CallArgs};
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
 use crate::records::{TurnRound, decode, origin};
-use crate::session_spec::read_chars;
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
+use call::{
+    CachePolicy, CallFacts, CallInput, CallRemarks, Executor, NeedsProbe, Protects, UndoBy,
+};
 use journal::JournalRecord;
 use protocol::call::{Call, CallOrigin, FileEffect, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Level, Network, Profile};
+use protocol::hosts::HostRule;
 use protocol::ids::{CallId, Generation};
 use protocol::judgement::ToolKind;
 use protocol::store::FileChanges;
 use protocol::web::{PrivateNetworks, WebSettings};
 use ractor::{Actor, ActorRef};
-use tools::{CallAbout, Caller, JobRequest, RunnerProgram, ServerToolCall, TaskRequest};
+use setup::git_signing::AgentGrant;
+use setup::session_spec::read_chars;
+use tools::{
+    CallAbout, Caller, ConfiguredRun, JobRequest, RunnerProgram, ServerToolCall, TaskRequest,
+};
 
 /// Most bytes of a call's arguments. They are sent to the broker twice, with a diff, and must fit
 /// into its message cap. People could not judge more, either.
 const LONGEST_INPUT: usize = 3 << 20;
 /// Most characters of a hook's answer, which may hold the arguments of a call.
 const HOOK_CHARS: u32 = 1 << 20;
+
+/// A call whose arguments were read, and checked against the session.
+pub(super) struct CheckedCall {
+    facts: CallFacts,
+    signing: Option<AgentGrant>,
+    confinement: Confinement,
+    private_hosts: Vec<HostRule>,
+    runner: RunnerProgram,
+}
 
 impl SessionActorState {
     pub(super) async fn start_call(
@@ -54,10 +67,11 @@ impl SessionActorState {
         self.reread_written_dirs();
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
         let pending_question = self.clients.questions.take_recorded(call.id.number);
-        let (facts, confinement, runner) = match self.call_facts(call.clone(), executor).await {
-            Ok(found) => found,
+        let checked = match self.call_facts(call.clone(), executor).await {
+            Ok(checked) => checked,
             Err(result) => return self.end_unstarted(myself, call, result).await,
         };
+        let CheckedCall { facts, signing, confinement, private_hosts, runner } = checked;
         let id = call.id;
         let denied_hosts = match confinement.network {
             Network::Listed => approval::denied_hosts(&self.spec.rules.rules),
@@ -75,10 +89,12 @@ impl SessionActorState {
         let background_after_ms = self.background_after_ms(&facts.call);
         let plan = CallArgs {
             facts: CallFacts { pending_question, remarks, ..facts },
+            signing,
             confinement,
             network,
             background_after_ms,
             denied_hosts,
+            private_hosts,
             sign_in,
             runner,
             place,
@@ -137,13 +153,12 @@ impl SessionActorState {
         let _ = myself.send_message(CallToSession::Finished(Box::new(concluded)).into());
     }
 
-    /// The facts of a call, its confinement and its runner; or the result of a call that is
-    /// invalid.
+    /// What a call needs to run; or the result of a call that is invalid.
     pub(super) async fn call_facts(
         &self,
         call: Call,
         executor: Executor,
-    ) -> Result<(CallFacts, Confinement, RunnerProgram), ToolResult> {
+    ) -> Result<CheckedCall, ToolResult> {
         if call.input.len() > LONGEST_INPUT {
             return Err(too_long(&call.tool, call.input.len()));
         }
@@ -280,7 +295,6 @@ impl SessionActorState {
                 Executor::Runner | Executor::Conversation(_) | Executor::Store => widens,
             },
             env,
-            signing,
             timeout_ms: self
                 .hooks(found.profile)
                 .map_or(self.spec.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
@@ -312,7 +326,14 @@ impl SessionActorState {
             remarks: CallRemarks::default(),
             hint,
         };
-        Ok((facts, confinement, found.spec.runner))
+        let private_hosts = match found.configured {
+            Some(ConfiguredRun::RemoteServer { hosts }) => hosts,
+            Some(ConfiguredRun::EventHook { .. } | ConfiguredRun::EditHook { .. }) | None => {
+                Vec::new()
+            }
+        };
+        let runner = found.spec.runner;
+        Ok(CheckedCall { facts, signing, confinement, private_hosts, runner })
     }
 
     /// The settings of a call that reads pages. Where it is in a network of the session's commands, there

@@ -4,23 +4,23 @@ use super::backlog;
 use super::rules;
 use super::state::{AttachedClient, SessionActorState};
 use crate::client_actor::feed::{Broadcast, Feed, FeedResult, FeedStatus};
-use crate::error_chain::chain;
 use crate::messages::{
     AttachRequest, CallMsg, ClientMsg, ClientToSession, OpenRequest, ReserveMsg, SessionMsg,
     SessionSummary,
 };
-use crate::open_failure::OpenFailure;
 use crate::session_page::{MAX_PAGE, PageRequest, ShownEvents, send_page};
-use crate::session_spec::describe_confinement;
 use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
 use protocol::client::{
     BacklogFrom, ClientEvent, DetachReason, NumberedEvent, OtherClients, ProcessRow,
     RequestFailure, SessionQuery, SessionRequest, SessionStatus, SessionWish, ToClient,
 };
+use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use ractor::{ActorRef, ActorStatus};
+use setup::open_failure::OpenFailure;
+use setup::session_spec::describe_confinement;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

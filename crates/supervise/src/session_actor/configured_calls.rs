@@ -4,9 +4,7 @@
 use super::rights;
 use super::services::FirstRequest;
 use super::state::SessionActorState;
-use crate::git_signing::AgentGrant;
 use crate::private_dirs;
-use crate::server_log_in;
 use config::{HookConfig, ServerPlace};
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::company_proxy::proxy_variables_for_commands;
@@ -14,7 +12,9 @@ use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::hook::{EditHook, HookEvent};
 use protocol::judgement::Rule;
 use protocol::mcp::LOG_IN_VARIABLE;
-use tools::{InterpretedCall, RunnerProgram};
+use setup::git_signing::AgentGrant;
+use setup::server_log_in;
+use tools::{ConfiguredRun, InterpretedCall, RunnerProgram};
 
 /// How long a person's first request waits for a server: as long as nobody notices.
 const SERVER_WAIT_MS: u64 = 50;
@@ -99,30 +99,30 @@ impl SessionActorState {
         if matches!(found.profile, Profile::Mcp | Profile::McpWrite | Profile::McpRemote) {
             return self.server_of(call).map(|server| server.config.by.clone());
         }
-        let input: serde_json::Value = serde_json::from_str(&found.input).ok()?;
-        if matches!(found.profile, Profile::Hook | Profile::GuardHook) {
-            let event = HookEvent::parse(input["event"].as_str()?)?;
-            let (command, time) = (input["command"].as_str()?, input["timeout_ms"].as_u64()?);
-            let own = call.origin == CallOrigin::EventHook && event.tool() == found.spec.name;
-            let mut known = self.spec.config.hooks.commands.iter().filter(|_| own);
-            let known = known.find(|known| {
-                let same = known.event == event && known.command == command;
-                same && known.timeout_ms == time
-                    && known.broken.as_deref() == input["broken"].as_str()
-            });
-            return known.map(|known| known.by.clone());
+        match found.configured.as_ref()? {
+            ConfiguredRun::EventHook { event, command, broken, timeout_ms } => {
+                let event = HookEvent::parse(event)?;
+                let own = call.origin == CallOrigin::EventHook && event.tool() == found.spec.name;
+                let mut known = self.spec.config.hooks.commands.iter().filter(|_| own);
+                let known = known.find(|known| {
+                    let same = known.event == event && known.command == *command;
+                    same && known.timeout_ms == *timeout_ms && known.broken == *broken
+                });
+                known.map(|known| known.by.clone())
+            }
+            ConfiguredRun::EditHook { command, package, paths } => {
+                let of_edits = call.origin == CallOrigin::EditHook;
+                let known = &self.hooks(found.profile).filter(|_| of_edits)?.commands;
+                let same = |hook: &EditHook| hook.command == *command && hook.package == *package;
+                let mut by = paths.iter().map(|path| {
+                    known.iter().find(|known| same(&known.hook) && known.hook.is_for(path))
+                });
+                let first = by.next()??.by.clone();
+                by.all(|other| other.is_some()).then_some(first)
+            }
+            // A server's entry is that of its start.
+            ConfiguredRun::RemoteServer { .. } => None,
         }
-        let (command, package) = (input["command"].as_str()?, input["package"].as_str());
-        let of_edits = call.origin == CallOrigin::EditHook;
-        let known = &self.hooks(found.profile).filter(|_| of_edits)?.commands;
-        let same = |hook: &EditHook| hook.command == command && hook.package.as_deref() == package;
-        let several = input["paths"].as_array().into_iter().flatten().chain(input.get("path"));
-        let mut by = several.map(|path| {
-            let path = path.as_str()?;
-            known.iter().find(|known| same(&known.hook) && known.hook.is_for(path))
-        });
-        let first = by.next()??.by.clone();
-        by.all(|other| other.is_some()).then_some(first)
     }
 
     /// Gives a server directories of its own and the network of its configuration, whatever the session has.

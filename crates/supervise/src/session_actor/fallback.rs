@@ -5,10 +5,10 @@
 use super::state::SessionActorState;
 use crate::messages::SessionMsg;
 use crate::records::encode;
-use crate::session_spec::{ChosenModel, check_price};
 use protocol::client::{ClientEvent, SettingChange};
 use protocol::provider::{FromProvider, ProviderFailure};
 use ractor::ActorRef;
+use setup::session_spec::{ChosenModel, check_price};
 
 impl SessionActorState {
     /// Sends a request that failed for want of its model to another model; false if there is none, or

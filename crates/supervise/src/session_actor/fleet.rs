@@ -2,10 +2,10 @@
 //! workspace.
 
 use super::state::SessionActorState;
-use crate::call::{Contained, Executor};
 use crate::fleet_seat::{FleetEvent, FleetLease, HeldLease, Seated};
 use crate::frozen_calls::Freeze;
 use crate::messages::{CallMsg, SessionMsg};
+use call::{Contained, Executor};
 use protocol::client::{ClientEvent, DetachReason, SessionEnding};
 use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use ractor::ActorRef;

@@ -3,9 +3,8 @@
 //! other case, also where the hook or the conversation's process fails.
 
 use super::state::{ClosingPhase, ReplayState, SessionActorState};
-use crate::call::CallInput;
 use crate::messages::{SessionMsg, SessionTimer};
-use crate::server_tools;
+use call::CallInput;
 use protocol::broker::ToBroker;
 use protocol::call::{Call, CallOrigin};
 use protocol::client::SessionEnding;
@@ -13,6 +12,7 @@ use protocol::hook::{HookEvent, HookOccasion, HookRefusal};
 use protocol::judgement::{Audience, Basis, Question, Rule, RuleEffect, Verdict};
 use protocol::session::ToSession;
 use ractor::ActorRef;
+use setup::server_tools;
 use std::time::Duration;
 
 /// Notifications by Claude Code's words: a question waits, and a session waits for a prompt.

@@ -3,12 +3,12 @@
 
 use super::services::{Asker, Service, ServiceEnd, no_room};
 use super::state::SessionActorState;
-use crate::call::CallInput;
 use crate::call_actor::line_pattern;
 use crate::messages::{CallMsg, DetachedCall, SessionMsg};
 use crate::records::{decode::in_background, origin};
 use crate::session_network::SessionNetwork;
 use crate::worker::actor::WorkerMsg;
+use call::CallInput;
 use journal::JournalRecord;
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::client::ClientEvent;

@@ -2,10 +2,10 @@
 //! from the moment that people see it until its call has a verdict or an end. The session actor shows and sends
 //! what is returned here. Pure; `C` is the address of a client.
 
-use crate::call::PendingQuestion;
-use crate::session_spec::is_below;
+use call::PendingQuestion;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{PersonAnswer, Question};
+use setup::session_spec::is_below;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// An answer, the terminal that gave it, and the client to tell if it does not count.

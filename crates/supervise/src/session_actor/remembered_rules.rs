@@ -4,8 +4,8 @@
 
 use super::rules;
 use super::state::SessionActorState;
-use crate::error_chain::chain;
 use crate::records::encode;
+use protocol::error_chain::chain;
 use protocol::judgement::{PersonAnswer, Rule};
 use std::path::PathBuf;
 

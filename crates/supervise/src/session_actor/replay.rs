@@ -3,11 +3,11 @@
 //! nor much memory.
 
 use super::state::{ReplayState, RunningReplay, SessionActorState};
-use crate::error_chain::chain;
 use crate::messages::SessionMsg;
 use crate::records::decode::JournalReplay;
 use crate::worker::actor::WorkerEvent;
 use journal::ReadError;
+use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use protocol::session::{OpenTurn, SessionLink, ToSession};
 use ractor::ActorRef;

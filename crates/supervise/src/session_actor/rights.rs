@@ -1,15 +1,16 @@
 //! The rights that a call asks for: which of them go beyond the session's, and its confinement with
 //! them. Used by `calls`.
 
-use crate::forbidden_dirs::keys_below;
-use crate::git_signing::AgentGrant;
-use crate::session_spec::{SessionSpec, check_allow_list, real_dir};
+use crate::ssh_agent;
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::SettingChange;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Profile};
 use protocol::hosts::HostRule;
 use protocol::judgement::ExtraRight;
 use protocol::web::{PrivateNetworks, WebAddress};
+use setup::forbidden_dirs::keys_below;
+use setup::git_signing::AgentGrant;
+use setup::session_spec::{SessionSpec, check_allow_list, real_dir};
 use std::path::{Path, PathBuf};
 use tools::{GitSigning, InterpretedCall, Restriction};
 
@@ -73,7 +74,7 @@ pub(super) async fn signing(
         GitSigning::Off => Ok(None),
         GitSigning::ByAgent => {
             let grant = spec.signing.grant().map_err(none)?;
-            grant.checked().await.map(Some).map_err(none)
+            ssh_agent::checked(grant).await.map(Some).map_err(none)
         }
     }
 }

@@ -4,13 +4,13 @@
 use super::services::servers::{Beginning, Offers};
 use super::state::{ReplayState, SessionActorState, WaitingPrompt};
 use crate::messages::{ClientMsg, ClientToSession};
-use crate::server_offers;
-use crate::session_spec::SessionServer;
 use protocol::client::{AnswerForm, ClientEvent};
 use protocol::judgement::{Rule, RuleEffect};
 use protocol::mcp::{PREFIX, PROMPT, RESOURCE, ServerOffers};
 use protocol::session::PromptPart;
 use ractor::ActorRef;
+use setup::server_offers;
+use setup::session_spec::SessionServer;
 
 /// The parts of a prompt that servers give.
 #[derive(Debug, Default)]

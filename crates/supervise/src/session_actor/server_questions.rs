@@ -2,10 +2,10 @@
 //! actor.
 
 use super::state::SessionActorState;
-use crate::call::{CallInput, QuestionReply, ServerInput};
 use crate::journal_writer::CopyWait;
 use crate::messages::{RepliedQuestion, SessionMsg};
 use crate::worker::actor::WorkerMsg;
+use call::{CallInput, QuestionReply, ServerInput};
 use journal::JournalRecord;
 use protocol::ids::CallId;
 use protocol::judgement::PersonAnswer;

@@ -1,10 +1,10 @@
 //! The end of a session: its hooks (`hook_events`), its calls, then its workers, then its actor.
 
 use super::state::{ClosingPhase, SessionActorState};
-use crate::call::CallInput;
 use crate::messages::{CallMsg, SessionMsg};
 use crate::worker::actor::WorkerMsg;
 use crate::worker_ref::WorkerRef;
+use call::CallInput;
 use protocol::client::{DetachReason, SessionEnding};
 use ractor::ActorRef;
 use std::time::{Duration, Instant};

@@ -2,11 +2,11 @@
 //! it wait a moment or fail; nothing else does.
 
 use super::state::{BackupState, CommandState, Instructions, SessionActorState, StoreState};
-use crate::call::{CallInput, WillRestart};
 use crate::messages::{BackupOf, CallMsg, ClientMsg, SessionMsg, SessionTimer};
 use crate::route::RouteStep;
 use crate::unix_time::now_ns;
 use crate::worker::actor::{WorkerEvent, WorkerMsg};
+use call::{CallInput, WillRestart};
 use protocol::client::ClientEvent;
 use protocol::client::ToClient;
 use protocol::ids::CallId;

@@ -6,6 +6,7 @@
 use super::state::SessionActorState;
 use crate::messages::{CallMsg, ProtectedNews};
 use crate::protected_restore;
+use call::tampered_in_words;
 use journal::JournalRecord;
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
@@ -41,7 +42,7 @@ impl SessionActorState {
                     "call {} ({tool}) runs, and meanwhile {}. If that was your own change, put it back after \
                      the call's end",
                     call.number,
-                    protected_restore::in_words(&found).join("; "),
+                    tampered_in_words(&found).join("; "),
                 );
                 tracing::info!(%call, "{text}");
                 self.show(&ClientEvent::Notice { text });

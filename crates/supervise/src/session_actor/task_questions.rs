@@ -3,11 +3,11 @@
 
 use super::state::SessionActorState;
 use crate::messages::{ClientMsg, ClientToSession, GivenAnswer, TaskToSession};
-use crate::session_spec::{is_below, session_of};
 use protocol::client::ClientEvent;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Question;
 use ractor::ActorRef;
+use setup::session_spec::{is_below, session_of};
 
 /// Why a question is over without an answer.
 const ENDED: &str = "its call has ended";

@@ -2,16 +2,15 @@
 //! parent stops it, and so does the end of its call.
 
 use crate::fleet_seat::FleetLease;
-use crate::git_worktree::{self, WorktreeKeeper};
+use crate::git_worktree::WorktreeKeeper;
 use crate::messages::{
     ClientToSession, OpenRequest, RootMsg, RootToSession, SessionMsg, TaskOrder, TaskToSession,
 };
-use crate::open_failure::OpenFailure;
 use crate::protected_restore;
 use crate::session_lock::SessionLock;
-use crate::session_spec::TaskBounds;
 use crate::session_tree::{self, HeldSession};
 use crate::task_outcome::TaskOutcome;
+use call::tampered_in_words;
 use journal::TaskHeader;
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::{RequestFailure, SessionEnding, SessionRequest, ToClient};
@@ -19,6 +18,9 @@ use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::provider::PassedFd;
 use ractor::ActorRef;
+use setup::open_failure::OpenFailure;
+use setup::session_spec::TaskBounds;
+use setup::task_worktree;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -99,7 +101,7 @@ pub(super) async fn finish(
 impl TaskPlace {
     fn ended(self, mut result: ToolResult) {
         let tampered = self.worktrees.tampered;
-        for changed in protected_restore::in_words(&tampered) {
+        for changed in tampered_in_words(&tampered) {
             append(&mut result, Some(format!("[git for its worktree changed {changed}]")));
         }
         let left = protected_restore::unrestored(&tampered);
@@ -117,7 +119,7 @@ impl TaskPlace {
     ) -> Option<String> {
         // That of a sub-agent above it is not its matter.
         let worktree =
-            header.worktree.as_ref().filter(|it| git_worktree::is_own(it, &self.child))?;
+            header.worktree.as_ref().filter(|it| task_worktree::is_own(it, &self.child))?;
         let has_ended = match open {
             Some(session) => session.wait(Some(LEAVING)).await.is_ok(),
             None => true,
@@ -125,7 +127,7 @@ impl TaskPlace {
         let held = if has_ended { hold(&self.sessions, &self.child).await } else { None };
         match &held {
             Some(_) => Some(self.worktrees.finish(worktree, looking(stop)).await),
-            None => git_worktree::left(header),
+            None => task_worktree::left(header),
         }
     }
 }
@@ -136,7 +138,7 @@ async fn work(task: &mut NewTask, root: &ActorRef<RootMsg>, stop: &mut StopSigna
         Err(why) => return not_begun(&format!("its git worktree could not be made: {why}")),
     };
     // That of a sub-agent above it is not its matter.
-    let own = header.worktree.as_ref().filter(|it| git_worktree::is_own(it, &task.of.child));
+    let own = header.worktree.as_ref().filter(|it| task_worktree::is_own(it, &task.of.child));
     // A session that opens after this gave up finds that out, and does nothing.
     let opened = tokio::select! {
         biased;
@@ -151,7 +153,7 @@ async fn work(task: &mut NewTask, root: &ActorRef<RootMsg>, stop: &mut StopSigna
                 Some(worktree) if is_new && !begun => {
                     task.of.worktrees.finish(worktree, looking(stop)).await;
                 }
-                Some(_) => append(&mut result, git_worktree::left(&header)),
+                Some(_) => append(&mut result, task_worktree::left(&header)),
                 None => {}
             }
             return result;

@@ -2,14 +2,14 @@
 //! when it has ended. `tasks` is the side of the parent.
 
 use super::state::SessionActorState;
-use crate::error_chain::chain;
 use crate::messages::{OpenRequest, SessionMsg, TaskOrder};
-use crate::session_spec::TaskBounds;
 use crate::task_outcome::TaskOutcome;
 use protocol::client::ClientEvent;
+use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use protocol::session::ToSession;
 use ractor::ActorRef;
+use setup::session_spec::TaskBounds;
 use std::path::{Path, PathBuf};
 use tokio::sync::oneshot;
 

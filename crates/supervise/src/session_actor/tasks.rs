@@ -7,12 +7,10 @@
 use super::state::{RunningTask, SessionActorState};
 use super::task_run::{NewTask, TaskPlace, finish, run};
 use super::task_work::outcome_of;
-use crate::agents::Workplace;
-use crate::call::CallInput;
-use crate::git_worktree::{self, WorktreeKeeper};
+use crate::git_worktree::WorktreeKeeper;
 use crate::messages::{RootMsg, RootToSession, SessionMsg, TaskToSession};
 use crate::protected_restore::ProtectedCopies;
-use crate::session_spec::{TaskShare, session_of};
+use call::CallInput;
 use config::is_model_alias;
 use journal::{JournalRecord, TaskHeader};
 use protocol::call::{Outcome, ToolResult};
@@ -22,6 +20,9 @@ use protocol::judgement::PermissionMode;
 use protocol::provider::PassedFd;
 use protocol::session::ToSession;
 use ractor::ActorRef;
+use setup::agents::Workplace;
+use setup::session_spec::{TaskShare, session_of};
+use setup::task_worktree;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use tokio::sync::oneshot;
@@ -237,11 +238,11 @@ impl SessionActorState {
         let outcome = outcome_of(place).await.ok().filter(|outcome| outcome.end.is_some())?;
         let header = self.begun(call).await;
         let own = header.as_ref().and_then(|task| task.worktree.as_ref());
-        let own = own.filter(|it| git_worktree::is_own(it, &child));
-        let awaits = own.is_some_and(|worktree| git_worktree::check_place(worktree).is_ok());
+        let own = own.filter(|it| task_worktree::is_own(it, &child));
+        let awaits = own.is_some_and(|worktree| task_worktree::check_place(worktree).is_ok());
         let agent = request.agent.clone().unwrap_or_else(|| "general".to_owned());
         let mut result = outcome.result(&agent, &child.0, self.spec.config.tools.max_result_chars);
-        let left = header.as_ref().filter(|_| !awaits).and_then(|task| git_worktree::left(task));
+        let left = header.as_ref().filter(|_| !awaits).and_then(|task| task_worktree::left(task));
         if let Some(place) = left {
             result.text = format!("{}\n{place}", result.text);
         }

@@ -2,10 +2,10 @@
 //! session's model does not change. The record of the prompt has its name.
 
 use super::state::SessionActorState;
-use crate::session_spec::{ChosenModel, check_price};
 use protocol::client::{ClientEvent, SettingChange};
 use protocol::provider::ToProvider;
 use protocol::session::ToSession;
+use setup::session_spec::{ChosenModel, check_price};
 
 impl SessionActorState {
     /// The model of this name, for a turn.

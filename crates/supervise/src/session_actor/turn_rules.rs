@@ -1,10 +1,10 @@
 //! The rules by which the broker judges: the session's, and those of a slash command, which allow until
 //! the turn ends. Used by the session actor.
 
-use crate::session_spec::SessionSpec;
 use protocol::broker::ToBroker;
 use protocol::judgement::Rule;
 use protocol::session::SessionEvent;
+use setup::session_spec::SessionSpec;
 
 /// The rules of the turn that this event begins or ends.
 pub(super) fn turn_rules(happened: &SessionEvent) -> Option<Vec<Rule>> {

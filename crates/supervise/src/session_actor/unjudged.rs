@@ -3,16 +3,16 @@
 
 use super::state::{SessionActorState, Unjudged};
 use crate::audit_actor::AuditMsg;
-use crate::call::{CallConclusion, Cut};
 use crate::records::audit::{self, RunFacts};
 use crate::records::encode::{self};
-use crate::session_spec::tool_kind;
 use crate::unix_time::now_ms;
+use call::{CallConclusion, Cut};
 use journal::JournalRecord;
 use protocol::call::{Call, ToolResult};
 use protocol::ids::CallId;
 use protocol::judgement::{Basis, Verdict};
 use protocol::session::SessionEvent;
+use setup::session_spec::tool_kind;
 use tokio::sync::oneshot;
 
 impl Unjudged {

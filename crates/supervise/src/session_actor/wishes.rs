@@ -4,20 +4,20 @@
 use super::pinning;
 use super::server_prompts::{NamedServers, ServerParts};
 use super::state::{SessionActorState, TurnModel};
-use crate::error_chain::chain;
 use crate::messages::{ClientMsg, SessionMsg};
-use crate::open_failure::OpenFailure;
 use crate::person_prompt::PersonPrompt;
-use crate::prompt_images::{self, ImageContext};
 use crate::records::encode;
-use crate::session_spec::check_price;
-use crate::slash_command::{self, Expansion};
 use config::is_model_alias;
 use journal::JournalRecord;
 use protocol::client::{AnswerForm, ClientEvent, RequestFailure, SettingChange, ToClient};
+use protocol::error_chain::chain;
 use protocol::session::{ExpandedPrompt, PinnedNews, PromptPart, ToSession};
 use protocol::undo_prompt::{is_rewind, is_undo};
 use ractor::ActorRef;
+use setup::open_failure::OpenFailure;
+use setup::prompt_images::{self, ImageContext};
+use setup::session_spec::check_price;
+use setup::slash_command::{self, Expansion};
 use std::time::Duration;
 
 /// Most pinned files: each costs a read after every round of calls that change, and its tokens in every
@@ -253,7 +253,7 @@ impl SessionActorState {
                 let forbidden = self.spec.forbidden.clone();
                 let real = tokio::task::spawn_blocking(move || {
                     let real =
-                        crate::session_spec::real_dir(&path.to_path(), "the added directory")?;
+                        setup::session_spec::real_dir(&path.to_path(), "the added directory")?;
                     if let Some(Err(error)) =
                         user_file.as_ref().map(|file| config::user_file_is_own(file, [&real]))
                     {
@@ -286,7 +286,7 @@ impl SessionActorState {
             },
             change @ (SettingChange::Network(_) | SettingChange::Host(_)) => {
                 if let Err(failure) =
-                    crate::session_spec::check_allow_list(&change, &self.spec.confinement)
+                    setup::session_spec::check_allow_list(&change, &self.spec.confinement)
                 {
                     return fail(client, failure.kind, failure.message);
                 }

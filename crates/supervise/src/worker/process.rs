@@ -6,6 +6,7 @@
 //! reaping then continues in the background.
 
 use crate::worker::spawner::SpawnedWorker;
+use call::Heard;
 use ipc::{ChannelError, HELLO_BYTES, Hello, MessageJoiner, codec, descriptor_frame, frames};
 use protocol::Link;
 use protocol::ids::Generation;
@@ -90,14 +91,6 @@ pub(crate) enum ProcessEvent<L: Link> {
     Descriptor(OwnedFd),
     /// Dead, reaped and drained; or [`ExitCause::Unkillable`].
     Ended(ExitCause, Heard),
-}
-
-/// Whether the messages of a process that has ended are known to be all that it sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
-    All,
-    /// Its channel could not be read to the end: it broke the protocol, or cannot be ended.
-    Cut,
 }
 
 /// Can kill a worker whose channel is closed. Dropping it does not kill the worker.

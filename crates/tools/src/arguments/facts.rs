@@ -36,8 +36,40 @@ pub(crate) struct JudgedFacts {
     pub about: Option<CallAbout>,
     /// The work that it gives to a sub-agent.
     pub task: Option<Box<TaskRequest>>,
+    /// What it runs by the configuration.
+    pub configured: Option<ConfiguredRun>,
     /// Bytes of text that it has the store keep for later sessions.
     pub stored_bytes: u64,
+}
+
+/// What a call runs that the conversation makes by the configuration: its entry must say the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfiguredRun {
+    /// A hook at an event.
+    EventHook {
+        /// The name of the event.
+        event: String,
+        /// The command, for a shell.
+        command: String,
+        /// Why it cannot be run as it is written.
+        broken: Option<String>,
+        /// Longest time it may take, in milliseconds.
+        timeout_ms: u64,
+    },
+    /// A formatter or verifier after an edit.
+    EditHook {
+        /// The command.
+        command: String,
+        /// The file that marks a package.
+        package: Option<String>,
+        /// The files that were edited.
+        paths: Vec<String>,
+    },
+    /// The client of an MCP server that has an address.
+    RemoteServer {
+        /// The hosts that the configuration names for it.
+        hosts: Vec<HostRule>,
+    },
 }
 
 /// Work for a sub-agent.

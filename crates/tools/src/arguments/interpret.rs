@@ -4,7 +4,7 @@
 use crate::arguments::coerce::{self, CoercionNotes};
 use crate::arguments::command_rights::GitSigning;
 use crate::arguments::dialect;
-use crate::arguments::facts::{CallAbout, JudgedFacts, RunsIn, TaskRequest};
+use crate::arguments::facts::{CallAbout, ConfiguredRun, JudgedFacts, RunsIn, TaskRequest};
 use crate::arguments::invalid::InvalidCall;
 use crate::arguments::reshape::reshape;
 use crate::edit::patch;
@@ -57,6 +57,8 @@ pub struct InterpretedCall {
     pub about: Option<CallAbout>,
     /// The work that it gives to a sub-agent.
     pub task: Option<Box<TaskRequest>>,
+    /// What it runs by the configuration.
+    pub configured: Option<ConfiguredRun>,
     /// Bytes of text that it has the store keep for later sessions.
     pub stored_bytes: u64,
 }
@@ -113,6 +115,7 @@ pub fn interpret_at(
         runs_in,
         about,
         task,
+        configured,
         stored_bytes,
     } = facts;
     let (git, note) = (git.unwrap_or(GitSettings::Kept), notes_line(&notes));
@@ -134,6 +137,7 @@ pub fn interpret_at(
         runs_in,
         about,
         task,
+        configured,
         stored_bytes,
     })
 }

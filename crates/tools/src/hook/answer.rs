@@ -1,6 +1,6 @@
 //! The answer of a hook: from its exit code and its output to one decision. Pure.
 
-use protocol::hook::HookEvent;
+use protocol::hook::{HookEvent, PlainText};
 use protocol::surrogates;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -142,17 +142,9 @@ pub(super) fn answer(event: HookEvent, end: &HookEnd<'_>) -> Result<HookAnswer, 
     }
     let text = end.stdout.trim();
     if !text.starts_with('{') {
-        let context = match event {
-            HookEvent::UserPromptSubmit | HookEvent::SessionStart => shortened(text),
-            HookEvent::PreToolUse
-            | HookEvent::PostToolUse
-            | HookEvent::PostToolUseFailure
-            | HookEvent::PermissionRequest
-            | HookEvent::SessionEnd
-            | HookEvent::Stop
-            | HookEvent::SubagentStop
-            | HookEvent::PreCompact
-            | HookEvent::Notification => String::new(),
+        let context = match event.row().plain_text {
+            PlainText::Context => shortened(text),
+            PlainText::Ignored => String::new(),
         };
         return Ok(HookAnswer { context, ..HookAnswer::pass() });
     }

@@ -1,7 +1,7 @@
 //! The standard input of a hook: one JSON object with Claude Code's fields.
 
 use super::claude_names::{tool_input, tool_name};
-use protocol::hook::HookEvent;
+use protocol::hook::{HookEvent, HookField};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -60,42 +60,37 @@ pub(super) fn payload(event: HookEvent, about: &HookSubject, session: &HookSessi
         "permission_mode": permission_mode(session.mode),
         "hook_event_name": event.name(),
     });
-    let mut put = |name: &str, value: Value| fields[name] = value;
-    if let Some(tool) = &about.tool {
-        let input = about.input.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        let input = input.unwrap_or_else(|| json!({}));
-        put("tool_name", tool_name(tool).into());
-        put("tool_input", tool_input(tool, &input, about.file.as_deref(), session.project));
-        put("tool_use_id", about.call.map(|call| call.to_string()).unwrap_or_default().into());
-    }
-    match (event, &about.result) {
-        (HookEvent::PostToolUseFailure, Some(text)) => put("error", text.as_str().into()),
-        (_, Some(text)) => put("tool_response", json!({ "content": text })),
-        (_, None) => {}
-    }
-    match (event, &about.word) {
-        (HookEvent::SessionStart, Some(word)) => put("source", word.as_str().into()),
-        (HookEvent::SessionEnd, Some(word)) => put("reason", word.as_str().into()),
-        (HookEvent::PreCompact, Some(word)) => put("trigger", word.as_str().into()),
-        (HookEvent::Notification, Some(word)) => put("notification_type", word.as_str().into()),
-        (_, Some(_) | None) => {}
-    }
-    match (event, &about.message) {
-        (HookEvent::PreCompact, Some(text)) => put("custom_instructions", text.as_str().into()),
-        (_, Some(text)) => put("message", text.as_str().into()),
-        (_, None) => {}
+    for field in event.row().input {
+        let (tool, result) = (about.tool.as_deref(), about.result.as_deref());
+        let value: Option<Value> = match field {
+            HookField::ToolName => tool.map(|tool| tool_name(tool).into()),
+            HookField::ToolInput => tool.map(|tool| input_of(tool, about, session.project)),
+            HookField::ToolUseId => {
+                let call = about.call.map(|call| call.to_string());
+                tool.map(|_| call.unwrap_or_default().into())
+            }
+            HookField::ToolResponse => result.map(|text| json!({ "content": text })),
+            HookField::Error => result.map(Value::from),
+            HookField::Prompt => about.prompt.as_deref().map(Value::from),
+            HookField::StopHookActive => about.continued.map(|continued| (continued > 0).into()),
+            HookField::Word(_) => about.word.as_deref().map(Value::from),
+            HookField::Sentence(_) => about.message.as_deref().map(Value::from),
+        };
+        if let Some(value) = value {
+            fields[field.name()] = value;
+        }
     }
     if let Some(agent) = session.agent {
-        put("agent_id", session.id.into());
-        put("agent_type", agent.into());
-    }
-    if let Some(prompt) = &about.prompt {
-        put("prompt", prompt.as_str().into());
-    }
-    if let Some(continued) = about.continued {
-        put("stop_hook_active", (continued > 0).into());
+        fields["agent_id"] = session.id.into();
+        fields["agent_type"] = agent.into();
     }
     fields
+}
+
+fn input_of(tool: &str, about: &HookSubject, project: &Path) -> Value {
+    let input = about.input.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let input = input.unwrap_or_else(|| json!({}));
+    tool_input(tool, &input, about.file.as_deref(), project)
 }
 
 /// Claude Code's name of a permission mode.

@@ -3,7 +3,7 @@
 
 use super::answer::{HookAnswer, HookEnd, answer};
 use super::payload::{HookSession, HookSubject, payload};
-use crate::arguments::facts::{JobPlace, JudgedFacts};
+use crate::arguments::facts::{ConfiguredRun, JobPlace, JudgedFacts};
 use crate::command::{self, CommandSpec, FilterRun};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::text::control::visible;
@@ -41,8 +41,13 @@ pub(crate) struct Input {
 }
 
 pub(crate) fn facts(input: &Input) -> JudgedFacts {
+    let Input { event, command, broken, timeout_ms, .. } = input;
+    let (event, broken, timeout_ms) = (event.clone(), broken.clone(), *timeout_ms);
+    let configured =
+        ConfiguredRun::EventHook { event, command: command.clone(), broken, timeout_ms };
     JudgedFacts {
-        command: Some(input.command.clone()),
+        command: Some(command.clone()),
+        configured: Some(configured),
         network: Some(Network::Off),
         ..JudgedFacts::default()
     }

@@ -2,7 +2,7 @@
 //! filter: it reads the file on standard input, and this tool replaces the file with its output.
 //! Only the conversation calls it; models do not see it.
 
-use crate::arguments::facts::{JobPlace, JudgedFacts};
+use crate::arguments::facts::{ConfiguredRun, JobPlace, JudgedFacts};
 use crate::command::{self, CommandSpec, FilterRun};
 use crate::edit::replace::{load_original, replace};
 use crate::failure::{FailureCode, ToolFailure};
@@ -61,8 +61,11 @@ impl Tool for FormatTool {
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::DenyAndAsk)];
 
     fn facts(input: &Input) -> JudgedFacts {
+        let (command, package) = (input.command.clone(), input.package.clone());
+        let paths = vec![input.path.clone()];
         JudgedFacts {
-            paths: vec![input.path.clone()],
+            paths: paths.clone(),
+            configured: Some(ConfiguredRun::EditHook { command, package, paths }),
             command: Some(shell_words(&words(&input.command, &input.path))),
             network: Some(Network::Off),
             ..JudgedFacts::default()

@@ -1,7 +1,7 @@
 //! `verify`: runs the verifier that the user configured, in each edited package. Only the
 //! conversation calls it; models do not see it.
 
-use crate::arguments::facts::{JobPlace, JudgedFacts};
+use crate::arguments::facts::{ConfiguredRun, JobPlace, JudgedFacts};
 use crate::command::package_copy;
 use crate::command::{self, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
@@ -61,8 +61,12 @@ impl Tool for VerifyTool {
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::DenyAndAsk)];
 
     fn facts(input: &Input) -> JudgedFacts {
+        let Input { command, package, paths } = input;
+        let (package, paths) = (package.clone(), paths.clone());
+        let configured = ConfiguredRun::EditHook { command: command.clone(), package, paths };
         JudgedFacts {
-            command: Some(input.command.clone()),
+            command: Some(command.clone()),
+            configured: Some(configured),
             network: Some(Network::Off),
             ..JudgedFacts::default()
         }

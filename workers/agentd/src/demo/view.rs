@@ -99,11 +99,12 @@ impl RunView for DemoView {
     fn show(&mut self, _: &Transcript, moment: Moment<'_>) -> ViewOutput {
         let out = match moment {
             Moment::Opened(opened) => {
-                let warnings = opened.warnings.iter().map(|text| format!("{}\n", sanitize(text)));
+                let warnings =
+                    opened.facts.warnings.iter().map(|text| format!("{}\n", sanitize(text)));
                 format!(
                     "session {}, {}\n{}",
-                    opened.session,
-                    opened.sandbox,
+                    opened.facts.session,
+                    opened.facts.sandbox,
                     warnings.collect::<String>()
                 )
             }

@@ -8,10 +8,7 @@ use crate::context::CliContext;
 use crate::open_request::{KeyNeed, open_request};
 use crate::output::{print, print_json};
 use crate::query;
-use client::{
-    PrivateSupervisor, SupervisorConnection, SupervisorLaunch, sanitize, servers_text,
-    sibling_executable,
-};
+use client::{SupervisorConnection, sanitize, servers_text};
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, SessionEnding, SessionQuery, SessionStart,
     ToClient,
@@ -41,17 +38,8 @@ pub(super) fn main(
     flags.recording.replay = Some(NO_MODEL.into());
     let request =
         open_request(&context, &flags, SessionStart::New, Audience::Person, KeyNeed::WhereSet)?;
-    let executable = sibling_executable("agentd-supervisor")?;
-    let launch =
-        SupervisorLaunch { executable: &executable, without: config::KEY_VARIABLES, with: &[] };
-    let own = PrivateSupervisor::start(&launch)?;
-    let checked = SupervisorConnection::open(own.socket(), own.token())
-        .map_err(CliError::from)
-        .and_then(|mut connection| checked(&mut connection, request, names));
-    own.end().map_err(|error| {
-        CliError::internal(format!("cannot determine how agentd-supervisor ended: {error}"))
-    })?;
-    let (reports, warnings) = checked?;
+    let (reports, warnings) =
+        query::by_private_supervisor(|connection| checked(connection, request, names))?;
     let is_unknown = |name: &&String| !reports.iter().any(|report| report.name == **name);
     if let Some(name) = names.iter().find(is_unknown) {
         let why = format!("this project starts no MCP server {name}");

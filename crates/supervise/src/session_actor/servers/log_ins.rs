@@ -1,8 +1,8 @@
 //! Servers that ended for want of a log-in: each starts again once the person has logged in, which a prompt, a
 //! new client and a question for the servers look for. Such a question has a failed server tried once more too.
 
-use crate::server_log_in::{self, LogInStamp};
 use crate::session_actor::state::{ReplayState, SessionActorState};
+use setup::server_log_in::{self, LogInStamp};
 
 impl SessionActorState {
     /// Tries servers once more that have failed a while ago.

@@ -4,14 +4,14 @@
 use super::Asker;
 use super::life::ServerLife;
 use super::restarts::ServerRestarts;
-use crate::server_log_in::LogInStamp;
-use crate::server_offers;
 use crate::server_pins::ServerPins;
-use crate::server_tools::OfferedServerTool;
-use crate::session_spec::SessionServer;
 use protocol::call::{Outcome, ToolResult};
 use protocol::mcp::{ServedTool, ServerOffers, ServerReport};
 use protocol::session::OfferedTool;
+use setup::server_log_in::LogInStamp;
+use setup::server_offers;
+use setup::server_tools::OfferedServerTool;
+use setup::session_spec::SessionServer;
 use std::time::Duration;
 
 /// The code of a server's end that a log-in helps against.

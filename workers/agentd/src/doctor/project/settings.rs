@@ -50,18 +50,9 @@ pub(super) fn look(report: &mut ProjectReport<'_>) {
 
 /// The kind of thing that the matchers of an event choose from.
 fn subject(event: HookEvent) -> &'static str {
-    match event {
-        HookEvent::PreToolUse
-        | HookEvent::PostToolUse
-        | HookEvent::PostToolUseFailure
-        | HookEvent::PermissionRequest => "tool",
-        HookEvent::SessionStart
-        | HookEvent::SessionEnd
-        | HookEvent::PreCompact
-        | HookEvent::Notification
-        | HookEvent::UserPromptSubmit
-        | HookEvent::Stop
-        | HookEvent::SubagentStop => "cause of the event",
+    match event.is_about_call() {
+        true => "tool",
+        false => "cause of the event",
     }
 }
 

@@ -1,0 +1,157 @@
+//! What a client knows of its session beside the conversation: how it was opened, what changed since, and which
+//! events are progress. Pure. A terminal's [`crate::Screen`] and a run's [`crate::Transcript`] have it.
+
+use crate::screen_items::CallBlock;
+use protocol::client::{ClientEvent, ModelFacts, SettingChange, ToClient};
+use protocol::confinement::{FilePath, Network};
+use protocol::context::Compaction;
+use protocol::hosts::HostRule;
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::PermissionMode;
+
+/// Facts about a session, from its opening and from later events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFacts {
+    /// Its name.
+    pub session: SessionId,
+    /// The vendor's name of the model.
+    pub model: String,
+    /// Its known limits and prices.
+    pub of_model: ModelFacts,
+    /// The tools that the session offers.
+    pub tools: Vec<String>,
+    /// The permission mode.
+    pub mode: PermissionMode,
+    /// Network of commands.
+    pub network: Network,
+    /// The hosts of its allow-list.
+    pub hosts: Vec<HostRule>,
+    /// The directory that calls see as /tmp.
+    pub temp: FilePath,
+    /// The cage of its commands, as text.
+    pub sandbox: String,
+    /// Settings that were not followed, one sentence each.
+    pub warnings: Vec<String>,
+    /// Why the session accepts no input.
+    pub trouble: Option<String>,
+}
+
+impl SessionFacts {
+    /// The facts of an `Opened`, and the number of the session's last record. `None` for other messages.
+    pub(crate) fn of_opening(message: ToClient) -> Option<(Self, u64)> {
+        let ToClient::Opened {
+            session,
+            model,
+            facts: of_model,
+            tools,
+            mode,
+            network,
+            hosts,
+            temp,
+            sandbox,
+            warnings,
+            last_seq,
+        } = message
+        else {
+            return None;
+        };
+        let trouble = None;
+        let facts = Self {
+            session,
+            model,
+            of_model,
+            tools,
+            mode,
+            network,
+            hosts,
+            temp,
+            sandbox,
+            warnings,
+            trouble,
+        };
+        Some((facts, last_seq))
+    }
+
+    /// Takes one event in.
+    pub fn update(&mut self, event: &ClientEvent) {
+        if let ClientEvent::Degraded { reason } = event {
+            self.trouble = Some(reason.clone());
+        } else if let ClientEvent::Prompt { .. } = event {
+            self.trouble = None;
+        } else if let ClientEvent::Model { name, facts } = event {
+            (self.model, self.of_model) = (name.clone(), *facts);
+        } else if let ClientEvent::Changed { change, by: _ } = event {
+            self.change(change);
+        }
+    }
+
+    fn change(&mut self, change: &SettingChange) {
+        match change {
+            SettingChange::Network(network) => self.network = *network,
+            SettingChange::Host(host) => {
+                self.network = Network::Listed;
+                if !self.hosts.contains(host) {
+                    self.hosts.push(host.clone());
+                }
+            }
+            SettingChange::Mode(mode) => self.mode = *mode,
+            // The known facts are those of the other model; the next message describes this one.
+            SettingChange::Model(name) => {
+                (self.model, self.of_model) = (name.clone(), ModelFacts::default());
+            }
+            SettingChange::AddDirectory(_)
+            | SettingChange::Pin(_)
+            | SettingChange::Unpin(_)
+            | SettingChange::AppendedSystem(_)
+            | SettingChange::CostLimit(_)
+            | SettingChange::Flag(..) => {}
+        }
+    }
+}
+
+/// True if the session made progress, so that losses of supervisors before do not count as a crash loop.
+/// Calls that each new supervisor or conversation process repeats by itself are none: reads of pinned
+/// files, starts of servers, hooks. `find` knows the calls that were received.
+pub(crate) fn is_progress<'a>(
+    event: &ClientEvent,
+    find: impl Fn(&CallId) -> Option<&'a CallBlock>,
+) -> bool {
+    use ClientEvent::{Answer, CallEnded, Compacted, InBackground, Prompt, Proposed};
+    if let Proposed { call } = event {
+        return call.origin.is_model();
+    }
+    if let CallEnded { call, .. } = event {
+        return find(call).is_none_or(|known| known.call.origin.is_model());
+    }
+    let is_asked = matches!(event, Compacted(Compaction::SummaryAsked { .. }));
+    !is_asked && matches!(event, Prompt { .. } | Answer { .. } | InBackground { .. } | Compacted(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::call::{Call, CallOrigin};
+
+    #[test]
+    fn what_each_new_supervisor_repeats_is_no_progress() {
+        let session = SessionId("s".to_owned());
+        for (origin, expected) in [
+            (CallOrigin::model("toolu_1"), true),
+            (CallOrigin::PinnedRead, false),
+            (CallOrigin::ServerStart, false),
+            (CallOrigin::EventHook, false),
+        ] {
+            let id = CallId { session: session.clone(), number: 1 };
+            let (tool, input) = ("t".to_owned(), "{}".to_owned());
+            let call = Call { id, origin: origin.clone(), tool, input };
+            let proposed = ClientEvent::Proposed { call: call.clone() };
+            assert_eq!(is_progress(&proposed, |_| None), expected, "{origin:?}");
+            let known = CallBlock::new(call);
+            let moved =
+                ClientEvent::InBackground { call: known.call.id.clone(), text: String::new() };
+            assert!(is_progress(&moved, |_| Some(&known)));
+        }
+        let asked = ClientEvent::TurnEnded { end: protocol::session::TurnEnd::Done };
+        assert!(!is_progress(&asked, |_| None));
+    }
+}

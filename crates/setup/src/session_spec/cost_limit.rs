@@ -1,0 +1,83 @@
+//! The limit of a session's cost: it can hold only if all costs are known. Used by the session opener
+//! and where the model changes.
+
+use super::SessionSpec;
+use crate::open_failure::OpenFailure;
+use journal::JournalRecord;
+use protocol::client::{ModelFacts, RequestFailure, SessionRequest};
+use protocol::error_chain::chain;
+use std::path::Path;
+
+/// Checks that a limit can hold for the answers of this model.
+///
+/// # Errors
+/// A message with a remedy.
+pub fn check_price(limit: Option<u64>, model: &str, facts: ModelFacts) -> Result<(), OpenFailure> {
+    match (limit, facts.prices) {
+        (Some(_), None) => Err(OpenFailure::new(
+            RequestFailure::Configuration,
+            format!(
+                "the price of {model} is not known, so the limit of --max-cost cannot hold; give \
+                 it with `price` in a table [models.NAME], or choose another model"
+            ),
+        )),
+        (Some(_), Some(_)) | (None, _) => Ok(()),
+    }
+}
+
+/// Checks that the costs of all earlier answers are known.
+///
+/// # Errors
+/// A message with a remedy.
+pub fn check_earlier_costs(session_dir: &Path) -> Result<(), OpenFailure> {
+    let failed = |error: &dyn std::error::Error| {
+        OpenFailure::new(
+            RequestFailure::Disk,
+            format!("its records cannot be read: {}", chain(error)),
+        )
+    };
+    let entries = journal::read(session_dir).map_err(|error| failed(&error))?.without_texts();
+    let mut unknown = 0_u32;
+    for entry in entries {
+        let record = entry.map_err(|error| failed(&error))?.record;
+        let is_unknown = if let JournalRecord::Summary(summary) = &record {
+            matches!(summary.use_of_model(), Some((_, None)))
+        } else {
+            matches!(
+                record,
+                JournalRecord::Answer { cost: None, .. } | JournalRecord::Spent { cost: None, .. }
+            )
+        };
+        unknown += u32::from(is_unknown);
+    }
+    match unknown {
+        0 => Ok(()),
+        count => Err(OpenFailure::new(
+            RequestFailure::Usage,
+            format!(
+                "the cost of {count} earlier answers of this session is not known, so the limit of \
+                 --max-cost cannot hold; start a new session, or leave --max-cost out"
+            ),
+        )),
+    }
+}
+
+impl SessionSpec {
+    /// Checks that a joining client wants no other limit. A limit that is ignored would cost money.
+    ///
+    /// # Errors
+    /// A message with a remedy.
+    pub fn check_joined_limit(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
+        match opening.conversation.cost_limit {
+            wanted @ Some(_) if wanted != self.setup.max_session.cost => Err(OpenFailure::new(
+                RequestFailure::Usage,
+                format!(
+                    "session {id} is running, and --max-cost is set when it is opened: \
+                     `agentd stop {id}` first, and open it again",
+                    id = self.id
+                ),
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+}

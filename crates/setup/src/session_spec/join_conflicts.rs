@@ -1,0 +1,71 @@
+//! Flags of a joining client that conflict with the session, which another client opened or whose
+//! settings have changed since. The client gets a note for each.
+
+use super::SessionSpec;
+use protocol::client::{SessionRequest, SettingChange};
+use protocol::confinement::FilePath;
+
+impl SessionSpec {
+    /// One sentence for each flag that is ignored.
+    pub fn ignored_flags(&self, wanted: &SessionRequest) -> Vec<String> {
+        let known = &self.origin.opening;
+        // No command changes what the administrator's file forbids.
+        let way_of = |change: SettingChange, command: String| match self.check_managed(&change) {
+            Ok(()) => format!("`{command}` changes that"),
+            Err(failure) => failure.message,
+        };
+        let mut said = Vec::new();
+        let mut say = |flag: String, way: &str| {
+            said.push(format!(
+                "{flag} is ignored: session {} keeps its own settings; {way}",
+                self.id
+            ));
+        };
+        let again = format!("`agentd stop {}` first, and open it again", self.id);
+        for (key, value) in &wanted.settings {
+            if known.settings.iter().any(|(other, own)| (other, own) == (key, value)) {
+                continue;
+            }
+            match key.as_str() {
+                "provider.model" if *value == self.setup.model => {}
+                "provider.model" => {
+                    say(format!("--model {value}"), &format!("`:model {value}` changes that"));
+                }
+                "context.files" if self.setup.pinned.contains(value) => {}
+                "context.files" => {
+                    say(format!("--context {value}"), &format!("`:add {value}` pins it"));
+                }
+                other => say(format!("the flag for {other} ({value})"), &again),
+            }
+        }
+        let appended = wanted.conversation.appended_system.as_ref();
+        if appended.is_some_and(|text| *text != self.texts.appended) {
+            say("--append-system-prompt".to_owned(), &again);
+        }
+        if wanted.agents.is_some() && wanted.agents != self.origin.opening.agents {
+            say("--agents".to_owned(), &again);
+        }
+        for added in &wanted.added {
+            if !self.confinement.added.contains(added) {
+                let named = FilePath::to_path(added).display().to_string();
+                let way = match self.forbidden.check_rules(&added.to_path()) {
+                    Ok(()) => format!("`:add-dir {named}` adds it"),
+                    Err(failure) => failure.message,
+                };
+                say(format!("--add-dir {named}"), &way);
+            }
+        }
+        if let Some(mode) = wanted.mode.filter(|mode| *mode != self.rules.mode) {
+            let name = mode.name();
+            let way = way_of(SettingChange::Mode(mode), format!(":mode {name}"));
+            say(format!("--permission-mode {name}"), &way);
+        }
+        if let Some(network) = wanted.network.filter(|network| *network != self.confinement.network)
+        {
+            let name = network.name();
+            let way = way_of(SettingChange::Network(network), format!(":net {name}"));
+            say(format!("--net {name}"), &way);
+        }
+        said
+    }
+}
