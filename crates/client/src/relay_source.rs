@@ -71,6 +71,11 @@ impl SupervisorSource for RelaySource {
         Ok(SupervisorConnection::open(&self.first.socket, &self.first.token)?)
     }
 
+    /// The relay leads to the host that has the session now.
+    fn connect_where_live(&mut self, _: &SessionId) -> SourceResult<Option<SupervisorConnection>> {
+        self.connect().map(Some)
+    }
+
     /// The host, the database or the way to it may be slow. None of them is this terminal's to kill.
     fn on_silence(&mut self, checks: u32) -> SilenceAction {
         match checks > 0 && checks.is_multiple_of(5) {

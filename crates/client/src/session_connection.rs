@@ -98,6 +98,13 @@ struct PingState {
     reply_due: bool,
 }
 
+impl PingState {
+    /// Of a supervisor that has just said something.
+    fn fresh() -> Self {
+        Self { last_message: Instant::now(), unanswered: 0, reply_due: false }
+    }
+}
+
 impl<'a, T: LoopInput> SessionConnection<'a, T> {
     /// Connects, and asks for the session.
     pub(crate) fn open(
@@ -109,7 +116,7 @@ impl<'a, T: LoopInput> SessionConnection<'a, T> {
         let connection = supervisors.connect().map_err(ClientError::NoSupervisor)?;
         let current = Arc::default();
         let sender = begin(connection, (&opening, &papers), &into_inputs, &current)?;
-        let pings = PingState { last_message: Instant::now(), unanswered: 0, reply_due: false };
+        let pings = PingState::fresh();
         Ok(Self {
             supervisors,
             opening,
@@ -175,6 +182,7 @@ impl<'a, T: LoopInput> SessionConnection<'a, T> {
         self.opening.start = SessionStart::Resume { session, open_turn };
         let opening = (&self.opening, &*self.papers);
         self.sender = begin(connection, opening, &self.into_inputs, &self.current)?;
+        self.pings = PingState::fresh();
         Ok(())
     }
 
@@ -227,8 +235,7 @@ impl<'a, T: LoopInput> SessionConnection<'a, T> {
 
     fn note_answer(&mut self, input: &T) {
         if input.is_message() {
-            let last_message = Instant::now();
-            self.pings = PingState { last_message, unanswered: 0, reply_due: false };
+            self.pings = PingState::fresh();
         }
     }
 

@@ -2,6 +2,7 @@
 //! events are progress. Pure. A terminal's [`crate::Screen`] and a run's [`crate::Transcript`] have it.
 
 use crate::screen_items::CallBlock;
+use protocol::call::CallOrigin;
 use protocol::client::{ClientEvent, ModelFacts, SettingChange, ToClient};
 use protocol::confinement::{FilePath, Network};
 use protocol::context::Compaction;
@@ -110,46 +111,61 @@ impl SessionFacts {
 }
 
 /// True if the session made progress, so that losses of supervisors before do not count as a crash loop.
-/// Calls that each new supervisor or conversation process repeats by itself are none: reads of pinned
-/// files, starts of servers, hooks. `find` knows the calls that were received.
+/// Calls that each new supervisor or conversation process makes anew are none: reads of pinned files,
+/// starts of servers, hooks. `find` knows the calls that were received; the end of another is none either, since
+/// each new supervisor ends those that the last one left.
 pub(crate) fn is_progress<'a>(
     event: &ClientEvent,
     find: impl Fn(&CallId) -> Option<&'a CallBlock>,
 ) -> bool {
     use ClientEvent::{Answer, CallEnded, Compacted, InBackground, Prompt, Proposed};
     if let Proposed { call } = event {
-        return call.origin.is_model();
+        return is_made_once(&call.origin);
     }
-    if let CallEnded { call, .. } = event {
-        return find(call).is_none_or(|known| known.call.origin.is_model());
+    if let CallEnded { call, .. } | InBackground { call, .. } = event {
+        return find(call).is_some_and(|known| is_made_once(&known.call.origin));
     }
     let is_asked = matches!(event, Compacted(Compaction::SummaryAsked { .. }));
-    !is_asked && matches!(event, Prompt { .. } | Answer { .. } | InBackground { .. } | Compacted(_))
+    !is_asked && matches!(event, Prompt { .. } | Answer { .. } | Compacted(_))
+}
+
+fn is_made_once(origin: &CallOrigin) -> bool {
+    match origin {
+        CallOrigin::Model { .. } | CallOrigin::PromptPart | CallOrigin::Undo => true,
+        CallOrigin::PinnedRead
+        | CallOrigin::ServerStart
+        | CallOrigin::EventHook
+        | CallOrigin::EditHook => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::call::{Call, CallOrigin};
+    use protocol::call::Call;
 
     #[test]
     fn what_each_new_supervisor_repeats_is_no_progress() {
         let session = SessionId("s".to_owned());
         for (origin, expected) in [
             (CallOrigin::model("toolu_1"), true),
+            (CallOrigin::Undo, true),
+            (CallOrigin::PromptPart, true),
             (CallOrigin::PinnedRead, false),
             (CallOrigin::ServerStart, false),
             (CallOrigin::EventHook, false),
+            (CallOrigin::EditHook, false),
         ] {
             let id = CallId { session: session.clone(), number: 1 };
             let (tool, input) = ("t".to_owned(), "{}".to_owned());
-            let call = Call { id, origin: origin.clone(), tool, input };
-            let proposed = ClientEvent::Proposed { call: call.clone() };
+            let call = Call { id: id.clone(), origin: origin.clone(), tool, input };
+            let known = CallBlock::new(call.clone());
+            let proposed = ClientEvent::Proposed { call };
+            // A server that is ready goes to the background each time.
+            let moved = ClientEvent::InBackground { call: id, text: String::new() };
             assert_eq!(is_progress(&proposed, |_| None), expected, "{origin:?}");
-            let known = CallBlock::new(call);
-            let moved =
-                ClientEvent::InBackground { call: known.call.id.clone(), text: String::new() };
-            assert!(is_progress(&moved, |_| Some(&known)));
+            assert_eq!(is_progress(&moved, |_| Some(&known)), expected, "{origin:?}");
+            assert!(!is_progress(&moved, |_| None), "one that an earlier supervisor left");
         }
         let asked = ClientEvent::TurnEnded { end: protocol::session::TurnEnd::Done };
         assert!(!is_progress(&asked, |_| None));

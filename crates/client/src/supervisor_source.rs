@@ -25,10 +25,8 @@ pub trait SupervisorSource {
     /// If no other client can resume it, or the supervisor does not accept this client.
     fn connect_where_live(
         &mut self,
-        _session: &SessionId,
-    ) -> SourceResult<Option<SupervisorConnection>> {
-        self.connect().map(Some)
-    }
+        session: &SessionId,
+    ) -> SourceResult<Option<SupervisorConnection>>;
 
     /// How the present supervisor ended, as far as this client can know.
     fn how_lost(&mut self) -> Option<String> {

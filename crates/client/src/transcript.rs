@@ -7,7 +7,7 @@ use crate::sanitize::sanitize;
 use crate::screen_items::{CallBlock, CallPlace};
 use crate::session_facts::SessionFacts;
 use protocol::call::Call;
-use protocol::client::ClientEvent;
+use protocol::client::{ClientEvent, SettingChange};
 use protocol::content::{ContentBlock, Usage};
 use protocol::context::Compaction;
 use protocol::ids::{CallId, SessionId};
@@ -195,7 +195,10 @@ impl Transcript {
     /// Takes one event in.
     pub fn update(&mut self, event: &ClientEvent) {
         let model = self.opened.facts.model.clone();
-        self.opened.facts.update(event);
+        // It names the model as the configuration does. The event with the vendor's name follows.
+        if !matches!(event, ClientEvent::Changed { change: SettingChange::Model(_), .. }) {
+            self.opened.facts.update(event);
+        }
         // Earlier answers had other prices, so the sum is unknown.
         if self.opened.facts.model != model && self.answers > 0 {
             self.priced = Priced::ByTwo;
