@@ -438,7 +438,7 @@ impl CallMachine {
 
     /// The cage is complete.
     fn on_caged(&mut self, enforced: Enforced) -> Vec<CallEffect> {
-        // A proxy that listens late completes the cage of a runner that is gone.
+        // A proxy that listens late would complete the cage of a runner that is gone.
         if !matches!(self.phase, CallPhase::Starting { cage: CageState::Building }) {
             return Vec::new();
         }

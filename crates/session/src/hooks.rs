@@ -258,7 +258,9 @@ impl Hooks {
                     files.len()
                 ));
             }
-            for file in files.iter().take(FILES) {
+            // A guard is asked about each.
+            let most = guarded.map_or(FILES, |_| files.len());
+            for file in files.iter().take(most) {
                 let run = HookRun::of_hook(hook, of.number(), file.as_deref());
                 let mut ended =
                     self.ended.iter().filter(|ended| is_known(&run) && ended.run == run);

@@ -267,3 +267,24 @@ fn a_question_is_answered_once_and_a_notification_each_time() {
         assert_eq!(usize::from(runs), again, "{event:?}");
     }
 }
+
+#[test]
+fn a_call_waits_for_a_guard_that_has_begun() {
+    let mut talk = Talk::new(HookEvent::PreToolUse, &["guard"]);
+    let run = begin(&mut talk, HookEvent::PreToolUse);
+    let begun = call(11, run.origin, run.tool, &run.input);
+    talk.called(&begun);
+    assert!(matches!(talk.before(&edit("a")), HookStep::Run(_)), "it has not answered");
+    talk.ended(&begun, text(PASS));
+    assert!(matches!(talk.before(&edit("a")), HookStep::Open(_)));
+}
+
+#[test]
+fn a_call_of_more_files_than_hooks_are_run_for_is_blocked_where_one_guards() {
+    let names = |count: usize| (0..count).map(|n| format!("f{n} ")).collect::<String>();
+    let mut talk = Talk::new(HookEvent::PreToolUse, &["guard"]);
+    talk.called(&edit(&names(21)));
+    let HookStep::Blocked(why) = talk.before(&edit(&names(21))) else { panic!("not blocked") };
+    assert!(why.contains("21 files"), "{why}");
+    assert!(matches!(talk.before(&edit(&names(20))), HookStep::Run(_)));
+}
