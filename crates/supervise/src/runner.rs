@@ -6,6 +6,8 @@
 //! in order with everything else.
 
 mod errand;
+#[cfg(test)]
+mod errand_tests;
 mod event_relay;
 mod life;
 #[cfg(test)]
