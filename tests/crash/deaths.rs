@@ -281,7 +281,7 @@ fn the_supervisor_dies_while_the_model_answers_and_another_goes_on() {
 const ROUNDS: usize = 34;
 
 /// Runs it to its end; its process id is known while it runs.
-fn run_known(mut command: Command, agentd: &OnceLock<u32>) -> crate::support::Run {
+pub fn run_known(mut command: Command, agentd: &OnceLock<u32>) -> crate::support::Run {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     agentd.set(child.id()).unwrap();
     let began = Instant::now();

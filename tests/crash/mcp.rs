@@ -1,6 +1,7 @@
 //! Deaths around MCP servers: of the conversation, of the supervisor, of `agentd-mcp`, of the server.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
+use crate::deaths::run_known;
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::dice::Dice;
@@ -12,6 +13,7 @@ use protocol::judgement::PermissionMode;
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A project with a server that may write, whose processes have this word.
@@ -53,6 +55,27 @@ fn session(desk: &Desk, server: &Server, start: SessionStart) -> (Wire, SessionI
     let session = wire.open(&opening);
     wire.servers_ready(&session);
     (wire, session)
+}
+
+/// Each new supervisor starts the server anew, ends the call of the last one, and lets the server go to the
+/// background when it is ready. None of that is progress.
+#[test]
+fn a_supervisor_that_dies_behind_its_server_each_time_is_given_up() {
+    const STARTS: usize = 3;
+    let desk = desk("given-up");
+    let agentd: Arc<OnceLock<u32>> = Arc::default();
+    let known = Arc::clone(&agentd);
+    let server = Server::answering(move |number, _| {
+        if number > STARTS + 2 {
+            return Answer::text("some supervisors too many");
+        }
+        send(child_of(*known.wait(), "agentd-supervisor").unwrap(), Signal::SIGKILL);
+        Answer::text("never heard").stalled_after(1, Duration::from_secs(20))
+    });
+    let ran = run_known(desk.with_server(&server, &["-p", "do it"]), &agentd);
+    assert_eq!(ran.code, 15, "{ran:?}");
+    assert_eq!(server.requests().len(), STARTS, "{ran:?}");
+    until("the server has ended", || !runs("given-up"));
 }
 
 fn resumed(session: &SessionId) -> SessionStart {
