@@ -107,7 +107,7 @@ fn what_several_parts_must_know_is_known_in_few_files() {
         // Kinds of records: wanted are eight files, with those of `journal` itself.
         ("JournalRecord::", "crates/journal/", 24),
         // The start of a runner.
-        (".spawn_runner(", "crates/supervise/src/worker/", 1),
+        (".spawn_runner(", "crates/launch/src/spawner.rs", 1),
     ] {
         let found = users(text, home);
         assert_eq!(found.len(), most, "{text}: {found:#?}");

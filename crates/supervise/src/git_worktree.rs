@@ -1,12 +1,12 @@
 //! The git worktree of a sub-agent: made before its session, removed after it if nothing changed. Git runs in
 //! a [`GitCage`] and starts none of the repository's hooks. Used by the task that waits for the sub-agent.
 
-use crate::git_cage::GitCage;
-use crate::protected_restore::ProtectedCopies;
-use crate::session_lock::SessionLock;
-use crate::worker::spawner::Spawner;
 use call::tampered_in_words;
 use journal::TaskWorktree;
+use launch::git_cage::GitCage;
+use launch::protected_restore::ProtectedCopies;
+use launch::session_lock::SessionLock;
+use launch::spawner::Spawner;
 use protocol::call::TamperedFile;
 use protocol::ids::CallId;
 use setup::session_spec::SessionSpec;

@@ -73,12 +73,12 @@ use crate::messages::{BrokerToSession, CallToSession, RootToSession, SessionMsg,
 use crate::records::encode;
 use crate::route::{RouteStep, Router, is_progress};
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
-use crate::worker::log_lines;
-use crate::worker::spawner::{Spawner, WorkerKind};
-use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use call::CallInput;
 use journal::JournalRecord;
+use launch::log_lines;
+use launch::spawner::{Spawner, WorkerKind};
+use launch::timeouts::WorkerTimeouts;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
 use protocol::provider::{ProviderLink, ToProvider};

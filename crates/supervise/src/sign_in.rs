@@ -1,8 +1,8 @@
 //! Sign-in of a session's proxies: the certificate, which one process makes when the session is
 //! opened, and the keys, which clients pass as descriptors and the supervisor never reads.
 
-use crate::certificate::certify;
-use crate::worker::spawner::Spawner;
+use launch::certificate::certify;
+use launch::spawner::Spawner;
 use protocol::confinement::{Confinement, Level, Tier};
 use protocol::hosts::HostPort;
 use protocol::provider::PassedFd;

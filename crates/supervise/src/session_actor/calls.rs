@@ -6,7 +6,6 @@ use super::rules;
 use super::state::{ReplayState, SessionActorState};
 use crate::call_actor::{CallActor, CallArgs};
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
-use crate::protected_restore::ProtectedCopies;
 use crate::records::{TurnRound, decode, origin};
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
@@ -14,6 +13,7 @@ use call::{
     CachePolicy, CallFacts, CallInput, CallRemarks, Executor, NeedsProbe, Protects, UndoBy,
 };
 use journal::JournalRecord;
+use launch::protected_restore::ProtectedCopies;
 use protocol::call::{Call, CallOrigin, FileEffect, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Level, Network, Profile};

@@ -3,9 +3,9 @@
 
 use super::state::SessionActorState;
 use crate::fleet_seat::{FleetEvent, FleetLease, HeldLease, Seated};
-use crate::frozen_calls::Freeze;
 use crate::messages::{CallMsg, SessionMsg};
 use call::{Contained, Executor};
+use launch::frozen_calls::Freeze;
 use protocol::client::{ClientEvent, DetachReason, SessionEnding};
 use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use ractor::ActorRef;

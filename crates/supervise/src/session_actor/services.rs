@@ -10,7 +10,7 @@ mod starts;
 pub(super) use starts::{FirstRequest, pause_before};
 
 use crate::call_actor::{ENDED, ended, refused};
-use crate::session_network::SessionNetwork;
+use launch::session_network::SessionNetwork;
 use protocol::call::{CallOrigin, Outcome, ToolResult};
 use protocol::confinement::Confinement;
 use protocol::judgement::ExtraRight;

@@ -5,9 +5,9 @@
 
 use super::state::SessionActorState;
 use crate::messages::{CallMsg, ProtectedNews};
-use crate::protected_restore;
 use call::tampered_in_words;
 use journal::JournalRecord;
+use launch::protected_restore;
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
 use protocol::judgement::Question;

@@ -6,12 +6,12 @@ use crate::git_worktree::WorktreeKeeper;
 use crate::messages::{
     ClientToSession, OpenRequest, RootMsg, RootToSession, SessionMsg, TaskOrder, TaskToSession,
 };
-use crate::protected_restore;
-use crate::session_lock::SessionLock;
 use crate::session_tree::{self, HeldSession};
 use crate::task_outcome::TaskOutcome;
 use call::tampered_in_words;
 use journal::TaskHeader;
+use launch::protected_restore;
+use launch::session_lock::SessionLock;
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::{RequestFailure, SessionEnding, SessionRequest, ToClient};
 use protocol::ids::SessionId;

@@ -1,5 +1,5 @@
 //! Heartbeat of a worker: decides when to ping and when to give up. Pure: the clock is an argument.
-//! Used by the call actor, and by the worker actor, which pings only while work depends on the
+//! Used by `runner`, and by the supervisor's worker actor, which pings only while work depends on the
 //! worker.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ const MAX_OVERDUE: u32 = 2;
 
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PingAction {
+pub enum PingAction {
     /// Send a ping.
     Send,
     /// A ping is pending and has time left.
@@ -21,7 +21,7 @@ pub(crate) enum PingAction {
 
 /// Heartbeat state of one process.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Heartbeat {
+pub struct Heartbeat {
     /// When the pending ping was sent; `None` after any message.
     pinged_at: Option<Duration>,
     overdue: u32,
@@ -29,12 +29,12 @@ pub(crate) struct Heartbeat {
 
 impl Heartbeat {
     /// Any message counts as an answer.
-    pub(crate) fn on_message(&mut self) {
+    pub fn on_message(&mut self) {
         *self = Self::default();
     }
 
     /// Decides at `now`, by a clock that stops while the machine sleeps.
-    pub(crate) fn next_action(&mut self, now: Duration, patience: Duration) -> PingAction {
+    pub fn next_action(&mut self, now: Duration, patience: Duration) -> PingAction {
         match self.pinged_at {
             Some(at) if now.saturating_sub(at) < patience => PingAction::Wait,
             Some(_) if self.overdue + 1 >= MAX_OVERDUE => PingAction::Unresponsive,

@@ -4,7 +4,7 @@
 //! the restarts: crashes without progress (no message of its work after Hello), and crashes in
 //! total. A worker that cannot run on this machine is not retried. Used by the worker actor.
 
-use crate::worker::process::ExitCause;
+use crate::process::ExitCause;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ pub enum ExitKind {
 
 /// How far a process got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WorkerProgress {
+pub enum WorkerProgress {
     /// It received no input and sent no message of its work.
     NoInput,
     /// It received input, but sent no message of its work: nothing after Hello, or log lines only.
@@ -78,7 +78,7 @@ pub(crate) enum WorkerProgress {
 impl ExitKind {
     /// Classifies a cause. A clean exit counts as a crash too: no worker exits by itself while its
     /// channel is open.
-    pub(crate) fn of(cause: &ExitCause, said: WorkerProgress) -> Self {
+    pub fn of(cause: &ExitCause, said: WorkerProgress) -> Self {
         match cause {
             ExitCause::BuildMismatch(_) | ExitCause::Exited(NO_CAGE) => Self::Unrecoverable,
             ExitCause::NoHello => Self::HelloTimeout,

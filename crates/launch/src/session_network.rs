@@ -12,9 +12,9 @@ use std::os::fd::OwnedFd;
 
 /// The network of a background command.
 #[derive(Debug)]
-pub(crate) struct SessionNetwork {
+pub struct SessionNetwork {
     /// The call that made it.
-    pub(crate) call: u32,
+    pub call: u32,
     /// Its network and its list of hosts. A call with others would get rights through the servers and
     /// the proxy in it.
     network: Network,
@@ -25,7 +25,7 @@ pub(crate) struct SessionNetwork {
 impl SessionNetwork {
     /// The network of this call, unless it has the host's or joined another, or the call has rights that
     /// the session does not have: its servers could act with them for calls that nobody judged so.
-    pub(crate) fn of(
+    pub fn of(
         facts: &CallFacts,
         confinement: &Confinement,
         namespace: NetworkNamespace,
@@ -40,13 +40,13 @@ impl SessionNetwork {
     }
 
     /// Its descriptors, for a runner that joins it.
-    pub(crate) fn handed(&self) -> io::Result<Vec<(Handover, OwnedFd)>> {
+    pub fn handed(&self) -> io::Result<Vec<(Handover, OwnedFd)>> {
         let all = self.namespace.descriptors();
         all.map(|(kind, descriptor)| Ok((Handover::Join(kind), descriptor.try_clone()?))).collect()
     }
 
     /// True if a command with this confinement joins it.
-    pub(crate) fn takes(&self, wanted: &Confinement) -> bool {
+    pub fn takes(&self, wanted: &Confinement) -> bool {
         let caged = wanted.highest_tier == Tier::A && wanted.level != Level::Uncaged;
         let same = self.network == wanted.network
             && match wanted.network {

@@ -10,13 +10,15 @@ const PASSES: usize = 8;
 
 /// What becomes of a call's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Freeze {
+pub enum Freeze {
+    /// They are stopped.
     Stop,
+    /// They go on.
     Continue,
 }
 
 /// Stops every process below this runner, or lets them go on. Returns how many.
-pub(crate) fn apply(runner: u32, freeze: Freeze) -> usize {
+pub fn apply(runner: u32, freeze: Freeze) -> usize {
     let signal = match freeze {
         Freeze::Stop => Signal::STOP,
         Freeze::Continue => Signal::CONT,

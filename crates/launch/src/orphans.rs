@@ -1,6 +1,6 @@
 //! Processes of calls that may outlive their supervisor: runners, the keepers of their cages, and
 //! the commands. A file lists them by pid and start time, so that a later supervisor can kill them.
-//! Used by the session lock and by the call actor.
+//! Used by the session lock and by `runner`.
 
 use protocol::tool::{Keeper, KeeperKind};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

@@ -8,7 +8,7 @@ type Receiver = Box<dyn Fn(RunnerEvent) + Send>;
 
 /// The way of one runner's events. Clones share it.
 #[derive(Clone)]
-pub(crate) struct EventRelay(Arc<Mutex<Receiver>>);
+pub struct EventRelay(Arc<Mutex<Receiver>>);
 
 impl EventRelay {
     /// Passes events to this receiver, which must not block.
@@ -17,12 +17,12 @@ impl EventRelay {
     }
 
     /// Passes later events to this receiver. Every earlier event has reached the receiver before.
-    pub(crate) fn redirect(&self, receiver: impl Fn(RunnerEvent) + Send + 'static) {
+    pub fn redirect(&self, receiver: impl Fn(RunnerEvent) + Send + 'static) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(receiver);
     }
 
     /// Passes an event on.
-    pub(crate) fn pass(&self, event: RunnerEvent) {
+    pub fn pass(&self, event: RunnerEvent) {
         let receiver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         receiver(event);
     }

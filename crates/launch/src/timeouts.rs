@@ -1,26 +1,29 @@
 //! Timeouts and limits of workers, from `daemon.*`. Used by the worker actor and by the actors that
 //! own workers.
 
-use crate::worker::restart::RestartLimits;
+use crate::restart::RestartLimits;
 use config::DaemonConfig;
 use std::time::Duration;
 
 /// Timeouts and limits of one worker.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WorkerTimeouts {
-    pub(crate) hello: Duration,
+pub struct WorkerTimeouts {
+    /// From a start to Hello.
+    pub hello: Duration,
     /// From a ping to its pong.
-    pub(crate) ping: Duration,
-    pub(crate) shutdown: Duration,
-    pub(crate) limits: RestartLimits,
+    pub ping: Duration,
+    /// From the end of its channel to its kill.
+    pub shutdown: Duration,
+    /// When it is not restarted any more.
+    pub limits: RestartLimits,
     /// For a conversation, whose first message comes after its journal is replayed: after this many
     /// crashes during replay within this time, its session is degraded.
-    pub(crate) replay: (usize, Duration),
+    pub replay: (usize, Duration),
 }
 
 impl WorkerTimeouts {
     /// The limits of a conversation.
-    pub(crate) fn replaying(self) -> Self {
+    pub fn replaying(self) -> Self {
         Self { limits: RestartLimits { replay: Some(self.replay), ..self.limits }, ..self }
     }
 }

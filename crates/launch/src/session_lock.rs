@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The held lock. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct SessionLock {
+pub struct SessionLock {
     lock: Arc<File>,
     /// File that lists the runners and the keepers of their cages, by pid and start time.
     runners: PathBuf,
@@ -37,7 +37,7 @@ impl SessionLock {
     ///
     /// # Errors
     /// `WouldBlock` if they do not end in time; errors of opening the file.
-    pub(crate) fn acquire(session_dir: &Path) -> io::Result<Self> {
+    pub fn acquire(session_dir: &Path) -> io::Result<Self> {
         let runners = session_dir.join("runners");
         let file = open(session_dir)?;
         let (began, mut grace) = (Instant::now(), KILL_INTERVAL);
@@ -62,7 +62,7 @@ impl SessionLock {
     ///
     /// # Errors
     /// `WouldBlock` if it is held; errors of opening the file.
-    pub(crate) fn try_acquire(session_dir: &Path) -> io::Result<Self> {
+    pub fn try_acquire(session_dir: &Path) -> io::Result<Self> {
         let file = open(session_dir)?;
         let runners = session_dir.join("runners");
         match file.try_lock() {

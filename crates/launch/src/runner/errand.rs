@@ -3,7 +3,7 @@
 
 use super::{Runner, RunnerEvent, RunnerNews, RunnerStart};
 use crate::cage_cleanup::CageCleanup;
-use crate::worker::process::ExitCause;
+use crate::process::ExitCause;
 use protocol::tool::ToTool;
 use std::time::Duration;
 use tokio::sync::mpsc;

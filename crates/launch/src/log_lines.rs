@@ -18,7 +18,7 @@ macro_rules! at_level {
 }
 
 /// Writes a worker's line. `about` is the session or call that the worker serves.
-pub(crate) fn write(worker: &str, about: impl Display, line: &LogLine) {
+pub fn write(worker: &str, about: impl Display, line: &LogLine) {
     match worker {
         "session" => at_level!("session", about, line),
         "provider" => at_level!("provider", about, line),

@@ -4,7 +4,7 @@ use crate::grant::Grant;
 use crate::protected_restore::{ProtectedCopies, ProtectedRestorer, unrestored_unknown};
 use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
 use crate::session_lock::SessionLock;
-use crate::worker::spawner::Spawner;
+use crate::spawner::Spawner;
 use protocol::call::{Outcome, TamperRemedy, TamperedFile};
 use protocol::confinement::Confinement;
 use protocol::ids::{CallId, Generation};
@@ -26,29 +26,29 @@ const UNKILLABLE: &str = "a process of git cannot be killed";
 const MOST_CHARS: usize = 4000;
 
 /// Where and for which call git runs.
-pub(crate) struct GitCage {
+pub struct GitCage {
     /// The call of the sub-agent.
-    pub(crate) call: CallId,
+    pub call: CallId,
     /// That of its session.
-    pub(crate) confinement: Confinement,
+    pub confinement: Confinement,
     /// The environment of git.
-    pub(crate) env: Vec<(String, String)>,
+    pub env: Vec<(String, String)>,
     /// Starts its process.
-    pub(crate) spawner: Spawner,
+    pub spawner: Spawner,
     /// The session's lock, which the process shares.
-    pub(crate) lock: SessionLock,
+    pub lock: SessionLock,
     /// For the protected files that git may change.
-    pub(crate) copies: ProtectedCopies,
+    pub copies: ProtectedCopies,
     /// How long the process may take to say hello.
-    pub(crate) hello: Duration,
+    pub hello: Duration,
 }
 
 /// The end of a script.
-pub(crate) struct GitReport {
-    /// What it printed, or why it failed.
-    pub(crate) result: Result<String, String>,
+pub struct GitReport {
+    /// Its output, or the reason for its failure.
+    pub result: Result<String, String>,
     /// Protected files that git changed, and the remedy for each.
-    pub(crate) tampered: Vec<TamperedFile>,
+    pub tampered: Vec<TamperedFile>,
 }
 
 impl GitCage {
@@ -56,7 +56,7 @@ impl GitCage {
     ///
     /// # Errors
     /// Why nothing was started.
-    pub(crate) async fn run(
+    pub async fn run(
         &self,
         script: String,
         stop: impl Future<Output = ()>,

@@ -1,6 +1,7 @@
 //! The right to start one runner, and to send it `Go`. Its fields are private. A call's actor makes one
 //! from the broker's verdict, or for a probe; a repair process, the certificate of a session's proxies,
 //! git for a sub-agent's worktree and the session's reserve have one, too. Nothing else can start a runner.
+//! A test of the repository has the list of constructors, each with the file that may use it.
 
 use protocol::call::Call;
 use protocol::confinement::{Confinement, Network, Profile};
@@ -20,7 +21,7 @@ pub struct Grant {
 
 /// The work of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunnerPurpose {
+pub enum RunnerPurpose {
     /// To run a call.
     Call,
     /// To inspect the paths of a call.
@@ -50,7 +51,7 @@ pub struct OtherCall {
 
 impl Grant {
     /// For the probe of a call: the call's directories, nothing writable, nothing executable.
-    pub(crate) fn probe(call: &Call, of: &Confinement) -> Self {
+    pub fn probe(call: &Call, of: &Confinement) -> Self {
         let confinement =
             Confinement { profile: Profile::Probe, joins: None, cgroup: None, ..of.clone() };
         Self { confinement, purpose: RunnerPurpose::Probe, call: Some(call.id.clone()) }
@@ -60,7 +61,7 @@ impl Grant {
     ///
     /// # Errors
     /// [`NotAllowed`] for every other verdict.
-    pub(crate) fn of(
+    pub fn of(
         call: &Call,
         verdict: &Verdict,
         confinement: Confinement,
@@ -76,7 +77,7 @@ impl Grant {
 
     /// For the proxy of the command that this grant is for: it has the network and none of the
     /// command's other rights.
-    pub(crate) fn proxy(&self) -> Self {
+    pub fn proxy(&self) -> Self {
         Self::web(&self.confinement, RunnerPurpose::Proxy, self.call.clone())
     }
 
@@ -121,7 +122,7 @@ impl Grant {
 
     /// For the session's next command, which is not known yet. The call that takes the runner has a
     /// grant of its own, with this confinement.
-    pub(crate) fn reserve(confinement: Confinement) -> Self {
+    pub fn reserve(confinement: Confinement) -> Self {
         Self { confinement, purpose: RunnerPurpose::Reserve, call: None }
     }
 

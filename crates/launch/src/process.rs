@@ -1,11 +1,11 @@
 //! One worker process: its socket, its messages and its exit.
 //!
-//! Used by the worker actor (for workers that are restarted) and by the call actor (for runners,
-//! which are not). Its end is reported only after the process is dead and reaped and its socket is
-//! drained. A killed process that the kernel cannot end is reported after [`KILL_TIMEOUT`]; its
+//! Used by the supervisor's worker actor, for workers that are restarted, and by `runner`, for runners,
+//! which are not. Its end is reported only after the process is dead and reaped and its socket is
+//! drained. A killed process that the kernel cannot end is reported after `KILL_TIMEOUT`; its
 //! reaping then continues in the background.
 
-use crate::worker::spawner::SpawnedWorker;
+use crate::spawner::SpawnedWorker;
 use call::Heard;
 use ipc::{ChannelError, HELLO_BYTES, Hello, MessageJoiner, codec, descriptor_frame, frames};
 use protocol::Link;
@@ -84,9 +84,14 @@ impl std::fmt::Display for ExitCause {
 }
 
 /// Events of a process, in order: any number of messages and descriptors, then its end.
-pub(crate) enum ProcessEvent<L: Link> {
-    /// A message. Dropping the permit lets the next one be read.
-    Message { message: L::From, permit: OwnedSemaphorePermit },
+pub enum ProcessEvent<L: Link> {
+    /// A message.
+    Message {
+        /// What the process sent.
+        message: L::From,
+        /// Dropping it lets the next message be read.
+        permit: OwnedSemaphorePermit,
+    },
     /// A descriptor that followed the last message.
     Descriptor(OwnedFd),
     /// Dead, reaped and drained; or [`ExitCause::Unkillable`].
@@ -94,10 +99,11 @@ pub(crate) enum ProcessEvent<L: Link> {
 }
 
 /// Can kill a worker whose channel is closed. Dropping it does not kill the worker.
-pub(crate) struct KillHandle(mpsc::UnboundedSender<ExitCause>);
+pub struct KillHandle(mpsc::UnboundedSender<ExitCause>);
 
 impl KillHandle {
-    pub(crate) fn kill(&self) {
+    /// Kills the worker.
+    pub fn kill(&self) {
         let _ = self.0.send(ExitCause::Killed);
     }
 }
@@ -112,9 +118,9 @@ enum OutgoingFrame {
     Descriptor(OwnedFd),
 }
 
-/// Handle of a live process. Dropping it closes the channel; a worker alive [`CLOSE_TIMEOUT`] later is killed.
-pub(crate) struct WorkerProcess<L: Link> {
-    pub(crate) pid: u32,
+/// Handle of a live process. Dropping it closes the channel; a worker alive `CLOSE_TIMEOUT` later is killed.
+pub struct WorkerProcess<L: Link> {
+    pid: u32,
     generation: Generation,
     outbox: mpsc::Sender<OutgoingFrame>,
     end: mpsc::UnboundedSender<ExitCause>,
@@ -123,7 +129,7 @@ pub(crate) struct WorkerProcess<L: Link> {
 
 impl<L: Link> WorkerProcess<L> {
     /// Takes over a spawned process. `report` is called from a separate task and must not block.
-    pub(crate) fn attach(
+    pub fn attach(
         started: SpawnedWorker,
         generation: Generation,
         hello: Duration,
@@ -165,16 +171,22 @@ impl<L: Link> WorkerProcess<L> {
         Ok(Self { pid, generation, outbox, end, link: std::marker::PhantomData })
     }
 
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Queues a message without waiting. If the queue is full, the worker is killed: it does not
     /// read.
-    pub(crate) fn send(&self, message: &L::To) {
+    pub fn send(&self, message: &L::To) {
         if let Some(bytes) = self.encode(message) {
             self.enqueue(OutgoingFrame::Bytes(bytes));
         }
     }
 
     /// Queues messages whose sender may send more once this worker has read them.
-    pub(crate) fn forward(&self, messages: &[L::To], permit: OwnedSemaphorePermit) {
+    pub fn forward(&self, messages: &[L::To], permit: OwnedSemaphorePermit) {
         let framed: Option<Vec<_>> = messages.iter().map(|message| self.encode(message)).collect();
         if let Some(framed) = framed {
             self.enqueue(OutgoingFrame::Forwarded { bytes: framed.concat(), _permit: permit });
@@ -196,27 +208,27 @@ impl<L: Link> WorkerProcess<L> {
     }
 
     /// Sends a descriptor after the message sent last.
-    pub(crate) fn send_descriptor(&self, descriptor: OwnedFd) {
+    pub fn send_descriptor(&self, descriptor: OwnedFd) {
         self.enqueue(OutgoingFrame::Descriptor(descriptor));
     }
 
     /// Kills the process; its end is reported as any other.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         let _ = self.end.send(ExitCause::Killed);
     }
 
     /// Kills the process because it did not answer a ping.
-    pub(crate) fn kill_unresponsive(&self) {
+    pub fn kill_unresponsive(&self) {
         let _ = self.end.send(ExitCause::NoPong);
     }
 
     /// Kills the process because it broke the protocol in this way.
-    pub(crate) fn kill_for_breach(&self, what: &str) {
+    pub fn kill_for_breach(&self, what: &str) {
         let _ = self.end.send(ExitCause::ProtocolBreach(what.to_owned()));
     }
 
     /// Closes the channel, which asks the worker to end. The returned handle can only kill it.
-    pub(crate) fn close(self) -> KillHandle {
+    pub fn close(self) -> KillHandle {
         KillHandle(self.end)
     }
 

@@ -1,5 +1,5 @@
 //! Waits for the processes in a call's cage to end after its runner. When the call is concluded,
-//! none of them runs. Used by the call actor.
+//! none of them runs. Used by `runner`.
 
 use crate::orphans::RecordedProcess;
 use std::time::Duration;
@@ -15,7 +15,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Result of ending the processes in a cage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CageCleanup {
+pub enum CageCleanup {
+    /// None of them lives.
     Done,
     /// A process in it cannot be killed.
     Unkillable,

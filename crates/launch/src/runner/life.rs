@@ -54,7 +54,7 @@ enum Phase {
 
 /// A step with a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunnerStep {
+pub enum RunnerStep {
     /// It builds its cage.
     Cage,
     /// It was taken from the reserve and inspects its cage.

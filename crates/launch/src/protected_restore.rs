@@ -6,7 +6,7 @@
 use crate::grant::Grant;
 use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
 use crate::session_lock::SessionLock;
-use crate::worker::spawner::Spawner;
+use crate::spawner::Spawner;
 use call::tampered_in_words;
 use ipc::codec;
 use protocol::BUILD_ID;
@@ -37,14 +37,16 @@ const MAX_CONFINEMENT_BYTES: u64 = 1 << 20;
 /// The copies that runners save: a pair of files for each call, in a directory of the session that
 /// no command reaches.
 #[derive(Debug, Clone)]
-pub(crate) struct ProtectedCopies {
+pub struct ProtectedCopies {
     directory: PathBuf,
     /// The confinement that was stored last, of which calls have links: a sync for each distinct one.
     last_cage: PathBuf,
 }
 
 impl ProtectedCopies {
-    pub(crate) fn of(session: &Path) -> Self {
+    /// The copies of the session in this directory.
+    #[must_use]
+    pub fn of(session: &Path) -> Self {
         Self { directory: session.join("protected"), last_cage: session.join("last-cage") }
     }
 
@@ -53,7 +55,7 @@ impl ProtectedCopies {
     ///
     /// # Errors
     /// Errors of the disk, with a remedy.
-    pub(crate) fn begin(&self, call: u32, confinement: &Confinement) -> io::Result<OwnedFd> {
+    pub fn begin(&self, call: u32, confinement: &Confinement) -> io::Result<OwnedFd> {
         self.make(call, confinement).map_err(|error| {
             let place = self.directory.display();
             let text = format!(
@@ -103,7 +105,7 @@ impl ProtectedCopies {
     }
 
     /// Removes the copies of a call that is concluded.
-    pub(crate) fn remove(&self, call: u32) {
+    pub fn remove(&self, call: u32) {
         for path in [self.names(call), self.cage(call)] {
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -115,7 +117,7 @@ impl ProtectedCopies {
     }
 
     /// Removes all copies: their calls are concluded.
-    pub(crate) fn remove_all(&self) {
+    pub fn remove_all(&self) {
         match std::fs::remove_dir_all(&self.directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let path = self.directory.display();
@@ -126,7 +128,7 @@ impl ProtectedCopies {
     }
 
     /// True if this call has no file at all, not even the empty one that it started with.
-    pub(crate) fn lacks(&self, call: u32) -> bool {
+    pub fn lacks(&self, call: u32) -> bool {
         self.names(call).symlink_metadata().is_err()
     }
 
@@ -135,7 +137,7 @@ impl ProtectedCopies {
     ///
     /// # Errors
     /// The reason why they cannot be used.
-    pub(crate) fn names_of(&self, call: u32) -> Result<Option<OwnedFd>, String> {
+    pub fn names_of(&self, call: u32) -> Result<Option<OwnedFd>, String> {
         let path = self.names(call);
         let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
         match opened {
@@ -150,7 +152,7 @@ impl ProtectedCopies {
     ///
     /// # Errors
     /// The reason why it cannot be used.
-    pub(crate) fn cage_of(&self, call: u32) -> Result<Confinement, String> {
+    pub fn cage_of(&self, call: u32) -> Result<Confinement, String> {
         let path = self.cage(call);
         let mut bytes = Vec::new();
         let read = File::open(&path)
@@ -194,13 +196,13 @@ fn unusable(path: &Path, why: &str) -> String {
 }
 
 /// Reported if nothing could be restored: the affected file is unknown.
-pub(crate) fn unrestored_unknown(why: &str) -> TamperedFile {
+pub fn unrestored_unknown(why: &str) -> TamperedFile {
     let names = "a protected file (.git/hooks, .envrc or a similar one) perhaps".to_owned();
     TamperedFile { path: names, remedy: TamperRemedy::Left { why: why.to_owned() } }
 }
 
 /// The files that were not restored, as text.
-pub(crate) fn unrestored(names: &[TamperedFile]) -> Vec<String> {
+pub fn unrestored(names: &[TamperedFile]) -> Vec<String> {
     let left = names.iter().filter(|name| matches!(name.remedy, TamperRemedy::Left { .. }));
     tampered_in_words(left)
 }
@@ -209,7 +211,7 @@ pub(crate) fn unrestored(names: &[TamperedFile]) -> Vec<String> {
 const NOTE_NAMES: usize = 5;
 
 /// Note for the person who opens a session in which files were restored.
-pub(crate) fn restored_note(put_right: &[String]) -> Option<String> {
+pub fn restored_note(put_right: &[String]) -> Option<String> {
     let (first, rest) = put_right.split_at(put_right.len().min(NOTE_NAMES));
     let more = match rest.len() {
         0 => String::new(),
@@ -226,17 +228,21 @@ pub(crate) fn restored_note(put_right: &[String]) -> Option<String> {
 
 /// Starts the processes that restore.
 #[derive(Debug, Clone)]
-pub(crate) struct ProtectedRestorer {
-    pub(crate) spawner: Spawner,
-    pub(crate) lock: SessionLock,
-    pub(crate) copies: ProtectedCopies,
-    pub(crate) hello: Duration,
+pub struct ProtectedRestorer {
+    /// Starts them.
+    pub spawner: Spawner,
+    /// The session's lock, which they share.
+    pub lock: SessionLock,
+    /// The copies that they restore from.
+    pub copies: ProtectedCopies,
+    /// How long each may take to say hello.
+    pub hello: Duration,
 }
 
 impl ProtectedRestorer {
     /// Restores the files that this call changed; none of its processes runs any more. Failures are
     /// part of the result.
-    pub(crate) async fn restore(&self, call: &CallId, cage: &Confinement) -> Vec<TamperedFile> {
+    pub async fn restore(&self, call: &CallId, cage: &Confinement) -> Vec<TamperedFile> {
         let mut why = String::new();
         for _ in 0..TRIES {
             let names = match self.copies.names_of(call.number) {
@@ -262,7 +268,7 @@ impl ProtectedRestorer {
     }
 
     /// The same for a call of an earlier supervisor.
-    pub(crate) async fn restore_after_restart(
+    pub async fn restore_after_restart(
         &self,
         call: &CallId,
         temp: &Confinement,

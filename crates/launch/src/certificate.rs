@@ -2,7 +2,7 @@
 
 use crate::grant::Grant;
 use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
-use crate::worker::spawner::Spawner;
+use crate::spawner::Spawner;
 use protocol::confinement::Confinement;
 use protocol::hosts::HostPort;
 use protocol::ids::{Generation, SessionId};
@@ -21,7 +21,7 @@ const END: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// The reason, in words.
-pub(crate) async fn certify(
+pub async fn certify(
     (spawner, hello): (&Spawner, Duration),
     hosts: Vec<HostPort>,
     of: &Confinement,

@@ -83,7 +83,7 @@ pub fn check_workers(directory: &Path) -> Result<(), WorkerSpawnError> {
 
 /// A process that was just started, and the supervisor's end of its channel.
 #[derive(Debug)]
-pub(crate) struct SpawnedWorker {
+pub struct SpawnedWorker {
     pub(crate) child: Child,
     pub(crate) socket: UnixStream,
     pub(crate) pidfd: OwnedFd,
@@ -99,7 +99,7 @@ struct SpawnRequest {
 
 /// The handle of the spawner thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Spawner {
+pub struct Spawner {
     requests: mpsc::Sender<SpawnRequest>,
     env: Arc<[(String, String)]>,
     /// Additional variables of `agentd-web`, which may hold the password of the person's proxy.
@@ -110,11 +110,7 @@ pub(crate) struct Spawner {
 impl Spawner {
     /// Starts the thread. Workers are looked up in `directory`. Their standard error, which a panic
     /// at most writes to, goes to `log`.
-    pub(crate) fn start(
-        directory: PathBuf,
-        log: File,
-        env: Vec<(String, String)>,
-    ) -> io::Result<Self> {
+    pub fn start(directory: PathBuf, log: File, env: Vec<(String, String)>) -> io::Result<Self> {
         #[cfg(agentd_hooks)]
         let env = ipc::hook::handed_on(env);
         let (orders, inbox) = mpsc::channel::<SpawnRequest>();
@@ -130,21 +126,25 @@ impl Spawner {
     }
 
     /// The same thread, for workers with these additional variables.
-    pub(crate) fn with_env(&self, more: &[(String, String)]) -> Self {
+    pub fn with_env(&self, more: &[(String, String)]) -> Self {
         Self { env: self.env.iter().chain(more).cloned().collect(), ..self.clone() }
     }
 
     /// The same thread, with these additional variables for `agentd-web` alone.
-    pub(crate) fn with_web_env(&self, web_env: &[(String, String)]) -> Self {
+    pub fn with_web_env(&self, web_env: &[(String, String)]) -> Self {
         Self { web_env: web_env.into(), ..self.clone() }
     }
 
     /// The path of a runner's executable, for a cage that may run it.
-    pub(crate) fn path_of(&self, runner: RunnerProgram) -> PathBuf {
+    pub fn path_of(&self, runner: RunnerProgram) -> PathBuf {
         self.directory.join(runner.executable())
     }
 
-    pub(crate) async fn spawn_worker(
+    /// Starts a worker that outlives a call.
+    ///
+    /// # Errors
+    /// See [`WorkerSpawnError`].
+    pub async fn spawn_worker(
         &self,
         worker: WorkerKind,
     ) -> Result<SpawnedWorker, WorkerSpawnError> {

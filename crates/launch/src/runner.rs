@@ -12,18 +12,18 @@ mod life;
 mod life_tests;
 
 pub(crate) use errand::{Errand, ErrandFailure};
-pub(crate) use event_relay::EventRelay;
-pub(crate) use life::RunnerStep;
+pub use event_relay::EventRelay;
+pub use life::RunnerStep;
 
 use crate::cage_cleanup::{CageCleanup, end_cage};
 use crate::grant::{Grant, OtherCall, RunnerPurpose};
+use crate::heartbeat::{Heartbeat, PingAction};
+use crate::log_lines;
 use crate::orphans::{NotRunnersChild, RecordedProcess};
+use crate::process::{ExitCause, ProcessEvent, WorkerProcess};
 use crate::project_overlays::OverlayTurn;
 use crate::session_lock::SessionLock;
-use crate::worker::heartbeat::{Heartbeat, PingAction};
-use crate::worker::log_lines;
-use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
-use crate::worker::spawner::{Spawner, WorkerSpawnError};
+use crate::spawner::{Spawner, WorkerSpawnError};
 use call::Heard;
 use life::{AnnouncedFd, Concerns, RunnerLife};
 use protocol::call::{ProbeReport, TamperedFile};
@@ -40,10 +40,12 @@ use tokio::task::AbortHandle;
 use tools::RunnerProgram;
 
 /// An event of a runner, for [`Runner::hear`].
-pub(crate) enum RunnerEvent {
+pub enum RunnerEvent {
+    /// A message, a descriptor or the end of its process.
     Process(ProcessEvent<ToolLink>),
     /// It has used up its time for this, unless it is done with it.
     Overdue(RunnerStep),
+    /// It is to be pinged.
     PingDue,
     /// It ended by this cause, and so did the processes of its cage, or not. The last event; the runner is
     /// gone.
@@ -51,18 +53,23 @@ pub(crate) enum RunnerEvent {
 }
 
 /// What an event means to the runner's owner.
-pub(crate) enum RunnerNews {
+pub enum RunnerNews {
+    /// The owner has nothing to do.
     Nothing,
     /// Its cage is complete, or still is after it was taken from the reserve.
     Caged(Enforced),
     /// Its cage stands, for no call.
     Resting {
+        /// The tier of its cage.
         tier: Tier,
+        /// Names each path that the cage has opened or covers.
         opened: String,
     },
     /// Its cage could not be made.
     Uncaged {
+        /// The step that failed.
         step: String,
+        /// The reason.
         reason: String,
     },
     /// It lost its cage before its job began.
@@ -71,13 +78,20 @@ pub(crate) enum RunnerNews {
     Listener(OwnedFd),
     /// A namespace of a command that goes on in the background.
     Namespace(NamespaceKind, OwnedFd),
+    /// A message of the call that it runs.
     Call(FromCall),
+    /// The answer of a probe.
     Probed(Result<ProbeReport, String>),
+    /// Decisions of a proxy.
     Proxied {
+        /// The connections that it decided about.
         connections: Vec<ProxyConnection>,
+        /// How many more there were.
         uncounted: u64,
     },
+    /// The answer of a repair: the protected files that it restored or could not restore.
     Repaired(Result<Vec<TamperedFile>, String>),
+    /// The certificate, or why there is none.
     Certified(Result<CertifiedSession, String>),
     /// Its processes cannot be listed on disk. One that the next supervisor could not find must not run.
     Unlisted(io::Error),
@@ -88,34 +102,40 @@ pub(crate) enum RunnerNews {
 }
 
 /// What a runner needs to start.
-pub(crate) struct RunnerStart<'a> {
-    pub(crate) spawner: &'a Spawner,
-    pub(crate) program: RunnerProgram,
-    pub(crate) grant: Grant,
+pub struct RunnerStart<'a> {
+    /// Starts its process.
+    pub spawner: &'a Spawner,
+    /// Its executable.
+    pub program: RunnerProgram,
+    /// The right to start it.
+    pub grant: Grant,
     /// How long it may take to say hello.
-    pub(crate) hello: Duration,
+    pub hello: Duration,
     /// The session's lock, which it shares; absent for a process of no session.
-    pub(crate) lock: Option<&'a SessionLock>,
+    pub lock: Option<&'a SessionLock>,
     /// The descriptors that it is handed, in this order.
-    pub(crate) handed: Vec<(Handover, OwnedFd)>,
+    pub handed: Vec<(Handover, OwnedFd)>,
     /// Its turn with the project's overlays, until its cage stands.
-    pub(crate) turn: Option<OverlayTurn>,
-    pub(crate) generation: Generation,
+    pub turn: Option<OverlayTurn>,
+    /// The number of its start.
+    pub generation: Generation,
     /// The call or session that it serves, for the log.
-    pub(crate) about: String,
+    pub about: String,
 }
 
 /// Why a runner could not be started.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RunnerStartError {
+pub enum RunnerStartError {
+    /// Its process did not start.
     #[error(transparent)]
     Spawn(#[from] WorkerSpawnError),
+    /// The system refused its channel, or the session's lock.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 /// A running runner. Dropping it closes its channel, which ends it.
-pub(crate) struct Runner {
+pub struct Runner {
     process: WorkerProcess<ToolLink>,
     program: RunnerProgram,
     /// The only right to send it `Go`.
@@ -146,7 +166,7 @@ impl Drop for Timers {
 
 impl Runner {
     /// Starts it and has it build its cage. `report` gets its events, and must not block.
-    pub(crate) async fn start(
+    pub async fn start(
         start: RunnerStart<'_>,
         report: impl Fn(RunnerEvent) + Send + 'static,
     ) -> Result<Self, RunnerStartError> {
@@ -179,7 +199,7 @@ impl Runner {
 
     fn prepare(&mut self, handed: Vec<(Handover, OwnedFd)>) -> io::Result<()> {
         if let Some(lock) = &self.lock {
-            self.hand(&Handover::SessionLock, lock.share(self.process.pid)?);
+            self.hand(&Handover::SessionLock, lock.share(self.process.pid())?);
         }
         if let Some(turn) = &mut self.turn {
             let (lock, mount) = (turn.lock(), turn.take_mount());
@@ -200,7 +220,7 @@ impl Runner {
     }
 
     /// Takes an event in, and says what it means to the owner.
-    pub(crate) fn hear(&mut self, event: RunnerEvent) -> RunnerNews {
+    pub fn hear(&mut self, event: RunnerEvent) -> RunnerNews {
         match event {
             RunnerEvent::Process(ProcessEvent::Message { message, permit: _permit }) => {
                 self.hear_message(message)
@@ -292,7 +312,7 @@ impl Runner {
     /// Lists the processes of the cage on disk, for this supervisor and the next one.
     fn list_cage(&mut self, keeper: Keeper) -> RunnerNews {
         let Some(lock) = &self.lock else { return RunnerNews::Nothing };
-        match lock.record_cage(self.process.pid, keeper) {
+        match lock.record_cage(self.process.pid(), keeper) {
             Ok(Ok(cage)) => self.cage = cage,
             Ok(Err(NotRunnersChild)) => {
                 self.process.kill_for_breach("it named a process that is not its own");
@@ -303,7 +323,7 @@ impl Runner {
     }
 
     /// Kills a runner that said what it may not say now.
-    pub(crate) fn breach(&self) {
+    pub fn breach(&self) {
         self.process.kill_for_breach("a message out of turn");
     }
 
@@ -312,7 +332,7 @@ impl Runner {
     ///
     /// # Errors
     /// [`OtherCall`]: nothing was sent.
-    pub(crate) fn go(&mut self, call: &CallId, job: RunnerJob) -> Result<(), OtherCall> {
+    pub fn go(&mut self, call: &CallId, job: RunnerJob) -> Result<(), OtherCall> {
         let go = self.grant.go(call, job)?;
         self.release(&go);
         Ok(())
@@ -324,29 +344,30 @@ impl Runner {
         self.limit();
     }
 
-    pub(crate) fn send_descriptor(&self, descriptor: OwnedFd) {
+    /// Sends a descriptor after the message sent last.
+    pub fn send_descriptor(&self, descriptor: OwnedFd) {
         self.process.send_descriptor(descriptor);
     }
 
     /// Says something to the call that it runs.
-    pub(crate) fn tell(&self, what: ToCall) {
+    pub fn tell(&self, what: ToCall) {
         self.process.send(&ToTool::Call(what));
     }
 
     /// Asks it to end its job, or to exit where it has none yet.
-    pub(crate) fn cancel(&mut self) {
+    pub fn cancel(&mut self) {
         self.process.send(&ToTool::Cancel);
         self.life.cancelled();
         self.limit();
     }
 
     /// Kills it; its end is reported as any other.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         self.process.kill();
     }
 
     /// A call takes it from the reserve with a grant of its own: it looks at its cage again, within this time.
-    pub(crate) fn renew(
+    pub fn renew(
         &mut self,
         (call, grant): (&CallId, Grant),
         handed: Vec<(Handover, OwnedFd)>,
@@ -363,12 +384,12 @@ impl Runner {
     }
 
     /// Its cage fits the call that took it.
-    pub(crate) fn fits(&mut self) {
+    pub fn fits(&mut self) {
         self.life.fits();
     }
 
     /// It is killed unless its cage stands within this time.
-    pub(crate) fn must_stand_within(&mut self, limit: Duration) {
+    pub fn must_stand_within(&mut self, limit: Duration) {
         self.later(limit, RunnerEvent::Overdue(RunnerStep::Cage));
     }
 
@@ -389,7 +410,7 @@ impl Runner {
     }
 
     /// Pings it from now on. It is killed if it has not answered the last ping in this time.
-    pub(crate) fn ping_every(&mut self, patience: Duration) {
+    pub fn ping_every(&mut self, patience: Duration) {
         self.patience = patience;
         self.later(patience, RunnerEvent::PingDue);
     }
@@ -405,7 +426,7 @@ impl Runner {
 
     /// It has ended by this cause. Returns that with the end of its cage, if no process of that lives; else
     /// waits aside for them, and reports [`RunnerEvent::Buried`].
-    pub(crate) fn bury(self, cause: ExitCause) -> Option<(ExitCause, CageCleanup)> {
+    pub fn bury(self, cause: ExitCause) -> Option<(ExitCause, CageCleanup)> {
         let (relay, cage) = (self.relay.clone(), self.cage.clone());
         if !cage.iter().any(|process| process.is_alive()) {
             // A process that the kernel cannot end still holds its resources.
@@ -425,44 +446,54 @@ impl Runner {
     }
 
     /// Ends it and the processes of its cage; nothing waits for that.
-    pub(crate) fn abandon(self) {
+    pub fn abandon(self) {
         self.process.kill();
         let cage = self.cage.clone();
         tokio::spawn(async move { end_cage(&cage).await });
     }
 
     /// Closes its channel, which ends it; nothing waits for that, but it may not stay stopped.
-    pub(crate) fn dismiss(self) {
+    pub fn dismiss(self) {
         self.process.close_within(life::EXIT);
     }
 
-    pub(crate) fn relay(&self) -> EventRelay {
+    /// The way of its events, for its next owner.
+    #[must_use]
+    pub fn relay(&self) -> EventRelay {
         self.relay.clone()
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.process.pid
+    /// The process id of the runner.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
-    pub(crate) fn purpose(&self) -> RunnerPurpose {
+    /// The purpose of its present grant.
+    #[must_use]
+    pub fn purpose(&self) -> RunnerPurpose {
         self.life.purpose()
     }
 
     /// The cage that it was started for.
-    pub(crate) fn confinement(&self) -> &Confinement {
+    pub fn confinement(&self) -> &Confinement {
         self.grant.confinement()
     }
 
-    pub(crate) fn started_at(&self) -> Instant {
+    /// When it was started.
+    #[must_use]
+    pub fn started_at(&self) -> Instant {
         self.started_at
     }
 
     /// It works, and was not asked to end.
-    pub(crate) fn is_running(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         self.life.is_running()
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
+    /// It was asked to end its job.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
         self.life.is_cancelled()
     }
 }

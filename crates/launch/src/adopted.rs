@@ -26,15 +26,19 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// The kernel gives orphans to the first thread of this process, and the spawner's thread starts the others,
 /// each of which is waited for by its own task. So a wait of the first thread for its own children finds the
 /// orphans alone.
-pub(crate) struct Adopted(SignalStream);
+pub struct Adopted(SignalStream);
 
 impl Adopted {
-    pub(crate) fn catch() -> io::Result<Self> {
+    /// Takes note of each child that ends, from now on.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn catch() -> io::Result<Self> {
         Ok(Self(signal(SignalKind::child())?))
     }
 
     /// Waits for orphans as they end, for as long as it is polled. Only the first thread may do that.
-    pub(crate) async fn reap(&mut self) {
+    pub async fn reap(&mut self) {
         loop {
             while reaped_one(WaitPidFlag::__WNOTHREAD) == Some(true) {}
             let _ = self.0.recv().await;

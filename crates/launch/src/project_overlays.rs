@@ -30,11 +30,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The overlays of all projects with sessions in this supervisor. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct OverlayRegistry(Arc<Mutex<HashMap<PathBuf, Weak<ProjectOverlays>>>>);
+pub struct OverlayRegistry(Arc<Mutex<HashMap<PathBuf, Weak<ProjectOverlays>>>>);
 
 impl OverlayRegistry {
     /// The overlays in this directory.
-    pub(crate) fn of(&self, directory: &Path) -> Arc<ProjectOverlays> {
+    pub fn of(&self, directory: &Path) -> Arc<ProjectOverlays> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(overlays) = known.get(directory).and_then(Weak::upgrade) {
             return overlays;
@@ -52,7 +52,7 @@ impl OverlayRegistry {
 
 /// The overlays of one project.
 #[derive(Debug)]
-pub(crate) struct ProjectOverlays {
+pub struct ProjectOverlays {
     directory: PathBuf,
     state: Arc<Turns<OverlayState>>,
 }
@@ -68,7 +68,7 @@ struct OverlayState {
 
 impl ProjectOverlays {
     /// True if a cage of this confinement mounts overlays.
-    pub(crate) fn are_mounted_in(wanted: &Confinement) -> bool {
+    pub fn are_mounted_in(wanted: &Confinement) -> bool {
         let runs_commands = matches!(
             wanted.profile,
             Profile::Command
@@ -81,13 +81,13 @@ impl ProjectOverlays {
     }
 
     /// The directory that contains them.
-    pub(crate) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// Waits for this call's turn. `None` if another supervisor has the lock, if the overlays
     /// cannot be created, or if another call does not finish its turn.
-    pub(crate) async fn turn(&self) -> Option<OverlayTurn> {
+    pub async fn turn(&self) -> Option<OverlayTurn> {
         let Ok(mut state) = timeout(TURN_TIMEOUT, self.state.clone().lock_owned()).await else {
             tracing::warn!(place = %self.directory.display(), "a cage takes long; no overlays");
             return None;
@@ -127,7 +127,7 @@ impl Drop for ProjectOverlays {
 }
 
 /// The turn of one call; other calls wait until it is dropped.
-pub(crate) struct OverlayTurn {
+pub struct OverlayTurn {
     lock: Option<OwnedFd>,
     state: OwnedMutexGuard<OverlayState>,
 }

@@ -1,13 +1,14 @@
 //! Which messages of a worker count as progress. Used by the worker actor.
 
-use crate::worker::restart::WorkerProgress;
+use crate::restart::WorkerProgress;
 use protocol::broker::FromBroker;
 use protocol::provider::FromProvider;
 use protocol::session::FromSession;
 use protocol::store::FromStore;
 
 /// Progress resets the count of failures; log lines do not count.
-pub(crate) trait MessageProgress {
+pub trait MessageProgress {
+    /// If this message is progress.
     fn progress(&self) -> WorkerProgress;
 }
 
