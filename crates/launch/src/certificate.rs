@@ -1,7 +1,8 @@
 //! The certificate of a session's proxies: a process of its own makes it when the session is opened.
 
+use crate::errand::{Errand, ErrandFailure};
 use crate::grant::Grant;
-use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
+use crate::runner::{RunnerNews, RunnerStart};
 use crate::spawner::Spawner;
 use protocol::confinement::Confinement;
 use protocol::hosts::HostPort;

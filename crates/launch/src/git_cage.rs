@@ -1,8 +1,9 @@
 //! Git in the cage of a command of a call's session, without network: for the worktree of a sub-agent.
 
+use crate::errand::{Errand, ErrandFailure};
 use crate::grant::Grant;
 use crate::protected_restore::{ProtectedCopies, ProtectedRestorer, unrestored_unknown};
-use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
+use crate::runner::{RunnerNews, RunnerStart};
 use crate::session_lock::SessionLock;
 use crate::spawner::Spawner;
 use protocol::call::{Outcome, TamperRemedy, TamperedFile};

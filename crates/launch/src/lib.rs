@@ -9,7 +9,8 @@
 //! | `heartbeat`, `restart`, `timeouts`, `progress` | pings, restarts of workers, time limits, messages that count as progress |
 //! | `log_lines` | log lines of processes, in the supervisor's log |
 //! | `runner` | every runner from start to end; call, probe, reserve, proxy, repair, git and certificate differ in their job |
-//! | `runner::life`, `runner::event_relay`, `runner::errand` | the messages of each phase; the present owner; a job without an actor |
+//! | `runner::life`, `runner::events`, `runner::event_relay` | the messages of each phase; their meaning; the present owner |
+//! | `errand` | a job of a runner that no actor owns, run to its answer |
 //! | `certificate`, `git_cage`, `protected_restore` | such jobs: certificates, git for worktrees, protected files |
 //! | `session_lock`, `orphans` | the lock that a session shares with its runners; runners that outlived their supervisor |
 //! | `cage_cleanup`, `adopted` | the end of the processes of a cage whose runner died, and the wait for them |
@@ -24,6 +25,7 @@
 pub mod adopted;
 pub mod cage_cleanup;
 pub mod certificate;
+mod errand;
 pub mod frozen_calls;
 pub mod git_cage;
 pub mod grant;

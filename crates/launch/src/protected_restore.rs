@@ -3,8 +3,9 @@
 //! happens before the call is concluded, or before the session continues. Used by the call actor
 //! and by the root when it opens a session.
 
+use crate::errand::{Errand, ErrandFailure};
 use crate::grant::Grant;
-use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
+use crate::runner::{RunnerNews, RunnerStart};
 use crate::session_lock::SessionLock;
 use crate::spawner::Spawner;
 use call::tampered_in_words;

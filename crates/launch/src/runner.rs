@@ -1,18 +1,17 @@
 //! One runner, from its start to the end of the last process in its cage: every runner of the supervisor is
-//! started, heard, limited in time and ended here, whatever its job. `life` decides what it may say when,
-//! `errand` runs a job to its answer where no actor owns the runner.
+//! started, heard, limited in time and ended here, whatever its job. `life` decides which messages each phase allows.
 //!
 //! Its events come through the owner's mailbox and back into [`Runner::hear`], so that one actor handles them
 //! in order with everything else.
 
-mod errand;
 mod event_relay;
+mod events;
 mod life;
 #[cfg(test)]
 mod life_tests;
 
-pub(crate) use errand::{Errand, ErrandFailure};
 pub use event_relay::EventRelay;
+pub use events::{RunnerEvent, RunnerNews};
 pub use life::RunnerStep;
 
 use crate::cage_cleanup::{CageCleanup, end_cage};
@@ -24,82 +23,15 @@ use crate::process::{ExitCause, ProcessEvent, WorkerProcess};
 use crate::project_overlays::OverlayTurn;
 use crate::session_lock::SessionLock;
 use crate::spawner::{Spawner, WorkerSpawnError};
-use call::Heard;
 use life::{AnnouncedFd, Concerns, RunnerLife};
-use protocol::call::{ProbeReport, TamperedFile};
-use protocol::confinement::{Confinement, Enforced, ProxyConnection, Tier};
+use protocol::confinement::Confinement;
 use protocol::ids::{CallId, Generation};
-use protocol::tool::{
-    CertifiedSession, FromCage, FromCall, FromTool, Handover, Keeper, NamespaceKind, RunnerJob,
-    ToCall, ToTool, ToolLink,
-};
+use protocol::tool::{FromCage, FromTool, Handover, Keeper, RunnerJob, ToCall, ToTool, ToolLink};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 use tools::RunnerProgram;
-
-/// An event of a runner, for [`Runner::hear`].
-pub enum RunnerEvent {
-    /// A message, a descriptor or the end of its process.
-    Process(ProcessEvent<ToolLink>),
-    /// It has used up its time for this, unless it is done with it.
-    Overdue(RunnerStep),
-    /// It is to be pinged.
-    PingDue,
-    /// It ended by this cause, and so did the processes of its cage, or not. The last event; the runner is
-    /// gone.
-    Buried(ExitCause, CageCleanup),
-}
-
-/// What an event means to the runner's owner.
-pub enum RunnerNews {
-    /// The owner has nothing to do.
-    Nothing,
-    /// Its cage is complete, or still is after it was taken from the reserve.
-    Caged(Enforced),
-    /// Its cage stands, for no call.
-    Resting {
-        /// The tier of its cage.
-        tier: Tier,
-        /// Names each path that the cage has opened or covers.
-        opened: String,
-    },
-    /// Its cage could not be made.
-    Uncaged {
-        /// The step that failed.
-        step: String,
-        /// The reason.
-        reason: String,
-    },
-    /// It lost its cage before its job began.
-    Lost(String),
-    /// A listening socket for the proxy.
-    Listener(OwnedFd),
-    /// A namespace of a command that goes on in the background.
-    Namespace(NamespaceKind, OwnedFd),
-    /// A message of the call that it runs.
-    Call(FromCall),
-    /// The answer of a probe.
-    Probed(Result<ProbeReport, String>),
-    /// Decisions of a proxy.
-    Proxied {
-        /// The connections that it decided about.
-        connections: Vec<ProxyConnection>,
-        /// How many more there were.
-        uncounted: u64,
-    },
-    /// The answer of a repair: the protected files that it restored or could not restore.
-    Repaired(Result<Vec<TamperedFile>, String>),
-    /// The certificate, or why there is none.
-    Certified(Result<CertifiedSession, String>),
-    /// Its processes cannot be listed on disk. One that the next supervisor could not find must not run.
-    Unlisted(io::Error),
-    /// It was killed: it used up its time.
-    Overdue,
-    /// It is dead, reaped and drained. A runner with a cage of its own is to be buried.
-    Ended(ExitCause, Heard),
-}
 
 /// What a runner needs to start.
 pub struct RunnerStart<'a> {
@@ -338,7 +270,8 @@ impl Runner {
         Ok(())
     }
 
-    fn release(&mut self, go: &ToTool) {
+    /// Sends `Go`.
+    pub(crate) fn release(&mut self, go: &ToTool) {
         self.process.send(go);
         self.life.released();
         self.limit();

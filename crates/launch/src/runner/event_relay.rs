@@ -1,7 +1,7 @@
 //! Passes the events of a runner to its present owner: first the session's reserve, then the call that takes
 //! the runner.
 
-use super::RunnerEvent;
+use super::events::RunnerEvent;
 use std::sync::{Arc, Mutex, PoisonError};
 
 type Receiver = Box<dyn Fn(RunnerEvent) + Send>;

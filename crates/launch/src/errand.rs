@@ -1,9 +1,9 @@
 //! A job that no actor waits for: started, heard to its answer, and ended with everything in its cage. For the
 //! restoring of protected files, git for a worktree, and a session's certificate.
 
-use super::{Runner, RunnerEvent, RunnerNews, RunnerStart};
 use crate::cage_cleanup::CageCleanup;
 use crate::process::ExitCause;
+use crate::runner::{Runner, RunnerEvent, RunnerNews, RunnerStart};
 use protocol::tool::ToTool;
 use std::time::Duration;
 use tokio::sync::mpsc;
