@@ -90,7 +90,7 @@ use setup::session_spec::{SessionSpec, tool_kind};
 use state::{
     Closing, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls, SessionClients,
     SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn, SessionWorkers,
-    StoreState, TurnModel,
+    StoreState,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +116,6 @@ impl Actor for SessionActor {
     ) -> Result<Self::State, ActorProcessingErr> {
         let SessionArgs {
             plan,
-            before_turn,
             caches,
             private,
             opened,
@@ -211,7 +210,6 @@ impl Actor for SessionActor {
                 allow: opened.turn.allow,
                 pauses: 0,
                 next_audience: None,
-                model: TurnModel { before_turn, before_fallback: None },
             },
             timers: SessionTimers::default(),
             tasks: SessionTasks { left: opened.tasks.left, ..SessionTasks::default() },

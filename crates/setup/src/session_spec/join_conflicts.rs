@@ -8,7 +8,7 @@ use protocol::confinement::FilePath;
 impl SessionSpec {
     /// One sentence for each flag that is ignored.
     pub fn ignored_flags(&self, wanted: &SessionRequest) -> Vec<String> {
-        let known = &self.origin.opening;
+        let known = self.present_flags();
         // No command changes what the administrator's file forbids.
         let way_of = |change: SettingChange, command: String| match self.check_managed(&change) {
             Ok(()) => format!("`{command}` changes that"),
@@ -23,7 +23,7 @@ impl SessionSpec {
         };
         let again = format!("`agentd stop {}` first, and open it again", self.id);
         for (key, value) in &wanted.settings {
-            if known.settings.iter().any(|(other, own)| (other, own) == (key, value)) {
+            if known.iter().any(|(other, own)| (other, own) == (key, value)) {
                 continue;
             }
             match key.as_str() {

@@ -342,6 +342,7 @@ impl SessionSpec {
     /// The request that opens a sub-agent's session. Its first record bounds it.
     pub fn task_opening(&self, header: &TaskHeader) -> SessionRequest {
         let mut opening = self.origin.opening.clone();
+        opening.settings = self.present_flags();
         opening.start = protocol::client::SessionStart::New;
         opening.seat = None;
         opening.added = self.confinement.added.clone();

@@ -165,21 +165,8 @@ impl SessionOpener {
             let directory = opened.directory.clone();
             blocking(move || check_earlier_costs(&directory)).await?;
         }
-        let mut before_turn = None;
         if let Some(name) = opened.turn.model.take() {
-            let of_session = spec.model();
-            let managed = spec.check_managed(&SettingChange::Model(name.clone()));
-            spec = blocking(move || Ok(restore_model(spec, &name))).await?;
-            let limit = spec.setup.max_session.cost;
-            let price = check_price(limit, &spec.setup.model, spec.setup.facts);
-            match managed.and(price) {
-                Ok(()) => before_turn = Some(Box::new(of_session)),
-                Err(OpenFailure { message, .. }) => {
-                    spec.set_model(of_session);
-                    spec.notes
-                        .push(format!("the open turn goes on with the session's model: {message}"));
-                }
-            }
+            spec = blocking(move || Ok(restore_turn_model(spec, &name))).await?;
         }
         opened.journal = journal_changes(opened.journal, &kept).await?;
         if let Some(seated) = &seated {
@@ -216,7 +203,6 @@ impl SessionOpener {
         let times = WorkerTimeouts::from(spec.config.daemon);
         let session = SessionArgs {
             plan: spec,
-            before_turn,
             caches,
             private,
             opened,
@@ -356,13 +342,30 @@ fn task_header(
 /// any more, a note tells the person.
 fn restore_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
     match spec.with_model(name) {
-        Ok(model) => spec.set_model(model),
+        Ok(model) => spec.change_settings(|settings| settings.choose_model(model)),
         Err(OpenFailure { message, .. }) => {
             let now = &spec.setup.model;
             spec.notes.push(format!(
                 "this session uses {now}, not the model chosen earlier: \
                                      {message}"
             ));
+        }
+    }
+    spec
+}
+
+/// Restores the model of an open turn that goes on. If it cannot be used any more, a note tells the person.
+fn restore_turn_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
+    let limit = spec.setup.max_session.cost;
+    let model = spec.with_model(name).and_then(|model| {
+        check_price(limit, model.model(), model.facts())?;
+        Ok(model)
+    });
+    match model {
+        Ok(model) => spec.change_settings(|settings| settings.begin_turn_model(model)),
+        Err(OpenFailure { message, .. }) => {
+            let note = format!("the open turn goes on with the session's model: {message}");
+            spec.notes.push(note);
         }
     }
     spec

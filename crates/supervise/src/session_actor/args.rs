@@ -19,7 +19,7 @@ use protocol::provider::PassedFd;
 use protocol::session::{OpenTurn, TaskUse, WorkerDeaths};
 use protocol::tool::TlsIdentity;
 use ractor::ActorRef;
-use setup::session_spec::{ChosenModel, SessionSpec};
+use setup::session_spec::SessionSpec;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -29,8 +29,6 @@ use std::sync::Arc;
 /// Arguments of a session actor.
 pub(crate) struct SessionArgs {
     pub(crate) plan: SessionSpec,
-    /// The session's model, if its open turn has another one.
-    pub(crate) before_turn: Option<Box<ChosenModel>>,
     /// Keeps the package caches of its project.
     pub(crate) caches: Option<CacheLease>,
     /// Keeps cleaners of `/tmp` away from its private directories.

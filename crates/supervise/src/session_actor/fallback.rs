@@ -8,7 +8,9 @@ use crate::records::encode;
 use protocol::client::{ClientEvent, SettingChange};
 use protocol::provider::{FromProvider, ProviderFailure};
 use ractor::ActorRef;
-use setup::session_spec::{ChosenModel, check_price};
+use setup::chosen_model::ChosenModel;
+use setup::session_spec::check_price;
+use setup::settings::{Layer, LayerName, Settings};
 
 impl SessionActorState {
     /// Sends a request that failed for want of its model to another model; false if there is none, or
@@ -20,17 +22,18 @@ impl SessionActorState {
     ) -> bool {
         if let FromProvider::Ended { round, .. } = message
             && self.turn.router.awaits_answer_to(*round)
+            && self.spec.settings().has_fallback()
         {
-            self.turn.model.before_fallback = None;
+            self.spec.change_settings(Settings::keep_fallback);
         }
         let FromProvider::Failed { round, kind, message } = message else { return false };
         if !self.turn.router.awaits_answer_to(*round) {
             return false;
         }
         let is_away = matches!(kind, ProviderFailure::Overloaded | ProviderFailure::Unreachable);
-        let now = self.spec.model();
+        let now = self.spec.model().clone();
         let asked = self.turn.router.asked_model().unwrap_or_default().to_owned();
-        if asked != now.model {
+        if asked != now.model() {
             // A person has chosen another model since the request was sent.
             return is_away && self.sees_enough(&now) && {
                 self.ask_again(myself, format!("{asked} does not answer")).await;
@@ -41,8 +44,8 @@ impl SessionActorState {
         if *kind == ProviderFailure::ContextFull {
             return false;
         }
-        if let Some(before) = self.turn.model.before_fallback.take() {
-            self.go_back(&now, *before, message).await;
+        if self.spec.settings().has_fallback() {
+            self.go_back(message).await;
             return false;
         }
         let Some(name) = self.spec.config.provider.fallback_model.clone() else { return false };
@@ -62,16 +65,15 @@ impl SessionActorState {
         if !self.record_model(&name, "fallback model").await {
             return false;
         }
-        let failed = &now.name;
+        let failed = now.name();
         let text = format!(
             "{failed} does not answer ({message}); this {} goes on with the fallback model {name}. \
              `:model {failed}` goes back",
             self.model_holder()
         );
         let reason = format!("{failed} does not answer");
-        self.turn.model.before_fallback = Some(Box::new(now));
         self.show(&ClientEvent::Notice { text });
-        self.use_model(model);
+        self.change_model(|it| it.set(LayerName::Fallback, Layer { model: Some(model) }));
         self.ask_again(myself, reason).await;
         true
     }
@@ -86,7 +88,7 @@ impl SessionActorState {
         let model = tokio::task::spawn_blocking(move || spec.with_model(&named)).await;
         let model = model.map_err(|error| error.to_string())?.map_err(|no| no.message)?;
         let elsewhere = self.spec.needs_new_provider(&model);
-        if model.model == self.spec.setup.model && !elsewhere {
+        if model.model() == self.spec.model().model() && !elsewhere {
             return Ok(None);
         }
         if failure == ProviderFailure::Unreachable && !elsewhere {
@@ -98,7 +100,7 @@ impl SessionActorState {
             ));
         }
         let limit = self.spec.setup.max_session.cost;
-        check_price(limit, &model.model, model.facts()).map_err(|no| no.message)?;
+        check_price(limit, model.model(), model.facts()).map_err(|no| no.message)?;
         match elsewhere && !self.may_suspend() {
             true => Err("the session uses a recording, and it is on another server".to_owned()),
             false => Ok(Some(model)),
@@ -111,34 +113,36 @@ impl SessionActorState {
     }
 
     /// The fallback model does not answer either.
-    async fn go_back(&mut self, from: &ChosenModel, before: ChosenModel, message: &str) {
-        let name = before.name.clone();
-        if self.record_model(&name, "fallback model failed").await {
+    async fn go_back(&mut self, message: &str) {
+        let mut before = self.spec.settings().clone();
+        before.clear(LayerName::Fallback);
+        let (name, failed) = (before.model().name(), self.spec.model().name().to_owned());
+        if self.record_model(name, "fallback model failed").await {
             let text = format!(
-                "the fallback model {} does not answer either ({message}); this {} is back on {name}",
-                from.name,
+                "the fallback model {failed} does not answer either ({message}); this {} is back on {name}",
                 self.model_holder()
             );
-            self.use_model(before);
+            self.change_model(|settings| settings.clear(LayerName::Fallback));
             self.show(&ClientEvent::Notice { text });
         }
     }
 
     /// The model of a turn alone ends with the turn, so no record changes that of the session.
     async fn record_model(&mut self, name: &str, by: &str) -> bool {
-        if self.turn.model.before_turn.is_some() {
+        if self.spec.settings().has_turn_model() {
             return true;
         }
         let change = SettingChange::Model(name.to_owned());
         self.record(vec![encode::setting_change(&change, by.to_owned())]).await.is_ok()
     }
 
-    /// The next request uses this model.
-    pub(super) fn use_model(&mut self, model: ChosenModel) {
-        if self.spec.needs_new_provider(&model) {
+    /// The next request uses the model that holds after this change.
+    pub(super) fn change_model(&mut self, change: impl FnOnce(&mut Settings)) {
+        let before = self.spec.model().source();
+        self.spec.change_settings(change);
+        if before != self.spec.model().source() {
             self.replace_provider();
         }
-        self.spec.set_model(model);
         self.send_conversation(self.spec.model_message());
         self.show(&self.model_event());
     }

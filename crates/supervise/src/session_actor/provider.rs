@@ -125,7 +125,7 @@ impl SessionActorState {
     pub(super) fn configure_provider(&mut self) {
         self.workers.provider_state = ProviderState::Ready;
         let message = ToProvider::Configure {
-            source: self.spec.source.clone(),
+            source: self.spec.model().source(),
             patience: self.spec.config.provider.patience,
             proxy: self.spec.config.provider.proxy.clone(),
             papers: self.provider_fds().map(|(paper, _)| paper.clone()).collect(),

@@ -28,7 +28,7 @@ use protocol::session::SessionLink;
 use protocol::store::{SnapshotBefore, StoreCommand, StoreLink, ToStore};
 use protocol::tool::TlsIdentity;
 use ractor::{ActorId, ActorRef};
-use setup::session_spec::{ChosenModel, SessionSpec, TaskShare};
+use setup::session_spec::{SessionSpec, TaskShare};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -314,21 +314,10 @@ pub(super) struct SessionTurn {
     pub(super) router: Router,
     /// Rules of a slash command that allow until the turn ends.
     pub(super) allow: Vec<Rule>,
-    /// Models that the session goes back to.
-    pub(super) model: TurnModel,
     /// How many times the session was paused and not resumed. A paused session starts no turn.
     pub(super) pauses: u32,
     /// A person joined while a script's turn ran: people can be asked from the next turn on.
     pub(super) next_audience: Option<Audience>,
-}
-
-/// Models that the session goes back to.
-#[derive(Debug, Default)]
-pub(super) struct TurnModel {
-    /// The session's, if the running turn has another one.
-    pub(super) before_turn: Option<Box<ChosenModel>>,
-    /// The model before the fallback model, until that has answered.
-    pub(super) before_fallback: Option<Box<ChosenModel>>,
 }
 
 /// Timers that are running.

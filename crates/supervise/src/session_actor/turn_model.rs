@@ -5,7 +5,9 @@ use super::state::SessionActorState;
 use protocol::client::{ClientEvent, SettingChange};
 use protocol::provider::ToProvider;
 use protocol::session::ToSession;
-use setup::session_spec::{ChosenModel, check_price};
+use setup::chosen_model::ChosenModel;
+use setup::session_spec::check_price;
+use setup::settings::Settings;
 
 impl SessionActorState {
     /// The model of this name, for a turn.
@@ -21,14 +23,14 @@ impl SessionActorState {
             spec.with_model(&named)
         });
         let model = model.await.map_err(|error| error.to_string())?.map_err(|no| no.message)?;
-        if !model.is_known() && model.model != self.spec.setup.model {
+        if !model.is_known() && model.model() != self.spec.model().model() {
             return Err(format!(
                 "no model of this name is configured. Name it in a table `[models.{name}]` of your \
                  configuration, or write its vendor's name (`agentd help config`)"
             ));
         }
         let limit = self.spec.setup.max_session.cost;
-        check_price(limit, &model.model, model.facts()).map_err(|no| no.message)?;
+        check_price(limit, model.model(), model.facts()).map_err(|no| no.message)?;
         match self.spec.needs_new_provider(&model) && !self.may_suspend() {
             true => Err("the session uses a recording, and it is on another server".to_owned()),
             false => Ok(model),
@@ -39,15 +41,12 @@ impl SessionActorState {
     pub(super) async fn begin_turn_model(&mut self, message: &ToSession) {
         let ToSession::Prompt { expanded: Some(prompt), .. } = message else { return };
         let Some(name) = &prompt.model else { return };
-        if self.turn.model.before_turn.is_some() {
+        if self.spec.settings().has_turn_model() {
             // It is sent again, to another process.
             return;
         }
         match self.usable_model(name).await {
-            Ok(model) => {
-                self.turn.model.before_turn = Some(Box::new(self.spec.model()));
-                self.use_model(model);
-            }
+            Ok(model) => self.change_model(|settings| settings.begin_turn_model(model)),
             Err(why) => {
                 let now = &self.spec.setup.model;
                 let text = format!("the model {name} of this turn cannot be used, {now} is: {why}");
@@ -58,9 +57,8 @@ impl SessionActorState {
 
     /// The turn has ended: the session's model is used again.
     pub(super) fn end_turn_model(&mut self) {
-        if let Some(model) = self.turn.model.before_turn.take() {
-            self.turn.model.before_fallback = None;
-            self.use_model(*model);
+        if self.spec.settings().has_turn_model() {
+            self.change_model(Settings::end_turn_model);
         }
     }
 
@@ -77,9 +75,9 @@ impl SessionActorState {
 
     /// The thing that the present model is for.
     pub(super) fn model_holder(&self) -> &'static str {
-        match self.turn.model.before_turn {
-            Some(_) => "turn",
-            None => "session",
+        match self.spec.settings().has_turn_model() {
+            true => "turn",
+            false => "session",
         }
     }
 }

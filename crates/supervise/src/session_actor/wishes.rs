@@ -3,7 +3,7 @@
 
 use super::pinning;
 use super::server_prompts::{NamedServers, ServerParts};
-use super::state::{SessionActorState, TurnModel};
+use super::state::SessionActorState;
 use crate::messages::{ClientMsg, SessionMsg};
 use crate::person_prompt::PersonPrompt;
 use crate::records::encode;
@@ -292,7 +292,7 @@ impl SessionActorState {
                 }
                 change
             }
-            SettingChange::Model(name) => return self.change_model(client, name, by).await,
+            SettingChange::Model(name) => return self.on_chosen_model(client, name, by).await,
             SettingChange::Mode(mode) => match self.spec.check_mode(mode) {
                 Ok(()) => SettingChange::Mode(mode),
                 Err(failure) => return fail(client, failure.kind, failure.message),
@@ -343,7 +343,7 @@ impl SessionActorState {
 
     /// Changes the model, by its name in the configuration or at its vendor. The next request uses
     /// it; an open request goes on with the old one.
-    async fn change_model(&mut self, client: &ActorRef<ClientMsg>, name: String, by: String) {
+    async fn on_chosen_model(&mut self, client: &ActorRef<ClientMsg>, name: String, by: String) {
         let (plan, named) = (self.spec.clone(), name.clone());
         let model = tokio::task::spawn_blocking(move || plan.with_model(&named)).await;
         let model = match model {
@@ -352,7 +352,7 @@ impl SessionActorState {
             Err(error) => return fail(client, RequestFailure::Internal, error.to_string()),
         };
         let limit = self.spec.setup.max_session.cost;
-        if let Err(failure) = check_price(limit, &model.model, model.facts()) {
+        if let Err(failure) = check_price(limit, model.model(), model.facts()) {
             return fail(client, failure.kind, failure.message);
         }
         if self.spec.needs_new_provider(&model) && !self.may_suspend() {
@@ -366,9 +366,8 @@ impl SessionActorState {
         {
             return;
         }
-        let doubt = model.doubt(&self.spec.model().name);
-        self.turn.model = TurnModel::default();
-        self.use_model(model);
+        let doubt = model.doubt(self.spec.model().name());
+        self.change_model(|settings| settings.choose_model(model));
         if let Some(text) = doubt {
             self.show(&ClientEvent::Notice { text });
         }
