@@ -4,7 +4,7 @@
 //! | File | Decides or reads |
 //! |---|---|
 //! | `session_spec` | all decisions about a session, before any of its processes starts |
-//! | `settings`, `chosen_model` | the settings that may change while a session is open, in layers |
+//! | `settings`, `chosen_model`, `task_bounds` | the settings that may change while a session is open, in layers; the rights that bound a sub-agent |
 //! | `open_failure` | why a session cannot be opened as requested |
 //! | `agents`, `agents_flag`, `agent_skills` | the sub-agents that a session may start, and their skills |
 //! | `command_env`, `tool_homes`, `git_signing` | environment, shell, programs and signatures of commands |
@@ -37,6 +37,7 @@ mod sign_in_hosts;
 mod skill_links;
 pub mod slash_command;
 mod store_setup;
+pub mod task_bounds;
 pub mod task_worktree;
 mod tool_homes;
 mod writable_paths;

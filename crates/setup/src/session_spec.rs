@@ -11,7 +11,6 @@ mod server_package;
 mod servers;
 mod session_setup;
 mod task;
-mod task_bounds;
 mod task_servers;
 mod unsandboxed;
 
@@ -21,7 +20,6 @@ pub use describe::describe_confinement;
 pub use servers::SessionServer;
 pub use session_setup::{read_chars, tool_kind};
 pub use task::{TaskShare, is_below, session_of};
-pub use task_bounds::TaskBounds;
 
 use crate::cache_paths::project_cache_dir;
 use crate::chosen_model::ChosenModel;
@@ -34,6 +32,7 @@ use crate::project_place::{enclosing_repo_note, git_elsewhere_note, other_owner_
 use crate::settings::{Effective, Settings};
 use crate::skill_links::linked_skills;
 use crate::store_setup;
+pub use crate::task_bounds::TaskBounds;
 use crate::tool_homes::{self, WrittenPaths};
 use crate::writable_paths::writable_paths;
 use config::{Config, CredentialPaths, Dirs, Environment, Sources, Trust, TrustStore};
@@ -277,13 +276,21 @@ pub fn build_session_spec(
     let notes = notes.chain(of_agents).collect();
     let worker_env = worker_env(opening);
     let provider = config.provider.clone();
-    let model = ChosenModel { chosen_by: None, model: setup.model.clone(), provider };
+    let configured = Effective {
+        mode: rules.mode,
+        network: confinement.network,
+        hosts: confinement.hosts.clone(),
+        added: confinement.added.clone(),
+        rules: rules.rules.clone(),
+        turn_rules: Vec::new(),
+        model: ChosenModel { chosen_by: None, model: setup.model.clone(), provider },
+    };
     Ok(SessionSpec {
         id,
         config,
         rules,
         setup,
-        settings: Settings::new(Effective { model }),
+        settings: Settings::new(configured),
         confinement,
         env,
         signing: GitSigningSetup::default(),
@@ -295,7 +302,6 @@ pub fn build_session_spec(
             opening: opening.clone(),
             dirs: dirs.clone(),
             task: ground.task.cloned().map(Box::new),
-            bounds: None,
             agents: Arc::new(agents),
             servers: servers.into(),
         },

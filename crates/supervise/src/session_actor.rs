@@ -87,6 +87,7 @@ use protocol::store::{StoreLink, ToStore};
 use questions::Questions;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use setup::session_spec::{SessionSpec, tool_kind};
+use setup::settings::LayerName;
 use state::{
     Closing, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls, SessionClients,
     SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn, SessionWorkers,
@@ -131,7 +132,7 @@ impl Actor for SessionActor {
         } = args;
         let lease = fleet.map(|seated| fleet::listen(&myself, seated));
         let spawner = spawner.with_env(&plan.worker_env).with_web_env(&plan.proxy_variables());
-        broker.send(rules(&plan, &opened.turn.allow));
+        broker.send(rules(&plan));
         let (store, _) = WorkerActor::<StoreLink>::spawn_linked(
             None,
             WorkerActor::new(),
@@ -207,7 +208,6 @@ impl Actor for SessionActor {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
                     .with_queue(opened.waiting.queue)
                     .with_compact(opened.waiting.compact),
-                allow: opened.turn.allow,
                 pauses: 0,
                 next_audience: None,
             },
@@ -405,9 +405,10 @@ impl SessionActorState {
                         // Nothing after it may happen: the disk is first.
                         return;
                     }
-                    if let Some(allow) = allow.filter(|allow| *allow != self.turn.allow) {
-                        self.turn.allow = allow;
-                        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
+                    let now = &self.spec.settings().layer(LayerName::Turn).rules;
+                    if let Some(allow) = allow.filter(|allow| allow != now) {
+                        self.spec.change_settings(|settings| settings.set_turn_rules(allow));
+                        self.workers.broker.send(rules(&self.spec));
                     }
                     if progress {
                         let _ = self

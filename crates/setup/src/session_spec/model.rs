@@ -4,15 +4,15 @@
 //! given for.
 
 use super::servers::SessionServer;
-use super::task_bounds::ParentBounds;
 use super::{SessionSpec, load};
 use crate::agents::AgentCatalog;
 use crate::chosen_model::ChosenModel;
 use crate::open_failure::OpenFailure;
-use crate::settings::{Effective, Settings};
+use crate::settings::{Effective, LayerName, Settings};
 use config::{Dirs, ProviderName, aliased_model, is_model_alias};
 use journal::TaskHeader;
 use protocol::client::{RequestFailure, SessionRequest};
+use protocol::judgement::RuleSet;
 use protocol::session::ToSession;
 use std::sync::Arc;
 
@@ -23,8 +23,6 @@ pub(crate) struct SpecOrigin {
     pub(super) dirs: Dirs,
     /// The call that it works for, if it is a sub-agent's session.
     pub(super) task: Option<Box<TaskHeader>>,
-    /// The bounds of its parent's present rights, if it is a sub-agent's session.
-    pub(super) bounds: Option<Box<ParentBounds>>,
     /// The sub-agents that it may start.
     pub(super) agents: Arc<AgentCatalog>,
     /// Its MCP servers.
@@ -37,14 +35,30 @@ impl SessionSpec {
         &self.settings
     }
 
-    /// Changes layers. What the session's processes are sent follows.
+    /// Changes layers. The values that the session's processes get follow.
     pub fn change_settings(&mut self, change: impl FnOnce(&mut Settings)) {
         change(&mut self.settings);
-        let Effective { model } = self.settings.effective();
+        let Effective { mode, network, hosts, added, rules, turn_rules: _, model } =
+            self.settings.effective();
+        (self.rules.mode, self.setup.mode) = (mode, mode);
+        self.rules.rules = rules;
+        let cage = &mut self.confinement;
+        let before = (cage.network, &cage.hosts, &cage.added);
+        if before != (network, &hosts, &added) {
+            (cage.network, cage.hosts, cage.added) = (network, hosts, added);
+            self.rebuild_system_prompt();
+        }
         self.setup.model = model.model;
         self.setup.max_tokens = model.provider.max_tokens;
         self.setup.facts = model.provider.facts;
         self.config.provider = model.provider;
+    }
+
+    /// The rules by which the broker judges: with those of the turn.
+    pub fn broker_rules(&self) -> RuleSet {
+        let mut rules = self.rules.clone();
+        rules.rules.extend(self.settings.layer(LayerName::Turn).rules.iter().cloned());
+        rules
     }
 
     /// The present model.

@@ -115,7 +115,12 @@ impl SessionOpener {
         let directory = opened.directory.clone();
         spec.store.forked_from = blocking(move || Ok(forked_from(&directory))).await?;
         spec.notes.extend(protected_restore::restored_note(&opened.repaired));
-        spec.rules.rules.extend(opened.remembered_rules.iter().cloned());
+        let allow = std::mem::take(&mut opened.turn.allow);
+        let learned = std::mem::take(&mut opened.remembered_rules);
+        spec.change_settings(|settings| {
+            settings.remember(learned);
+            settings.set_turn_rules(allow);
+        });
         spec.setup.max_session.used = opened.tasks.used;
         let (kept, changes) = (spec.forbidden.clone(), opened.changes.clone());
         let still = blocking(move || Ok(filter_changes(changes, &kept)));

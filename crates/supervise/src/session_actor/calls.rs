@@ -447,7 +447,7 @@ impl SessionActorState {
         self.workers.broker.up(generation);
         self.workers.broker_failure = None;
         self.reject_lost_answers();
-        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
+        self.workers.broker.send(rules(&self.spec));
         for call in self.calls.running.values() {
             let _ = call.send_message(CallMsg::BrokerBack(generation));
         }

@@ -230,7 +230,7 @@ impl SessionActorState {
     pub(super) fn set_audience(&mut self, audience: Audience) {
         self.turn.next_audience = None;
         self.spec.set_audience(audience);
-        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
+        self.workers.broker.send(rules(&self.spec));
     }
 
     /// Sends a client its backlog, and every event from then on. A long backlog is read and sent by

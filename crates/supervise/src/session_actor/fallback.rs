@@ -10,7 +10,7 @@ use protocol::provider::{FromProvider, ProviderFailure};
 use ractor::ActorRef;
 use setup::chosen_model::ChosenModel;
 use setup::session_spec::check_price;
-use setup::settings::{Layer, LayerName, Settings};
+use setup::settings::{LayerName, Settings};
 
 impl SessionActorState {
     /// Sends a request that failed for want of its model to another model; false if there is none, or
@@ -73,7 +73,7 @@ impl SessionActorState {
         );
         let reason = format!("{failed} does not answer");
         self.show(&ClientEvent::Notice { text });
-        self.change_model(|it| it.set(LayerName::Fallback, Layer { model: Some(model) }));
+        self.change_model(|it| it.fall_back(model));
         self.ask_again(myself, reason).await;
         true
     }

@@ -22,7 +22,7 @@ use protocol::broker::BrokerLink;
 use protocol::call::Call;
 use protocol::confinement::Tier;
 use protocol::ids::CallId;
-use protocol::judgement::{Audience, Rule};
+use protocol::judgement::Audience;
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
 use protocol::store::{SnapshotBefore, StoreCommand, StoreLink, ToStore};
@@ -312,8 +312,6 @@ pub(super) struct AttachedClient {
 /// Turns and prompts.
 pub(super) struct SessionTurn {
     pub(super) router: Router,
-    /// Rules of a slash command that allow until the turn ends.
-    pub(super) allow: Vec<Rule>,
     /// How many times the session was paused and not resumed. A paused session starts no turn.
     pub(super) pauses: u32,
     /// A person joined while a script's turn ran: people can be asked from the next turn on.

@@ -2,7 +2,7 @@
 //! session's model does not change. The record of the prompt has its name.
 
 use super::state::SessionActorState;
-use protocol::client::{ClientEvent, SettingChange};
+use protocol::client::ClientEvent;
 use protocol::provider::ToProvider;
 use protocol::session::ToSession;
 use setup::chosen_model::ChosenModel;
@@ -16,13 +16,8 @@ impl SessionActorState {
     /// Why it cannot be used, for the person.
     pub(super) async fn usable_model(&self, name: &str) -> Result<ChosenModel, String> {
         let (spec, named) = (self.spec.clone(), name.to_owned());
-        let model = tokio::task::spawn_blocking(move || {
-            let change = SettingChange::Model(named.clone());
-            spec.check_managed(&change)?;
-            spec.check_task_bounds(&change)?;
-            spec.with_model(&named)
-        });
-        let model = model.await.map_err(|error| error.to_string())?.map_err(|no| no.message)?;
+        let model = tokio::task::spawn_blocking(move || spec.with_model(&named)).await;
+        let model = model.map_err(|error| error.to_string())?.map_err(|no| no.message)?;
         if !model.is_known() && model.model() != self.spec.model().model() {
             return Err(format!(
                 "no model of this name is configured. Name it in a table `[models.{name}]` of your \

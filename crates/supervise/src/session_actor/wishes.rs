@@ -243,8 +243,7 @@ impl SessionActorState {
         change: SettingChange,
         by: String,
     ) {
-        let bounds = self.spec.check_managed(&change);
-        if let Err(failure) = bounds.and_then(|()| self.spec.check_task_bounds(&change)) {
+        if let Err(failure) = self.spec.check_change(&change) {
             return fail(client, failure.kind, failure.message);
         }
         let change = match change {
@@ -284,29 +283,13 @@ impl SessionActorState {
                 Ok(()) => SettingChange::Unpin(file),
                 Err(why) => return fail(client, RequestFailure::NotFound, why),
             },
-            change @ (SettingChange::Network(_) | SettingChange::Host(_)) => {
-                if let Err(failure) =
-                    setup::session_spec::check_allow_list(&change, &self.spec.confinement)
-                {
-                    return fail(client, failure.kind, failure.message);
-                }
-                change
-            }
             SettingChange::Model(name) => return self.on_chosen_model(client, name, by).await,
-            SettingChange::Mode(mode) => match self.spec.check_mode(mode) {
-                Ok(()) => SettingChange::Mode(mode),
-                Err(failure) => return fail(client, failure.kind, failure.message),
-            },
-            change @ SettingChange::AppendedSystem(_) => change,
-            SettingChange::CostLimit(_) => {
-                let why =
-                    "the limit of a session's cost is set where it is opened, with --max-cost";
-                return fail(client, RequestFailure::Usage, why.to_owned());
-            }
-            SettingChange::Flag(key, _) => {
-                let why = format!("{key} is set where the session is opened");
-                return fail(client, RequestFailure::Usage, why);
-            }
+            change @ (SettingChange::Network(_)
+            | SettingChange::Host(_)
+            | SettingChange::Mode(_)
+            | SettingChange::AppendedSystem(_)
+            | SettingChange::CostLimit(_)
+            | SettingChange::Flag(..)) => change,
         };
         let changes = self.spec.expand_change(change.clone());
         let records =

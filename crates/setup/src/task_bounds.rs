@@ -1,7 +1,6 @@
 //! The rights that bound a sub-agent: those that its parent had when it began, and those that its parent
-//! has now. A parent's change reaches its sub-agents at once. Pure. Used by the specification of a session.
+//! has now. A parent's change reaches its sub-agents at once. Pure. Used by the settings of a session.
 
-use super::SessionSpec;
 use crate::agents::stricter;
 use journal::{StoredPath, TaskRights};
 use protocol::client::SettingChange;
@@ -20,14 +19,6 @@ pub struct TaskBounds {
     pub(crate) rules: Vec<Rule>,
 }
 
-/// The bounds of a sub-agent's session that come from its parent's present rights.
-#[derive(Debug, Clone)]
-pub(super) struct ParentBounds {
-    /// Its rights without these bounds.
-    own: TaskBounds,
-    parent: TaskBounds,
-}
-
 impl TaskBounds {
     /// The rights in a sub-agent's first record. A word that this build does not know allows nothing.
     pub fn recorded(rights: &TaskRights) -> Self {
@@ -41,7 +32,7 @@ impl TaskBounds {
     }
 
     /// For a sub-agent's first record.
-    pub(super) fn to_record(&self, mode: PermissionMode, uncaged: bool) -> TaskRights {
+    pub(crate) fn to_record(&self, mode: PermissionMode, uncaged: bool) -> TaskRights {
         TaskRights {
             mode: mode.name().to_owned(),
             network: self.network.name().to_owned(),
@@ -99,7 +90,7 @@ impl TaskBounds {
     }
 
     /// True if these rights have everything that this change would give.
-    pub(super) fn admit(&self, change: &SettingChange) -> bool {
+    pub(crate) fn admit(&self, change: &SettingChange) -> bool {
         match change {
             SettingChange::Mode(mode) => stricter(*mode, self.mode) == *mode,
             SettingChange::Network(network) => narrower(*network, self.network) == *network,
@@ -119,68 +110,8 @@ impl TaskBounds {
     }
 }
 
-impl SessionSpec {
-    /// The rights that bound its sub-agents.
-    pub fn task_bounds(&self) -> TaskBounds {
-        TaskBounds {
-            mode: self.rules.mode,
-            network: self.confinement.network,
-            hosts: self.confinement.hosts.clone(),
-            added: self.confinement.added.clone(),
-            rules: self.rules.rules.iter().filter(|rule| is_inherited(rule)).cloned().collect(),
-        }
-    }
-
-    /// Bounds a sub-agent's session by the rights that its parent has now. Returns true if its own change
-    /// with that.
-    pub fn set_parent_bounds(&mut self, parent: TaskBounds) -> bool {
-        if self.task().is_none() {
-            return false;
-        }
-        let before = self.task_bounds();
-        self.lift_parent_bounds();
-        self.apply_parent_bounds(Some(parent));
-        before != self.task_bounds()
-    }
-
-    /// The loosest rights that a change of a setting may give, in a sub-agent's session.
-    pub(super) fn task_ceiling(&self) -> Option<TaskBounds> {
-        let first = TaskBounds::recorded(&self.task()?.rights);
-        Some(match &self.origin.bounds {
-            Some(bounds) => first.within(&bounds.parent),
-            None => first,
-        })
-    }
-
-    /// Gives the session its own rights, and returns the bounds to apply again.
-    pub(super) fn lift_parent_bounds(&mut self) -> Option<TaskBounds> {
-        let ParentBounds { own, parent } = *self.origin.bounds.take()?;
-        self.set_rights(own);
-        Some(parent)
-    }
-
-    pub(super) fn apply_parent_bounds(&mut self, parent: Option<TaskBounds>) {
-        let Some(parent) = parent else { return };
-        let own = self.task_bounds();
-        self.set_rights(own.clone().within(&parent));
-        self.origin.bounds = Some(Box::new(ParentBounds { own, parent }));
-    }
-
-    pub(super) fn set_rights(&mut self, rights: TaskBounds) {
-        let TaskBounds { mode, network, hosts, added, rules } = rights;
-        (self.rules.mode, self.setup.mode) = (mode, mode);
-        self.rules.rules.retain(|rule| !is_inherited(rule) || rules.contains(rule));
-        let more: Vec<_> =
-            rules.into_iter().filter(|rule| !self.rules.rules.contains(rule)).collect();
-        self.rules.rules.extend(more);
-        (self.confinement.network, self.confinement.hosts) = (network, hosts);
-        self.confinement.added = added;
-        self.rebuild_system_prompt();
-    }
-}
-
 /// A sub-agent's session reads the same files; it does not have the flags of its parent's.
-fn is_inherited(rule: &Rule) -> bool {
+pub(crate) fn is_inherited(rule: &Rule) -> bool {
     let narrows = match rule.effect {
         RuleEffect::Deny | RuleEffect::Ask => true,
         RuleEffect::Allow => false,
