@@ -2,6 +2,7 @@
 
 use super::session_setup::system_prompt;
 use super::task::lower;
+use super::unsandboxed::check_mode;
 use super::{SessionSpec, cage_level};
 use crate::forbidden_dirs::keys_below;
 use crate::git_signing::GitSigningSetup;
@@ -183,7 +184,7 @@ impl SessionSpec {
             SettingChange::Network(_) | SettingChange::Host(_) => {
                 check_allow_list(change, &self.confinement)
             }
-            SettingChange::Mode(mode) => self.check_mode(*mode),
+            SettingChange::Mode(mode) => check_mode(self.confinement.level, *mode),
             SettingChange::CostLimit(_) => usage(
                 "the limit of a session's cost is set where it is opened, with --max-cost"
                     .to_owned(),
@@ -205,7 +206,7 @@ impl SessionSpec {
         match change {
             SettingChange::Network(_) | SettingChange::Host(_) => {}
             SettingChange::Mode(mode) => {
-                if let Err(failure) = self.check_mode(*mode) {
+                if let Err(failure) = check_mode(self.confinement.level, *mode) {
                     return self.notes.push(failure.message);
                 }
             }

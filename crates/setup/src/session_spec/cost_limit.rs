@@ -1,10 +1,9 @@
 //! The limit of a session's cost: it can hold only if all costs are known. Used by the session opener
 //! and where the model changes.
 
-use super::SessionSpec;
 use crate::open_failure::OpenFailure;
 use journal::JournalRecord;
-use protocol::client::{ModelFacts, RequestFailure, SessionRequest};
+use protocol::client::{ModelFacts, RequestFailure};
 use protocol::error_chain::chain;
 use std::path::Path;
 
@@ -59,25 +58,5 @@ pub fn check_earlier_costs(session_dir: &Path) -> Result<(), OpenFailure> {
                  --max-cost cannot hold; start a new session, or leave --max-cost out"
             ),
         )),
-    }
-}
-
-impl SessionSpec {
-    /// Checks that a joining client wants no other limit. A limit that is ignored would cost money.
-    ///
-    /// # Errors
-    /// A message with a remedy.
-    pub fn check_joined_limit(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
-        match opening.conversation.cost_limit {
-            wanted @ Some(_) if wanted != self.setup.max_session.cost => Err(OpenFailure::new(
-                RequestFailure::Usage,
-                format!(
-                    "session {id} is running, and --max-cost is set when it is opened: \
-                     `agentd stop {id}` first, and open it again",
-                    id = self.id
-                ),
-            )),
-            Some(_) | None => Ok(()),
-        }
     }
 }

@@ -238,6 +238,11 @@ impl SessionSpec {
         Err(format!("the sub-agent {} has no tool {tool}{has}", task.agent))
     }
 
+    /// False for a tool of a server that the session's sub-agent was not given.
+    pub fn has_server_tool(&self, tool: &str) -> bool {
+        self.task().is_none_or(|task| task_servers::gives(task, tool))
+    }
+
     /// The rights that bound its sub-agents.
     pub fn task_bounds(&self) -> TaskBounds {
         self.settings.effective().task_bounds()
