@@ -12,8 +12,7 @@
 //! | `questions`, `answers` | what waits for a person; questions put and answers taken |
 //! | `hook_events` | hooks at questions, at notifications and at the end |
 //! | `reserve` | the next command's runner, started while the model thinks |
-//! | `tasks`, `task_run`, `task_questions`, `background_tasks` | sub-agents |
-//! | `task_work` | the work of a sub-agent's session |
+//! | `tasks`, `sub_agents` | sub-agents, and the work of a sub-agent's session |
 //! | `store`, `provider`, `fallback` | two workers that may be away, and the model that takes over |
 //! | `fleet` | the lease of a session that works for a fleet |
 //! | `services` | what the conversation does not wait for: commands, sub-agents, MCP servers |
@@ -24,7 +23,6 @@
 
 mod answers;
 mod args;
-mod background_tasks;
 mod backlog;
 mod calls;
 mod clients;
@@ -55,10 +53,8 @@ mod services;
 mod shutdown;
 mod state;
 mod store;
+mod sub_agents;
 mod tampered_files;
-mod task_questions;
-mod task_run;
-mod task_work;
 mod tasks;
 mod turn_model;
 mod turn_rules;
@@ -214,7 +210,7 @@ impl Actor for SessionActor {
                 model: TurnModel { before_turn, before_fallback: None },
             },
             timers: SessionTimers::default(),
-            tasks: SessionTasks { left: opened.tasks.left, ..SessionTasks::default() },
+            tasks: SessionTasks::resumed(opened.tasks.left),
             problems: Problems::default(),
             closing: Closing::default(),
             spec: plan,

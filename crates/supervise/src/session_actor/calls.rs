@@ -4,6 +4,7 @@ use super::jobs::check_ask;
 use super::rights;
 use super::rules;
 use super::state::{ReplayState, SessionActorState};
+use super::tasks::start::TaskStart;
 use crate::call_actor::{CallActor, CallArgs};
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
@@ -208,7 +209,10 @@ impl SessionActorState {
         if found.spec.name == "undo_restore" {
             self.calls.services.check_restore()?;
         }
-        self.check_task(call.id.number, &found)?;
+        if let Some(request) = &found.task {
+            let start = TaskStart::of(&self.spec, &self.journal.directory, call.id.number);
+            start.check(request, &self.calls.services)?;
+        }
         let configured = match found.spec.caller {
             Caller::ModelOfServer => {
                 self.check_server_tool(&call, found.about.as_ref())

@@ -44,7 +44,7 @@ impl SessionActorState {
         }
         has_work
             || self.is_used()
-            || !self.tasks.waiting.is_empty()
+            || self.tasks.own.is_awaited()
             // The session of a sub-agent ends with its work.
             || (self.spec.rules.audience == Audience::Person && self.spec.task().is_none())
             || self.turn.next_audience == Some(Audience::Person)

@@ -94,7 +94,7 @@ impl SessionActorState {
         if room == 0 {
             return self.show(&ClientEvent::Notice { text: no_room() });
         }
-        let is_task = |call: &&CallId| self.tasks.running.contains_key(&call.number);
+        let is_task = |call: &&CallId| self.tasks.sub_agents.has(call.number);
         let (tasks, commands): (Vec<_>, Vec<_>) = self.foreground().partition(is_task);
         let tasks = tasks.into_iter().take(room.saturating_sub(commands.len()));
         commands.into_iter().chain(tasks).for_each(|call| self.send_call(call, CallInput::Detach));

@@ -3,6 +3,7 @@
 
 use super::questions::Questions;
 use super::services::Services;
+use super::tasks::Tasks;
 use crate::audit_actor::AuditMsg;
 use crate::client_actor::feed::Feed;
 use crate::fleet_seat::HeldLease;
@@ -17,7 +18,6 @@ use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
 use call::FileVersions;
-use journal::OpenCall;
 use protocol::broker::BrokerLink;
 use protocol::call::Call;
 use protocol::confinement::Tier;
@@ -28,8 +28,8 @@ use protocol::session::SessionLink;
 use protocol::store::{SnapshotBefore, StoreCommand, StoreLink, ToStore};
 use protocol::tool::TlsIdentity;
 use ractor::{ActorId, ActorRef};
-use setup::session_spec::{ChosenModel, SessionSpec, TaskShare};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use setup::session_spec::{ChosenModel, SessionSpec};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -235,30 +235,9 @@ impl SessionCalls {
     }
 }
 
-/// Sub-agents of a session, and the work of its own if it is one.
-#[derive(Default)]
-pub(super) struct SessionTasks {
-    /// By the calls that wait for them.
-    pub(super) running: BTreeMap<u32, RunningTask>,
-    /// Calls of sub-agents in the background that an earlier supervisor left: waited for again once the
-    /// session is open.
-    pub(super) left: Vec<OpenCall>,
-    /// The session that gave the work, while that runs.
-    pub(super) parent: Option<ActorRef<SessionMsg>>,
-    /// Parents that wait for the end of this session's work.
-    pub(super) waiting: Vec<oneshot::Sender<TaskOutcome>>,
-}
-
-/// A sub-agent that works for a call.
-pub(super) struct RunningTask {
-    pub(super) agent: String,
-    /// Its part of the budget, until its use is counted.
-    pub(super) share: TaskShare,
-    /// Once it is open.
-    pub(super) session: Option<ActorRef<SessionMsg>>,
-    /// Dropped to stop it, also by the end of this session.
-    pub(super) stop: Option<oneshot::Sender<()>>,
-}
+/// The tasks of a session.
+pub(super) type SessionTasks =
+    Tasks<ActorRef<SessionMsg>, oneshot::Sender<()>, oneshot::Sender<TaskOutcome>>;
 
 /// Calls that were proposed and have no actor.
 #[derive(Default)]

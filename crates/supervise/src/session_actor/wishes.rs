@@ -184,7 +184,7 @@ impl SessionActorState {
         if let (Some(audience), false) = (self.turn.next_audience, self.turn.router.is_busy()) {
             self.set_audience(audience);
         }
-        if !self.tasks.waiting.is_empty() {
+        if self.tasks.own.is_awaited() {
             // Its parent asked while no turn could begin.
             self.begin_work(myself).await;
         }
