@@ -7,18 +7,19 @@
 //! | File | Work |
 //! |---|---|
 //! | `records` | journal records: on disk first, then shown |
-//! | `replay`, `backlog` | the journal, sent to a new conversation process or a new client |
+//! | `backlog` | the journal, sent to a new client |
 //! | `calls`, `rights`, `unjudged` | calls, their rights, calls without a verdict |
 //! | `questions`, `answers` | what waits for a person; questions put and answers taken |
 //! | `hook_events` | hooks at questions, at notifications and at the end |
 //! | `reserve` | the next command's runner, started while the model thinks |
 //! | `tasks`, `sub_agents` | sub-agents, and the work of a sub-agent's session |
-//! | `store`, `provider`, `fallback` | two workers that may be away, and the model that takes over |
+//! | `links`, `workers` | the processes that serve the session, and what waits while one is away |
+//! | `turn_model`, `models` | the model of a turn, and the model that takes over |
 //! | `fleet` | the lease of a session that works for a fleet |
 //! | `services` | what the conversation does not wait for: commands, sub-agents, MCP servers |
 //! | `servers`, `server_questions`, `server_prompts` | MCP servers, their questions, their parts of prompts |
 //! | `clients`, `wishes` | attached clients; prompts and changed settings |
-//! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
+//! | `quiesce`, `idle_session`, `shutdown` | pauses, the end of an idle session, the end |
 //! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
 
 mod answers;
@@ -28,21 +29,19 @@ mod calls;
 mod clients;
 mod configured_calls;
 mod context;
-mod fallback;
 mod fleet;
 mod hook_events;
 mod idle_session;
 mod jobs;
 mod left_out;
+mod links;
+mod models;
 mod pinning;
 mod plan;
-mod problems;
-mod provider;
 mod questions;
 mod quiesce;
 mod records;
 mod remembered_rules;
-mod replay;
 mod request_images;
 mod reserve;
 mod rights;
@@ -52,7 +51,6 @@ mod servers;
 mod services;
 mod shutdown;
 mod state;
-mod store;
 mod sub_agents;
 mod tampered_files;
 mod tasks;
@@ -60,6 +58,7 @@ mod turn_model;
 mod turn_rules;
 mod unjudged;
 mod wishes;
+mod workers;
 
 pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs, WaitingWishes};
 
@@ -75,6 +74,7 @@ use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use call::CallInput;
 use journal::JournalRecord;
+use models::put_present_model;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
 use protocol::provider::{ProviderLink, ToProvider};
@@ -84,9 +84,8 @@ use questions::Questions;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use setup::session_spec::{SessionSpec, tool_kind};
 use state::{
-    Closing, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls, SessionClients,
-    SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn, SessionWorkers,
-    StoreState, TurnModel,
+    Closing, SessionActorState, SessionCalls, SessionClients, SessionJournal, SessionLinks,
+    SessionResources, SessionTasks, SessionTimers, SessionTurn, SessionWorkers, TurnModel,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -186,14 +185,11 @@ impl Actor for SessionActor {
             },
             workers: SessionWorkers {
                 conversation: WorkerRef::new(conversation),
-                replay: ReplayState::NoProcess,
                 provider: WorkerRef::new(provider),
-                provider_state: ProviderState::Down,
                 store: WorkerRef::new(store),
                 broker,
-                broker_failure: None,
             },
-            store: StoreState::new(),
+            links: SessionLinks::none_yet(),
             calls: SessionCalls::new(
                 &plan,
                 (opened.file_versions, opened.tampered),
@@ -207,11 +203,10 @@ impl Actor for SessionActor {
                 allow: opened.turn.allow,
                 pauses: 0,
                 next_audience: None,
-                model: TurnModel { before_turn, before_fallback: None },
+                model: TurnModel::of_turn(before_turn),
             },
             timers: SessionTimers::default(),
             tasks: SessionTasks::resumed(opened.tasks.left),
-            problems: Problems::default(),
             closing: Closing::default(),
             spec: plan,
         };
@@ -269,8 +264,8 @@ impl Actor for SessionActor {
             let _ = tokio::time::timeout(CLOSING, written).await;
         }
         state.end_task().await;
-        let SessionTimers { ping, provider_idle } = std::mem::take(&mut state.timers);
-        for timer in [ping, provider_idle].into_iter().flatten() {
+        let timers = [state.timers.ping.take(), state.links.provider.timer_over()];
+        for timer in timers.into_iter().flatten() {
             timer.abort();
         }
         state.workers.broker.send(ToBroker::EndSession(state.spec.id.clone()));
@@ -429,14 +424,16 @@ impl SessionActorState {
                     self.begin_turn_model(&message).await;
                     self.send_conversation(message);
                 }
-                RouteStep::ToProvider(ToProvider::Ask(_)) if !self.has_provider() => {
+                RouteStep::ToProvider(ToProvider::Ask(_))
+                    if !self.links.failures.has_provider() =>
+                {
                     let steps =
                         self.turn.router.provider_gone("has failed and is not started again");
                     Box::pin(self.carry_out(myself, steps)).await;
                 }
                 RouteStep::ToProvider(mut message) => {
                     let thinks = matches!(message, ToProvider::Ask(_));
-                    self.put_present_model(&mut message);
+                    put_present_model(&self.spec, &mut message);
                     self.send_provider(message).await;
                     if thinks {
                         self.prepare_reserve();

@@ -2,8 +2,7 @@
 
 use super::jobs::check_ask;
 use super::rights;
-use super::rules;
-use super::state::{ReplayState, SessionActorState};
+use super::state::SessionActorState;
 use super::tasks::start::TaskStart;
 use crate::call_actor::{CallActor, CallArgs};
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
@@ -19,7 +18,7 @@ use protocol::call::{Call, CallOrigin, FileEffect, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Level, Network, Profile};
 use protocol::hosts::HostRule;
-use protocol::ids::{CallId, Generation};
+use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::store::FileChanges;
 use protocol::web::{PrivateNetworks, WebSettings};
@@ -116,10 +115,7 @@ impl SessionActorState {
         };
         match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
             Ok((actor, _)) => {
-                if let Some(why) = self.workers.broker_failure.clone() {
-                    let _ = actor.send_message(CallMsg::Input(CallInput::BrokerFailed(why)));
-                }
-                self.send_store_failure(&actor);
+                self.send_failures(&actor);
                 self.calls.running.insert(id, actor);
             }
             Err(error) => {
@@ -399,8 +395,7 @@ impl SessionActorState {
         if written.is_ok() {
             ProtectedCopies::of(&self.journal.directory).remove(call.number);
         }
-        if written.is_ok() && !pinned && !matches!(self.workers.replay, ReplayState::Started { .. })
-        {
+        if written.is_ok() && !pinned && !self.links.replay.has_started() {
             // The next conversation process finds more records than the one before it: that is progress.
             self.turn.router.progressed();
             let _ = self.workers.conversation.actor().send_message(WorkerMsg::ResetFailures);
@@ -444,25 +439,6 @@ impl SessionActorState {
             tracing::info!(session = %self.spec.id, "{text}");
             self.show(&ClientEvent::Notice { text });
         }
-    }
-
-    /// Sends the rules to a new process of the broker.
-    pub(super) fn on_broker_back(&mut self, generation: Generation) {
-        self.workers.broker.up(generation);
-        self.workers.broker_failure = None;
-        self.reject_lost_answers();
-        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
-        for call in self.calls.running.values() {
-            let _ = call.send_message(CallMsg::BrokerBack(generation));
-        }
-    }
-
-    /// Fails closed, now and for every call to come.
-    pub(super) fn on_broker_failed(&mut self, why: String) {
-        for call in self.calls.running.values() {
-            let _ = call.send_message(CallMsg::Input(CallInput::BrokerFailed(why.clone())));
-        }
-        self.workers.broker_failure = Some(why);
     }
 
     pub(super) fn send_call(&self, call: &CallId, input: CallInput) {

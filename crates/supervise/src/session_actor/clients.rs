@@ -340,7 +340,7 @@ impl SessionActorState {
 
     /// A client sees nothing more, or has gone before it saw anything.
     pub(super) fn remove_client(&mut self, client: &ActorRef<ClientMsg>) {
-        self.store.changes.retain(|(waiting, _)| waiting.get_id() != client.get_id());
+        self.links.store.forget_client(|asker| asker.get_id() == client.get_id());
         self.clients.of_context.retain(|waiting| waiting.get_id() != client.get_id());
         self.clients.attached.retain(|attached| !attached.is(client));
         self.clients.expected.remove(&client.get_id());

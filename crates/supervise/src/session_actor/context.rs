@@ -20,7 +20,7 @@ impl SessionActorState {
 
     /// Answers the clients that wait, if the conversation has failed.
     pub(super) fn report_context_unknown(&mut self) {
-        if let Some(why) = &self.problems.conversation {
+        if let Some(why) = self.links.failures.conversation() {
             let why = format!("the context is not known: the conversation has failed: {why}");
             self.report_context(&Err(why));
         }

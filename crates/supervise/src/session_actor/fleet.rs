@@ -65,7 +65,7 @@ impl SessionActorState {
             FleetEvent::Lost(why) => {
                 tracing::warn!(session = %self.spec.id, why, "the session's lease is lost");
                 let message = format!("this host has the session no longer: {why}");
-                self.problems.disk = Some(message.clone());
+                self.links.failures.disk_failed(message.clone());
                 self.detach_all(DetachReason::Failed, &message);
                 let (done, _) = oneshot::channel();
                 self.close(myself, SessionEnding::Kill, done);

@@ -2,7 +2,7 @@
 //! the end of the session. A hook may deny a call before a person is asked; the person is asked in any
 //! other case, also where the hook or the conversation's process fails.
 
-use super::state::{ClosingPhase, ReplayState, SessionActorState};
+use super::state::{ClosingPhase, SessionActorState};
 use crate::messages::{SessionMsg, SessionTimer};
 use call::CallInput;
 use protocol::broker::ToBroker;
@@ -158,7 +158,7 @@ impl SessionActorState {
     fn run_hooks_of(&self, occasion: HookOccasion) -> bool {
         let runs = self.has_hooks(occasion.event, &occasion.subject)
             && self.degraded().is_none()
-            && matches!(self.workers.replay, ReplayState::Started { .. });
+            && self.links.replay.has_started();
         if runs {
             self.send_conversation(ToSession::HooksDue(occasion));
         }

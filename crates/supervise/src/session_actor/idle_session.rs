@@ -38,7 +38,7 @@ impl SessionActorState {
         let has_work = !self.clients.expected.is_empty()
             || self.foreground().next().is_some()
             || self.closing.has_begun();
-        if self.problems.disk.is_some() {
+        if self.links.failures.disk().is_some() {
             // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.
             return has_work || !self.clients.attached.is_empty();
         }

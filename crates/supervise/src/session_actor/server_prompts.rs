@@ -2,7 +2,7 @@
 //! checked before the prompt counts, and becomes a call of the conversation. Used by the session actor.
 
 use super::services::servers::{Beginning, Offers};
-use super::state::{ReplayState, SessionActorState, WaitingPrompt};
+use super::state::{SessionActorState, WaitingPrompt};
 use crate::messages::{ClientMsg, ClientToSession};
 use protocol::client::{AnswerForm, ClientEvent};
 use protocol::judgement::{Rule, RuleEffect};
@@ -101,9 +101,9 @@ impl SessionActorState {
 
     /// What a server offers; none yet where it starts.
     fn offers(&self, at: usize, known: &SessionServer) -> Result<Option<&ServerOffers>, String> {
-        let begins = match self.workers.replay {
-            ReplayState::Started { .. } => Beginning::Over,
-            ReplayState::NoProcess | ReplayState::NotStarted => Beginning::Ahead,
+        let begins = match self.links.replay.has_started() {
+            true => Beginning::Over,
+            false => Beginning::Ahead,
         };
         let offers = self.calls.services.servers.offered(at, begins);
         if let Offers::Known(offers) = offers {

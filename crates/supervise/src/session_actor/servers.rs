@@ -6,7 +6,7 @@ mod log_ins;
 
 use super::services::servers::{AfterEnd, ServerEnd};
 use super::services::{FirstRequest, pause_before};
-use super::state::{ReplayState, SessionActorState};
+use super::state::SessionActorState;
 use crate::call_actor::refused_by_server;
 use crate::messages::{CallMsg, ClientMsg, ServerSays, SessionMsg, SessionTimer};
 use crate::server_pins::ServerPins;
@@ -221,7 +221,7 @@ impl SessionActorState {
 
     /// A server starts again. A conversation that is not replayed gets its start with the others.
     pub(super) fn on_server_due(&mut self, at: usize) {
-        if !matches!(self.workers.replay, ReplayState::Started { .. }) {
+        if !self.links.replay.has_started() {
             return;
         }
         if let Some(due) = self.server_due(at) {

@@ -1,9 +1,12 @@
 //! The state of a session actor, in parts. The files beside this one implement the actor's work on
 //! it.
 
+use super::links::Links;
+use super::links::replay::RunningReplay;
 use super::questions::Questions;
 use super::services::Services;
 use super::tasks::Tasks;
+use super::turn_model;
 use crate::audit_actor::AuditMsg;
 use crate::client_actor::feed::Feed;
 use crate::fleet_seat::HeldLease;
@@ -25,7 +28,7 @@ use protocol::ids::CallId;
 use protocol::judgement::{Audience, Rule};
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
-use protocol::store::{SnapshotBefore, StoreCommand, StoreLink, ToStore};
+use protocol::store::StoreLink;
 use protocol::tool::TlsIdentity;
 use ractor::{ActorId, ActorRef};
 use setup::session_spec::{ChosenModel, SessionSpec};
@@ -35,7 +38,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 /// One open session.
@@ -47,15 +50,14 @@ pub(crate) struct SessionActorState {
     pub(super) resources: SessionResources,
     pub(super) journal: SessionJournal,
     pub(super) workers: SessionWorkers,
-    pub(super) store: StoreState,
+    /// Which of them are away, and what waits for them.
+    pub(super) links: SessionLinks,
     pub(super) calls: SessionCalls,
     pub(super) clients: SessionClients,
     pub(super) turn: SessionTurn,
     pub(super) timers: SessionTimers,
     /// Sub-agents, and who waits for this session if it is one.
     pub(super) tasks: SessionTasks,
-    /// Failures that keep it from accepting input.
-    pub(super) problems: Problems,
     pub(super) closing: Closing,
 }
 
@@ -113,84 +115,17 @@ pub(super) struct SessionJournal {
 /// The processes that serve the session. The broker serves every session.
 pub(super) struct SessionWorkers {
     pub(super) conversation: WorkerRef<SessionLink>,
-    /// How far the journal was replayed to the conversation.
-    pub(super) replay: ReplayState,
     pub(super) provider: WorkerRef<ProviderLink>,
-    pub(super) provider_state: ProviderState,
     pub(super) store: WorkerRef<StoreLink>,
     pub(super) broker: WorkerRef<BrokerLink>,
-    /// Why the broker is not started again, if it is not.
-    pub(super) broker_failure: Option<String>,
 }
 
-/// The replay of the journal to the present process of the conversation.
-pub(super) enum ReplayState {
-    /// There is no process, as far as the session knows.
-    NoProcess,
-    NotStarted,
-    /// Complete or under way: the process gets every message from now on.
-    Started {
-        _replay: RunningReplay,
-    },
-}
+/// The state of the links to the processes.
+pub(super) type SessionLinks =
+    Links<oneshot::Sender<()>, ActorRef<ClientMsg>, AbortHandle, RunningReplay>;
 
-/// A replay that was started. It stops when this is dropped.
-pub(super) struct RunningReplay(pub(super) Arc<Semaphore>);
-
-impl Drop for RunningReplay {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-/// The provider's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProviderState {
-    /// It runs and is configured.
-    Ready,
-    /// The same, but its server or a key has changed since: the next request starts another process.
-    Stale,
-    /// It does not run, or is not configured. An open request is sent once it is.
-    Down,
-}
-
-/// The state that the store's process depends on.
-pub(super) struct StoreState {
-    pub(super) instructions: Instructions,
-    /// Why the store is not started again, if it is not.
-    pub(super) failed: Option<String>,
-    /// Calls that wait for their copies: the request to the store, and whom to answer.
-    pub(super) requested: HashMap<CallId, (ToStore, oneshot::Sender<()>)>,
-    /// Calls with copies, until the store has recorded their end.
-    pub(super) copies: HashMap<CallId, BackupState>,
-    /// Commands with a snapshot, until the store has recorded their end.
-    pub(super) commands: HashMap<CallId, (StoreCommand, CommandState)>,
-    /// Clients that wait for changes since a call.
-    pub(super) changes: Vec<(ActorRef<ClientMsg>, u32)>,
-}
-
-/// The project's instructions, which the store reads and the conversation begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Instructions {
-    Pending,
-    /// They were received, or did not come in time.
-    Settled,
-}
-
-/// A call whose files were copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BackupState {
-    Running,
-    Ended,
-}
-
-/// A command whose project was captured in a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CommandState {
-    Running(SnapshotBefore),
-    /// It ended at that time, in nanoseconds of Unix time.
-    Ended(SnapshotBefore, i64),
-}
+/// Models that the session goes back to.
+pub(super) type TurnModel = turn_model::TurnModel<Box<ChosenModel>>;
 
 /// The session's calls, and facts about files that outlast them.
 pub(super) struct SessionCalls {
@@ -301,31 +236,9 @@ pub(super) struct SessionTurn {
     pub(super) next_audience: Option<Audience>,
 }
 
-/// Models that the session goes back to.
-#[derive(Debug, Default)]
-pub(super) struct TurnModel {
-    /// The session's, if the running turn has another one.
-    pub(super) before_turn: Option<Box<ChosenModel>>,
-    /// The model before the fallback model, until that has answered.
-    pub(super) before_fallback: Option<Box<ChosenModel>>,
-}
-
 /// Timers that are running.
 #[derive(Default)]
 pub(super) struct SessionTimers {
     /// The next ping of the workers.
     pub(super) ping: Option<AbortHandle>,
-    /// The end of an idle provider.
-    pub(super) provider_idle: Option<AbortHandle>,
-}
-
-/// Failures that make a session read-only, each by itself.
-#[derive(Debug, Default)]
-pub(super) struct Problems {
-    /// The journal cannot be written, and why.
-    pub(super) disk: Option<String>,
-    /// The conversation's process is not started again, and why.
-    pub(super) conversation: Option<String>,
-    /// The provider's likewise.
-    pub(super) provider: Option<String>,
 }

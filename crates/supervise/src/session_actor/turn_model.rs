@@ -1,85 +1,156 @@
-//! The model of a turn whose slash command or skill names one: it is used until the turn ends, and the
-//! session's model does not change. The record of the prompt has its name.
+//! Models that a session goes back to: that of a turn whose slash command or skill names another one, and that of
+//! a session whose server is overloaded or does not answer. Pure; `M` is a model.
 
-use super::state::SessionActorState;
-use protocol::client::{ClientEvent, SettingChange};
-use protocol::provider::ToProvider;
-use protocol::session::ToSession;
-use setup::session_spec::{ChosenModel, check_price};
+use protocol::provider::ProviderFailure;
 
-impl SessionActorState {
-    /// The model of this name, for a turn.
-    ///
-    /// # Errors
-    /// Why it cannot be used, for the person.
-    pub(super) async fn usable_model(&self, name: &str) -> Result<ChosenModel, String> {
-        let (spec, named) = (self.spec.clone(), name.to_owned());
-        let model = tokio::task::spawn_blocking(move || {
-            let change = SettingChange::Model(named.clone());
-            spec.check_managed(&change)?;
-            spec.check_task_bounds(&change)?;
-            spec.with_model(&named)
-        });
-        let model = model.await.map_err(|error| error.to_string())?.map_err(|no| no.message)?;
-        if !model.is_known() && model.model != self.spec.setup.model {
-            return Err(format!(
-                "no model of this name is configured. Name it in a table `[models.{name}]` of your \
-                 configuration, or write its vendor's name (`agentd help config`)"
-            ));
-        }
-        let limit = self.spec.setup.max_session.cost;
-        check_price(limit, &model.model, model.facts()).map_err(|no| no.message)?;
-        match self.spec.needs_new_provider(&model) && !self.may_suspend() {
-            true => Err("the session uses a recording, and it is on another server".to_owned()),
-            false => Ok(model),
-        }
+/// The models before the present one.
+#[derive(Debug)]
+pub(super) struct TurnModel<M> {
+    /// The session's, if the running turn has another one.
+    before_turn: Option<M>,
+    /// The model before the fallback model, until that has answered.
+    before_fallback: Option<M>,
+}
+
+impl<M> Default for TurnModel<M> {
+    fn default() -> Self {
+        Self::of_turn(None)
+    }
+}
+
+/// The failure of a request, with the facts of the session that decide about it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FailedRequest {
+    pub(super) kind: ProviderFailure,
+    /// The model that was asked is no longer the session's: a person has chosen another one since.
+    pub(super) is_of_other_model: bool,
+    /// The session's model can be sent the images of the request.
+    pub(super) sees_enough: bool,
+    pub(super) has_fallback: bool,
+}
+
+/// The work after the failure of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum AfterFailure<M> {
+    /// The conversation is told.
+    Report,
+    /// The session's model is asked.
+    AskPresent,
+    /// The fallback model failed too: the session goes back to this one, and the conversation is told.
+    GoBack(M),
+    /// The fallback model is asked.
+    FallBack,
+}
+
+impl<M> TurnModel<M> {
+    /// With the session's model, if the open turn has another one.
+    pub(super) fn of_turn(before_turn: Option<M>) -> Self {
+        Self { before_turn, before_fallback: None }
     }
 
-    /// A prompt is about to go to the conversation: its model comes first.
-    pub(super) async fn begin_turn_model(&mut self, message: &ToSession) {
-        let ToSession::Prompt { expanded: Some(prompt), .. } = message else { return };
-        let Some(name) = &prompt.model else { return };
-        if self.turn.model.before_turn.is_some() {
-            // It is sent again, to another process.
-            return;
-        }
-        match self.usable_model(name).await {
-            Ok(model) => {
-                self.turn.model.before_turn = Some(Box::new(self.spec.model()));
-                self.use_model(model);
-            }
-            Err(why) => {
-                let now = &self.spec.setup.model;
-                let text = format!("the model {name} of this turn cannot be used, {now} is: {why}");
-                self.show(&ClientEvent::Notice { text });
-            }
-        }
+    /// The present model is for the running turn alone.
+    pub(super) fn is_of_turn(&self) -> bool {
+        self.before_turn.is_some()
     }
 
-    /// The turn has ended: the session's model is used again.
-    pub(super) fn end_turn_model(&mut self) {
-        if let Some(model) = self.turn.model.before_turn.take() {
-            self.turn.model.before_fallback = None;
-            self.use_model(*model);
-        }
+    /// A turn begins with a model of its own; the session's is this one.
+    pub(super) fn turn_begins(&mut self, of_session: M) {
+        self.before_turn = Some(of_session);
     }
 
-    /// Puts the present model into a request. The conversation may have made it with the model of the turn
-    /// before, which is over: a summary follows a turn at once.
-    pub(super) fn put_present_model(&self, message: &mut ToProvider) {
-        let ToProvider::Ask(request) = message else { return };
-        let setup = &self.spec.setup;
-        if request.model != setup.model {
-            request.model.clone_from(&setup.model);
-            request.max_tokens = setup.max_tokens;
-        }
+    /// The turn has ended. Returns the session's model, if it was another one.
+    pub(super) fn turn_ends(&mut self) -> Option<M> {
+        let model = self.before_turn.take()?;
+        self.before_fallback = None;
+        Some(model)
     }
 
-    /// The thing that the present model is for.
-    pub(super) fn model_holder(&self) -> &'static str {
-        match self.turn.model.before_turn {
-            Some(_) => "turn",
-            None => "session",
+    /// The present model answers.
+    pub(super) fn answered(&mut self) {
+        self.before_fallback = None;
+    }
+
+    /// The fallback model is used from now on, in the place of this one.
+    pub(super) fn fell_back(&mut self, from: M) {
+        self.before_fallback = Some(from);
+    }
+
+    pub(super) fn failed(&mut self, failed: FailedRequest) -> AfterFailure<M> {
+        let is_away =
+            matches!(failed.kind, ProviderFailure::Overloaded | ProviderFailure::Unreachable);
+        if failed.is_of_other_model {
+            return match is_away && failed.sees_enough {
+                true => AfterFailure::AskPresent,
+                false => AfterFailure::Report,
+            };
         }
+        // The conversation makes the request smaller, and asks the fallback model again.
+        if failed.kind == ProviderFailure::ContextFull {
+            return AfterFailure::Report;
+        }
+        match self.before_fallback.take() {
+            Some(before) => AfterFailure::GoBack(before),
+            None if failed.has_fallback && is_away => AfterFailure::FallBack,
+            None => AfterFailure::Report,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AWAY: FailedRequest = FailedRequest {
+        kind: ProviderFailure::Unreachable,
+        is_of_other_model: false,
+        sees_enough: true,
+        has_fallback: true,
+    };
+
+    #[test]
+    fn a_turn_gives_the_model_of_the_session_back_once() {
+        let mut model = TurnModel::default();
+        assert_eq!(model.turn_ends(), None);
+        model.turn_begins("of the session");
+        assert!(model.is_of_turn());
+        model.fell_back("of the turn");
+        assert_eq!(model.turn_ends(), Some("of the session"));
+        assert_eq!((model.is_of_turn(), model.turn_ends()), (false, None));
+        assert_eq!(model.failed(AWAY), AfterFailure::FallBack, "its fallback is over too");
+    }
+
+    #[test]
+    fn the_fallback_model_is_asked_once_and_left_if_it_fails_too() {
+        let mut model = TurnModel::default();
+        assert_eq!(model.failed(AWAY), AfterFailure::FallBack);
+        model.fell_back("first");
+        let full = FailedRequest { kind: ProviderFailure::ContextFull, ..AWAY };
+        assert_eq!(model.failed(full), AfterFailure::Report, "a smaller request follows");
+        assert_eq!(model.failed(AWAY), AfterFailure::GoBack("first"));
+        model.fell_back("first");
+        model.answered();
+        assert_eq!(model.failed(AWAY), AfterFailure::FallBack, "it was a new failure");
+    }
+
+    #[test]
+    fn only_a_model_that_is_away_is_replaced() {
+        let mut model = TurnModel::<&str>::default();
+        let none = FailedRequest { has_fallback: false, ..AWAY };
+        assert_eq!(model.failed(none), AfterFailure::Report);
+        let other = FailedRequest { kind: ProviderFailure::ContextFull, ..AWAY };
+        assert_eq!(model.failed(other), AfterFailure::Report);
+    }
+
+    #[test]
+    fn a_model_that_a_person_chose_meanwhile_is_asked_where_it_sees_enough() {
+        let mut model = TurnModel::<&str>::default();
+        let chosen = FailedRequest { is_of_other_model: true, ..AWAY };
+        assert_eq!(model.failed(chosen), AfterFailure::AskPresent);
+        assert_eq!(
+            model.failed(FailedRequest { sees_enough: false, ..chosen }),
+            AfterFailure::Report
+        );
+        let full = FailedRequest { kind: ProviderFailure::ContextFull, ..chosen };
+        assert_eq!(model.failed(full), AfterFailure::Report);
     }
 }
