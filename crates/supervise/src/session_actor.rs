@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `records` | journal records: on disk first, then shown |
 //! | `backlog` | the journal, sent to a new client |
-//! | `calls`, `rights`, `unjudged` | calls, their rights, calls without a verdict |
+//! | `calls`, `unjudged` | calls, and those without a verdict |
+//! | `call_facts`, `configured_calls`, `rights` | what a call may do: from its arguments and the session |
 //! | `questions`, `answers` | what waits for a person; questions put and answers taken |
 //! | `hook_events` | hooks at questions, at notifications and at the end |
 //! | `reserve` | the next command's runner, started while the model thinks |
@@ -25,6 +26,7 @@
 mod answers;
 mod args;
 mod backlog;
+mod call_facts;
 mod calls;
 mod clients;
 mod configured_calls;

@@ -1,6 +1,7 @@
 //! Resources and prompts of MCP servers in a person's prompt: `@SERVER:URI`, and `/mcp__SERVER__PROMPT`. Each is
 //! checked before the prompt counts, and becomes a call of the conversation. Used by the session actor.
 
+use super::configured_calls::server_env;
 use super::services::servers::{Beginning, Offers};
 use super::state::{SessionActorState, WaitingPrompt};
 use crate::messages::{ClientMsg, ClientToSession};
@@ -110,7 +111,7 @@ impl SessionActorState {
             return Ok(Some(offers));
         }
         let name = &known.config.name;
-        if let Err(why) = self.server_env(known) {
+        if let Err(why) = server_env(&self.resources.passed_fds, known) {
             return Err(format!("the MCP server {name} does not run: {why}"));
         }
         match offers {

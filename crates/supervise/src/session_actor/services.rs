@@ -164,11 +164,6 @@ impl<A: Asker> Services<A> {
         self.networks().find(|network| network.takes(wanted)).cloned()
     }
 
-    /// The network that was made by this call.
-    pub(super) fn network_of(&self, call: u32) -> Option<Arc<SessionNetwork>> {
-        self.networks().find(|network| network.call == call).cloned()
-    }
-
     /// The runner of a service was started again, with a network of its own.
     pub(super) fn network_moved(&mut self, call: u32, network: Option<Arc<SessionNetwork>>) {
         if let Some(service) = self.running.get_mut(&call) {
