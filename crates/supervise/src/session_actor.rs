@@ -19,7 +19,8 @@
 //! | `fleet` | the lease of a session that works for a fleet |
 //! | `services` | what the conversation does not wait for: commands, sub-agents, MCP servers |
 //! | `servers`, `server_questions`, `server_prompts` | MCP servers, their questions, their parts of prompts |
-//! | `clients`, `wishes` | attached clients; prompts and changed settings |
+//! | `clients`, `client_messages`, `process_rows` | attached clients, their messages, the rows of `agentd ps` |
+//! | `wishes` | prompts and changed settings |
 //! | `quiesce`, `idle_session`, `shutdown` | pauses, the end of an idle session, the end |
 //! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
 
@@ -28,6 +29,7 @@ mod args;
 mod backlog;
 mod call_facts;
 mod calls;
+mod client_messages;
 mod clients;
 mod configured_calls;
 mod context;
@@ -40,6 +42,7 @@ mod links;
 mod models;
 mod pinning;
 mod plan;
+mod process_rows;
 mod questions;
 mod quiesce;
 mod records;
@@ -77,6 +80,7 @@ use crate::worker_ref::WorkerRef;
 use call::CallInput;
 use journal::JournalRecord;
 use models::put_present_model;
+use process_rows::describe;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
 use protocol::provider::{ProviderLink, ToProvider};
@@ -197,7 +201,8 @@ impl Actor for SessionActor {
                 (opened.file_versions, opened.tampered),
                 HeldLease::of(lease),
             ),
-            clients: SessionClients::none_yet(Questions::resumed(opened.pending_questions)),
+            clients: SessionClients::none_yet(),
+            questions: Questions::resumed(opened.pending_questions),
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
                     .with_queue(opened.waiting.queue)
@@ -336,7 +341,7 @@ impl SessionActorState {
             RootToSession::Restart(reply) => {
                 let _ = reply.send(self.restart());
             }
-            RootToSession::Describe(reply) => self.describe(reply),
+            RootToSession::Describe(reply) => describe(&self.workers, &self.calls, reply),
             RootToSession::Summarize(reply) => {
                 let _ = reply.send(self.summary());
             }

@@ -40,7 +40,7 @@ impl SessionActorState {
         let asked = self.server_begins(&call);
         self.reread_written_dirs();
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
-        let pending_question = self.clients.questions.take_recorded(call.id.number);
+        let pending_question = self.questions.take_recorded(call.id.number);
         let context = CallContext {
             spec: &self.spec,
             journal: &self.journal.directory,
@@ -154,7 +154,7 @@ impl SessionActorState {
         self.server_ended(myself, call.number, &result);
         self.name_untrusted_hooks(effects.as_ref());
         self.end_backup(&call, effects);
-        self.clients.questions.close(&call);
+        self.questions.close(&call);
         let shown = match pinned {
             true => without_text(&mut record, &result),
             false => result.clone(),
@@ -200,7 +200,8 @@ impl SessionActorState {
 
     /// Tells people once which command behind edits does not run for want of trust.
     fn name_untrusted_hooks(&mut self, did: Option<&FileChanges>) {
-        if self.clients.untrusted_hook_shown || self.spec.confinement.level == Level::Uncaged {
+        if self.clients.was_untrusted_hook_shown() || self.spec.confinement.level == Level::Uncaged
+        {
             return;
         }
         let changed = |effect: &FileEffect| match effect {
@@ -216,7 +217,7 @@ impl SessionActorState {
         let mut hooks = config.verify.untrusted.iter().chain(&config.format.untrusted);
         let hook = hooks.find(|known| edited.iter().any(|path| known.hook.is_for(path)));
         if let Some(known) = hook {
-            self.clients.untrusted_hook_shown = true;
+            self.clients.untrusted_hook_is_shown();
             let command = &known.hook.command;
             let text = format!(
                 "`{command}` does not run after edits, because this project is not trusted. Trust it with \

@@ -36,7 +36,7 @@ impl SessionActorState {
             message: String::new(),
         };
         match self.run_hooks_of(occasion) {
-            true => self.clients.questions.hold(question),
+            true => self.questions.hold(question),
             false => self.put_question(question),
         }
     }
@@ -104,7 +104,7 @@ impl SessionActorState {
     ) {
         match event {
             HookEvent::PermissionRequest => {
-                let question = call.and_then(|call| self.clients.questions.released(call));
+                let question = call.and_then(|call| self.questions.released(call));
                 match (question, refusal) {
                     (Some(question), Some(refusal)) => self.deny_for_hook(&question, &refusal),
                     (Some(question), None) => self.put_question(question),
@@ -127,7 +127,7 @@ impl SessionActorState {
     /// The conversation's process ended: it answers for no hooks any more. It is replayed once no call
     /// waits, so the calls whose hooks ran are asked about now.
     pub(super) fn hooks_lost(&mut self, myself: &ActorRef<SessionMsg>) {
-        for question in self.clients.questions.release_all() {
+        for question in self.questions.release_all() {
             self.put_question(question);
         }
         self.end_hooks_over(myself);

@@ -1,9 +1,10 @@
 //! Resources and prompts of MCP servers in a person's prompt: `@SERVER:URI`, and `/mcp__SERVER__PROMPT`. Each is
 //! checked before the prompt counts, and becomes a call of the conversation. Used by the session actor.
 
+use super::clients::WaitingPrompt;
 use super::configured_calls::server_env;
 use super::services::servers::{Beginning, Offers};
-use super::state::{SessionActorState, WaitingPrompt};
+use super::state::SessionActorState;
 use crate::messages::{ClientMsg, ClientToSession};
 use protocol::client::{AnswerForm, ClientEvent};
 use protocol::judgement::{Rule, RuleEffect};
@@ -139,14 +140,12 @@ impl SessionActorState {
         form: Option<AnswerForm>,
     ) {
         let client = client.clone();
-        self.clients.waiting_prompts.push(WaitingPrompt { client, text, form });
+        self.clients.keep_prompt(WaitingPrompt { client, text, form });
     }
 
     /// A server is ready or has ended: the prompts that wait are looked at again, in their order.
     pub(super) fn send_waiting_prompts(&mut self) {
-        for WaitingPrompt { client, text, form } in
-            std::mem::take(&mut self.clients.waiting_prompts)
-        {
+        for WaitingPrompt { client, text, form } in self.clients.take_prompts() {
             let again = ClientToSession::Prompt { client, text, form };
             let _ = self.own.send_message(again.into());
         }

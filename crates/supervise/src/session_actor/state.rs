@@ -1,6 +1,7 @@
 //! The state of a session actor, in parts. The files beside this one implement the actor's work on
 //! it.
 
+use super::clients::Clients;
 use super::links::Links;
 use super::links::replay::RunningReplay;
 use super::questions::Questions;
@@ -30,14 +31,13 @@ use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
 use protocol::store::StoreLink;
 use protocol::tool::TlsIdentity;
-use ractor::{ActorId, ActorRef};
+use ractor::ActorRef;
 use setup::session_spec::{ChosenModel, SessionSpec};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
@@ -54,6 +54,8 @@ pub(crate) struct SessionActorState {
     pub(super) links: SessionLinks,
     pub(super) calls: SessionCalls,
     pub(super) clients: SessionClients,
+    /// What waits for a person.
+    pub(super) questions: Questions<ActorRef<ClientMsg>>,
     pub(super) turn: SessionTurn,
     pub(super) timers: SessionTimers,
     /// Sub-agents, and who waits for this session if it is one.
@@ -179,49 +181,7 @@ pub(super) type SessionTasks =
 pub(super) struct Unjudged(pub(super) HashMap<CallId, Call>);
 
 /// The session's clients.
-pub(super) struct SessionClients {
-    pub(super) attached: Vec<AttachedClient>,
-    /// Clients that opened the session and have yet to attach.
-    pub(super) expected: HashSet<ActorId>,
-    /// Clients that wait for a report of the model's context.
-    pub(super) of_context: Vec<ActorRef<ClientMsg>>,
-    /// What waits for a person.
-    pub(super) questions: Questions<ActorRef<ClientMsg>>,
-    /// Prompts that name a server which starts.
-    pub(super) waiting_prompts: Vec<WaitingPrompt>,
-    /// Clients were shown the hook that does not run because the project is not trusted.
-    pub(super) untrusted_hook_shown: bool,
-}
-
-impl SessionClients {
-    /// None is there yet.
-    pub(super) fn none_yet(questions: Questions<ActorRef<ClientMsg>>) -> Self {
-        Self {
-            attached: Vec::new(),
-            expected: HashSet::new(),
-            of_context: Vec::new(),
-            questions,
-            waiting_prompts: Vec::new(),
-            untrusted_hook_shown: false,
-        }
-    }
-}
-
-/// A prompt that waits for a server.
-pub(super) struct WaitingPrompt {
-    pub(super) client: ActorRef<ClientMsg>,
-    pub(super) text: String,
-    pub(super) form: Option<protocol::client::AnswerForm>,
-}
-
-/// An attached client.
-pub(super) struct AttachedClient {
-    pub(super) client: ActorRef<ClientMsg>,
-    pub(super) feed: Feed,
-    /// It missed an event and gets no more until it attaches again: its gap begins after the last
-    /// event that it got.
-    pub(super) behind: AtomicBool,
-}
+pub(super) type SessionClients = Clients<ActorRef<ClientMsg>, Feed>;
 
 /// Turns and prompts.
 pub(super) struct SessionTurn {

@@ -4,6 +4,7 @@
 //! Questions of sub-agents are shown to the clients of the session that waits for the sub-agent, answered there,
 //! and judged where they were asked. Each level passes them on to the next.
 
+use super::client_messages::opened_message;
 use super::services::Service;
 use super::state::SessionActorState;
 use super::tasks::refused;
@@ -63,7 +64,7 @@ impl SessionActorState {
             }
             TaskToSession::Stop(call) => self.tasks.sub_agents.stop(call),
             TaskToSession::Asks(question) => {
-                self.clients.questions.put_of_task(Question::clone(&question));
+                self.questions.put_of_task(Question::clone(&question));
                 self.show(&ClientEvent::Asked { question: *question });
             }
             TaskToSession::Settled { call, allowed, basis } => {
@@ -186,7 +187,7 @@ impl SessionActorState {
             return None;
         }
         let child = session_of(&self.spec.id, call);
-        for question in self.clients.questions.below(&child) {
+        for question in self.questions.below(&child) {
             self.on_task_settled(question, false, ENDED.to_owned());
         }
         let sessions = self.journal.directory.parent()?;
@@ -234,7 +235,7 @@ impl SessionActorState {
 
     /// A question of a sub-agent is open no more, in whose session it was judged.
     fn on_task_settled(&mut self, call: CallId, allowed: bool, basis: String) {
-        if self.clients.questions.close_of_task(&call) {
+        if self.questions.close_of_task(&call) {
             self.show(&ClientEvent::Decided { call, allowed, basis });
         }
     }
@@ -265,19 +266,20 @@ impl SessionActorState {
         task: TaskOrder,
     ) {
         self.bound_by_parent(task.bounds);
-        let message = self.opened_message(&request.opening);
+        let message =
+            opened_message(&self.spec, (self.calls.tier, self.journal.last_seq), &request.opening);
         if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
             self.tasks.own.given_by(task.parent);
             if let Some(lease) = task.lease {
                 self.work_under(lease);
             }
-            for question in self.clients.questions.shown().cloned() {
+            for question in self.questions.shown().cloned() {
                 self.tell_parent(&ClientEvent::Asked { question });
             }
             return self.begin_task(myself, task.done).await;
         }
         // Its call was stopped meanwhile: nothing begins, and nothing goes on.
-        if self.clients.attached.is_empty() && self.clients.expected.is_empty() {
+        if !self.clients.any_attached() && !self.clients.any_expected() {
             let steps = self.turn.router.interrupt();
             self.carry_out(myself, steps).await;
         }
@@ -374,7 +376,7 @@ impl SessionActorState {
     pub(super) fn reject(&self, client: &ActorRef<ClientMsg>, call: &CallId, reason: &str) {
         let (client, call, reason) = (client.clone(), call.clone(), reason.to_owned());
         match self.tasks.own.parent() {
-            Some(parent) if !self.has_client(&client) => {
+            Some(parent) if !self.clients.has(&client) => {
                 let message = TaskToSession::Rejected { client, call, reason };
                 let _ = parent.send_message(message.into());
             }

@@ -37,7 +37,7 @@ impl SessionActorState {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
         }
-        if !self.clients.waiting_prompts.is_empty() {
+        if self.clients.any_prompt_waits() {
             return self.wait_behind(client, text, form);
         }
         let servers = match self.servers_in(&text) {
