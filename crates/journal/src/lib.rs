@@ -1,8 +1,8 @@
 //! Durable append-only records: the session journal and the hash-chained audit log.
 //!
 //! Called by `supervise` (which alone writes) and by the client's commands (which read). Records
-//! are types of this crate, not of the wires, since disk lives longer than a wire. Everything on
-//! disk is JSON, one record a line.
+//! are types of this crate, since disk lives longer than a wire; the wires use the words in `values`.
+//! Everything on disk is JSON, one record a line.
 //!
 //! | Kept at | By | Shape |
 //! |---|---|---|
@@ -68,9 +68,8 @@ pub use anchors::{ChainAnchor, ChainAnchors, anchors};
 pub use audit::chain::LineFault;
 pub use audit::entry::{
     AuditEntry, AuditRecord, ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord,
-    EnforcedRecord, LevelRecord, LimitsRecord, PassageRecord, PolicyRecord, ProcessUsageRecord,
-    RefusalKindRecord, RefusalRecord, RemovedRecord, RetentionBound, ServerCall, StoredRecord,
-    TierRecord,
+    EnforcedRecord, LevelRecord, PassageRecord, PolicyRecord, RemovedRecord, RetentionBound,
+    ServerCall, StoredRecord,
 };
 pub use audit::fault::{AuditFault, AuditFaultKind};
 pub use audit::list::{
@@ -100,7 +99,7 @@ pub use summary::{SessionSummary, glance};
 pub use summary_record::SummaryRecord;
 pub use task::{TaskHeader, TaskLimits, TaskRights, TaskWorktree};
 pub use values::{
-    BasisRecord, BlockRecord, CallProgress, ChainHead, DeathsRecord, ExpandedRecord, FailureRecord,
-    FileVersionRecord, OutcomeRecord, OwnOriginRecord, PromptPartRecord, RuleEffectRecord,
-    RuleRecord, SpanRecord, ToolKindRecord, TurnEndRecord, UsageRecord,
+    BasisRecord, BlockRecord, CallProgress, CallSpan, ChainHead, ExpandedRecord, FileVersionRecord,
+    Limits, Outcome, OwnOriginRecord, ProcessUsage, PromptPartRecord, ProviderFailure, Refusal,
+    RefusalKind, Rule, RuleEffect, Tier, ToolKind, TurnEnd, Usage, WorkerDeaths,
 };

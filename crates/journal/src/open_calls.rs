@@ -1,6 +1,6 @@
 //! Which calls were open when a session's journal ended.
 
-use crate::{BasisRecord, CallProgress, JournalRecord, OwnOriginRecord, ToolKindRecord};
+use crate::{BasisRecord, CallProgress, JournalRecord, OwnOriginRecord, ToolKind};
 use std::collections::BTreeMap;
 
 /// A call that has no end on disk.
@@ -15,7 +15,7 @@ pub struct OpenCall {
     /// The tool's name.
     pub tool: String,
     /// Query or mutation. A query may run again; a mutation that may have run never does.
-    pub tool_kind: ToolKindRecord,
+    pub tool_kind: ToolKind,
     /// Its arguments as JSON text.
     pub input: String,
     /// True if `Go` was sent.

@@ -3,8 +3,8 @@
 
 use call::EXPIRED;
 use journal::{
-    CallProgress, DeathsRecord, JournalEntry, JournalRecord, OpenCall, OutcomeRecord, RefusedCall,
-    ResumeState, TurnEndRecord,
+    CallProgress, JournalEntry, JournalRecord, OpenCall, Outcome, RefusedCall, ResumeState,
+    TurnEnd, WorkerDeaths,
 };
 use protocol::fleet::RestoredSession;
 use protocol::session::OpenTurn;
@@ -28,7 +28,7 @@ pub(crate) struct JournalRepair {
     /// The last turn: waiting, or open and continuing.
     pub(crate) open_turn: OpenTurn,
     /// How the last turn was cut short, if it was and does not continue.
-    pub(crate) cut_short: Option<DeathsRecord>,
+    pub(crate) cut_short: Option<WorkerDeaths>,
     /// The lost calls that began on another host, which is lost.
     pub(crate) elsewhere: BTreeSet<u32>,
 }
@@ -79,9 +79,9 @@ pub(crate) fn repair_journal(
     if in_turn && last == OpenTurn::Waits {
         let end = match &cut_short {
             // No record shows that a person stopped it.
-            Some(deaths) => TurnEndRecord::ProcessDied(deaths.clone()),
+            Some(deaths) => TurnEnd::ProcessDied(deaths.clone()),
             // The session was ended in order: by `agentd stop`, or with its daemon.
-            None => TurnEndRecord::Interrupted,
+            None => TurnEnd::Interrupted,
         };
         records.push(JournalRecord::TurnEnded { end });
     }
@@ -126,7 +126,7 @@ fn not_here(open: &OpenCall) -> JournalRecord {
         full: None,
         call: open.number,
         use_id: open.use_id.clone(),
-        outcome: OutcomeRecord::Interrupted,
+        outcome: Outcome::Interrupted,
         text: text.to_owned(),
         summary: "its host was lost; it did not happen here".to_owned(),
         is_error: true,
@@ -153,7 +153,7 @@ fn closing_record(open: &OpenCall) -> JournalRecord {
         full: None,
         call: open.number,
         use_id: open.use_id.clone(),
-        outcome: OutcomeRecord::Denied,
+        outcome: Outcome::Denied,
         text: text.to_owned(),
         summary: text.lines().next().unwrap_or_default().to_owned(),
         is_error: true,
@@ -179,7 +179,7 @@ fn closing_record(open: &OpenCall) -> JournalRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::{LastTurn, ToolKindRecord};
+    use journal::{LastTurn, ToolKind};
 
     fn past(records: Vec<JournalRecord>, turns: u32, turn: LastTurn) -> ResumeState {
         let entries = (1..).zip(records);
@@ -193,7 +193,7 @@ mod tests {
             use_id: format!("toolu_{call}"),
             own: None,
             tool: "bash".into(),
-            tool_kind: ToolKindRecord::Mutation,
+            tool_kind: ToolKind::Mutation,
             input: "{}".into(),
         }
     }
@@ -225,8 +225,8 @@ mod tests {
         let records = vec![proposed(1), denied, proposed(2), JournalRecord::Expired { call: 2 }];
         let mended = repair_journal(&past(records, 1, LastTurn::Open), OpenTurn::GoesOn, None);
         let [
-            JournalRecord::Result { call: 1, text, outcome: OutcomeRecord::Denied, .. },
-            JournalRecord::Result { call: 2, outcome: OutcomeRecord::Denied, .. },
+            JournalRecord::Result { call: 1, text, outcome: Outcome::Denied, .. },
+            JournalRecord::Result { call: 2, outcome: Outcome::Denied, .. },
         ] = &mended.records[..]
         else {
             panic!("{mended:?}")
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_turn_of_a_session_that_was_ended_in_order_is_no_death() {
         let mended = repair_journal(&past(vec![], 1, LastTurn::Left), OpenTurn::Waits, None);
-        assert_eq!(mended.records, [JournalRecord::TurnEnded { end: TurnEndRecord::Interrupted }]);
+        assert_eq!(mended.records, [JournalRecord::TurnEnded { end: TurnEnd::Interrupted }]);
         assert_eq!(mended.cut_short, None);
     }
 
@@ -249,8 +249,7 @@ mod tests {
         };
         let task =
             JournalRecord::Proposed { call, use_id, own, tool: TASK.into(), tool_kind, input };
-        let start =
-            JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Query, contained: false };
+        let start = JournalRecord::Start { call: 1, tool_kind: ToolKind::Query, contained: false };
         let past = past(vec![task, start], 1, LastTurn::Open);
         assert_eq!(repair_journal(&past, OpenTurn::GoesOn, None).lost, []);
         assert_eq!(repair_journal(&past, OpenTurn::Waits, None).lost.len(), 1);
@@ -271,11 +270,8 @@ mod tests {
                 tool_kind,
                 input,
             };
-            let start = JournalRecord::Start {
-                call: 1,
-                tool_kind: ToolKindRecord::Query,
-                contained: false,
-            };
+            let start =
+                JournalRecord::Start { call: 1, tool_kind: ToolKind::Query, contained: false };
             let text = "[call 1 runs in the background]".to_owned();
             vec![begun, start, JournalRecord::Background { call: 1, use_id, text }]
         };
@@ -295,13 +291,13 @@ mod tests {
     #[test]
     fn open_calls_and_the_open_turn_are_ended_and_told_apart() {
         let start =
-            JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Mutation, contained: false };
+            JournalRecord::Start { call: 1, tool_kind: ToolKind::Mutation, contained: false };
         let past = past(vec![proposed(1), start, proposed(2)], 1, LastTurn::Open);
         let mended = repair_journal(&past, OpenTurn::Waits, None);
         let [
             JournalRecord::Interrupted { call: 1, progress: CallProgress::MayHaveRun, .. },
             JournalRecord::Interrupted { call: 2, progress: CallProgress::NeverStarted, .. },
-            JournalRecord::TurnEnded { end: TurnEndRecord::ProcessDied(died) },
+            JournalRecord::TurnEnded { end: TurnEnd::ProcessDied(died) },
         ] = &mended.records[..]
         else {
             panic!("{mended:?}")
@@ -321,11 +317,10 @@ mod tests {
                 use_id: "u".to_owned(),
                 own: None,
                 tool: "bash".to_owned(),
-                tool_kind: ToolKindRecord::Mutation,
+                tool_kind: ToolKind::Mutation,
                 input: "{}".to_owned(),
             };
-            let start =
-                JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Mutation, contained };
+            let start = JournalRecord::Start { call: 1, tool_kind: ToolKind::Mutation, contained };
             past(vec![proposed, start], 1, LastTurn::Open)
         };
         let end = |contained, restored| {

@@ -87,7 +87,7 @@ fn read(directory: &Path, page: &PageRequest) -> Result<Vec<NumberedEvent>, Stri
 mod tests {
     #![allow(clippy::wildcard_enum_match_arm)]
     use super::*;
-    use journal::{OutcomeRecord, UsageRecord};
+    use journal::{Outcome, Usage};
 
     fn entries() -> Vec<JournalEntry> {
         let spent = JournalRecord::Spent {
@@ -95,13 +95,13 @@ mod tests {
             session: "s-1".to_owned(),
             rounds: 2,
             calls: 3,
-            usage: UsageRecord::default(),
+            usage: Usage::default(),
             cost: Some(7),
         };
         let result = |call| JournalRecord::Result {
             call,
             use_id: "toolu_1".to_owned(),
-            outcome: OutcomeRecord::Done,
+            outcome: Outcome::Done,
             text: "Done.".to_owned(),
             summary: String::new(),
             is_error: false,

@@ -9,7 +9,7 @@ use crate::run;
 use crate::seat::number;
 use crate::workspace::{Workspace, place_of};
 use fleet::{HostLoss, LostSession, Onward, OpenWork, TurnProgress, go_on};
-use journal::{CallProgress, JournalRecord, LastTurn, ToolKindRecord};
+use journal::{CallProgress, JournalRecord, LastTurn, ToolKind};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -253,7 +253,7 @@ fn lost_session(
     let open = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
     let began = open.into_iter().filter(|call| {
         // The records of a sub-agent are on its host alone.
-        (call.tool_kind == ToolKindRecord::Mutation || call.tool == "task")
+        (call.tool_kind == ToolKind::Mutation || call.tool == "task")
             && call.progress == CallProgress::MayHaveRun
             && call.refused.is_none()
     });

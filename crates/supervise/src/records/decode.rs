@@ -9,15 +9,12 @@ use journal::{JournalEntry, JournalRecord, SummaryRecord};
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::client::{ClientEvent, SettingChange};
 use protocol::confinement::{FilePath, Network};
-use protocol::content::{ContentBlock, Usage};
+use protocol::content::ContentBlock;
 use protocol::context::{Compaction, CompactionCause};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{PermissionMode, Rule, RuleEffect};
+use protocol::judgement::{PermissionMode, Rule};
 use protocol::mcp::ReplyAction;
-use protocol::provider::ProviderFailure;
-use protocol::session::{
-    CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TaskSpent, TaskUse, TurnEnd, WorkerDeaths,
-};
+use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent, TaskSpent, TaskUse};
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Decodes a journal for the conversation, record by record in order.
@@ -73,14 +70,12 @@ fn happened(
             text,
             expanded: expanded.map(|it| Box::new(expanded_prompt(*it))),
         }),
-        JournalRecord::Answer { round, blocks, usage: tokens, cost } => {
-            Some(SessionEvent::Answer {
-                cost,
-                round,
-                blocks: blocks.into_iter().map(block).collect(),
-                usage: usage(tokens),
-            })
-        }
+        JournalRecord::Answer { round, blocks, usage, cost } => Some(SessionEvent::Answer {
+            cost,
+            round,
+            blocks: blocks.into_iter().map(block).collect(),
+            usage,
+        }),
         JournalRecord::Proposed { call, use_id, own, tool, input, tool_kind: _ } => {
             let origin = origin::origin((&use_id, own.as_ref()), (&tool, &input));
             calls.open.insert(call, (origin.clone(), tool.clone()));
@@ -90,7 +85,7 @@ fn happened(
         JournalRecord::Result {
             call,
             use_id,
-            outcome: how,
+            outcome,
             text,
             summary,
             is_error,
@@ -101,7 +96,7 @@ fn happened(
             recalled: _,
             audit: _,
         } => {
-            let (outcome, images) = (outcome(how), images::refs(images));
+            let images = images::refs(images);
             let result = ToolResult { outcome, text, summary, is_error, code, images };
             Some(calls.end(id(session, call), &use_id, result))
         }
@@ -116,7 +111,7 @@ fn happened(
             let (call, stage) = (id(session, call), CallStage::InBackground);
             Some(SessionEvent::Result { call, origin, stage, result: in_background(text) })
         }
-        JournalRecord::TurnEnded { end } => Some(SessionEvent::TurnEnded { end: turn_end(end) }),
+        JournalRecord::TurnEnded { end } => Some(SessionEvent::TurnEnded { end }),
         JournalRecord::Compacted { .. } | JournalRecord::Summary(_) => {
             compaction(&record).map(SessionEvent::Compacted)
         }
@@ -155,11 +150,11 @@ fn compaction(record: &JournalRecord) -> Option<Compaction> {
                 cause: if by_person { CompactionCause::Person } else { CompactionCause::Full },
             }
         }
-        SummaryRecord::Written { round, text, usage: tokens, cost } => {
-            Compaction::Summarized { round, text, usage: usage(tokens), cost }
+        SummaryRecord::Written { round, text, usage, cost } => {
+            Compaction::Summarized { round, text, usage, cost }
         }
-        SummaryRecord::Failed { round, reason, usage: tokens, cost } => {
-            Compaction::SummaryFailed { round, reason, usage: usage(tokens), cost }
+        SummaryRecord::Failed { round, reason, usage, cost } => {
+            Compaction::SummaryFailed { round, reason, usage, cost }
         }
         SummaryRecord::Edited { text } => Compaction::SummaryEdited { text },
     })
@@ -176,11 +171,8 @@ pub(crate) fn in_background(text: String) -> ToolResult {
 pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Option<ClientEvent> {
     match record.clone() {
         JournalRecord::Prompt { text, expanded: _ } => Some(ClientEvent::Prompt { text }),
-        JournalRecord::Answer { blocks, usage: tokens, round: _, cost: _ } => {
-            Some(ClientEvent::Answer {
-                blocks: blocks.into_iter().map(block).collect(),
-                usage: usage(tokens),
-            })
+        JournalRecord::Answer { blocks, usage, round: _, cost: _ } => {
+            Some(ClientEvent::Answer { blocks: blocks.into_iter().map(block).collect(), usage })
         }
         JournalRecord::Proposed { call, use_id, own, tool, input, tool_kind: _ } => {
             let origin = origin::origin((&use_id, own.as_ref()), (&tool, &input));
@@ -212,7 +204,7 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
         }),
         JournalRecord::Result {
             call,
-            outcome: how,
+            outcome,
             text,
             summary,
             is_error,
@@ -224,7 +216,7 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
             recalled: _,
             audit: _,
         } => {
-            let (outcome, images) = (outcome(how), images::refs(images));
+            let images = images::refs(images);
             let result = ToolResult { outcome, text, summary, is_error, code, images };
             Some(call_ended(id(session, call), result, refused, None))
         }
@@ -235,15 +227,15 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
         JournalRecord::Background { call, use_id: _, text } => {
             Some(ClientEvent::InBackground { call: id(session, call), text })
         }
-        JournalRecord::TurnEnded { end } => Some(ClientEvent::TurnEnded { end: turn_end(end) }),
+        JournalRecord::TurnEnded { end } => Some(ClientEvent::TurnEnded { end }),
         JournalRecord::Compacted { .. } | JournalRecord::Summary(_) => {
             compaction(record).map(ClientEvent::Compacted)
         }
         JournalRecord::Changed { by, .. } => {
             changed(record).map(|change| ClientEvent::Changed { change, by })
         }
-        JournalRecord::Learned { rule: given, by, unwritten } => {
-            Some(ClientEvent::Learned { rule: rule(given), by, unwritten })
+        JournalRecord::Learned { rule, by, unwritten } => {
+            Some(ClientEvent::Learned { rule, by, unwritten })
         }
         // Clients get pending prompts separately, while they are pending.
         JournalRecord::Queued { .. } | JournalRecord::TakenBack => None,
@@ -328,21 +320,11 @@ pub(crate) fn learned_rules(entries: &[JournalEntry]) -> Vec<Rule> {
     let copied = parents.map(|parent| parent.seq).max().unwrap_or(0);
     let kept = |entry: &JournalEntry| {
         let JournalRecord::Learned { rule: given, .. } = &entry.record else { return None };
-        (given.line == 0 && entry.seq > copied).then(|| rule(given.clone()))
+        (given.line == 0 && entry.seq > copied).then(|| given.clone())
     };
     // A rule that this build cannot parse allows nothing.
     let followed = |rule: &Rule| approval::check(std::slice::from_ref(rule)).is_empty();
     entries.iter().filter_map(kept).filter(followed).collect()
-}
-
-fn rule(rule: journal::RuleRecord) -> Rule {
-    let journal::RuleRecord { effect, text, file, line } = rule;
-    let effect = match effect {
-        journal::RuleEffectRecord::Deny => RuleEffect::Deny,
-        journal::RuleEffectRecord::Ask => RuleEffect::Ask,
-        journal::RuleEffectRecord::Allow => RuleEffect::Allow,
-    };
-    Rule { effect, text, file, line }
 }
 
 /// The queued prompts, in order.
@@ -367,7 +349,7 @@ pub(crate) fn expanded_prompt(record: journal::ExpandedRecord) -> ExpandedPrompt
     ExpandedPrompt {
         file,
         parts: parts.into_iter().map(part).chain(files.into_iter().map(PromptPart::File)).collect(),
-        allow: allow.into_iter().map(rule).collect(),
+        allow,
         answer_schema,
         model,
     }
@@ -415,40 +397,16 @@ pub(crate) fn add_spent(event: &mut ClientEvent, known: &HashMap<u32, JournalRec
 }
 
 fn task_spent(record: &JournalRecord) -> Option<Box<TaskSpent>> {
-    let JournalRecord::Spent { call: _, session, rounds, calls, usage: tokens, cost } = record
-    else {
+    let JournalRecord::Spent { call: _, session, rounds, calls, usage, cost } = record else {
         return None;
     };
     Some(Box::new(TaskSpent {
         session: SessionId(session.clone()),
         rounds: *rounds,
         calls: *calls,
-        usage: usage(*tokens),
+        usage: *usage,
         cost: *cost,
     }))
-}
-
-fn usage(usage: journal::UsageRecord) -> Usage {
-    let journal::UsageRecord { input, output, cache_read, cache_write } = usage;
-    Usage { input, output, cache_read, cache_write }
-}
-
-fn outcome(outcome: journal::OutcomeRecord) -> Outcome {
-    match outcome {
-        journal::OutcomeRecord::Done => Outcome::Done,
-        journal::OutcomeRecord::Failed => Outcome::Failed,
-        journal::OutcomeRecord::Exited { code } => Outcome::Exited { code },
-        journal::OutcomeRecord::Signalled { signal } => Outcome::Signalled { signal },
-        journal::OutcomeRecord::TimedOut => Outcome::TimedOut,
-        journal::OutcomeRecord::Denied => Outcome::Denied,
-        journal::OutcomeRecord::Refused { rule } => Outcome::Refused { rule },
-        journal::OutcomeRecord::Confined { what } => Outcome::Confined { what },
-        journal::OutcomeRecord::OutOfMemory => Outcome::OutOfMemory,
-        journal::OutcomeRecord::Crashed => Outcome::Crashed,
-        journal::OutcomeRecord::Interrupted => Outcome::Interrupted,
-        journal::OutcomeRecord::Invalid => Outcome::Invalid,
-        journal::OutcomeRecord::NeverStarted => Outcome::NeverStarted,
-    }
 }
 
 /// Describes the basis of a decision.
@@ -466,46 +424,5 @@ pub(crate) fn describe_basis(basis: &journal::BasisRecord) -> String {
         journal::BasisRecord::Opaque { mode } => {
             format!("mode {mode}; a program name in it could not be determined")
         }
-    }
-}
-
-fn turn_end(end: journal::TurnEndRecord) -> TurnEnd {
-    match end {
-        journal::TurnEndRecord::Done => TurnEnd::Done,
-        journal::TurnEndRecord::RoundsUsedUp { rounds } => TurnEnd::RoundsUsedUp { rounds },
-        journal::TurnEndRecord::CallsUsedUp { calls, of } => TurnEnd::CallsUsedUp {
-            calls,
-            of: match of {
-                journal::SpanRecord::Turn => CallSpan::Turn,
-                journal::SpanRecord::Session => CallSpan::Session,
-            },
-        },
-        journal::TurnEndRecord::CostReached { spent, most } => TurnEnd::CostReached { spent, most },
-        journal::TurnEndRecord::Declined { explanation } => TurnEnd::Declined { explanation },
-        journal::TurnEndRecord::StoppedByHook { reason } => {
-            TurnEnd::StoppedByHook { reason: reason.clone() }
-        }
-        journal::TurnEndRecord::Truncated => TurnEnd::Truncated,
-        journal::TurnEndRecord::Interrupted => TurnEnd::Interrupted,
-        journal::TurnEndRecord::ProviderFailed { failure: kind, message } => {
-            TurnEnd::ProviderFailed { kind: failure(kind), message }
-        }
-        journal::TurnEndRecord::ProcessDied(died) => TurnEnd::ProcessDied(deaths(died)),
-    }
-}
-
-pub(crate) fn deaths(died: journal::DeathsRecord) -> WorkerDeaths {
-    let journal::DeathsRecord { process, cause, deaths: count, place } = died;
-    WorkerDeaths { process, cause, count, place }
-}
-
-fn failure(failure: journal::FailureRecord) -> ProviderFailure {
-    match failure {
-        journal::FailureRecord::KeyRefused => ProviderFailure::KeyRefused,
-        journal::FailureRecord::NoKey => ProviderFailure::NoKey,
-        journal::FailureRecord::Unreachable => ProviderFailure::Unreachable,
-        journal::FailureRecord::Rejected => ProviderFailure::Rejected,
-        journal::FailureRecord::Overloaded => ProviderFailure::Overloaded,
-        journal::FailureRecord::RecordingDeparted => ProviderFailure::RecordingDeparted,
     }
 }

@@ -2,8 +2,7 @@
 //! to the other session, and the copy says so. Pure; used where a journal is forked.
 
 use journal::{
-    CallProgress, JournalEntry, JournalRecord, OpenCall, OutcomeRecord, ResumeState, TurnEndRecord,
-    open_calls,
+    CallProgress, JournalEntry, JournalRecord, OpenCall, Outcome, ResumeState, TurnEnd, open_calls,
 };
 use protocol::ids::SessionId;
 
@@ -12,7 +11,7 @@ pub(super) fn records(copy: &ResumeState, of: &SessionId) -> Vec<JournalRecord> 
     let open = open_calls(copy.entries.iter().map(|entry| &entry.record));
     let mut records: Vec<_> = open.iter().map(|call| left_behind(call, of)).collect();
     if copy.turn.is_open() {
-        records.push(JournalRecord::TurnEnded { end: TurnEndRecord::Interrupted });
+        records.push(JournalRecord::TurnEnded { end: TurnEnd::Interrupted });
     }
     records
 }
@@ -35,7 +34,7 @@ pub(super) fn still_valid(entries: &[JournalEntry], cut: u64) -> Vec<JournalReco
 fn left_behind(call: &OpenCall, of: &SessionId) -> JournalRecord {
     let (outcome, text, summary) = match call.progress {
         CallProgress::MayHaveRun => (
-            OutcomeRecord::Interrupted,
+            Outcome::Interrupted,
             format!(
                 "This conversation is a copy of session {of}, made while this call ran. The call belongs \
                  to session {of} and may still run there. Check its work before you rely on it."
@@ -43,7 +42,7 @@ fn left_behind(call: &OpenCall, of: &SessionId) -> JournalRecord {
             format!("it belongs to session {of}, not to this copy"),
         ),
         CallProgress::NeverStarted => (
-            OutcomeRecord::NeverStarted,
+            Outcome::NeverStarted,
             format!("This conversation is a copy of session {of}, made before this call started."),
             "it was not started before this copy was made".to_owned(),
         ),
@@ -67,7 +66,7 @@ fn left_behind(call: &OpenCall, of: &SessionId) -> JournalRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::{JournalEntry, LastTurn, ToolKindRecord};
+    use journal::{JournalEntry, LastTurn, ToolKind};
 
     #[test]
     fn a_copy_ends_its_turn_and_leaves_running_calls_to_the_other_session() {
@@ -76,11 +75,11 @@ mod tests {
             use_id: String::new(),
             own: None,
             tool: "bash".into(),
-            tool_kind: ToolKindRecord::Mutation,
+            tool_kind: ToolKind::Mutation,
             input: "{}".into(),
         };
         let start =
-            JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Mutation, contained: false };
+            JournalRecord::Start { call: 1, tool_kind: ToolKind::Mutation, contained: false };
         let entries = (1..).zip([proposed(1), start, proposed(2)]);
         let entries = entries.map(|(seq, record)| JournalEntry { seq, time: 0, record }).collect();
         let mut copy =
@@ -89,7 +88,7 @@ mod tests {
         let [
             JournalRecord::Result { call: 1, text: ran, .. },
             JournalRecord::Result { call: 2, text: not, .. },
-            JournalRecord::TurnEnded { end: TurnEndRecord::Interrupted },
+            JournalRecord::TurnEnded { end: TurnEnd::Interrupted },
         ] = &records(&copy, &of)[..]
         else {
             panic!("{:?}", records(&copy, &of))

@@ -173,7 +173,7 @@ impl SessionOpener {
                     directory,
                     turns,
                     last,
-                    cut_short: cut_short.map(decode::deaths),
+                    cut_short,
                     pending_questions: open,
                     waiting: WaitingWishes { queue, compact: wanted_compaction(entries) },
                     turn,

@@ -1,18 +1,24 @@
-//! Words that session records and audit records share.
+//! Words that session records, audit records and the wires of one build share.
 //!
-//! They mirror the wire types, in types of their own: a wire may change with the next build, while
-//! every later build must read the files of this one.
+//! A record outlives the build that wrote it: every later build reads it, so a word here keeps its JSON.
+//! A wire joins processes of one build and may use these words, but no record is made of a wire's own types.
+//! The files of this directory are part of the build id, since the wires are made of them.
+
+mod cage;
+
+pub use cage::{Limits, ProcessUsage, Refusal, RefusalKind, Tier};
 
 use crate::Digest;
+use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
 /// The kind of a tool: query or mutation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolKindRecord {
-    /// Looks: may be run again, so that its start needs no sync.
+pub enum ToolKind {
+    /// Looks. Allowed unless a rule denies it, never a question; its start needs no sync.
     Query,
-    /// Changes things: runs at most once.
+    /// Changes things. Follows the rules and the mode, and runs at most once.
     Mutation,
 }
 
@@ -74,9 +80,9 @@ pub enum BlockRecord {
 }
 
 /// Tokens of one answer, each known only where the vendor said it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default)]
-pub struct UsageRecord {
+pub struct Usage {
     /// Read without the cache's help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
@@ -91,13 +97,13 @@ pub struct UsageRecord {
     pub cache_write: Option<u64>,
 }
 
-/// How a call ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// How a call ended. Decided from process status and error codes, never from message text.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
-pub enum OutcomeRecord {
+pub enum Outcome {
     /// An in-process tool succeeded.
     Done,
-    /// An in-process tool could not.
+    /// An in-process tool could not; the code is in the result.
     Failed,
     /// A command ended by itself.
     Exited {
@@ -109,9 +115,9 @@ pub enum OutcomeRecord {
         /// The signal's number.
         signal: i32,
     },
-    /// The call's time was over.
+    /// The call's time was over; its tree was killed.
     TimedOut,
-    /// A person said no.
+    /// A person said no, or did not answer in time.
     Denied,
     /// A rule or the mode said no.
     Refused {
@@ -123,7 +129,7 @@ pub enum OutcomeRecord {
         /// The step or row that stopped it.
         what: String,
     },
-    /// It used more memory than its bound.
+    /// The command exceeded its memory bound; the kernel killed all its processes.
     OutOfMemory,
     /// The runner died before it could report.
     Crashed,
@@ -136,12 +142,12 @@ pub enum OutcomeRecord {
 }
 
 /// The effect of a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RuleEffectRecord {
+pub enum RuleEffect {
     /// Never.
     Deny,
-    /// Ask a person.
+    /// Ask a person, in every mode.
     Ask,
     /// Let it run.
     Allow,
@@ -157,10 +163,10 @@ pub struct FileVersionRecord {
 }
 
 /// One rule and where it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleRecord {
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Rule {
     /// The effect.
-    pub effect: RuleEffectRecord,
+    pub effect: RuleEffect,
     /// `tool:pattern`, as written.
     pub text: String,
     /// Path of its file, or `built-in` or `flag`.
@@ -182,7 +188,7 @@ pub struct ExpandedRecord {
     pub files: Vec<String>,
     /// Rules that allowed calls of the turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub allow: Vec<RuleRecord>,
+    pub allow: Vec<Rule>,
     /// The JSON Schema of the answer. Its words are in the text too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<String>,
@@ -214,7 +220,7 @@ pub enum PromptPartRecord {
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum BasisRecord {
     /// A rule.
-    Rule(RuleRecord),
+    Rule(Rule),
     /// The session's mode.
     Mode {
         /// Its name in the configuration.
@@ -255,9 +261,9 @@ pub enum CallProgress {
 }
 
 /// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
-pub enum TurnEndRecord {
+pub enum TurnEnd {
     /// With the model's last words.
     Done,
     /// The rounds of one turn were used up.
@@ -270,8 +276,8 @@ pub enum TurnEndRecord {
         /// How many there were.
         calls: u32,
         /// Whose they were.
-        #[serde(default, skip_serializing_if = "SpanRecord::is_turn")]
-        of: SpanRecord,
+        #[serde(default, skip_serializing_if = "CallSpan::is_turn")]
+        of: CallSpan,
     },
     /// The session reached the limit of its cost.
     CostReached {
@@ -298,31 +304,45 @@ pub enum TurnEndRecord {
     /// The provider failed for good.
     ProviderFailed {
         /// The kind.
-        failure: FailureRecord,
+        #[serde(rename = "failure")]
+        kind: ProviderFailure,
         /// In the server's words.
         message: String,
     },
     /// A process died again and again in it, with no progress in between; or the supervisor did.
-    ProcessDied(DeathsRecord),
+    ProcessDied(WorkerDeaths),
 }
 
 /// The deaths of one process that ended a turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeathsRecord {
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct WorkerDeaths {
     /// The executable's name.
     pub process: String,
     /// How it ended the last time: the signal or the exit code, in words.
     pub cause: String,
     /// How often it died since the last progress.
-    pub deaths: u32,
+    #[serde(rename = "deaths")]
+    pub count: u32,
     /// Where in the turn it died the last time, in words.
     pub place: String,
 }
 
+impl std::fmt::Display for WorkerDeaths {
+    /// One sentence without the way on, which depends on who reads it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { process, cause, count, place } = self;
+        write!(f, "{process} {cause} {place}")?;
+        match count {
+            0 | 1 => Ok(()),
+            count => write!(f, "; it died {count} times without progress"),
+        }
+    }
+}
+
 /// The period that a call budget covers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SpanRecord {
+pub enum CallSpan {
     /// One turn; older records say nothing.
     #[default]
     Turn,
@@ -330,29 +350,53 @@ pub enum SpanRecord {
     Session,
 }
 
-impl SpanRecord {
+impl CallSpan {
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
     fn is_turn(&self) -> bool {
         *self == Self::Turn
     }
 }
 
-/// Kinds of failure of a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Kinds of failure of a provider that people act on differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FailureRecord {
-    /// The key was refused.
+pub enum ProviderFailure {
+    /// 401 or 403: the key.
     KeyRefused,
     /// No key was given.
     NoKey,
-    /// The server could not be reached, or not kept.
+    /// The server could not be reached, or not kept, in all tries.
     Unreachable,
-    /// The request itself was refused.
+    /// The request itself was refused (404, spent quota).
     Rejected,
-    /// The server is overloaded.
+    /// The server is overloaded or limits us beyond the longest wait.
     Overloaded,
     /// The recording does not fit the conversation.
     RecordingDeparted,
+    /// The conversation no longer fits into the model's context. No record has it, see
+    /// [`ProviderFailure::recorded`].
+    #[serde(rename = "rejected", skip_deserializing)]
+    ContextFull,
+    /// The request itself was refused (400, 413, 422), for a reason that agentd does not know: its length may
+    /// be one. No record has it either.
+    #[serde(rename = "rejected", skip_deserializing)]
+    BadRequest,
+}
+
+impl ProviderFailure {
+    /// As records have it. Earlier builds have no word for every kind, and the message is complete.
+    #[must_use]
+    pub fn recorded(self) -> Self {
+        match self {
+            Self::ContextFull | Self::BadRequest => Self::Rejected,
+            Self::KeyRefused
+            | Self::NoKey
+            | Self::Unreachable
+            | Self::Rejected
+            | Self::Overloaded
+            | Self::RecordingDeparted => self,
+        }
+    }
 }
 
 /// Where the audit log's chain stood: its last record. Kept in the session journal, it proves that
