@@ -403,6 +403,19 @@ impl JournalRecord {
         }
     }
 
+    /// True if a person asked.
+    #[must_use]
+    pub fn is_prompt(&self) -> bool {
+        matches!(self, Self::Prompt { .. })
+    }
+
+    /// The call whose question of a server is closed.
+    #[must_use]
+    pub fn closed_question(&self) -> Option<u32> {
+        let Self::Answered { call, .. } = self else { return None };
+        Some(*call)
+    }
+
     /// True if a second copy at a fleet must have this record too before anything goes on.
     ///
     /// A verdict and a result are barriers of this host alone: the start behind the one, and the next

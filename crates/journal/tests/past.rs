@@ -5,8 +5,8 @@
 mod sample;
 
 use journal::{
-    ExpandedRecord, Journal, JournalEntry, JournalRecord, LastTurn, PromptPartRecord, ResumeState,
-    Rule, RuleEffect, ToolKind, glance, open_calls, read,
+    ExpandedRecord, Journal, JournalEntry, JournalRecord, LastTurn, Past, PromptPartRecord,
+    ResumeState, Rule, RuleEffect, ToolKind, glance, read,
 };
 use proptest::prelude::*;
 use sample::{each_kind, header, interrupted, prompt, proposed, result, start};
@@ -136,7 +136,7 @@ proptest! {
         let past = written(sessions.path(), &records);
         let all: Vec<JournalEntry> =
             read(&sessions.path().join("s1")).unwrap().map(Result::unwrap).collect();
-        let of = |entries: &[JournalEntry]| open_calls(entries.iter().map(|entry| &entry.record));
+        let of = |entries: &[JournalEntry]| Past::fold(entries).open_calls();
         prop_assert_eq!(of(&past.entries), of(&all));
         prop_assert!(past.entries.iter().all(|entry| all.contains(entry)));
         let prompts = records.iter().filter(|record| matches!(record, JournalRecord::Prompt { .. }));

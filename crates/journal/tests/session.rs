@@ -5,8 +5,8 @@
 mod sample;
 
 use journal::{
-    CallProgress, CreateError, FORMAT, Journal, JournalRecord, OpenCall, OpenError,
-    OwnOriginRecord, ReadError, SessionHeader, Tail, ToolKind, fork, header, open_calls, read,
+    CallProgress, CreateError, FORMAT, Journal, JournalEntry, JournalRecord, OpenCall, OpenError,
+    OwnOriginRecord, Past, ReadError, SessionHeader, Tail, ToolKind, fork, header, read,
 };
 use sample::{each_kind, interrupted, prompt, proposed, records, result, session, start};
 use std::fs;
@@ -14,6 +14,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::tempdir;
+
+fn open_calls(records: &[JournalRecord]) -> Vec<OpenCall> {
+    let entries = (1..).zip(records.iter().cloned());
+    let entries = entries.map(|(seq, record)| JournalEntry { seq, time: 0, record });
+    Past::fold(&entries.collect::<Vec<_>>()).open_calls()
+}
 
 #[test]
 fn each_kind_comes_back() {

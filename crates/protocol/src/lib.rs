@@ -29,7 +29,6 @@ pub mod key_names;
 pub mod log;
 pub mod mcp;
 mod offered_tool;
-mod open_turn;
 pub mod pinned;
 pub mod provider;
 pub mod session;

@@ -12,12 +12,11 @@ use crate::judgement::{EXIT_PLAN, PermissionMode, Rule};
 use crate::log::LogLine;
 use crate::mcp::ServerNews;
 pub use crate::offered_tool::{CopyBeforeChange, OfferedTool};
-pub use crate::open_turn::OpenTurn;
 pub use crate::pinned::{FileStamp, PinnedNews, PinnedStamp};
 use crate::provider::FromProvider;
 use crate::session_request::ModelFacts;
 use crate::{Decode, Encode, Link};
-pub use journal::{CallSpan, TurnEnd, WorkerDeaths};
+pub use journal::{CallSpan, OpenTurn, TASK, TurnEnd, WorkerDeaths};
 
 /// The wire's name.
 #[derive(Debug)]
@@ -78,8 +77,6 @@ impl SessionSetup {
 pub const UNDO_PROMPT: &str = ":undo";
 /// The prompt that rewinds the files to the moment before a call.
 pub const REWIND_PROMPT: &str = ":rewind files";
-/// The tool that gives work to a sub-agent.
-pub const TASK: &str = "task";
 /// Code of the result of a sub-agent that had no call which can change files.
 pub const TASK_ONLY_READ: &str = "only_read";
 

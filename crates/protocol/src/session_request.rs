@@ -8,8 +8,8 @@ use crate::fleet::FleetSeat;
 use crate::hosts::HostRule;
 use crate::ids::SessionId;
 use crate::judgement::PermissionMode;
-use crate::open_turn::OpenTurn;
 use crate::provider::PassedFd;
+use crate::session::OpenTurn;
 use crate::{Decode, Encode};
 
 /// Policy for hosts without any cage.

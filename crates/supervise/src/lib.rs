@@ -19,7 +19,6 @@
 //! | `session_room` | for how many sessions the limits of the process suffice |
 //! | `runner::life` | what a runner may say when |
 //! | `worker::restart`, `worker::heartbeat`, `progress` | restarts of workers, pings, which messages are progress |
-//! | `journal_repair` | the records that close what a cut journal left open |
 //!
 //! The crate `setup` decides the settings of a session.
 //!
@@ -52,7 +51,6 @@ mod frozen_calls;
 mod git_worktree;
 mod grant;
 mod host_tier;
-mod journal_repair;
 mod journal_writer;
 pub mod log;
 mod messages;

@@ -2,8 +2,6 @@
 //! everything down in order.
 
 mod blocking;
-mod fork_end;
-mod forked_from;
 mod idle_daemon;
 mod idle_session;
 mod kept_flags;

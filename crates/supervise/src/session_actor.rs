@@ -78,7 +78,6 @@ use crate::worker::spawner::{Spawner, WorkerKind};
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use call::CallInput;
-use journal::JournalRecord;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
 use protocol::provider::{ProviderLink, ToProvider};
@@ -269,7 +268,7 @@ impl Actor for SessionActor {
         // Records that the supervisor ended the open turn; without it, the turn would count as cut
         // short by a death.
         if state.turn.router.turn_is_open() {
-            let written = state.record(vec![JournalRecord::Closed]);
+            let written = state.record(vec![encode::closed()]);
             let _ = tokio::time::timeout(CLOSING, written).await;
         }
         state.end_task().await;

@@ -1,9 +1,8 @@
 //! The wish of a person for room in the model's context that a supervisor's death left unanswered, as the
 //! hooks that ran for it show. Pure. Used where a session is opened.
 
-use crate::journal_repair::LOST;
 use crate::records::origin;
-use journal::{JournalEntry, JournalRecord, Outcome};
+use journal::{JournalEntry, JournalRecord, LOST, Outcome};
 use protocol::call::CallOrigin;
 use protocol::hook::HookEvent;
 use serde_json::Value;

@@ -6,7 +6,6 @@ use crate::cli_error::{CliError, chain};
 use crate::context::{CliContext, real_dir};
 use crate::query;
 use client::{SupervisorConnection, one_line};
-use journal::{JournalEntry, JournalRecord};
 use protocol::client::{SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
 use protocol::ids::{CallId, SessionId};
@@ -168,15 +167,4 @@ pub(crate) fn newest_here(
         CliError::user(format!("there is no session of {}", project.display()))
             .hint("`agentd ls` lists all sessions, `agentd new` starts one")
     })
-}
-
-/// True if the last turn on disk has no end.
-pub(crate) fn is_unfinished(context: &CliContext, session: &SessionId) -> bool {
-    let turns = |entry: JournalEntry| {
-        let ended = matches!(entry.record, JournalRecord::TurnEnded { .. });
-        let begun = matches!(entry.record, JournalRecord::Prompt { .. });
-        (begun || ended).then_some(begun)
-    };
-    let last = journal::newest(&directory(context, session), 1, turns);
-    last.is_ok_and(|last| last == [true])
 }

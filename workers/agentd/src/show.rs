@@ -146,7 +146,7 @@ impl CutShort {
         let held = journal::is_held(directory);
         let past = journal::past_of(directory).ok()?;
         let deaths = past.turn.cut_short(past.turns);
-        let calls = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
+        let calls = journal::Past::fold(&past.entries).open_calls();
         let none = deaths.is_none() && calls.is_empty();
         if none || past.turn.is_open() && (held || journal::is_held(directory)) {
             return None;

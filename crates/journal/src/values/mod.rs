@@ -5,8 +5,10 @@
 //! The files of this directory are part of the build id, since the wires are made of them.
 
 mod cage;
+mod reopening;
 
 pub use cage::{Limits, ProcessUsage, Refusal, RefusalKind, Tier};
+pub use reopening::{OpenTurn, RestoredSession};
 
 use crate::Digest;
 use bincode::{Decode, Encode};

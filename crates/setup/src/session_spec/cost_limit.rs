@@ -3,7 +3,6 @@
 
 use super::SessionSpec;
 use crate::open_failure::OpenFailure;
-use journal::JournalRecord;
 use protocol::client::{ModelFacts, RequestFailure, SessionRequest};
 use protocol::error_chain::chain;
 use std::path::Path;
@@ -30,26 +29,12 @@ pub fn check_price(limit: Option<u64>, model: &str, facts: ModelFacts) -> Result
 /// # Errors
 /// A message with a remedy.
 pub fn check_earlier_costs(session_dir: &Path) -> Result<(), OpenFailure> {
-    let failed = |error: &dyn std::error::Error| {
+    let unknown = journal::unknown_costs(session_dir).map_err(|error| {
         OpenFailure::new(
             RequestFailure::Disk,
-            format!("its records cannot be read: {}", chain(error)),
+            format!("its records cannot be read: {}", chain(&error)),
         )
-    };
-    let entries = journal::read(session_dir).map_err(|error| failed(&error))?.without_texts();
-    let mut unknown = 0_u32;
-    for entry in entries {
-        let record = entry.map_err(|error| failed(&error))?.record;
-        let is_unknown = if let JournalRecord::Summary(summary) = &record {
-            matches!(summary.use_of_model(), Some((_, None)))
-        } else {
-            matches!(
-                record,
-                JournalRecord::Answer { cost: None, .. } | JournalRecord::Spent { cost: None, .. }
-            )
-        };
-        unknown += u32::from(is_unknown);
-    }
+    })?;
     match unknown {
         0 => Ok(()),
         count => Err(OpenFailure::new(

@@ -3,19 +3,18 @@
 
 use super::{images, origin};
 use crate::person_prompt::PersonPrompt;
-use crate::task_outcome::TaskOutcome;
 use call::{Cut, interruption};
-use journal::{JournalEntry, JournalRecord, SummaryRecord};
+use journal::{JournalEntry, JournalRecord, QueuedPrompt, SummaryRecord};
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
-use protocol::client::{ClientEvent, SettingChange};
+use protocol::client::{ClientEvent, NumberedEvent, SettingChange};
 use protocol::confinement::{FilePath, Network};
 use protocol::content::ContentBlock;
 use protocol::context::{Compaction, CompactionCause};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{PermissionMode, Rule};
 use protocol::mcp::ReplyAction;
-use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent, TaskSpent, TaskUse};
-use std::collections::{HashMap, HashSet, VecDeque};
+use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent, TaskSpent};
+use std::collections::{HashMap, HashSet};
 
 /// Decodes a journal for the conversation, record by record in order.
 pub(crate) struct JournalReplay<'a> {
@@ -167,6 +166,37 @@ pub(crate) fn in_background(text: String) -> ToolResult {
     ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code, images }
 }
 
+/// The events that clients are shown for records. The use of a sub-agent is a record of its own, and part
+/// of the event of its call's end.
+#[derive(Debug)]
+pub(crate) struct ShownEvents {
+    session: SessionId,
+    /// By the number of the call.
+    spent: HashMap<u32, JournalRecord>,
+}
+
+impl ShownEvents {
+    pub(crate) fn of(session: &SessionId) -> Self {
+        Self { session: session.clone(), spent: HashMap::new() }
+    }
+
+    /// The event of the next record, if there is one.
+    pub(crate) fn next(&mut self, entry: JournalEntry) -> Option<NumberedEvent> {
+        if let JournalRecord::Spent { call, .. } = &entry.record {
+            self.spent.entry(*call).or_insert_with(|| entry.record.clone());
+        }
+        let mut event = client_event(&self.session, &entry.record)?;
+        add_spent(&mut event, &self.spent);
+        Some(NumberedEvent { seq: entry.seq, event })
+    }
+
+    /// The events of records that were read from the newest on.
+    pub(crate) fn complete(&self, mut events: Vec<NumberedEvent>) -> Vec<NumberedEvent> {
+        events.iter_mut().for_each(|it| add_spent(&mut it.event, &self.spent));
+        events
+    }
+}
+
 /// The event that clients get for a record; `None` for records they do not see.
 pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Option<ClientEvent> {
     match record.clone() {
@@ -295,45 +325,16 @@ pub(crate) fn changes(entries: &[JournalEntry]) -> Vec<SettingChange> {
     entries.iter().filter_map(|entry| changed(&entry.record)).collect()
 }
 
-/// Everything that sub-agents have used.
-pub(crate) fn task_use<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> TaskUse {
-    let of_tasks = |record: &&JournalRecord| matches!(record, JournalRecord::Spent { .. });
-    TaskOutcome::of(records.into_iter().filter(of_tasks)).totals().used
+/// Rules from answers that this build can parse: others allow nothing.
+pub(crate) fn learned_rules(mut rules: Vec<Rule>) -> Vec<Rule> {
+    rules.retain(|rule| approval::check(std::slice::from_ref(rule)).is_empty());
+    rules
 }
 
-/// Protected files that calls changed, that were not restored, and that no person has accepted.
-pub(crate) fn tampered_names(entries: &[JournalEntry]) -> Vec<String> {
-    let last = entries.iter().rev().find_map(|entry| {
-        let JournalRecord::Tampered { names } = &entry.record else { return None };
-        Some(names.clone())
-    });
-    last.unwrap_or_default()
-}
-
-/// Rules from answers that hold for the session. Rules in files are read from there. A copy of a
-/// session starts without these rules: they were not given for it.
-pub(crate) fn learned_rules(entries: &[JournalEntry]) -> Vec<Rule> {
-    let parents = entries.iter().filter_map(|entry| {
-        let JournalRecord::Session(header) = &entry.record else { return None };
-        header.parent.as_ref()
-    });
-    let copied = parents.map(|parent| parent.seq).max().unwrap_or(0);
-    let kept = |entry: &JournalEntry| {
-        let JournalRecord::Learned { rule: given, .. } = &entry.record else { return None };
-        (given.line == 0 && entry.seq > copied).then(|| given.clone())
-    };
-    // A rule that this build cannot parse allows nothing.
-    let followed = |rule: &Rule| approval::check(std::slice::from_ref(rule)).is_empty();
-    entries.iter().filter_map(kept).filter(followed).collect()
-}
-
-/// The queued prompts, in order.
-pub(crate) fn queued_prompts(entries: &[JournalEntry]) -> VecDeque<PersonPrompt> {
-    let waits = |entry: &JournalEntry| {
-        let JournalRecord::Queued { text, expanded } = entry.record.clone() else { return None };
-        Some(PersonPrompt { text, expanded: expanded.map(|it| Box::new(expanded_prompt(*it))) })
-    };
-    entries.iter().filter_map(waits).collect()
+/// A prompt that waits.
+pub(crate) fn queued_prompt(queued: QueuedPrompt) -> PersonPrompt {
+    let QueuedPrompt { text, expanded } = queued;
+    PersonPrompt { text, expanded: expanded.map(|it| Box::new(expanded_prompt(*it))) }
 }
 
 /// The text of a slash command, as it was recorded.
@@ -390,7 +391,7 @@ pub(crate) fn call_ended(
 }
 
 /// Adds what a sub-agent used to the event of its call's end.
-pub(crate) fn add_spent(event: &mut ClientEvent, known: &HashMap<u32, JournalRecord>) {
+fn add_spent(event: &mut ClientEvent, known: &HashMap<u32, JournalRecord>) {
     if let ClientEvent::CallEnded { call, spent, .. } = event {
         *spent = spent.take().or_else(|| known.get(&call.number).and_then(task_spent));
     }
@@ -424,5 +425,58 @@ pub(crate) fn describe_basis(basis: &journal::BasisRecord) -> String {
         journal::BasisRecord::Opaque { mode } => {
             format!("mode {mode}; a program name in it could not be determined")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::wildcard_enum_match_arm)]
+    use super::*;
+    use journal::{Outcome, Usage};
+
+    fn entries() -> Vec<JournalEntry> {
+        let spent = JournalRecord::Spent {
+            call: 1,
+            session: "s-1".to_owned(),
+            rounds: 2,
+            calls: 3,
+            usage: Usage::default(),
+            cost: Some(7),
+        };
+        let result = |call| JournalRecord::Result {
+            call,
+            use_id: "toolu_1".to_owned(),
+            outcome: Outcome::Done,
+            text: "Done.".to_owned(),
+            summary: String::new(),
+            is_error: false,
+            code: None,
+            images: Vec::new(),
+            full: None,
+            refused: Vec::new(),
+            recalled: None,
+            audit: None,
+        };
+        let records = [spent, result(1), result(2)];
+        (1..).zip(records).map(|(seq, record)| JournalEntry { seq, time: 0, record }).collect()
+    }
+
+    fn costs(events: &[NumberedEvent]) -> Vec<Option<u64>> {
+        let cost = |it: &NumberedEvent| match &it.event {
+            ClientEvent::CallEnded { spent, .. } => spent.as_ref().and_then(|spent| spent.cost),
+            other => panic!("{other:?}"),
+        };
+        events.iter().map(cost).collect()
+    }
+
+    #[test]
+    fn the_end_of_a_call_has_the_use_of_its_sub_agent_in_either_order_of_reading() {
+        let session = SessionId("s".to_owned());
+        let mut shown = ShownEvents::of(&session);
+        let forwards: Vec<_> = entries().into_iter().filter_map(|it| shown.next(it)).collect();
+        assert_eq!(costs(&forwards), [Some(7), None]);
+        let mut shown = ShownEvents::of(&session);
+        let backwards = entries().into_iter().rev().filter_map(|it| shown.next(it)).collect();
+        assert_eq!(costs(&shown.complete(backwards)), [None, Some(7)]);
     }
 }

@@ -5,7 +5,7 @@ use super::{images, origin};
 use crate::person_prompt::PersonPrompt;
 use call::{CallConclusion, CallFacts, CallRecord, Contained, Cut, tampered_in_words};
 use journal::{JournalRecord, StoredPath, SummaryRecord};
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
 use protocol::content::ContentBlock;
@@ -111,6 +111,26 @@ fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
         }
     }
     journal::ExpandedRecord { file, parts: records, files, allow, answer_schema, model }
+}
+
+/// The prompts that wait are taken back.
+pub(crate) fn taken_back() -> JournalRecord {
+    JournalRecord::TakenBack
+}
+
+/// The session is ended in order, in the middle of a turn.
+pub(crate) fn closed() -> JournalRecord {
+    JournalRecord::Closed
+}
+
+/// A call goes on in the background, and the model gets this text meanwhile.
+pub(crate) fn background((call, origin): (u32, CallOrigin), text: String) -> JournalRecord {
+    JournalRecord::Background { call, use_id: origin::record(origin).0, text }
+}
+
+/// Protected files that calls changed and that no person has accepted.
+pub(crate) fn tampered(names: Vec<String>) -> JournalRecord {
+    JournalRecord::Tampered { names }
 }
 
 /// A setting that a person changed.

@@ -2,7 +2,6 @@
 //! directories and starts its actor.
 
 use super::blocking::blocking;
-use super::forked_from::forked_from;
 use super::kept_flags;
 use super::open_mode::OpenMode;
 use super::seat::{copy_records, take_seat};
@@ -29,6 +28,7 @@ use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::provider::PassedFd;
+use protocol::store::ForkedFrom;
 use protocol::tool::CertifiedSession;
 use ractor::{Actor, ActorRef};
 use settings_copies::copy_settings;
@@ -113,7 +113,9 @@ impl SessionOpener {
         let seated = take_seat(&spec, earlier.as_deref()).await?;
         let mut opened = self.open_journal(&spec, begin).await?;
         let directory = opened.directory.clone();
-        spec.store.forked_from = blocking(move || Ok(forked_from(&directory))).await?;
+        let forked_from = blocking(move || Ok(journal::forked_from(&directory))).await?;
+        spec.store.forked_from = forked_from
+            .map(|(session, last_call)| ForkedFrom { session: SessionId(session), last_call });
         spec.notes.extend(protected_restore::restored_note(&opened.repaired));
         spec.rules.rules.extend(opened.remembered_rules.iter().cloned());
         spec.setup.max_session.used = opened.tasks.used;

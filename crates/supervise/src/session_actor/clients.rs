@@ -8,7 +8,8 @@ use crate::messages::{
     AttachRequest, CallMsg, ClientMsg, ClientToSession, OpenRequest, ReserveMsg, SessionMsg,
     SessionSummary,
 };
-use crate::session_page::{MAX_PAGE, PageRequest, ShownEvents, send_page};
+use crate::records::decode::ShownEvents;
+use crate::session_page::{MAX_PAGE, PageRequest, send_page};
 use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
 use protocol::client::{

@@ -5,11 +5,10 @@ use super::services::{Asker, Service, ServiceEnd, no_room};
 use super::state::SessionActorState;
 use crate::call_actor::line_pattern;
 use crate::messages::{CallMsg, DetachedCall, SessionMsg};
-use crate::records::{decode::in_background, origin};
+use crate::records::{decode::in_background, encode};
 use crate::session_network::SessionNetwork;
 use crate::worker::actor::WorkerMsg;
 use call::CallInput;
-use journal::JournalRecord;
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Network, Profile};
@@ -123,8 +122,7 @@ impl SessionActorState {
         }
         // Later changes of the command cannot be told from those of others.
         self.end_backup(&id, None);
-        let (use_id, _) = origin::record(origin);
-        let record = JournalRecord::Background { call: id.number, use_id, text: text.clone() };
+        let record = encode::background((id.number, origin), text.clone());
         if self.record(vec![record]).await.is_ok() {
             ipc::step!("supervisor: background durable");
             self.turn.router.progressed();

@@ -36,8 +36,8 @@ impl SessionActorState {
         records: Vec<JournalRecord>,
     ) -> Result<CopyWait, String> {
         for record in &records {
-            if let JournalRecord::Answered { call, .. } = record {
-                let call = CallId { session: self.spec.id.clone(), number: *call };
+            if let Some(number) = record.closed_question() {
+                let call = CallId { session: self.spec.id.clone(), number };
                 self.clients.questions.close(&call);
             }
         }

@@ -8,7 +8,6 @@ use crate::messages::{ClientMsg, SessionMsg};
 use crate::person_prompt::PersonPrompt;
 use crate::records::encode;
 use config::is_model_alias;
-use journal::JournalRecord;
 use protocol::client::{AnswerForm, ClientEvent, RequestFailure, SettingChange, ToClient};
 use protocol::error_chain::chain;
 use protocol::session::{ExpandedPrompt, PinnedNews, PromptPart, ToSession};
@@ -204,7 +203,7 @@ impl SessionActorState {
             rest.remove(place);
             // All are taken back on disk, and the others wait again behind that.
             let again = rest.iter().cloned().map(encode::queued);
-            let records = std::iter::once(JournalRecord::TakenBack).chain(again).collect();
+            let records = std::iter::once(encode::taken_back()).chain(again).collect();
             if self.record(records).await.is_ok() {
                 texts.push(text.to_owned());
                 self.turn.router.requeue(rest);
@@ -218,7 +217,7 @@ impl SessionActorState {
     pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>) {
         let mut texts = Vec::new();
         if !self.turn.router.queue().is_empty()
-            && self.record(vec![JournalRecord::TakenBack]).await.is_ok()
+            && self.record(vec![encode::taken_back()]).await.is_ok()
         {
             texts = self.turn.router.take_back();
             self.show_queue();

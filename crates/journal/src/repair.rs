@@ -1,60 +1,60 @@
 //! Repairs a journal that ends in the middle of a call or turn: each open call and the open turn
-//! get an end. Pure; used by the root when it opens a session.
+//! get an end. Pure; used where a session is opened.
 
-use call::EXPIRED;
-use journal::{
-    CallProgress, JournalEntry, JournalRecord, OpenCall, Outcome, RefusedCall, ResumeState,
-    TurnEnd, WorkerDeaths,
+use crate::{
+    CallProgress, CallStart, ChainHead, JournalRecord, OpenCall, OpenTurn, Outcome, Past,
+    RefusedCall, RestoredSession, ResumeState, TASK, TurnEnd, WorkerDeaths,
 };
-use protocol::fleet::RestoredSession;
-use protocol::session::OpenTurn;
-use protocol::session::TASK;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The records to append, and the state after them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct JournalRepair {
+pub struct JournalRepair {
     /// The calls that were lost.
-    pub(crate) lost: Vec<OpenCall>,
+    pub lost: Vec<OpenCall>,
     /// Calls of sub-agents in the background. They have no end, and are waited for again.
-    pub(crate) left_tasks: Vec<OpenCall>,
+    pub left_tasks: Vec<OpenCall>,
     /// Records to append before any client sees the session: an end for each lost call, in the same
     /// order, and one for the turn.
-    pub(crate) records: Vec<JournalRecord>,
+    pub records: Vec<JournalRecord>,
     /// Number of turns.
-    pub(crate) turns: u32,
+    pub turns: u32,
     /// The round that proposed the lost calls.
-    pub(crate) round: u32,
+    pub round: u32,
     /// The last turn: waiting, or open and continuing.
-    pub(crate) open_turn: OpenTurn,
+    pub open_turn: OpenTurn,
     /// How the last turn was cut short, if it was and does not continue.
-    pub(crate) cut_short: Option<WorkerDeaths>,
+    pub cut_short: Option<WorkerDeaths>,
     /// The lost calls that began on another host, which is lost.
-    pub(crate) elsewhere: BTreeSet<u32>,
+    pub elsewhere: BTreeSet<u32>,
 }
 
 /// Why a call has no end that is its own.
-pub(crate) const LOST: &str = "was lost when agentd ended";
+pub const LOST: &str = "was lost when agentd ended";
+
+/// The result of a question that was not answered in time.
+pub const EXPIRED: &str = "Not run: this call needs a person's approval, and no one answered \
+                                  in time. Do what needs no approval, or say what is left to \
+                                  approve.";
 
 /// Ends every open call, and the open turn unless it continues. A call that got `Go` may have run
 /// and is never run again. A call that did not ends with its turn, or stays pending if the turn
 /// continues.
-pub(crate) fn repair_journal(
-    past: &ResumeState,
+pub fn repair_journal(
+    (past, said): (&ResumeState, &Past),
     wanted: OpenTurn,
     restored: Option<RestoredSession>,
 ) -> JournalRepair {
     let in_turn = past.turn.is_open();
     let last = if in_turn { wanted } else { OpenTurn::Waits };
-    let mut lost = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
-    let in_background = background_calls(past);
-    let begun = restored.map(|restored| begun_elsewhere(past, restored)).unwrap_or_default();
+    let mut lost = said.open_calls();
+    let begun = restored.map(|restored| begun_elsewhere(said, restored)).unwrap_or_default();
     // Its sub-agent works on. The conversation has a result of this call and does not repeat it.
     let is_left = |open: &mut OpenCall| {
         let is_task = open.tool == TASK && open.refused.is_none();
         // A sub-agent of a lost host is lost with it.
         let is_task = is_task && !begun.contains_key(&open.number);
-        wanted == OpenTurn::GoesOn && is_task && in_background.contains(&open.number)
+        wanted == OpenTurn::GoesOn && is_task && said.background.contains(&open.number)
     };
     let left_tasks = lost.extract_if(.., is_left).collect();
     if last == OpenTurn::GoesOn {
@@ -107,14 +107,13 @@ enum Elsewhere {
 }
 
 /// The calls that a lost host began, by their number.
-fn begun_elsewhere(past: &ResumeState, restored: RestoredSession) -> BTreeMap<u32, Elsewhere> {
-    let start = |entry: &JournalEntry| {
-        let JournalRecord::Start { call, contained, .. } = entry.record else { return None };
-        let is_known = contained && restored.lacks(entry.seq);
-        let effects = if is_known { Elsewhere::NotHere } else { Elsewhere::Unknown };
-        (entry.seq <= restored.last_seq).then_some((call, effects))
+fn begun_elsewhere(said: &Past, restored: RestoredSession) -> BTreeMap<u32, Elsewhere> {
+    let there = said.starts.iter().filter(|start| start.seq <= restored.last_seq);
+    let effects = |start: &CallStart| {
+        let is_known = start.contained && restored.lacks(start.seq);
+        (start.call, if is_known { Elsewhere::NotHere } else { Elsewhere::Unknown })
     };
-    past.entries.iter().filter_map(start).collect()
+    there.map(effects).collect()
 }
 
 /// The end of a call that provably left nothing in this workspace.
@@ -136,15 +135,6 @@ fn not_here(open: &OpenCall) -> JournalRecord {
         recalled: None,
         audit: None,
     }
-}
-
-/// The calls that went to the background.
-fn background_calls(past: &ResumeState) -> BTreeSet<u32> {
-    let number = |entry: &JournalEntry| {
-        let JournalRecord::Background { call, .. } = entry.record else { return None };
-        Some(call)
-    };
-    past.entries.iter().filter_map(number).collect()
 }
 
 /// A decision counts once it is on disk, even if a process died before the result was.
@@ -176,15 +166,35 @@ fn closing_record(open: &OpenCall) -> JournalRecord {
     }
 }
 
+impl JournalRecord {
+    /// Adds to the end of a lost call what became of protected files, in words, and where the audit log stood.
+    pub fn complete(&mut self, names: Vec<String>, head: ChainHead) {
+        if let Self::Interrupted { tampered, .. } = self {
+            *tampered = names;
+        }
+        if let Self::Interrupted { audit, .. } | Self::Result { audit, .. } = self {
+            *audit = Some(head);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::{LastTurn, ToolKind};
+    use crate::{JournalEntry, LastTurn, ToolKind};
 
     fn past(records: Vec<JournalRecord>, turns: u32, turn: LastTurn) -> ResumeState {
         let entries = (1..).zip(records);
         let entries = entries.map(|(seq, record)| JournalEntry { seq, time: 0, record }).collect();
         ResumeState { entries, turns, turn, prompt: None, round: 0 }
+    }
+
+    fn repaired(
+        past: &ResumeState,
+        wanted: OpenTurn,
+        restored: Option<RestoredSession>,
+    ) -> JournalRepair {
+        repair_journal((past, &Past::fold(&past.entries)), wanted, restored)
     }
 
     fn proposed(call: u32) -> JournalRecord {
@@ -200,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_session_that_ended_well_needs_nothing() {
-        let mended = repair_journal(&past(Vec::new(), 2, LastTurn::Ended), OpenTurn::GoesOn, None);
+        let mended = repaired(&past(Vec::new(), 2, LastTurn::Ended), OpenTurn::GoesOn, None);
         let (lost, records) = (Vec::new(), Vec::new());
         let (last, cut_short) = (OpenTurn::Waits, None);
         assert_eq!(
@@ -220,10 +230,10 @@ mod tests {
 
     #[test]
     fn what_was_refused_stays_refused_and_is_not_asked_again() {
-        let basis = journal::BasisRecord::Person { who: "pts/1".into() };
+        let basis = crate::BasisRecord::Person { who: "pts/1".into() };
         let denied = JournalRecord::Denied { call: 1, basis, message: "not that one".into() };
         let records = vec![proposed(1), denied, proposed(2), JournalRecord::Expired { call: 2 }];
-        let mended = repair_journal(&past(records, 1, LastTurn::Open), OpenTurn::GoesOn, None);
+        let mended = repaired(&past(records, 1, LastTurn::Open), OpenTurn::GoesOn, None);
         let [
             JournalRecord::Result { call: 1, text, outcome: Outcome::Denied, .. },
             JournalRecord::Result { call: 2, outcome: Outcome::Denied, .. },
@@ -236,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_turn_of_a_session_that_was_ended_in_order_is_no_death() {
-        let mended = repair_journal(&past(vec![], 1, LastTurn::Left), OpenTurn::Waits, None);
+        let mended = repaired(&past(vec![], 1, LastTurn::Left), OpenTurn::Waits, None);
         assert_eq!(mended.records, [JournalRecord::TurnEnded { end: TurnEnd::Interrupted }]);
         assert_eq!(mended.cut_short, None);
     }
@@ -251,8 +261,8 @@ mod tests {
             JournalRecord::Proposed { call, use_id, own, tool: TASK.into(), tool_kind, input };
         let start = JournalRecord::Start { call: 1, tool_kind: ToolKind::Query, contained: false };
         let past = past(vec![task, start], 1, LastTurn::Open);
-        assert_eq!(repair_journal(&past, OpenTurn::GoesOn, None).lost, []);
-        assert_eq!(repair_journal(&past, OpenTurn::Waits, None).lost.len(), 1);
+        assert_eq!(repaired(&past, OpenTurn::GoesOn, None).lost, []);
+        assert_eq!(repaired(&past, OpenTurn::Waits, None).lost.len(), 1);
     }
 
     #[test]
@@ -278,12 +288,12 @@ mod tests {
         // Also between turns.
         for turn in [LastTurn::Open, LastTurn::Ended] {
             let task = past(records(TASK), 1, turn.clone());
-            let on = repair_journal(&task, OpenTurn::GoesOn, None);
+            let on = repaired(&task, OpenTurn::GoesOn, None);
             assert_eq!((on.lost.len(), on.left_tasks.len(), on.records.len()), (0, 1, 0));
-            let waits = repair_journal(&task, OpenTurn::Waits, None);
+            let waits = repaired(&task, OpenTurn::Waits, None);
             assert_eq!((waits.lost.len(), waits.left_tasks.len()), (1, 0));
             // A command may have run, and is not run again.
-            let command = repair_journal(&past(records("bash"), 1, turn), OpenTurn::GoesOn, None);
+            let command = repaired(&past(records("bash"), 1, turn), OpenTurn::GoesOn, None);
             assert_eq!((command.lost.len(), command.left_tasks.len()), (1, 0));
         }
     }
@@ -293,7 +303,7 @@ mod tests {
         let start =
             JournalRecord::Start { call: 1, tool_kind: ToolKind::Mutation, contained: false };
         let past = past(vec![proposed(1), start, proposed(2)], 1, LastTurn::Open);
-        let mended = repair_journal(&past, OpenTurn::Waits, None);
+        let mended = repaired(&past, OpenTurn::Waits, None);
         let [
             JournalRecord::Interrupted { call: 1, progress: CallProgress::MayHaveRun, .. },
             JournalRecord::Interrupted { call: 2, progress: CallProgress::NeverStarted, .. },
@@ -303,7 +313,7 @@ mod tests {
             panic!("{mended:?}")
         };
         assert_eq!((mended.turns, died.process.as_str()), (1, "agentd-supervisor"));
-        let on = repair_journal(&past, OpenTurn::GoesOn, None);
+        let on = repaired(&past, OpenTurn::GoesOn, None);
         let left = (on.records.len(), on.open_turn);
         assert_eq!(left, (1, OpenTurn::GoesOn), "the turn and the call that never began are left");
     }
@@ -324,7 +334,7 @@ mod tests {
             past(vec![proposed, start], 1, LastTurn::Open)
         };
         let end = |contained, restored| {
-            let mut mended = repair_journal(&call(contained), OpenTurn::GoesOn, restored);
+            let mut mended = repaired(&call(contained), OpenTurn::GoesOn, restored);
             assert_eq!(mended.elsewhere.len(), usize::from(restored.is_some()));
             mended.records.remove(0)
         };
