@@ -9,8 +9,8 @@ use crate::hosts::HostRule;
 use crate::ids::SessionId;
 use crate::judgement::PermissionMode;
 use crate::provider::PassedFd;
-use crate::session::OpenTurn;
 use crate::{Decode, Encode};
+use journal::OpenTurn;
 
 /// Policy for hosts without any cage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
