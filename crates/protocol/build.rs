@@ -1,19 +1,25 @@
-//! Puts a digest of the wire files into `AGENTD_WIRES`, the second half of the build id.
+//! Puts a digest of the wire files into `AGENTD_WIRES`, the second half of the build id: the wires, and
+//! the words of records that they are made of.
 
 use std::hash::{DefaultHasher, Hasher};
-use std::{env, fs, path::Path};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 fn main() {
-    let source = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("src");
-    let mut files: Vec<_> = fs::read_dir(&source)
-        .expect("the crate has sources")
-        .map(|entry| entry.expect("a readable entry").path())
-        .collect();
-    files.sort();
+    let package = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let mut hasher = DefaultHasher::new();
-    for file in files {
-        hasher.write(&fs::read(&file).expect("a readable source"));
+    for place in ["src", "../journal/src/values"] {
+        for file in files(&package.join(place)) {
+            hasher.write(&fs::read(&file).expect("a readable source"));
+        }
+        println!("cargo::rerun-if-changed={place}");
     }
-    println!("cargo::rerun-if-changed=src");
     println!("cargo::rustc-env=AGENTD_WIRES={:016x}", hasher.finish());
+}
+
+fn files(source: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(source).expect("a directory of sources");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("a readable entry").path()).collect();
+    files.sort();
+    files
 }

@@ -4,7 +4,7 @@ use crate::support::anthropic::{Answer, Server};
 use crate::support::wire::Supervisor;
 use crate::support::{Desk, send, switches, until};
 use crate::{median, micros, row};
-use journal::{BlockRecord, Journal, JournalRecord, SessionHeader, TurnEndRecord, UsageRecord};
+use journal::{BlockRecord, Journal, JournalRecord, SessionHeader, TurnEnd, Usage};
 use nix::sys::signal::Signal;
 use protocol::client::{BacklogFrom, ClientEvent, SessionStart, ToClient};
 use protocol::ids::SessionId;
@@ -79,10 +79,10 @@ fn supervisor((what, turns, words, limit): (&str, usize, usize, f64)) {
             JournalRecord::Answer {
                 round: 1,
                 blocks: vec![BlockRecord::Text { text }],
-                usage: UsageRecord::default(),
+                usage: Usage::default(),
                 cost: None,
             },
-            JournalRecord::TurnEnded { end: TurnEndRecord::Done },
+            JournalRecord::TurnEnded { end: TurnEnd::Done },
         ]
     };
     let mut journal = Journal::create(&sessions, header).unwrap();

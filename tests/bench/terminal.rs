@@ -5,7 +5,7 @@ use crate::support::anthropic::{Answer, Server, text};
 use crate::support::daemon::Wire;
 use crate::support::{self, Daemon, Desk, switches};
 use crate::{median, micros, row};
-use journal::{BlockRecord, Journal, JournalRecord, SessionHeader, TurnEndRecord, UsageRecord};
+use journal::{BlockRecord, Journal, JournalRecord, SessionHeader, TurnEnd, Usage};
 use nix::pty::{Winsize, openpty};
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, SessionRequest, SessionStart, ToClient,
@@ -124,8 +124,8 @@ fn long_session(desk: &Desk, records: usize) -> SessionId {
         let blocks = vec![BlockRecord::Text { text: text.clone() }];
         [
             JournalRecord::Prompt { text, expanded: None },
-            JournalRecord::Answer { round: 1, blocks, usage: UsageRecord::default(), cost: None },
-            JournalRecord::TurnEnded { end: TurnEndRecord::Done },
+            JournalRecord::Answer { round: 1, blocks, usage: Usage::default(), cost: None },
+            JournalRecord::TurnEnded { end: TurnEnd::Done },
         ]
     };
     let turns = records / 3;

@@ -17,8 +17,8 @@ const ELSEWHERE: [(u32, &str, &str); 23] = [
     ),
     (3, "tests/daemon/lifetime.rs", "failure_3_a_daemon_of_another_build_is_named_and_left_alone"),
     (4, "tests/daemon/sessions.rs", "failure_19_and_4_two_projects_never_touch_each_other"),
-    (5, "crates/supervise/src/worker/restart_tests.rs", "a_jump_of_the_clock_fails_nothing"),
-    (8, "crates/supervise/src/worker/restart_tests.rs", "no_worker_loops"),
+    (5, "crates/launch/src/restart_tests.rs", "a_jump_of_the_clock_fails_nothing"),
+    (8, "crates/launch/src/restart_tests.rs", "no_worker_loops"),
     (11, "tests/daemon/sessions.rs", "failure_11_a_question_outlives_the_broker_and_the_daemon"),
     (
         12,
@@ -40,10 +40,10 @@ const ELSEWHERE: [(u32, &str, &str); 23] = [
     ),
     (
         44,
-        "crates/supervise/src/worker/process_tests.rs",
+        "crates/launch/src/process_tests.rs",
         "the_last_words_of_a_process_that_spoke_faster_than_it_was_heard_are_not_lost",
     ),
-    (45, "crates/supervise/src/worker/process_tests.rs", "a_word_of_an_earlier_life_is_dropped"),
+    (45, "crates/launch/src/process_tests.rs", "a_word_of_an_earlier_life_is_dropped"),
     (
         47,
         "tests/client/end_to_end.rs",

@@ -18,7 +18,7 @@
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::dice::Dice;
 use crate::support::{Desk, Process, needs, processes};
-use journal::{CallProgress, JournalEntry, JournalRecord, OutcomeRecord};
+use journal::{CallProgress, JournalEntry, JournalRecord, Outcome};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -348,12 +348,12 @@ impl Lane {
                 }
                 JournalRecord::Result { call, outcome, .. } if *call == own => {
                     let (end, by): (_, &[&str]) = match outcome {
-                        OutcomeRecord::Exited { code: 0 } => (End::Well, &[]),
-                        OutcomeRecord::Interrupted => (End::Cut, ENDERS),
-                        OutcomeRecord::Signalled { .. } => (End::Cut, COMMAND_ENDERS),
+                        Outcome::Exited { code: 0 } => (End::Well, &[]),
+                        Outcome::Interrupted => (End::Cut, ENDERS),
+                        Outcome::Signalled { .. } => (End::Cut, COMMAND_ENDERS),
                         // The runner died twice, or one of its helpers died while it built the
                         // cage.
-                        OutcomeRecord::Crashed | OutcomeRecord::Confined { .. } => {
+                        Outcome::Crashed | Outcome::Confined { .. } => {
                             (End::Never, &["agentd-tool"])
                         }
                         other => return Err(format!("came to {other:?}")),

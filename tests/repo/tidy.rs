@@ -49,17 +49,21 @@ fn the_floors_hold() {
         ("terminal", 1),
         ("fleet", 1),
         ("call", 2),
+        ("launch", 2),
         ("settings-copies", 2),
         ("setup", 2),
         ("supervise", 3),
     ]
     .into();
-    // ipc carries protocol's messages; tools run their commands in sandbox's cage. The engines that
+    // The wires between processes of one build use the words of records; no record uses a wire. ipc carries
+    // protocol's messages; tools run their commands in sandbox's cage. The engines that
     // read syntax trees and web pages are behind the types of tools; that of the web leaves the network by
     // sandbox's filter. Rules match the declarations
     // of each tool, so that a new tool needs no second table. The full-screen view shows the model of
-    // client. The settings of a session include the person's, as settings-copies left them.
+    // client. The settings of a session include the person's, as settings-copies left them. The end of a
+    // process is an input of the machine in call.
     let neighbours = [
+        ("protocol", "journal"),
         ("ipc", "protocol"),
         ("tools", "sandbox"),
         ("code", "tools"),
@@ -68,12 +72,15 @@ fn the_floors_hold() {
         ("approval", "tools"),
         ("terminal", "client"),
         ("setup", "settings-copies"),
+        ("launch", "call"),
     ];
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let floor = *floors.get(name.as_str()).unwrap_or_else(|| panic!("{name} has no floor"));
         for dependency in dependencies(&root().join("crates").join(&name)) {
-            assert!(name == "supervise" || dependency != "ractor", "{name} has actors");
+            let is_actors = name == "supervise";
+            assert!(is_actors || dependency != "ractor", "{name} has actors");
+            assert!(is_actors || dependency != "launch", "{name} could make grants");
             let Some(&below) = floors.get(dependency.as_str()) else { continue };
             let allowed = below < floor || neighbours.contains(&(&name, &dependency));
             assert!(allowed, "{name} (floor {floor}) depends on {dependency} (floor {below})");
@@ -88,6 +95,7 @@ fn the_floors_hold() {
                 dependency == "tool-worker" && ["code", "mcp", "web"].contains(&worker.as_str());
             let is_worker = dependency.ends_with("-worker");
             assert!(is_runner || !is_worker, "workers/{worker} depends on {dependency}");
+            assert!(dependency != "launch", "workers/{worker} could make grants");
         }
     }
     for name in floors.keys() {
@@ -142,6 +150,15 @@ fn a_call_is_decided_without_a_runtime_and_without_actors() {
     }
 }
 
+#[test]
+fn a_process_is_watched_without_actors_and_without_the_settings_of_a_session() {
+    let found = linked("launch");
+    assert!(found.contains("tokio") && found.contains("call"), "{found:?}");
+    for name in ["ractor", "setup", "supervise"] {
+        assert!(!found.contains(name), "launch links {name}");
+    }
+}
+
 /// False inside a longer name: `RunningCommand::new(` starts no process.
 fn is_word_start(code: &str, at: usize) -> bool {
     !code[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
@@ -154,7 +171,7 @@ fn few_files_start_processes() {
     // asked for. `run.rs` starts `agentd` for a client of `agentd mcp serve`. A fleet's worker starts `agentd`
     // and `git`.
     let allowed = [
-        "crates/supervise/src/worker/spawner.rs",
+        "crates/launch/src/spawner.rs",
         "crates/client/src/spawn.rs",
         "crates/client/src/installer.rs",
         "crates/client/src/fleet_programs.rs",
@@ -199,20 +216,52 @@ fn the_settings_of_a_session_are_only_read() {
     }
 }
 
+/// The constructors of `Grant`, each with the file that may use it.
+const GRANTS: [(&str, &str); 7] = [
+    ("of", "crates/supervise/src/call_actor.rs"),
+    ("probe", "crates/supervise/src/call_actor.rs"),
+    ("proxy", "crates/supervise/src/call_actor/runner_process.rs"),
+    ("reserve", "crates/supervise/src/reserve_actor.rs"),
+    ("repair", "crates/launch/src/protected_restore.rs"),
+    ("worktree", "crates/launch/src/git_cage.rs"),
+    ("certificate", "crates/launch/src/certificate.rs"),
+];
+
 #[test]
 fn a_tool_starts_from_a_grant_only() {
-    let spawn = fs::read_to_string(root().join("crates/supervise/src/worker/spawner.rs")).unwrap();
-    let flat = spawn.split_whitespace().collect::<String>();
-    assert!(flat.contains("fnspawn_runner(&self,grant:&Grant,"), "the spawner asks for a grant");
-    for (name, text) in sources("crates/supervise/src") {
-        let makes = text.contains("Self { confinement") || text.contains("Grant { confinement");
-        assert!(!makes || name.ends_with("/grant.rs"), "{name} makes a grant of its own");
-        let asks = !is_test(&name)
-            && (shipped(&text).contains("Grant::of(") || shipped(&text).contains("Grant::probe("));
-        assert!(!asks || name.ends_with("/call_actor.rs"), "{name} asks for a grant");
+    let own = "crates/launch/src/grant.rs";
+    let flat = |name: &str| {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        shipped(&text).split_whitespace().collect::<String>()
+    };
+    let asks = "pub(crate)asyncfnspawn_runner(&self,grant:&Grant,";
+    assert!(flat("crates/launch/src/spawner.rs").contains(asks), "the spawner asks for a grant");
+    let grant = flat(own);
+    let fields = "#[derive(Debug,Clone,PartialEq,Eq)]pubstructGrant{confinement:Confinement,\
+                  purpose:RunnerPurpose,call:Option<CallId>,}";
+    assert!(grant.contains(fields), "only its own functions make a grant");
+    assert!(!grant.contains("forGrant"), "no trait makes a grant");
+    let makers: BTreeSet<&str> = grant
+        .split("pub")
+        .filter_map(|item| item.split('{').next()?.split_once("fn"))
+        .filter(|(_, signature)| signature.contains("Self"))
+        .filter_map(|(_, signature)| signature.split('(').next())
+        .collect();
+    assert_eq!(makers, GRANTS.map(|(maker, _)| maker).into(), "each has a file that may use it");
+    for (name, text) in all_sources().iter().filter(|(name, _)| name != own && !is_test(name)) {
+        let code = shipped(text);
+        assert!(!code.contains("Grant as "), "{name} hides what it makes");
+        for (at, _) in code.match_indices("Grant::").filter(|(at, _)| is_word_start(&code, *at)) {
+            let rest = &code[at + "Grant::".len()..];
+            let maker = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+            assert!(GRANTS.contains(&(maker, name)), "{name} uses Grant::{maker}");
+        }
+        let is_proxied = !code.contains(".proxy()") || GRANTS.contains(&("proxy", name));
+        assert!(is_proxied, "{name} makes a grant for a proxy");
+        let is_supervisor =
+            ["crates/launch/", "crates/supervise/"].iter().any(|it| name.starts_with(it));
         // `Grant::go` compares the call.
-        let goes = text.contains("ToTool::Go(") && !name.ends_with("/grant.rs");
-        assert!(!goes || is_test(&name), "{name} makes a `Go` of its own");
+        assert!(!is_supervisor || !code.contains("ToTool::Go("), "{name} makes a `Go` of its own");
     }
 }
 
@@ -233,7 +282,12 @@ fn unsafe_code_stands_in_the_sandbox_and_one_file_of_ipc() {
 
 #[test]
 fn the_encoder_is_imported_in_one_file() {
-    let allowed = ["crates/ipc/src/codec.rs", "crates/protocol/src/lib.rs"];
+    // The build id counts the files from which words can get onto a wire: those of `protocol`, and of this
+    // directory of `journal`, in which alone the encoder has a name.
+    let words = "crates/journal/src/values/mod.rs";
+    let text = fs::read_to_string(root().join(words)).unwrap();
+    assert!(text.contains("\nuse bincode::{Decode, Encode};\n"), "{words} hands the encoder out");
+    let allowed = ["crates/ipc/src/codec.rs", "crates/protocol/src/lib.rs", words];
     for (name, text) in all_sources().iter().filter(|(name, _)| !is_test(name)) {
         let names_it = shipped(text).contains("bincode");
         assert!(!names_it || allowed.contains(&name.as_str()), "{name} names bincode");

@@ -36,7 +36,7 @@ pub use machine::CallMachine;
 pub use proxy_machine::{
     ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput, ProxyMachine, refusal,
 };
-pub use results::{EXPIRED, interruption, tampered_in_words};
+pub use results::{interruption, tampered_in_words};
 pub use server_ask::{
     QuestionReply, ServerAsk, ServerDemand, ServerEffect, ServerInput, ServerRequest,
 };

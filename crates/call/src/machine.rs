@@ -13,9 +13,10 @@ use crate::facts::{
 use crate::input::{CallInput, Heard, WillRestart};
 use crate::phase::{CageState, CallPhase, Passed, Retried};
 use crate::results::{
-    EXPIRED, denial, failed, interruption, no_store, not_awaited, stale, tampered_in_words,
+    denial, failed, interruption, no_store, not_awaited, stale, tampered_in_words,
 };
 use crate::server_ask::{ServerAsks, ServerDemand, ServerRequest};
+use journal::EXPIRED;
 use protocol::call::{Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Enforced, Tier, UNGRANTED_STEP};

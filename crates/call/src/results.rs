@@ -4,11 +4,6 @@ use crate::effect::Cut;
 use protocol::call::{Outcome, TamperedFile, ToolResult};
 use protocol::judgement::Basis;
 
-/// The result of a question that was not answered in time.
-pub const EXPIRED: &str = "Not run: this call needs a person's approval, and no one answered \
-                                  in time. Do what needs no approval, or say what is left to \
-                                  approve.";
-
 pub(crate) fn failed(tool: &str, outcome: Outcome, code: &str, text: String) -> ToolResult {
     let summary = text.lines().next().unwrap_or_default().to_owned();
     ToolResult { summary, ..ToolResult::error(outcome, code, tool, &text, "") }

@@ -2,7 +2,7 @@
 //! `JOURNAL_BENCH_DIR` names (default: that of temporary files; the largest session takes 1.2 GiB).
 //! Nothing here asserts; a shared machine has bad days.
 
-use journal::{FORMAT, Journal, JournalRecord, OutcomeRecord, SessionHeader, ToolKindRecord};
+use journal::{FORMAT, Journal, JournalRecord, Outcome, SessionHeader, ToolKind};
 use std::error::Error;
 use std::fs::File;
 use std::io::Read;
@@ -104,10 +104,10 @@ fn write(sessions: &Path, id: &str, calls: usize, text: &str) -> Result<(), Box<
 }
 
 fn records_of(call: u32, text: &str) -> [JournalRecord; 4] {
-    let (tool_kind, use_id) = (ToolKindRecord::Query, format!("toolu_{call}"));
+    let (tool_kind, use_id) = (ToolKind::Query, format!("toolu_{call}"));
     let input = r#"{"command":"cargo build"}"#.to_owned();
     let tool = "bash".to_owned();
-    let (outcome, summary) = (OutcomeRecord::Exited { code: 0 }, "exit 0".to_owned());
+    let (outcome, summary) = (Outcome::Exited { code: 0 }, "exit 0".to_owned());
     let (text, is_error, code, audit) = (text.to_owned(), false, None, None);
     let recalled = None;
     [

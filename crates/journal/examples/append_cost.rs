@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p journal --example append_cost -- DIR`
 
-use journal::{Audit, AuditRecord, FORMAT, Journal, JournalRecord, SessionHeader, ToolKindRecord};
+use journal::{Audit, AuditRecord, FORMAT, Journal, JournalRecord, SessionHeader, ToolKind};
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -23,10 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut journal = Journal::create(&dir.join("sessions"), header)?;
     let start = |tool_kind| JournalRecord::Start { call: 1, tool_kind, contained: false };
     let prompt = JournalRecord::Prompt { text: "x".repeat(500), expanded: None };
-    let verdict = [start(ToolKindRecord::Mutation), start(ToolKindRecord::Mutation)];
-    median("journal, no barrier", 5000, || {
-        journal.append(&start(ToolKindRecord::Query)).map(drop)
-    })?;
+    let verdict = [start(ToolKind::Mutation), start(ToolKind::Mutation)];
+    median("journal, no barrier", 5000, || journal.append(&start(ToolKind::Query)).map(drop))?;
     median("journal, barrier", 1000, || journal.append(&prompt).map(drop))?;
     median("journal, two records, one barrier", 1000, || journal.append_all(&verdict).map(drop))?;
     let mut audit = Audit::open(&dir.join("audit"))?;

@@ -352,11 +352,8 @@ mod tests {
         let file = OpenOptions::new().read(true).append(true).open("/dev/null").unwrap();
         let (path, blobs) = (PathBuf::from("/dev/null"), Blobs::at(PathBuf::from("/nowhere")));
         let mut journal = Journal { file, path, blobs, last_seq: 0, copy: None, closed: None };
-        let no_barrier = JournalRecord::Start {
-            call: 1,
-            tool_kind: crate::ToolKindRecord::Query,
-            contained: false,
-        };
+        let no_barrier =
+            JournalRecord::Start { call: 1, tool_kind: crate::ToolKind::Query, contained: false };
         assert_eq!(journal.append(&no_barrier).unwrap(), 1);
         let barrier = JournalRecord::Prompt { text: String::new(), expanded: None };
         assert!(matches!(journal.append(&barrier), Err(AppendError::Sync { .. })));
@@ -372,11 +369,8 @@ mod tests {
         let mut journal = Journal { file, path, blobs, last_seq: 0, copy: None, closed: None };
         let long = JournalRecord::Prompt { text: "x".repeat(70_000), expanded: None };
         assert!(matches!(journal.append(&long), Err(AppendError::Blob(_))));
-        let short = JournalRecord::Start {
-            call: 1,
-            tool_kind: crate::ToolKindRecord::Query,
-            contained: false,
-        };
+        let short =
+            JournalRecord::Start { call: 1, tool_kind: crate::ToolKind::Query, contained: false };
         assert!(matches!(journal.append(&short), Err(AppendError::ReadOnly { .. })));
     }
 }

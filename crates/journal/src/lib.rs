@@ -1,8 +1,8 @@
 //! Durable append-only records: the session journal and the hash-chained audit log.
 //!
 //! Called by `supervise` (which alone writes) and by the client's commands (which read). Records
-//! are types of this crate, not of the wires, since disk lives longer than a wire. Everything on
-//! disk is JSON, one record a line.
+//! are types of this crate, since disk lives longer than a wire; the wires use the words in `values`.
+//! Everything on disk is JSON, one record a line.
 //!
 //! | Kept at | By | Shape |
 //! |---|---|---|
@@ -22,6 +22,7 @@
 //! **Opening** checks every line and parses the beginning of most ([`ResumeState`] is the resulting
 //! state). It checks that separately stored texts exist, and reads them when they are needed. There
 //! is no index and no checkpoint that could be wrong. `cargo bench -p journal` measures it.
+//! [`Past`] is the one fold over the records that still hold, and [`repair_journal`] ends what they leave open.
 //!
 //! **Retention of the audit log.** A full file is rotated by one rename, and the chain continues in
 //! the next ([`Retention`]). The oldest file is removed, with the scripts that no other record
@@ -43,18 +44,21 @@
 mod anchors;
 mod audit;
 mod blobs;
+mod costs;
 mod digest;
 mod disk;
 mod fork;
+mod fork_end;
 mod image;
 mod journal;
 mod line;
 mod lines;
-mod open_calls;
 mod page;
+mod past;
 mod path;
 mod reader;
 mod record;
+mod repair;
 mod resume_state;
 mod second_copy;
 mod session_dirs;
@@ -68,9 +72,8 @@ pub use anchors::{ChainAnchor, ChainAnchors, anchors};
 pub use audit::chain::LineFault;
 pub use audit::entry::{
     AuditEntry, AuditRecord, ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord,
-    EnforcedRecord, LevelRecord, LimitsRecord, PassageRecord, PolicyRecord, ProcessUsageRecord,
-    RefusalKindRecord, RefusalRecord, RemovedRecord, RetentionBound, ServerCall, StoredRecord,
-    TierRecord,
+    EnforcedRecord, LevelRecord, PassageRecord, PolicyRecord, RemovedRecord, RetentionBound,
+    ServerCall, StoredRecord,
 };
 pub use audit::fault::{AuditFault, AuditFaultKind};
 pub use audit::list::{
@@ -80,27 +83,31 @@ pub use audit::log::{Audit, AuditError};
 pub use audit::retention::Retention;
 pub use audit::verify::{Verification, VerifyError, verify, verify_bounded};
 pub use blobs::BlobError;
+pub use costs::unknown_costs;
 pub use digest::{Digest, DigestError};
 pub use fork::{ForkError, fork};
+pub use fork_end::{fork_at, forked_from};
 pub use image::{ImageBytes, ImageRecord, image};
 pub use journal::{
     AppendError, CreateError, Journal, JournalCopy, OpenError, OpenedJournal, TornRecord, is_held,
     is_session_name,
 };
 pub use line::LineDamage;
-pub use open_calls::{OpenCall, RefusedCall, open_calls};
-pub use page::{newest, page};
+pub use page::{is_unfinished, newest, page};
+pub use past::{AskedQuestion, CallStart, OpenCall, Past, QueuedPrompt, RefusedCall};
 pub use path::StoredPath;
 pub use reader::{JournalReader, ReadError, Tail, header, read};
 pub use record::{FORMAT, ForkParent, JournalEntry, JournalRecord, SessionHeader};
+pub use repair::{EXPIRED, JournalRepair, LOST, repair_journal};
 pub use resume_state::{LastTurn, ResumeState, past_of};
 pub use second_copy::{is_waited_for, kept_beside, kept_bytes, lines_after, restore};
 pub use session_dirs::{sessions, was_begun};
 pub use summary::{SessionSummary, glance};
 pub use summary_record::SummaryRecord;
-pub use task::{TaskHeader, TaskLimits, TaskRights, TaskWorktree};
+pub use task::{TASK, TaskHeader, TaskLimits, TaskRights, TaskWorktree};
 pub use values::{
-    BasisRecord, BlockRecord, CallProgress, ChainHead, DeathsRecord, ExpandedRecord, FailureRecord,
-    FileVersionRecord, OutcomeRecord, OwnOriginRecord, PromptPartRecord, RuleEffectRecord,
-    RuleRecord, SpanRecord, ToolKindRecord, TurnEndRecord, UsageRecord,
+    BasisRecord, BlockRecord, CallProgress, CallSpan, ChainHead, ExpandedRecord, FileVersionRecord,
+    Limits, OpenTurn, Outcome, OwnOriginRecord, ProcessUsage, PromptPartRecord, ProviderFailure,
+    Refusal, RefusalKind, RestoredSession, Rule, RuleEffect, Tier, ToolKind, TurnEnd, Usage,
+    WorkerDeaths,
 };

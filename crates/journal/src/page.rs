@@ -8,7 +8,7 @@
 use crate::blobs::Blobs;
 use crate::line;
 use crate::reader::{self, BLOBS, BlobTexts, FILE, TailKind};
-use crate::{JournalEntry, LineDamage, ReadError, header, read};
+use crate::{JournalEntry, JournalRecord, LineDamage, ReadError, header, read};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -57,6 +57,16 @@ pub fn page<T>(
     }
     page.reverse();
     Ok(page)
+}
+
+/// True if the last turn of the session in this directory has no end on disk.
+#[must_use]
+pub fn is_unfinished(session_dir: &Path) -> bool {
+    let turns = |entry: JournalEntry| {
+        let ended = matches!(entry.record, JournalRecord::TurnEnded { .. });
+        (entry.record.is_prompt() || ended).then_some(!ended)
+    };
+    newest(session_dir, 1, turns).is_ok_and(|last| last == [true])
 }
 
 /// The records of a journal, newest first.

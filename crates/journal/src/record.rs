@@ -4,8 +4,7 @@
 use crate::summary_record::SummaryRecord;
 use crate::{
     BasisRecord, BlockRecord, CallProgress, ChainHead, ExpandedRecord, FileVersionRecord,
-    ImageRecord, OutcomeRecord, OwnOriginRecord, RuleRecord, StoredPath, TaskHeader,
-    ToolKindRecord, TurnEndRecord, UsageRecord,
+    ImageRecord, Outcome, OwnOriginRecord, Rule, StoredPath, TaskHeader, ToolKind, TurnEnd, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -123,7 +122,7 @@ pub enum JournalRecord {
     /// file is not replayed; it is read from the file when the session is opened again.
     Learned {
         /// The rule; in file `this session` where it lives as long as that.
-        rule: RuleRecord,
+        rule: Rule,
         /// Who, by the name of their terminal.
         by: String,
         /// Why it was to hold for good and is in no file.
@@ -137,7 +136,7 @@ pub enum JournalRecord {
         /// Whole blocks.
         blocks: Vec<BlockRecord>,
         /// Tokens.
-        usage: UsageRecord,
+        usage: Usage,
         /// What it cost, in millionths of a US dollar, by the prices of its time; absent where
         /// that is not known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,7 +155,7 @@ pub enum JournalRecord {
         /// The tool's canonical name, or the model's spelling if there is no such tool.
         tool: String,
         /// Query or mutation.
-        tool_kind: ToolKindRecord,
+        tool_kind: ToolKind,
         /// Arguments as JSON text.
         input: String,
     },
@@ -180,7 +179,7 @@ pub enum JournalRecord {
         /// Which.
         call: u32,
         /// Query or mutation; decides if this record is a barrier.
-        tool_kind: ToolKindRecord,
+        tool_kind: ToolKind,
         /// Why.
         basis: BasisRecord,
     },
@@ -212,7 +211,7 @@ pub enum JournalRecord {
         /// Which.
         call: u32,
         /// Query or mutation; decides if this record is a barrier.
-        tool_kind: ToolKindRecord,
+        tool_kind: ToolKind,
         /// True if its cage lets nothing out of this host's copy of the project. Only in a session of a
         /// fleet. A build that does not know this field takes the call's effects for unknown.
         #[serde(default, skip_serializing_if = "is_false")]
@@ -244,7 +243,7 @@ pub enum JournalRecord {
         /// Calls.
         calls: u32,
         /// Tokens.
-        usage: UsageRecord,
+        usage: Usage,
         /// What it cost, in millionths of a US dollar; absent where that is not known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<u64>,
@@ -256,7 +255,7 @@ pub enum JournalRecord {
         /// The vendor's id, which pairs it.
         use_id: String,
         /// How it ended.
-        outcome: OutcomeRecord,
+        outcome: Outcome,
         /// For the model.
         text: String,
         /// The whole text, where the model received only a part.
@@ -307,7 +306,7 @@ pub enum JournalRecord {
     /// The turn ended.
     TurnEnded {
         /// How.
-        end: TurnEndRecord,
+        end: TurnEnd,
     },
     /// The supervisor ended the session in order in the middle of a turn. Who does not know this kind
     /// finds the turn open, which it is.
@@ -394,7 +393,7 @@ impl JournalRecord {
             // An unknown kind gets the safe answer.
             | Self::Unknown { .. } => true,
             Self::Approved { tool_kind, .. } | Self::Start { tool_kind, .. } => {
-                *tool_kind == ToolKindRecord::Mutation
+                *tool_kind == ToolKind::Mutation
             }
             Self::Answer { .. }
             | Self::Proposed { .. }
@@ -402,6 +401,19 @@ impl JournalRecord {
             | Self::Spent { .. }
             | Self::Compacted { .. } => false,
         }
+    }
+
+    /// True if a person asked.
+    #[must_use]
+    pub fn is_prompt(&self) -> bool {
+        matches!(self, Self::Prompt { .. })
+    }
+
+    /// The call whose question of a server is closed.
+    #[must_use]
+    pub fn closed_question(&self) -> Option<u32> {
+        let Self::Answered { call, .. } = self else { return None };
+        Some(*call)
     }
 
     /// True if a second copy at a fleet must have this record too before anything goes on.

@@ -7,8 +7,8 @@
 use crate::reader::JournalReader;
 use crate::record::{about_a_call, ends_a_call};
 use crate::{
-    DeathsRecord, ExpandedRecord, JournalEntry, JournalRecord, LineDamage, ReadError,
-    TurnEndRecord, line, read, spill,
+    ExpandedRecord, JournalEntry, JournalRecord, LineDamage, ReadError, TurnEnd, WorkerDeaths,
+    line, read, spill,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub enum LastTurn {
     /// It has no end on disk, and the session was ended in order there.
     Left,
     /// Deaths of a process ended it.
-    Died(DeathsRecord),
+    Died(WorkerDeaths),
     /// It ended otherwise, or there was none.
     #[default]
     Ended,
@@ -48,7 +48,7 @@ impl LastTurn {
     pub(crate) fn take(&mut self, record: &JournalRecord) {
         if let JournalRecord::TurnEnded { end } = record {
             *self = Self::Ended;
-            if let TurnEndRecord::ProcessDied(deaths) = end {
+            if let TurnEnd::ProcessDied(deaths) = end {
                 *self = Self::Died(deaths.clone());
             }
         } else if matches!(record, JournalRecord::Prompt { .. }) {
@@ -71,11 +71,11 @@ impl LastTurn {
     /// more than that the supervisor wrote none after them. A session that was ended in order was cut
     /// short by nothing.
     #[must_use]
-    pub fn cut_short(&self, turns: u32) -> Option<DeathsRecord> {
-        let of_supervisor = |cause: &str| DeathsRecord {
+    pub fn cut_short(&self, turns: u32) -> Option<WorkerDeaths> {
+        let of_supervisor = |cause: &str| WorkerDeaths {
             process: "agentd-supervisor".to_owned(),
             cause: cause.to_owned(),
-            deaths: 1,
+            count: 1,
             place: format!("in turn {turns}, before that turn had its end"),
         };
         match self {

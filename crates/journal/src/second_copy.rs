@@ -122,7 +122,7 @@ mod tests {
     fn a_line_is_waited_for_unless_no_record_of_its_kind_is_a_barrier() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(dir.path(), header()).unwrap();
-        let (call, tool_kind) = (1, crate::ToolKindRecord::Mutation);
+        let (call, tool_kind) = (1, crate::ToolKind::Mutation);
         let records = [
             JournalRecord::Prompt { text: "\"kind\":\"RESULT\"".to_owned(), expanded: None },
             JournalRecord::Start { call, tool_kind, contained: false },

@@ -5,7 +5,7 @@
 use crate::reader::FILE;
 use crate::resume_state::is_of_a_turn;
 use crate::{
-    DeathsRecord, JournalEntry, JournalRecord, LastTurn, ReadError, SessionHeader, is_held, newest,
+    JournalEntry, JournalRecord, LastTurn, ReadError, SessionHeader, WorkerDeaths, is_held, newest,
     read,
 };
 use memchr::memmem;
@@ -117,7 +117,7 @@ impl SessionSummary {
     /// The way in which the session's last turn was cut short, if it was; an open turn counts only
     /// if no process holds the session.
     #[must_use]
-    pub fn cut_short(&self, session_dir: &Path) -> Option<DeathsRecord> {
+    pub fn cut_short(&self, session_dir: &Path) -> Option<WorkerDeaths> {
         match self.turn {
             LastTurn::Open if self.held || is_held(session_dir) => None,
             // Its person had the session ended.

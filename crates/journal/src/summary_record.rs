@@ -1,7 +1,7 @@
 //! The record of a summary that the model writes in place of the oldest messages. Part of
 //! [`crate::JournalRecord`].
 
-use crate::values::UsageRecord;
+use crate::values::Usage;
 use serde::{Deserialize, Serialize};
 
 /// A step towards a summary, or an edit of it.
@@ -26,7 +26,7 @@ pub enum SummaryRecord {
         /// The whole text.
         text: String,
         /// Tokens.
-        usage: UsageRecord,
+        usage: Usage,
         /// What it cost, in millionths of a US dollar; absent where that is not known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<u64>,
@@ -38,7 +38,7 @@ pub enum SummaryRecord {
         /// Why, in plain words.
         reason: String,
         /// Tokens.
-        usage: UsageRecord,
+        usage: Usage,
         /// As in `Written`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<u64>,
@@ -53,7 +53,7 @@ pub enum SummaryRecord {
 impl SummaryRecord {
     /// The tokens and the cost of the model's answer, if this is its end.
     #[must_use]
-    pub fn use_of_model(&self) -> Option<(UsageRecord, Option<u64>)> {
+    pub fn use_of_model(&self) -> Option<(Usage, Option<u64>)> {
         match self {
             Self::Written { usage, cost, .. } | Self::Failed { usage, cost, .. } => {
                 Some((*usage, *cost))

@@ -3,6 +3,9 @@
 use crate::StoredPath;
 use serde::{Deserialize, Serialize};
 
+/// The tool that gives work to a sub-agent.
+pub const TASK: &str = "task";
+
 /// The call that a sub-agent's session works for, and the bounds that it never exceeds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskHeader {

@@ -16,7 +16,7 @@ const FILE: &str = "journal.jsonl";
 /// Five records, as small as they get.
 fn small(sessions: &Path) -> std::path::PathBuf {
     let mut journal = Journal::create(sessions, header("s1")).unwrap();
-    let kind = journal::ToolKindRecord::Mutation;
+    let kind = journal::ToolKind::Mutation;
     journal.append_all(&[prompt("p"), proposed(1, kind), start(1, kind), result(1, "r")]).unwrap();
     sessions.join("s1")
 }

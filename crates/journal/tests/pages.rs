@@ -52,7 +52,7 @@ fn every_page_of_a_session_is_what_the_front_gives() {
 fn only_what_is_shown_counts() {
     let sessions = tempdir().unwrap();
     let mut journal = Journal::create(sessions.path(), header("s1")).unwrap();
-    let quiet = start(1, journal::ToolKindRecord::Query);
+    let quiet = start(1, journal::ToolKind::Query);
     for number in 0..5 {
         journal.append(&prompt(&number.to_string())).unwrap();
         journal.append_all(&vec![quiet.clone(); 40]).unwrap();

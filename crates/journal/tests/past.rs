@@ -5,8 +5,8 @@
 mod sample;
 
 use journal::{
-    ExpandedRecord, Journal, JournalEntry, JournalRecord, LastTurn, PromptPartRecord, ResumeState,
-    RuleEffectRecord, RuleRecord, ToolKindRecord, glance, open_calls, read,
+    ExpandedRecord, Journal, JournalEntry, JournalRecord, LastTurn, Past, PromptPartRecord,
+    ResumeState, Rule, RuleEffect, ToolKind, glance, read,
 };
 use proptest::prelude::*;
 use sample::{each_kind, header, interrupted, prompt, proposed, result, start};
@@ -44,8 +44,8 @@ fn a_session_at_rest_has_its_header_and_nothing_open() {
 
 #[test]
 fn an_open_turn_of_a_slash_command_has_its_text_and_rules() {
-    let rule = RuleRecord {
-        effect: RuleEffectRecord::Allow,
+    let rule = Rule {
+        effect: RuleEffect::Allow,
         text: "bash:echo *".to_owned(),
         file: "/p/x.md".to_owned(),
         line: 2,
@@ -63,7 +63,7 @@ fn an_open_turn_of_a_slash_command_has_its_text_and_rules() {
     };
     let expanded = Some(Box::new(record));
     let asked = JournalRecord::Prompt { text: "/x".to_owned(), expanded: expanded.clone() };
-    let ended = JournalRecord::TurnEnded { end: journal::TurnEndRecord::Done };
+    let ended = JournalRecord::TurnEnded { end: journal::TurnEnd::Done };
     for (records, wanted) in [
         (vec![asked.clone()], expanded),
         (vec![asked.clone(), ended.clone()], None),
@@ -85,11 +85,11 @@ fn an_open_call_has_all_its_records_with_their_texts() {
         reason: r#","call":1,"kind":"RESULT""#.to_owned(),
         deadline: 7,
     };
-    let kind = ToolKindRecord::Mutation;
+    let kind = ToolKind::Mutation;
     let answer = JournalRecord::Answer {
         round: 3,
         blocks: Vec::new(),
-        usage: journal::UsageRecord::default(),
+        usage: journal::Usage::default(),
         cost: None,
     };
     let records = [prompt("x"), answer, proposed(1, kind), proposed(2, kind), long, result(1, "r")];
@@ -108,14 +108,14 @@ fn kinds_newer_than_this_build_are_none_of_it() {
     let fields = fields.as_object().unwrap().clone();
     let newer =
         |kind: &str| JournalRecord::Unknown { kind: kind.to_owned(), fields: fields.clone() };
-    let kind = ToolKindRecord::Mutation;
+    let kind = ToolKind::Mutation;
     let past = written(sessions.path(), &[proposed(1, kind), newer("NEWER"), newer("Ü \"x\"")]);
     assert_eq!(past.entries.len(), 2);
 }
 
 fn any_record() -> impl Strategy<Value = JournalRecord> {
     let call = 0..5_u32;
-    let kind = ToolKindRecord::Mutation;
+    let kind = ToolKind::Mutation;
     prop_oneof![
         Just(prompt("\"call\":1")),
         call.clone().prop_map(move |call| proposed(call, kind)),
@@ -136,7 +136,7 @@ proptest! {
         let past = written(sessions.path(), &records);
         let all: Vec<JournalEntry> =
             read(&sessions.path().join("s1")).unwrap().map(Result::unwrap).collect();
-        let of = |entries: &[JournalEntry]| open_calls(entries.iter().map(|entry| &entry.record));
+        let of = |entries: &[JournalEntry]| Past::fold(entries).open_calls();
         prop_assert_eq!(of(&past.entries), of(&all));
         prop_assert!(past.entries.iter().all(|entry| all.contains(entry)));
         let prompts = records.iter().filter(|record| matches!(record, JournalRecord::Prompt { .. }));
@@ -155,7 +155,7 @@ fn a_turn_that_was_left_in_order_is_open_again_once_it_goes_on() {
     for (records, turn) in [
         (vec![prompt("x")], LastTurn::Open),
         (vec![prompt("x"), JournalRecord::Closed], LastTurn::Left),
-        (vec![prompt("x"), JournalRecord::Closed, start(1, ToolKindRecord::Query)], LastTurn::Open),
+        (vec![prompt("x"), JournalRecord::Closed, start(1, ToolKind::Query)], LastTurn::Open),
     ] {
         // Long enough that a list does not read it whole, and short.
         for before in [

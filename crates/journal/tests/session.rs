@@ -5,9 +5,8 @@
 mod sample;
 
 use journal::{
-    CallProgress, CreateError, FORMAT, Journal, JournalRecord, OpenCall, OpenError,
-    OwnOriginRecord, ReadError, SessionHeader, Tail, ToolKindRecord, fork, header, open_calls,
-    read,
+    CallProgress, CreateError, FORMAT, Journal, JournalEntry, JournalRecord, OpenCall, OpenError,
+    OwnOriginRecord, Past, ReadError, SessionHeader, Tail, ToolKind, fork, header, read,
 };
 use sample::{each_kind, interrupted, prompt, proposed, records, result, session, start};
 use std::fs;
@@ -15,6 +14,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::tempdir;
+
+fn open_calls(records: &[JournalRecord]) -> Vec<OpenCall> {
+    let entries = (1..).zip(records.iter().cloned());
+    let entries = entries.map(|(seq, record)| JournalEntry { seq, time: 0, record });
+    Past::fold(&entries.collect::<Vec<_>>()).open_calls()
+}
 
 #[test]
 fn each_kind_comes_back() {
@@ -217,12 +222,8 @@ fn long_texts_go_out_and_come_back() {
     let mut journal = Journal::create(sessions.path(), sample::header("s1")).unwrap();
     let at_the_cap = "c".repeat(64 << 10);
     let blocks = vec![journal::BlockRecord::Text { text: long.clone() }];
-    let answer = JournalRecord::Answer {
-        round: 1,
-        blocks,
-        usage: journal::UsageRecord::default(),
-        cost: None,
-    };
+    let answer =
+        JournalRecord::Answer { round: 1, blocks, usage: journal::Usage::default(), cost: None };
     let written = [prompt(&long), answer, result(1, &long), prompt(&at_the_cap)];
     journal.append_all(&written).unwrap();
     let dir = sessions.path().join("s1");
@@ -235,7 +236,7 @@ fn long_texts_go_out_and_come_back() {
 #[test]
 fn what_is_open_and_whether_it_ran() {
     use CallProgress::{MayHaveRun, NeverStarted};
-    use ToolKindRecord::{Mutation, Query};
+    use ToolKind::{Mutation, Query};
     let all = [
         proposed(1, Mutation),
         proposed(2, Mutation),
@@ -277,7 +278,7 @@ fn what_is_open_and_whether_it_ran() {
 
 #[test]
 fn barriers_are_those_of_the_design() {
-    use ToolKindRecord::{Mutation, Query};
+    use ToolKind::{Mutation, Query};
     let synced =
         |records: &[JournalRecord]| records.iter().map(JournalRecord::barrier).collect::<Vec<_>>();
     let of_a_query = [proposed(1, Query), start(1, Query), result(1, "")];
@@ -388,7 +389,7 @@ fn who_asked_for_a_call_is_kept_as_any_build_wrote_it() {
             use_id,
             own,
             tool,
-            tool_kind: ToolKindRecord::Query,
+            tool_kind: ToolKind::Query,
             input,
         };
         let mut journal = Journal::open(&dir).unwrap().journal;

@@ -4,6 +4,7 @@ use crate::confinement::Refusal;
 use crate::content::{ImageFile, ImageRef};
 use crate::ids::CallId;
 use crate::{Decode, Encode};
+pub use journal::{Outcome, ProcessUsage};
 
 /// A call as the model asked for it, given a name of ours.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -88,49 +89,6 @@ pub enum CallStage {
 /// Error code of the store for a call that changed nothing.
 pub const NO_CHANGE: &str = "not_found";
 
-/// How a call ended. Decided from process status and error codes, never from message text.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Outcome {
-    /// An in-process tool succeeded.
-    Done,
-    /// An in-process tool could not; the code is in the result.
-    Failed,
-    /// A command ended by itself.
-    Exited {
-        /// 0 to 255.
-        code: i32,
-    },
-    /// A command was ended by a signal.
-    Signalled {
-        /// The signal's number.
-        signal: i32,
-    },
-    /// The call's time was over; its tree was killed.
-    TimedOut,
-    /// A person said no, or did not answer in time.
-    Denied,
-    /// A rule or the mode said no.
-    Refused {
-        /// The rule as written, or the mode.
-        rule: String,
-    },
-    /// The cage could not be made, or stopped the call as a whole.
-    Confined {
-        /// The step or row that stopped it.
-        what: String,
-    },
-    /// The command exceeded its memory bound; the kernel killed all its processes.
-    OutOfMemory,
-    /// The runner died before it could report.
-    Crashed,
-    /// Cut short after it had begun: it may have run.
-    Interrupted,
-    /// The arguments were no call of any tool.
-    Invalid,
-    /// Cut short before it began: nothing of it has happened.
-    NeverStarted,
-}
-
 /// How a line about a refusal of the cage begins in a result's text.
 pub const REFUSED_LINE: &str = "[the sandbox refused ";
 
@@ -178,17 +136,6 @@ impl ToolResult {
         }
         self
     }
-}
-
-/// Resources used by a call's processes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
-pub struct ProcessUsage {
-    /// User and system time in milliseconds.
-    pub cpu_ms: u64,
-    /// Largest resident set in KiB.
-    pub peak_kib: u64,
-    /// Bytes handed to storage, as `getrusage` counts blocks of 512.
-    pub written_bytes: u64,
 }
 
 /// The effect of a call on a file, or as a whole, as far as the tool knows it.

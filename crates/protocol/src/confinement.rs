@@ -3,6 +3,7 @@
 pub use crate::connection::{ConnectionOutcome, ProxyConnection};
 use crate::hosts::HostRule;
 use crate::{Decode, Encode};
+pub use journal::{Limits, Refusal, RefusalKind, Tier};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -142,39 +143,6 @@ pub enum GitSettings {
     Writable,
 }
 
-/// How strong a cage this host allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-pub enum Tier {
-    /// Weaker than tier B: no cage. Calls are refused unless `Level::Uncaged`.
-    C,
-    /// Landlock and seccomp.
-    B,
-    /// Namespaces with a root built by allow, Landlock and seccomp.
-    A,
-}
-
-impl Tier {
-    /// As a session shows the cage of its commands.
-    #[must_use]
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Self::A => "sandbox: full (namespaces, Landlock, seccomp)",
-            Self::B => "sandbox: partial (Landlock, seccomp)",
-            Self::C => "sandbox: NONE",
-        }
-    }
-
-    /// Name in tables and in JSON output.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::A => "A",
-            Self::B => "B",
-            Self::C => "NONE",
-        }
-    }
-}
-
 /// Action where the kernel cannot enforce a rule that the tier claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Level {
@@ -194,27 +162,6 @@ pub const UNGRANTED_STEP: &str = "grants";
 /// makes none, for a session whose person accepted that. It alone makes their environment; no client,
 /// project or command has a word in it.
 pub const WITHOUT_CAGE: &str = "AGENTD_WITHOUT_CAGE";
-
-/// Resource limits of a call. Zero means unlimited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct Limits {
-    /// Processes and threads at once.
-    pub processes: u64,
-    /// Memory of all processes together, in bytes.
-    pub memory_bytes: u64,
-    /// Processor time of all processes together, in seconds.
-    pub cpu_seconds: u64,
-    /// Largest file written, in bytes.
-    pub file_bytes: u64,
-    /// Open files per process.
-    pub open_files: u64,
-}
-
-impl Limits {
-    /// No bound at all.
-    pub const NONE: Self =
-        Self { processes: 0, memory_bytes: 0, cpu_seconds: 0, file_bytes: 0, open_files: 0 };
-}
 
 /// The confinement requested for one process.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -405,30 +352,4 @@ impl Enforced {
         let of_tools = [Profile::Probe, Profile::Query, Profile::Mutate, Profile::Web];
         of_tools.iter().any(|profile| profile.name() == self.profile)
     }
-}
-
-/// Who refused, and how sure we are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum RefusalKind {
-    /// The filter answered it with the errno.
-    Refused,
-    /// Seen on its way to the kernel, which refuses it by the same grants.
-    Predicted,
-}
-
-/// One thing that the kernel did not let a call do.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Refusal {
-    /// How sure we are.
-    pub kind: RefusalKind,
-    /// The system call, by name.
-    pub syscall: String,
-    /// Its decisive argument in words: a path, an address, a socket family.
-    pub detail: String,
-    /// The errno answered or expected.
-    pub errno: i32,
-    /// The process, as the host numbers it.
-    pub pid: u32,
-    /// How often in a row.
-    pub count: u64,
 }

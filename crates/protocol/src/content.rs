@@ -1,6 +1,7 @@
 //! The parts of a conversation, independent of any vendor.
 
 use crate::{Decode, Encode};
+pub use journal::Usage;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
@@ -218,19 +219,6 @@ pub enum UpdatePosition {
     BehindResults,
     /// At the end of the last one, where the model said nothing to it behind them.
     InsideLastResult,
-}
-
-/// Tokens of one answer, each known only where the vendor said it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Usage {
-    /// Read without the cache's help.
-    pub input: Option<u64>,
-    /// Written by the model.
-    pub output: Option<u64>,
-    /// Read from the vendor's cache.
-    pub cache_read: Option<u64>,
-    /// Written into the vendor's cache.
-    pub cache_write: Option<u64>,
 }
 
 /// Why an answer ended, once its terminal event was seen.

@@ -7,6 +7,7 @@
 use crate::confinement::FilePath;
 use crate::ids::SessionId;
 use crate::{Decode, Encode, Link};
+pub use journal::RestoredSession;
 
 /// The wire's name.
 #[derive(Debug)]
@@ -79,22 +80,4 @@ pub struct FleetSeat {
     pub shared_disk: bool,
     /// Where another host was lost that had the session before.
     pub restored: Option<RestoredSession>,
-}
-
-/// A session that was restored from the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct RestoredSession {
-    /// The last record of the lost host.
-    pub last_seq: u64,
-    /// The last record that the restored workspace includes the effects of.
-    pub snapshot_seq: u64,
-}
-
-impl RestoredSession {
-    /// True if a contained call that began with this record on the lost host left nothing here: all its
-    /// effects were in the workspace of that host, and the newest snapshot of it is older.
-    #[must_use]
-    pub fn lacks(&self, start_seq: u64) -> bool {
-        self.snapshot_seq < start_seq && start_seq <= self.last_seq
-    }
 }

@@ -6,15 +6,7 @@ use crate::hosts::HostRule;
 use crate::ids::CallId;
 use crate::web_address::WebAddress;
 use crate::{Decode, Encode};
-
-/// The kind of a tool: query or mutation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum ToolKind {
-    /// Looks. Allowed unless a rule denies it; never a question.
-    Query,
-    /// Changes things. Follows the rules and the mode.
-    Mutation,
-}
+pub use journal::{Rule, RuleEffect, ToolKind};
 
 /// The treatment of mutations that match no rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
@@ -71,30 +63,6 @@ pub const EXIT_PLAN: &str = "exit_plan";
 
 /// The name of the tool in questions that an MCP server asks a person during a call.
 pub const SERVER_QUESTION: &str = "mcp_question";
-
-/// The effect of a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum RuleEffect {
-    /// Never.
-    Deny,
-    /// Ask a person, in every mode.
-    Ask,
-    /// Let it run.
-    Allow,
-}
-
-/// One rule and where it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Rule {
-    /// The effect.
-    pub effect: RuleEffect,
-    /// `tool:pattern`, as written.
-    pub text: String,
-    /// Path of its file, or `built-in` or `flag`.
-    pub file: String,
-    /// Counted from 1; 0 where there is no file.
-    pub line: u32,
-}
 
 /// An example call next to a rule, with the verdict its author expects. Tested when the rule's file
 /// is read.

@@ -6,9 +6,9 @@
 //! [`confinement`], [`connection`], [`context`], [`error_chain`], [`hidden`], [`hosts`], [`judgement`], [`log`],
 //! [`mcp`], [`pinned`], [`surrogates`].
 //!
-//! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Types here are
-//! not written to disk, where the journal has record types of its own: but for the cage of a call
-//! that runs, which no other build reads.
+//! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Words that the records
+//! have too are the journal's types. Types of this crate are not written to disk: but for the cage of a
+//! call that runs, which no other build reads.
 
 pub mod broker;
 pub mod call;
@@ -29,7 +29,6 @@ pub mod key_names;
 pub mod log;
 pub mod mcp;
 mod offered_tool;
-mod open_turn;
 pub mod pinned;
 pub mod provider;
 pub mod session;

@@ -7,6 +7,7 @@ use crate::content::{ModelRequest, StopReason, Usage};
 use crate::hosts::HostPort;
 use crate::log::LogLine;
 use crate::{Decode, Encode, Link};
+pub use journal::ProviderFailure;
 
 /// The wire's name.
 #[derive(Debug)]
@@ -239,25 +240,4 @@ pub enum FromProvider {
     Pong(u64),
     /// For the log.
     Log(LogLine),
-}
-
-/// Kinds of failure that people act on differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum ProviderFailure {
-    /// 401 or 403: the key.
-    KeyRefused,
-    /// No key was given.
-    NoKey,
-    /// The server could not be reached, or not kept, in all tries.
-    Unreachable,
-    /// The request itself was refused (404, spent quota).
-    Rejected,
-    /// The server is overloaded or limits us beyond the longest wait.
-    Overloaded,
-    /// The recording does not fit the conversation.
-    RecordingDeparted,
-    /// The conversation no longer fits into the model's context.
-    ContextFull,
-    /// The request itself was refused (400, 413, 422), for a reason that agentd does not know: its length may be one.
-    BadRequest,
 }

@@ -12,11 +12,11 @@ use crate::judgement::{EXIT_PLAN, PermissionMode, Rule};
 use crate::log::LogLine;
 use crate::mcp::ServerNews;
 pub use crate::offered_tool::{CopyBeforeChange, OfferedTool};
-pub use crate::open_turn::OpenTurn;
 pub use crate::pinned::{FileStamp, PinnedNews, PinnedStamp};
 use crate::provider::FromProvider;
 use crate::session_request::ModelFacts;
 use crate::{Decode, Encode, Link};
+pub use journal::{CallSpan, OpenTurn, TASK, TurnEnd, WorkerDeaths};
 
 /// The wire's name.
 #[derive(Debug)]
@@ -77,8 +77,6 @@ impl SessionSetup {
 pub const UNDO_PROMPT: &str = ":undo";
 /// The prompt that rewinds the files to the moment before a call.
 pub const REWIND_PROMPT: &str = ":rewind files";
-/// The tool that gives work to a sub-agent.
-pub const TASK: &str = "task";
 /// Code of the result of a sub-agent that had no call which can change files.
 pub const TASK_ONLY_READ: &str = "only_read";
 
@@ -222,89 +220,6 @@ pub enum PromptPart {
         /// A JSON object.
         arguments: String,
     },
-}
-
-/// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum TurnEnd {
-    /// With the model's last words.
-    Done,
-    /// The rounds of one turn were used up.
-    RoundsUsedUp {
-        /// How many there were.
-        rounds: u32,
-    },
-    /// The calls of one turn, or of the session, were used up.
-    CallsUsedUp {
-        /// How many there were.
-        calls: u32,
-        /// Whose they were.
-        of: CallSpan,
-    },
-    /// The session reached the limit of its cost.
-    CostReached {
-        /// Its cost so far, in millionths of a US dollar; none where an answer has no known cost.
-        spent: Option<u64>,
-        /// The limit.
-        most: u64,
-    },
-    /// The model declined.
-    Declined {
-        /// The vendor's words.
-        explanation: String,
-    },
-    /// The answer was cut at its token limit.
-    Truncated,
-    /// A hook ended it.
-    StoppedByHook {
-        /// Which one, and its reason.
-        reason: String,
-    },
-    /// A person stopped it.
-    Interrupted,
-    /// The provider failed for good.
-    ProviderFailed {
-        /// The kind.
-        kind: crate::provider::ProviderFailure,
-        /// In the server's words.
-        message: String,
-    },
-    /// A process of ours died again and again in it, with no progress in between.
-    ProcessDied(WorkerDeaths),
-}
-
-/// The deaths of one process that ended a turn.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct WorkerDeaths {
-    /// The executable's name.
-    pub process: String,
-    /// How it ended the last time: the signal or the exit code, in words.
-    pub cause: String,
-    /// How often it died since the last progress.
-    pub count: u32,
-    /// Where in the turn it died the last time, in words.
-    pub place: String,
-}
-
-impl std::fmt::Display for WorkerDeaths {
-    /// One sentence without the way on, which depends on who reads it.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { process, cause, count, place } = self;
-        write!(f, "{process} {cause} {place}")?;
-        match count {
-            0 | 1 => Ok(()),
-            count => write!(f, "; it died {count} times without progress"),
-        }
-    }
-}
-
-/// The period that a call budget covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum CallSpan {
-    /// One turn.
-    Turn,
-    /// The session, from its beginning on.
-    Session,
 }
 
 /// From the supervisor.

@@ -8,9 +8,9 @@ use crate::fleet::FleetSeat;
 use crate::hosts::HostRule;
 use crate::ids::SessionId;
 use crate::judgement::PermissionMode;
-use crate::open_turn::OpenTurn;
 use crate::provider::PassedFd;
 use crate::{Decode, Encode};
+use journal::OpenTurn;
 
 /// Policy for hosts without any cage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]

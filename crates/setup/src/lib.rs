@@ -3,7 +3,8 @@
 //!
 //! | File | Decides or reads |
 //! |---|---|
-//! | `session_spec` | all settings of a session, before any of its processes starts; later changes of them |
+//! | `session_spec` | all decisions about a session, before any of its processes starts |
+//! | `settings`, `chosen_model`, `task_bounds` | the settings that may change while a session is open, in layers; the rights that bound a sub-agent |
 //! | `open_failure` | why a session cannot be opened as requested |
 //! | `agents`, `agents_flag`, `agent_skills` | the sub-agents that a session may start, and their skills |
 //! | `command_env`, `tool_homes`, `git_signing` | environment, shell, programs and signatures of commands |
@@ -17,6 +18,7 @@ mod agent_skills;
 pub mod agents;
 mod agents_flag;
 pub mod cache_paths;
+pub mod chosen_model;
 pub mod command_env;
 pub mod forbidden_dirs;
 pub mod git_signing;
@@ -30,10 +32,12 @@ pub mod server_offers;
 pub mod server_schemas;
 pub mod server_tools;
 pub mod session_spec;
+pub mod settings;
 mod sign_in_hosts;
 mod skill_links;
 pub mod slash_command;
 mod store_setup;
+pub mod task_bounds;
 pub mod task_worktree;
 mod tool_homes;
 mod writable_paths;

@@ -11,7 +11,6 @@ mod server_package;
 mod servers;
 mod session_setup;
 mod task;
-mod task_bounds;
 mod task_servers;
 mod unsandboxed;
 
@@ -21,24 +20,23 @@ pub use describe::describe_confinement;
 pub use servers::SessionServer;
 pub use session_setup::{read_chars, tool_kind};
 pub use task::{TaskShare, is_below, session_of};
-pub use task_bounds::TaskBounds;
 
 use crate::cache_paths::project_cache_dir;
+use crate::chosen_model::ChosenModel;
 use crate::command_env::{CommandShell, command_env};
 use crate::forbidden_dirs::{ForbiddenDirs, deny_rules, keys_near, keys_note};
 use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
 use crate::private_paths;
 use crate::project_place::{enclosing_repo_note, git_elsewhere_note, other_owner_note};
+use crate::settings::{Effective, Settings};
 use crate::skill_links::linked_skills;
 use crate::store_setup;
+pub use crate::task_bounds::TaskBounds;
 use crate::tool_homes::{self, WrittenPaths};
 use crate::writable_paths::writable_paths;
-use config::{
-    Config, CredentialPaths, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore,
-};
+use config::{Config, CredentialPaths, Dirs, Environment, Sources, Trust, TrustStore};
 use journal::TaskHeader;
-pub use model::ChosenModel;
 use model::SpecOrigin;
 use protocol::client::{
     ProjectTrust, RequestFailure, SessionRequest, SessionStart, SettingChange, Unsandboxed,
@@ -51,7 +49,6 @@ use protocol::error_chain::chain;
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
 use protocol::judgement::{Audience, RuleSet};
-use protocol::provider::{Auth, ModelServer, SourceSetup};
 use protocol::session::SessionSetup;
 use protocol::store::StoreSetup;
 use sandbox::EnclosingRepo;
@@ -72,8 +69,8 @@ pub struct SessionSpec {
     pub rules: RuleSet,
     /// The start of its conversation.
     pub setup: SessionSetup,
-    /// The server of its models.
-    pub source: SourceSetup,
+    /// The settings that may change while it is open: the source of those in the other fields.
+    settings: Settings,
     /// The cage of a command. Other calls change only its profile.
     pub confinement: Confinement,
     /// The environment of a command.
@@ -260,7 +257,6 @@ pub fn build_session_spec(
         &config.plugins,
         skills.granted,
     );
-    let source = source(&config);
     let notes = keys_note(&keys_near(&place, &confinement.keys)).into_iter();
     let notes = notes.chain(kept.own_dirs_note(&project));
     // A sub-agent's worktree is a repository of its own.
@@ -279,12 +275,22 @@ pub fn build_session_spec(
     let of_agents = agents.notes.iter().filter(|_| ground.task.is_none()).cloned();
     let notes = notes.chain(of_agents).collect();
     let worker_env = worker_env(opening);
+    let provider = config.provider.clone();
+    let configured = Effective {
+        mode: rules.mode,
+        network: confinement.network,
+        hosts: confinement.hosts.clone(),
+        added: confinement.added.clone(),
+        rules: rules.rules.clone(),
+        turn_rules: Vec::new(),
+        model: ChosenModel { chosen_by: None, model: setup.model.clone(), provider },
+    };
     Ok(SessionSpec {
         id,
         config,
         rules,
         setup,
-        source,
+        settings: Settings::new(configured),
         confinement,
         env,
         signing: GitSigningSetup::default(),
@@ -296,7 +302,6 @@ pub fn build_session_spec(
             opening: opening.clone(),
             dirs: dirs.clone(),
             task: ground.task.cloned().map(Box::new),
-            bounds: None,
             agents: Arc::new(agents),
             servers: servers.into(),
         },
@@ -383,19 +388,6 @@ pub fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> {
     match real.is_dir() {
         true => Ok(real),
         false => Err(usage(format!("{what} {} is not a directory", path.display()))),
-    }
-}
-
-fn source(config: &Config) -> SourceSetup {
-    match config.provider.name {
-        ProviderName::Vendor(vendor) => SourceSetup::Server(ModelServer {
-            api: vendor.dialect,
-            base_url: config.provider.base_url.clone(),
-            auth: config.provider.key.as_ref().map_or(Auth::Keyless, KeySource::auth),
-            headers: config.provider.headers.clone(),
-            effort: config.provider.effort,
-        }),
-        ProviderName::Replay => SourceSetup::Replay(config.provider.replay_speed),
     }
 }
 

@@ -20,17 +20,17 @@ pub(crate) use job::{ENDED, ended, line_pattern, refused};
 pub(crate) use server::refused_by_server;
 pub(crate) use state::{CallArgs, CallState};
 
-use crate::cage_cleanup::CageCleanup;
-use crate::frozen_calls;
-use crate::grant::{Grant, NotAllowed};
 use crate::messages::{BackupOf, CallMsg, CallToSession, TaskToSession};
 use crate::records::audit::RunFacts;
-use crate::runner::Runner;
 use crate::unix_time::now_ms;
 use call::{
     CallEffect, CallInput, CallMachine, CallRecord, ProxyAttempt, ProxyInput, ServerDemand,
 };
 use job::Job;
+use launch::cage_cleanup::CageCleanup;
+use launch::frozen_calls;
+use launch::grant::{Grant, NotAllowed};
+use launch::runner::Runner;
 use protocol::broker::ToBroker;
 use protocol::call::Call;
 use protocol::confinement::Confinement;

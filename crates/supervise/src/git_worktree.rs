@@ -1,47 +1,27 @@
 //! The git worktree of a sub-agent: made before its session, removed after it if nothing changed. Git runs in
-//! the cage of a command of the parent's session without network, and starts none of the repository's hooks.
-//! Used by the task that waits for the sub-agent.
+//! a [`GitCage`] and starts none of the repository's hooks. Used by the task that waits for the sub-agent.
 
-use crate::grant::Grant;
-use crate::protected_restore::{ProtectedCopies, ProtectedRestorer, unrestored_unknown};
-use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
-use crate::session_lock::SessionLock;
-use crate::worker::spawner::Spawner;
 use call::tampered_in_words;
 use journal::TaskWorktree;
-use protocol::call::{Outcome, TamperRemedy, TamperedFile};
-use protocol::confinement::Confinement;
-use protocol::ids::{CallId, Generation};
-use protocol::judgement::RuleSet;
-use protocol::tool::{FromCall, Handover, OutputStream, RunnerJob};
-use serde_json::json;
+use launch::git_cage::GitCage;
+use launch::protected_restore::ProtectedCopies;
+use launch::session_lock::SessionLock;
+use launch::spawner::Spawner;
+use protocol::call::TamperedFile;
+use protocol::ids::CallId;
 use setup::session_spec::SessionSpec;
 use setup::task_worktree::{DIRECTORY, check_place};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
-use tools::{RunnerProgram, git_words, shell_words};
+use tools::{git_words, shell_words};
 
-/// Longest time for the checkout of a large repository.
-const LIMIT: Duration = Duration::from_secs(300);
-/// How long git may take beyond that: its runner counts the limit too, and puts protected files right.
-const MARGIN: Duration = Duration::from_secs(30);
-/// How long a runner may take to end after its report.
-const END: Duration = Duration::from_secs(5);
-/// Said where a process of git waits for a disk that does not answer.
-const UNKILLABLE: &str = "a process of git cannot be killed";
-/// Most characters of an error or a list of changes.
+/// Most characters of a list of changes.
 const MOST_CHARS: usize = 4000;
 
 /// Runs git for the worktree of a call's sub-agent.
 pub(crate) struct WorktreeKeeper {
-    call: CallId,
-    confinement: Confinement,
-    env: Vec<(String, String)>,
-    spawner: Spawner,
-    lock: SessionLock,
-    copies: ProtectedCopies,
-    hello: Duration,
+    cage: GitCage,
     /// Protected files that git changed, and what was done about each.
     pub(crate) tampered: Vec<TamperedFile>,
 }
@@ -62,7 +42,8 @@ impl WorktreeKeeper {
         hello: Duration,
     ) -> Self {
         let (confinement, env) = (spec.confinement.clone(), spec.env.clone());
-        Self { call, confinement, env, spawner, lock, copies, hello, tampered: Vec::new() }
+        let cage = GitCage { call, confinement, env, spawner, lock, copies, hello };
+        Self { cage, tampered: Vec::new() }
     }
 
     /// Makes the worktree. One that a death left of an earlier attempt is taken if nothing in it changed.
@@ -124,11 +105,11 @@ impl WorktreeKeeper {
     /// The filters that git's settings name. None of them runs.
     async fn filters(&self) -> Result<BTreeSet<String>, String> {
         let value = |wanted: &str| {
-            let found = self.env.iter().find(|(name, _)| name == wanted);
+            let found = self.cage.env.iter().find(|(name, _)| name == wanted);
             found.map(|(_, value)| PathBuf::from(value))
         };
         let (home, global) = (value("HOME"), value("GIT_CONFIG_GLOBAL"));
-        let project = self.confinement.project.to_path();
+        let project = self.cage.confinement.project.to_path();
         let found = tokio::task::spawn_blocking(move || {
             sandbox::find_git_filters(&project, home.as_deref(), global.as_deref())
         });
@@ -147,111 +128,17 @@ impl WorktreeKeeper {
         }
     }
 
-    /// Runs a script until its end, or until `stop`. The scripts start git as `run_git`.
+    /// Runs a script, which starts git as `run_git`, until its end or until `stop`.
     async fn run(
         &mut self,
         script: String,
         filters: &BTreeSet<String>,
         stop: impl Future<Output = ()>,
     ) -> Result<String, String> {
-        let grant = Grant::worktree(&self.call, &self.confinement);
-        let job = RunnerJob::Run {
-            tool: "bash".to_owned(),
-            input: json!({ "command": format!("{}{script}", git_function(filters)) }).to_string(),
-            judged: Vec::new(),
-            env: self.env.clone(),
-            timeout_ms: u64::try_from(LIMIT.as_millis()).unwrap_or(u64::MAX),
-            max_result_chars: 8000,
-            denied_reads: RuleSet::empty(),
-        };
-        let go = grant.go(&self.call, job).map_err(|error| error.to_string())?;
-        let (copies, number) = (self.copies.clone(), self.call.number);
-        let cage = grant.confinement().clone();
-        let saved = tokio::task::spawn_blocking(move || copies.begin(number, &cage)).await;
-        let saved = saved.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
-        let cage = grant.confinement().clone();
-        let start = RunnerStart {
-            spawner: &self.spawner,
-            program: RunnerProgram::Tool,
-            grant,
-            hello: self.hello,
-            lock: Some(&self.lock),
-            handed: vec![(Handover::Protected, saved)],
-            turn: None,
-            generation: Generation(0),
-            about: self.call.to_string(),
-        };
-        let errand = Errand { start, go: Some(go), who: "git", limit: LIMIT + MARGIN, end: END };
-        let mut printed = Printed::default();
-        let answered = errand.run(stop, |news| {
-            if let RunnerNews::Call(said) = news { printed.hear(said).map(Ok) } else { None }
-        });
-        let answered = answered.await;
-        let tampered = match &answered {
-            Ok(report) => report.tampered.clone(),
-            Err(ErrandFailure::Unkillable) => vec![unrestored_unknown(UNKILLABLE)],
-            Err(ErrandFailure::TimedOut | ErrandFailure::Ended(_)) => {
-                let restorer = ProtectedRestorer {
-                    spawner: self.spawner.clone(),
-                    lock: self.lock.clone(),
-                    copies: self.copies.clone(),
-                    hello: self.hello,
-                };
-                restorer.restore(&self.call, &cage).await
-            }
-        };
-        // A death from here on finds nothing of git to put right.
-        self.copies.remove(self.call.number);
-        self.tampered.extend(tampered.into_iter().filter(|it| it.remedy != TamperRemedy::Granted));
-        match answered {
-            Ok(GitReport { result, .. }) => result,
-            Err(ErrandFailure::TimedOut) => {
-                Err(format!("git took longer than {} s", LIMIT.as_secs()))
-            }
-            Err(ErrandFailure::Unkillable) => Err(UNKILLABLE.to_owned()),
-            Err(ErrandFailure::Ended(why)) => Err(why),
-        }
+        let ended = self.cage.run(format!("{}{script}", git_function(filters)), stop).await?;
+        self.tampered.extend(ended.tampered);
+        ended.result
     }
-}
-
-/// What a script prints.
-#[derive(Default)]
-struct Printed {
-    out: String,
-    err: String,
-}
-
-impl Printed {
-    /// Takes in what its process says; returns its end.
-    fn hear(&mut self, said: FromCall) -> Option<GitReport> {
-        match said {
-            FromCall::Output { stream: OutputStream::Out, text } => self.out.push_str(&text),
-            FromCall::Output { stream: OutputStream::Err, text } => self.err.push_str(&text),
-            FromCall::Done(report) => {
-                let is_done = report.result.outcome == Outcome::Exited { code: 0 };
-                let result = match (is_done, self.err.trim()) {
-                    (true, _) => Ok(std::mem::take(&mut self.out)),
-                    (false, "") => Err(report.result.summary),
-                    (false, err) => Err(err.chars().take(MOST_CHARS).collect()),
-                };
-                return Some(GitReport { result, tampered: report.tampered });
-            }
-            FromCall::Began
-            | FromCall::Namespace(_)
-            | FromCall::InBackground
-            | FromCall::InputTaken(_)
-            | FromCall::Server(_)
-            | FromCall::PutRight(_) => {}
-        }
-        None
-    }
-}
-
-/// The end of a script.
-struct GitReport {
-    /// What it printed, or why it failed.
-    result: Result<String, String>,
-    tampered: Vec<TamperedFile>,
 }
 
 /// The only line that the second script prints where nothing changed.

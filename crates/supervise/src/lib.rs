@@ -10,24 +10,16 @@
 //! | client | `client_actor` | one connected terminal or script |
 //! | audit | `audit_actor` | the audit log |
 //!
-//! `messages` declares the actors' messages. Decisions are pure and apart from the actors; those about one call are in the
-//! crate `call`:
+//! `messages` declares the actors' messages. Decisions are pure and apart from the actors. The crate `call` has those
+//! about one call, `setup` those about the settings of a session, `launch` those about one process. Those here:
 //!
 //! | File | Decides |
 //! |---|---|
 //! | `route` | where each message of a session's workers goes |
 //! | `session_room` | for how many sessions the limits of the process suffice |
-//! | `runner::life` | what a runner may say when |
-//! | `worker::restart`, `worker::heartbeat`, `progress` | restarts of workers, pings, which messages are progress |
-//! | `journal_repair` | the records that close what a cut journal left open |
 //!
-//! The crate `setup` decides the settings of a session.
-//!
-//! Only `worker::spawner` starts processes, and only a `grant` lets it start a runner. `runner` is the one
-//! life of every runner: call, probe, reserve, proxy, repair, git and certificate differ in the job that they
-//! give it. `worker::process` holds one process and its channel. `session_lock` is the lock that a session
-//! shares with its runners, `orphans` finds runners that outlived their supervisor, `cage_cleanup` ends
-//! the processes of a cage whose runner died, and `adopted` waits for them.
+//! `launch` starts every process and watches it to its end; only a `Grant` lets it start a runner. The call actor makes
+//! the grants of calls and probes, the reserve actor that of the reserve.
 //!
 //! # Tried first: a ractor actor that owns a child and its channel
 //!
@@ -40,39 +32,27 @@
 //! default ractor stops the parent of a child that fails; every parent here overrides that in
 //! `handle_supervisor_evt`.
 
-mod adopted;
 mod audit_actor;
-mod cage_cleanup;
 mod call_actor;
 mod client_actor;
 mod command_editor;
 mod control_socket;
 mod fleet_seat;
-mod frozen_calls;
 mod git_worktree;
-mod grant;
 mod host_tier;
-mod journal_repair;
 mod journal_writer;
 pub mod log;
 mod messages;
-mod orphans;
 mod person_prompt;
 mod private_dirs;
-mod progress;
 mod project_caches;
-mod project_overlays;
-mod protected_restore;
 mod records;
 mod remover;
 mod reserve_actor;
 mod root;
 mod route;
-mod runner;
 mod server_pins;
 mod session_actor;
-mod session_lock;
-mod session_network;
 mod session_page;
 mod session_room;
 mod session_tree;
@@ -87,17 +67,16 @@ mod worker;
 mod worker_ref;
 mod written_dirs;
 
-pub use adopted::{adopt_orphans, reap_all};
 pub use control_socket::daemon_lock::DaemonLock;
 pub use control_socket::{ControlSocketError, ListenMode};
 pub use host_tier::HostTier;
+pub use launch::adopted::{adopt_orphans, reap_all};
+pub use launch::spawner::{WorkerSpawnError, check_workers};
 pub use session_room::{HostLimit, HostLimits, SessionRoom};
-pub use worker::restart::{ExitKind, RestartDecision, RestartHistory, RestartLimits};
-pub use worker::spawner::{WorkerKind, WorkerSpawnError, check_workers};
 
-use adopted::Adopted;
 use config::Dirs;
 use control_socket::ControlSocket;
+use launch::adopted::Adopted;
 use messages::RootMsg;
 use ractor::{Actor, ActorRef};
 use root::RootActor;

@@ -5,7 +5,7 @@
 //! content.
 
 use crate::remover::Remover;
-use crate::session_lock::SessionLock;
+use launch::session_lock::SessionLock;
 use protocol::confinement::{Confinement, FilePath};
 use setup::private_paths::{HOME, PREFIX, TMP, VAR_TMP};
 use std::ffi::OsStr;

@@ -2,8 +2,8 @@
 //! no other project or program. Used when a session is opened, and by the root, which
 //! removes caches that are unused for long or too large.
 
-use crate::project_overlays::{OverlayRegistry, ProjectOverlays};
 use crate::remover::Remover;
+use launch::project_overlays::{OverlayRegistry, ProjectOverlays};
 use setup::cache_paths::{CACHE, OVERLAYS, caches_dir};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;

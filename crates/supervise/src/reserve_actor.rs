@@ -2,14 +2,14 @@
 //! builds its cage. A call of the same confinement takes it. The reserve runs no call, and losing its
 //! runner costs only time. Created by the session actor.
 
-use crate::grant::Grant;
 use crate::messages::{CallMsg, ReserveMsg, RestingRunner, TakeRequest};
-use crate::project_overlays::ProjectOverlays;
-use crate::runner::{EventRelay, Runner, RunnerEvent, RunnerNews, RunnerStart};
-use crate::session_lock::SessionLock;
-use crate::session_network::SessionNetwork;
-use crate::worker::process::ExitCause;
-use crate::worker::spawner::Spawner;
+use launch::grant::Grant;
+use launch::process::ExitCause;
+use launch::project_overlays::ProjectOverlays;
+use launch::runner::{EventRelay, Runner, RunnerEvent, RunnerNews, RunnerStart};
+use launch::session_lock::SessionLock;
+use launch::session_network::SessionNetwork;
+use launch::spawner::Spawner;
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, FilePath, Tier};
 use protocol::ids::{Generation, SessionId};

@@ -2,8 +2,6 @@
 //! everything down in order.
 
 mod blocking;
-mod fork_end;
-mod forked_from;
 mod idle_daemon;
 mod idle_session;
 mod kept_flags;
@@ -28,15 +26,15 @@ use crate::messages::{
 };
 use crate::private_dirs;
 use crate::project_caches;
-use crate::project_overlays::OverlayRegistry;
 use crate::remover::Remover;
 use crate::unix_time::now_ms;
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
-use crate::worker::log_lines;
-use crate::worker::spawner::{Spawner, WorkerKind};
-use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::{self, WrittenDirs};
+use launch::log_lines;
+use launch::project_overlays::OverlayRegistry;
+use launch::spawner::{Spawner, WorkerKind};
+use launch::timeouts::WorkerTimeouts;
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{DaemonStatus, OnUnfinished, ProcessRow, SessionStatus};
 use protocol::confinement::Tier;

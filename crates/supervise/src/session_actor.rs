@@ -7,44 +7,46 @@
 //! | File | Work |
 //! |---|---|
 //! | `records` | journal records: on disk first, then shown |
-//! | `replay`, `backlog` | the journal, sent to a new conversation process or a new client |
-//! | `calls`, `rights`, `unjudged` | calls, their rights, calls without a verdict |
+//! | `backlog` | the journal, sent to a new client |
+//! | `calls`, `unjudged` | calls, and those without a verdict |
+//! | `call_facts`, `configured_calls`, `rights` | what a call may do: from its arguments and the session |
 //! | `questions`, `answers` | what waits for a person; questions put and answers taken |
 //! | `hook_events` | hooks at questions, at notifications and at the end |
 //! | `reserve` | the next command's runner, started while the model thinks |
-//! | `tasks`, `task_run`, `task_questions`, `background_tasks` | sub-agents |
-//! | `task_work` | the work of a sub-agent's session |
-//! | `store`, `provider`, `fallback` | two workers that may be away, and the model that takes over |
+//! | `tasks`, `sub_agents` | sub-agents, and the work of a sub-agent's session |
+//! | `links`, `workers` | the processes that serve the session, and what waits while one is away |
+//! | `turn_model`, `models` | the model of a turn, and the model that takes over |
 //! | `fleet` | the lease of a session that works for a fleet |
 //! | `services` | what the conversation does not wait for: commands, sub-agents, MCP servers |
 //! | `servers`, `server_questions`, `server_prompts` | MCP servers, their questions, their parts of prompts |
-//! | `clients`, `wishes` | attached clients; prompts and changed settings |
-//! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
+//! | `clients`, `client_messages`, `process_rows` | attached clients, their messages, the rows of `agentd ps` |
+//! | `wishes` | prompts and changed settings |
+//! | `quiesce`, `idle_session`, `shutdown` | pauses, the end of an idle session, the end |
 //! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
 
 mod answers;
 mod args;
-mod background_tasks;
 mod backlog;
+mod call_facts;
 mod calls;
+mod client_messages;
 mod clients;
 mod configured_calls;
 mod context;
-mod fallback;
 mod fleet;
 mod hook_events;
 mod idle_session;
 mod jobs;
 mod left_out;
+mod links;
+mod models;
 mod pinning;
 mod plan;
-mod problems;
-mod provider;
+mod process_rows;
 mod questions;
 mod quiesce;
 mod records;
 mod remembered_rules;
-mod replay;
 mod request_images;
 mod reserve;
 mod rights;
@@ -54,16 +56,14 @@ mod servers;
 mod services;
 mod shutdown;
 mod state;
-mod store;
+mod sub_agents;
 mod tampered_files;
-mod task_questions;
-mod task_run;
-mod task_work;
 mod tasks;
 mod turn_model;
 mod turn_rules;
 mod unjudged;
 mod wishes;
+mod workers;
 
 pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs, WaitingWishes};
 
@@ -73,12 +73,13 @@ use crate::messages::{BrokerToSession, CallToSession, RootToSession, SessionMsg,
 use crate::records::encode;
 use crate::route::{RouteStep, Router, is_progress};
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
-use crate::worker::log_lines;
-use crate::worker::spawner::{Spawner, WorkerKind};
-use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use call::CallInput;
-use journal::JournalRecord;
+use launch::log_lines;
+use launch::spawner::{Spawner, WorkerKind};
+use launch::timeouts::WorkerTimeouts;
+use models::put_present_model;
+use process_rows::describe;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
 use protocol::provider::{ProviderLink, ToProvider};
@@ -87,10 +88,10 @@ use protocol::store::{StoreLink, ToStore};
 use questions::Questions;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use setup::session_spec::{SessionSpec, tool_kind};
+use setup::settings::LayerName;
 use state::{
-    Closing, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls, SessionClients,
-    SessionJournal, SessionResources, SessionTasks, SessionTimers, SessionTurn, SessionWorkers,
-    StoreState, TurnModel,
+    Closing, SessionActorState, SessionCalls, SessionClients, SessionJournal, SessionLinks,
+    SessionResources, SessionTasks, SessionTimers, SessionTurn, SessionWorkers,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +117,6 @@ impl Actor for SessionActor {
     ) -> Result<Self::State, ActorProcessingErr> {
         let SessionArgs {
             plan,
-            before_turn,
             caches,
             private,
             opened,
@@ -132,7 +132,7 @@ impl Actor for SessionActor {
         } = args;
         let lease = fleet.map(|seated| fleet::listen(&myself, seated));
         let spawner = spawner.with_env(&plan.worker_env).with_web_env(&plan.proxy_variables());
-        broker.send(rules(&plan, &opened.turn.allow));
+        broker.send(rules(&plan));
         let (store, _) = WorkerActor::<StoreLink>::spawn_linked(
             None,
             WorkerActor::new(),
@@ -190,32 +190,27 @@ impl Actor for SessionActor {
             },
             workers: SessionWorkers {
                 conversation: WorkerRef::new(conversation),
-                replay: ReplayState::NoProcess,
                 provider: WorkerRef::new(provider),
-                provider_state: ProviderState::Down,
                 store: WorkerRef::new(store),
                 broker,
-                broker_failure: None,
             },
-            store: StoreState::new(),
+            links: SessionLinks::none_yet(),
             calls: SessionCalls::new(
                 &plan,
                 (opened.file_versions, opened.tampered),
                 HeldLease::of(lease),
             ),
-            clients: SessionClients::none_yet(Questions::resumed(opened.pending_questions)),
+            clients: SessionClients::none_yet(),
+            questions: Questions::resumed(opened.pending_questions),
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
                     .with_queue(opened.waiting.queue)
                     .with_compact(opened.waiting.compact),
-                allow: opened.turn.allow,
                 pauses: 0,
                 next_audience: None,
-                model: TurnModel { before_turn, before_fallback: None },
             },
             timers: SessionTimers::default(),
-            tasks: SessionTasks { left: opened.tasks.left, ..SessionTasks::default() },
-            problems: Problems::default(),
+            tasks: SessionTasks::resumed(opened.tasks.left),
             closing: Closing::default(),
             spec: plan,
         };
@@ -269,12 +264,12 @@ impl Actor for SessionActor {
         // Records that the supervisor ended the open turn; without it, the turn would count as cut
         // short by a death.
         if state.turn.router.turn_is_open() {
-            let written = state.record(vec![JournalRecord::Closed]);
+            let written = state.record(vec![encode::closed()]);
             let _ = tokio::time::timeout(CLOSING, written).await;
         }
         state.end_task().await;
-        let SessionTimers { ping, provider_idle } = std::mem::take(&mut state.timers);
-        for timer in [ping, provider_idle].into_iter().flatten() {
+        let timers = [state.timers.ping.take(), state.links.provider.timer_over()];
+        for timer in timers.into_iter().flatten() {
             timer.abort();
         }
         state.workers.broker.send(ToBroker::EndSession(state.spec.id.clone()));
@@ -343,7 +338,7 @@ impl SessionActorState {
             RootToSession::Restart(reply) => {
                 let _ = reply.send(self.restart());
             }
-            RootToSession::Describe(reply) => self.describe(reply),
+            RootToSession::Describe(reply) => describe(&self.workers, &self.calls, reply),
             RootToSession::Summarize(reply) => {
                 let _ = reply.send(self.summary());
             }
@@ -407,9 +402,10 @@ impl SessionActorState {
                         // Nothing after it may happen: the disk is first.
                         return;
                     }
-                    if let Some(allow) = allow.filter(|allow| *allow != self.turn.allow) {
-                        self.turn.allow = allow;
-                        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
+                    let now = &self.spec.settings().layer(LayerName::Turn).rules;
+                    if let Some(allow) = allow.filter(|allow| allow != now) {
+                        self.spec.change_settings(|settings| settings.set_turn_rules(allow));
+                        self.workers.broker.send(rules(&self.spec));
                     }
                     if progress {
                         let _ = self
@@ -433,14 +429,16 @@ impl SessionActorState {
                     self.begin_turn_model(&message).await;
                     self.send_conversation(message);
                 }
-                RouteStep::ToProvider(ToProvider::Ask(_)) if !self.has_provider() => {
+                RouteStep::ToProvider(ToProvider::Ask(_))
+                    if !self.links.failures.has_provider() =>
+                {
                     let steps =
                         self.turn.router.provider_gone("has failed and is not started again");
                     Box::pin(self.carry_out(myself, steps)).await;
                 }
                 RouteStep::ToProvider(mut message) => {
                     let thinks = matches!(message, ToProvider::Ask(_));
-                    self.put_present_model(&mut message);
+                    put_present_model(&self.spec, &mut message);
                     self.send_provider(message).await;
                     if thinks {
                         self.prepare_reserve();

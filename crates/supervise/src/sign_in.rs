@@ -1,26 +1,17 @@
 //! Sign-in of a session's proxies: the certificate, which one process makes when the session is
 //! opened, and the keys, which clients pass as descriptors and the supervisor never reads.
 
-use crate::grant::Grant;
-use crate::runner::{Errand, ErrandFailure, RunnerNews, RunnerStart};
-use crate::worker::spawner::Spawner;
+use launch::certificate::certify;
+use launch::spawner::Spawner;
 use protocol::confinement::{Confinement, Level, Tier};
 use protocol::hosts::HostPort;
-use protocol::ids::Generation;
 use protocol::provider::PassedFd;
 use protocol::tool::{CertifiedSession, SignIn, SignInAccount, TlsIdentity};
 use setup::session_spec::SessionSpec;
-use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tools::RunnerProgram;
-
-/// How long making a certificate may take. It takes milliseconds.
-const CERTIFY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long its process may take to end after that.
-const END: Duration = Duration::from_secs(2);
 
 /// Sign-in of one command's proxy, with a key for each account.
 #[derive(Debug)]
@@ -84,35 +75,5 @@ pub(crate) async fn certify_if_needed(
         return None;
     }
     let spawner = spawner.with_env(&spec.worker_env);
-    Some(certify((&spawner, hello), hosts, spec).await)
-}
-
-async fn certify(
-    (spawner, hello): (&Spawner, Duration),
-    hosts: Vec<HostPort>,
-    spec: &SessionSpec,
-) -> Result<CertifiedSession, String> {
-    let grant = Grant::certificate(&spec.confinement);
-    let go = grant.go_certify(hosts);
-    let start = RunnerStart {
-        spawner,
-        program: RunnerProgram::Web,
-        grant,
-        hello,
-        lock: None,
-        handed: Vec::new(),
-        turn: None,
-        generation: Generation(0),
-        about: spec.id.to_string(),
-    };
-    let errand = Errand { start, go, who: "its process", limit: CERTIFY_TIMEOUT, end: END };
-    let answered = errand.run(pending(), |news| {
-        if let RunnerNews::Certified(certified) = news { Some(certified) } else { None }
-    });
-    answered.await.map_err(|failure| match failure {
-        ErrandFailure::TimedOut | ErrandFailure::Unkillable => {
-            "its process did not answer".to_owned()
-        }
-        ErrandFailure::Ended(why) => why,
-    })
+    Some(certify((&spawner, hello), hosts, &spec.confinement, &spec.id).await)
 }

@@ -2,7 +2,7 @@
 //! and what it used. Pure. Used by the session actors of the sub-agent and of its parent.
 
 use crate::records::origin;
-use journal::{BlockRecord, JournalRecord, SpanRecord, ToolKindRecord, TurnEndRecord, UsageRecord};
+use journal::{BlockRecord, CallSpan, JournalRecord, ToolKind, TurnEnd, Usage};
 use protocol::call::{Outcome, ToolResult};
 use protocol::session::{TASK_ONLY_READ, TaskUse};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TaskOutcome {
     /// How the turn of its task ended, if it has.
-    pub(crate) end: Option<TurnEndRecord>,
+    pub(crate) end: Option<TurnEnd>,
     /// Why its turn does not end, where its session cannot go on.
     pub(crate) failure: Option<String>,
     /// The text of its last answer.
@@ -30,7 +30,7 @@ pub(crate) struct TaskTotals {
     pub(crate) rounds: u32,
     pub(crate) used: TaskUse,
     /// Its tokens.
-    pub(crate) usage: UsageRecord,
+    pub(crate) usage: Usage,
 }
 
 impl TaskTotals {
@@ -48,7 +48,7 @@ impl TaskTotals {
                 // An unknown cost is not zero.
                 cost: both.map(|(one, other)| one.saturating_add(other)),
             },
-            usage: UsageRecord {
+            usage: Usage {
                 input: sum(one.input, two.input),
                 output: sum(one.output, two.output),
                 cache_read: sum(one.cache_read, two.cache_read),
@@ -98,7 +98,7 @@ impl TaskOutcome {
         } else if let JournalRecord::Proposed { use_id, own, tool, tool_kind, input, .. } = record {
             let origin = origin::origin((use_id, own.as_ref()), (tool, input));
             self.own.used.calls += u32::from(origin.is_model());
-            self.mutations += u32::from(*tool_kind == ToolKindRecord::Mutation);
+            self.mutations += u32::from(*tool_kind == ToolKind::Mutation);
         } else if let JournalRecord::Spent { call, rounds, calls, usage, cost, .. } = record {
             let used = TaskUse { calls: *calls, cost: *cost };
             self.spent.insert(*call, TaskTotals { rounds: *rounds, used, usage: *usage });
@@ -145,7 +145,7 @@ impl TaskOutcome {
         };
         let text = format!("The sub-agent did not finish: {why}. {said}\n[{what}]");
         let stopped = match self.end {
-            Some(TurnEndRecord::Interrupted) => true,
+            Some(TurnEnd::Interrupted) => true,
             None => self.failure.is_none(),
             Some(_) => false,
         };
@@ -166,31 +166,26 @@ impl TaskOutcome {
     /// Why the work is not done, if it is not.
     fn unfinished(&self) -> Option<String> {
         let why = match self.end.as_ref() {
-            Some(TurnEndRecord::Done) => return None,
-            Some(TurnEndRecord::RoundsUsedUp { rounds }) => {
+            Some(TurnEnd::Done) => return None,
+            Some(TurnEnd::RoundsUsedUp { rounds }) => {
                 format!("its {rounds} requests to the model are used up")
             }
-            Some(TurnEndRecord::CallsUsedUp {
-                calls,
-                of: SpanRecord::Turn | SpanRecord::Session,
-            }) => {
+            Some(TurnEnd::CallsUsedUp { calls, of: CallSpan::Turn | CallSpan::Session }) => {
                 format!("its {calls} tool calls are used up")
             }
-            Some(TurnEndRecord::CostReached { .. }) => {
+            Some(TurnEnd::CostReached { .. }) => {
                 "its share of the session's cost is used up".to_owned()
             }
-            Some(TurnEndRecord::Declined { explanation }) => {
+            Some(TurnEnd::Declined { explanation }) => {
                 format!("the model declined ({explanation})")
             }
-            Some(TurnEndRecord::Truncated) => {
-                "its answer was cut at the limit of tokens".to_owned()
-            }
-            Some(TurnEndRecord::StoppedByHook { reason }) => format!("a hook ended it ({reason})"),
-            Some(TurnEndRecord::Interrupted) => "a person stopped it".to_owned(),
-            Some(TurnEndRecord::ProviderFailed { message, .. }) => {
+            Some(TurnEnd::Truncated) => "its answer was cut at the limit of tokens".to_owned(),
+            Some(TurnEnd::StoppedByHook { reason }) => format!("a hook ended it ({reason})"),
+            Some(TurnEnd::Interrupted) => "a person stopped it".to_owned(),
+            Some(TurnEnd::ProviderFailed { message, .. }) => {
                 format!("the model could not be asked ({message})")
             }
-            Some(TurnEndRecord::ProcessDied(died)) => {
+            Some(TurnEnd::ProcessDied(died)) => {
                 format!("{} {} {}", died.process, died.cause, died.place)
             }
             None => self.failure.clone().unwrap_or_else(|| "its session was ended".to_owned()),
@@ -225,16 +220,16 @@ mod tests {
     use super::*;
 
     fn answer(text: &str, cost: Option<u64>) -> JournalRecord {
-        let usage = UsageRecord { input: Some(10), output: Some(2), ..UsageRecord::default() };
+        let usage = Usage { input: Some(10), output: Some(2), ..Usage::default() };
         let blocks = vec![BlockRecord::Text { text: text.to_owned() }];
         JournalRecord::Answer { round: 1, blocks, usage, cost }
     }
 
     fn proposed(use_id: &str) -> JournalRecord {
-        proposed_of(use_id, ToolKindRecord::Query)
+        proposed_of(use_id, ToolKind::Query)
     }
 
-    fn proposed_of(use_id: &str, tool_kind: ToolKindRecord) -> JournalRecord {
+    fn proposed_of(use_id: &str, tool_kind: ToolKind) -> JournalRecord {
         JournalRecord::Proposed {
             call: 1,
             use_id: use_id.to_owned(),
@@ -245,7 +240,7 @@ mod tests {
         }
     }
 
-    fn ended(end: TurnEndRecord) -> JournalRecord {
+    fn ended(end: TurnEnd) -> JournalRecord {
         JournalRecord::TurnEnded { end }
     }
 
@@ -256,9 +251,9 @@ mod tests {
             proposed("toolu_1"),
             proposed(""),
             answer("Found it.", Some(4)),
-            ended(TurnEndRecord::Done),
+            ended(TurnEnd::Done),
             answer("A person asked more.", Some(5)),
-            ended(TurnEndRecord::Interrupted),
+            ended(TurnEnd::Interrupted),
         ];
         let outcome = TaskOutcome::of(&records);
         let result = outcome.result("look", "s-1", 1000);
@@ -271,26 +266,26 @@ mod tests {
     #[test]
     fn a_sub_agent_that_only_read_says_so_to_a_rewind() {
         let code = |records: &[JournalRecord]| {
-            let end = [answer("Done.", None), ended(TurnEndRecord::Done)];
+            let end = [answer("Done.", None), ended(TurnEnd::Done)];
             TaskOutcome::of(records.iter().chain(&end)).result("a", "s", 100).code
         };
         assert_eq!(code(&[proposed("t1")]).as_deref(), Some(TASK_ONLY_READ));
         // A hook of it is no call of its model, and may write.
         for use_id in ["t1", ""] {
-            assert_eq!(code(&[proposed_of(use_id, ToolKindRecord::Mutation)]), None);
+            assert_eq!(code(&[proposed_of(use_id, ToolKind::Mutation)]), None);
         }
     }
 
     #[test]
     fn work_that_is_not_done_says_why_and_what_was_answered() {
-        let cut = |end: Option<TurnEndRecord>| {
+        let cut = |end: Option<TurnEnd>| {
             let records: Vec<_> =
                 std::iter::once(answer("Half.", None)).chain(end.map(ended)).collect();
             TaskOutcome::of(&records).result("look", "s-1", 1000)
         };
         for (end, why) in [
-            (Some(TurnEndRecord::RoundsUsedUp { rounds: 3 }), "its 3 requests"),
-            (Some(TurnEndRecord::Interrupted), "a person stopped it"),
+            (Some(TurnEnd::RoundsUsedUp { rounds: 3 }), "its 3 requests"),
+            (Some(TurnEnd::Interrupted), "a person stopped it"),
             (None, "its session was ended"),
         ] {
             let result = cut(end);
@@ -303,7 +298,7 @@ mod tests {
 
     #[test]
     fn the_use_of_its_own_sub_agents_counts() {
-        let outer = TaskOutcome::of(&[answer("x", Some(1)), ended(TurnEndRecord::Done)]);
+        let outer = TaskOutcome::of(&[answer("x", Some(1)), ended(TurnEnd::Done)]);
         let spent = |call| outer.totals().spent(call, format!("s-1-{call}"));
         let records = [answer("y", Some(2)), spent(1)];
         let totals = TaskOutcome::of(&records).totals();

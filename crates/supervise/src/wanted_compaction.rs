@@ -1,9 +1,8 @@
 //! The wish of a person for room in the model's context that a supervisor's death left unanswered, as the
 //! hooks that ran for it show. Pure. Used where a session is opened.
 
-use crate::journal_repair::LOST;
 use crate::records::origin;
-use journal::{JournalEntry, JournalRecord, OutcomeRecord};
+use journal::{JournalEntry, JournalRecord, LOST, Outcome};
 use protocol::call::CallOrigin;
 use protocol::hook::HookEvent;
 use serde_json::Value;
@@ -20,8 +19,7 @@ pub(crate) fn wanted_compaction(entries: &[JournalEntry]) -> Option<String> {
                 wanted = wish.or(wanted);
             }
             JournalRecord::Result { call, outcome, text, .. } => {
-                let is_cut =
-                    matches!(outcome, OutcomeRecord::Interrupted | OutcomeRecord::NeverStarted);
+                let is_cut = matches!(outcome, Outcome::Interrupted | Outcome::NeverStarted);
                 let ends = is_cut || blocks(text);
                 wanted = wanted.filter(|(hook, _)| hook != call || !ends);
             }
@@ -72,7 +70,7 @@ fn blocks(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::{CallProgress, ToolKindRecord, TurnEndRecord};
+    use journal::{CallProgress, ToolKind, TurnEnd};
     use serde_json::json;
 
     fn of(records: Vec<JournalRecord>) -> Option<String> {
@@ -88,12 +86,12 @@ mod tests {
             use_id: String::new(),
             own: Some(journal::OwnOriginRecord::EventHook),
             tool: "guard_hook".into(),
-            tool_kind: ToolKindRecord::Query,
+            tool_kind: ToolKind::Query,
             input: json!({ "event": "PreCompact", "command": "x", "about": about }).to_string(),
         }
     }
 
-    fn ended(call: u32, outcome: OutcomeRecord, text: &str) -> JournalRecord {
+    fn ended(call: u32, outcome: Outcome, text: &str) -> JournalRecord {
         JournalRecord::Result {
             full: None,
             call,
@@ -117,11 +115,11 @@ mod tests {
 
     #[test]
     fn a_wish_stays_until_it_is_answered() {
-        let pass = || ended(1, OutcomeRecord::Done, r#"{"verdict":"pass"}"#);
+        let pass = || ended(1, Outcome::Done, r#"{"verdict":"pass"}"#);
         for left in [
             vec![hook(1, "manual")],
             vec![hook(1, "manual"), pass()],
-            vec![hook(1, "manual"), ended(1, OutcomeRecord::Failed, "")],
+            vec![hook(1, "manual"), ended(1, Outcome::Failed, "")],
             vec![hook(1, "manual"), lost(1, LOST)],
             vec![hook(1, "manual"), pass(), hook(2, "manual")],
         ] {
@@ -131,10 +129,10 @@ mod tests {
         for answered in [
             vec![hook(1, "auto")],
             vec![hook(1, "manual"), pass(), cut],
-            vec![hook(1, "manual"), ended(1, OutcomeRecord::Done, r#"{"verdict":"block"}"#)],
-            vec![hook(1, "manual"), ended(1, OutcomeRecord::Interrupted, "cancelled")],
+            vec![hook(1, "manual"), ended(1, Outcome::Done, r#"{"verdict":"block"}"#)],
+            vec![hook(1, "manual"), ended(1, Outcome::Interrupted, "cancelled")],
             vec![hook(1, "manual"), lost(1, "stopped by a person")],
-            vec![hook(1, "manual"), JournalRecord::TurnEnded { end: TurnEndRecord::Interrupted }],
+            vec![hook(1, "manual"), JournalRecord::TurnEnded { end: TurnEnd::Interrupted }],
         ] {
             assert_eq!(of(answered.clone()), None, "{answered:?}");
         }

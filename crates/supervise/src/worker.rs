@@ -1,9 +1,3 @@
-//! A worker process and the actor that restarts it.
+//! The actor of a worker, which restarts its process.
 
 pub(crate) mod actor;
-pub(crate) mod heartbeat;
-pub(crate) mod log_lines;
-pub(crate) mod process;
-pub(crate) mod restart;
-pub(crate) mod spawner;
-pub(crate) mod timeouts;

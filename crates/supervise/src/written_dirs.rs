@@ -133,7 +133,12 @@ fn read_links(all: &Path) -> io::Result<Vec<FilePath>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::grant::tests::confinement;
+    use protocol::confinement::Profile;
+
+    fn confinement() -> Confinement {
+        let at = |path: &str| FilePath::from(Path::new(path));
+        Confinement::closed(Profile::Command, at("/project"), at("/temp"))
+    }
 
     #[test]
     fn a_directory_is_known_until_it_is_removed_whatever_becomes_of_its_session() {

@@ -4,7 +4,7 @@ use super::hooks::Hooks;
 use super::table::{Cell, Fault, Loss, Target};
 use crate::support::anthropic::{Answer, Server, call, text};
 use crate::support::{Desk, needs, processes};
-use journal::{CallProgress, JournalRecord, OutcomeRecord};
+use journal::{CallProgress, JournalRecord, Outcome};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -440,8 +440,8 @@ impl Course {
                 }
                 JournalRecord::Result { call, outcome, .. } if *call == number => {
                     ends.push(match outcome {
-                        OutcomeRecord::Done | OutcomeRecord::Exited { code: 0 } => End::Well,
-                        OutcomeRecord::Interrupted => End::CutShort,
+                        Outcome::Done | Outcome::Exited { code: 0 } => End::Well,
+                        Outcome::Interrupted => End::CutShort,
                         _ => End::Badly,
                     })
                 }

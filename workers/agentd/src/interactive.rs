@@ -150,9 +150,8 @@ fn unfinished_here(
         | SessionStatus::Degraded(_)
         | SessionStatus::CutShort(_)
         | SessionStatus::IdleCutShort(_) => Some(row.session),
-        SessionStatus::Ended => {
-            sessions::is_unfinished(context, &row.session).then_some(row.session)
-        }
+        SessionStatus::Ended => journal::is_unfinished(&sessions::directory(context, &row.session))
+            .then_some(row.session),
         SessionStatus::Unreadable(why) => {
             eprintln!("agentd: session {} cannot be read: {why}", row.session);
             None

@@ -12,7 +12,6 @@ use crate::output::print;
 use crate::query;
 use crate::sessions;
 use client::sibling_executable;
-use journal::JournalRecord;
 use protocol::client::{FromClient, SessionEnding, SessionStart, ToClient};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -127,7 +126,7 @@ fn before_prompt(session: &SessionId, directory: &Path, number: u32) -> Result<u
     for entry in entries {
         // The records before the damage can still be copied.
         let Ok(entry) = entry else { break };
-        prompts += u32::from(matches!(entry.record, JournalRecord::Prompt { .. }));
+        prompts += u32::from(entry.record.is_prompt());
         if prompts == number && number > 0 {
             return Ok(entry.seq - 1);
         }

@@ -6,7 +6,6 @@ use crate::cli_error::{CliError, chain};
 use crate::context::{CliContext, real_dir};
 use crate::query;
 use client::{SupervisorConnection, one_line};
-use journal::{DeathsRecord, JournalEntry, JournalRecord};
 use protocol::client::{SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
 use protocol::ids::{CallId, SessionId};
@@ -136,7 +135,7 @@ fn from_disk(dir: &Path, id: String) -> SessionRow {
     let seen = journal::glance(dir);
     let state = match (&seen.trouble, seen.cut_short(dir)) {
         (Some(why), _) => SessionStatus::Unreadable(chain(why)),
-        (None, Some(died)) => SessionStatus::CutShort(describe_deaths(&died)),
+        (None, Some(died)) => SessionStatus::CutShort(died.to_string()),
         (None, None) => SessionStatus::Ended,
     };
     let task = seen.header.as_ref().and_then(|header| header.task.as_ref());
@@ -168,21 +167,4 @@ pub(crate) fn newest_here(
         CliError::user(format!("there is no session of {}", project.display()))
             .hint("`agentd ls` lists all sessions, `agentd new` starts one")
     })
-}
-
-/// True if the last turn on disk has no end.
-pub(crate) fn is_unfinished(context: &CliContext, session: &SessionId) -> bool {
-    let turns = |entry: JournalEntry| {
-        let ended = matches!(entry.record, JournalRecord::TurnEnded { .. });
-        let begun = matches!(entry.record, JournalRecord::Prompt { .. });
-        (begun || ended).then_some(begun)
-    };
-    let last = journal::newest(&directory(context, session), 1, turns);
-    last.is_ok_and(|last| last == [true])
-}
-
-/// The deaths that ended a turn, in one sentence.
-pub(crate) fn describe_deaths(died: &DeathsRecord) -> String {
-    let DeathsRecord { process, cause, deaths: count, place } = died.clone();
-    protocol::session::WorkerDeaths { process, cause, count, place }.to_string()
 }

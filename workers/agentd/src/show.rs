@@ -8,11 +8,11 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::export;
 use crate::fleet_commands::{self, FetchedSession};
-use crate::sessions::{self, describe_deaths};
+use crate::sessions;
 use client::{in_dollars, mark_hidden, one_line, sanitize};
 use journal::{
-    BlockRecord, CallProgress, DeathsRecord, JournalEntry, JournalRecord, OpenCall, SpanRecord,
-    SummaryRecord, TurnEndRecord,
+    BlockRecord, CallProgress, CallSpan, JournalEntry, JournalRecord, OpenCall, SummaryRecord,
+    TurnEnd, WorkerDeaths,
 };
 use protocol::ids::SessionId;
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ struct CutShort {
     session: SessionId,
     calls: Vec<OpenCall>,
     /// The interrupted turn, if its end is not on record.
-    turn: Option<DeathsRecord>,
+    turn: Option<WorkerDeaths>,
 }
 
 impl CutShort {
@@ -146,7 +146,7 @@ impl CutShort {
         let held = journal::is_held(directory);
         let past = journal::past_of(directory).ok()?;
         let deaths = past.turn.cut_short(past.turns);
-        let calls = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
+        let calls = journal::Past::fold(&past.entries).open_calls();
         let none = deaths.is_none() && calls.is_empty();
         if none || past.turn.is_open() && (held || journal::is_held(directory)) {
             return None;
@@ -163,7 +163,7 @@ fn cut_short_words(cut: &CutShort) -> String {
         text.push_str(&format!("   {} cut short (agentd ended); {ran}\n", call.number));
     }
     if let Some(deaths) = &cut.turn {
-        text.push_str(&format!("   the turn was cut short: {}\n", describe_deaths(deaths)));
+        text.push_str(&format!("   the turn was cut short: {deaths}\n"));
     }
     format!("{text}   `agentd -p PROMPT --resume {}` continues\n", cut.session)
 }
@@ -173,15 +173,14 @@ fn cut_short_markdown(cut: &CutShort) -> String {
         format!("\nCall {} was cut short: agentd ended; {}.\n", call.number, ran(call.progress))
     });
     let turn = cut.turn.iter();
-    let turn =
-        turn.map(|deaths| format!("\n*the turn was cut short: {}*\n", describe_deaths(deaths)));
+    let turn = turn.map(|deaths| format!("\n*the turn was cut short: {deaths}*\n"));
     sanitize(&calls.chain(turn).collect::<String>())
 }
 
 /// Not on record, so without a number.
 fn cut_short_lines(cut: &CutShort) -> String {
     let call = |call: &OpenCall| json!({"kind": "CUT_SHORT", "call": call.number, "tool": call.tool, "progress": call.progress});
-    let turn = |deaths: &DeathsRecord| json!({"kind": "CUT_SHORT", "turn": deaths});
+    let turn = |deaths: &WorkerDeaths| json!({"kind": "CUT_SHORT", "turn": deaths});
     let lines = cut.calls.iter().map(call).chain(cut.turn.iter().map(turn));
     lines.map(|line| format!("{line}\n")).collect()
 }
@@ -433,31 +432,29 @@ fn fenced(kind: &str, text: &str) -> String {
 }
 
 /// How a turn ended, in words.
-pub(crate) fn ending(end: &TurnEndRecord) -> String {
+pub(crate) fn ending(end: &TurnEnd) -> String {
     match end {
-        TurnEndRecord::Done => "the turn ended".to_owned(),
-        TurnEndRecord::RoundsUsedUp { rounds } => format!("the turn used up its {rounds} rounds"),
-        TurnEndRecord::CostReached { spent: Some(spent), most } => format!(
+        TurnEnd::Done => "the turn ended".to_owned(),
+        TurnEnd::RoundsUsedUp { rounds } => format!("the turn used up its {rounds} rounds"),
+        TurnEnd::CostReached { spent: Some(spent), most } => format!(
             "the session had cost {}, and its limit was {}",
             in_dollars(*spent),
             in_dollars(*most)
         ),
-        TurnEndRecord::CostReached { spent: None, most } => {
+        TurnEnd::CostReached { spent: None, most } => {
             format!("an answer had no known cost, and the limit was {}", in_dollars(*most))
         }
-        TurnEndRecord::CallsUsedUp { calls, of: SpanRecord::Turn } => {
+        TurnEnd::CallsUsedUp { calls, of: CallSpan::Turn } => {
             format!("the turn used up its {calls} calls")
         }
-        TurnEndRecord::CallsUsedUp { calls, of: SpanRecord::Session } => {
+        TurnEnd::CallsUsedUp { calls, of: CallSpan::Session } => {
             format!("the session used up its {calls} calls")
         }
-        TurnEndRecord::Declined { explanation } => format!("the model declined: {explanation}"),
-        TurnEndRecord::Truncated => "the answer was truncated at its token limit".to_owned(),
-        TurnEndRecord::StoppedByHook { reason } => format!("a hook ended the turn: {reason}"),
-        TurnEndRecord::Interrupted => "the turn was stopped".to_owned(),
-        TurnEndRecord::ProviderFailed { failure: _, message } => message.clone(),
-        TurnEndRecord::ProcessDied(died) => {
-            format!("the turn was cut short: {}", describe_deaths(died))
-        }
+        TurnEnd::Declined { explanation } => format!("the model declined: {explanation}"),
+        TurnEnd::Truncated => "the answer was truncated at its token limit".to_owned(),
+        TurnEnd::StoppedByHook { reason } => format!("a hook ended the turn: {reason}"),
+        TurnEnd::Interrupted => "the turn was stopped".to_owned(),
+        TurnEnd::ProviderFailed { kind: _, message } => message.clone(),
+        TurnEnd::ProcessDied(died) => format!("the turn was cut short: {died}"),
     }
 }

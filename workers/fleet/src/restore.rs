@@ -9,7 +9,7 @@ use crate::run;
 use crate::seat::number;
 use crate::workspace::{Workspace, place_of};
 use fleet::{HostLoss, LostSession, Onward, OpenWork, TurnProgress, go_on};
-use journal::{CallProgress, JournalRecord, LastTurn, ToolKindRecord};
+use journal::{CallProgress, JournalRecord, LastTurn, Past, ToolKind};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -250,21 +250,17 @@ fn lost_session(
     failed_over: bool,
 ) -> Result<LostSession, FleetError> {
     let past = journal::past_of(directory).map_err(|error| FleetError::Host(error.to_string()))?;
-    let open = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
-    let began = open.into_iter().filter(|call| {
+    let said = Past::fold(&past.entries);
+    let began = said.open_calls().into_iter().filter(|call| {
         // The records of a sub-agent are on its host alone.
-        (call.tool_kind == ToolKindRecord::Mutation || call.tool == "task")
+        (call.tool_kind == ToolKind::Mutation || call.tool == journal::TASK)
             && call.progress == CallProgress::MayHaveRun
             && call.refused.is_none()
     });
     let work = |call: journal::OpenCall| {
-        let start = past.entries.iter().find_map(|entry| {
-            let JournalRecord::Start { call: of, contained, .. } = entry.record else {
-                return None;
-            };
-            (of == call.number).then_some((entry.seq, contained))
-        });
-        let (start_seq, contained) = start.unwrap_or_default();
+        let start = said.starts.iter().find(|start| start.call == call.number);
+        let (start_seq, contained) =
+            start.map(|start| (start.seq, start.contained)).unwrap_or_default();
         OpenWork { tool: call.tool, start_seq, contained }
     };
     Ok(LostSession { open: began.map(work).collect(), snapshot_seq, failed_over })

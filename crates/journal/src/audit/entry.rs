@@ -1,6 +1,8 @@
 //! The audit records of a call.
 
-use crate::{BasisRecord, Digest, OutcomeRecord, StoredPath, ToolKindRecord};
+use crate::{
+    BasisRecord, Digest, Limits, Outcome, ProcessUsage, Refusal, StoredPath, Tier, ToolKind,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -49,7 +51,7 @@ pub struct DecidedRecord {
     /// The tool's real name.
     pub tool: String,
     /// Query or mutation.
-    pub tool_kind: ToolKindRecord,
+    pub tool_kind: ToolKind,
     /// All of its arguments, as JSON text.
     pub input: String,
     /// Digest of the script or command, for every verdict.
@@ -94,7 +96,7 @@ pub struct EndedRecord {
     /// The tool's real name.
     pub tool: String,
     /// How it ended; exit code or signal are in it.
-    pub outcome: OutcomeRecord,
+    pub outcome: Outcome,
     /// The stable word for the kind of failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
@@ -115,10 +117,10 @@ pub struct EndedRecord {
     pub ended: u64,
     /// Resources used by its processes.
     #[serde(default)]
-    pub usage: ProcessUsageRecord,
+    pub usage: ProcessUsage,
     /// The first refusals of the kernel, in order.
     #[serde(default)]
-    pub refusals: Vec<RefusalRecord>,
+    pub refusals: Vec<Refusal>,
     /// How many more were refused after those.
     #[serde(default)]
     pub refusals_uncounted: u64,
@@ -219,22 +221,11 @@ pub struct PolicyRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub git_settings: bool,
     /// No stronger cage than this was tried.
-    pub highest_tier: TierRecord,
+    pub highest_tier: Tier,
     /// Action where a rule cannot be enforced.
     pub level: LevelRecord,
     /// Resource limits; zero means unlimited.
-    pub limits: LimitsRecord,
-}
-
-/// How strong a cage is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum TierRecord {
-    /// Less than B.
-    C,
-    /// Landlock and seccomp.
-    B,
-    /// Namespaces as well.
-    A,
+    pub limits: Limits,
 }
 
 /// Action where the kernel cannot enforce a rule that the tier claims.
@@ -247,28 +238,11 @@ pub enum LevelRecord {
     BestEffort,
 }
 
-/// Resource limits of a call. Zero means unlimited.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LimitsRecord {
-    /// Processes and threads at once.
-    pub processes: u64,
-    /// Memory of all processes together, in bytes.
-    #[serde(default)]
-    pub memory_bytes: u64,
-    /// Processor time of all processes together, in seconds.
-    #[serde(default)]
-    pub cpu_seconds: u64,
-    /// Largest file written, in bytes.
-    pub file_bytes: u64,
-    /// Open files per process.
-    pub open_files: u64,
-}
-
 /// The enforced confinement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnforcedRecord {
     /// The tier reached. Of a tool's own process it is never more than B, in any session.
-    pub tier: TierRecord,
+    pub tier: Tier,
     /// True for a tool process that confined itself. It runs no program; only programs need the
     /// namespaces that distinguish tier A from tier B.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -298,44 +272,6 @@ pub struct EnforcedRecord {
     /// Resources bounded by the command's own cgroup; empty without one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cgroup: Vec<String>,
-}
-
-/// Resources used by a call's processes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessUsageRecord {
-    /// User and system time in milliseconds.
-    pub cpu_ms: u64,
-    /// Largest resident set in KiB.
-    pub peak_kib: u64,
-    /// Bytes handed to storage.
-    pub written_bytes: u64,
-}
-
-/// How sure a refusal is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RefusalKindRecord {
-    /// The filter answered it.
-    Refused,
-    /// Seen on its way to the kernel, which refuses it by the same grants.
-    Predicted,
-}
-
-/// One thing that the kernel did not let a call do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusalRecord {
-    /// How sure.
-    pub kind: RefusalKindRecord,
-    /// The system call.
-    pub syscall: String,
-    /// Its decisive argument in words.
-    pub detail: String,
-    /// The errno answered or expected.
-    pub errno: i32,
-    /// The process, as the host numbers it.
-    pub pid: u32,
-    /// How often in a row.
-    pub count: u64,
 }
 
 /// The proxy's decision on connections to one host and port.

@@ -6,8 +6,8 @@ use super::retention::tells_of;
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::{BlobError, Blobs};
 use crate::{
-    AuditEntry, AuditRecord, ChainHead, DecisionRecord, Digest, LineFault, OutcomeRecord,
-    PassageRecord, spill,
+    AuditEntry, AuditRecord, ChainHead, DecisionRecord, Digest, LineFault, Outcome, PassageRecord,
+    spill,
 };
 use memchr::memmem;
 use serde_json::Value;
@@ -297,9 +297,7 @@ impl AuditedCall {
                     || ended.connections.iter().any(|it| it.decision == PassageRecord::Refused)
                     || matches!(
                         ended.outcome,
-                        OutcomeRecord::Denied
-                            | OutcomeRecord::Refused { .. }
-                            | OutcomeRecord::Confined { .. }
+                        Outcome::Denied | Outcome::Refused { .. } | Outcome::Confined { .. }
                     )
             }
             AuditRecord::Removed(_) | AuditRecord::Unknown(_) => false,

@@ -6,9 +6,8 @@
 use journal::{
     AuditRecord, BasisRecord, BlockRecord, CallProgress, ChainHead, DecidedRecord, DecisionRecord,
     Digest, EndedRecord, EnforcedRecord, FORMAT, FileVersionRecord, Journal, JournalRecord,
-    LevelRecord, LimitsRecord, OutcomeRecord, PolicyRecord, RefusalKindRecord, RefusalRecord,
-    RuleEffectRecord, RuleRecord, SessionHeader, TierRecord, ToolKindRecord, TurnEndRecord,
-    UsageRecord,
+    LevelRecord, Limits, Outcome, PolicyRecord, Refusal, RefusalKind, Rule, RuleEffect,
+    SessionHeader, Tier, ToolKind, TurnEnd, Usage,
 };
 use std::path::{Path, PathBuf};
 
@@ -29,7 +28,7 @@ pub fn prompt(text: &str) -> JournalRecord {
     JournalRecord::Prompt { text: text.to_owned(), expanded: None }
 }
 
-pub fn proposed(call: u32, tool_kind: ToolKindRecord) -> JournalRecord {
+pub fn proposed(call: u32, tool_kind: ToolKind) -> JournalRecord {
     JournalRecord::Proposed {
         call,
         use_id: format!("use_{call}"),
@@ -44,7 +43,7 @@ pub fn result(call: u32, text: &str) -> JournalRecord {
     JournalRecord::Result {
         call,
         use_id: format!("use_{call}"),
-        outcome: OutcomeRecord::Exited { code: 3 },
+        outcome: Outcome::Exited { code: 3 },
         text: text.to_owned(),
         full: None,
         summary: "exit 3".to_owned(),
@@ -67,19 +66,19 @@ pub fn interrupted(call: u32, progress: CallProgress) -> JournalRecord {
     }
 }
 
-pub fn start(call: u32, tool_kind: ToolKindRecord) -> JournalRecord {
+pub fn start(call: u32, tool_kind: ToolKind) -> JournalRecord {
     JournalRecord::Start { call, tool_kind, contained: false }
 }
 
 /// What follows the header: one record of each kind.
 pub fn each_kind() -> Vec<JournalRecord> {
-    let rule = RuleRecord {
-        effect: RuleEffectRecord::Deny,
+    let rule = Rule {
+        effect: RuleEffect::Deny,
         text: "bash:rm *".to_owned(),
         file: "config.toml".to_owned(),
         line: 7,
     };
-    let usage = UsageRecord { input: Some(10), output: Some(2), ..UsageRecord::default() };
+    let usage = Usage { input: Some(10), output: Some(2), ..Usage::default() };
     let blocks = vec![
         BlockRecord::Text { text: "I look.\n\u{1f600}".to_owned() },
         BlockRecord::Thinking { text: "hm".to_owned(), raw: r#"{"signature":"s"}"#.to_owned() },
@@ -92,7 +91,7 @@ pub fn each_kind() -> Vec<JournalRecord> {
     vec![
         prompt("say \"hi\"\n"),
         JournalRecord::Answer { round: 1, blocks, usage, cost: None },
-        proposed(1, ToolKindRecord::Mutation),
+        proposed(1, ToolKind::Mutation),
         JournalRecord::Asked {
             call: 1,
             digest: "d".to_owned(),
@@ -109,7 +108,7 @@ pub fn each_kind() -> Vec<JournalRecord> {
             session: "s1-1".to_owned(),
             rounds: 2,
             calls: 3,
-            usage: UsageRecord::default(),
+            usage: Usage::default(),
             cost: Some(7),
         },
         JournalRecord::Learned {
@@ -119,24 +118,24 @@ pub fn each_kind() -> Vec<JournalRecord> {
         },
         JournalRecord::Approved {
             call: 1,
-            tool_kind: ToolKindRecord::Mutation,
+            tool_kind: ToolKind::Mutation,
             basis: BasisRecord::Person { who: "pts/0".to_owned() },
         },
-        start(1, ToolKindRecord::Mutation),
+        start(1, ToolKind::Mutation),
         result(1, "hi"),
-        proposed(2, ToolKindRecord::Mutation),
+        proposed(2, ToolKind::Mutation),
         JournalRecord::Denied {
             call: 2,
             basis: BasisRecord::Rule(rule),
             message: "a rule".to_owned(),
         },
-        proposed(3, ToolKindRecord::Mutation),
+        proposed(3, ToolKind::Mutation),
         JournalRecord::Expired { call: 3 },
-        proposed(4, ToolKindRecord::Query),
+        proposed(4, ToolKind::Query),
         interrupted(4, CallProgress::NeverStarted),
         JournalRecord::Tampered { names: vec![".envrc is not as it was: no room".to_owned()] },
         JournalRecord::Closed,
-        JournalRecord::TurnEnded { end: TurnEndRecord::RoundsUsedUp { rounds: 25 } },
+        JournalRecord::TurnEnded { end: TurnEnd::RoundsUsedUp { rounds: 25 } },
     ]
 }
 
@@ -167,7 +166,7 @@ pub fn decided(session: &str, call: u32, decision: DecisionRecord) -> AuditRecor
         round: 2,
         call,
         tool: "bash".to_owned(),
-        tool_kind: ToolKindRecord::Mutation,
+        tool_kind: ToolKind::Mutation,
         input: format!(r#"{{"command":"echo {call}"}}"#),
         script: None,
         script_text: None,
@@ -184,23 +183,23 @@ pub fn decided(session: &str, call: u32, decision: DecisionRecord) -> AuditRecor
             network: "off".to_owned(),
             hosts: vec![],
             git_settings: false,
-            highest_tier: TierRecord::A,
+            highest_tier: Tier::A,
             level: LevelRecord::Required,
-            limits: LimitsRecord { processes: 512, ..LimitsRecord::default() },
+            limits: Limits { processes: 512, ..Limits::NONE },
         }),
         rights: vec![],
     })
 }
 
-pub fn ended(session: &str, call: u32, refusals: Vec<RefusalRecord>) -> AuditRecord {
+pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
     AuditRecord::Ended(EndedRecord {
         session: session.to_owned(),
         call,
         tool: "bash".to_owned(),
-        outcome: OutcomeRecord::Exited { code: 0 },
+        outcome: Outcome::Exited { code: 0 },
         code: None,
         enforced: Some(EnforcedRecord {
-            tier: TierRecord::B,
+            tier: Tier::B,
             in_process: false,
             profile: "command".to_owned(),
             landlock_abi: 7,
@@ -218,7 +217,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<RefusalRecord>) -> AuditRec
         command_pid: Some(11),
         started: Some(1_700_000_000_000),
         ended: 1_700_000_000_100,
-        usage: journal::ProcessUsageRecord { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
+        usage: journal::ProcessUsage { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
         refusals,
         refusals_uncounted: 0,
         tampered: vec![],
@@ -234,9 +233,9 @@ pub fn ended(session: &str, call: u32, refusals: Vec<RefusalRecord>) -> AuditRec
     })
 }
 
-pub fn refusal() -> RefusalRecord {
-    RefusalRecord {
-        kind: RefusalKindRecord::Refused,
+pub fn refusal() -> Refusal {
+    Refusal {
+        kind: RefusalKind::Refused,
         syscall: "socket".to_owned(),
         detail: "AF_INET".to_owned(),
         errno: 97,

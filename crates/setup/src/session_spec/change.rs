@@ -2,6 +2,7 @@
 
 use super::session_setup::system_prompt;
 use super::task::lower;
+use super::unsandboxed::check_mode;
 use super::{SessionSpec, cage_level};
 use crate::forbidden_dirs::keys_below;
 use crate::git_signing::GitSigningSetup;
@@ -171,56 +172,69 @@ impl SessionSpec {
         checked.map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))
     }
 
-    /// Applies a setting that a person changed, for calls that start later.
-    pub fn apply_change(&mut self, change: &SettingChange) {
-        let parent = self.lift_parent_bounds();
-        self.apply_own_change(change);
-        self.apply_parent_bounds(parent);
+    /// Checks that a person may change this setting while the session is open.
+    ///
+    /// # Errors
+    /// The bound, with a way on.
+    pub fn check_change(&self, change: &SettingChange) -> Result<(), OpenFailure> {
+        self.check_managed(change)?;
+        self.check_task_bounds(change)?;
+        let usage = |why: String| Err(OpenFailure::new(RequestFailure::Usage, why));
+        match change {
+            SettingChange::Network(_) | SettingChange::Host(_) => {
+                check_allow_list(change, &self.confinement)
+            }
+            SettingChange::Mode(mode) => check_mode(self.confinement.level, *mode),
+            SettingChange::CostLimit(_) => usage(
+                "the limit of a session's cost is set where it is opened, with --max-cost"
+                    .to_owned(),
+            ),
+            SettingChange::Flag(key, _) => {
+                usage(format!("{key} is set where the session is opened"))
+            }
+            SettingChange::Model(_)
+            | SettingChange::AddDirectory(_)
+            | SettingChange::Pin(_)
+            | SettingChange::Unpin(_)
+            | SettingChange::AppendedSystem(_) => Ok(()),
+        }
     }
 
-    fn apply_own_change(&mut self, change: &SettingChange) {
+    /// Applies a setting that a person changed, for calls that start later. The model needs
+    /// `choose_model`.
+    pub fn apply_change(&mut self, change: &SettingChange) {
         match change {
-            SettingChange::Network(network) => {
-                self.confinement.network = *network;
-                self.rebuild_system_prompt();
-            }
-            SettingChange::Host(host) => {
-                if !self.confinement.hosts.contains(host) {
-                    self.confinement.hosts.push(host.clone());
+            SettingChange::Network(_) | SettingChange::Host(_) => {}
+            SettingChange::Mode(mode) => {
+                if let Err(failure) = check_mode(self.confinement.level, *mode) {
+                    return self.notes.push(failure.message);
                 }
-                self.apply_own_change(&SettingChange::Network(Network::Listed));
             }
-            SettingChange::Mode(mode) => match self.check_mode(*mode) {
-                Ok(()) => {
-                    self.rules.mode = *mode;
-                    self.setup.mode = *mode;
-                }
-                Err(failure) => self.notes.push(failure.message),
-            },
-            // `set_model` applies the rest of the first; the configuration was read with the flags.
-            SettingChange::Model(_) | SettingChange::Flag(..) => {}
+            // The configuration was read with the flags.
+            SettingChange::Model(_) | SettingChange::Flag(..) => return,
             SettingChange::Pin(file) => {
                 if !self.setup.pinned.contains(file) {
                     self.setup.pinned.push(file.clone());
                 }
+                return;
             }
-            SettingChange::Unpin(file) => self.setup.pinned.retain(|pinned| pinned != file),
+            SettingChange::Unpin(file) => return self.setup.pinned.retain(|pinned| pinned != file),
             SettingChange::CostLimit(most) => {
                 let share = self.task().and_then(|task| task.limits.cost);
                 self.setup.max_session.cost = lower(Some(*most), share);
+                return;
             }
             SettingChange::AppendedSystem(text) => {
                 self.texts.appended.clone_from(text);
-                self.rebuild_system_prompt();
+                return self.rebuild_system_prompt();
             }
             SettingChange::AddDirectory(path) => {
                 if !self.confinement.added.contains(path) {
-                    self.confinement.added.push(path.clone());
                     self.confinement.keys.extend(keys_below(path));
                 }
-                self.rebuild_system_prompt();
             }
         }
+        self.change_settings(|settings| settings.change(change));
     }
 }
 

@@ -1,10 +1,8 @@
 //! The limit of a session's cost: it can hold only if all costs are known. Used by the session opener
 //! and where the model changes.
 
-use super::SessionSpec;
 use crate::open_failure::OpenFailure;
-use journal::JournalRecord;
-use protocol::client::{ModelFacts, RequestFailure, SessionRequest};
+use protocol::client::{ModelFacts, RequestFailure};
 use protocol::error_chain::chain;
 use std::path::Path;
 
@@ -30,26 +28,12 @@ pub fn check_price(limit: Option<u64>, model: &str, facts: ModelFacts) -> Result
 /// # Errors
 /// A message with a remedy.
 pub fn check_earlier_costs(session_dir: &Path) -> Result<(), OpenFailure> {
-    let failed = |error: &dyn std::error::Error| {
+    let unknown = journal::unknown_costs(session_dir).map_err(|error| {
         OpenFailure::new(
             RequestFailure::Disk,
-            format!("its records cannot be read: {}", chain(error)),
+            format!("its records cannot be read: {}", chain(&error)),
         )
-    };
-    let entries = journal::read(session_dir).map_err(|error| failed(&error))?.without_texts();
-    let mut unknown = 0_u32;
-    for entry in entries {
-        let record = entry.map_err(|error| failed(&error))?.record;
-        let is_unknown = if let JournalRecord::Summary(summary) = &record {
-            matches!(summary.use_of_model(), Some((_, None)))
-        } else {
-            matches!(
-                record,
-                JournalRecord::Answer { cost: None, .. } | JournalRecord::Spent { cost: None, .. }
-            )
-        };
-        unknown += u32::from(is_unknown);
-    }
+    })?;
     match unknown {
         0 => Ok(()),
         count => Err(OpenFailure::new(
@@ -59,25 +43,5 @@ pub fn check_earlier_costs(session_dir: &Path) -> Result<(), OpenFailure> {
                  --max-cost cannot hold; start a new session, or leave --max-cost out"
             ),
         )),
-    }
-}
-
-impl SessionSpec {
-    /// Checks that a joining client wants no other limit. A limit that is ignored would cost money.
-    ///
-    /// # Errors
-    /// A message with a remedy.
-    pub fn check_joined_limit(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
-        match opening.conversation.cost_limit {
-            wanted @ Some(_) if wanted != self.setup.max_session.cost => Err(OpenFailure::new(
-                RequestFailure::Usage,
-                format!(
-                    "session {id} is running, and --max-cost is set when it is opened: \
-                     `agentd stop {id}` first, and open it again",
-                    id = self.id
-                ),
-            )),
-            Some(_) | None => Ok(()),
-        }
     }
 }

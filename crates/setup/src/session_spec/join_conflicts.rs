@@ -1,14 +1,15 @@
 //! Flags of a joining client that conflict with the session, which another client opened or whose
-//! settings have changed since. The client gets a note for each.
+//! settings have changed since. The client gets a note for each, or may not join.
 
 use super::SessionSpec;
-use protocol::client::{SessionRequest, SettingChange};
-use protocol::confinement::FilePath;
+use crate::open_failure::OpenFailure;
+use protocol::client::{RequestFailure, SessionRequest, SettingChange, Unsandboxed};
+use protocol::confinement::{FilePath, Level};
 
 impl SessionSpec {
     /// One sentence for each flag that is ignored.
     pub fn ignored_flags(&self, wanted: &SessionRequest) -> Vec<String> {
-        let known = &self.origin.opening;
+        let known = self.present_flags();
         // No command changes what the administrator's file forbids.
         let way_of = |change: SettingChange, command: String| match self.check_managed(&change) {
             Ok(()) => format!("`{command}` changes that"),
@@ -23,7 +24,7 @@ impl SessionSpec {
         };
         let again = format!("`agentd stop {}` first, and open it again", self.id);
         for (key, value) in &wanted.settings {
-            if known.settings.iter().any(|(other, own)| (other, own) == (key, value)) {
+            if known.iter().any(|(other, own)| (other, own) == (key, value)) {
                 continue;
             }
             match key.as_str() {
@@ -67,5 +68,41 @@ impl SessionSpec {
             say(format!("--net {name}"), &way);
         }
         said
+    }
+
+    /// Checks that a joining client wants no other limit. A limit that is ignored would cost money.
+    ///
+    /// # Errors
+    /// A message with a remedy.
+    pub fn check_joined_limit(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
+        match opening.conversation.cost_limit {
+            wanted @ Some(_) if wanted != self.setup.max_session.cost => Err(OpenFailure::new(
+                RequestFailure::Usage,
+                format!(
+                    "session {id} is running, and --max-cost is set when it is opened: \
+                     `agentd stop {id}` first, and open it again",
+                    id = self.id
+                ),
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Checks that a client with this request may join. A client that expects a cage is not
+    /// admitted to a session without one.
+    ///
+    /// # Errors
+    /// A message with a remedy.
+    pub fn check_join(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
+        match (self.confinement.level, opening.uncaged) {
+            (Level::Uncaged, Unsandboxed::Refused) => Err(OpenFailure::new(
+                RequestFailure::SandboxUnavailable,
+                format!(
+                    "session {} runs without any sandbox; --unsafe-no-sandbox joins it anyway",
+                    self.id
+                ),
+            )),
+            (Level::Uncaged | Level::Required | Level::BestEffort, _) => Ok(()),
+        }
     }
 }

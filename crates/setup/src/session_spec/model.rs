@@ -4,14 +4,15 @@
 //! given for.
 
 use super::servers::SessionServer;
-use super::task_bounds::ParentBounds;
-use super::{SessionSpec, load, source};
+use super::{SessionSpec, load};
 use crate::agents::AgentCatalog;
+use crate::chosen_model::ChosenModel;
 use crate::open_failure::OpenFailure;
-use config::{Dirs, ProviderConfig, ProviderName, aliased_model, is_model_alias};
+use crate::settings::{Effective, LayerName, Settings};
+use config::{Dirs, ProviderName, aliased_model, is_model_alias};
 use journal::TaskHeader;
-use protocol::client::{ModelFacts, RequestFailure, SessionRequest};
-use protocol::provider::SourceSetup;
+use protocol::client::{RequestFailure, SessionRequest};
+use protocol::judgement::RuleSet;
 use protocol::session::ToSession;
 use std::sync::Arc;
 
@@ -22,55 +23,57 @@ pub(crate) struct SpecOrigin {
     pub(super) dirs: Dirs,
     /// The call that it works for, if it is a sub-agent's session.
     pub(super) task: Option<Box<TaskHeader>>,
-    /// The bounds of its parent's present rights, if it is a sub-agent's session.
-    pub(super) bounds: Option<Box<ParentBounds>>,
     /// The sub-agents that it may start.
     pub(super) agents: Arc<AgentCatalog>,
     /// Its MCP servers.
     pub(super) servers: Arc<[SessionServer]>,
 }
 
-/// A model, with all that a session needs to use it.
-#[derive(Debug, Clone)]
-pub struct ChosenModel {
-    /// The name that chooses it.
-    pub name: String,
-    /// Its vendor's name.
-    pub model: String,
-    source: SourceSetup,
-    provider: ProviderConfig,
-}
-
-impl ChosenModel {
-    /// Its known limits and prices.
-    pub fn facts(&self) -> ModelFacts {
-        self.provider.facts
-    }
-
-    /// True for a name of the configuration, or of agentd's own table of models.
-    pub fn is_known(&self) -> bool {
-        self.provider.knows_model()
-    }
-
-    /// For the person, of a name that no list confirms: only the server knows its models.
-    pub fn doubt(&self, before: &str) -> Option<String> {
-        let (name, vendor) = (&self.model, self.provider.name.vendor().name);
-        (!self.is_known()).then(|| {
-            format!(
-                "the model {name} is unverified: it is neither in agentd's list nor in your configuration. The next \
-                 request fails if the provider {vendor} has none of this name; `:model {before}` goes back"
-            )
-        })
-    }
-}
-
 impl SessionSpec {
+    /// The settings in their layers.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Changes layers. The values that the session's processes get follow.
+    pub fn change_settings(&mut self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.settings);
+        let Effective { mode, network, hosts, added, rules, turn_rules: _, model } =
+            self.settings.effective();
+        (self.rules.mode, self.setup.mode) = (mode, mode);
+        self.rules.rules = rules;
+        let cage = &mut self.confinement;
+        let before = (cage.network, &cage.hosts, &cage.added);
+        if before != (network, &hosts, &added) {
+            (cage.network, cage.hosts, cage.added) = (network, hosts, added);
+            self.rebuild_system_prompt();
+        }
+        self.setup.model = model.model;
+        self.setup.max_tokens = model.provider.max_tokens;
+        self.setup.facts = model.provider.facts;
+        self.config.provider = model.provider;
+    }
+
+    /// The rules by which the broker judges: with those of the turn.
+    pub fn broker_rules(&self) -> RuleSet {
+        let mut rules = self.rules.clone();
+        rules.rules.extend(self.settings.layer(LayerName::Turn).rules.iter().cloned());
+        rules
+    }
+
     /// The present model.
-    pub fn model(&self) -> ChosenModel {
-        let provider = self.config.provider.clone();
-        let model = self.setup.model.clone();
-        let name = provider.table.clone().unwrap_or_else(|| model.clone());
-        ChosenModel { name, model, source: self.source.clone(), provider }
+    pub fn model(&self) -> &ChosenModel {
+        self.settings.model()
+    }
+
+    /// The flags with which the session would be opened as it is now. The last name of a model counts.
+    pub(super) fn present_flags(&self) -> Vec<(String, String)> {
+        let mut flags = self.origin.opening.settings.clone();
+        if let Some(name) = &self.model().chosen_by {
+            flags.retain(|(key, _)| key != "provider.model");
+            flags.push(("provider.model".to_owned(), name.clone()));
+        }
+        flags
     }
 
     /// The model of this name. Reads the configuration's files.
@@ -107,28 +110,14 @@ impl SessionSpec {
                 ),
             ));
         }
-        let source = source(&config);
         let provider = config.provider;
         let model = provider.model.clone().unwrap_or_else(|| self.setup.model.clone());
-        Ok(ChosenModel { name: name.to_owned(), model, source, provider })
+        Ok(ChosenModel { chosen_by: Some(name.to_owned()), model, provider })
     }
 
     /// True if this model needs another server or other headers than the present one.
     pub fn needs_new_provider(&self, model: &ChosenModel) -> bool {
-        model.source != self.source
-    }
-
-    /// Sets the model for later requests.
-    pub fn set_model(&mut self, chosen: ChosenModel) {
-        let ChosenModel { name, model, source, provider } = chosen;
-        // Sub-agents are asked for as this session would be now. The last name counts.
-        self.origin.opening.settings.retain(|(key, _)| key != "provider.model");
-        self.origin.opening.settings.push(("provider.model".to_owned(), name));
-        self.source = source;
-        self.setup.model = model;
-        self.setup.max_tokens = provider.max_tokens;
-        self.setup.facts = provider.facts;
-        self.config.provider = provider;
+        model.source() != self.model().source()
     }
 
     /// The model as a message to the conversation.

@@ -1,9 +1,6 @@
 //! The packages of MCP servers that `agentd mcp install` fetched: where they lie, and the checks before each
-//! start of their servers. Used by the session specification and by `configured_calls`.
+//! start of their servers. Used by the session specification.
 
-use super::SessionSpec;
-use super::servers::SessionServer;
-use crate::writable_paths::writable_paths;
 use config::{Dirs, McpServerConfig, ServerPackage};
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,33 +19,32 @@ fn dir_of(server: &McpServerConfig, dirs: &Dirs) -> Option<PathBuf> {
     Some(dir.canonicalize().unwrap_or(dir))
 }
 
-impl SessionSpec {
-    /// The directory of a server's package, with the lock that the configuration names. None if the server
-    /// has no package.
-    ///
-    /// # Errors
-    /// The package is gone or another one, or calls of the session may change it.
-    pub fn package_dir(&self, server: &SessionServer) -> Result<Option<PathBuf>, String> {
-        let Some(package) = &server.config.package else { return Ok(None) };
-        let Some(dir) = dir_of(&server.config, &self.origin.dirs) else {
-            return Err("neither XDG_DATA_HOME nor HOME names the place of its package".to_owned());
-        };
-        if sandbox::is_changeable_in(&dir, &writable_paths(&self.confinement)) {
-            let dir = dir.display();
-            return Err(format!(
-                "calls of this session may write in {dir}, where its package lies: work in a directory \
-                 that does not contain it"
-            ));
-        }
-        check_lock(&dir, package).map_err(|why| {
-            format!(
-                "{why}; `agentd mcp install {}` fetches {} again",
-                server.config.name,
-                package.in_words()
-            )
-        })?;
-        Ok(Some(dir))
+/// The directory of a server's package, with the lock that the configuration names. `None` if the server
+/// has no package. Calls of the session may write in the `writable` directories.
+///
+/// # Errors
+/// The package is gone or another one, or calls of the session may change it.
+pub(super) fn checked_dir(
+    server: &McpServerConfig,
+    dirs: &Dirs,
+    writable: &[PathBuf],
+) -> Result<Option<PathBuf>, String> {
+    let Some(package) = &server.package else { return Ok(None) };
+    let Some(dir) = dir_of(server, dirs) else {
+        return Err("neither XDG_DATA_HOME nor HOME names the place of its package".to_owned());
+    };
+    if sandbox::is_changeable_in(&dir, writable) {
+        let dir = dir.display();
+        return Err(format!(
+            "calls of this session may write in {dir}, where its package lies: work in a directory \
+             that does not contain it"
+        ));
     }
+    check_lock(&dir, package).map_err(|why| {
+        let (name, of) = (&server.name, package.in_words());
+        format!("{why}; `agentd mcp install {name}` fetches {of} again")
+    })?;
+    Ok(Some(dir))
 }
 
 /// Compares the lock of a package with the recorded one.

@@ -1,7 +1,7 @@
 //! The MCP servers of a session: each configured one with the call that starts it and its environment.
-//! Pure.
 
-use super::event_hooks;
+use super::{SessionSpec, event_hooks, server_package};
+use crate::writable_paths::writable_paths;
 use config::{McpServerConfig, ProjectAccess, ServerPlace, expand, server_host};
 use data_encoding::HEXLOWER;
 use protocol::confinement::{Confinement, Level};
@@ -60,7 +60,7 @@ fn plain(variables: &Variables, name: &str) -> Option<String> {
     variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
 }
 
-impl super::SessionSpec {
+impl SessionSpec {
     /// Its MCP servers, in the order of the configuration.
     pub fn servers(&self) -> &[SessionServer] {
         &self.origin.servers
@@ -72,6 +72,15 @@ impl super::SessionSpec {
         let (confinement, config) = (&self.confinement, &self.config.hooks);
         let hooks = event_hooks::event_hooks(confinement, config, agent.as_deref(), names);
         self.setup.hooks.events = hooks;
+    }
+
+    /// The directory of a server's package, if it has one, after a check of its lock.
+    ///
+    /// # Errors
+    /// The package is gone or another one, or calls of the session may change it.
+    pub fn package_dir(&self, server: &SessionServer) -> Result<Option<PathBuf>, String> {
+        let writable = writable_paths(&self.confinement);
+        server_package::checked_dir(&server.config, &self.origin.dirs, &writable)
     }
 
     /// The file of the person's log-in at a server that has an address.

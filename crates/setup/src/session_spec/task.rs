@@ -4,13 +4,13 @@
 //! The first record of its journal holds the bounds. They are applied whenever the session is opened, also by
 //! a person's terminal with other flags, and no later change of a setting exceeds them.
 
-use super::task_bounds::TaskBounds;
 use super::{SessionSpec, SystemTexts, task_servers};
 use crate::agent_skills;
 use crate::agents::{Agent, AgentCatalog, FileTrust, Workplace, stricter};
 use crate::agents_flag;
 use crate::open_failure::OpenFailure;
 use crate::skill_links::linked_skills;
+use crate::task_bounds::TaskBounds;
 use crate::task_worktree;
 use crate::tool_homes::WrittenPaths;
 use approval::ServerToolPattern;
@@ -238,12 +238,38 @@ impl SessionSpec {
         Err(format!("the sub-agent {} has no tool {tool}{has}", task.agent))
     }
 
+    /// False for a tool of a server that the session's sub-agent was not given.
+    pub fn has_server_tool(&self, tool: &str) -> bool {
+        self.task().is_none_or(|task| task_servers::gives(task, tool))
+    }
+
+    /// The rights that bound its sub-agents.
+    pub fn task_bounds(&self) -> TaskBounds {
+        self.settings.effective().task_bounds()
+    }
+
+    /// Bounds a sub-agent's session by the rights that its parent has now. Returns true if its own change
+    /// with that.
+    pub fn set_parent_bounds(&mut self, parent: TaskBounds) -> bool {
+        if self.task().is_none() {
+            return false;
+        }
+        let before = self.task_bounds();
+        self.change_settings(|settings| settings.set_parent(parent));
+        before != self.task_bounds()
+    }
+
     /// Checks that a changed setting stays inside the bounds of a sub-agent.
     ///
     /// # Errors
     /// The bound, with a way on.
-    pub fn check_task_bounds(&self, change: &SettingChange) -> Result<(), OpenFailure> {
-        let (Some(task), Some(most)) = (self.task(), self.task_ceiling()) else { return Ok(()) };
+    pub(super) fn check_task_bounds(&self, change: &SettingChange) -> Result<(), OpenFailure> {
+        let Some(task) = self.task() else { return Ok(()) };
+        let first = TaskBounds::recorded(&task.rights);
+        let most = match self.settings.parent() {
+            Some(parent) => first.within(parent),
+            None => first,
+        };
         match most.admit(change) {
             true => Ok(()),
             false => Err(OpenFailure::new(
@@ -342,6 +368,7 @@ impl SessionSpec {
     /// The request that opens a sub-agent's session. Its first record bounds it.
     pub fn task_opening(&self, header: &TaskHeader) -> SessionRequest {
         let mut opening = self.origin.opening.clone();
+        opening.settings = self.present_flags();
         opening.start = protocol::client::SessionStart::New;
         opening.seat = None;
         opening.added = self.confinement.added.clone();

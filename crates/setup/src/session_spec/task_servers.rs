@@ -1,7 +1,6 @@
 //! The MCP servers of a sub-agent: those of its parent of which it may call a tool, and which of their tools.
 //! Pure. Used by the specification of a session.
 
-use super::SessionSpec;
 use approval::ServerToolPattern;
 use journal::TaskHeader;
 
@@ -22,18 +21,11 @@ pub(super) fn given<'a>(
 }
 
 /// True if the sub-agent may call this tool of a server.
-fn gives(task: &TaskHeader, tool: &str) -> bool {
+pub(super) fn gives(task: &TaskHeader, tool: &str) -> bool {
     let fits = |list: &[String]| {
         list.iter().filter_map(|text| ServerToolPattern::of(text)).any(|it| it.fits(tool))
     };
     task.tools.as_deref().is_none_or(fits) && !fits(&task.deny)
-}
-
-impl SessionSpec {
-    /// False for a tool of a server that the session's sub-agent was not given.
-    pub fn has_server_tool(&self, tool: &str) -> bool {
-        self.task().is_none_or(|task| gives(task, tool))
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Sessions without a sandbox: only on hosts where no cage can be built, only for clients that ask
-//! for it explicitly, and without features that rely on a cage. Used by the session specification
-//! and the session actor.
+//! for it explicitly, and without features that rely on a cage. Used by the session specification.
 
-use super::SessionSpec;
 use crate::open_failure::OpenFailure;
 use config::Config;
 use protocol::client::{RequestFailure, SessionRequest, Unsandboxed};
@@ -49,49 +47,21 @@ pub(super) fn check_cage(
                     OpenFailure::new(RequestFailure::Configuration, why)
                 })?;
             }
-            check_mode(config.permissions.mode)
+            check_mode(Level::Uncaged, config.permissions.mode)
         }
     }
 }
 
-fn check_mode(mode: PermissionMode) -> Result<(), OpenFailure> {
-    match mode {
-        PermissionMode::Auto => Err(OpenFailure::new(RequestFailure::Usage, AUTO)),
-        PermissionMode::Ask
-        | PermissionMode::AcceptEdits
-        | PermissionMode::Plan
-        | PermissionMode::DontAsk => Ok(()),
-    }
-}
-
-impl SessionSpec {
-    /// Checks that this session can use this mode.
-    ///
-    /// # Errors
-    /// A message with a remedy.
-    pub fn check_mode(&self, mode: PermissionMode) -> Result<(), OpenFailure> {
-        match self.confinement.level {
-            Level::Uncaged => check_mode(mode),
-            Level::Required | Level::BestEffort => Ok(()),
+/// Checks that a session of this level can use this mode.
+///
+/// # Errors
+/// A message with a remedy.
+pub(super) fn check_mode(level: Level, mode: PermissionMode) -> Result<(), OpenFailure> {
+    match (level, mode) {
+        (Level::Uncaged, PermissionMode::Auto) => {
+            Err(OpenFailure::new(RequestFailure::Usage, AUTO))
         }
-    }
-
-    /// Checks that a client with this request may join. A client that expects a cage is not
-    /// admitted to a session without one.
-    ///
-    /// # Errors
-    /// A message with a remedy.
-    pub fn check_join(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
-        match (self.confinement.level, opening.uncaged) {
-            (Level::Uncaged, Unsandboxed::Refused) => Err(OpenFailure::new(
-                RequestFailure::SandboxUnavailable,
-                format!(
-                    "session {} runs without any sandbox; --unsafe-no-sandbox joins it anyway",
-                    self.id
-                ),
-            )),
-            (Level::Uncaged | Level::Required | Level::BestEffort, _) => Ok(()),
-        }
+        (Level::Uncaged | Level::Required | Level::BestEffort, _) => Ok(()),
     }
 }
 

@@ -4,9 +4,9 @@
 use super::server::ServerAsks;
 use super::state::CallState;
 use crate::messages::{CallMsg, CallToSession, DetachedCall};
-use crate::session_network::SessionNetwork;
 use crate::unread_output::UnreadOutput;
 use call::{CallInput, Executor};
+use launch::session_network::SessionNetwork;
 use protocol::call::{CallOrigin, Outcome, ToolResult};
 use protocol::tool::ToCall;
 use ractor::{ActorRef, ActorStatus};

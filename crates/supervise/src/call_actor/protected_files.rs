@@ -2,8 +2,8 @@
 
 use super::state::CallState;
 use crate::messages::{CallToSession, ProtectedNews};
-use crate::runner::Runner;
 use call::{CallInput, tampered_in_words};
+use launch::runner::Runner;
 use protocol::call::TamperedFile;
 use protocol::confinement::GitSettings;
 use protocol::tool::{ProtectedOrder, ToCall};

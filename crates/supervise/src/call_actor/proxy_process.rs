@@ -3,11 +3,11 @@
 
 use super::not_started;
 use super::state::{CallState, RunningProxy};
-use crate::grant::Grant;
 use crate::messages::CallMsg;
-use crate::runner::{Runner, RunnerEvent, RunnerNews, RunnerStart};
-use crate::worker::process::ExitCause;
 use call::{CallInput, ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput, ProxyMachine};
+use launch::grant::Grant;
+use launch::process::ExitCause;
+use launch::runner::{Runner, RunnerEvent, RunnerNews, RunnerStart};
 use protocol::client::ProcessRow;
 use protocol::tool::{RunnerJob, SignIn};
 use ractor::ActorRef;

@@ -3,10 +3,10 @@
 
 use super::not_started;
 use super::state::{CallState, Renewal, ReserveRequest};
-use crate::grant::Grant;
 use crate::messages::{CallMsg, ReserveMsg, RestingRunner, TakeRequest};
-use crate::project_overlays::ProjectOverlays;
 use call::CallInput;
+use launch::grant::Grant;
+use launch::project_overlays::ProjectOverlays;
 use protocol::confinement::{Confinement, Enforced, FilePath, GitSettings, Network, Profile, Tier};
 use protocol::judgement::Verdict;
 use protocol::tool::Handover;

@@ -2,17 +2,17 @@
 
 use super::not_started;
 use super::state::{CallArgs, CallState};
-use crate::cage_cleanup::CageCleanup;
-use crate::grant::{Grant, RunnerPurpose};
 use crate::messages::CallMsg;
-use crate::project_overlays::{OverlayTurn, ProjectOverlays};
-use crate::protected_restore::{self, ProtectedRestorer};
 use crate::records::images;
-use crate::runner::{Runner, RunnerEvent, RunnerNews, RunnerStart};
 use crate::ssh_agent;
 use crate::unix_time::now_ms;
-use crate::worker::process::ExitCause;
 use call::{CallInput, Heard};
+use launch::cage_cleanup::CageCleanup;
+use launch::grant::{Grant, RunnerPurpose};
+use launch::process::ExitCause;
+use launch::project_overlays::{OverlayTurn, ProjectOverlays};
+use launch::protected_restore::{self, ProtectedRestorer};
+use launch::runner::{Runner, RunnerEvent, RunnerNews, RunnerStart};
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::tool::{FromCall, Handover, RunnerJob};

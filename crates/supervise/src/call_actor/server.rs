@@ -3,8 +3,8 @@
 use super::state::CallState;
 use crate::messages::{CallMsg, CallToSession, ServerSays};
 use crate::records::images;
-use crate::runner::Runner;
 use call::{CallInput, ServerAsk, ServerDemand, ServerInput, ServerRequest};
+use launch::runner::Runner;
 use protocol::call::{Outcome, RunReport, ToolResult};
 use protocol::mcp::{CALL, FromServer, ServerAction, ToServer};
 use protocol::tool::ToCall;

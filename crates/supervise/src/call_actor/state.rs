@@ -2,21 +2,21 @@
 
 use super::job::Job;
 use crate::audit_actor::AuditMsg;
-use crate::cage_cleanup::CageCleanup;
 use crate::fleet_seat::FleetLease;
 use crate::messages::{CallMsg, ReserveMsg, SessionMsg};
-use crate::project_overlays::ProjectOverlays;
-use crate::protected_restore::ProtectedCopies;
 use crate::records::TurnRound;
 use crate::records::audit::RunFacts;
-use crate::runner::Runner;
-use crate::session_lock::SessionLock;
-use crate::session_network::SessionNetwork;
 use crate::sign_in::SignInKeys;
-use crate::worker::spawner::Spawner;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
 use call::{CallFacts, CallMachine, ProxyAttempt, ProxyMachine};
+use launch::cage_cleanup::CageCleanup;
+use launch::project_overlays::ProjectOverlays;
+use launch::protected_restore::ProtectedCopies;
+use launch::runner::Runner;
+use launch::session_lock::SessionLock;
+use launch::session_network::SessionNetwork;
+use launch::spawner::Spawner;
 use protocol::broker::BrokerLink;
 use protocol::confinement::{Confinement, Enforced};
 use protocol::hosts::HostRule;

@@ -1,9 +1,9 @@
 //! Messages to a call actor.
 
 use super::resting_runner::RestingRunner;
-use crate::frozen_calls::Freeze;
-use crate::runner::RunnerEvent;
 use call::{CallInput, ServerRequest};
+use launch::frozen_calls::Freeze;
+use launch::runner::RunnerEvent;
 use protocol::client::ProcessRow;
 use protocol::ids::Generation;
 use protocol::tool::ProtectedOrder;

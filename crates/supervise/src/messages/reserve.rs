@@ -1,8 +1,8 @@
 //! Messages to a session's reserve actor, and the runner that it hands to a call.
 
 use super::call::CallMsg;
-use crate::runner::RunnerEvent;
-use crate::session_network::SessionNetwork;
+use launch::runner::RunnerEvent;
+use launch::session_network::SessionNetwork;
 use protocol::client::ProcessRow;
 use protocol::confinement::Confinement;
 use protocol::ids::Generation;

@@ -1,6 +1,6 @@
 //! A runner whose cage stands, as the reserve hands it to a call.
 
-use crate::runner::Runner;
+use launch::runner::Runner;
 use protocol::confinement::Tier;
 use std::time::Duration;
 

@@ -5,11 +5,11 @@ use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
 use crate::fleet_seat::{FleetEvent, FleetLease};
 use crate::journal_writer::CopyWait;
-use crate::session_network::SessionNetwork;
 use crate::task_outcome::TaskOutcome;
 use crate::worker::actor::WorkerEvent;
 use call::ServerRequest;
 use journal::{JournalRecord, TaskHeader};
+use launch::session_network::SessionNetwork;
 use protocol::call::{Call, TamperedFile, ToolResult};
 use protocol::client::{
     BacklogFrom, ClientEvent, OtherClients, ProcessRow, SessionEnding, SessionQuery,

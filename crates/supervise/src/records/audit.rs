@@ -2,13 +2,12 @@
 //! session opener for calls that were lost with their supervisor.
 
 use super::TurnRound;
-use super::encode::{basis, outcome, tool_kind};
+use super::encode::basis;
 use call::{CallConclusion, ProxyDecisions};
 use journal::{OpenCall, StoredPath};
 use protocol::call::{Call, FileEffect, TamperedFile};
 use protocol::confinement::{
-    Confinement, ConnectionOutcome, Enforced, GitSettings, Level, Limits, Network, Profile,
-    ProxyConnection, Refusal, RefusalKind, Tier,
+    Confinement, ConnectionOutcome, Enforced, GitSettings, Level, Network, Profile, ProxyConnection,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::{Basis, ExtraRight, Rule, ToolKind, Verdict};
@@ -33,7 +32,7 @@ pub(crate) fn decision(
         round: place.round,
         call: call.id.number,
         tool: call.tool.clone(),
-        tool_kind: tool_kind(kind),
+        tool_kind: kind,
         input: call.input.clone(),
         script: script.map(|text| journal::Digest::of(text.as_bytes())),
         script_text: script.map(str::to_owned),
@@ -119,21 +118,15 @@ pub(crate) fn end(
         session: call.id.session.0.clone(),
         call: call.id.number,
         tool: call.tool.clone(),
-        outcome: outcome(&conclusion.result.outcome),
+        outcome: conclusion.result.outcome.clone(),
         code: conclusion.result.code.clone(),
         enforced: conclusion.enforced.as_ref().map(enforced),
         runner_pid: ran.runner_pid,
         command_pid: report.and_then(|report| report.command_pid),
         started: ran.started,
         ended: ran.ended,
-        usage: journal::ProcessUsageRecord {
-            cpu_ms: usage.cpu_ms,
-            peak_kib: usage.peak_kib,
-            written_bytes: usage.written_bytes,
-        },
-        refusals: report
-            .map(|report| report.refusals.iter().map(refusal).collect())
-            .unwrap_or_default(),
+        usage,
+        refusals: report.map(|report| report.refusals.clone()).unwrap_or_default(),
         refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
         tampered: names_of(conclusion.tampered(), |name| !name.remedy.is_permitted()),
         granted: names_of(conclusion.tampered(), |name| name.remedy.is_permitted()),
@@ -237,9 +230,9 @@ pub(crate) fn lost_end(
         call: call.number,
         tool: call.tool.clone(),
         outcome: match (&call.refused, call.progress) {
-            (Some(_), _) => journal::OutcomeRecord::Denied,
-            (None, journal::CallProgress::NeverStarted) => journal::OutcomeRecord::NeverStarted,
-            (None, journal::CallProgress::MayHaveRun) => journal::OutcomeRecord::Interrupted,
+            (Some(_), _) => journal::Outcome::Denied,
+            (None, journal::CallProgress::NeverStarted) => journal::Outcome::NeverStarted,
+            (None, journal::CallProgress::MayHaveRun) => journal::Outcome::Interrupted,
         },
         code: Some(
             match &call.refused {
@@ -254,7 +247,7 @@ pub(crate) fn lost_end(
         command_pid: None,
         started: None,
         ended: now,
-        usage: journal::ProcessUsageRecord::default(),
+        usage: journal::ProcessUsage::default(),
         refusals: Vec::new(),
         refusals_uncounted: 0,
         tampered: names_of(tampered, |name| !name.remedy.is_permitted()),
@@ -279,8 +272,6 @@ const PROXY_DECISIONS_LOST: &str =
     "the proxy's decisions were lost with the supervisor: its connections are not on record";
 
 fn policy(confinement: &Confinement) -> journal::PolicyRecord {
-    let Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files } =
-        confinement.limits;
     journal::PolicyRecord {
         profile: confinement.profile.name().to_owned(),
         project: StoredPath(confinement.project.to_path()),
@@ -302,34 +293,20 @@ fn policy(confinement: &Confinement) -> journal::PolicyRecord {
             GitSettings::Kept => false,
             GitSettings::Writable => true,
         },
-        highest_tier: tier(confinement.highest_tier),
+        highest_tier: confinement.highest_tier,
         level: match confinement.level {
             Level::Required => journal::LevelRecord::Required,
             // The tier records that there is no cage.
             Level::BestEffort | Level::Uncaged => journal::LevelRecord::BestEffort,
         },
-        limits: journal::LimitsRecord {
-            processes,
-            memory_bytes,
-            cpu_seconds,
-            file_bytes,
-            open_files,
-        },
-    }
-}
-
-fn tier(tier: Tier) -> journal::TierRecord {
-    match tier {
-        Tier::A => journal::TierRecord::A,
-        Tier::B => journal::TierRecord::B,
-        Tier::C => journal::TierRecord::C,
+        limits: confinement.limits,
     }
 }
 
 fn enforced(enforced: &Enforced) -> journal::EnforcedRecord {
     let in_process = enforced.is_in_process();
     let Enforced {
-        tier: reached,
+        tier,
         profile,
         landlock_abi,
         network,
@@ -343,7 +320,7 @@ fn enforced(enforced: &Enforced) -> journal::EnforcedRecord {
         cgroup,
     } = enforced.clone();
     journal::EnforcedRecord {
-        tier: tier(reached),
+        tier,
         in_process,
         profile,
         landlock_abi,
@@ -357,15 +334,6 @@ fn enforced(enforced: &Enforced) -> journal::EnforcedRecord {
         left_out,
         cgroup,
     }
-}
-
-fn refusal(refusal: &Refusal) -> journal::RefusalRecord {
-    let Refusal { kind, syscall, detail, errno, pid, count } = refusal.clone();
-    let kind = match kind {
-        RefusalKind::Refused => journal::RefusalKindRecord::Refused,
-        RefusalKind::Predicted => journal::RefusalKindRecord::Predicted,
-    };
-    journal::RefusalRecord { kind, syscall, detail, errno, pid, count }
 }
 
 fn connection(connection: &ProxyConnection) -> journal::ConnectionRecord {

@@ -3,22 +3,18 @@
 
 use super::{images, origin};
 use crate::person_prompt::PersonPrompt;
-use crate::task_outcome::TaskOutcome;
 use call::{Cut, interruption};
-use journal::{JournalEntry, JournalRecord, SummaryRecord};
+use journal::{JournalEntry, JournalRecord, QueuedPrompt, SummaryRecord};
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
-use protocol::client::{ClientEvent, SettingChange};
+use protocol::client::{ClientEvent, NumberedEvent, SettingChange};
 use protocol::confinement::{FilePath, Network};
-use protocol::content::{ContentBlock, Usage};
+use protocol::content::ContentBlock;
 use protocol::context::{Compaction, CompactionCause};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{PermissionMode, Rule, RuleEffect};
+use protocol::judgement::{PermissionMode, Rule};
 use protocol::mcp::ReplyAction;
-use protocol::provider::ProviderFailure;
-use protocol::session::{
-    CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TaskSpent, TaskUse, TurnEnd, WorkerDeaths,
-};
-use std::collections::{HashMap, HashSet, VecDeque};
+use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent, TaskSpent};
+use std::collections::{HashMap, HashSet};
 
 /// Decodes a journal for the conversation, record by record in order.
 pub(crate) struct JournalReplay<'a> {
@@ -73,14 +69,12 @@ fn happened(
             text,
             expanded: expanded.map(|it| Box::new(expanded_prompt(*it))),
         }),
-        JournalRecord::Answer { round, blocks, usage: tokens, cost } => {
-            Some(SessionEvent::Answer {
-                cost,
-                round,
-                blocks: blocks.into_iter().map(block).collect(),
-                usage: usage(tokens),
-            })
-        }
+        JournalRecord::Answer { round, blocks, usage, cost } => Some(SessionEvent::Answer {
+            cost,
+            round,
+            blocks: blocks.into_iter().map(block).collect(),
+            usage,
+        }),
         JournalRecord::Proposed { call, use_id, own, tool, input, tool_kind: _ } => {
             let origin = origin::origin((&use_id, own.as_ref()), (&tool, &input));
             calls.open.insert(call, (origin.clone(), tool.clone()));
@@ -90,7 +84,7 @@ fn happened(
         JournalRecord::Result {
             call,
             use_id,
-            outcome: how,
+            outcome,
             text,
             summary,
             is_error,
@@ -101,7 +95,7 @@ fn happened(
             recalled: _,
             audit: _,
         } => {
-            let (outcome, images) = (outcome(how), images::refs(images));
+            let images = images::refs(images);
             let result = ToolResult { outcome, text, summary, is_error, code, images };
             Some(calls.end(id(session, call), &use_id, result))
         }
@@ -116,7 +110,7 @@ fn happened(
             let (call, stage) = (id(session, call), CallStage::InBackground);
             Some(SessionEvent::Result { call, origin, stage, result: in_background(text) })
         }
-        JournalRecord::TurnEnded { end } => Some(SessionEvent::TurnEnded { end: turn_end(end) }),
+        JournalRecord::TurnEnded { end } => Some(SessionEvent::TurnEnded { end }),
         JournalRecord::Compacted { .. } | JournalRecord::Summary(_) => {
             compaction(&record).map(SessionEvent::Compacted)
         }
@@ -155,11 +149,11 @@ fn compaction(record: &JournalRecord) -> Option<Compaction> {
                 cause: if by_person { CompactionCause::Person } else { CompactionCause::Full },
             }
         }
-        SummaryRecord::Written { round, text, usage: tokens, cost } => {
-            Compaction::Summarized { round, text, usage: usage(tokens), cost }
+        SummaryRecord::Written { round, text, usage, cost } => {
+            Compaction::Summarized { round, text, usage, cost }
         }
-        SummaryRecord::Failed { round, reason, usage: tokens, cost } => {
-            Compaction::SummaryFailed { round, reason, usage: usage(tokens), cost }
+        SummaryRecord::Failed { round, reason, usage, cost } => {
+            Compaction::SummaryFailed { round, reason, usage, cost }
         }
         SummaryRecord::Edited { text } => Compaction::SummaryEdited { text },
     })
@@ -172,15 +166,43 @@ pub(crate) fn in_background(text: String) -> ToolResult {
     ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code, images }
 }
 
+/// The events that clients are shown for records. The use of a sub-agent is a record of its own, and part
+/// of the event of its call's end.
+#[derive(Debug)]
+pub(crate) struct ShownEvents {
+    session: SessionId,
+    /// By the number of the call.
+    spent: HashMap<u32, JournalRecord>,
+}
+
+impl ShownEvents {
+    pub(crate) fn of(session: &SessionId) -> Self {
+        Self { session: session.clone(), spent: HashMap::new() }
+    }
+
+    /// The event of the next record, if there is one.
+    pub(crate) fn next(&mut self, entry: JournalEntry) -> Option<NumberedEvent> {
+        if let JournalRecord::Spent { call, .. } = &entry.record {
+            self.spent.entry(*call).or_insert_with(|| entry.record.clone());
+        }
+        let mut event = client_event(&self.session, &entry.record)?;
+        add_spent(&mut event, &self.spent);
+        Some(NumberedEvent { seq: entry.seq, event })
+    }
+
+    /// The events of records that were read from the newest on.
+    pub(crate) fn complete(&self, mut events: Vec<NumberedEvent>) -> Vec<NumberedEvent> {
+        events.iter_mut().for_each(|it| add_spent(&mut it.event, &self.spent));
+        events
+    }
+}
+
 /// The event that clients get for a record; `None` for records they do not see.
 pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Option<ClientEvent> {
     match record.clone() {
         JournalRecord::Prompt { text, expanded: _ } => Some(ClientEvent::Prompt { text }),
-        JournalRecord::Answer { blocks, usage: tokens, round: _, cost: _ } => {
-            Some(ClientEvent::Answer {
-                blocks: blocks.into_iter().map(block).collect(),
-                usage: usage(tokens),
-            })
+        JournalRecord::Answer { blocks, usage, round: _, cost: _ } => {
+            Some(ClientEvent::Answer { blocks: blocks.into_iter().map(block).collect(), usage })
         }
         JournalRecord::Proposed { call, use_id, own, tool, input, tool_kind: _ } => {
             let origin = origin::origin((&use_id, own.as_ref()), (&tool, &input));
@@ -212,7 +234,7 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
         }),
         JournalRecord::Result {
             call,
-            outcome: how,
+            outcome,
             text,
             summary,
             is_error,
@@ -224,7 +246,7 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
             recalled: _,
             audit: _,
         } => {
-            let (outcome, images) = (outcome(how), images::refs(images));
+            let images = images::refs(images);
             let result = ToolResult { outcome, text, summary, is_error, code, images };
             Some(call_ended(id(session, call), result, refused, None))
         }
@@ -235,15 +257,15 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
         JournalRecord::Background { call, use_id: _, text } => {
             Some(ClientEvent::InBackground { call: id(session, call), text })
         }
-        JournalRecord::TurnEnded { end } => Some(ClientEvent::TurnEnded { end: turn_end(end) }),
+        JournalRecord::TurnEnded { end } => Some(ClientEvent::TurnEnded { end }),
         JournalRecord::Compacted { .. } | JournalRecord::Summary(_) => {
             compaction(record).map(ClientEvent::Compacted)
         }
         JournalRecord::Changed { by, .. } => {
             changed(record).map(|change| ClientEvent::Changed { change, by })
         }
-        JournalRecord::Learned { rule: given, by, unwritten } => {
-            Some(ClientEvent::Learned { rule: rule(given), by, unwritten })
+        JournalRecord::Learned { rule, by, unwritten } => {
+            Some(ClientEvent::Learned { rule, by, unwritten })
         }
         // Clients get pending prompts separately, while they are pending.
         JournalRecord::Queued { .. } | JournalRecord::TakenBack => None,
@@ -303,55 +325,16 @@ pub(crate) fn changes(entries: &[JournalEntry]) -> Vec<SettingChange> {
     entries.iter().filter_map(|entry| changed(&entry.record)).collect()
 }
 
-/// Everything that sub-agents have used.
-pub(crate) fn task_use<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> TaskUse {
-    let of_tasks = |record: &&JournalRecord| matches!(record, JournalRecord::Spent { .. });
-    TaskOutcome::of(records.into_iter().filter(of_tasks)).totals().used
+/// Rules from answers that this build can parse: others allow nothing.
+pub(crate) fn learned_rules(mut rules: Vec<Rule>) -> Vec<Rule> {
+    rules.retain(|rule| approval::check(std::slice::from_ref(rule)).is_empty());
+    rules
 }
 
-/// Protected files that calls changed, that were not restored, and that no person has accepted.
-pub(crate) fn tampered_names(entries: &[JournalEntry]) -> Vec<String> {
-    let last = entries.iter().rev().find_map(|entry| {
-        let JournalRecord::Tampered { names } = &entry.record else { return None };
-        Some(names.clone())
-    });
-    last.unwrap_or_default()
-}
-
-/// Rules from answers that hold for the session. Rules in files are read from there. A copy of a
-/// session starts without these rules: they were not given for it.
-pub(crate) fn learned_rules(entries: &[JournalEntry]) -> Vec<Rule> {
-    let parents = entries.iter().filter_map(|entry| {
-        let JournalRecord::Session(header) = &entry.record else { return None };
-        header.parent.as_ref()
-    });
-    let copied = parents.map(|parent| parent.seq).max().unwrap_or(0);
-    let kept = |entry: &JournalEntry| {
-        let JournalRecord::Learned { rule: given, .. } = &entry.record else { return None };
-        (given.line == 0 && entry.seq > copied).then(|| rule(given.clone()))
-    };
-    // A rule that this build cannot parse allows nothing.
-    let followed = |rule: &Rule| approval::check(std::slice::from_ref(rule)).is_empty();
-    entries.iter().filter_map(kept).filter(followed).collect()
-}
-
-fn rule(rule: journal::RuleRecord) -> Rule {
-    let journal::RuleRecord { effect, text, file, line } = rule;
-    let effect = match effect {
-        journal::RuleEffectRecord::Deny => RuleEffect::Deny,
-        journal::RuleEffectRecord::Ask => RuleEffect::Ask,
-        journal::RuleEffectRecord::Allow => RuleEffect::Allow,
-    };
-    Rule { effect, text, file, line }
-}
-
-/// The queued prompts, in order.
-pub(crate) fn queued_prompts(entries: &[JournalEntry]) -> VecDeque<PersonPrompt> {
-    let waits = |entry: &JournalEntry| {
-        let JournalRecord::Queued { text, expanded } = entry.record.clone() else { return None };
-        Some(PersonPrompt { text, expanded: expanded.map(|it| Box::new(expanded_prompt(*it))) })
-    };
-    entries.iter().filter_map(waits).collect()
+/// A prompt that waits.
+pub(crate) fn queued_prompt(queued: QueuedPrompt) -> PersonPrompt {
+    let QueuedPrompt { text, expanded } = queued;
+    PersonPrompt { text, expanded: expanded.map(|it| Box::new(expanded_prompt(*it))) }
 }
 
 /// The text of a slash command, as it was recorded.
@@ -367,7 +350,7 @@ pub(crate) fn expanded_prompt(record: journal::ExpandedRecord) -> ExpandedPrompt
     ExpandedPrompt {
         file,
         parts: parts.into_iter().map(part).chain(files.into_iter().map(PromptPart::File)).collect(),
-        allow: allow.into_iter().map(rule).collect(),
+        allow,
         answer_schema,
         model,
     }
@@ -408,47 +391,23 @@ pub(crate) fn call_ended(
 }
 
 /// Adds what a sub-agent used to the event of its call's end.
-pub(crate) fn add_spent(event: &mut ClientEvent, known: &HashMap<u32, JournalRecord>) {
+fn add_spent(event: &mut ClientEvent, known: &HashMap<u32, JournalRecord>) {
     if let ClientEvent::CallEnded { call, spent, .. } = event {
         *spent = spent.take().or_else(|| known.get(&call.number).and_then(task_spent));
     }
 }
 
 fn task_spent(record: &JournalRecord) -> Option<Box<TaskSpent>> {
-    let JournalRecord::Spent { call: _, session, rounds, calls, usage: tokens, cost } = record
-    else {
+    let JournalRecord::Spent { call: _, session, rounds, calls, usage, cost } = record else {
         return None;
     };
     Some(Box::new(TaskSpent {
         session: SessionId(session.clone()),
         rounds: *rounds,
         calls: *calls,
-        usage: usage(*tokens),
+        usage: *usage,
         cost: *cost,
     }))
-}
-
-fn usage(usage: journal::UsageRecord) -> Usage {
-    let journal::UsageRecord { input, output, cache_read, cache_write } = usage;
-    Usage { input, output, cache_read, cache_write }
-}
-
-fn outcome(outcome: journal::OutcomeRecord) -> Outcome {
-    match outcome {
-        journal::OutcomeRecord::Done => Outcome::Done,
-        journal::OutcomeRecord::Failed => Outcome::Failed,
-        journal::OutcomeRecord::Exited { code } => Outcome::Exited { code },
-        journal::OutcomeRecord::Signalled { signal } => Outcome::Signalled { signal },
-        journal::OutcomeRecord::TimedOut => Outcome::TimedOut,
-        journal::OutcomeRecord::Denied => Outcome::Denied,
-        journal::OutcomeRecord::Refused { rule } => Outcome::Refused { rule },
-        journal::OutcomeRecord::Confined { what } => Outcome::Confined { what },
-        journal::OutcomeRecord::OutOfMemory => Outcome::OutOfMemory,
-        journal::OutcomeRecord::Crashed => Outcome::Crashed,
-        journal::OutcomeRecord::Interrupted => Outcome::Interrupted,
-        journal::OutcomeRecord::Invalid => Outcome::Invalid,
-        journal::OutcomeRecord::NeverStarted => Outcome::NeverStarted,
-    }
 }
 
 /// Describes the basis of a decision.
@@ -469,43 +428,55 @@ pub(crate) fn describe_basis(basis: &journal::BasisRecord) -> String {
     }
 }
 
-fn turn_end(end: journal::TurnEndRecord) -> TurnEnd {
-    match end {
-        journal::TurnEndRecord::Done => TurnEnd::Done,
-        journal::TurnEndRecord::RoundsUsedUp { rounds } => TurnEnd::RoundsUsedUp { rounds },
-        journal::TurnEndRecord::CallsUsedUp { calls, of } => TurnEnd::CallsUsedUp {
-            calls,
-            of: match of {
-                journal::SpanRecord::Turn => CallSpan::Turn,
-                journal::SpanRecord::Session => CallSpan::Session,
-            },
-        },
-        journal::TurnEndRecord::CostReached { spent, most } => TurnEnd::CostReached { spent, most },
-        journal::TurnEndRecord::Declined { explanation } => TurnEnd::Declined { explanation },
-        journal::TurnEndRecord::StoppedByHook { reason } => {
-            TurnEnd::StoppedByHook { reason: reason.clone() }
-        }
-        journal::TurnEndRecord::Truncated => TurnEnd::Truncated,
-        journal::TurnEndRecord::Interrupted => TurnEnd::Interrupted,
-        journal::TurnEndRecord::ProviderFailed { failure: kind, message } => {
-            TurnEnd::ProviderFailed { kind: failure(kind), message }
-        }
-        journal::TurnEndRecord::ProcessDied(died) => TurnEnd::ProcessDied(deaths(died)),
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::wildcard_enum_match_arm)]
+    use super::*;
+    use journal::{Outcome, Usage};
+
+    fn entries() -> Vec<JournalEntry> {
+        let spent = JournalRecord::Spent {
+            call: 1,
+            session: "s-1".to_owned(),
+            rounds: 2,
+            calls: 3,
+            usage: Usage::default(),
+            cost: Some(7),
+        };
+        let result = |call| JournalRecord::Result {
+            call,
+            use_id: "toolu_1".to_owned(),
+            outcome: Outcome::Done,
+            text: "Done.".to_owned(),
+            summary: String::new(),
+            is_error: false,
+            code: None,
+            images: Vec::new(),
+            full: None,
+            refused: Vec::new(),
+            recalled: None,
+            audit: None,
+        };
+        let records = [spent, result(1), result(2)];
+        (1..).zip(records).map(|(seq, record)| JournalEntry { seq, time: 0, record }).collect()
     }
-}
 
-pub(crate) fn deaths(died: journal::DeathsRecord) -> WorkerDeaths {
-    let journal::DeathsRecord { process, cause, deaths: count, place } = died;
-    WorkerDeaths { process, cause, count, place }
-}
+    fn costs(events: &[NumberedEvent]) -> Vec<Option<u64>> {
+        let cost = |it: &NumberedEvent| match &it.event {
+            ClientEvent::CallEnded { spent, .. } => spent.as_ref().and_then(|spent| spent.cost),
+            other => panic!("{other:?}"),
+        };
+        events.iter().map(cost).collect()
+    }
 
-fn failure(failure: journal::FailureRecord) -> ProviderFailure {
-    match failure {
-        journal::FailureRecord::KeyRefused => ProviderFailure::KeyRefused,
-        journal::FailureRecord::NoKey => ProviderFailure::NoKey,
-        journal::FailureRecord::Unreachable => ProviderFailure::Unreachable,
-        journal::FailureRecord::Rejected => ProviderFailure::Rejected,
-        journal::FailureRecord::Overloaded => ProviderFailure::Overloaded,
-        journal::FailureRecord::RecordingDeparted => ProviderFailure::RecordingDeparted,
+    #[test]
+    fn the_end_of_a_call_has_the_use_of_its_sub_agent_in_either_order_of_reading() {
+        let session = SessionId("s".to_owned());
+        let mut shown = ShownEvents::of(&session);
+        let forwards: Vec<_> = entries().into_iter().filter_map(|it| shown.next(it)).collect();
+        assert_eq!(costs(&forwards), [Some(7), None]);
+        let mut shown = ShownEvents::of(&session);
+        let backwards = entries().into_iter().rev().filter_map(|it| shown.next(it)).collect();
+        assert_eq!(costs(&shown.complete(backwards)), [None, Some(7)]);
     }
 }

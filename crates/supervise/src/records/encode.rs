@@ -5,15 +5,14 @@ use super::{images, origin};
 use crate::person_prompt::PersonPrompt;
 use call::{CallConclusion, CallFacts, CallRecord, Contained, Cut, tampered_in_words};
 use journal::{JournalRecord, StoredPath, SummaryRecord};
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
-use protocol::content::{ContentBlock, Usage};
+use protocol::content::ContentBlock;
 use protocol::context::{Compaction, CompactionCause};
 use protocol::ids::CallId;
-use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind};
-use protocol::provider::ProviderFailure;
-use protocol::session::{CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TurnEnd};
+use protocol::judgement::{Basis, Rule, ToolKind};
+use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent, TurnEnd};
 
 /// Encodes an event that the conversation committed. `kind` gives the kind of a tool by its name.
 pub(crate) fn session_event(
@@ -25,11 +24,11 @@ pub(crate) fn session_event(
             text,
             expanded: expanded.map(|it| Box::new(expanded_prompt(*it))),
         },
-        SessionEvent::Answer { round, blocks, usage: tokens, cost } => JournalRecord::Answer {
+        SessionEvent::Answer { round, blocks, usage, cost } => JournalRecord::Answer {
             cost,
             round,
             blocks: blocks.into_iter().map(block).collect(),
-            usage: usage(tokens),
+            usage,
         },
         SessionEvent::Called { call } => proposed(call, kind),
         // That a call goes on in the background is not for the conversation to say.
@@ -50,7 +49,7 @@ fn ended(call: CallId, use_id: String, result: ToolResult) -> JournalRecord {
     JournalRecord::Result {
         call: call.number,
         use_id,
-        outcome: outcome(&result.outcome),
+        outcome: result.outcome,
         text: result.text,
         full: None,
         summary: result.summary,
@@ -73,18 +72,18 @@ fn compacted(compaction: Compaction) -> JournalRecord {
             let by_person = cause == CompactionCause::Person;
             SummaryRecord::Asked { dropped, prompt_bytes, focus, by_person }
         }
-        Compaction::Summarized { round, text, usage: tokens, cost } => {
-            SummaryRecord::Written { round, text, usage: usage(tokens), cost }
+        Compaction::Summarized { round, text, usage, cost } => {
+            SummaryRecord::Written { round, text, usage, cost }
         }
-        Compaction::SummaryFailed { round, reason, usage: tokens, cost } => {
-            SummaryRecord::Failed { round, reason, usage: usage(tokens), cost }
+        Compaction::SummaryFailed { round, reason, usage, cost } => {
+            SummaryRecord::Failed { round, reason, usage, cost }
         }
         Compaction::SummaryEdited { text } => SummaryRecord::Edited { text },
     })
 }
 
 fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {
-    let tool_kind = tool_kind(kind(&call.tool));
+    let tool_kind = kind(&call.tool);
     let Call { id, origin, tool, input } = call;
     let (use_id, own) = origin::record(origin);
     JournalRecord::Proposed { call: id.number, use_id, own, tool, tool_kind, input }
@@ -111,8 +110,27 @@ fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
             PromptPart::File(path) => files.push(path),
         }
     }
-    let allow = allow.iter().map(rule).collect();
     journal::ExpandedRecord { file, parts: records, files, allow, answer_schema, model }
+}
+
+/// The prompts that wait are taken back.
+pub(crate) fn taken_back() -> JournalRecord {
+    JournalRecord::TakenBack
+}
+
+/// The session is ended in order, in the middle of a turn.
+pub(crate) fn closed() -> JournalRecord {
+    JournalRecord::Closed
+}
+
+/// A call goes on in the background, and the model gets this text meanwhile.
+pub(crate) fn background((call, origin): (u32, CallOrigin), text: String) -> JournalRecord {
+    JournalRecord::Background { call, use_id: origin::record(origin).0, text }
+}
+
+/// Protected files that calls changed and that no person has accepted.
+pub(crate) fn tampered(names: Vec<String>) -> JournalRecord {
+    JournalRecord::Tampered { names }
 }
 
 /// A setting that a person changed.
@@ -148,7 +166,7 @@ pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecor
 
 /// A rule from a person's answer.
 pub(crate) fn learned_rule(given: &Rule, by: String, unwritten: Option<String>) -> JournalRecord {
-    JournalRecord::Learned { rule: rule(given), by, unwritten }
+    JournalRecord::Learned { rule: given.clone(), by, unwritten }
 }
 
 /// A fact about a call before its end.
@@ -168,14 +186,14 @@ pub(crate) fn call_fact(about: &CallFacts, fact: CallRecord) -> JournalRecord {
         }
         CallRecord::Expired => JournalRecord::Expired { call: number },
         CallRecord::Approved(why) => {
-            JournalRecord::Approved { call: number, tool_kind: tool_kind(kind), basis: basis(&why) }
+            JournalRecord::Approved { call: number, tool_kind: kind, basis: basis(&why) }
         }
         CallRecord::Denied(why, message) => {
             JournalRecord::Denied { call: number, basis: basis(&why), message }
         }
         CallRecord::Start => JournalRecord::Start {
             call: number,
-            tool_kind: tool_kind(kind),
+            tool_kind: kind,
             contained: about.contained == Contained::Yes,
         },
     }
@@ -204,7 +222,7 @@ pub(crate) fn call_end(
             JournalRecord::Result {
                 call: number,
                 use_id: origin::record(call.origin.clone()).0,
-                outcome: outcome(&result.outcome),
+                outcome: result.outcome,
                 text: result.text,
                 full: conclusion.report.as_ref().and_then(|report| report.full.clone()),
                 summary: result.summary,
@@ -238,52 +256,12 @@ fn block(block: ContentBlock) -> journal::BlockRecord {
     }
 }
 
-fn usage(usage: Usage) -> journal::UsageRecord {
-    let Usage { input, output, cache_read, cache_write } = usage;
-    journal::UsageRecord { input, output, cache_read, cache_write }
-}
-
-pub(crate) fn tool_kind(kind: ToolKind) -> journal::ToolKindRecord {
-    match kind {
-        ToolKind::Query => journal::ToolKindRecord::Query,
-        ToolKind::Mutation => journal::ToolKindRecord::Mutation,
-    }
-}
-
-pub(super) fn outcome(outcome: &Outcome) -> journal::OutcomeRecord {
-    match outcome {
-        Outcome::Done => journal::OutcomeRecord::Done,
-        Outcome::Failed => journal::OutcomeRecord::Failed,
-        Outcome::Exited { code } => journal::OutcomeRecord::Exited { code: *code },
-        Outcome::Signalled { signal } => journal::OutcomeRecord::Signalled { signal: *signal },
-        Outcome::TimedOut => journal::OutcomeRecord::TimedOut,
-        Outcome::Denied => journal::OutcomeRecord::Denied,
-        Outcome::Refused { rule } => journal::OutcomeRecord::Refused { rule: rule.clone() },
-        Outcome::Confined { what } => journal::OutcomeRecord::Confined { what: what.clone() },
-        Outcome::OutOfMemory => journal::OutcomeRecord::OutOfMemory,
-        Outcome::Crashed => journal::OutcomeRecord::Crashed,
-        Outcome::Interrupted => journal::OutcomeRecord::Interrupted,
-        Outcome::Invalid => journal::OutcomeRecord::Invalid,
-        Outcome::NeverStarted => journal::OutcomeRecord::NeverStarted,
-    }
-}
-
-fn rule(rule: &Rule) -> journal::RuleRecord {
-    let effect = match rule.effect {
-        RuleEffect::Deny => journal::RuleEffectRecord::Deny,
-        RuleEffect::Ask => journal::RuleEffectRecord::Ask,
-        RuleEffect::Allow => journal::RuleEffectRecord::Allow,
-    };
-    let Rule { text, file, line, effect: _ } = rule.clone();
-    journal::RuleRecord { effect, text, file, line }
-}
-
 pub(super) fn basis(basis: &Basis) -> journal::BasisRecord {
     match basis.clone() {
-        Basis::Rule(written) => journal::BasisRecord::Rule(rule(&written)),
+        Basis::Rule(written) => journal::BasisRecord::Rule(written),
         // The other rules are recorded with the rights that they granted.
         Basis::Rights(rules) => match rules.first() {
-            Some(first) => journal::BasisRecord::Rule(rule(first)),
+            Some(first) => journal::BasisRecord::Rule(first.clone()),
             None => journal::BasisRecord::Unjudgeable { why: "no rule was named".to_owned() },
         },
         Basis::Mode(mode) => journal::BasisRecord::Mode { mode: mode.name().to_owned() },
@@ -295,47 +273,10 @@ pub(super) fn basis(basis: &Basis) -> journal::BasisRecord {
     }
 }
 
-fn turn_end(end: TurnEnd) -> journal::TurnEndRecord {
-    match end {
-        TurnEnd::Done => journal::TurnEndRecord::Done,
-        TurnEnd::RoundsUsedUp { rounds } => journal::TurnEndRecord::RoundsUsedUp { rounds },
-        TurnEnd::CallsUsedUp { calls, of } => journal::TurnEndRecord::CallsUsedUp {
-            calls,
-            of: match of {
-                CallSpan::Turn => journal::SpanRecord::Turn,
-                CallSpan::Session => journal::SpanRecord::Session,
-            },
-        },
-        TurnEnd::CostReached { spent, most } => journal::TurnEndRecord::CostReached { spent, most },
-        TurnEnd::Declined { explanation } => journal::TurnEndRecord::Declined { explanation },
-        TurnEnd::StoppedByHook { reason } => {
-            journal::TurnEndRecord::StoppedByHook { reason: reason.clone() }
-        }
-        TurnEnd::Truncated => journal::TurnEndRecord::Truncated,
-        TurnEnd::Interrupted => journal::TurnEndRecord::Interrupted,
-        TurnEnd::ProviderFailed { kind, message } => {
-            journal::TurnEndRecord::ProviderFailed { failure: failure(kind), message }
-        }
-        TurnEnd::ProcessDied(died) => journal::TurnEndRecord::ProcessDied(journal::DeathsRecord {
-            process: died.process,
-            cause: died.cause,
-            deaths: died.count,
-            place: died.place,
-        }),
+/// An end as records have it.
+fn turn_end(mut end: TurnEnd) -> TurnEnd {
+    if let TurnEnd::ProviderFailed { kind, .. } = &mut end {
+        *kind = kind.recorded();
     }
-}
-
-fn failure(failure: ProviderFailure) -> journal::FailureRecord {
-    match failure {
-        ProviderFailure::KeyRefused => journal::FailureRecord::KeyRefused,
-        ProviderFailure::NoKey => journal::FailureRecord::NoKey,
-        ProviderFailure::Unreachable => journal::FailureRecord::Unreachable,
-        ProviderFailure::Rejected => journal::FailureRecord::Rejected,
-        ProviderFailure::Overloaded => journal::FailureRecord::Overloaded,
-        // Earlier builds have no term for it, and the message is complete.
-        ProviderFailure::ContextFull | ProviderFailure::BadRequest => {
-            journal::FailureRecord::Rejected
-        }
-        ProviderFailure::RecordingDeparted => journal::FailureRecord::RecordingDeparted,
-    }
+    end
 }

@@ -103,8 +103,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use journal::{
-        BlockRecord, CallProgress, SessionHeader, TaskHeader, TaskLimits, TaskRights,
-        ToolKindRecord, UsageRecord,
+        BlockRecord, CallProgress, SessionHeader, TaskHeader, TaskLimits, TaskRights, ToolKind,
+        Usage,
     };
 
     fn begin(sessions: &Path, id: &str) -> Journal {
@@ -146,7 +146,7 @@ mod tests {
         JournalRecord::Answer {
             round: 1,
             blocks: vec![BlockRecord::Text { text: "So far.".to_owned() }],
-            usage: UsageRecord::default(),
+            usage: Usage::default(),
             cost: Some(5),
         }
     }
@@ -157,7 +157,7 @@ mod tests {
             use_id: "toolu_1".to_owned(),
             own: None,
             tool: TASK.to_owned(),
-            tool_kind: ToolKindRecord::Query,
+            tool_kind: ToolKind::Query,
             input: "{}".to_owned(),
             progress: CallProgress::MayHaveRun,
             basis: None,

@@ -2,23 +2,26 @@
 //! incomplete.
 
 use super::blocking::blocking;
-use super::fork_end;
 use super::lost_tasks;
 use super::open_mode::OpenMode;
 use super::session_opener::SessionOpener;
 use crate::audit_actor::AuditMsg;
-use crate::journal_repair::{JournalRepair, repair_journal};
-use crate::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
 use crate::records::TurnRound;
 use crate::records::audit;
 use crate::records::decode;
+use crate::records::encode;
 use crate::session_actor::{OpenTurnGrants, OpenedJournal, OpenedTasks, WaitingWishes};
-use crate::session_lock::SessionLock;
+use crate::task_outcome::TaskOutcome;
 use crate::unix_time::now_ms;
 use crate::wanted_compaction::wanted_compaction;
-use crate::worker::timeouts::WorkerTimeouts;
 use call::{FileVersions, PendingQuestion, tampered_in_words};
-use journal::{CallProgress, Journal, JournalEntry, JournalRecord, OpenCall, SessionHeader};
+use journal::{
+    AskedQuestion, CallProgress, Journal, JournalRepair, OpenCall, Past, SessionHeader,
+    repair_journal,
+};
+use launch::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
+use launch::session_lock::SessionLock;
+use launch::timeouts::WorkerTimeouts;
 use protocol::call::TamperedFile;
 use protocol::client::RequestFailure;
 use protocol::error_chain::chain;
@@ -92,18 +95,16 @@ impl SessionOpener {
                                                                  aside");
                 }
                 let restored = spec.seat().and_then(|seat| seat.restored);
-                let repair = repair_journal(&opened.past, open_turn, restored);
+                let said = Past::fold(&opened.past.entries);
+                let repair = repair_journal((&opened.past, &said), open_turn, restored);
                 let JournalRepair { lost, left_tasks, mut records, turns, round, .. } = repair;
                 let elsewhere = repair.elsewhere;
                 let (last, cut_short) = (repair.open_turn, repair.cut_short);
                 let saved = ProtectedCopies::of(&directory);
-                let known = decode::tampered_names(&opened.past.entries);
+                let known = &said.tampered;
                 let (mut tampered, mut put_right) = (known.clone(), Vec::new());
                 let (id, max_chars) = (spec.id.clone(), spec.config.tools.max_result_chars);
-                let is_spent =
-                    |entry: &&JournalEntry| matches!(entry.record, JournalRecord::Spent { .. });
-                let counted: Vec<_> =
-                    opened.past.entries.iter().filter(is_spent).cloned().collect();
+                let counted = said.spent.clone();
                 let tasks = blocking(move || {
                     let mut spent = lost_tasks::recount(&sessions, &id, &counted);
                     spent.extend(lost_tasks::answer(
@@ -128,22 +129,15 @@ impl SessionOpener {
                     let new: Vec<_> = left.filter(|name| !tampered.contains(name)).collect();
                     tampered.extend(new);
                     put_right.extend(tampered_in_words(&names));
-                    if let JournalRecord::Interrupted { tampered, .. } = record {
-                        *tampered = tampered_in_words(&names);
-                    }
-                    if let JournalRecord::Interrupted { audit, .. }
-                    | JournalRecord::Result { audit, .. } = record
-                    {
-                        let place = TurnRound { turn: turns, round };
-                        *audit = Some(self.audit_lost(spec, place, read, &names).await?);
-                    }
+                    let place = TurnRound { turn: turns, round };
+                    let head = self.audit_lost(spec, place, read, &names).await?;
+                    record.complete(tampered_in_words(&names), head);
                 }
-                let entries = &opened.past.entries;
-                let used = entries.iter().map(|entry| &entry.record).chain(&spent);
-                let task_use = decode::task_use(used);
+                let counted = said.spent.iter().map(|entry| &entry.record);
+                let task_use = TaskOutcome::of(counted.chain(&spent)).totals().used;
                 records.splice(0..0, spent);
-                if tampered != known {
-                    records.insert(0, JournalRecord::Tampered { names: tampered.clone() });
+                if tampered != *known {
+                    records.insert(0, encode::tampered(tampered.clone()));
                 }
                 let mut journal = opened.journal;
                 let mended = blocking(move || {
@@ -158,23 +152,28 @@ impl SessionOpener {
                 // Every call that started now has an end on disk.
                 saved.remove_all();
                 let entries = &opened.past.entries;
-                let (open, queue) = (pending_questions(entries), decode::queued_prompts(entries));
+                let pending =
+                    said.questions.into_iter().map(|AskedQuestion { call, digest, deadline }| {
+                        (call, PendingQuestion { digest, deadline })
+                    });
+                let queue = said.queued.into_iter().map(decode::queued_prompt).collect();
                 let open_prompt = opened.past.prompt.clone().filter(|_| last == OpenTurn::GoesOn);
                 let grants = |prompt: Box<journal::ExpandedRecord>| {
                     let ExpandedPrompt { allow, model, .. } = decode::expanded_prompt(*prompt);
-                    let model = model.filter(|_| !model_changed_in_turn(entries));
+                    let model = model.filter(|_| !said.has_new_model);
                     OpenTurnGrants { allow, model }
                 };
                 let turn = open_prompt.map(grants).unwrap_or_default();
-                let (changes, learned) = (decode::changes(entries), decode::learned_rules(entries));
+                let (changes, learned) =
+                    (decode::changes(entries), decode::learned_rules(said.learned));
                 Ok(OpenedJournal {
                     journal,
                     hold,
                     directory,
                     turns,
                     last,
-                    cut_short: cut_short.map(decode::deaths),
-                    pending_questions: open,
+                    cut_short,
+                    pending_questions: pending.collect(),
                     waiting: WaitingWishes { queue, compact: wanted_compaction(entries) },
                     turn,
                     changes,
@@ -259,65 +258,10 @@ fn fork(
         let message = format!("there is no session {of}");
         return Err(OpenFailure::new(RequestFailure::NotFound, message));
     }
-    let failed = |error: &dyn std::error::Error| {
-        let message = format!("session {of} cannot be forked: {}", chain(error));
+    journal::fork_at(sessions, (&of.0, &id.0), at).map_err(|error| {
+        let message = format!("session {of} cannot be forked: {}", chain(&error));
         OpenFailure::new(RequestFailure::Disk, message)
-    };
-    let entries = journal::read(&source).map_err(|error| failed(&error))?.without_texts();
-    let entries: Vec<_> = entries.map_while(Result::ok).collect();
-    let at = at.unwrap_or_else(|| last_closed_turn(&entries));
-    let made = journal::fork(sessions, (&of.0, &id.0), at, |copy| {
-        let mut records = fork_end::records(copy, of);
-        // Queued prompts stay with the session in which they were sent.
-        records.push(JournalRecord::TakenBack);
-        records.extend(fork_end::still_valid(&entries, at));
-        records
-    });
-    made.map_err(|error| failed(&error))
-}
-
-/// A person chose another model since the last prompt.
-fn model_changed_in_turn(entries: &[JournalEntry]) -> bool {
-    let of_turn = entries
-        .iter()
-        .rev()
-        .take_while(|entry| !matches!(entry.record, JournalRecord::Prompt { .. }));
-    of_turn
-        .into_iter()
-        .any(|entry| matches!(entry.record, JournalRecord::Changed { model: Some(_), .. }))
-}
-
-/// The last record without an open turn: the end of a turn, or a setting changed after it.
-fn last_closed_turn(entries: &[JournalEntry]) -> u64 {
-    let (mut rest, mut resting) = (1, true);
-    for entry in entries {
-        if matches!(entry.record, JournalRecord::Prompt { .. }) {
-            resting = false;
-        }
-        if matches!(entry.record, JournalRecord::TurnEnded { .. }) {
-            resting = true;
-        }
-        if resting
-            && matches!(
-                entry.record,
-                JournalRecord::TurnEnded { .. } | JournalRecord::Changed { .. }
-            )
-        {
-            rest = entry.seq;
-        }
-    }
-    rest
-}
-
-/// Pending questions by call: the digest that the answer must match, and the deadline.
-fn pending_questions(entries: &[journal::JournalEntry]) -> Vec<(u32, PendingQuestion)> {
-    let asked = |entry: &journal::JournalEntry| {
-        let JournalRecord::Asked { call, digest, deadline, .. } = &entry.record else {
-            return None;
-        };
-        Some((*call, PendingQuestion { digest: digest.clone(), deadline: *deadline }))
-    };
-    entries.iter().filter_map(asked).collect()
+    })
 }
 
 /// Waits, off the event loop, until no call of an earlier supervisor runs.

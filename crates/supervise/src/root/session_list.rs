@@ -5,7 +5,6 @@ use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
 use super::state::RootState;
 use crate::messages::RootToSession;
 use crate::private_dirs;
-use crate::records::decode;
 use crate::session_tree;
 use crate::store_dirs;
 use journal::OpenedJournal;
@@ -190,7 +189,7 @@ fn session_row(sessions: &Path, name: String) -> SessionRow {
     let seen = journal::glance(&directory);
     let state = match (&seen.trouble, seen.cut_short(&directory)) {
         (Some(why), _) => SessionStatus::Unreadable(chain(why)),
-        (None, Some(died)) => SessionStatus::CutShort(decode::deaths(died).to_string()),
+        (None, Some(died)) => SessionStatus::CutShort(died.to_string()),
         (None, None) => SessionStatus::Ended,
     };
     let task = seen.header.as_ref().and_then(|header| header.task.as_ref());

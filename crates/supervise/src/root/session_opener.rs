@@ -2,7 +2,6 @@
 //! directories and starts its actor.
 
 use super::blocking::blocking;
-use super::forked_from::forked_from;
 use super::kept_flags;
 use super::open_mode::OpenMode;
 use super::seat::{copy_records, take_seat};
@@ -13,15 +12,15 @@ use crate::command_editor;
 use crate::messages::{RootMsg, SessionMsg};
 use crate::private_dirs;
 use crate::project_caches::{self, CacheLease};
-use crate::protected_restore::{self};
 use crate::records::{decode, encode};
 use crate::remover::Remover;
 use crate::session_actor::{SessionActor, SessionArgs};
 use crate::sign_in;
-use crate::worker::spawner::Spawner;
-use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use journal::{Journal, TaskHeader};
+use launch::protected_restore::{self};
+use launch::spawner::Spawner;
+use launch::timeouts::WorkerTimeouts;
 use protocol::broker::BrokerLink;
 use protocol::client::{RequestFailure, SessionRequest, SettingChange};
 use protocol::confinement::{Confinement, FilePath};
@@ -29,6 +28,7 @@ use protocol::error_chain::chain;
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::provider::PassedFd;
+use protocol::store::ForkedFrom;
 use protocol::tool::CertifiedSession;
 use ractor::{Actor, ActorRef};
 use settings_copies::copy_settings;
@@ -113,9 +113,16 @@ impl SessionOpener {
         let seated = take_seat(&spec, earlier.as_deref()).await?;
         let mut opened = self.open_journal(&spec, begin).await?;
         let directory = opened.directory.clone();
-        spec.store.forked_from = blocking(move || Ok(forked_from(&directory))).await?;
+        let forked_from = blocking(move || Ok(journal::forked_from(&directory))).await?;
+        spec.store.forked_from = forked_from
+            .map(|(session, last_call)| ForkedFrom { session: SessionId(session), last_call });
         spec.notes.extend(protected_restore::restored_note(&opened.repaired));
-        spec.rules.rules.extend(opened.remembered_rules.iter().cloned());
+        let allow = std::mem::take(&mut opened.turn.allow);
+        let learned = std::mem::take(&mut opened.remembered_rules);
+        spec.change_settings(|settings| {
+            settings.remember(learned);
+            settings.set_turn_rules(allow);
+        });
         spec.setup.max_session.used = opened.tasks.used;
         let (kept, changes) = (spec.forbidden.clone(), opened.changes.clone());
         let still = blocking(move || Ok(filter_changes(changes, &kept)));
@@ -165,21 +172,8 @@ impl SessionOpener {
             let directory = opened.directory.clone();
             blocking(move || check_earlier_costs(&directory)).await?;
         }
-        let mut before_turn = None;
         if let Some(name) = opened.turn.model.take() {
-            let of_session = spec.model();
-            let managed = spec.check_managed(&SettingChange::Model(name.clone()));
-            spec = blocking(move || Ok(restore_model(spec, &name))).await?;
-            let limit = spec.setup.max_session.cost;
-            let price = check_price(limit, &spec.setup.model, spec.setup.facts);
-            match managed.and(price) {
-                Ok(()) => before_turn = Some(Box::new(of_session)),
-                Err(OpenFailure { message, .. }) => {
-                    spec.set_model(of_session);
-                    spec.notes
-                        .push(format!("the open turn goes on with the session's model: {message}"));
-                }
-            }
+            spec = blocking(move || Ok(restore_turn_model(spec, &name))).await?;
         }
         opened.journal = journal_changes(opened.journal, &kept).await?;
         if let Some(seated) = &seated {
@@ -216,7 +210,6 @@ impl SessionOpener {
         let times = WorkerTimeouts::from(spec.config.daemon);
         let session = SessionArgs {
             plan: spec,
-            before_turn,
             caches,
             private,
             opened,
@@ -356,13 +349,30 @@ fn task_header(
 /// any more, a note tells the person.
 fn restore_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
     match spec.with_model(name) {
-        Ok(model) => spec.set_model(model),
+        Ok(model) => spec.change_settings(|settings| settings.choose_model(model)),
         Err(OpenFailure { message, .. }) => {
             let now = &spec.setup.model;
             spec.notes.push(format!(
                 "this session uses {now}, not the model chosen earlier: \
                                      {message}"
             ));
+        }
+    }
+    spec
+}
+
+/// Restores the model of an open turn that goes on. If it cannot be used any more, a note tells the person.
+fn restore_turn_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
+    let limit = spec.setup.max_session.cost;
+    let model = spec.with_model(name).and_then(|model| {
+        check_price(limit, model.model(), model.facts())?;
+        Ok(model)
+    });
+    match model {
+        Ok(model) => spec.change_settings(|settings| settings.begin_turn_model(model)),
+        Err(OpenFailure { message, .. }) => {
+            let note = format!("the open turn goes on with the session's model: {message}");
+            spec.notes.push(note);
         }
     }
     spec

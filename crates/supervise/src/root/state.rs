@@ -3,11 +3,11 @@
 use crate::SupervisorSettings;
 use crate::audit_actor::{AuditFailure, AuditMsg};
 use crate::messages::{ClientMsg, OpenRequest, SessionMsg};
-use crate::project_overlays::OverlayRegistry;
 use crate::remover::Remover;
-use crate::worker::spawner::Spawner;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
+use launch::project_overlays::OverlayRegistry;
+use launch::spawner::Spawner;
 use protocol::broker::BrokerLink;
 use protocol::confinement::Tier;
 use protocol::ids::SessionId;

@@ -18,7 +18,7 @@ use ractor::ActorRef;
 impl SessionActorState {
     /// Puts a question to people.
     pub(super) fn put_question(&mut self, question: Question) {
-        let put = self.clients.questions.put(question.clone());
+        let put = self.questions.put(question.clone());
         if put == Put::First && !HookEvent::is_run_by(&question.tool) {
             let words = match question.is_of_server() {
                 true => question.reason.trim_end_matches(" asks:").to_owned() + " asks you",
@@ -33,7 +33,7 @@ impl SessionActorState {
     pub(super) fn answer(&mut self, answered: GivenAnswer) {
         let Some(answered) = self.pass_answer_on(answered) else { return };
         let GivenAnswer { call, digest, answer, by, client } = answered;
-        if self.clients.questions.is_overdue(&call, now_ms()) {
+        if self.questions.is_overdue(&call, now_ms()) {
             self.send_call(&call, CallInput::Expired);
             return self.reject(&client, &call, "its deadline is over");
         }
@@ -44,7 +44,7 @@ impl SessionActorState {
         }
         let sent =
             SentAnswer { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
-        self.clients.questions.answered(sent);
+        self.questions.answered(sent);
         let message = ToBroker::Answer { call, digest, answer, by };
         self.workers.broker.send(message);
     }
@@ -60,10 +60,10 @@ impl SessionActorState {
             Verdict::Allow(Basis::Person(by)) | Verdict::Deny(Basis::Person(by), _) => Some(by),
             Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => None,
         };
-        let settled = person.is_some().then(|| self.clients.questions.settled(&call)).flatten();
+        let settled = person.is_some().then(|| self.questions.settled(&call)).flatten();
         let settled = settled.filter(|sent| Some(&sent.by) == person);
         if !matches!(verdict, Verdict::Ask(_)) {
-            let question = self.clients.questions.close(&call);
+            let question = self.questions.close(&call);
             if let (Verdict::Allow(Basis::Person(_)), Some(question)) = (&verdict, question) {
                 self.accept_tampered(&question).await;
             }
@@ -88,7 +88,7 @@ impl SessionActorState {
     }
 
     pub(super) fn on_answer_rejected(&mut self, call: &CallId, reason: &str) {
-        match self.clients.questions.settled(call) {
+        match self.questions.settled(call) {
             Some(sent) => self.reject(&sent.client, call, reason),
             None => tracing::warn!(%call, reason, "an answer from an unknown client was rejected"),
         }
@@ -96,7 +96,7 @@ impl SessionActorState {
 
     /// The broker died with unsettled answers. It will ask these questions again.
     pub(super) fn reject_lost_answers(&mut self) {
-        for sent in self.clients.questions.lost() {
+        for sent in self.questions.lost() {
             let reason = "the broker restarted before it received the answer; answer again";
             self.reject(&sent.client, &sent.call, reason);
         }

@@ -5,13 +5,13 @@ use crate::fleet_seat::Seated;
 use crate::messages::RootMsg;
 use crate::person_prompt::PersonPrompt;
 use crate::project_caches::CacheLease;
-use crate::session_lock::SessionLock;
-use crate::worker::spawner::Spawner;
-use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
 use call::{FileVersions, PendingQuestion};
 use journal::OpenCall;
+use launch::session_lock::SessionLock;
+use launch::spawner::Spawner;
+use launch::timeouts::WorkerTimeouts;
 use protocol::broker::BrokerLink;
 use protocol::client::SettingChange;
 use protocol::judgement::Rule;
@@ -19,7 +19,7 @@ use protocol::provider::PassedFd;
 use protocol::session::{OpenTurn, TaskUse, WorkerDeaths};
 use protocol::tool::TlsIdentity;
 use ractor::ActorRef;
-use setup::session_spec::{ChosenModel, SessionSpec};
+use setup::session_spec::SessionSpec;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -29,8 +29,6 @@ use std::sync::Arc;
 /// Arguments of a session actor.
 pub(crate) struct SessionArgs {
     pub(crate) plan: SessionSpec,
-    /// The session's model, if its open turn has another one.
-    pub(crate) before_turn: Option<Box<ChosenModel>>,
     /// Keeps the package caches of its project.
     pub(crate) caches: Option<CacheLease>,
     /// Keeps cleaners of `/tmp` away from its private directories.

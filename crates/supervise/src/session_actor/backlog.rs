@@ -2,7 +2,7 @@
 //! the client reads. A slow client holds neither memory nor a thread.
 
 use crate::client_actor::feed::{Bytes, Feed, FeedStatus, to_bytes};
-use crate::session_page::ShownEvents;
+use crate::records::decode::ShownEvents;
 use journal::JournalReader;
 use protocol::client::{NumberedEvent, ToClient};
 use protocol::error_chain::chain;

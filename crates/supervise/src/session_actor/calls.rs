@@ -1,48 +1,22 @@
 //! The calls of a session, from the conversation's proposal to the result.
 
-use super::jobs::check_ask;
-use super::rights;
-use super::rules;
-use super::state::{ReplayState, SessionActorState};
+use super::call_facts::{CallContext, CheckedCall};
+use super::configured_calls::background_after_ms;
+use super::state::SessionActorState;
 use crate::call_actor::{CallActor, CallArgs};
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
-use crate::protected_restore::ProtectedCopies;
 use crate::records::{TurnRound, decode, origin};
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
-use call::{
-    CachePolicy, CallFacts, CallInput, CallRemarks, Executor, NeedsProbe, Protects, UndoBy,
-};
+use call::{CallFacts, CallInput, CallRemarks, Executor};
 use journal::JournalRecord;
+use launch::protected_restore::ProtectedCopies;
 use protocol::call::{Call, CallOrigin, FileEffect, Outcome, ToolResult};
 use protocol::client::ClientEvent;
-use protocol::confinement::{Confinement, Level, Network, Profile};
-use protocol::hosts::HostRule;
-use protocol::ids::{CallId, Generation};
-use protocol::judgement::ToolKind;
+use protocol::confinement::{Level, Network};
+use protocol::ids::CallId;
 use protocol::store::FileChanges;
-use protocol::web::{PrivateNetworks, WebSettings};
 use ractor::{Actor, ActorRef};
-use setup::git_signing::AgentGrant;
-use setup::session_spec::read_chars;
-use tools::{
-    CallAbout, Caller, ConfiguredRun, JobRequest, RunnerProgram, ServerToolCall, TaskRequest,
-};
-
-/// Most bytes of a call's arguments. They are sent to the broker twice, with a diff, and must fit
-/// into its message cap. People could not judge more, either.
-const LONGEST_INPUT: usize = 3 << 20;
-/// Most characters of a hook's answer, which may hold the arguments of a call.
-const HOOK_CHARS: u32 = 1 << 20;
-
-/// A call whose arguments were read, and checked against the session.
-pub(super) struct CheckedCall {
-    facts: CallFacts,
-    signing: Option<AgentGrant>,
-    confinement: Confinement,
-    private_hosts: Vec<HostRule>,
-    runner: RunnerProgram,
-}
 
 impl SessionActorState {
     pub(super) async fn start_call(
@@ -66,12 +40,21 @@ impl SessionActorState {
         let asked = self.server_begins(&call);
         self.reread_written_dirs();
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
-        let pending_question = self.clients.questions.take_recorded(call.id.number);
-        let checked = match self.call_facts(call.clone(), executor).await {
+        let pending_question = self.questions.take_recorded(call.id.number);
+        let context = CallContext {
+            spec: &self.spec,
+            journal: &self.journal.directory,
+            services: &self.calls.services,
+            passed_fds: &self.resources.passed_fds,
+            spawner: &self.resources.spawner,
+            file_versions: &self.calls.file_versions,
+            tampered: &self.calls.tampered,
+        };
+        let checked = match context.facts(call.clone(), executor).await {
             Ok(checked) => checked,
             Err(result) => return self.end_unstarted(myself, call, result).await,
         };
-        let CheckedCall { facts, signing, confinement, private_hosts, runner } = checked;
+        let CheckedCall { facts, signing, confinement, private_hosts, network, runner } = checked;
         let id = call.id;
         let denied_hosts = match confinement.network {
             Network::Listed => approval::denied_hosts(&self.spec.rules.rules),
@@ -85,8 +68,7 @@ impl SessionActorState {
             ),
             Network::Off | Network::On => None,
         };
-        let network = self.joined(&confinement);
-        let background_after_ms = self.background_after_ms(&facts.call);
+        let background_after_ms = background_after_ms(&self.spec, &facts.call);
         let plan = CallArgs {
             facts: CallFacts { pending_question, remarks, ..facts },
             signing,
@@ -115,10 +97,7 @@ impl SessionActorState {
         };
         match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
             Ok((actor, _)) => {
-                if let Some(why) = self.workers.broker_failure.clone() {
-                    let _ = actor.send_message(CallMsg::Input(CallInput::BrokerFailed(why)));
-                }
-                self.send_store_failure(&actor);
+                self.send_failures(&actor);
                 self.calls.running.insert(id, actor);
             }
             Err(error) => {
@@ -153,199 +132,6 @@ impl SessionActorState {
         let _ = myself.send_message(CallToSession::Finished(Box::new(concluded)).into());
     }
 
-    /// What a call needs to run; or the result of a call that is invalid.
-    pub(super) async fn call_facts(
-        &self,
-        call: Call,
-        executor: Executor,
-    ) -> Result<CheckedCall, ToolResult> {
-        if call.input.len() > LONGEST_INPUT {
-            return Err(too_long(&call.tool, call.input.len()));
-        }
-        let found =
-            tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
-        // The conversation sends `Run` for every call that it does not execute itself; the store executes
-        // some of those.
-        let executor = match (executor, found.profile, &found.about, &found.task) {
-            (Executor::Runner, Profile::Store, _, _) => Executor::Store,
-            (Executor::Runner, Profile::Session, Some(CallAbout::Job(request)), _) => {
-                Executor::Job(request.clone())
-            }
-            (Executor::Runner, Profile::Session, Some(CallAbout::Server(call)), _) => {
-                Executor::Server(call.clone())
-            }
-            (Executor::Runner, Profile::Session, None, Some(task)) => {
-                Executor::SubAgent(TaskRequest::clone(task))
-            }
-            (executor, _, _, _) => executor,
-        };
-        match (&executor, found.profile) {
-            (
-                Executor::Conversation(_)
-                | Executor::Job(_)
-                | Executor::Server(_)
-                | Executor::SubAgent(_),
-                Profile::Session,
-            )
-            | (Executor::Store, Profile::Store) => {}
-            (
-                Executor::Conversation(_)
-                | Executor::Store
-                | Executor::Job(_)
-                | Executor::Server(_)
-                | Executor::SubAgent(_),
-                _,
-            )
-            | (Executor::Runner, Profile::Session | Profile::Store) => {
-                return Err(not_its_own(found.spec.name));
-            }
-            (Executor::Runner, _) => {}
-        }
-        self.check_room(&call, found.runs_in)?;
-        if let Some(CallAbout::Job(request)) = &found.about {
-            check_ask(&call.tool, &request.asks)?;
-        }
-        if found.spec.name == "undo_restore" {
-            self.calls.services.check_restore()?;
-        }
-        self.check_task(call.id.number, &found)?;
-        let configured = match found.spec.caller {
-            Caller::ModelOfServer => {
-                self.check_server_tool(&call, found.about.as_ref())
-                    .map_err(|why| not_given(&call.tool, &why))?;
-                None
-            }
-            Caller::Model => {
-                self.spec
-                    .check_given(found.spec.name)
-                    .map_err(|why| not_given(&call.tool, &why))?;
-                None
-            }
-            Caller::Conversation => {
-                let by = self.configured(&call, &found);
-                Some(by.ok_or_else(|| not_its_own(found.spec.name))?)
-            }
-        };
-        let own_server = found.page.as_ref().and_then(|page| self.network_of_page(page));
-        let page = match &own_server {
-            Some(_) => found.page.clone(),
-            None => rights::page(&self.spec, &found)?,
-        };
-        let (mut widens, mut confinement) =
-            rights::asked(&self.spec, &found, page.as_ref()).await?;
-        self.confine_server(&call, &mut confinement)?;
-        if own_server.is_some() {
-            // Its process reaches nothing beyond what the command may reach already.
-            widens.clear();
-        }
-        let network = own_server.or_else(|| self.calls.services.network_for(&confinement));
-        confinement.joins = network.as_ref().map(|network| network.call);
-        let signing = rights::signing(&self.spec, &found).await?;
-        let hint = rights::unsigned(&self.spec, &found);
-        let undo = match (found.profile, found.spec.name) {
-            (_, "undo_restore") => UndoBy::Restore,
-            (Profile::Mutate | Profile::Format, _) => UndoBy::Copy,
-            (Profile::Command | Profile::Git | Profile::Hook | Profile::McpWrite, _)
-                if found.spec.kind == ToolKind::Mutation =>
-            {
-                UndoBy::Snapshot
-            }
-            (_, _) => UndoBy::Nothing,
-        };
-        let cache = match (found.spec.cacheable, found.profile, found.spec.kind) {
-            // Pinned files are read again each time.
-            (true, _, _) if call.origin.is_model() => CachePolicy::Lookup,
-            (_, Profile::Mutate | Profile::Format, _) => CachePolicy::InvalidatesPaths,
-            (
-                _,
-                Profile::Command | Profile::Git | Profile::Hook | Profile::McpWrite,
-                ToolKind::Mutation,
-            ) => CachePolicy::InvalidatesAll,
-            (_, _, _) => CachePolicy::Unused,
-        };
-        // The store copies the files that the probe found.
-        let needs_probe = !found.paths.is_empty()
-            && (undo == UndoBy::Copy
-                || approval::needs_probe(&self.spec.rules, found.spec.name, found.spec.kind));
-        let env = self.env_of((&call, found.profile), &confinement, signing.as_ref());
-        let contained = self.contained(&executor, found.profile, &confinement);
-        let described = self.spec.describe_call(&confinement, (&found, page.as_ref()));
-        let facts = CallFacts {
-            call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },
-            kind: found.spec.kind,
-            kind_for_verdict: found.spec.judged_as(),
-            command: found.command,
-            stored_bytes: found.stored_bytes,
-            confinement: match &executor {
-                Executor::Job(JobRequest { call, .. }) => {
-                    self.cage_of("the background command", Some(*call))
-                }
-                Executor::Server(ServerToolCall { tool, .. }) => {
-                    self.cage_of("its MCP server", self.server_call(tool))
-                }
-                Executor::SubAgent(_) => "that of the session, or less".to_owned(),
-                Executor::Store => "agentd's own directories; no program runs".to_owned(),
-                Executor::Runner | Executor::Conversation(_) => described,
-            },
-            page,
-            needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
-            extra_rights: match &executor {
-                Executor::Job(request) => self.calls.services.rights_of_input(request),
-                Executor::Server(_) | Executor::SubAgent(_) => Vec::new(),
-                Executor::Runner | Executor::Conversation(_) | Executor::Store => widens,
-            },
-            env,
-            timeout_ms: self
-                .hooks(found.profile)
-                .map_or(self.spec.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
-            max_result_chars: match found.spec.name {
-                "read" => read_chars(&self.spec.config),
-                // Only the conversation reads the answer of a hook.
-                "hook" | "guard_hook" => HOOK_CHARS,
-                _ => self.spec.config.tools.max_result_chars,
-            },
-            pending_question: None,
-            contained,
-            executor,
-            runs_in: found.runs_in,
-            undo,
-            protects: match sandbox::has_protected_names(found.profile) {
-                true => Protects::Files,
-                false => Protects::Nothing,
-            },
-            cache,
-            file_versions: match found.spec.requires_read {
-                true => self.calls.file_versions.clone(),
-                false => self.calls.file_versions.without_digests(),
-            },
-            web: (found.profile == Profile::Web)
-                .then(|| (self.web_settings(&confinement), approval::page_rules(&self.spec.rules))),
-            denied_reads: approval::read_denials(&self.spec.rules),
-            configured,
-            tampered: self.calls.tampered.clone(),
-            remarks: CallRemarks::default(),
-            hint,
-        };
-        let private_hosts = match found.configured {
-            Some(ConfiguredRun::RemoteServer { hosts }) => hosts,
-            Some(ConfiguredRun::EventHook { .. } | ConfiguredRun::EditHook { .. }) | None => {
-                Vec::new()
-            }
-        };
-        let runner = found.spec.runner;
-        Ok(CheckedCall { facts, signing, confinement, private_hosts, runner })
-    }
-
-    /// The settings of a call that reads pages. Where it is in a network of the session's commands, there
-    /// is no other machine.
-    fn web_settings(&self, confinement: &Confinement) -> WebSettings {
-        let mut settings = self.spec.config.web.clone();
-        if confinement.joins.is_some() {
-            settings.private = PrivateNetworks::Reached;
-        }
-        settings
-    }
-
     pub(super) async fn on_call_finished(
         &mut self,
         myself: &ActorRef<SessionMsg>,
@@ -368,7 +154,7 @@ impl SessionActorState {
         self.server_ended(myself, call.number, &result);
         self.name_untrusted_hooks(effects.as_ref());
         self.end_backup(&call, effects);
-        self.clients.questions.close(&call);
+        self.questions.close(&call);
         let shown = match pinned {
             true => without_text(&mut record, &result),
             false => result.clone(),
@@ -395,8 +181,7 @@ impl SessionActorState {
         if written.is_ok() {
             ProtectedCopies::of(&self.journal.directory).remove(call.number);
         }
-        if written.is_ok() && !pinned && !matches!(self.workers.replay, ReplayState::Started { .. })
-        {
+        if written.is_ok() && !pinned && !self.links.replay.has_started() {
             // The next conversation process finds more records than the one before it: that is progress.
             self.turn.router.progressed();
             let _ = self.workers.conversation.actor().send_message(WorkerMsg::ResetFailures);
@@ -415,7 +200,8 @@ impl SessionActorState {
 
     /// Tells people once which command behind edits does not run for want of trust.
     fn name_untrusted_hooks(&mut self, did: Option<&FileChanges>) {
-        if self.clients.untrusted_hook_shown || self.spec.confinement.level == Level::Uncaged {
+        if self.clients.was_untrusted_hook_shown() || self.spec.confinement.level == Level::Uncaged
+        {
             return;
         }
         let changed = |effect: &FileEffect| match effect {
@@ -431,7 +217,7 @@ impl SessionActorState {
         let mut hooks = config.verify.untrusted.iter().chain(&config.format.untrusted);
         let hook = hooks.find(|known| edited.iter().any(|path| known.hook.is_for(path)));
         if let Some(known) = hook {
-            self.clients.untrusted_hook_shown = true;
+            self.clients.untrusted_hook_is_shown();
             let command = &known.hook.command;
             let text = format!(
                 "`{command}` does not run after edits, because this project is not trusted. Trust it with \
@@ -440,25 +226,6 @@ impl SessionActorState {
             tracing::info!(session = %self.spec.id, "{text}");
             self.show(&ClientEvent::Notice { text });
         }
-    }
-
-    /// Sends the rules to a new process of the broker.
-    pub(super) fn on_broker_back(&mut self, generation: Generation) {
-        self.workers.broker.up(generation);
-        self.workers.broker_failure = None;
-        self.reject_lost_answers();
-        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
-        for call in self.calls.running.values() {
-            let _ = call.send_message(CallMsg::BrokerBack(generation));
-        }
-    }
-
-    /// Fails closed, now and for every call to come.
-    pub(super) fn on_broker_failed(&mut self, why: String) {
-        for call in self.calls.running.values() {
-            let _ = call.send_message(CallMsg::Input(CallInput::BrokerFailed(why.clone())));
-        }
-        self.workers.broker_failure = Some(why);
     }
 
     pub(super) fn send_call(&self, call: &CallId, input: CallInput) {
@@ -485,26 +252,8 @@ fn without_text(record: &mut JournalRecord, result: &ToolResult) -> ToolResult {
     shown
 }
 
-/// The conversation may answer its own tools only. A result for any other tool is refused.
-fn not_its_own(tool: &str) -> ToolResult {
-    let text = "the call was sent to the wrong process; nothing was run";
-    ToolResult::error(Outcome::Invalid, "not_run", tool, text, "")
-}
-
 /// The conversation names another asker than the one on record, or one that makes no calls of this tool.
 fn not_asked_for(tool: &str) -> ToolResult {
     let text = "the conversation did not say truly who asked for this call; nothing was run";
     ToolResult::error(Outcome::Invalid, "not_run", tool, text, "")
-}
-
-/// A sub-agent calls a tool that it was not given.
-fn not_given(tool: &str, why: &str) -> ToolResult {
-    let outcome = Outcome::Refused { rule: "tools of the sub-agent".to_owned() };
-    ToolResult::error(outcome, "denied", tool, why, "")
-}
-
-fn too_long(tool: &str, bytes: usize) -> ToolResult {
-    let text = format!("the arguments have {bytes} bytes; the most is {LONGEST_INPUT}");
-    let hint = "Do it in several calls, or let a command produce the text.";
-    ToolResult::error(Outcome::Invalid, "too_large", tool, &text, hint)
 }

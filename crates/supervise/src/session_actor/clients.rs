@@ -1,448 +1,249 @@
-//! Attached clients: their events, and their backlog.
+//! The clients of a session: who is attached, who is expected, who missed an event, and who waits for something
+//! else than an event. The session actor sends and queues what is returned here. Pure; `C` is the address of a
+//! client, and `F` the queue of its events.
 
-use super::backlog;
-use super::rules;
-use super::state::{AttachedClient, SessionActorState};
-use crate::client_actor::feed::{Broadcast, Feed, FeedResult, FeedStatus};
-use crate::messages::{
-    AttachRequest, CallMsg, ClientMsg, ClientToSession, OpenRequest, ReserveMsg, SessionMsg,
-    SessionSummary,
-};
-use crate::session_page::{MAX_PAGE, PageRequest, ShownEvents, send_page};
-use crate::worker::actor::WorkerMsg;
-use ipc::ChannelError;
-use protocol::client::{
-    BacklogFrom, ClientEvent, DetachReason, NumberedEvent, OtherClients, ProcessRow,
-    RequestFailure, SessionQuery, SessionRequest, SessionStatus, SessionWish, ToClient,
-};
-use protocol::error_chain::chain;
-use protocol::ids::SessionId;
-use protocol::judgement::Audience;
-use ractor::{ActorRef, ActorStatus};
-use setup::open_failure::OpenFailure;
-use setup::session_spec::describe_confinement;
-use std::ops::Range;
-use std::path::Path;
+use protocol::client::AnswerForm;
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::oneshot;
 
-/// Records that are read and sent at once when a client attaches; more are sent by another task.
-const INLINE_RECORDS: u64 = 512;
+/// The address of a client.
+pub(super) trait Address {
+    type Id: Copy + Eq + Hash + fmt::Debug;
+    fn id(&self) -> Self::Id;
+}
 
-impl AttachedClient {
-    fn is(&self, client: &ActorRef<ClientMsg>) -> bool {
-        self.client.get_id() == client.get_id()
+/// All clients of a session.
+#[derive(Debug)]
+pub(super) struct Clients<C: Address, F> {
+    attached: Vec<AttachedClient<C, F>>,
+    /// Clients that opened the session and have yet to attach.
+    expected: HashSet<C::Id>,
+    /// Clients that wait for a report of the model's context.
+    of_context: Vec<C>,
+    /// Prompts that name a server which starts.
+    prompts: Vec<WaitingPrompt<C>>,
+    /// Clients were shown the hook that does not run because the project is not trusted.
+    untrusted_hook_shown: bool,
+}
+
+/// An attached client.
+#[derive(Debug)]
+struct AttachedClient<C, F> {
+    client: C,
+    feed: F,
+    /// It missed an event and gets no more until it attaches again: its gap begins after the last
+    /// event that it got.
+    behind: AtomicBool,
+}
+
+/// A prompt that waits for a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct WaitingPrompt<C> {
+    pub(super) client: C,
+    pub(super) text: String,
+    pub(super) form: Option<AnswerForm>,
+}
+
+/// The fate of an event for one client.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ShownTo<'a, C> {
+    /// It has it, or gets it when it attaches again.
+    Client,
+    /// It missed it, as the first one.
+    Missed(&'a C),
+    /// It is not attached.
+    Stranger,
+}
+
+impl<C: Address, F> Clients<C, F> {
+    pub(super) fn none_yet() -> Self {
+        Self {
+            attached: Vec::new(),
+            expected: HashSet::new(),
+            of_context: Vec::new(),
+            prompts: Vec::new(),
+            untrusted_hook_shown: false,
+        }
     }
 
-    fn send(&self, session: &SessionId, event: &Result<Broadcast, ChannelError>) {
-        let message = match event {
-            _ if self.behind.load(Ordering::Relaxed) => return,
-            Ok(event) if event.to(&self.feed) == FeedResult::Done => return,
-            Ok(_) => ClientMsg::Missed(session.clone()),
-            Err(error) => ClientMsg::Gone(error.to_string()),
-        };
+    /// It opened the session, or receives its backlog.
+    pub(super) fn expects(&mut self, client: C::Id) {
+        self.expected.insert(client);
+    }
+
+    /// It attaches no more, or does so now.
+    pub(super) fn expects_no_more(&mut self, client: C::Id) {
+        self.expected.remove(&client);
+    }
+
+    /// It gets the events from now on, with this queue alone.
+    pub(super) fn attach(&mut self, client: C, feed: F) {
+        self.expects_no_more(client.id());
+        self.attached.retain(|attached| attached.client.id() != client.id());
+        self.attached.push(AttachedClient { client, feed, behind: AtomicBool::new(false) });
+    }
+
+    /// It sees nothing more, or has gone before it saw anything.
+    pub(super) fn leaves(&mut self, client: &C) {
+        self.expects_no_more(client.id());
+        self.attached.retain(|attached| attached.client.id() != client.id());
+        self.of_context.retain(|waiting| waiting.id() != client.id());
+    }
+
+    /// Detaches all clients, and returns them.
+    pub(super) fn detach_all(&mut self) -> Vec<C> {
+        std::mem::take(&mut self.attached).into_iter().map(|attached| attached.client).collect()
+    }
+
+    pub(super) fn attached_count(&self) -> usize {
+        self.attached.len()
+    }
+
+    pub(super) fn any_attached(&self) -> bool {
+        !self.attached.is_empty()
+    }
+
+    pub(super) fn any_expected(&self) -> bool {
+        !self.expected.is_empty()
+    }
+
+    pub(super) fn has(&self, client: &C) -> bool {
+        self.attached.iter().any(|attached| attached.client.id() == client.id())
+    }
+
+    /// Queues an event for all that are not behind, where there is room. Returns those that miss it.
+    pub(super) fn show(&self, put: impl Fn(&F) -> bool) -> Vec<&C> {
+        self.attached.iter().filter_map(|attached| attached.put(&put)).collect()
+    }
+
+    /// Queues an event for one client alone.
+    pub(super) fn show_to(&self, client: &C, put: impl Fn(&F) -> bool) -> ShownTo<'_, C> {
+        match self.attached.iter().find(|attached| attached.client.id() == client.id()) {
+            Some(attached) => attached.put(put).map_or(ShownTo::Client, ShownTo::Missed),
+            None => ShownTo::Stranger,
+        }
+    }
+
+    /// It waits for a report of the model's context.
+    pub(super) fn ask_context(&mut self, client: C) {
+        self.of_context.push(client);
+    }
+
+    /// The report is there, for these.
+    pub(super) fn take_context_askers(&mut self) -> Vec<C> {
+        std::mem::take(&mut self.of_context)
+    }
+
+    /// It waits for a server, or behind a prompt that does.
+    pub(super) fn keep_prompt(&mut self, prompt: WaitingPrompt<C>) {
+        self.prompts.push(prompt);
+    }
+
+    pub(super) fn any_prompt_waits(&self) -> bool {
+        !self.prompts.is_empty()
+    }
+
+    /// A server is ready or has ended: the prompts that wait are read again, in their order.
+    pub(super) fn take_prompts(&mut self) -> Vec<WaitingPrompt<C>> {
+        std::mem::take(&mut self.prompts)
+    }
+
+    pub(super) fn was_untrusted_hook_shown(&self) -> bool {
+        self.untrusted_hook_shown
+    }
+
+    /// Clients are shown the hook that does not run, once.
+    pub(super) fn untrusted_hook_is_shown(&mut self) {
+        self.untrusted_hook_shown = true;
+    }
+}
+
+impl<C, F> AttachedClient<C, F> {
+    /// The client, if it misses an event for the first time.
+    fn put(&self, put: impl Fn(&F) -> bool) -> Option<&C> {
+        if self.behind.load(Ordering::Relaxed) || put(&self.feed) {
+            return None;
+        }
         self.behind.store(true, Ordering::Relaxed);
-        let _ = self.client.send_message(message);
+        Some(&self.client)
     }
 }
 
-impl SessionActorState {
-    pub(super) async fn on_client_msg(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        message: ClientToSession,
-    ) {
-        if let ClientToSession::Attach(_)
-        | ClientToSession::Prompt { .. }
-        | ClientToSession::Query { query: SessionQuery::Servers, .. } = &message
-        {
-            self.start_logged_in();
-        }
-        match message {
-            ClientToSession::Attach(request) => self.attach(myself, request).await,
-            ClientToSession::Detach(client) => {
-                self.remove_client(&client);
-                self.retire_if_unused();
-            }
-            ClientToSession::Page { client, before, most } => self.page(client, before, most),
-            ClientToSession::Query { client, query: SessionQuery::Changes { since } } => {
-                self.fetch_changes(client, since);
-            }
-            ClientToSession::Query { client, query: SessionQuery::Context } => {
-                self.describe_context(myself, client).await;
-            }
-            ClientToSession::Query { client, query: SessionQuery::Servers } => {
-                self.try_failed_servers();
-                self.report_servers(&client);
-            }
-            ClientToSession::Prompt { client, text, form } => {
-                self.prompt(myself, &client, text, form).await;
-            }
-            ClientToSession::TakeBack(client) => self.take_back(&client).await,
-            ClientToSession::Withdraw { client, text } => self.withdraw(&client, &text).await,
-            ClientToSession::Change { client, change, by } => {
-                self.change(&client, change, by).await;
-            }
-            ClientToSession::Answer(answer) => self.answer(answer),
-            ClientToSession::Interrupt => {
-                let steps = self.turn.router.interrupt();
-                self.carry_out(myself, steps).await;
-            }
-            ClientToSession::Wish(SessionWish::Compact { focus }) => {
-                let steps = self.turn.router.compact(focus);
-                self.carry_out(myself, steps).await;
-            }
-            ClientToSession::Wish(SessionWish::EditSummary(summary)) => {
-                let steps = self.turn.router.edit_summary(summary);
-                self.carry_out(myself, steps).await;
-            }
-            ClientToSession::Wish(SessionWish::Background) => self.detach_commands(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    impl Address for u8 {
+        type Id = u8;
+        fn id(&self) -> u8 {
+            *self
         }
     }
 
-    pub(super) fn show(&self, event: &ClientEvent) {
-        self.tell_parent(event);
-        if self.clients.attached.is_empty() {
-            return;
-        }
-        let event = Broadcast::new(&self.spec.id, self.journal.last_seq, event.clone());
-        self.clients.attached.iter().for_each(|attached| attached.send(&self.spec.id, &event));
+    /// A queue with this much room.
+    type Room = Cell<u8>;
+
+    fn put(room: &Room) -> bool {
+        let left = room.get().checked_sub(1);
+        left.inspect(|left| room.set(*left)).is_some()
     }
 
-    pub(super) fn has_client(&self, client: &ActorRef<ClientMsg>) -> bool {
-        self.clients.attached.iter().any(|attached| attached.is(client))
+    fn with(rooms: &[(u8, u8)]) -> Clients<u8, Room> {
+        let mut clients = Clients::none_yet();
+        rooms.iter().for_each(|(client, room)| clients.attach(*client, Room::new(*room)));
+        clients
     }
 
-    /// Shows an event to one client, which may still be receiving its backlog.
-    pub(super) fn show_to(&self, client: &ActorRef<ClientMsg>, event: ClientEvent) {
-        match self.clients.attached.iter().find(|attached| attached.is(client)) {
-            Some(attached) => {
-                let event = Broadcast::new(&self.spec.id, self.journal.last_seq, event);
-                attached.send(&self.spec.id, &event);
-            }
-            None => {
-                let _ = client
-                    .send_message(ClientMsg::Send(self.event_msg(self.journal.last_seq, event)));
-            }
-        }
+    #[test]
+    fn a_client_without_room_misses_one_event_and_gets_none_until_it_attaches_again() {
+        let mut clients = with(&[(1, 1), (2, 9)]);
+        assert_eq!(clients.show(put), Vec::<&u8>::new());
+        assert_eq!(clients.show(put), [&1], "it is full");
+        assert_eq!(clients.show(put), Vec::<&u8>::new(), "it knows that already");
+        assert_eq!(clients.show_to(&1, put), ShownTo::Client);
+        clients.attach(1, Room::new(1));
+        assert_eq!((clients.attached_count(), clients.show(put).len()), (2, 0));
+        assert_eq!(clients.show_to(&1, put), ShownTo::Missed(&1));
+        assert_eq!(clients.show_to(&3, put), ShownTo::Stranger);
     }
 
-    /// The model that is asked now, for clients.
-    pub(super) fn model_event(&self) -> ClientEvent {
-        let (name, facts) = (self.spec.setup.model.clone(), self.spec.config.provider.facts);
-        ClientEvent::Model { name, facts }
+    #[test]
+    fn a_client_is_expected_until_it_attaches_or_leaves() {
+        let mut clients = with(&[]);
+        clients.expects(1);
+        clients.expects(2);
+        assert!(clients.any_expected() && !clients.any_attached());
+        clients.attach(1, Room::new(1));
+        assert!(clients.any_expected() && clients.has(&1) && !clients.has(&2));
+        clients.leaves(&2);
+        assert!(!clients.any_expected());
+        clients.leaves(&1);
+        assert!(!clients.any_attached() && !clients.has(&1));
     }
 
-    fn event_msg(&self, seq: u64, event: ClientEvent) -> ToClient {
-        ToClient::Event { session: self.spec.id.clone(), seq, event }
+    #[test]
+    fn all_are_detached_at_once() {
+        let mut clients = with(&[(1, 1), (2, 1)]);
+        clients.expects(3);
+        assert_eq!(clients.detach_all(), [1, 2]);
+        assert!(!clients.any_attached() && clients.any_expected());
     }
 
-    pub(super) fn show_if(&self, event: Option<ClientEvent>) {
-        if let Some(event) = event {
-            self.show(&event);
-        }
+    #[test]
+    fn a_client_that_has_gone_gets_no_report_and_its_prompt_is_still_read() {
+        let mut clients = with(&[(1, 1), (2, 1)]);
+        clients.ask_context(1);
+        clients.ask_context(2);
+        let prompt = WaitingPrompt { client: 1, text: "@s:a".into(), form: None };
+        clients.keep_prompt(prompt.clone());
+        clients.leaves(&1);
+        assert_eq!(clients.take_context_askers(), [2]);
+        assert_eq!(clients.take_context_askers(), Vec::<u8>::new());
+        assert!(clients.any_prompt_waits());
+        assert_eq!(clients.take_prompts(), [prompt]);
+        assert!(!clients.any_prompt_waits());
     }
-
-    pub(super) fn show_degraded(&self, reason: Option<String>) {
-        if let Some(reason) = reason {
-            tracing::error!(session = %self.spec.id, %reason, "degraded");
-            self.show(&ClientEvent::Degraded { reason });
-        }
-    }
-
-    /// PendingAnswers a client that asked for this session. Papers replace older ones of their kind, so
-    /// that a key is there again.
-    pub(super) fn join(&mut self, request: OpenRequest) {
-        let joins = self.spec.check_join(&request.opening);
-        if let Err(failure) = joins.and_then(|()| self.spec.check_joined_limit(&request.opening)) {
-            let _ = request.reply.send(Err(failure));
-            return;
-        }
-        match (request.opening.audience, self.spec.rules.audience) {
-            (Audience::NonInteractive, Audience::Person) if self.is_used() => {
-                let message = format!(
-                    "session {id} is open in a terminal: a script in it would wait for that \
-                     person's answers. Detach the terminal first, or work in a copy: \
-                     `agentd fork {id}`",
-                    id = self.spec.id
-                );
-                let _ = request.reply.send(Err(OpenFailure::new(RequestFailure::Held, message)));
-                return;
-            }
-            (Audience::Person, Audience::NonInteractive) if self.turn.router.must_queue() => {
-                self.turn.next_audience = Some(Audience::Person);
-            }
-            (audience, before) if audience != before => self.set_audience(audience),
-            (Audience::NonInteractive | Audience::Person, _) => {}
-        }
-        for (paper, descriptor) in request.passed_fds {
-            self.resources.passed_fds.retain(|(kind, _)| *kind != paper);
-            let of_provider = !paper.is_for_calls();
-            self.resources.passed_fds.push((paper, descriptor));
-            if of_provider {
-                self.on_new_keys();
-            }
-        }
-        // One of them may be what a server waits for.
-        (0..self.spec.servers().len()).for_each(|at| self.on_server_due(at));
-        let message = self.opened_message(&request.opening);
-        // A client that has disconnected gets no answer.
-        if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
-            self.clients.expected.insert(request.client);
-        }
-    }
-
-    /// Describes the session to the client that opened it.
-    pub(super) fn opened_message(&self, opening: &SessionRequest) -> ToClient {
-        ToClient::Opened {
-            session: self.spec.id.clone(),
-            model: self.spec.setup.model.clone(),
-            facts: self.spec.config.provider.facts,
-            tools: self.spec.setup.offered().map(|tool| tool.spec.name.clone()).collect(),
-            mode: self.spec.rules.mode,
-            network: self.spec.confinement.network,
-            hosts: self.spec.confinement.hosts.clone(),
-            sandbox: format!(
-                "{}; {}",
-                self.calls.tier.in_words(),
-                describe_confinement(&self.spec.confinement)
-            ),
-            last_seq: self.journal.last_seq,
-            warnings: self
-                .spec
-                .config
-                .warnings
-                .iter()
-                .map(ToString::to_string)
-                .chain(self.spec.notes.iter().cloned())
-                .chain(self.spec.ignored_flags(opening))
-                .collect(),
-            temp: self.spec.confinement.temp.clone(),
-        }
-    }
-
-    /// A turn is open, a prompt waits, or a client is attached.
-    pub(super) fn is_used(&self) -> bool {
-        self.turn.router.must_queue() || !self.clients.attached.is_empty()
-    }
-
-    /// Who can be asked from now on.
-    pub(super) fn set_audience(&mut self, audience: Audience) {
-        self.turn.next_audience = None;
-        self.spec.set_audience(audience);
-        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
-    }
-
-    /// Sends a client its backlog, and every event from then on. A long backlog is read and sent by
-    /// another task, as fast as the client reads.
-    pub(super) async fn attach(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        attachment: AttachRequest,
-    ) {
-        let AttachRequest { client, name, from, others, feed } = attachment;
-        // The client disconnected while it received its backlog.
-        if matches!(client.get_status(), ActorStatus::Stopping | ActorStatus::Stopped) {
-            return self.remove_client(&client);
-        }
-        if others == OtherClients::Detach {
-            let reason = format!("{name} attached and took the session over");
-            self.detach_all(DetachReason::TakenOver, &reason);
-        }
-        let from = match from {
-            BacklogFrom::Seq(from) => from,
-            BacklogFrom::Newest(most) => {
-                return self.show_newest(client, name, feed, most.min(MAX_PAGE)).await;
-            }
-        };
-        if self.journal.last_seq.saturating_sub(from) > INLINE_RECORDS {
-            let (up_to, directory) = (self.journal.last_seq, self.journal.directory.clone());
-            let (session, myself) = (self.spec.id.clone(), myself.clone());
-            self.clients.expected.insert(client.get_id());
-            tokio::spawn(async move {
-                match backlog::send_backlog(&directory, &session, from..=up_to, &feed).await {
-                    Ok(FeedStatus::Open) => {
-                        let (from, others) = (BacklogFrom::Seq(up_to + 1), OtherClients::Stay);
-                        let again = AttachRequest { client, name, from, others, feed };
-                        let _ = myself.send_message(ClientToSession::Attach(again).into());
-                    }
-                    // Its actor reports the end of the connection.
-                    Ok(FeedStatus::Gone) => {}
-                    Err(why) => {
-                        refuse(&client, why);
-                        let _ = myself.send_message(ClientToSession::Detach(client).into());
-                    }
-                }
-            });
-            return;
-        }
-        let before = self.journal.last_seq + 1;
-        let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
-        let read =
-            tokio::task::spawn_blocking(move || read_range(&directory, &session, from..before));
-        let missed = read.await.unwrap_or_else(|error| Err(error.to_string()));
-        self.attach_now(client, name, feed, missed);
-    }
-
-    async fn show_newest(
-        &mut self,
-        client: ActorRef<ClientMsg>,
-        name: String,
-        feed: Feed,
-        most: u32,
-    ) {
-        let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
-        let read = tokio::task::spawn_blocking(move || {
-            let most = usize::try_from(most).unwrap_or(usize::MAX);
-            let mut shown = ShownEvents::of(&session);
-            let events = journal::newest(&directory, most, |entry| shown.next(entry));
-            events.map(|events| shown.complete(events)).map_err(|error| chain(&error))
-        });
-        let missed = read.await.unwrap_or_else(|error| Err(error.to_string()));
-        self.attach_now(client, name, feed, missed);
-    }
-
-    fn attach_now(
-        &mut self,
-        client: ActorRef<ClientMsg>,
-        name: String,
-        feed: Feed,
-        missed: Result<Vec<NumberedEvent>, String>,
-    ) {
-        self.clients.expected.remove(&client.get_id());
-        let missed = match missed {
-            Ok(missed) => missed,
-            Err(why) => return refuse(&client, why),
-        };
-        let mut messages: Vec<_> = missed
-            .into_iter()
-            .map(|NumberedEvent { seq, event }| self.event_msg(seq, event))
-            .collect();
-        let asked = self.clients.questions.shown().cloned();
-        messages.extend(asked.map(|question| {
-            self.event_msg(self.journal.last_seq, ClientEvent::Asked { question })
-        }));
-        let texts = self.queued_texts();
-        if !texts.is_empty() {
-            messages.push(self.event_msg(self.journal.last_seq, ClientEvent::Queue { texts }));
-        }
-        messages.push(self.event_msg(self.journal.last_seq, self.model_event()));
-        messages.push(ToClient::Attached { session: self.spec.id.clone(), name });
-        let notes = self.spec.texts.instruction_notes.iter().cloned();
-        let notes = notes.map(|text| ClientEvent::Notice { text });
-        messages.extend(notes.map(|note| self.event_msg(self.journal.last_seq, note)));
-        self.clients.attached.retain(|attached| !attached.is(&client));
-        let attached = AttachedClient { client, feed, behind: AtomicBool::new(false) };
-        attached.send(&self.spec.id, &Broadcast::backlog(&messages));
-        self.clients.attached.push(attached);
-        self.show_degraded(self.degraded());
-    }
-
-    /// A client sees nothing more, or has gone before it saw anything.
-    pub(super) fn remove_client(&mut self, client: &ActorRef<ClientMsg>) {
-        self.store.changes.retain(|(waiting, _)| waiting.get_id() != client.get_id());
-        self.clients.of_context.retain(|waiting| waiting.get_id() != client.get_id());
-        self.clients.attached.retain(|attached| !attached.is(client));
-        self.clients.expected.remove(&client.get_id());
-    }
-
-    /// Detaches all clients.
-    pub(super) fn detach_all(&mut self, parting: DetachReason, reason: &str) {
-        for attached in self.clients.attached.drain(..) {
-            let (session, reason) = (self.spec.id.clone(), reason.to_owned());
-            let _ = attached.client.send_message(ClientMsg::Dismissed { session, parting, reason });
-        }
-    }
-
-    pub(super) fn page(&self, client: ActorRef<ClientMsg>, before: u64, most: u32) {
-        let page = PageRequest { session: self.spec.id.clone(), before, most };
-        send_page(self.journal.directory.clone(), page, client);
-    }
-
-    pub(super) fn summary(&self) -> SessionSummary {
-        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let state = match self.degraded() {
-            Some(why) => SessionStatus::Degraded(why),
-            None if self.clients.questions.waiting() > 0 => {
-                SessionStatus::Asking(count(self.clients.questions.waiting()))
-            }
-            None if self.turn.router.is_busy() => SessionStatus::Working,
-            None if self.calls.services.commands_count() > 0 => {
-                SessionStatus::Background(count(self.calls.services.commands_count()))
-            }
-            None => match self.turn.router.cut_short() {
-                Some(deaths) => SessionStatus::IdleCutShort(deaths.to_string()),
-                None => SessionStatus::Idle,
-            },
-        };
-        SessionSummary {
-            state,
-            clients: count(self.clients.attached.len()),
-            turns: self.turn.router.turns(),
-        }
-    }
-
-    /// Asks all who know, without waiting for them here.
-    pub(super) fn describe(&self, reply: oneshot::Sender<Vec<ProcessRow>>) {
-        let (mut asked, mut answers) = (Vec::new(), Vec::new());
-        let mut ask = |answer| asked.push(answer);
-        let (row, answer) = oneshot::channel();
-        let _ = self.workers.conversation.actor().send_message(WorkerMsg::Describe(row));
-        ask(answer);
-        let (row, answer) = oneshot::channel();
-        let _ = self.workers.provider.actor().send_message(WorkerMsg::Describe(row));
-        ask(answer);
-        let (row, answer) = oneshot::channel();
-        let _ = self.workers.store.actor().send_message(WorkerMsg::Describe(row));
-        ask(answer);
-        let calls = self.calls.running.values().map(|call| {
-            let (rows, answer) = oneshot::channel();
-            let _ = call.send_message(CallMsg::Describe(rows));
-            answer
-        });
-        let mut calls: Vec<_> = calls.collect();
-        if let Some(reserve) = &self.calls.reserve {
-            let (rows, answer) = oneshot::channel();
-            let _ = reserve.send_message(ReserveMsg::Describe(rows));
-            calls.push(answer);
-        }
-        let cage = self.calls.tier;
-        tokio::spawn(async move {
-            for answer in asked {
-                answers.extend(answer.await);
-            }
-            for answer in calls {
-                answers.extend(answer.await.unwrap_or_default());
-            }
-            answers.iter_mut().for_each(|row| row.cage = Some(cage));
-            let _ = reply.send(answers);
-        });
-    }
-}
-
-/// The events of these records, read from the end.
-fn read_range(
-    directory: &Path,
-    session: &SessionId,
-    records: Range<u64>,
-) -> Result<Vec<NumberedEvent>, String> {
-    let mut shown = Vec::new();
-    let mut before = records.end;
-    while before > records.start.max(1) {
-        let most = usize::try_from(before - records.start).unwrap_or(usize::MAX);
-        let mut page = journal::page(directory, before, most, Some).map_err(|e| chain(&e))?;
-        // A page is shorter where its texts are long.
-        let Some(first) = page.first() else { break };
-        before = first.seq;
-        page.retain(|entry| entry.seq >= records.start);
-        shown.push(page);
-    }
-    let entries = shown.into_iter().rev().flatten();
-    let mut shown = ShownEvents::of(session);
-    Ok(entries.filter_map(|entry| shown.next(entry)).collect())
-}
-
-fn refuse(client: &ActorRef<ClientMsg>, message: String) {
-    let kind = RequestFailure::Disk;
-    let _ = client.send_message(ClientMsg::Send(ToClient::Failed { kind, message }));
 }

@@ -12,7 +12,7 @@ impl SessionActorState {
         myself: &ActorRef<SessionMsg>,
         client: ActorRef<ClientMsg>,
     ) {
-        self.clients.of_context.push(client);
+        self.clients.ask_context(client);
         let steps = self.turn.router.describe_context();
         self.carry_out(myself, steps).await;
         self.report_context_unknown();
@@ -20,7 +20,7 @@ impl SessionActorState {
 
     /// Answers the clients that wait, if the conversation has failed.
     pub(super) fn report_context_unknown(&mut self) {
-        if let Some(why) = &self.problems.conversation {
+        if let Some(why) = self.links.failures.conversation() {
             let why = format!("the context is not known: the conversation has failed: {why}");
             self.report_context(&Err(why));
         }
@@ -28,7 +28,7 @@ impl SessionActorState {
 
     /// Answers the clients that wait.
     pub(super) fn report_context(&mut self, report: &Result<ContextReport, String>) {
-        for client in self.clients.of_context.drain(..) {
+        for client in self.clients.take_context_askers() {
             let (session, report) = (self.spec.id.clone(), report.clone());
             let _ = client.send_message(ClientMsg::Send(ToClient::Context { session, report }));
         }

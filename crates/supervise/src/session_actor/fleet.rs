@@ -3,11 +3,9 @@
 
 use super::state::SessionActorState;
 use crate::fleet_seat::{FleetEvent, FleetLease, HeldLease, Seated};
-use crate::frozen_calls::Freeze;
 use crate::messages::{CallMsg, SessionMsg};
-use call::{Contained, Executor};
+use launch::frozen_calls::Freeze;
 use protocol::client::{ClientEvent, DetachReason, SessionEnding};
-use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
@@ -65,31 +63,11 @@ impl SessionActorState {
             FleetEvent::Lost(why) => {
                 tracing::warn!(session = %self.spec.id, why, "the session's lease is lost");
                 let message = format!("this host has the session no longer: {why}");
-                self.problems.disk = Some(message.clone());
+                self.links.failures.disk_failed(message.clone());
                 self.detach_all(DetachReason::Failed, &message);
                 let (done, _) = oneshot::channel();
                 self.close(myself, SessionEnding::Kill, done);
             }
-        }
-    }
-
-    /// Whether a call's effects stay in the workspace of this host, whatever it does: its START says so,
-    /// and the host that goes on with a lost session relies on it.
-    pub(super) fn contained(
-        &self,
-        executor: &Executor,
-        profile: Profile,
-        confinement: &Confinement,
-    ) -> Contained {
-        let Some(seat) = self.spec.seat() else { return Contained::No };
-        let of_runner =
-            *executor == Executor::Runner && matches!(profile, Profile::Command | Profile::Git);
-        let closed = confinement.network == Network::Off && confinement.joins.is_none();
-        let alone = confinement.added.is_empty() && !seat.shared_disk;
-        let caged = confinement.highest_tier == Tier::A && confinement.level != Level::Uncaged;
-        match of_runner && closed && alone && caged {
-            true => Contained::Yes,
-            false => Contained::No,
         }
     }
 }

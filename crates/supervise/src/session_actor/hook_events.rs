@@ -2,7 +2,7 @@
 //! the end of the session. A hook may deny a call before a person is asked; the person is asked in any
 //! other case, also where the hook or the conversation's process fails.
 
-use super::state::{ClosingPhase, ReplayState, SessionActorState};
+use super::state::{ClosingPhase, SessionActorState};
 use crate::messages::{SessionMsg, SessionTimer};
 use call::CallInput;
 use protocol::broker::ToBroker;
@@ -36,7 +36,7 @@ impl SessionActorState {
             message: String::new(),
         };
         match self.run_hooks_of(occasion) {
-            true => self.clients.questions.hold(question),
+            true => self.questions.hold(question),
             false => self.put_question(question),
         }
     }
@@ -104,7 +104,7 @@ impl SessionActorState {
     ) {
         match event {
             HookEvent::PermissionRequest => {
-                let question = call.and_then(|call| self.clients.questions.released(call));
+                let question = call.and_then(|call| self.questions.released(call));
                 match (question, refusal) {
                     (Some(question), Some(refusal)) => self.deny_for_hook(&question, &refusal),
                     (Some(question), None) => self.put_question(question),
@@ -127,7 +127,7 @@ impl SessionActorState {
     /// The conversation's process ended: it answers for no hooks any more. It is replayed once no call
     /// waits, so the calls whose hooks ran are asked about now.
     pub(super) fn hooks_lost(&mut self, myself: &ActorRef<SessionMsg>) {
-        for question in self.clients.questions.release_all() {
+        for question in self.questions.release_all() {
             self.put_question(question);
         }
         self.end_hooks_over(myself);
@@ -158,7 +158,7 @@ impl SessionActorState {
     fn run_hooks_of(&self, occasion: HookOccasion) -> bool {
         let runs = self.has_hooks(occasion.event, &occasion.subject)
             && self.degraded().is_none()
-            && matches!(self.workers.replay, ReplayState::Started { .. });
+            && self.links.replay.has_started();
         if runs {
             self.send_conversation(ToSession::HooksDue(occasion));
         }

@@ -35,16 +35,16 @@ impl SessionActorState {
     }
 
     fn is_needed(&self) -> bool {
-        let has_work = !self.clients.expected.is_empty()
+        let has_work = self.clients.any_expected()
             || self.foreground().next().is_some()
             || self.closing.has_begun();
-        if self.problems.disk.is_some() {
+        if self.links.failures.disk().is_some() {
             // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.
-            return has_work || !self.clients.attached.is_empty();
+            return has_work || self.clients.any_attached();
         }
         has_work
             || self.is_used()
-            || !self.tasks.waiting.is_empty()
+            || self.tasks.own.is_awaited()
             // The session of a sub-agent ends with its work.
             || (self.spec.rules.audience == Audience::Person && self.spec.task().is_none())
             || self.turn.next_audience == Some(Audience::Person)

@@ -3,42 +3,16 @@
 
 use super::services::{Asker, Service, ServiceEnd, no_room};
 use super::state::SessionActorState;
-use crate::call_actor::line_pattern;
 use crate::messages::{CallMsg, DetachedCall, SessionMsg};
-use crate::records::{decode::in_background, origin};
-use crate::session_network::SessionNetwork;
+use crate::records::{decode::in_background, encode};
 use crate::worker::actor::WorkerMsg;
 use call::CallInput;
-use journal::JournalRecord;
-use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
+use protocol::call::{Call, CallStage, ToolResult};
 use protocol::client::ClientEvent;
-use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
 use protocol::session::ToSession;
-use protocol::web::{PrivateNetworks, WebAddress};
 use ractor::{ActorRef, ActorStatus};
-use std::sync::Arc;
-use tools::{JobAsk, JobRequest, RunsIn};
-
-/// Most bytes for a command's input at once: as much as a pipe holds.
-const LONGEST_INPUT: usize = 64 * 1024;
-
-/// Checks what a call asks of one in the background, before it is judged.
-pub(super) fn check_ask(tool: &str, asks: &JobAsk) -> Result<(), ToolResult> {
-    let invalid = |text: String| {
-        Err(ToolResult::error(Outcome::Invalid, "invalid_arguments", tool, &text, ""))
-    };
-    match asks {
-        JobAsk::Output { pattern: Some(pattern), .. } => match line_pattern(pattern) {
-            Ok(_) => Ok(()),
-            Err(error) => invalid(format!("`pattern` is no regular expression: {error}")),
-        },
-        JobAsk::Input { text, .. } if text.len() > LONGEST_INPUT => {
-            invalid(format!("`text` has {} bytes; the most is {LONGEST_INPUT}", text.len()))
-        }
-        JobAsk::Output { pattern: None, .. } | JobAsk::Input { .. } | JobAsk::Stop => Ok(()),
-    }
-}
+use tools::JobRequest;
 
 impl Asker for ActorRef<CallMsg> {
     fn is_waiting(&self) -> bool {
@@ -53,48 +27,13 @@ impl SessionActorState {
         self.calls.running.keys().filter(|call| !services.has(call.number))
     }
 
-    /// Checks that there is room for a call in the background.
-    pub(super) fn check_room(&self, call: &Call, runs_in: RunsIn) -> Result<(), ToolResult> {
-        match runs_in {
-            RunsIn::Background if call.origin != CallOrigin::ServerStart => {
-                self.calls.services.check_room(&call.tool)
-            }
-            RunsIn::Background | RunsIn::Foreground => Ok(()),
-        }
-    }
-
-    /// The confinement of the call that is to answer, for a question.
-    pub(super) fn cage_of(&self, whose: &str, number: Option<u32>) -> String {
-        let cage = number.and_then(|call| self.calls.services.cage(call));
-        format!("that of {whose}: {}", cage.unwrap_or("it does not run"))
-    }
-
-    /// The network of the commands in the background, if this page is one of their servers'. A network
-    /// with a proxy leads further, and so is none. A page of this machine that the person named stays one.
-    pub(super) fn network_of_page(&self, page: &WebAddress) -> Option<Arc<SessionNetwork>> {
-        let session = &self.spec.confinement;
-        let is_persons = self.spec.config.web.private == PrivateNetworks::Reached
-            && approval::is_host_named(&self.spec.rules.rules, page);
-        if !page.is_loopback() || is_persons || session.network != Network::Off {
-            return None;
-        }
-        self.calls
-            .services
-            .network_for(&Confinement { profile: Profile::Command, ..session.clone() })
-    }
-
-    /// The network that a confinement joins.
-    pub(super) fn joined(&self, confinement: &Confinement) -> Option<Arc<SessionNetwork>> {
-        self.calls.services.network_of(confinement.joins?)
-    }
-
     /// A person lets the commands and sub-agents that run go on in the background, as far as there is room.
     pub(super) fn detach_commands(&self) {
         let room = self.calls.services.room();
         if room == 0 {
             return self.show(&ClientEvent::Notice { text: no_room() });
         }
-        let is_task = |call: &&CallId| self.tasks.running.contains_key(&call.number);
+        let is_task = |call: &&CallId| self.tasks.sub_agents.has(call.number);
         let (tasks, commands): (Vec<_>, Vec<_>) = self.foreground().partition(is_task);
         let tasks = tasks.into_iter().take(room.saturating_sub(commands.len()));
         commands.into_iter().chain(tasks).for_each(|call| self.send_call(call, CallInput::Detach));
@@ -123,8 +62,7 @@ impl SessionActorState {
         }
         // Later changes of the command cannot be told from those of others.
         self.end_backup(&id, None);
-        let (use_id, _) = origin::record(origin);
-        let record = JournalRecord::Background { call: id.number, use_id, text: text.clone() };
+        let record = encode::background((id.number, origin), text.clone());
         if self.record(vec![record]).await.is_ok() {
             ipc::step!("supervisor: background durable");
             self.turn.router.progressed();

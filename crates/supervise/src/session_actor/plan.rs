@@ -11,12 +11,7 @@ use protocol::session::ToSession;
 impl SessionActorState {
     /// Checks that a plan may be approved with this mode; the error is for the person.
     pub(super) fn may_have_mode(&self, mode: PermissionMode) -> Result<(), String> {
-        let change = SettingChange::Mode(mode);
-        let checked = self
-            .spec
-            .check_managed(&change)
-            .and_then(|()| self.spec.check_task_bounds(&change))
-            .and_then(|()| self.spec.check_mode(mode));
+        let checked = self.spec.check_change(&SettingChange::Mode(mode));
         checked.map_err(|failure| failure.message)
     }
 
@@ -32,7 +27,7 @@ impl SessionActorState {
 
     /// Sends the mode to those who decide by it: the broker, and the conversation, which offers tools.
     pub(super) fn send_mode(&mut self) {
-        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
+        self.workers.broker.send(rules(&self.spec));
         self.send_conversation(ToSession::Mode(self.spec.rules.mode));
         self.pass_bounds_on();
     }

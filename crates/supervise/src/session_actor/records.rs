@@ -52,8 +52,8 @@ impl SessionActorState {
     }
 
     async fn write(&self, records: Vec<JournalRecord>) -> Result<Appended, String> {
-        match &self.problems.disk {
-            Some(why) => Err(why.clone()),
+        match self.links.failures.disk() {
+            Some(why) => Err(why.to_owned()),
             None => self.journal.writer.append(records).await,
         }
     }
@@ -78,7 +78,7 @@ impl SessionActorState {
     }
 
     async fn not_written<T>(&mut self, why: String) -> Result<T, String> {
-        if self.problems.disk.is_none() {
+        if self.links.failures.disk().is_none() {
             self.enter_read_only(format!("it could not be written to disk: {why}")).await;
         }
         Err(why)
@@ -86,7 +86,7 @@ impl SessionActorState {
 
     /// Makes the session read-only and reports it, also to a parent that waits for its work.
     pub(super) async fn enter_read_only(&mut self, why: String) {
-        self.problems.disk = Some(why);
+        self.links.failures.disk_failed(why);
         self.show_degraded(self.degraded());
         self.fail_task().await;
     }

@@ -41,8 +41,8 @@ impl SessionActorState {
         };
         let record = encode::learned_rule(&rule, by.to_owned(), unwritten);
         if self.record(vec![record]).await.is_ok() {
-            self.spec.rules.rules.push(rule);
-            self.workers.broker.send(rules(&self.spec, &self.turn.allow));
+            self.spec.change_settings(|settings| settings.remember([rule]));
+            self.workers.broker.send(rules(&self.spec));
         }
     }
 }

@@ -1,34 +1,28 @@
 //! The bytes of a request's images: read from the journal's files for the provider. The conversation
 //! knows their names alone.
 
-use super::state::SessionActorState;
 use journal::Digest;
-use protocol::client::ClientEvent;
 use protocol::content::{ContentBlock, ImageFile, ImageRef, ModelRequest};
 use std::path::Path;
 
-impl SessionActorState {
-    /// Puts the bytes into the request. The provider says in words which image has none.
-    pub(super) async fn fill_in_images(&self, mut request: ModelRequest) -> ModelRequest {
-        let shown = shown(&request);
-        if shown.is_empty() {
-            return request;
-        }
-        let directory = self.journal.directory.clone();
-        let reading = tokio::task::spawn_blocking(move || read(&directory, shown));
-        let (files, lost) = reading.await.unwrap_or_default();
-        request.images = files;
-        for image in lost {
-            let text = format!(
-                "the image {} is not shown to the model: its file in the session's journal is missing \
-                 or damaged",
-                image.name
-            );
-            tracing::warn!(session = %self.spec.id, "{text}");
-            self.show(&ClientEvent::Notice { text });
-        }
-        request
+/// Puts the bytes into the request. The provider says in words which image has none. Returns notices for people.
+pub(super) async fn fill_in_images(request: &mut ModelRequest, journal: &Path) -> Vec<String> {
+    let shown = shown(request);
+    if shown.is_empty() {
+        return Vec::new();
     }
+    let directory = journal.to_owned();
+    let reading = tokio::task::spawn_blocking(move || read(&directory, shown));
+    let (files, lost) = reading.await.unwrap_or_default();
+    request.images = files;
+    let lost = lost.into_iter().map(|image| {
+        format!(
+            "the image {} is not shown to the model: its file in the session's journal is missing \
+             or damaged",
+            image.name
+        )
+    });
+    lost.collect()
 }
 
 /// Each image once.

@@ -1,8 +1,10 @@
 //! Resources and prompts of MCP servers in a person's prompt: `@SERVER:URI`, and `/mcp__SERVER__PROMPT`. Each is
 //! checked before the prompt counts, and becomes a call of the conversation. Used by the session actor.
 
+use super::clients::WaitingPrompt;
+use super::configured_calls::server_env;
 use super::services::servers::{Beginning, Offers};
-use super::state::{ReplayState, SessionActorState, WaitingPrompt};
+use super::state::SessionActorState;
 use crate::messages::{ClientMsg, ClientToSession};
 use protocol::client::{AnswerForm, ClientEvent};
 use protocol::judgement::{Rule, RuleEffect};
@@ -101,16 +103,16 @@ impl SessionActorState {
 
     /// What a server offers; none yet where it starts.
     fn offers(&self, at: usize, known: &SessionServer) -> Result<Option<&ServerOffers>, String> {
-        let begins = match self.workers.replay {
-            ReplayState::Started { .. } => Beginning::Over,
-            ReplayState::NoProcess | ReplayState::NotStarted => Beginning::Ahead,
+        let begins = match self.links.replay.has_started() {
+            true => Beginning::Over,
+            false => Beginning::Ahead,
         };
         let offers = self.calls.services.servers.offered(at, begins);
         if let Offers::Known(offers) = offers {
             return Ok(Some(offers));
         }
         let name = &known.config.name;
-        if let Err(why) = self.server_env(known) {
+        if let Err(why) = server_env(&self.resources.passed_fds, known) {
             return Err(format!("the MCP server {name} does not run: {why}"));
         }
         match offers {
@@ -138,14 +140,12 @@ impl SessionActorState {
         form: Option<AnswerForm>,
     ) {
         let client = client.clone();
-        self.clients.waiting_prompts.push(WaitingPrompt { client, text, form });
+        self.clients.keep_prompt(WaitingPrompt { client, text, form });
     }
 
     /// A server is ready or has ended: the prompts that wait are looked at again, in their order.
     pub(super) fn send_waiting_prompts(&mut self) {
-        for WaitingPrompt { client, text, form } in
-            std::mem::take(&mut self.clients.waiting_prompts)
-        {
+        for WaitingPrompt { client, text, form } in self.clients.take_prompts() {
             let again = ClientToSession::Prompt { client, text, form };
             let _ = self.own.send_message(again.into());
         }

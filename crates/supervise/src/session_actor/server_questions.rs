@@ -19,8 +19,8 @@ impl SessionActorState {
         replied: RepliedQuestion,
     ) {
         let RepliedQuestion { call, reply, by, note } = replied;
-        let sent = by.as_ref().and_then(|_| self.clients.questions.settled(&call));
-        self.clients.questions.close(&call);
+        let sent = by.as_ref().and_then(|_| self.questions.settled(&call));
+        self.questions.close(&call);
         let _ = self.workers.broker.actor().send_message(WorkerMsg::ResetFailures);
         let reply = QuestionReply { reply, by, note };
         self.send_call(&call, CallInput::OfServer(ServerInput::Replied(reply)));
@@ -36,9 +36,9 @@ impl SessionActorState {
         records: Vec<JournalRecord>,
     ) -> Result<CopyWait, String> {
         for record in &records {
-            if let JournalRecord::Answered { call, .. } = record {
-                let call = CallId { session: self.spec.id.clone(), number: *call };
-                self.clients.questions.close(&call);
+            if let Some(number) = record.closed_question() {
+                let call = CallId { session: self.spec.id.clone(), number };
+                self.questions.close(&call);
             }
         }
         self.record_aside(records).await

@@ -4,38 +4,30 @@
 
 mod log_ins;
 
+use super::configured_calls::{first_request, place_of, server_env};
+use super::services::pause_before;
 use super::services::servers::{AfterEnd, ServerEnd};
-use super::services::{FirstRequest, pause_before};
-use super::state::{ReplayState, SessionActorState};
+use super::state::SessionActorState;
 use crate::call_actor::refused_by_server;
 use crate::messages::{CallMsg, ClientMsg, ServerSays, SessionMsg, SessionTimer};
 use crate::server_pins::ServerPins;
 use call::{CallInput, ServerDemand, ServerInput, ServerRequest};
-use protocol::call::{Call, CallOrigin, ToolResult};
+use protocol::call::{Call, ToolResult};
 use protocol::client::{ClientEvent, ToClient};
 use protocol::ids::CallId;
-use protocol::judgement::Audience;
-use protocol::mcp::{PROMPT, RESOURCE, ServerNews, ServerStart, ServerTool};
-use protocol::provider::PassedFd;
+use protocol::mcp::{ServerNews, ServerTool};
 use protocol::session::ToSession;
 use ractor::ActorRef;
 use setup::server_schemas;
 use setup::server_tools;
-use setup::session_spec::SessionServer;
-use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
-use tools::{CallAbout, ServerToolCall};
 
 /// The server ends a call that makes progress after this time at the latest; a call that it does not end is
 /// not awaited longer than the margin.
 const LONGEST_CALL: Duration = Duration::from_secs(600);
 const MARGIN: Duration = Duration::from_secs(10);
-/// Most bytes of a variable.
-const MOST_BYTES: usize = 64 * 1024;
 
 impl SessionActorState {
     /// The servers that the conversation has to start, and the tools of those that run: behind `Begin`.
@@ -45,7 +37,7 @@ impl SessionActorState {
         }
         let mut news = vec![self.server_tools_news()];
         for at in 0..self.spec.servers().len() {
-            let pause = pause_before(at, self.first_request());
+            let pause = pause_before(at, first_request(&self.spec));
             if pause > Duration::ZERO && self.calls.services.servers.starts_soon(at) {
                 let due = move || SessionMsg::Timer(SessionTimer::ServerDue(at));
                 self.own.send_after(pause, due);
@@ -56,21 +48,13 @@ impl SessionActorState {
         news
     }
 
-    /// Whether the session's first request waits for its servers: no person would miss their tools later.
-    pub(super) fn first_request(&self) -> FirstRequest {
-        match (self.spec.task(), self.spec.rules.audience) {
-            (None, Audience::Person) => FirstRequest::ComesAtOnce,
-            (Some(_), _) | (None, Audience::NonInteractive) => FirstRequest::Waits,
-        }
-    }
-
     /// The start of a server that does not run, unless a variable of it is missing.
     fn server_due(&mut self, at: usize) -> Option<ToSession> {
         if !self.calls.services.servers.may_start(at) || self.closing.has_begun() {
             return None;
         }
         let server = self.spec.servers().get(at)?;
-        if let Err(why) = self.server_env(server) {
+        if let Err(why) = server_env(&self.resources.passed_fds, server) {
             let text = format!("the MCP server {} does not start: {why}", server.config.name);
             self.calls.services.servers.cannot_start(at, why);
             self.show(&ClientEvent::Notice { text });
@@ -81,19 +65,6 @@ impl SessionActorState {
         Some(ToSession::Servers(ServerNews::Due(start)))
     }
 
-    /// The environment of a server. The variables that clients passed are read here and nowhere else.
-    pub(super) fn server_env(
-        &self,
-        server: &SessionServer,
-    ) -> Result<Vec<(String, String)>, String> {
-        server.env(|name| {
-            let is_it =
-                |kind: &PassedFd| matches!(kind, PassedFd::ServerVariable(it) if it == name);
-            let (_, file) = self.resources.passed_fds.iter().find(|(kind, _)| is_it(kind))?;
-            value_of(file)
-        })
-    }
-
     /// The tools of all servers that run, and the hooks that know them.
     fn server_tools_news(&mut self) -> ToSession {
         let tools = self.calls.services.servers.tools();
@@ -102,24 +73,9 @@ impl SessionActorState {
         ToSession::Servers(ServerNews::Tools { tools, hooks: self.spec.setup.hooks.events.clone() })
     }
 
-    /// The place of the server that a call starts.
-    fn place_of(&self, call: &Call) -> Option<usize> {
-        let is_it = |server: &SessionServer| {
-            let ServerStart { tool, input } = &server.start;
-            *tool == call.tool && *input == call.input
-        };
-        let of_start = call.origin == CallOrigin::ServerStart;
-        self.spec.servers().iter().position(is_it).filter(|_| of_start)
-    }
-
-    /// The server of the session that a call starts.
-    pub(super) fn server_of(&self, call: &Call) -> Option<&SessionServer> {
-        self.spec.servers().get(self.place_of(call)?)
-    }
-
     /// A call was proposed that may start a server. Returns the reason why a person has to approve that.
     pub(super) fn server_begins(&mut self, call: &Call) -> Option<String> {
-        let at = self.place_of(call)?;
+        let at = place_of(&self.spec, call)?;
         let log_in = self.log_in_stamp(at);
         self.calls.services.servers.begins(at, call.id.number, log_in);
         self.calls.services.servers.question(call.id.number)
@@ -221,7 +177,7 @@ impl SessionActorState {
 
     /// A server starts again. A conversation that is not replayed gets its start with the others.
     pub(super) fn on_server_due(&mut self, at: usize) {
-        if !matches!(self.workers.replay, ReplayState::Started { .. }) {
+        if !self.links.replay.has_started() {
             return;
         }
         if let Some(due) = self.server_due(at) {
@@ -235,30 +191,6 @@ impl SessionActorState {
         for at in 0..self.calls.services.servers.count() {
             self.on_server_due(at);
         }
-    }
-
-    /// The call that runs the server of a tool.
-    pub(super) fn server_call(&self, tool: &str) -> Option<u32> {
-        self.calls.services.servers.call_of(tool, self.spec.servers())
-    }
-
-    /// Checks that a sub-agent was given the server's tool that it calls. A person may name its resources and
-    /// prompts.
-    ///
-    /// # Errors
-    /// The tool.
-    pub(super) fn check_server_tool(
-        &self,
-        call: &Call,
-        about: Option<&CallAbout>,
-    ) -> Result<(), String> {
-        let Some(CallAbout::Server(ServerToolCall { tool, .. })) = about else { return Ok(()) };
-        let is_named_by_person = call.origin == CallOrigin::PromptPart
-            && (tool.ends_with(RESOURCE) || tool.ends_with(PROMPT));
-        if is_named_by_person || self.spec.has_server_tool(tool) {
-            return Ok(());
-        }
-        Err(format!("this sub-agent was not given the tool {tool}"))
     }
 
     /// Passes the call of a tool on to its server, or answers it: the server does not run.
@@ -325,13 +257,4 @@ fn check_pins(file: &Path, now: &ServerPins, approved: bool) -> Result<Option<St
         now.save(file).map_err(failed)?;
     }
     Ok(change)
-}
-
-/// The text in a sealed memory file.
-fn value_of(file: &OwnedFd) -> Option<String> {
-    let file = File::from(file.try_clone().ok()?);
-    let mut bytes = vec![0; MOST_BYTES];
-    let length = file.read_at(&mut bytes, 0).ok()?;
-    bytes.truncate(length);
-    String::from_utf8(bytes).ok()
 }

@@ -10,7 +10,7 @@ mod starts;
 pub(super) use starts::{FirstRequest, pause_before};
 
 use crate::call_actor::{ENDED, ended, refused};
-use crate::session_network::SessionNetwork;
+use launch::session_network::SessionNetwork;
 use protocol::call::{CallOrigin, Outcome, ToolResult};
 use protocol::confinement::Confinement;
 use protocol::judgement::ExtraRight;
@@ -162,11 +162,6 @@ impl<A: Asker> Services<A> {
     /// The network that a command with this confinement joins.
     pub(super) fn network_for(&self, wanted: &Confinement) -> Option<Arc<SessionNetwork>> {
         self.networks().find(|network| network.takes(wanted)).cloned()
-    }
-
-    /// The network that was made by this call.
-    pub(super) fn network_of(&self, call: u32) -> Option<Arc<SessionNetwork>> {
-        self.networks().find(|network| network.call == call).cloned()
     }
 
     /// The runner of a service was started again, with a network of its own.

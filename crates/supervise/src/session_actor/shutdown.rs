@@ -34,23 +34,17 @@ impl SessionActorState {
         }
         self.detach_all(DetachReason::Ended, "the session was ended; it is on disk");
         self.close_tasks(ending);
-        self.cancel_running();
+        self.send_calls(|| CallMsg::Input(CallInput::Cancel));
         match ending {
             SessionEnding::Stop if self.run_end_hooks(myself) => {}
             SessionEnding::Stop | SessionEnding::Kill => self.end_processes(myself, ending),
         }
     }
 
-    fn cancel_running(&self) {
-        for call in self.calls.running.values() {
-            let _ = call.send_message(CallMsg::Input(CallInput::Cancel));
-        }
-    }
-
     /// Ends what is left of the session.
     pub(super) fn end_processes(&mut self, myself: &ActorRef<SessionMsg>, ending: SessionEnding) {
         self.closing.phase = ClosingPhase::Processes;
-        self.cancel_running();
+        self.send_calls(|| CallMsg::Input(CallInput::Cancel));
         let calls: Vec<_> = self.calls.running.values().cloned().collect();
         let (conversation, provider) =
             (self.workers.conversation.clone(), self.workers.provider.clone());

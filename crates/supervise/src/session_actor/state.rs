@@ -1,8 +1,12 @@
 //! The state of a session actor, in parts. The files beside this one implement the actor's work on
 //! it.
 
+use super::clients::Clients;
+use super::links::Links;
+use super::links::replay::RunningReplay;
 use super::questions::Questions;
 use super::services::Services;
+use super::tasks::Tasks;
 use crate::audit_actor::AuditMsg;
 use crate::client_actor::feed::Feed;
 use crate::fleet_seat::HeldLease;
@@ -10,32 +14,30 @@ use crate::journal_writer::JournalWriter;
 use crate::messages::{CallMsg, ClientMsg, ReserveMsg, RootMsg, SessionMsg};
 use crate::project_caches::CacheLease;
 use crate::route::Router;
-use crate::session_lock::SessionLock;
 use crate::task_outcome::TaskOutcome;
-use crate::worker::spawner::Spawner;
-use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
 use call::FileVersions;
-use journal::OpenCall;
+use launch::session_lock::SessionLock;
+use launch::spawner::Spawner;
+use launch::timeouts::WorkerTimeouts;
 use protocol::broker::BrokerLink;
 use protocol::call::Call;
 use protocol::confinement::Tier;
 use protocol::ids::CallId;
-use protocol::judgement::{Audience, Rule};
+use protocol::judgement::Audience;
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
-use protocol::store::{SnapshotBefore, StoreCommand, StoreLink, ToStore};
+use protocol::store::StoreLink;
 use protocol::tool::TlsIdentity;
-use ractor::{ActorId, ActorRef};
-use setup::session_spec::{ChosenModel, SessionSpec, TaskShare};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use ractor::ActorRef;
+use setup::session_spec::SessionSpec;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 /// One open session.
@@ -47,15 +49,16 @@ pub(crate) struct SessionActorState {
     pub(super) resources: SessionResources,
     pub(super) journal: SessionJournal,
     pub(super) workers: SessionWorkers,
-    pub(super) store: StoreState,
+    /// Which of them are away, and what waits for them.
+    pub(super) links: SessionLinks,
     pub(super) calls: SessionCalls,
     pub(super) clients: SessionClients,
+    /// What waits for a person.
+    pub(super) questions: Questions<ActorRef<ClientMsg>>,
     pub(super) turn: SessionTurn,
     pub(super) timers: SessionTimers,
     /// Sub-agents, and who waits for this session if it is one.
     pub(super) tasks: SessionTasks,
-    /// Failures that keep it from accepting input.
-    pub(super) problems: Problems,
     pub(super) closing: Closing,
 }
 
@@ -113,84 +116,14 @@ pub(super) struct SessionJournal {
 /// The processes that serve the session. The broker serves every session.
 pub(super) struct SessionWorkers {
     pub(super) conversation: WorkerRef<SessionLink>,
-    /// How far the journal was replayed to the conversation.
-    pub(super) replay: ReplayState,
     pub(super) provider: WorkerRef<ProviderLink>,
-    pub(super) provider_state: ProviderState,
     pub(super) store: WorkerRef<StoreLink>,
     pub(super) broker: WorkerRef<BrokerLink>,
-    /// Why the broker is not started again, if it is not.
-    pub(super) broker_failure: Option<String>,
 }
 
-/// The replay of the journal to the present process of the conversation.
-pub(super) enum ReplayState {
-    /// There is no process, as far as the session knows.
-    NoProcess,
-    NotStarted,
-    /// Complete or under way: the process gets every message from now on.
-    Started {
-        _replay: RunningReplay,
-    },
-}
-
-/// A replay that was started. It stops when this is dropped.
-pub(super) struct RunningReplay(pub(super) Arc<Semaphore>);
-
-impl Drop for RunningReplay {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-/// The provider's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProviderState {
-    /// It runs and is configured.
-    Ready,
-    /// The same, but its server or a key has changed since: the next request starts another process.
-    Stale,
-    /// It does not run, or is not configured. An open request is sent once it is.
-    Down,
-}
-
-/// The state that the store's process depends on.
-pub(super) struct StoreState {
-    pub(super) instructions: Instructions,
-    /// Why the store is not started again, if it is not.
-    pub(super) failed: Option<String>,
-    /// Calls that wait for their copies: the request to the store, and whom to answer.
-    pub(super) requested: HashMap<CallId, (ToStore, oneshot::Sender<()>)>,
-    /// Calls with copies, until the store has recorded their end.
-    pub(super) copies: HashMap<CallId, BackupState>,
-    /// Commands with a snapshot, until the store has recorded their end.
-    pub(super) commands: HashMap<CallId, (StoreCommand, CommandState)>,
-    /// Clients that wait for changes since a call.
-    pub(super) changes: Vec<(ActorRef<ClientMsg>, u32)>,
-}
-
-/// The project's instructions, which the store reads and the conversation begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Instructions {
-    Pending,
-    /// They were received, or did not come in time.
-    Settled,
-}
-
-/// A call whose files were copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BackupState {
-    Running,
-    Ended,
-}
-
-/// A command whose project was captured in a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CommandState {
-    Running(SnapshotBefore),
-    /// It ended at that time, in nanoseconds of Unix time.
-    Ended(SnapshotBefore, i64),
-}
+/// The state of the links to the processes.
+pub(super) type SessionLinks =
+    Links<oneshot::Sender<()>, ActorRef<ClientMsg>, AbortHandle, RunningReplay>;
 
 /// The session's calls, and facts about files that outlast them.
 pub(super) struct SessionCalls {
@@ -235,100 +168,24 @@ impl SessionCalls {
     }
 }
 
-/// Sub-agents of a session, and the work of its own if it is one.
-#[derive(Default)]
-pub(super) struct SessionTasks {
-    /// By the calls that wait for them.
-    pub(super) running: BTreeMap<u32, RunningTask>,
-    /// Calls of sub-agents in the background that an earlier supervisor left: waited for again once the
-    /// session is open.
-    pub(super) left: Vec<OpenCall>,
-    /// The session that gave the work, while that runs.
-    pub(super) parent: Option<ActorRef<SessionMsg>>,
-    /// Parents that wait for the end of this session's work.
-    pub(super) waiting: Vec<oneshot::Sender<TaskOutcome>>,
-}
-
-/// A sub-agent that works for a call.
-pub(super) struct RunningTask {
-    pub(super) agent: String,
-    /// Its part of the budget, until its use is counted.
-    pub(super) share: TaskShare,
-    /// Once it is open.
-    pub(super) session: Option<ActorRef<SessionMsg>>,
-    /// Dropped to stop it, also by the end of this session.
-    pub(super) stop: Option<oneshot::Sender<()>>,
-}
+/// The tasks of a session.
+pub(super) type SessionTasks =
+    Tasks<ActorRef<SessionMsg>, oneshot::Sender<()>, oneshot::Sender<TaskOutcome>>;
 
 /// Calls that were proposed and have no actor.
 #[derive(Default)]
 pub(super) struct Unjudged(pub(super) HashMap<CallId, Call>);
 
 /// The session's clients.
-pub(super) struct SessionClients {
-    pub(super) attached: Vec<AttachedClient>,
-    /// Clients that opened the session and have yet to attach.
-    pub(super) expected: HashSet<ActorId>,
-    /// Clients that wait for a report of the model's context.
-    pub(super) of_context: Vec<ActorRef<ClientMsg>>,
-    /// What waits for a person.
-    pub(super) questions: Questions<ActorRef<ClientMsg>>,
-    /// Prompts that name a server which starts.
-    pub(super) waiting_prompts: Vec<WaitingPrompt>,
-    /// Clients were shown the hook that does not run because the project is not trusted.
-    pub(super) untrusted_hook_shown: bool,
-}
-
-impl SessionClients {
-    /// None is there yet.
-    pub(super) fn none_yet(questions: Questions<ActorRef<ClientMsg>>) -> Self {
-        Self {
-            attached: Vec::new(),
-            expected: HashSet::new(),
-            of_context: Vec::new(),
-            questions,
-            waiting_prompts: Vec::new(),
-            untrusted_hook_shown: false,
-        }
-    }
-}
-
-/// A prompt that waits for a server.
-pub(super) struct WaitingPrompt {
-    pub(super) client: ActorRef<ClientMsg>,
-    pub(super) text: String,
-    pub(super) form: Option<protocol::client::AnswerForm>,
-}
-
-/// An attached client.
-pub(super) struct AttachedClient {
-    pub(super) client: ActorRef<ClientMsg>,
-    pub(super) feed: Feed,
-    /// It missed an event and gets no more until it attaches again: its gap begins after the last
-    /// event that it got.
-    pub(super) behind: AtomicBool,
-}
+pub(super) type SessionClients = Clients<ActorRef<ClientMsg>, Feed>;
 
 /// Turns and prompts.
 pub(super) struct SessionTurn {
     pub(super) router: Router,
-    /// Rules of a slash command that allow until the turn ends.
-    pub(super) allow: Vec<Rule>,
-    /// Models that the session goes back to.
-    pub(super) model: TurnModel,
     /// How many times the session was paused and not resumed. A paused session starts no turn.
     pub(super) pauses: u32,
     /// A person joined while a script's turn ran: people can be asked from the next turn on.
     pub(super) next_audience: Option<Audience>,
-}
-
-/// Models that the session goes back to.
-#[derive(Debug, Default)]
-pub(super) struct TurnModel {
-    /// The session's, if the running turn has another one.
-    pub(super) before_turn: Option<Box<ChosenModel>>,
-    /// The model before the fallback model, until that has answered.
-    pub(super) before_fallback: Option<Box<ChosenModel>>,
 }
 
 /// Timers that are running.
@@ -336,17 +193,4 @@ pub(super) struct TurnModel {
 pub(super) struct SessionTimers {
     /// The next ping of the workers.
     pub(super) ping: Option<AbortHandle>,
-    /// The end of an idle provider.
-    pub(super) provider_idle: Option<AbortHandle>,
-}
-
-/// Failures that make a session read-only, each by itself.
-#[derive(Debug, Default)]
-pub(super) struct Problems {
-    /// The journal cannot be written, and why.
-    pub(super) disk: Option<String>,
-    /// The conversation's process is not started again, and why.
-    pub(super) conversation: Option<String>,
-    /// The provider's likewise.
-    pub(super) provider: Option<String>,
 }

@@ -5,9 +5,10 @@
 
 use super::state::SessionActorState;
 use crate::messages::{CallMsg, ProtectedNews};
-use crate::protected_restore;
+use crate::records::encode;
 use call::tampered_in_words;
 use journal::JournalRecord;
+use launch::protected_restore;
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
 use protocol::judgement::Question;
@@ -22,8 +23,7 @@ impl SessionActorState {
                 self.calls.tampered.push(name);
             }
         }
-        (self.calls.tampered.len() > known)
-            .then(|| JournalRecord::Tampered { names: self.calls.tampered.clone() })
+        (self.calls.tampered.len() > known).then(|| encode::tampered(self.calls.tampered.clone()))
     }
 
     /// Commands in the background have their protected files looked at: a person may be about to use them.
@@ -67,7 +67,7 @@ impl SessionActorState {
         if self.calls.tampered.len() < known {
             let names = self.calls.tampered.clone();
             // A failure closes the session, and nothing runs.
-            let _ = self.record(vec![JournalRecord::Tampered { names }]).await;
+            let _ = self.record(vec![encode::tampered(names)]).await;
         }
     }
 }

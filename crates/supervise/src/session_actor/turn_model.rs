@@ -1,85 +1,91 @@
-//! The model of a turn whose slash command or skill names one: it is used until the turn ends, and the
-//! session's model does not change. The record of the prompt has its name.
+//! What follows when a request to the model fails: the session may go on with its fallback model. Pure.
 
-use super::state::SessionActorState;
-use protocol::client::{ClientEvent, SettingChange};
-use protocol::provider::ToProvider;
-use protocol::session::ToSession;
-use setup::session_spec::{ChosenModel, check_price};
+use protocol::provider::ProviderFailure;
 
-impl SessionActorState {
-    /// The model of this name, for a turn.
-    ///
-    /// # Errors
-    /// Why it cannot be used, for the person.
-    pub(super) async fn usable_model(&self, name: &str) -> Result<ChosenModel, String> {
-        let (spec, named) = (self.spec.clone(), name.to_owned());
-        let model = tokio::task::spawn_blocking(move || {
-            let change = SettingChange::Model(named.clone());
-            spec.check_managed(&change)?;
-            spec.check_task_bounds(&change)?;
-            spec.with_model(&named)
-        });
-        let model = model.await.map_err(|error| error.to_string())?.map_err(|no| no.message)?;
-        if !model.is_known() && model.model != self.spec.setup.model {
-            return Err(format!(
-                "no model of this name is configured. Name it in a table `[models.{name}]` of your \
-                 configuration, or write its vendor's name (`agentd help config`)"
-            ));
+/// The failure of a request, with the facts of the session that decide about it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FailedRequest {
+    pub(super) kind: ProviderFailure,
+    /// The model that was asked is no longer the session's: a person has chosen another one since.
+    pub(super) is_of_other_model: bool,
+    /// The session's model can be sent the images of the request.
+    pub(super) sees_enough: bool,
+    /// The fallback model was asked, and has not answered before.
+    pub(super) is_of_fallback: bool,
+    pub(super) has_fallback: bool,
+}
+
+/// The work after the failure of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AfterFailure {
+    /// The conversation is told.
+    Report,
+    /// The session's model is asked.
+    AskPresent,
+    /// The fallback model failed too: the session goes back to the one before, and the conversation is told.
+    GoBack,
+    /// The fallback model is asked.
+    FallBack,
+}
+
+impl FailedRequest {
+    pub(super) fn then(self) -> AfterFailure {
+        let is_away =
+            matches!(self.kind, ProviderFailure::Overloaded | ProviderFailure::Unreachable);
+        if self.is_of_other_model {
+            return match is_away && self.sees_enough {
+                true => AfterFailure::AskPresent,
+                false => AfterFailure::Report,
+            };
         }
-        let limit = self.spec.setup.max_session.cost;
-        check_price(limit, &model.model, model.facts()).map_err(|no| no.message)?;
-        match self.spec.needs_new_provider(&model) && !self.may_suspend() {
-            true => Err("the session uses a recording, and it is on another server".to_owned()),
-            false => Ok(model),
+        // The conversation makes the request smaller, and asks the fallback model again.
+        if self.kind == ProviderFailure::ContextFull {
+            return AfterFailure::Report;
+        }
+        match self.is_of_fallback {
+            true => AfterFailure::GoBack,
+            false if self.has_fallback && is_away => AfterFailure::FallBack,
+            false => AfterFailure::Report,
         }
     }
+}
 
-    /// A prompt is about to go to the conversation: its model comes first.
-    pub(super) async fn begin_turn_model(&mut self, message: &ToSession) {
-        let ToSession::Prompt { expanded: Some(prompt), .. } = message else { return };
-        let Some(name) = &prompt.model else { return };
-        if self.turn.model.before_turn.is_some() {
-            // It is sent again, to another process.
-            return;
-        }
-        match self.usable_model(name).await {
-            Ok(model) => {
-                self.turn.model.before_turn = Some(Box::new(self.spec.model()));
-                self.use_model(model);
-            }
-            Err(why) => {
-                let now = &self.spec.setup.model;
-                let text = format!("the model {name} of this turn cannot be used, {now} is: {why}");
-                self.show(&ClientEvent::Notice { text });
-            }
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AWAY: FailedRequest = FailedRequest {
+        kind: ProviderFailure::Unreachable,
+        is_of_other_model: false,
+        sees_enough: true,
+        is_of_fallback: false,
+        has_fallback: true,
+    };
+
+    #[test]
+    fn the_fallback_model_is_asked_once_and_left_if_it_fails_too() {
+        assert_eq!(AWAY.then(), AfterFailure::FallBack);
+        let of_fallback = FailedRequest { is_of_fallback: true, ..AWAY };
+        let full = FailedRequest { kind: ProviderFailure::ContextFull, ..of_fallback };
+        assert_eq!(full.then(), AfterFailure::Report, "a smaller request follows");
+        assert_eq!(of_fallback.then(), AfterFailure::GoBack);
     }
 
-    /// The turn has ended: the session's model is used again.
-    pub(super) fn end_turn_model(&mut self) {
-        if let Some(model) = self.turn.model.before_turn.take() {
-            self.turn.model.before_fallback = None;
-            self.use_model(*model);
-        }
+    #[test]
+    fn only_a_model_that_is_away_is_replaced() {
+        let none = FailedRequest { has_fallback: false, ..AWAY };
+        assert_eq!(none.then(), AfterFailure::Report);
+        let other = FailedRequest { kind: ProviderFailure::ContextFull, ..AWAY };
+        assert_eq!(other.then(), AfterFailure::Report);
     }
 
-    /// Puts the present model into a request. The conversation may have made it with the model of the turn
-    /// before, which is over: a summary follows a turn at once.
-    pub(super) fn put_present_model(&self, message: &mut ToProvider) {
-        let ToProvider::Ask(request) = message else { return };
-        let setup = &self.spec.setup;
-        if request.model != setup.model {
-            request.model.clone_from(&setup.model);
-            request.max_tokens = setup.max_tokens;
-        }
-    }
-
-    /// The thing that the present model is for.
-    pub(super) fn model_holder(&self) -> &'static str {
-        match self.turn.model.before_turn {
-            Some(_) => "turn",
-            None => "session",
-        }
+    #[test]
+    fn a_model_that_a_person_chose_meanwhile_is_asked_where_it_sees_enough() {
+        let chosen = FailedRequest { is_of_other_model: true, ..AWAY };
+        assert_eq!(chosen.then(), AfterFailure::AskPresent);
+        let blind = FailedRequest { sees_enough: false, ..chosen };
+        assert_eq!(blind.then(), AfterFailure::Report);
+        let full = FailedRequest { kind: ProviderFailure::ContextFull, ..chosen };
+        assert_eq!(full.then(), AfterFailure::Report);
     }
 }

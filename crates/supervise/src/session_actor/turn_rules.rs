@@ -22,8 +22,6 @@ pub(super) fn turn_rules(happened: &SessionEvent) -> Option<Vec<Rule>> {
 }
 
 /// The session's rules, and those that allow until the turn ends.
-pub(super) fn rules(spec: &SessionSpec, turn: &[Rule]) -> ToBroker {
-    let mut rules = spec.rules.clone();
-    rules.rules.extend(turn.iter().cloned());
-    ToBroker::Rules { session: spec.id.clone(), rules }
+pub(super) fn rules(spec: &SessionSpec) -> ToBroker {
+    ToBroker::Rules { session: spec.id.clone(), rules: spec.broker_rules() }
 }

@@ -3,12 +3,11 @@
 
 use super::pinning;
 use super::server_prompts::{NamedServers, ServerParts};
-use super::state::{SessionActorState, TurnModel};
+use super::state::SessionActorState;
 use crate::messages::{ClientMsg, SessionMsg};
 use crate::person_prompt::PersonPrompt;
 use crate::records::encode;
 use config::is_model_alias;
-use journal::JournalRecord;
 use protocol::client::{AnswerForm, ClientEvent, RequestFailure, SettingChange, ToClient};
 use protocol::error_chain::chain;
 use protocol::session::{ExpandedPrompt, PinnedNews, PromptPart, ToSession};
@@ -37,7 +36,7 @@ impl SessionActorState {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
         }
-        if !self.clients.waiting_prompts.is_empty() {
+        if self.clients.any_prompt_waits() {
             return self.wait_behind(client, text, form);
         }
         let servers = match self.servers_in(&text) {
@@ -184,7 +183,7 @@ impl SessionActorState {
         if let (Some(audience), false) = (self.turn.next_audience, self.turn.router.is_busy()) {
             self.set_audience(audience);
         }
-        if !self.tasks.waiting.is_empty() {
+        if self.tasks.own.is_awaited() {
             // Its parent asked while no turn could begin.
             self.begin_work(myself).await;
         }
@@ -204,7 +203,7 @@ impl SessionActorState {
             rest.remove(place);
             // All are taken back on disk, and the others wait again behind that.
             let again = rest.iter().cloned().map(encode::queued);
-            let records = std::iter::once(JournalRecord::TakenBack).chain(again).collect();
+            let records = std::iter::once(encode::taken_back()).chain(again).collect();
             if self.record(records).await.is_ok() {
                 texts.push(text.to_owned());
                 self.turn.router.requeue(rest);
@@ -218,7 +217,7 @@ impl SessionActorState {
     pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>) {
         let mut texts = Vec::new();
         if !self.turn.router.queue().is_empty()
-            && self.record(vec![JournalRecord::TakenBack]).await.is_ok()
+            && self.record(vec![encode::taken_back()]).await.is_ok()
         {
             texts = self.turn.router.take_back();
             self.show_queue();
@@ -243,8 +242,7 @@ impl SessionActorState {
         change: SettingChange,
         by: String,
     ) {
-        let bounds = self.spec.check_managed(&change);
-        if let Err(failure) = bounds.and_then(|()| self.spec.check_task_bounds(&change)) {
+        if let Err(failure) = self.spec.check_change(&change) {
             return fail(client, failure.kind, failure.message);
         }
         let change = match change {
@@ -284,29 +282,13 @@ impl SessionActorState {
                 Ok(()) => SettingChange::Unpin(file),
                 Err(why) => return fail(client, RequestFailure::NotFound, why),
             },
-            change @ (SettingChange::Network(_) | SettingChange::Host(_)) => {
-                if let Err(failure) =
-                    setup::session_spec::check_allow_list(&change, &self.spec.confinement)
-                {
-                    return fail(client, failure.kind, failure.message);
-                }
-                change
-            }
-            SettingChange::Model(name) => return self.change_model(client, name, by).await,
-            SettingChange::Mode(mode) => match self.spec.check_mode(mode) {
-                Ok(()) => SettingChange::Mode(mode),
-                Err(failure) => return fail(client, failure.kind, failure.message),
-            },
-            change @ SettingChange::AppendedSystem(_) => change,
-            SettingChange::CostLimit(_) => {
-                let why =
-                    "the limit of a session's cost is set where it is opened, with --max-cost";
-                return fail(client, RequestFailure::Usage, why.to_owned());
-            }
-            SettingChange::Flag(key, _) => {
-                let why = format!("{key} is set where the session is opened");
-                return fail(client, RequestFailure::Usage, why);
-            }
+            SettingChange::Model(name) => return self.on_chosen_model(client, name, by).await,
+            change @ (SettingChange::Network(_)
+            | SettingChange::Host(_)
+            | SettingChange::Mode(_)
+            | SettingChange::AppendedSystem(_)
+            | SettingChange::CostLimit(_)
+            | SettingChange::Flag(..)) => change,
         };
         let changes = self.spec.expand_change(change.clone());
         let records =
@@ -343,7 +325,7 @@ impl SessionActorState {
 
     /// Changes the model, by its name in the configuration or at its vendor. The next request uses
     /// it; an open request goes on with the old one.
-    async fn change_model(&mut self, client: &ActorRef<ClientMsg>, name: String, by: String) {
+    async fn on_chosen_model(&mut self, client: &ActorRef<ClientMsg>, name: String, by: String) {
         let (plan, named) = (self.spec.clone(), name.clone());
         let model = tokio::task::spawn_blocking(move || plan.with_model(&named)).await;
         let model = match model {
@@ -352,7 +334,7 @@ impl SessionActorState {
             Err(error) => return fail(client, RequestFailure::Internal, error.to_string()),
         };
         let limit = self.spec.setup.max_session.cost;
-        if let Err(failure) = check_price(limit, &model.model, model.facts()) {
+        if let Err(failure) = check_price(limit, model.model(), model.facts()) {
             return fail(client, failure.kind, failure.message);
         }
         if self.spec.needs_new_provider(&model) && !self.may_suspend() {
@@ -366,9 +348,8 @@ impl SessionActorState {
         {
             return;
         }
-        let doubt = model.doubt(&self.spec.model().name);
-        self.turn.model = TurnModel::default();
-        self.use_model(model);
+        let doubt = model.doubt(self.spec.model().name());
+        self.change_model(|settings| settings.choose_model(model));
         if let Some(text) = doubt {
             self.show(&ClientEvent::Notice { text });
         }

@@ -4,12 +4,12 @@
 //! [`RestartHistory`]'s decision when the child ends, and reports to its owner. The owner sends its
 //! state again to each new process.
 
-use crate::progress::MessageProgress;
-use crate::worker::heartbeat::{Heartbeat, PingAction};
-use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
-use crate::worker::restart::{self, RestartDecision, RestartHistory, WorkerProgress};
-use crate::worker::spawner::{SpawnedWorker, Spawner, WorkerKind, WorkerSpawnError};
-use crate::worker::timeouts::WorkerTimeouts;
+use launch::heartbeat::{Heartbeat, PingAction};
+use launch::process::{ExitCause, ProcessEvent, WorkerProcess};
+use launch::progress::MessageProgress;
+use launch::restart::{self, RestartDecision, RestartHistory, WorkerProgress};
+use launch::spawner::{SpawnedWorker, Spawner, WorkerKind, WorkerSpawnError};
+use launch::timeouts::WorkerTimeouts;
 use protocol::Link;
 use protocol::client::ProcessRow;
 use protocol::ids::{Generation, SessionId};
@@ -220,7 +220,7 @@ where
             WorkerProcess::attach(started, generation, self.args.timeouts.hello, move |report| {
                 let _ = actor.send_message(WorkerMsg::Process(generation, report));
             })?;
-        let (worker, pid) = (self.args.kind.executable(), process.pid);
+        let (worker, pid) = (self.args.kind.executable(), process.pid());
         tracing::info!(worker, pid, %generation, session = ?self.args.session, "started");
         self.process = Some(process);
         (self.args.on_event)(WorkerEvent::Up(generation));
@@ -364,7 +364,7 @@ where
         ProcessRow {
             worker: self.args.kind.executable().to_owned(),
             session: self.args.session.clone(),
-            pid: self.process.as_ref().map_or(0, |process| process.pid),
+            pid: self.process.as_ref().map_or(0, WorkerProcess::pid),
             generation: self.generation.0,
             restarts: self.restart_count,
             last_cause,

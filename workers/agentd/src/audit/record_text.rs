@@ -3,8 +3,8 @@
 use client::mark_hidden;
 use jiff::Timestamp;
 use journal::{
-    BasisRecord, ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord, OutcomeRecord,
-    PassageRecord, RefusalKindRecord, RefusalRecord, ToolKindRecord,
+    BasisRecord, ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord, Outcome,
+    PassageRecord, Refusal, RefusalKind, ToolKind,
 };
 use nix::errno::Errno;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(super) fn decision_line(decided: &DecidedRecord) -> String {
         (DecisionRecord::Expired, BasisRecord::NobodyToAsk { why }) => {
             format!("expired: approval is required, and {why}")
         }
-        (verdict, BasisRecord::Query) if decided.tool_kind == ToolKindRecord::Mutation => {
+        (verdict, BasisRecord::Query) if decided.tool_kind == ToolKind::Mutation => {
             format!("{} because it changes nothing beyond this session", decision(verdict))
         }
         (verdict, why) => format!("{} {}", decision(verdict), basis(why)),
@@ -62,37 +62,37 @@ pub(crate) fn basis(basis: &BasisRecord) -> String {
 pub(super) fn end(ended: &EndedRecord, decided: Option<&DecidedRecord>) -> String {
     let decision = decided.map_or(DecisionRecord::Allowed, |decided| decided.decision);
     match (&ended.outcome, decision) {
-        (OutcomeRecord::Interrupted, DecisionRecord::Denied | DecisionRecord::Expired) => {
-            outcome(&OutcomeRecord::NeverStarted)
+        (Outcome::Interrupted, DecisionRecord::Denied | DecisionRecord::Expired) => {
+            outcome(&Outcome::NeverStarted)
         }
-        (OutcomeRecord::Denied, DecisionRecord::Expired) => "not answered in time".to_owned(),
+        (Outcome::Denied, DecisionRecord::Expired) => "not answered in time".to_owned(),
         (ended, _) => outcome(ended),
     }
 }
 
-pub(crate) fn outcome(outcome: &OutcomeRecord) -> String {
+pub(crate) fn outcome(outcome: &Outcome) -> String {
     match outcome {
-        OutcomeRecord::Done => "done".to_owned(),
-        OutcomeRecord::Failed => "failed".to_owned(),
-        OutcomeRecord::Exited { code } => format!("exit code {code}"),
-        OutcomeRecord::Signalled { signal } => format!("ended by signal {signal}"),
-        OutcomeRecord::TimedOut => "timed out".to_owned(),
-        OutcomeRecord::Denied => "denied".to_owned(),
-        OutcomeRecord::Refused { rule } => format!("refused ({rule})"),
-        OutcomeRecord::Confined { what } => format!("stopped by the cage ({what})"),
-        OutcomeRecord::OutOfMemory => "out of memory".to_owned(),
-        OutcomeRecord::Crashed => "crashed".to_owned(),
-        OutcomeRecord::Interrupted => "interrupted: may have run".to_owned(),
-        OutcomeRecord::Invalid => "invalid call".to_owned(),
-        OutcomeRecord::NeverStarted => "interrupted: never started".to_owned(),
+        Outcome::Done => "done".to_owned(),
+        Outcome::Failed => "failed".to_owned(),
+        Outcome::Exited { code } => format!("exit code {code}"),
+        Outcome::Signalled { signal } => format!("ended by signal {signal}"),
+        Outcome::TimedOut => "timed out".to_owned(),
+        Outcome::Denied => "denied".to_owned(),
+        Outcome::Refused { rule } => format!("refused ({rule})"),
+        Outcome::Confined { what } => format!("stopped by the cage ({what})"),
+        Outcome::OutOfMemory => "out of memory".to_owned(),
+        Outcome::Crashed => "crashed".to_owned(),
+        Outcome::Interrupted => "interrupted: may have run".to_owned(),
+        Outcome::Invalid => "invalid call".to_owned(),
+        Outcome::NeverStarted => "interrupted: never started".to_owned(),
     }
 }
 
 /// One refusal, to follow the word "refused".
-pub(super) fn refusal(refusal: &RefusalRecord) -> String {
+pub(super) fn refusal(refusal: &Refusal) -> String {
     let predicted = match refusal.kind {
-        RefusalKindRecord::Refused => "",
-        RefusalKindRecord::Predicted => ", predicted",
+        RefusalKind::Refused => "",
+        RefusalKind::Predicted => ", predicted",
     };
     let times =
         if refusal.count > 1 { format!(", {} times", refusal.count) } else { String::new() };

@@ -5,7 +5,7 @@ use super::record_text;
 use client::{mark_hidden, sanitize};
 use journal::{
     AuditedCall, DecidedRecord, EndedRecord, EnforcedRecord, LevelRecord, PolicyRecord,
-    StoredRecord, TierRecord,
+    StoredRecord, Tier,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -248,19 +248,19 @@ fn requested(policy: &PolicyRecord) -> String {
 /// Which cage: that of a tool's own process is the same in every tier.
 fn kind(cage: &EnforcedRecord) -> String {
     match (cage.tier, cage.in_process) {
-        (TierRecord::A | TierRecord::B, true) => {
+        (Tier::A | Tier::B, true) => {
             "cage of the tool's own process, the same in tiers A and B".to_owned()
         }
-        (TierRecord::A | TierRecord::B, false) | (TierRecord::C, _) => {
+        (Tier::A | Tier::B, false) | (Tier::C, _) => {
             format!("tier {}", tier(cage.tier))
         }
     }
 }
 
-fn tier(tier: TierRecord) -> &'static str {
+fn tier(tier: Tier) -> &'static str {
     match tier {
-        TierRecord::A => "A",
-        TierRecord::B => "B",
-        TierRecord::C => "NONE (no sandbox)",
+        Tier::A => "A",
+        Tier::B => "B",
+        Tier::C => "NONE (no sandbox)",
     }
 }

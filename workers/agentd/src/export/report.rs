@@ -3,8 +3,7 @@
 use super::redact::Redactor;
 use crate::audit::outcome;
 use client::{Spent, argument_lines, in_dollars, mark_hidden, sanitize, telling_argument};
-use journal::{BlockRecord, JournalEntry, JournalRecord, OutcomeRecord, UsageRecord};
-use protocol::content::Usage;
+use journal::{BlockRecord, JournalEntry, JournalRecord, Outcome, Usage};
 use std::collections::BTreeMap;
 
 /// A whole session.
@@ -127,10 +126,9 @@ impl SessionReport {
                     };
                     turn.items.push(item);
                 }
-                let usage = counted(usage);
-                self.usage = client::sum(self.usage, usage);
+                self.usage = client::sum(self.usage, *usage);
                 let model = self.models.last().map_or("", String::as_str);
-                self.spent.answered(usage, prices(model));
+                self.spent.answered(*usage, prices(model));
             }
             JournalRecord::Changed {
                 network,
@@ -207,8 +205,8 @@ impl SessionReport {
             }
             JournalRecord::Result { call, outcome: how, text, full, is_error, .. } => {
                 let text = plain(full.as_ref().unwrap_or(text));
-                let is_good = !is_error
-                    && matches!(how, OutcomeRecord::Done | OutcomeRecord::Exited { code: 0 });
+                let is_good =
+                    !is_error && matches!(how, Outcome::Done | Outcome::Exited { code: 0 });
                 let end = plain(&outcome(how));
                 let end = if is_good { CallEnd::Good(end) } else { CallEnd::Bad(end) };
                 self.ended(*call, time, end, text);
@@ -295,9 +293,4 @@ impl TurnReport {
             }
         }
     }
-}
-
-fn counted(usage: &UsageRecord) -> Usage {
-    let UsageRecord { input, output, cache_read, cache_write } = *usage;
-    Usage { input, output, cache_read, cache_write }
 }

@@ -1,7 +1,7 @@
 //! Servers that ended for want of a log-in: each starts again once the person has logged in, which a prompt, a
 //! new client and a question for the servers look for. Such a question has a failed server tried once more too.
 
-use crate::session_actor::state::{ReplayState, SessionActorState};
+use crate::session_actor::state::SessionActorState;
 use setup::server_log_in::{self, LogInStamp};
 
 impl SessionActorState {
@@ -21,7 +21,7 @@ impl SessionActorState {
 
     /// Has servers start again for which the person has logged in since.
     pub(in crate::session_actor) fn start_logged_in(&mut self) {
-        if !matches!(self.workers.replay, ReplayState::Started { .. }) {
+        if !self.links.replay.has_started() {
             return;
         }
         let logged_in = self.calls.services.servers.logged_in(|at| self.log_in_stamp(at));

@@ -1,0 +1,259 @@
+//! Starts worker and runner processes. No other file of the supervisor starts any.
+//!
+//! One thread starts them all and lives as long as the supervisor, because PR_SET_PDEATHSIG follows
+//! the thread that started a child, not the process. A worker's channel is its standard input. So
+//! nothing has to run between fork and exec, and `spawn` stays a cheap `posix_spawn`.
+
+use crate::grant::Grant;
+use protocol::confinement::{FilePath, Profile};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use tokio::sync::oneshot;
+use tools::RunnerProgram;
+
+/// Workers that outlive a call. Runners have no variant: they start from a `Grant` only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WorkerKind {
+    /// The conversation of a session.
+    Session,
+    /// Talks to one model API.
+    Provider,
+    /// Judges calls.
+    Broker,
+    /// The stored data of a session and its project.
+    Store,
+}
+
+impl WorkerKind {
+    /// Its executable.
+    #[must_use]
+    pub fn executable(self) -> &'static str {
+        match self {
+            Self::Session => "agentd-session",
+            Self::Provider => "agentd-provider",
+            Self::Broker => "agentd-broker",
+            Self::Store => "agentd-store",
+        }
+    }
+}
+
+/// Why a worker could not be started.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum WorkerSpawnError {
+    /// Its executable is not there.
+    #[error(
+        "{} is missing; build all executables with `cargo build --workspace` or install them \
+         with `cargo install --locked --path .`",
+        path.display()
+    )]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The system refused to start it.
+    #[error("cannot start {}: {reason}", path.display())]
+    Refused {
+        /// The executable.
+        path: PathBuf,
+        /// The system's error.
+        reason: String,
+    },
+}
+
+/// Checks that this directory has every executable, before anything depends on it.
+///
+/// # Errors
+/// [`WorkerSpawnError::Missing`] for the first missing one.
+pub fn check_workers(directory: &Path) -> Result<(), WorkerSpawnError> {
+    let permanent =
+        [WorkerKind::Session, WorkerKind::Provider, WorkerKind::Broker, WorkerKind::Store];
+    let runners = RunnerProgram::ALL.map(RunnerProgram::executable);
+    let names = permanent.map(WorkerKind::executable).into_iter().chain(runners);
+    match names.map(|name| directory.join(name)).find(|path| !path.is_file()) {
+        Some(path) => Err(WorkerSpawnError::Missing { path }),
+        None => Ok(()),
+    }
+}
+
+/// A process that was just started, and the supervisor's end of its channel.
+#[derive(Debug)]
+pub struct SpawnedWorker {
+    pub(crate) child: Child,
+    pub(crate) socket: UnixStream,
+    pub(crate) pidfd: OwnedFd,
+    /// The directory in which its command gets a cgroup, which is removed after the command's end.
+    pub(crate) cgroup: Option<PathBuf>,
+}
+
+struct SpawnRequest {
+    executable: &'static str,
+    env: Arc<[(String, String)]>,
+    reply: oneshot::Sender<Result<SpawnedWorker, WorkerSpawnError>>,
+}
+
+/// The handle of the spawner thread.
+#[derive(Debug, Clone)]
+pub struct Spawner {
+    requests: mpsc::Sender<SpawnRequest>,
+    env: Arc<[(String, String)]>,
+    /// Additional variables of `agentd-web`, which may hold the password of the person's proxy.
+    web_env: Arc<[(String, String)]>,
+    directory: Arc<Path>,
+}
+
+impl Spawner {
+    /// Starts the thread. Workers are looked up in `directory`. Their standard error, which a panic
+    /// at most writes to, goes to `log`.
+    pub fn start(directory: PathBuf, log: File, env: Vec<(String, String)>) -> io::Result<Self> {
+        #[cfg(agentd_hooks)]
+        let env = ipc::hook::handed_on(env);
+        let (orders, inbox) = mpsc::channel::<SpawnRequest>();
+        let kept = Arc::from(directory.as_path());
+        std::thread::Builder::new().name("spawner".into()).spawn(move || {
+            for order in inbox {
+                let path = directory.join(order.executable);
+                let _ = order.reply.send(spawn_process(&path, &log, &order.env));
+            }
+        })?;
+        let (env, web_env) = (env.into(), Arc::default());
+        Ok(Self { requests: orders, env, web_env, directory: kept })
+    }
+
+    /// The same thread, for workers with these additional variables.
+    pub fn with_env(&self, more: &[(String, String)]) -> Self {
+        Self { env: self.env.iter().chain(more).cloned().collect(), ..self.clone() }
+    }
+
+    /// The same thread, with these additional variables for `agentd-web` alone.
+    pub fn with_web_env(&self, web_env: &[(String, String)]) -> Self {
+        Self { web_env: web_env.into(), ..self.clone() }
+    }
+
+    /// The path of a runner's executable, for a cage that may run it.
+    pub fn path_of(&self, runner: RunnerProgram) -> PathBuf {
+        self.directory.join(runner.executable())
+    }
+
+    /// Starts a worker that outlives a call.
+    ///
+    /// # Errors
+    /// See [`WorkerSpawnError`].
+    pub async fn spawn_worker(
+        &self,
+        worker: WorkerKind,
+    ) -> Result<SpawnedWorker, WorkerSpawnError> {
+        self.request(worker.executable(), &[]).await
+    }
+
+    /// A runner starts only from a grant, whose permissions are then sent to it in a frame.
+    pub(crate) async fn spawn_runner(
+        &self,
+        grant: &Grant,
+        runner: RunnerProgram,
+    ) -> Result<SpawnedWorker, WorkerSpawnError> {
+        let more = match runner {
+            RunnerProgram::Web => &*self.web_env,
+            RunnerProgram::Tool | RunnerProgram::Code | RunnerProgram::Mcp => &[],
+        };
+        let started = self.request(runner.executable(), more).await?;
+        let confinement = grant.confinement();
+        // Only commands get a cgroup.
+        let runs = matches!(
+            confinement.profile,
+            Profile::Command
+                | Profile::Verify
+                | Profile::Git
+                | Profile::GitLook
+                | Profile::Hook
+                | Profile::GuardHook
+                | Profile::Document
+                | Profile::Mcp
+                | Profile::McpWrite
+                | Profile::McpRemote
+        );
+        let cgroup = confinement.cgroup.as_ref().filter(|_| runs).map(FilePath::to_path);
+        Ok(SpawnedWorker { cgroup, ..started })
+    }
+
+    async fn request(
+        &self,
+        executable: &'static str,
+        more: &[(String, String)],
+    ) -> Result<SpawnedWorker, WorkerSpawnError> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || WorkerSpawnError::Refused {
+            path: executable.into(),
+            reason: "the spawner thread has ended".into(),
+        };
+        let env = self.env.iter().chain(more).cloned().collect();
+        self.requests.send(SpawnRequest { executable, env, reply }).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+fn spawn_process(
+    path: &Path,
+    log: &File,
+    env: &[(String, String)],
+) -> Result<SpawnedWorker, WorkerSpawnError> {
+    let refused = |error: io::Error| {
+        let path = path.to_owned();
+        match error.kind() == io::ErrorKind::NotFound {
+            true => WorkerSpawnError::Missing { path },
+            false => WorkerSpawnError::Refused { path, reason: error.to_string() },
+        }
+    };
+    let (ours, theirs) = UnixStream::pair().map_err(refused)?;
+    let child = Command::new(path)
+        .env_clear()
+        .envs(env.iter().map(|(name, value)| (name, value)))
+        .process_group(0)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(log.try_clone().map_err(refused)?)
+        .spawn()
+        .map_err(refused)?;
+    let pid = rustix::process::Pid::from_child(&child);
+    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK)
+        .map_err(|error| refused(error.into()))?;
+    ours.set_nonblocking(true).map_err(refused)?;
+    Ok(SpawnedWorker { child, socket: ours, pidfd, cgroup: None })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn log() -> File {
+        File::options().write(true).open("/dev/null").unwrap()
+    }
+
+    #[test]
+    fn a_missing_executable_is_named_with_the_command_that_builds_it() {
+        let error = spawn_process(Path::new("/nonexistent/agentd-tool"), &log(), &[]).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("/nonexistent/agentd-tool is missing"), "{text}");
+        assert!(text.contains("cargo build --workspace"), "{text}");
+    }
+
+    #[test]
+    fn a_worker_gets_the_given_environment_and_nothing_else() {
+        use std::io::Read;
+        let mut started = spawn_process(Path::new("/bin/cat"), &log(), &[]).unwrap();
+        let environ = std::fs::read(format!("/proc/{}/environ", started.child.id())).unwrap();
+        assert_eq!(environ, b"", "the worker's environment is empty");
+        drop(started.socket);
+        let mut rest = Vec::new();
+        if let Some(mut out) = started.child.stdout.take() {
+            out.read_to_end(&mut rest).unwrap();
+        }
+        assert!(started.child.wait().unwrap().success(), "end of file ends the worker");
+    }
+}

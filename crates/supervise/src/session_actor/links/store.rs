@@ -1,0 +1,387 @@
+//! The work that a session's store has to do, kept until it is done: the session can do without the store for a
+//! while. While it is away, calls that need it wait a moment or fail; nothing else does. Pure; `D` is a call that
+//! waits for its copies, and `C` the address of a client.
+
+use crate::messages::BackupOf;
+use protocol::ids::CallId;
+use protocol::store::{FileChanges, SnapshotBefore, StoreCommand, ToStore};
+use std::collections::HashMap;
+
+/// A call that waits for copies of its files. It goes on without them when this is dropped, or by itself after a
+/// while.
+pub(in crate::session_actor) trait AwaitsCopies {
+    /// It has not gone on yet.
+    fn is_waiting(&self) -> bool;
+    /// It goes on. False if it has already.
+    fn go_on(self) -> bool;
+}
+
+/// Everything that the store owes, and that it is owed.
+#[derive(Debug)]
+pub(in crate::session_actor) struct StoreQueue<D, C> {
+    instructions: Instructions,
+    /// Why the store is not started again, if it is not.
+    failed: Option<String>,
+    /// Calls that wait for their copies, and the request to the store.
+    requested: HashMap<CallId, (ToStore, D)>,
+    /// Calls with copies, until the store has recorded their end.
+    copies: HashMap<CallId, Copies>,
+    /// Commands with a snapshot, until the store has recorded their end.
+    commands: HashMap<CallId, (StoreCommand, CommandState)>,
+    /// Clients that wait for changes since a call.
+    changes: Vec<(C, u32)>,
+}
+
+/// The project's instructions, which the store reads and the conversation begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Instructions {
+    Pending,
+    /// They were received, or did not come in time.
+    Settled,
+}
+
+/// The call whose files were copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    OfRunning,
+    OfEnded,
+}
+
+/// A command whose project was captured in a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CommandState {
+    Running(SnapshotBefore),
+    /// It ended at that time, in nanoseconds of Unix time.
+    Ended(SnapshotBefore, i64),
+}
+
+impl<D, C> StoreQueue<D, C> {
+    pub(super) fn none_yet() -> Self {
+        Self {
+            instructions: Instructions::Pending,
+            failed: None,
+            requested: HashMap::new(),
+            copies: HashMap::new(),
+            commands: HashMap::new(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// The conversation waits for the instructions of the store.
+    pub(in crate::session_actor) fn awaits_instructions(&self) -> bool {
+        self.instructions == Instructions::Pending
+    }
+
+    pub(in crate::session_actor) fn instructions_settled(&mut self) {
+        self.instructions = Instructions::Settled;
+    }
+
+    /// Why it is not started again, if it is not.
+    pub(in crate::session_actor) fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// It is not started again: the calls that wait go on without copies.
+    pub(in crate::session_actor) fn has_failed(&mut self, why: String) {
+        self.requested.clear();
+        self.failed = Some(why);
+    }
+
+    /// The store has recorded the changes of this call.
+    pub(in crate::session_actor) fn recorded(&mut self, call: &CallId) {
+        self.copies.remove(call);
+        self.commands.remove(call);
+    }
+
+    /// A client asks for the changes since a call. Returns the request, unless it was sent before: one comparison
+    /// serves all that wait for it.
+    pub(in crate::session_actor) fn ask_changes(
+        &mut self,
+        client: C,
+        since: u32,
+    ) -> Option<ToStore> {
+        let is_asked = self.changes.iter().any(|(_, of)| *of == since);
+        self.changes.push((client, since));
+        (!is_asked && self.failed.is_none()).then_some(ToStore::FetchChanges { since })
+    }
+
+    /// The changes since this call are known. Returns the clients that wait for them.
+    pub(in crate::session_actor) fn take_askers(&mut self, since: u32) -> Vec<C> {
+        self.changes.extract_if(.., |(_, of)| *of == since).map(|(client, _)| client).collect()
+    }
+
+    /// A comparison that ended the store would end the next one too. Returns all clients that wait for one.
+    pub(in crate::session_actor) fn take_all_askers(&mut self) -> Vec<C> {
+        std::mem::take(&mut self.changes).into_iter().map(|(client, _)| client).collect()
+    }
+
+    /// A client has gone.
+    pub(in crate::session_actor) fn forget_client(&mut self, is_it: impl Fn(&C) -> bool) {
+        self.changes.retain(|(client, _)| !is_it(client));
+    }
+
+    /// The call went on without its copies: some of them may hold the call's own changes, and so may the snapshot
+    /// before a command.
+    fn discard(&mut self, call: &CallId) {
+        self.copies.remove(call);
+        if let Some((_, CommandState::Running(before))) = self.commands.get_mut(call) {
+            *before = SnapshotBefore::Late;
+        }
+    }
+}
+
+impl<D: AwaitsCopies, C> StoreQueue<D, C> {
+    /// A new process runs. Returns its messages behind the first one: the running commands, the commands that
+    /// ended while no store ran, and open requests, which the store that died may not have read. A store copies
+    /// once for a call.
+    pub(in crate::session_actor) fn came_up(&mut self) -> Vec<ToStore> {
+        self.failed = None;
+        let running = self.commands.keys().map(|call| call.number).collect();
+        let mut messages = vec![ToStore::RunningCommands(running)];
+        messages.extend(self.commands.values().filter_map(|(command, run)| ended(command, *run)));
+        let late: Vec<_> =
+            self.requested.extract_if(|_, (_, call)| !call.is_waiting()).map(|it| it.0).collect();
+        late.iter().for_each(|call| self.discard(call));
+        messages.extend(self.requested.values().map(|(message, _)| message.clone()));
+        // Other processes may have changed the files of calls that ended while no store ran. Undo would
+        // attribute those changes to the calls, so it has none of them.
+        self.copies.retain(|_, copies| *copies == Copies::OfRunning);
+        messages
+    }
+
+    /// Has the store copy the files that a call will change. No request goes to a store that has failed.
+    pub(in crate::session_actor) fn back_up(
+        &mut self,
+        call: CallId,
+        tool: String,
+        what: BackupOf,
+        waiting: D,
+    ) -> Option<ToStore> {
+        if self.failed.is_some() {
+            return None;
+        }
+        let message = match what {
+            BackupOf::Paths(paths) => {
+                self.copies.insert(call.clone(), Copies::OfRunning);
+                ToStore::BackUp { call: call.clone(), tool, paths }
+            }
+            BackupOf::Project { command: text } => {
+                let command = StoreCommand { call: call.clone(), tool, text };
+                let run = CommandState::Running(SnapshotBefore::Looked);
+                self.commands.insert(call.clone(), (command.clone(), run));
+                ToStore::TakeSnapshot(command)
+            }
+        };
+        self.requested.insert(call, (message.clone(), waiting));
+        Some(message)
+    }
+
+    /// The store has the copies: the call goes on.
+    pub(in crate::session_actor) fn backed_up(&mut self, call: &CallId) {
+        if let Some((_, waiting)) = self.requested.remove(call)
+            && !waiting.go_on()
+        {
+            self.discard(call);
+        }
+    }
+
+    /// A call has ended at this time, in nanoseconds of Unix time. Returns the messages with which the store
+    /// records its changes.
+    pub(in crate::session_actor) fn call_ended(
+        &mut self,
+        call: &CallId,
+        did: Option<FileChanges>,
+        now: i64,
+    ) -> Vec<ToStore> {
+        if self.requested.remove(call).is_some() {
+            // A store that has not answered yet reads the files only now, after the call.
+            self.discard(call);
+        }
+        let mut messages = Vec::new();
+        if let Some((command, run)) = self.commands.get_mut(call)
+            && let CommandState::Running(before) = *run
+        {
+            *run = CommandState::Ended(before, now);
+            messages.extend(ended(command, *run));
+        }
+        if let Some(copies) = self.copies.get_mut(call) {
+            *copies = Copies::OfEnded;
+            messages.push(ToStore::CallEnded { call: call.clone(), did });
+        }
+        messages
+    }
+}
+
+/// The message to the store about an ended command.
+fn ended(command: &StoreCommand, run: CommandState) -> Option<ToStore> {
+    match run {
+        CommandState::Running(_) => None,
+        CommandState::Ended(before, ended) => {
+            Some(ToStore::CommandEnded { command: command.clone(), ended, before })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::ids::SessionId;
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    /// A call that waits until this is false.
+    #[derive(Debug, Clone)]
+    struct Waits(Rc<Cell<bool>>);
+
+    impl Waits {
+        fn begins() -> Self {
+            Self(Rc::new(Cell::new(true)))
+        }
+    }
+
+    impl AwaitsCopies for Waits {
+        fn is_waiting(&self) -> bool {
+            self.0.get()
+        }
+        fn go_on(self) -> bool {
+            self.0.replace(false)
+        }
+    }
+
+    type Queue = StoreQueue<Waits, u8>;
+
+    fn call(number: u32) -> CallId {
+        CallId { session: SessionId("0123456789ab".into()), number }
+    }
+
+    fn edit(queue: &mut Queue, number: u32, waits: &Waits) -> Option<ToStore> {
+        let paths = BackupOf::Paths(vec!["/p/a".into()]);
+        queue.back_up(call(number), "edit".into(), paths, waits.clone())
+    }
+
+    fn run(queue: &mut Queue, number: u32, waits: &Waits) -> Option<ToStore> {
+        let project = BackupOf::Project { command: "make".into() };
+        queue.back_up(call(number), "bash".into(), project, waits.clone())
+    }
+
+    fn command(number: u32) -> StoreCommand {
+        StoreCommand { call: call(number), tool: "bash".into(), text: "make".into() }
+    }
+
+    fn copy_of(number: u32) -> ToStore {
+        ToStore::BackUp { call: call(number), tool: "edit".into(), paths: vec!["/p/a".into()] }
+    }
+
+    fn end_of(number: u32) -> ToStore {
+        ToStore::CallEnded { call: call(number), did: None }
+    }
+
+    #[test]
+    fn a_call_goes_on_with_its_copies_and_its_end_is_recorded_once() {
+        let (mut queue, waits) = (Queue::none_yet(), Waits::begins());
+        assert_eq!(edit(&mut queue, 1, &waits), Some(copy_of(1)));
+        queue.backed_up(&call(1));
+        assert!(!waits.is_waiting(), "it went on");
+        assert_eq!(queue.call_ended(&call(1), None, 9), [end_of(1)]);
+        queue.recorded(&call(1));
+        assert_eq!(queue.call_ended(&call(1), None, 9), []);
+    }
+
+    #[test]
+    fn copies_that_come_after_the_call_went_on_are_not_used() {
+        let (mut queue, waits) = (Queue::none_yet(), Waits::begins());
+        edit(&mut queue, 1, &waits);
+        waits.0.set(false);
+        queue.backed_up(&call(1));
+        assert_eq!(queue.call_ended(&call(1), None, 9), []);
+        // The same for a call that ended before its store answered.
+        edit(&mut queue, 2, &Waits::begins());
+        assert_eq!(queue.call_ended(&call(2), None, 9), []);
+    }
+
+    #[test]
+    fn a_late_snapshot_is_recorded_as_late() {
+        let mut queue = Queue::none_yet();
+        for (number, in_time, before) in
+            [(1, true, SnapshotBefore::Looked), (2, false, SnapshotBefore::Late)]
+        {
+            let waits = Waits::begins();
+            assert_eq!(
+                run(&mut queue, number, &waits),
+                Some(ToStore::TakeSnapshot(command(number)))
+            );
+            waits.0.set(in_time);
+            queue.backed_up(&call(number));
+            let end = ToStore::CommandEnded { command: command(number), ended: 9, before };
+            assert_eq!(queue.call_ended(&call(number), None, 9), [end]);
+            assert_eq!(queue.call_ended(&call(number), None, 10), [], "it ends once");
+        }
+    }
+
+    #[test]
+    fn a_new_store_gets_what_the_one_before_it_may_not_have_read() {
+        let mut queue = Queue::none_yet();
+        let (waits, gone) = (Waits::begins(), Waits::begins());
+        edit(&mut queue, 1, &waits);
+        edit(&mut queue, 2, &gone);
+        gone.0.set(false);
+        run(&mut queue, 3, &Waits::begins());
+        queue.backed_up(&call(3));
+        queue.call_ended(&call(3), None, 9);
+        let before = SnapshotBefore::Looked;
+        let end = ToStore::CommandEnded { command: command(3), ended: 9, before };
+        let again = [ToStore::RunningCommands(vec![3]), end, copy_of(1)];
+        assert_eq!(queue.came_up(), again);
+        assert_eq!(queue.call_ended(&call(2), None, 9), [], "its copies came too late");
+        queue.recorded(&call(3));
+        assert_eq!(queue.came_up(), [ToStore::RunningCommands(vec![]), copy_of(1)]);
+    }
+
+    #[test]
+    fn undo_has_no_call_that_ended_while_no_store_ran() {
+        let mut queue = Queue::none_yet();
+        for number in [1, 2] {
+            edit(&mut queue, number, &Waits::begins());
+            queue.backed_up(&call(number));
+        }
+        assert_eq!(queue.call_ended(&call(1), None, 9), [end_of(1)]);
+        queue.came_up();
+        assert_eq!(queue.call_ended(&call(1), None, 9), []);
+        assert_eq!(queue.call_ended(&call(2), None, 9), [end_of(2)], "it ran all the time");
+    }
+
+    #[test]
+    fn calls_go_on_without_a_store_that_has_failed_until_it_is_back() {
+        let (mut queue, waits) = (Queue::none_yet(), Waits::begins());
+        edit(&mut queue, 1, &waits);
+        queue.has_failed("it crashes".into());
+        assert_eq!(queue.failure(), Some("it crashes"));
+        assert_eq!(Rc::strong_count(&waits.0), 1, "dropped: the call goes on");
+        assert_eq!(edit(&mut queue, 2, &waits), None);
+        assert_eq!(queue.ask_changes(1, 0), None);
+        queue.came_up();
+        assert_eq!(queue.failure(), None);
+        assert_eq!(edit(&mut queue, 3, &waits), Some(copy_of(3)));
+    }
+
+    #[test]
+    fn one_comparison_serves_all_clients_that_wait_for_it() {
+        let mut queue = Queue::none_yet();
+        assert_eq!(queue.ask_changes(1, 5), Some(ToStore::FetchChanges { since: 5 }));
+        assert_eq!(queue.ask_changes(2, 5), None);
+        assert_eq!(queue.ask_changes(3, 6), Some(ToStore::FetchChanges { since: 6 }));
+        queue.forget_client(|client| *client == 2);
+        assert_eq!(queue.take_askers(5), [1]);
+        assert_eq!(queue.take_askers(5), Vec::<u8>::new());
+        assert_eq!(queue.ask_changes(4, 7), Some(ToStore::FetchChanges { since: 7 }));
+        assert_eq!(queue.take_all_askers(), [3, 4]);
+    }
+
+    #[test]
+    fn the_conversation_waits_for_the_instructions_once() {
+        let mut queue = Queue::none_yet();
+        assert!(queue.awaits_instructions());
+        queue.instructions_settled();
+        assert!(!queue.awaits_instructions());
+    }
+}
