@@ -92,7 +92,7 @@ pub enum RunnerJob {
         max_result_chars: u32,
     },
     /// For `agentd-web`: until `Cancel`, proxy the command's connections on the listening sockets
-    /// that follow, in the order of [`FromTool::ProxyListener`].
+    /// that follow, in the order of [`FromCage::ProxyListener`].
     Proxy {
         /// How many descriptors.
         doors: u16,
