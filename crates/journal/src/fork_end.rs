@@ -126,8 +126,14 @@ mod tests {
             JournalRecord::Start { call: 1, tool_kind: ToolKind::Mutation, contained: false };
         let entries = (1..).zip([proposed(1), start, proposed(2)]);
         let entries = entries.map(|(seq, record)| JournalEntry { seq, time: 0, record }).collect();
-        let mut copy =
-            ResumeState { entries, turns: 1, turn: LastTurn::Open, prompt: None, round: 1 };
+        let mut copy = ResumeState {
+            entries,
+            turns: 1,
+            prompted: 0,
+            turn: LastTurn::Open,
+            prompt: None,
+            round: 1,
+        };
         let [
             JournalRecord::Result { call: 1, text: ran, .. },
             JournalRecord::Result { call: 2, text: not, .. },

@@ -92,8 +92,6 @@ pub struct Past {
     pub learned: Vec<Rule>,
     /// The records of what sub-agents used, in order.
     pub spent: Vec<JournalEntry>,
-    /// True if a person chose another model since the last prompt.
-    pub has_new_model: bool,
     /// The last record that was taken over from another session.
     copied: u64,
 }
@@ -121,14 +119,12 @@ impl Past {
             JournalRecord::Prompt { .. } => {
                 // It was the oldest that waited, if any did.
                 self.queued.pop_front();
-                self.has_new_model = false;
             }
             JournalRecord::Queued { text, expanded } => {
                 let (text, expanded) = (text.clone(), expanded.clone());
                 self.queued.push_back(QueuedPrompt { text, expanded });
             }
             JournalRecord::TakenBack => self.queued.clear(),
-            JournalRecord::Changed { model, .. } => self.has_new_model |= model.is_some(),
             JournalRecord::Learned { rule, .. } => {
                 if rule.line == 0 && entry.seq > self.copied {
                     self.learned.push(rule.clone());
@@ -175,7 +171,8 @@ impl Past {
             JournalRecord::Result { call, .. } | JournalRecord::Interrupted { call, .. } => {
                 self.open.remove(call);
             }
-            JournalRecord::Compacted { .. }
+            JournalRecord::Changed { .. }
+            | JournalRecord::Compacted { .. }
             | JournalRecord::Summary(_)
             | JournalRecord::Seen { .. }
             | JournalRecord::Answer { .. }

@@ -186,7 +186,7 @@ mod tests {
     fn past(records: Vec<JournalRecord>, turns: u32, turn: LastTurn) -> ResumeState {
         let entries = (1..).zip(records);
         let entries = entries.map(|(seq, record)| JournalEntry { seq, time: 0, record }).collect();
-        ResumeState { entries, turns, turn, prompt: None, round: 0 }
+        ResumeState { entries, turns, prompted: 0, turn, prompt: None, round: 0 }
     }
 
     fn repaired(

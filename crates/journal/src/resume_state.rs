@@ -21,6 +21,8 @@ pub struct ResumeState {
     pub entries: Vec<JournalEntry>,
     /// How many turns there were.
     pub turns: u32,
+    /// The number of the last prompt's record; 0 where there was none.
+    pub prompted: u64,
     /// The state of its last turn.
     pub turn: LastTurn,
     /// The text of the slash command that began the last turn, if one did and it has no end.
@@ -41,6 +43,17 @@ pub enum LastTurn {
     /// It ended otherwise, or there was none.
     #[default]
     Ended,
+}
+
+impl ResumeState {
+    /// True if a person chose another model since the last prompt.
+    #[must_use]
+    pub fn has_new_model(&self) -> bool {
+        let names_one = |record: &JournalRecord| {
+            matches!(record, JournalRecord::Changed { model: Some(_), .. })
+        };
+        self.entries.iter().any(|entry| entry.seq > self.prompted && names_one(&entry.record))
+    }
 }
 
 impl LastTurn {
@@ -111,6 +124,7 @@ pub(crate) fn past(reader: &mut JournalReader) -> Result<ResumeState, ReadError>
     let mut past = ResumeState {
         entries: Vec::new(),
         turns: 0,
+        prompted: 0,
         turn: LastTurn::Ended,
         prompt: None,
         round: 0,
@@ -135,6 +149,7 @@ pub(crate) fn past(reader: &mut JournalReader) -> Result<ResumeState, ReadError>
         match (&*front.kind, front.call) {
             ("PROMPT", _) => {
                 past.turns += 1;
+                past.prompted = front.seq;
                 past.turn = LastTurn::Open;
                 prompt.clear();
                 if is_expanded(reader.line()) {

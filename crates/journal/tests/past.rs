@@ -43,6 +43,22 @@ fn a_session_at_rest_has_its_header_and_nothing_open() {
 }
 
 #[test]
+fn a_model_is_new_only_if_it_was_chosen_behind_the_last_prompt() {
+    let record = |json: &str| serde_json::from_str::<JournalRecord>(json).unwrap();
+    let changed = record(r#"{"kind":"CHANGED","model":"other","by":"ann"}"#);
+    let mode = record(r#"{"kind":"CHANGED","mode":"auto","by":"ann"}"#);
+    for (records, wanted) in [
+        (vec![changed.clone()], true),
+        (vec![changed.clone(), prompt("x")], false),
+        (vec![prompt("x"), changed.clone(), prompt("y"), mode.clone()], false),
+        (vec![prompt("x"), mode, changed], true),
+    ] {
+        let sessions = tempdir().unwrap();
+        assert_eq!(written(sessions.path(), &records).has_new_model(), wanted, "{records:?}");
+    }
+}
+
+#[test]
 fn an_open_turn_of_a_slash_command_has_its_text_and_rules() {
     let rule = Rule {
         effect: RuleEffect::Allow,
