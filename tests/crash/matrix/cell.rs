@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 const TURN: Duration = Duration::from_secs(10);
 /// The same where a proxy goes silent before it has a cage, which it has ten seconds for.
 const LONG_TURN: Duration = Duration::from_secs(20);
+/// The same where the supervisor answers nothing more: its client looks at it before it starts another, for 14
+/// seconds where a signal stopped it and for 30 where it waits.
+const SILENT_TURN: Duration = Duration::from_secs(45);
 /// Limit for steps that take milliseconds.
 const SOON: Duration = Duration::from_secs(10);
 /// How long a stopped client stays stopped.
@@ -39,6 +42,8 @@ pub fn run(cell: &Cell) -> Result<(), String> {
     let begun = Instant::now();
     let turn = match (cell.fault, cell.of_proxy()) {
         (Fault::Stop | Fault::Half, Some(Loss::Either)) => LONG_TURN,
+        (Fault::Stop, _) if cell.target == Target::Supervisor => SILENT_TURN,
+        (Fault::Half, _) if cell.target == Target::Client => SILENT_TURN,
         _ => TURN,
     };
     let ended = end_within(agentd, if harmed.is_ok() { turn } else { Duration::ZERO });
