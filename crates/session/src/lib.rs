@@ -1,14 +1,22 @@
 //! The conversation as a state machine: words in, words out, no IO, no clock, no environment.
 //!
 //! [`Session::step`] takes one message of the supervisor and returns the messages that follow from
-//! it. The files: `answer` joins a stream to blocks, `stream` handles the model's answer and `calls` its calls, `history` holds the messages for the model,
-//! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
-//! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` and `old_results` make room in the model's
-//! context, which `room` watches and `context_report` describes, `summary` has the model write a summary, `deferred_tools` offers tools when they are searched, `pinned` shows pinned
-//! files and `refresh` has them read, `plan` ends a turn with a plan, `undo` reverts changes that a prompt names (`undo_request`), `tool_lookup` reads calls, `hooks` decides
-//! which hooks run at events and after edits, and `hook_runs` runs them,
-//! `background` reports commands that went on, `servers` has MCP servers started, `images` decides which images a request shows,
-//! `limits` gives the sizes, `synthetic_results` holds results that no tool produced.
+//! it.
+//!
+//! | File | Work |
+//! |---|---|
+//! | `stream`, `answer` | the model's answer, joined from its stream |
+//! | `calls`, `batch`, `budget` | its calls, their order, and how many are left to a turn and a session |
+//! | `tool_lookup`, `deferred_tools` | reads calls; offers tools when they are searched |
+//! | `builtin_tools`, `synthetic_results` | calls that need no process; results that no tool produced |
+//! | `hooks`, `hook_runs` | the hooks that are due at events and after edits, and their runs |
+//! | `history`, `images`, `limits` | the messages for the model, the images that a request shows, the sizes |
+//! | `room`, `compact`, `old_results`, `summary` | watches the model's context, and makes room in it |
+//! | `context_report` | describes the context |
+//! | `pending_prompt`, `pinned`, `refresh` | commands in a slash command's text; pinned files, and their reads |
+//! | `plan`, `undo`, `undo_request` | turns that end with a plan; changes that a prompt reverts |
+//! | `background`, `servers` | commands that went on; starts of MCP servers |
+//!
 //! Used by `agentd-session` only.
 //!
 //! Invariants, for any messages in any order: every request is valid for the vendors; a call runs

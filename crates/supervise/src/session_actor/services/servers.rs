@@ -1,5 +1,5 @@
-//! The table of a session's MCP servers, in the order of the configuration: which call runs each, what it
-//! offers, which calls wait for it, and what follows its end. Pure but for the clock.
+//! The table of a session's MCP servers, in the order of the configuration: the call that runs each, its tools,
+//! the calls that wait for it, and its restarts. Pure but for the clock.
 
 use super::Asker;
 use super::life::ServerLife;
