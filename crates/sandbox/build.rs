@@ -43,6 +43,12 @@ fn main() {
         Ok(names) => format!("pub(super) static PROTECTED: &[ProtectedName] = {names};\n"),
         Err(error) => panic!("{}: {error}", file.display()),
     };
+    let parts = folder.join("parts");
+    println!("cargo::rerun-if-changed={}", parts.display());
+    let part = |name: &str| {
+        std::fs::read_to_string(parts.join(format!("{name}.toml")))
+            .map_err(|error| error.to_string())
+    };
     for profile in POLICIES {
         let file = folder.join(format!("{profile}.toml"));
         println!("cargo::rerun-if-changed={}", file.display());
@@ -50,7 +56,7 @@ fn main() {
             Ok(text) => text,
             Err(error) => panic!("{}: {error}", file.display()),
         };
-        match policy_source::translate(&text) {
+        match policy_source::translate(&text, part) {
             Ok(policy) => {
                 let name = policy_source::constant(profile);
                 all += &format!("pub(super) static {name}: ConfinementPolicy = {policy};\n");

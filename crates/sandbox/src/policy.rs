@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::policy_source;
     use std::collections::HashSet;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     const ALL: [Profile; 19] = [
         Profile::Probe,
@@ -266,17 +266,37 @@ mod tests {
         Profile::McpRemote,
     ];
 
+    fn folder() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/confinement")
+    }
+
+    fn part(name: &str) -> Result<String, String> {
+        let file = folder().join("parts").join(format!("{name}.toml"));
+        std::fs::read_to_string(file).map_err(|error| error.to_string())
+    }
+
+    fn files_in(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+        let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+        let mut names: Vec<String> =
+            files.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
     #[test]
     fn every_file_has_a_use_and_loads() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/confinement");
-        let mut files: Vec<String> = std::fs::read_dir(&folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        files.sort();
+        let folder = folder();
+        let (files, mut included) = (files_in(&folder), HashSet::new());
         for file in &files {
             let text = std::fs::read_to_string(folder.join(file)).unwrap();
-            policy_source::translate(&text).unwrap();
+            policy_source::translate(&text, part).unwrap();
+            let policy: policy_source::PolicyFile = toml::from_str(&text).unwrap();
+            included.extend(policy.include);
+        }
+        for file in files_in(&folder.join("parts")) {
+            let name = file.strip_suffix(".toml").unwrap();
+            assert!(included.contains(name), "no policy includes {name}");
         }
         let mut names: Vec<String> = ALL.map(|p| format!("{}.toml", p.name())).to_vec();
         names.push("fleet-git.toml".to_owned());
@@ -305,9 +325,15 @@ mod tests {
             "purpose='x'\nexec='refused'\nsockets='none'\ngrants=[{at='here',access='read',why='because'}]",
             "purpose='x'\nexec='refused'\nsockets='none'\ngrants=[{at='/a/../b',access='read',why='because'}]",
             "purpose='x'\nexec='refused'\nsockets='none'\ngrants=[{at='/a',access='all',why='because'}]",
+            "purpose='x'\nexec='refused'\nsockets='none'\ninclude=['no-such-part']",
+            "purpose='x'\nexec='refused'\nsockets='none'\ninclude=['resolver','resolver']",
+            "purpose='x'\nexec='refused'\nsockets='none'\ngrants_of='verify'\ninclude=['resolver']",
         ] {
-            assert!(policy_source::translate(damaged).is_err(), "{damaged}");
+            assert!(policy_source::translate(damaged, part).is_err(), "{damaged}");
         }
+        let whole = "purpose='x'\nexec='refused'\nsockets='none'\ninclude=['resolver']";
+        let whole = policy_source::translate(whole, part).unwrap();
+        assert!(whole.contains("/etc/resolv.conf"), "{whole}");
         let row = "name='.x',class='asked',who='x',when='runs it later'";
         let whole = format!("names=[{{{row},source='https://x.example',date='2026-11-28'}}]");
         policy_source::translate_names(&whole).unwrap();

@@ -2,6 +2,7 @@
 //! script, so that no process parses them at run time (0.2 ms of each call), and by the tests.
 
 use serde::Deserialize;
+use std::collections::BTreeSet;
 
 /// One file.
 #[derive(Debug, Deserialize)]
@@ -10,6 +11,9 @@ pub struct PolicyFile {
     pub purpose: String,
     pub exec: Exec,
     pub sockets: Sockets,
+    /// Parts whose grants are added: files of `config/confinement/parts/`.
+    #[serde(default)]
+    pub include: Vec<String>,
     #[serde(default)]
     pub grants: Vec<GrantLine>,
     /// The profile whose grants these are, in place of own ones.
@@ -18,6 +22,13 @@ pub struct PolicyFile {
     pub runner: Vec<GrantLine>,
     /// The list of protected names; without it the profile protects none.
     pub protected: Option<ProtectedList>,
+}
+
+/// A file of `config/confinement/parts/`: grants that several policies have.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartFile {
+    pub grants: Vec<GrantLine>,
 }
 
 /// One line of `grants`.
@@ -93,12 +104,21 @@ pub enum WhenKeyword {
     Network,
 }
 
-/// The Rust expression of a file's policy.
+/// The Rust expression of a file's policy; `part` reads a part by its name.
 ///
 /// # Errors
-/// Where the text is no policy, in words that name the line.
-pub fn translate(text: &str) -> Result<String, String> {
-    let source: PolicyFile = toml::from_str(text).map_err(|error| error.to_string())?;
+/// Where the text or a part of it is no policy, in words that name the line; where a place is granted twice.
+pub fn translate(
+    text: &str,
+    part: impl Fn(&str) -> Result<String, String>,
+) -> Result<String, String> {
+    let mut source: PolicyFile = toml::from_str(text).map_err(|error| error.to_string())?;
+    for name in &source.include {
+        let in_part = |error: String| format!("the part `{name}`: {error}");
+        let text = part(name).map_err(in_part)?;
+        let part: PartFile = toml::from_str(&text).map_err(|error| in_part(error.to_string()))?;
+        source.grants.extend(part.grants);
+    }
     let grants = match &source.grants_of {
         None => rules(&source.grants)?,
         Some(_) if !source.grants.is_empty() => {
@@ -146,9 +166,12 @@ pub fn translate_names(text: &str) -> Result<String, String> {
 
 /// The Rust expression of lines of grants.
 fn rules(lines: &[GrantLine]) -> Result<String, String> {
-    let mut grants = String::new();
+    let (mut grants, mut places) = (String::new(), BTreeSet::new());
     for grant in lines {
         let at = target_expression(&grant.at)?;
+        if !places.insert(&grant.at) {
+            return Err(format!("`{}` is granted twice", grant.at));
+        }
         grants += &format!(
             "GrantRule {{ at: {at}, access: Access::{:?}, why: {:?}, absent: IfAbsent::{:?}, \
              when: RuleCondition::{:?}, fresh: {}, overlay: {}, except: &{:?} }},\n",
