@@ -269,7 +269,8 @@ impl Scene {
     }
 
     fn agentd(&self, arguments: &[&str]) -> Child {
-        let flags = ["--permission-mode", "auto", "--timeout", "30"];
+        // Longer than each turn may take, so that what ends the run is the product.
+        let flags = ["--permission-mode", "auto", "--timeout", "60"];
         let more = self.flags.iter().copied();
         let arguments: Vec<_> = arguments.iter().copied().chain(flags).chain(more).collect();
         let mut command: Command = self.desk.with_server(&self.server, &arguments);
