@@ -10,6 +10,7 @@ mod exit_codes;
 mod export;
 mod full_screen;
 mod headless;
+mod hidden_characters;
 mod instructions;
 mod mcp_commands;
 mod plan;

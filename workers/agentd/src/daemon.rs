@@ -4,7 +4,7 @@ use crate::cli::DaemonCommand;
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::query;
 use client::{ConnectError, DaemonSource, SupervisorConnection, become_daemon, sibling_executable};
 use protocol::client::{DaemonStatus, FromClient, OnUnfinished, ToClient};
@@ -92,7 +92,7 @@ fn stop(daemon: &DaemonSource<'_>, unfinished: OnUnfinished) -> Result<CliExit, 
 fn status(daemon: &DaemonSource<'_>, json: bool) -> Result<CliExit, CliError> {
     let Some(connection) = daemon.find()? else {
         if json {
-            print(&format!("{}\n", json!({ "running": false })));
+            print_json(&format!("{}\n", json!({ "running": false })));
         } else {
             eprintln!("agentd: no daemon is running; `agentd daemon start` starts one");
         }
@@ -100,7 +100,7 @@ fn status(daemon: &DaemonSource<'_>, json: bool) -> Result<CliExit, CliError> {
     };
     let status = ask(connection)?;
     match json {
-        true => print(&line(&status)),
+        true => print_json(&line(&status)),
         false => print(&words(&status)),
     }
     Ok(CliExit::Done)

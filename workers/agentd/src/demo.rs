@@ -12,7 +12,7 @@ use crate::audit;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
-use crate::output::print;
+use crate::output::print_styled;
 use crate::signals::BlockedSignals;
 use checks::{DemoCheck, DemoEvidence};
 use client::{
@@ -61,7 +61,7 @@ pub(crate) fn main(afterwards: Afterwards) -> Result<CliExit, CliError> {
     let mut scene = DemoScene::make()?;
     let listener = DemoListener::open()
         .map_err(|error| CliError::config(format!("cannot listen on 127.0.0.1: {error}")))?;
-    print(&format!(
+    print_styled(&format!(
         "A recorded model works in {}, with real tools in real cages.\n",
         scene.project().display()
     ));
@@ -80,7 +80,7 @@ pub(crate) fn main(afterwards: Afterwards) -> Result<CliExit, CliError> {
     checks.extend(checks::all(&evidence));
     checks.push(nothing_left(&played));
     checks.extend(record(&scene, &view, colour)?);
-    print(&format!("\n{}\n", colour.bold("What really happened")));
+    print_styled(&format!("\n{}\n", colour.bold("What really happened")));
     let mut held = true;
     for DemoCheck { claim, found } in &checks {
         held &= found.is_ok();
@@ -88,21 +88,21 @@ pub(crate) fn main(afterwards: Afterwards) -> Result<CliExit, CliError> {
             Ok(shown) => format!("  {} {claim} ({})", colour.green("ok"), sanitize(shown)),
             Err(why) => format!("  {} {claim}: {}", colour.red("FAILED"), sanitize(why)),
         };
-        print(&format!("{line}\n"));
+        print_styled(&format!("{line}\n"));
     }
     if let Some(cage) = view.cages.iter().rfind(|cage| !cage.is_in_process()) {
-        print(&format!("\ncage: {}\n", in_words(cage)));
+        print_styled(&format!("\ncage: {}\n", in_words(cage)));
     }
     if afterwards == Afterwards::Keep || !held {
         scene.keep();
-        print(&format!("kept: {}\n", scene.root().display()));
+        print_styled(&format!("kept: {}\n", scene.root().display()));
     }
     let seconds = began.elapsed().as_secs_f64();
     if held {
-        print(&format!("demo: ok in {seconds:.1} s\n"));
+        print_styled(&format!("demo: ok in {seconds:.1} s\n"));
         Ok(CliExit::Done)
     } else {
-        print(&format!(
+        print_styled(&format!(
             "demo: FAILED in {seconds:.1} s; `agentd doctor` shows what this machine allows\n"
         ));
         Ok(CliExit::Failed)
@@ -223,11 +223,11 @@ fn record(scene: &DemoScene, view: &DemoView, colour: Colour) -> Result<[DemoChe
     let context = scene.context()?;
     let calls = journal::calls(&context.audit_dir(), &journal::CallFilter::default())
         .map_err(|error| CliError::internal(chain(&error)))?;
-    print(&format!("\n{}\n{}", colour.bold("The audit log"), audit::table(&calls)));
-    print(&audit::refusals(&calls));
-    print(NOT_OBSERVABLE);
+    print_styled(&format!("\n{}\n{}", colour.bold("The audit log"), audit::table(&calls)));
+    print_styled(&audit::refusals(&calls));
+    print_styled(NOT_OBSERVABLE);
     let (text, exit) = audit::verified(&context)?;
-    print(&text);
+    print_styled(&text);
     let verified = if exit == CliExit::Done { Ok("verified".to_owned()) } else { Err(text) };
     Ok([
         DemoCheck { claim: "the record lists the refusals", found: checks::recorded(&calls, view) },

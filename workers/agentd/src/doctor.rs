@@ -8,7 +8,7 @@ mod tiers;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag};
-use crate::output::print;
+use crate::output::{print_json, print_styled};
 use crate::query;
 use client::{Colour, Terminal, sanitize, sibling_executable};
 use config::{KeySource, ValueOrigin};
@@ -110,9 +110,9 @@ pub(crate) fn main(json: bool, depth: DoctorDepth) -> Result<CliExit, CliError> 
             "attempts": attempts,
             "findings": findings,
         });
-        print(&format!("{line}\n"));
+        print_json(&format!("{line}\n"));
     } else {
-        print(&page(&findings));
+        print_styled(&page(&findings));
     }
     Ok(exit)
 }

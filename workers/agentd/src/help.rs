@@ -10,7 +10,7 @@ mod terminal;
 use crate::cli::Cli;
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
-use crate::output::print;
+use crate::output::print_styled;
 use clap::CommandFactory;
 use client::{Colour, Terminal};
 use std::io::IsTerminal;
@@ -106,7 +106,7 @@ pub(crate) fn show(topic: &Topic) {
     let colour = Colour::decide(terminal, |name| std::env::var(name).ok());
     let text = terminal::render(&markdown::parse(&markdown_of(topic)), colour);
     if !is_terminal || !client::page(&text, client::terminal_size().1) {
-        print(&text);
+        print_styled(&text);
     }
 }
 

@@ -4,7 +4,6 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
-use client::sanitize;
 use config::{
     Config, InitError, Layer, PluginFolder, TrustError, TrustStore, init_project,
     trust_claude_files, trusted_files,
@@ -21,7 +20,7 @@ pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
     trust_claude_files(&project, &store).map_err(not_recorded)?;
     let config = context.load(&project, &[], TrustFlag::NotGiven)?;
     let places = PromptPlaces { project, ..PromptPlaces::default() };
-    print(&sanitize(&format!(
+    print(&format!(
         "wrote {} and recorded your trust in it\nyou may edit it; after a change it can only tighten \
          settings until you run `agentd init --trust`, or for one run with --trust-project\nyour trust \
          also lets agentd run the commands of `verify.commands` and `format.commands` after edits; by \
@@ -31,7 +30,7 @@ pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
         file.display(),
         about_hooks(&config),
         rights_of_prompts(&places, PromptOwner::Project),
-    )));
+    ));
     Ok(CliExit::Done)
 }
 
@@ -58,7 +57,7 @@ pub(crate) fn trust(project: &Path) -> Result<CliExit, CliError> {
     }
     let places = PromptPlaces { project, ..PromptPlaces::default() };
     said.push_str(&rights_of_prompts(&places, PromptOwner::Project));
-    print(&sanitize(&said));
+    print(&said);
     for (file, content) in &files {
         store.record(file, content).map_err(not_recorded)?;
     }
@@ -123,7 +122,7 @@ pub(crate) fn trust_plugin(dir: &Path) -> Result<CliExit, CliError> {
     let places = PromptPlaces { plugins: vec![place], ..PromptPlaces::default() };
     said.push_str(&rights_of_prompts(&places, PromptOwner::Plugin));
     warnings.iter().for_each(|warning| said.push_str(&format!("{warning}\n")));
-    print(&sanitize(&said));
+    print(&said);
     store
         .record(&plugin.root, plugin.digest.as_bytes())
         .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;

@@ -5,7 +5,7 @@ use crate::cli::{Cli, ShellFlag};
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::help;
-use crate::output::print;
+use crate::output::print_styled;
 use crate::tools_page;
 use clap::CommandFactory;
 
@@ -18,7 +18,7 @@ pub(crate) fn completions(shell: ShellFlag) -> CliExit {
     };
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "agentd", &mut text);
-    print(&String::from_utf8_lossy(&text));
+    print_styled(&String::from_utf8_lossy(&text));
     CliExit::Done
 }
 
@@ -41,12 +41,12 @@ pub(crate) fn man(name: Option<&str>) -> Result<CliExit, CliError> {
                 CliError::internal(format!("the page cannot be written: {error}"))
             })?;
             let sections = topic.map(help::man::sections).unwrap_or_default();
-            print(&format!("{}{sections}", String::from_utf8_lossy(&page)));
+            print_styled(&format!("{}{sections}", String::from_utf8_lossy(&page)));
         }
-        (None, Some(topic), _) => print(&help::man::page(topic)),
+        (None, Some(topic), _) => print_styled(&help::man::page(topic)),
         (None, None, Some(tool)) => {
             let title = format!(".TH agentd-{} 1\n", tool.name.replace('-', "\\-"));
-            print(&format!("{title}{}", as_written("TOOL", &tools_page::page(tool))));
+            print_styled(&format!("{title}{}", as_written("TOOL", &tools_page::page(tool))));
         }
         (None, None, None) => {
             let name = name.unwrap_or_default();

@@ -2,9 +2,9 @@
 
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::restart::find_running;
-use client::{ChannelError, context_text, sanitize};
+use client::{ChannelError, context_text};
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, SessionQuery, ToClient,
 };
@@ -52,13 +52,13 @@ pub(crate) fn main(beginning: &str, json: bool) -> Result<CliExit, CliError> {
             | ToClient::Pong(_) => {}
         }
     };
-    print(&match json {
-        true => format!("{}\n", object(&report)),
-        false => format!(
-            "{}\n",
-            sanitize(&context_text(&report, usize::from(client::terminal_size().0)))
-        ),
-    });
+    match json {
+        true => print_json(&format!("{}\n", object(&report))),
+        false => {
+            let width = usize::from(client::terminal_size().0);
+            print(&format!("{}\n", context_text(&report, width)));
+        }
+    }
     Ok(CliExit::Done)
 }
 

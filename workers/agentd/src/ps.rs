@@ -3,7 +3,7 @@
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::query;
 use client::SupervisorConnection;
 use protocol::client::{FromClient, ProcessRow, ToClient};
@@ -25,7 +25,7 @@ pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
         }
     }
     if json {
-        print(&lines(&rows));
+        print_json(&lines(&rows));
     } else if !rows.is_empty() {
         print(&table(&rows));
     } else if exit == CliExit::Done {

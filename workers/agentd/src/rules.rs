@@ -5,7 +5,7 @@ use crate::cli::RulesCommand;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::real_dir;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::settings;
 use crate::table::table;
 use approval::{CallSubject, NamedCall, SessionRules, programs};
@@ -25,7 +25,7 @@ pub(crate) fn main(command: &RulesCommand) -> Result<CliExit, CliError> {
         RulesCommand::Check { call, project, json } => {
             let checked = CheckedCall::of(call, &real_dir(project, "the project directory")?)?;
             match json {
-                true => print(&format!("{}\n", checked.json())),
+                true => print_json(&format!("{}\n", checked.json())),
                 false => print(&checked.words()),
             }
         }
@@ -33,7 +33,7 @@ pub(crate) fn main(command: &RulesCommand) -> Result<CliExit, CliError> {
             let config = settings::sound(&real_dir(project, "the project directory")?)?;
             let rules = &config.permissions.rules;
             match json {
-                true => print(
+                true => print_json(
                     &rules.iter().map(|rule| format!("{}\n", as_json(rule))).collect::<String>(),
                 ),
                 false if rules.is_empty() => eprintln!(

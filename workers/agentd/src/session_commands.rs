@@ -8,7 +8,7 @@ use crate::context::CliContext;
 use crate::daemon;
 use crate::fleet_commands;
 use crate::open_request::{KeyNeed, open_request};
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::query;
 use crate::sessions;
 use client::sibling_executable;
@@ -111,7 +111,7 @@ pub(crate) fn fork(beginning: &str, end: ForkEnd, json: bool) -> Result<CliExit,
     let answer = query::opened(&mut connection, opening, &papers)?;
     let ToClient::Opened { session, .. } = answer else { return Err(query::unexpected(&answer)) };
     match json {
-        true => print(&format!("{}\n", json!({"session_id": session.0, "of": of.0}))),
+        true => print_json(&format!("{}\n", json!({"session_id": session.0, "of": of.0}))),
         false => print(&format!("{session}\n")),
     }
     Ok(CliExit::Done)

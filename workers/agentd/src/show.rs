@@ -14,6 +14,7 @@ use journal::{
     BlockRecord, CallProgress, CallSpan, JournalEntry, JournalRecord, OpenCall, SummaryRecord,
     TurnEnd, WorkerDeaths,
 };
+use protocol::hidden::in_json;
 use protocol::ids::SessionId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -182,7 +183,7 @@ fn cut_short_lines(cut: &CutShort) -> String {
     let call = |call: &OpenCall| json!({"kind": "CUT_SHORT", "call": call.number, "tool": call.tool, "progress": call.progress});
     let turn = |deaths: &WorkerDeaths| json!({"kind": "CUT_SHORT", "turn": deaths});
     let lines = cut.calls.iter().map(call).chain(cut.turn.iter().map(turn));
-    lines.map(|line| format!("{line}\n")).collect()
+    lines.map(|line| format!("{}\n", in_json(&line.to_string()))).collect()
 }
 
 fn ran(progress: CallProgress) -> &'static str {

@@ -52,7 +52,7 @@ pub(super) fn main(
             for warning in warnings.iter().filter(|warning| warning.contains("MCP server")) {
                 eprintln!("agentd: {}", sanitize(warning));
             }
-            print(&format!("{}\n", sanitize(servers_text(&reports).trim_end())));
+            print(&format!("{}\n", servers_text(&reports).trim_end()));
         }
     }
     let is_ready = |report: &ServerReport| matches!(report.state, ServerState::Ready { .. });

@@ -7,7 +7,6 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::export::Redactor;
 use crate::output::print;
-use client::sanitize;
 use config::{
     NewServer, ProjectAccess, ServerPlace, add_servers, holds_secret, remove_server, sounds_secret,
 };
@@ -85,7 +84,7 @@ pub(super) fn add(server: &NewServer) -> Result<CliExit, CliError> {
     let lines = add_servers(&file, std::slice::from_ref(server)).map_err(|e| not_edited(&e))?;
     let line = lines.first().copied().unwrap_or_default();
     let place = format!("{}:{line}", file.display());
-    print(&sanitize(&format!("added to {place}\n\n{}", server.text())));
+    print(&format!("added to {place}\n\n{}", server.text()));
     if server.hosts.is_empty() && matches!(server.place, ServerPlace::Program(_)) {
         eprintln!(
             "agentd: it has no network; `hosts` in its table names the hosts that it may reach"
@@ -105,9 +104,9 @@ pub(super) fn remove(name: &str) -> Result<CliExit, CliError> {
     let line = remove_server(&file, name).map_err(|error| {
         not_edited(&error).hint("`agentd mcp ls` names the file of each server of a project")
     })?;
-    print(&sanitize(&format!("took {name} out of {}:{line}\n", file.display())));
+    print(&format!("took {name} out of {}:{line}\n", file.display()));
     for dir in remove_packages(&context.dirs, name, None)? {
-        print(&sanitize(&format!("removed its package {}\n", dir.display())));
+        print(&format!("removed its package {}\n", dir.display()));
     }
     Ok(CliExit::Done)
 }

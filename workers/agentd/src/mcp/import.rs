@@ -73,7 +73,7 @@ pub(super) fn main(
     for line in notes.iter().chain(&left_out) {
         said.push_str(&format!("{line}\n"));
     }
-    print(&sanitize(&said));
+    print(&said);
     if !new.is_empty() {
         eprintln!(
             "agentd: they have no network until `hosts` in a table names the hosts they may reach"

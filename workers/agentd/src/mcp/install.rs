@@ -69,7 +69,7 @@ pub(super) fn main(args: &InstallArgs) -> Result<CliExit, CliError> {
     let package = recorded(&request, &found, &new)?;
     let dir_name = package.dir_name(&args.name);
     let place = store.root().join(&dir_name);
-    print(&sanitize(&plan(args, (&found, &package), &place)));
+    print(&plan(args, (&found, &package), &place));
     if !agreed(args.consent)? {
         eprintln!("agentd: nothing is installed; --yes installs it");
         return Ok(CliExit::Failed);
@@ -104,7 +104,7 @@ pub(super) fn main(args: &InstallArgs) -> Result<CliExit, CliError> {
     // Its old version, now that the new one stands.
     store::remove_packages(&context.dirs, &args.name, Some(&dir_name))?;
     let (name, package) = (&args.name, package.in_words());
-    print(&sanitize(&format!("installed {package} as {name} ({}:{line})\n", file.display())));
+    print(&format!("installed {package} as {name} ({}:{line})\n", file.display()));
     if has_hosts {
         eprintln!("agentd: its `hosts` need no registry any more");
     }

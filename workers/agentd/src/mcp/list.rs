@@ -7,7 +7,6 @@ use crate::open_request::plugin_settings;
 use crate::output::{print, print_json};
 use crate::settings::sound_with;
 use crate::table::table;
-use client::sanitize;
 use config::{Config, ConfigWarning, McpServerConfig, ProjectAccess, ServerPlace};
 use protocol::hidden::on_one_line;
 use serde_json::{Value, json};
@@ -23,7 +22,7 @@ pub(super) fn main(of: ListedOf<'_>, json: bool) -> Result<CliExit, CliError> {
             false if listed.servers.is_empty() && listed.others.is_empty() => {
                 eprintln!("agentd: there are no MCP servers; `agentd mcp add` adds one");
             }
-            false => print(&sanitize(&listed.words())),
+            false => print(&listed.words()),
         }
         Ok(CliExit::Done)
     })
