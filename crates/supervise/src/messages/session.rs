@@ -10,7 +10,7 @@ use crate::worker::actor::WorkerEvent;
 use call::ServerRequest;
 use journal::{JournalRecord, TaskHeader};
 use launch::session_network::SessionNetwork;
-use protocol::call::{Call, TamperedFile, ToolResult};
+use protocol::call::{Call, CallOrigin, TamperedFile, ToolResult};
 use protocol::client::{
     BacklogFrom, ClientEvent, OtherClients, ProcessRow, SessionEnding, SessionQuery,
     SessionRequest, SessionStatus, SessionWish, SettingChange, ToClient,
@@ -349,4 +349,22 @@ pub(crate) struct FinishedCall {
     pub(crate) audit_failure: Option<String>,
     /// The output of its command that nobody has read, where it ran in the background.
     pub(crate) unread: Option<String>,
+}
+
+impl FinishedCall {
+    /// A call that had no actor and ends with this result.
+    pub(crate) fn unstarted(call: Call, result: ToolResult, record: JournalRecord) -> Self {
+        Self {
+            record,
+            file_versions: None,
+            effects: None,
+            pinned: call.origin == CallOrigin::PinnedRead,
+            call: call.id,
+            result,
+            refusals: Vec::new(),
+            tampered: Vec::new(),
+            audit_failure: None,
+            unread: None,
+        }
+    }
 }

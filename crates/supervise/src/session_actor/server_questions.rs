@@ -23,7 +23,7 @@ impl SessionActorState {
         self.questions.close(&call);
         let _ = self.workers.broker.actor().send_message(WorkerMsg::ResetFailures);
         let reply = QuestionReply { reply, by, note };
-        self.send_call(&call, CallInput::OfServer(ServerInput::Replied(reply)));
+        self.calls.running.send(&call, CallInput::OfServer(ServerInput::Replied(reply)));
         if sent.is_some_and(|sent| sent.answer == PersonAnswer::Stop) {
             let steps = self.turn.router.interrupt();
             self.carry_out(myself, steps).await;

@@ -69,6 +69,11 @@ impl Failures {
         true
     }
 
+    /// The session is not read-only.
+    pub(in crate::session_actor) fn takes_input(&self) -> bool {
+        self.disk.is_none() && !self.is_without_worker()
+    }
+
     /// The message for people: the failure, and how to go on.
     pub(in crate::session_actor) fn reason(&self, session: &SessionId) -> Option<String> {
         let read_only = "this session can be read but accepts no input:";
