@@ -1,7 +1,7 @@
 //! The session actor: owns one session's journal, its workers, its calls and its attached clients.
 //!
 //! This file creates the actor, dispatches its messages, carries out the router's steps (`route` decides where each
-//! message of a worker goes), and writes records. The state is in `state`. Each of its parts has an owner with
+//! message of a worker goes), writes records, and ends the session. The state is in `state`. Each of its parts has an owner with
 //! private fields, and no other code changes that part:
 //!
 //! | State | Owner |
@@ -9,7 +9,7 @@
 //! | the journal | `records` |
 //! | the conversation, the provider, the store, and what waits while one is away; failures; pings | `links` |
 //! | running calls, and the lease of a fleet under which they run | `running_calls` |
-//! | calls that end without a verdict, and their audit | `unjudged` |
+//! | all calls, those that end without a verdict, and facts that outlast them | `session_calls`, `unjudged` |
 //! | commands, sub-agents and MCP servers that the conversation does not wait for | `services` |
 //! | the next command's runner, started while the model thinks | `reserve` |
 //! | changed protected files | `tampered_files` |
@@ -17,7 +17,7 @@
 //! | what waits for a person | `questions` |
 //! | attached clients | `clients` |
 //! | sub-agents, and the work of a session that is one | `tasks` |
-//! | the end of the session, and pauses | `closing` |
+//! | the end of the session, and pauses | `shutdown` |
 //!
 //! These files have the actor's work that concerns several of them:
 //!
@@ -31,7 +31,6 @@
 //! | `jobs`, `servers`, `server_questions`, `server_prompts` | services: commands and sub-agents, MCP servers |
 //! | `client_messages` | attached clients and their messages |
 //! | `wishes` | prompts and changed settings |
-//! | `shutdown` | the end, also of an idle session |
 //!
 //! The others decide or read, and change nothing of the session:
 //!
@@ -52,7 +51,6 @@ mod call_facts;
 mod calls;
 mod client_messages;
 mod clients;
-mod closing;
 mod configured_calls;
 mod fleet;
 mod hook_events;
@@ -67,12 +65,14 @@ mod records;
 mod remembered_rules;
 mod request_images;
 mod reserve;
+mod resources;
 mod rights;
 mod running_calls;
 mod server_prompts;
 mod server_questions;
 mod servers;
 mod services;
+mod session_calls;
 mod shutdown;
 mod state;
 mod sub_agents;
@@ -86,48 +86,42 @@ mod workers;
 
 pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs, WaitingWishes};
 
+use crate::fleet_seat::FleetEvent;
 use crate::journal_writer::{Appended, CopyWait, JournalWriter};
-use crate::messages::{CallToSession, RootToSession, SessionMsg, SessionTimer};
+use crate::messages::{
+    CallMsg, CallToSession, Lifetime, RootMsg, RootToSession, SessionMsg, SessionTimer,
+};
 use crate::records::{decode, encode};
 use crate::reserve_actor::ReserveArgs;
 use crate::route::{RouteStep, Router, is_progress};
-use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent};
-use crate::worker_ref::WorkerRef;
 use cages::KnownCages;
 use call::CallInput;
-use closing::Closing;
 use journal::JournalRecord;
 use launch::log_lines;
-use launch::progress::MessageProgress;
-use launch::spawner::{Spawner, WorkerKind};
-use launch::timeouts::WorkerTimeouts;
-use links::conversation::Conversation;
-use links::provider::Provider;
-use links::store::Store;
-use links::{Pings, Workers};
+use links::{Starting, Workers};
 use models::put_present_model;
 use process_rows::describe;
 use protocol::broker::ToBroker;
-use protocol::client::ClientEvent;
+use protocol::client::{ClientEvent, DetachReason, SessionEnding};
 use protocol::hook::HookEvent;
 use protocol::judgement::Audience;
 use protocol::provider::ToProvider;
 use protocol::session::SessionEvent;
 use questions::Questions;
-use ractor::{Actor, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use records::SessionJournal;
 use reserve::Reserve;
+use resources::SessionResources;
 use running_calls::RunningCalls;
 use services::Services;
-use setup::session_spec::{SessionSpec, tool_kind};
+use session_calls::SessionCalls;
+use setup::session_spec::tool_kind;
 use setup::settings::LayerName;
-use state::{
-    SessionActorState, SessionCalls, SessionClients, SessionResources, SessionTasks, SessionTurn,
-};
-use std::sync::Arc;
+use shutdown::{Closing, EndWanted, Rest};
+use state::{SessionActorState, SessionClients, SessionTasks, SessionTurn};
 use std::time::Duration;
 use tampered_files::TamperedFiles;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use turn_rules::{rules, turn_rules};
 use unjudged::Unjudged;
 
@@ -137,6 +131,8 @@ const INSTRUCTIONS: Duration = Duration::from_secs(2);
 /// How long the end of a session waits for its last journal record. With a slower disk the open turn
 /// counts as cut short.
 const CLOSING: Duration = Duration::from_secs(1);
+/// All hooks of the end together have this time, of the ten seconds that a shutdown takes at most.
+const END_HOOKS: Duration = Duration::from_secs(4);
 
 /// The actor.
 pub(crate) struct SessionActor;
@@ -169,12 +165,12 @@ impl Actor for SessionActor {
         let lease = fleet.map(|seated| fleet::listen(&myself, seated));
         let spawner = spawner.with_env(&plan.worker_env).with_web_env(&plan.proxy_variables());
         broker.send(rules(&plan));
-        let starting = Starting { spec: &plan, spawner: &spawner, session: &myself };
-        let store = starting.worker(WorkerKind::Store, times, SessionMsg::Store).await?;
-        let conversation = starting
-            .worker(WorkerKind::Session, times.replaying(), SessionMsg::Conversation)
-            .await?;
-        let provider = starting.worker(WorkerKind::Provider, times, SessionMsg::Provider).await?;
+        let workers = Workers::start(
+            Starting { spec: &plan, spawner: &spawner, session: &myself, times },
+            broker,
+            passed_fds,
+        )
+        .await?;
         let reserve = ReserveArgs {
             session: plan.id.clone(),
             hello: times.hello,
@@ -192,15 +188,6 @@ impl Actor for SessionActor {
             tampered: TamperedFiles::resumed(opened.tampered),
             cages: KnownCages::at_first(plan.confinement.highest_tier, &plan.left_out),
         };
-        let workers = Workers::new(
-            (
-                Conversation::of(conversation),
-                Provider::of(provider, passed_fds),
-                Store::of(plan.id.clone(), store),
-            ),
-            broker,
-            Pings::of(myself.clone(), times.ping),
-        );
         let last_seq = opened.journal.last_seq();
         let writer = JournalWriter::new(opened.journal, lease);
         // The conversation begins without the instructions after a while.
@@ -466,12 +453,8 @@ impl SessionActorState {
                 }
                 RouteStep::StatPinned { check, files } => {
                     let project = self.spec.confinement.project.to_path();
-                    pinning::stat(
-                        self.workers.conversation.process().clone(),
-                        project,
-                        check,
-                        files,
-                    );
+                    let conversation = self.workers.conversation.process().clone();
+                    pinning::stat(conversation, project, check, files);
                 }
                 RouteStep::HooksEnded { event, call, refusal } => {
                     self.on_hooks_ended(myself, event, call, refusal);
@@ -515,7 +498,7 @@ impl SessionActorState {
     /// Writes the records, then shows their events. After a failure the session is read-only and
     /// reports it.
     async fn record(&mut self, records: Vec<JournalRecord>) -> Result<(), String> {
-        let events = self.events_of(&records);
+        let events = decode::client_events(&self.spec.id, &records);
         self.record_as(records, events).await
     }
 
@@ -526,34 +509,26 @@ impl SessionActorState {
         events: Vec<Option<ClientEvent>>,
     ) -> Result<(), String> {
         let written = match self.append(records).await {
-            Ok(Appended { last, copy }) => self.copied(copy).await.map(|()| last),
+            Ok(appended) => self.copied(&appended.copy).await.map(|()| appended),
             Err(why) => Err(why),
         };
-        let last = self.written(written).await?;
-        self.show_written(last, events);
-        Ok(())
+        self.show_written(written, events).await.map(drop)
     }
 
     /// Writes the records of a call, and shows their events. What depends on them waits for the second copy by
     /// itself, while this session goes on.
     async fn record_aside(&mut self, records: Vec<JournalRecord>) -> Result<CopyWait, String> {
-        let events = self.events_of(&records);
+        let events = decode::client_events(&self.spec.id, &records);
         let written = self.append(records).await;
-        let Appended { last, copy } = self.written(written).await?;
-        self.show_written(last, events);
-        Ok(copy)
+        self.show_written(written, events).await.map(|appended| appended.copy)
     }
 
     async fn append(&self, records: Vec<JournalRecord>) -> Result<Appended, String> {
         self.journal.append(records, self.workers.failures.disk()).await
     }
 
-    fn events_of(&self, records: &[JournalRecord]) -> Vec<Option<ClientEvent>> {
-        records.iter().map(|record| decode::client_event(&self.spec.id, record)).collect()
-    }
-
     /// Waits for the second copy. Calls that run meanwhile stand still when it is time.
-    async fn copied(&mut self, copy: CopyWait) -> Result<(), String> {
+    async fn copied(&mut self, copy: &CopyWait) -> Result<(), String> {
         if let Some(lease) = self.calls.running.lease().cloned() {
             tokio::select! {
                 biased;
@@ -571,18 +546,22 @@ impl SessionActorState {
         }
     }
 
-    fn show_written(&mut self, last: u64, events: Vec<Option<ClientEvent>>) {
-        for (seq, event) in (last + 1 - events.len() as u64..).zip(events) {
-            self.journal.is_at(seq);
-            self.show_if(event);
-        }
-    }
-
-    async fn written<T>(&mut self, written: Result<T, String>) -> Result<T, String> {
-        if let Err(why) = &written
-            && self.workers.failures.disk().is_none()
-        {
-            self.enter_read_only(format!("it could not be written to disk: {why}")).await;
+    async fn show_written(
+        &mut self,
+        written: Result<Appended, String>,
+        events: Vec<Option<ClientEvent>>,
+    ) -> Result<Appended, String> {
+        match &written {
+            Ok(Appended { last, .. }) => {
+                for (seq, event) in (last + 1 - events.len() as u64..).zip(events) {
+                    self.journal.is_at(seq);
+                    self.show_if(event);
+                }
+            }
+            Err(why) if self.workers.failures.disk().is_none() => {
+                self.enter_read_only(format!("it could not be written to disk: {why}")).await;
+            }
+            Err(_) => {}
         }
         written
     }
@@ -595,37 +574,105 @@ impl SessionActorState {
     }
 }
 
-/// The parts of a session that start its workers.
-struct Starting<'a> {
-    spec: &'a SessionSpec,
-    spawner: &'a Spawner,
-    session: &'a ActorRef<SessionMsg>,
-}
+/// The end. A session that only scripts use ends when its run is over and no client is attached. One that a person
+/// opened stays until the person ends it, or the daemon ends. One that the disk has made read-only ends when its last
+/// client leaves, so that the next client opens it again.
+impl SessionActorState {
+    /// Ends the calls, then the workers, then this actor. Calls that began and do not end in time are
+    /// recorded as `may have run` when the session is opened again.
+    fn close(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        ending: SessionEnding,
+        done: oneshot::Sender<()>,
+    ) {
+        match self.closing.is_wanted(done, ending) {
+            EndWanted::Again => return,
+            EndWanted::Hurries => return self.end_processes(myself, ending),
+            EndWanted::First => {}
+        }
+        self.detach_all(DetachReason::Ended, "the session was ended; it is on disk");
+        self.close_tasks(ending);
+        self.calls.running.send_all(|| CallMsg::Input(CallInput::Cancel));
+        // A session that ends in the middle of a turn is cut short, and its hooks do not run.
+        let runs_hooks = ending == SessionEnding::Stop
+            && !self.turn.router.is_busy()
+            && self.workers.run_hooks(&self.spec.setup.hooks, hook_events::end());
+        if !runs_hooks {
+            return self.end_processes(myself, ending);
+        }
+        self.closing.hooks_run();
+        myself.send_after(END_HOOKS, || SessionMsg::Timer(SessionTimer::EndHooks));
+    }
 
-impl Starting<'_> {
-    /// Starts one of the session's workers, whose events become messages of the session.
-    async fn worker<L: protocol::Link + 'static>(
-        &self,
-        kind: WorkerKind,
-        timeouts: WorkerTimeouts,
-        message: fn(WorkerEvent<L>) -> SessionMsg,
-    ) -> Result<WorkerRef<L>, SpawnErr>
-    where
-        L::From: MessageProgress,
-    {
-        let session = self.session.clone();
-        let args = WorkerArgs {
-            kind,
-            session: Some(self.spec.id.clone()),
-            spawner: self.spawner.clone(),
-            timeouts,
-            on_event: Arc::new(move |event| {
-                let _ = session.send_message(message(event));
-            }),
+    /// The hooks of the end have ended, or are not awaited any longer.
+    fn end_hooks_over(&mut self, myself: &ActorRef<SessionMsg>) {
+        if self.closing.awaits_hooks() {
+            self.end_processes(myself, SessionEnding::Stop);
+        }
+    }
+
+    fn end_processes(&mut self, myself: &ActorRef<SessionMsg>, ending: SessionEnding) {
+        self.closing.processes_end();
+        self.calls.running.send_all(|| CallMsg::Input(CallInput::Cancel));
+        let rest = Rest {
+            calls: self.calls.running.all(),
+            reserve: self.calls.reserve.stop(),
+            processes: self.workers.own(),
+            patience: self.resources.times.shutdown,
         };
-        let own = self.session.get_cell();
-        let (worker, _) =
-            WorkerActor::<L>::spawn_linked(None, WorkerActor::new(), args, own).await?;
-        Ok(WorkerRef::new(worker))
+        tokio::spawn(rest.end(ending, myself.clone()));
+    }
+
+    fn on_fleet_event(&mut self, myself: &ActorRef<SessionMsg>, event: FleetEvent) {
+        match event {
+            FleetEvent::Frozen | FleetEvent::Thawed => self.follow_lease(),
+            FleetEvent::Lost(why) => {
+                tracing::warn!(session = %self.spec.id, why, "the session's lease is lost");
+                let message = format!("this host has the session no longer: {why}");
+                self.workers.failures.disk_failed(message.clone());
+                self.detach_all(DetachReason::Failed, &message);
+                self.close(myself, SessionEnding::Kill, oneshot::channel().0);
+            }
+        }
+    }
+
+    /// Asks the supervisor actor to let no client join for a moment, if the session looks idle.
+    fn retire_if_unused(&self) {
+        if !self.is_needed() {
+            let lifetime = match self.spec.task() {
+                Some(_) => Lifetime::Task,
+                None => Lifetime::Run,
+            };
+            let _ = self.root.send_message(RootMsg::Retire(self.spec.id.clone(), lifetime));
+        }
+    }
+
+    /// No client can join any more. The session goes on if one joined meanwhile.
+    fn retire(&mut self, myself: &ActorRef<SessionMsg>) {
+        if self.is_needed() {
+            let _ = self.root.send_message(RootMsg::RetireRefused(self.spec.id.clone()));
+            return;
+        }
+        tracing::info!(session = %self.spec.id, "ends: its run is over and no client is attached");
+        self.close(myself, SessionEnding::Stop, oneshot::channel().0);
+    }
+
+    fn is_needed(&self) -> bool {
+        let has_work = self.clients.any_expected()
+            || self.foreground().next().is_some()
+            || self.closing.has_begun();
+        if self.workers.failures.disk().is_some() {
+            // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.
+            return has_work || self.clients.any_attached();
+        }
+        has_work
+            || self.is_used()
+            || self.tasks.own.is_awaited()
+            // The session of a sub-agent ends with its work.
+            || (self.spec.rules.audience == Audience::Person && self.spec.task().is_none())
+            || self.turn.next_audience == Some(Audience::Person)
+            // It can be read, and `agentd restart` finds it.
+            || self.degraded().is_some()
     }
 }

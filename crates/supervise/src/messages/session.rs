@@ -367,4 +367,20 @@ impl FinishedCall {
             unread: None,
         }
     }
+    /// Its result as clients see it. A pinned file's text is replaced by its digest, there and in the record: the
+    /// journal would soon hold little but copies of it.
+    pub(crate) fn shown_result(&mut self) -> ToolResult {
+        let mut shown = self.result.clone();
+        if self.pinned
+            && let JournalRecord::Result { text, full, images, is_error: false, .. } =
+                &mut self.record
+        {
+            let digest = journal::Digest::of(text.as_bytes());
+            *text = format!("[pinned file: {} bytes, sha256 {digest}]", text.len());
+            (*full, *images) = (None, Vec::new());
+            shown.text.clone_from(text);
+            shown.images = Vec::new();
+        }
+        shown
+    }
 }

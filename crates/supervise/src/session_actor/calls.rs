@@ -1,13 +1,11 @@
 //! The calls of a session, from the conversation's proposal to the result.
 
-use super::call_facts::{CallContext, CheckedCall};
-use super::configured_calls::background_after_ms;
 use super::hook_events;
+use super::session_calls::{CallSurroundings, NoCall, ProposedCall};
 use super::state::SessionActorState;
-use crate::call_actor::{CallActor, CallArgs};
 use crate::messages::{CallToSession, FinishedCall, ProtectedNews, SessionMsg};
 use crate::records::{TurnRound, decode, origin};
-use call::{CallFacts, CallInput, CallRemarks, Executor, tampered_in_words};
+use call::{CallInput, CallRemarks, Executor, tampered_in_words};
 use config::Config;
 use journal::JournalRecord;
 use launch::protected_restore::{self, ProtectedCopies};
@@ -20,7 +18,7 @@ use protocol::ids::CallId;
 use protocol::judgement::Question;
 use protocol::store::FileChanges;
 use protocol::tool::ProtectedOrder;
-use ractor::{Actor, ActorRef};
+use ractor::ActorRef;
 
 impl SessionActorState {
     pub(super) async fn start_call(
@@ -43,61 +41,24 @@ impl SessionActorState {
         }
         let asked = self.server_begins(&call);
         self.resources.reread_written_dirs(&mut self.spec);
-        let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
-        let pending_question = self.questions.take_recorded(call.id.number);
-        let context = CallContext {
-            spec: &self.spec,
-            journal: self.journal.directory(),
-            services: &self.calls.services,
-            passed_fds: self.workers.provider.passed_fds(),
-            spawner: &self.resources.spawner,
-            file_versions: &self.calls.file_versions,
-            tampered: self.calls.tampered.names(),
-        };
-        let checked = match context.facts(call.clone(), executor).await {
-            Ok(checked) => checked,
-            Err(result) => return self.end_unstarted(myself, call, result).await,
-        };
-        let passed_fds = self.workers.provider.passed_fds();
-        let (denied_hosts, sign_in) =
-            checked.proxy(&self.spec, self.resources.identity.as_ref(), passed_fds);
-        let CheckedCall { facts, signing, confinement, private_hosts, network, runner } = checked;
-        let id = call.id;
-        let background_after_ms = background_after_ms(&self.spec, &facts.call);
-        let plan = CallArgs {
-            facts: CallFacts { pending_question, remarks, ..facts },
-            signing,
-            confinement,
-            network,
-            background_after_ms,
-            denied_hosts,
-            private_hosts,
-            sign_in,
-            runner,
+        let proposed = ProposedCall {
+            call: call.clone(),
             place,
-            hello: self.resources.times.hello,
-            ping: self.resources.times.ping,
-            question_ms: self.spec.config.daemon.question_deadline_ms,
-            lease: self.calls.running.lease().cloned(),
-            lock: self.resources.lock.clone(),
-            saved: ProtectedCopies::of(self.journal.directory()),
-            overlays: self.resources.caches.as_ref().map(|caches| caches.overlays.clone()),
-            written: self.resources.written.clone(),
-            spawner: self.resources.spawner.clone(),
-            session: myself.clone(),
-            broker: self.workers.broker.clone(),
-            store: self.workers.store.process().clone(),
-            reserve: self.calls.reserve.for_call(),
-            audit: self.resources.audit.clone(),
+            executor,
+            remarks: CallRemarks { asked: asked.or(remarks.asked), ..remarks },
+            pending_question: self.questions.take_recorded(call.id.number),
         };
-        match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
-            Ok((actor, _)) => {
-                self.workers.tell_failures(&actor);
-                self.calls.running.begins(id, actor);
-            }
-            Err(error) => {
-                self.enter_read_only(format!("call {id} could not be started: {error}")).await;
-            }
+        let around = CallSurroundings {
+            spec: &self.spec,
+            resources: &self.resources,
+            journal: self.journal.directory(),
+            workers: &self.workers,
+            session: myself,
+        };
+        match self.calls.begin(proposed, around).await {
+            Ok(()) => {}
+            Err(NoCall::Invalid(result)) => self.end_unstarted(myself, call, result).await,
+            Err(NoCall::Failed(why)) => self.enter_read_only(why).await,
         }
     }
 
@@ -126,63 +87,47 @@ impl SessionActorState {
     pub(super) async fn on_call_finished(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        concluded: FinishedCall,
+        mut finished: FinishedCall,
     ) {
-        let FinishedCall {
-            mut record,
-            file_versions,
-            effects,
-            call,
-            pinned,
-            result,
-            refusals,
-            tampered,
-            audit_failure,
-            unread,
-        } = concluded;
+        let (call, number) = (finished.call.clone(), finished.call.number);
         self.calls.running.ends(&call);
         self.calls.running.look_at_protected(&self.calls.services);
-        self.server_ended(myself, call.number, &result);
-        self.name_untrusted_hooks(effects.as_ref());
-        self.workers.store.call_ended(&call, effects);
+        self.server_ended(myself, number, &finished.result);
+        self.name_untrusted_hooks(finished.effects.as_ref());
+        self.workers.store.call_ended(&call, finished.effects.take());
         self.questions.close(&call);
-        let shown = match pinned {
-            true => without_text(&mut record, &result),
-            false => result.clone(),
-        };
-        if let Some(file_versions) = &file_versions {
+        let shown = finished.shown_result();
+        if let Some(file_versions) = &finished.file_versions {
             self.calls.file_versions.apply(file_versions);
         }
         // File versions and tampered files go first: no result is on disk without them.
-        let mut records: Vec<_> =
-            file_versions.into_iter().chain(self.calls.tampered.add(tampered)).collect();
-        let spent = self.task_spent(call.number).await;
-        let event = decode::call_ended(call.clone(), shown, refusals, spent.as_ref());
+        let tampered = self.calls.tampered.add(finished.tampered);
+        let mut records: Vec<_> = finished.file_versions.into_iter().chain(tampered).collect();
+        let spent = self.task_spent(number).await;
+        let event = decode::call_ended(call.clone(), shown, finished.refusals, spent.as_ref());
         let has_spent = spent.is_some();
         records.extend(spent);
         let mut events = vec![None; records.len()];
         events.push(Some(event));
-        records.push(record);
+        records.push(finished.record);
         let written = self.record_as(records, events).await;
         ipc::step!("supervisor: result durable");
-        if let Some(why) = audit_failure {
+        if let Some(why) = finished.audit_failure {
             let why = format!("the audit log cannot be written: {why}");
             return self.enter_read_only(why).await;
         }
         if written.is_ok() {
-            ProtectedCopies::of(self.journal.directory()).remove(call.number);
-        }
-        if written.is_ok() && !pinned && !self.workers.conversation.has_begun() {
-            // The next conversation process finds more records than the one before it: that is progress.
-            self.turn.router.progressed();
-            self.workers.conversation.made_progress();
-        }
-        if written.is_ok() {
+            ProtectedCopies::of(self.journal.directory()).remove(number);
+            if !finished.pinned && !self.workers.conversation.has_begun() {
+                // The next conversation process finds more records than the one before it: that is progress.
+                self.turn.router.progressed();
+                self.workers.conversation.made_progress();
+            }
             if has_spent {
                 self.send_bounds();
             }
             // A conversation that was not replayed yet finds the result among the records.
-            let message = self.message_of_end(call, result, unread);
+            let message = self.message_of_end(call, finished.result, finished.unread);
             self.workers.conversation.send(message);
         }
         self.close_failed_turn(myself).await;
@@ -239,31 +184,16 @@ impl SessionActorState {
         call: Option<u32>,
         refusal: Option<HookRefusal>,
     ) {
-        match event {
-            HookEvent::PermissionRequest => {
-                let question = call.and_then(|call| self.questions.released(call));
-                match (question, refusal) {
-                    (Some(question), Some(refusal)) => {
-                        let known = &self.spec.config.hooks.commands;
-                        let verdict = hook_events::denied(known, &refusal);
-                        self.workers.broker.send(ToBroker::Forget(question.call.clone()));
-                        self.calls.running.send(&question.call, CallInput::Verdict(verdict));
-                    }
-                    (Some(question), None) => self.put_question(question),
-                    (None, _) => {}
-                }
-            }
-            HookEvent::SessionEnd => self.end_hooks_over(myself),
-            HookEvent::PreToolUse
-            | HookEvent::PostToolUse
-            | HookEvent::PostToolUseFailure
-            | HookEvent::UserPromptSubmit
-            | HookEvent::SessionStart
-            | HookEvent::Stop
-            | HookEvent::SubagentStop
-            | HookEvent::PreCompact
-            | HookEvent::Notification => {}
+        if event == HookEvent::SessionEnd {
+            return self.end_hooks_over(myself);
         }
+        // Those of other events decide about no question.
+        let call = call.filter(|_| event == HookEvent::PermissionRequest);
+        let Some(question) = call.and_then(|call| self.questions.released(call)) else { return };
+        let Some(refusal) = refusal else { return self.put_question(question) };
+        let verdict = hook_events::denied(&self.spec.config.hooks.commands, &refusal);
+        self.workers.broker.send(ToBroker::Forget(question.call.clone()));
+        self.calls.running.send(&question.call, CallInput::Verdict(verdict));
     }
 
     /// The conversation's process ended: it answers for no hooks any more. It is replayed once no call
@@ -303,20 +233,6 @@ fn put_right(call: &CallId, tool: &str, found: &[TamperedFile]) -> String {
         call.number,
         tampered_in_words(found).join("; "),
     )
-}
-
-/// The result of a pinned file's read as it is recorded and shown. Its text is replaced by its digest:
-/// the journal would soon hold little but copies of it.
-fn without_text(record: &mut JournalRecord, result: &ToolResult) -> ToolResult {
-    let mut shown = result.clone();
-    if let JournalRecord::Result { text, full, images, is_error: false, .. } = record {
-        let digest = journal::Digest::of(text.as_bytes());
-        *text = format!("[pinned file: {} bytes, sha256 {digest}]", text.len());
-        (*full, *images) = (None, Vec::new());
-        shown.text.clone_from(text);
-        shown.images = Vec::new();
-    }
-    shown
 }
 
 /// The conversation names another asker than the one on record, or one that makes no calls of this tool.

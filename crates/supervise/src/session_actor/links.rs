@@ -8,18 +8,26 @@ pub(super) mod replay;
 pub(super) mod store;
 
 use crate::messages::{CallMsg, SessionMsg, SessionTimer};
+use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent};
 use crate::worker_ref::WorkerRef;
 use call::{CallInput, WillRestart};
 use conversation::Conversation;
 use failures::Failures;
+use launch::progress::MessageProgress;
+use launch::spawner::{Spawner, WorkerKind};
+use launch::timeouts::WorkerTimeouts;
+use protocol::Link;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::client::ProcessRow;
 use protocol::hook::{HookEvent, HookOccasion, SessionHooks};
-use protocol::provider::{ProviderLink, ToProvider};
+use protocol::provider::{PassedFd, ProviderLink, ToProvider};
 use protocol::session::{SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
 use provider::Provider;
-use ractor::ActorRef;
+use ractor::{Actor, ActorRef, SpawnErr};
+use setup::session_spec::SessionSpec;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
 use tokio::sync::oneshot;
@@ -31,34 +39,76 @@ pub(super) struct Workers {
     pub(super) provider: Provider,
     pub(super) store: Store,
     pub(super) broker: WorkerRef<BrokerLink>,
-    /// What does not work any more.
+    /// Everything that does not work any more.
     pub(super) failures: Failures,
     pings: Pings,
 }
 
+/// The parts of a session that start its workers.
+pub(super) struct Starting<'a> {
+    pub(super) spec: &'a SessionSpec,
+    pub(super) spawner: &'a Spawner,
+    pub(super) session: &'a ActorRef<SessionMsg>,
+    pub(super) times: WorkerTimeouts,
+}
+
+impl Starting<'_> {
+    /// Starts one of them, whose events become messages of the session.
+    async fn worker<L: Link + 'static>(
+        &self,
+        kind: WorkerKind,
+        message: fn(WorkerEvent<L>) -> SessionMsg,
+    ) -> Result<WorkerRef<L>, SpawnErr>
+    where
+        L::From: MessageProgress,
+    {
+        let session = self.session.clone();
+        let args = WorkerArgs {
+            kind,
+            session: Some(self.spec.id.clone()),
+            spawner: self.spawner.clone(),
+            timeouts: match kind {
+                WorkerKind::Session => self.times.replaying(),
+                WorkerKind::Broker | WorkerKind::Provider | WorkerKind::Store => self.times,
+            },
+            on_event: Arc::new(move |event| {
+                let _ = session.send_message(message(event));
+            }),
+        };
+        let own = self.session.get_cell();
+        let (worker, _) =
+            WorkerActor::<L>::spawn_linked(None, WorkerActor::new(), args, own).await?;
+        Ok(WorkerRef::new(worker))
+    }
+}
+
 /// When the workers are pinged.
-pub(super) struct Pings {
+struct Pings {
     session: ActorRef<SessionMsg>,
     every: Duration,
     /// Until the next ping.
     timer: Option<AbortHandle>,
 }
 
-impl Pings {
-    /// None is due yet.
-    pub(super) fn of(session: ActorRef<SessionMsg>, every: Duration) -> Self {
-        Self { session, every, timer: None }
-    }
-}
-
 impl Workers {
-    /// Those of a session that has just been opened.
-    pub(super) fn new(
-        (conversation, provider, store): (Conversation, Provider, Store),
+    /// Starts those of a session that is opened, with the descriptors that clients passed for it.
+    pub(super) async fn start(
+        starting: Starting<'_>,
         broker: WorkerRef<BrokerLink>,
-        pings: Pings,
-    ) -> Self {
-        Self { conversation, provider, store, broker, failures: Failures::default(), pings }
+        passed_fds: Vec<(PassedFd, OwnedFd)>,
+    ) -> Result<Self, SpawnErr> {
+        let store = starting.worker(WorkerKind::Store, SessionMsg::Store).await?;
+        let conversation = starting.worker(WorkerKind::Session, SessionMsg::Conversation).await?;
+        let provider = starting.worker(WorkerKind::Provider, SessionMsg::Provider).await?;
+        let (session, every) = (starting.session.clone(), starting.times.ping);
+        Ok(Self {
+            conversation: Conversation::of(conversation),
+            provider: Provider::of(provider, passed_fds),
+            store: Store::of(starting.spec.id.clone(), store),
+            broker,
+            failures: Failures::default(),
+            pings: Pings { session, every, timer: None },
+        })
     }
 
     /// The timer of a ping is over.

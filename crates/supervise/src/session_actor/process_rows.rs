@@ -1,7 +1,7 @@
 //! The processes of a session, for `agentd ps`: each actor that has one describes it.
 
 use super::links::Workers;
-use super::state::SessionCalls;
+use super::session_calls::SessionCalls;
 use protocol::client::ProcessRow;
 use tokio::sync::oneshot;
 

@@ -1,140 +1,121 @@
-//! The end of a session: its hooks, its calls, then its workers, then its actor. `closing` knows how far it is.
-//!
-//! A session that only scripts use ends when its run is over and no client is attached. A session that a person
-//! opened stays until the person ends it, or the daemon ends. A session that the disk has made read-only ends when
-//! its last client leaves, so that the next client opens it again.
+//! The end of a session: how far it is, and the order in which its calls, its workers and its actor end. Before
+//! that, times in which it starts no turn, while the supervisor looks for work before a shutdown: prompts wait on
+//! disk meanwhile, as during a turn. [`Closing`] is pure.
 
-use super::closing::EndWanted;
-use super::hook_events;
 use super::links::OwnProcesses;
-use super::state::SessionActorState;
-use crate::fleet_seat::FleetEvent;
-use crate::messages::{CallMsg, Lifetime, ReserveMsg, RootMsg, SessionMsg, SessionTimer};
+use crate::messages::{CallMsg, ReserveMsg, SessionMsg};
 use call::CallInput;
-use protocol::client::{DetachReason, SessionEnding};
-use protocol::judgement::Audience;
+use protocol::call::{Call, CallOrigin};
+use protocol::client::SessionEnding;
+use protocol::hook::HookEvent;
 use ractor::ActorRef;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// How long the end of a session waits for the repair of protected files whose runners were killed.
 const REPAIR: Duration = Duration::from_secs(3);
 /// How long runners may take to end when a person kills the session; they need a third of it.
 const KILL_GRACE: Duration = Duration::from_secs(1);
-/// All hooks of the end together have this time, of the ten seconds that a shutdown takes at most.
-const END_HOOKS: Duration = Duration::from_secs(4);
 
-impl SessionActorState {
-    /// Ends the calls, then the workers, then this actor. Calls that began and do not end in time are
-    /// recorded as `may have run` when the session is opened again.
-    pub(super) fn close(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        ending: SessionEnding,
-        done: oneshot::Sender<()>,
-    ) {
-        match self.closing.is_wanted(done, ending) {
-            EndWanted::Again => return,
-            EndWanted::Hurries => return self.end_processes(myself, ending),
-            EndWanted::First => {}
-        }
-        self.detach_all(DetachReason::Ended, "the session was ended; it is on disk");
-        self.close_tasks(ending);
-        self.calls.running.send_all(|| CallMsg::Input(CallInput::Cancel));
-        // A session that ends in the middle of a turn is cut short, and its hooks do not run.
-        let runs_hooks = ending == SessionEnding::Stop
-            && !self.turn.router.is_busy()
-            && self.workers.run_hooks(&self.spec.setup.hooks, hook_events::end());
-        if !runs_hooks {
-            return self.end_processes(myself, ending);
-        }
-        self.closing.hooks_run();
-        myself.send_after(END_HOOKS, || SessionMsg::Timer(SessionTimer::EndHooks));
+/// Whether the session starts turns and calls, and how far its end is; `D` is told when it has ended.
+#[derive(Debug)]
+pub(super) struct Closing<D> {
+    /// Not empty once it is ending.
+    asked: Vec<D>,
+    phase: Phase,
+    /// How many times it was paused and not resumed: the supervisor looks for work before a shutdown.
+    pauses: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// The hooks of the end run; calls of the conversation do not begin.
+    Hooks,
+    /// Calls and workers are ended.
+    Processes,
+}
+
+/// What follows when the end is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndWanted {
+    /// The session begins to end.
+    First,
+    /// It does not wait for its hooks any longer.
+    Hurries,
+    /// It ends already.
+    Again,
+}
+
+impl<D> Closing<D> {
+    pub(super) fn not_yet() -> Self {
+        Self { asked: Vec::new(), phase: Phase::Open, pauses: 0 }
     }
 
-    /// The hooks of the end have ended, or are not awaited any longer.
-    pub(super) fn end_hooks_over(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.closing.awaits_hooks() {
-            self.end_processes(myself, SessionEnding::Stop);
-        }
+    pub(super) fn pause(&mut self) {
+        self.pauses += 1;
     }
 
-    fn end_processes(&mut self, myself: &ActorRef<SessionMsg>, ending: SessionEnding) {
-        self.closing.processes_end();
-        self.calls.running.send_all(|| CallMsg::Input(CallInput::Cancel));
-        let rest = Rest {
-            calls: self.calls.running.all(),
-            reserve: self.calls.reserve.stop(),
-            processes: self.workers.own(),
-            patience: self.resources.times.shutdown,
-        };
-        tokio::spawn(rest.end(ending, myself.clone()));
+    /// A shutdown was refused.
+    pub(super) fn resume(&mut self) {
+        self.pauses = self.pauses.saturating_sub(1);
     }
 
-    pub(super) fn on_fleet_event(&mut self, myself: &ActorRef<SessionMsg>, event: FleetEvent) {
-        match event {
-            FleetEvent::Frozen | FleetEvent::Thawed => self.follow_lease(),
-            FleetEvent::Lost(why) => {
-                tracing::warn!(session = %self.spec.id, why, "the session's lease is lost");
-                let message = format!("this host has the session no longer: {why}");
-                self.workers.failures.disk_failed(message.clone());
-                self.detach_all(DetachReason::Failed, &message);
-                self.close(myself, SessionEnding::Kill, oneshot::channel().0);
-            }
-        }
+    /// A prompt has to wait although no turn runs.
+    pub(super) fn holds_turns(&self) -> bool {
+        self.pauses > 0 || self.has_begun()
     }
 
-    /// Asks the supervisor actor to let no client join for a moment, if the session looks idle.
-    pub(super) fn retire_if_unused(&self) {
-        if !self.is_needed() {
-            let lifetime = match self.spec.task() {
-                Some(_) => Lifetime::Task,
-                None => Lifetime::Run,
-            };
-            let _ = self.root.send_message(RootMsg::Retire(self.spec.id.clone(), lifetime));
+    /// The session is ending.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    pub(super) fn is_wanted(&mut self, done: D, ending: SessionEnding) -> EndWanted {
+        let first = !self.has_begun();
+        self.asked.push(done);
+        match (first, ending, self.phase) {
+            (true, _, _) => EndWanted::First,
+            (false, SessionEnding::Kill, Phase::Hooks) => EndWanted::Hurries,
+            (false, _, _) => EndWanted::Again,
         }
     }
 
-    /// No client can join any more. The session goes on if one joined meanwhile.
-    pub(super) fn retire(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.is_needed() {
-            let _ = self.root.send_message(RootMsg::RetireRefused(self.spec.id.clone()));
-            return;
-        }
-        tracing::info!(session = %self.spec.id, "ends: its run is over and no client is attached");
-        self.close(myself, SessionEnding::Stop, oneshot::channel().0);
+    pub(super) fn hooks_run(&mut self) {
+        self.phase = Phase::Hooks;
     }
 
-    fn is_needed(&self) -> bool {
-        let has_work = self.clients.any_expected()
-            || self.foreground().next().is_some()
-            || self.closing.has_begun();
-        if self.workers.failures.disk().is_some() {
-            // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.
-            return has_work || self.clients.any_attached();
-        }
-        has_work
-            || self.is_used()
-            || self.tasks.own.is_awaited()
-            // The session of a sub-agent ends with its work.
-            || (self.spec.rules.audience == Audience::Person && self.spec.task().is_none())
-            || self.turn.next_audience == Some(Audience::Person)
-            // It can be read, and `agentd restart` finds it.
-            || self.degraded().is_some()
+    pub(super) fn awaits_hooks(&self) -> bool {
+        self.phase == Phase::Hooks
+    }
+
+    pub(super) fn processes_end(&mut self) {
+        self.phase = Phase::Processes;
+    }
+
+    /// True if a call may begin: in a session that ends, only a hook of that end.
+    pub(super) fn may_start(&self, call: &Call) -> bool {
+        let of_end =
+            call.origin == CallOrigin::EventHook && call.tool == HookEvent::SessionEnd.tool();
+        !self.has_begun() || (self.awaits_hooks() && of_end)
+    }
+
+    /// It has ended. Returns all who asked for that.
+    pub(super) fn is_over(&mut self) -> Vec<D> {
+        std::mem::take(&mut self.asked)
     }
 }
 
 /// What is left of a session that ends.
-struct Rest {
-    calls: Vec<ActorRef<CallMsg>>,
-    reserve: Option<ActorRef<ReserveMsg>>,
-    processes: OwnProcesses,
+pub(super) struct Rest {
+    pub(super) calls: Vec<ActorRef<CallMsg>>,
+    pub(super) reserve: Option<ActorRef<ReserveMsg>>,
+    pub(super) processes: OwnProcesses,
     /// How long each of them may take.
-    patience: Duration,
+    pub(super) patience: Duration,
 }
 
 impl Rest {
-    async fn end(self, ending: SessionEnding, session: ActorRef<SessionMsg>) {
+    pub(super) async fn end(self, ending: SessionEnding, session: ActorRef<SessionMsg>) {
         let Self { calls, reserve, processes, patience } = self;
         let for_runners = match ending {
             SessionEnding::Stop => patience,
@@ -163,5 +144,58 @@ async fn wait_for(calls: &[ActorRef<CallMsg>], time: Duration) {
     for call in calls {
         let left = until.saturating_duration_since(Instant::now());
         let _ = call.wait(Some(left)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::ids::{CallId, SessionId};
+
+    fn call(origin: CallOrigin, tool: &str) -> Call {
+        let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
+        Call { id, origin, tool: tool.into(), input: "{}".into() }
+    }
+
+    #[test]
+    fn a_session_ends_once_and_a_kill_does_not_wait_for_its_hooks() {
+        let mut closing = Closing::not_yet();
+        assert_eq!(closing.is_wanted(1, SessionEnding::Stop), EndWanted::First);
+        closing.hooks_run();
+        assert_eq!(closing.is_wanted(2, SessionEnding::Stop), EndWanted::Again);
+        assert_eq!(closing.is_wanted(3, SessionEnding::Kill), EndWanted::Hurries);
+        closing.processes_end();
+        assert_eq!(closing.is_wanted(4, SessionEnding::Kill), EndWanted::Again);
+        assert!(!closing.awaits_hooks());
+        assert_eq!(closing.is_over(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn only_hooks_of_the_end_begin_in_a_session_that_ends() {
+        let own = call(CallOrigin::PinnedRead, "read");
+        let hook = call(CallOrigin::EventHook, HookEvent::SessionEnd.tool());
+        let other = call(CallOrigin::EventHook, HookEvent::PreToolUse.tool());
+        let mut closing = Closing::not_yet();
+        assert!([&own, &hook, &other].iter().all(|call| closing.may_start(call)));
+        closing.is_wanted((), SessionEnding::Stop);
+        assert!(!closing.may_start(&hook), "its hooks do not run yet");
+        closing.hooks_run();
+        assert_eq!([&own, &hook, &other].map(|call| closing.may_start(call)), [false, true, false]);
+        closing.processes_end();
+        assert!(!closing.may_start(&hook));
+    }
+
+    #[test]
+    fn turns_are_held_until_the_session_is_resumed_as_often_as_it_was_paused() {
+        let mut closing = Closing::not_yet();
+        closing.pause();
+        closing.pause();
+        closing.resume();
+        assert!(closing.holds_turns());
+        closing.resume();
+        closing.resume();
+        assert!(!closing.holds_turns());
+        closing.is_wanted((), SessionEnding::Stop);
+        assert!(closing.holds_turns());
     }
 }

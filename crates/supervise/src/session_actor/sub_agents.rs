@@ -111,7 +111,7 @@ impl SessionActorState {
         let possible = self.tasks.sub_agents.room(self.spec.config.budget.agents.at_once)?;
         // Its calls are on record here alone: another host has to know of the call that it works for.
         let copy = self.journal.copy_of_all();
-        self.copied(copy).await.map_err(|why| refused("fleet", why))?;
+        self.copied(&copy).await.map_err(|why| refused("fleet", why))?;
         let start = self.task_start(call);
         let mut header = match start.begun().await {
             Some(header) => *header,
