@@ -1,8 +1,8 @@
 //! The session actor: owns one session's journal, its workers, its calls and its attached clients.
 //!
 //! This file creates the actor, dispatches its messages, carries out the router's steps (`route` decides where each
-//! message of a worker goes), writes records, and ends the session. The state is in `state`. Each of its parts has an owner with
-//! private fields, and no other code changes that part:
+//! message of a worker goes), writes records, and ends the session. The state is in `state`. Each of its parts has an
+//! owner with private fields, and no other code changes that part:
 //!
 //! | State | Owner |
 //! |---|---|

@@ -6,7 +6,6 @@ use super::questions::{Put, SentAnswer};
 use super::state::SessionActorState;
 use crate::messages::{GivenAnswer, SessionMsg};
 use crate::unix_time::now_ms;
-use crate::worker::actor::WorkerMsg;
 use call::CallInput;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
@@ -71,7 +70,7 @@ impl SessionActorState {
                     let _ = self.record(vec![record]).await;
                 }
             }
-            let _ = self.workers.broker.actor().send_message(WorkerMsg::ResetFailures);
+            self.workers.broker.made_progress();
         }
         if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {
             self.learn(&sent.answer, &sent.by).await;

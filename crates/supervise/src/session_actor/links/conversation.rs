@@ -9,43 +9,43 @@ use ractor::ActorRef;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// The conversation of a session.
-pub(in crate::session_actor) struct Conversation {
+pub(crate) struct Conversation {
     process: WorkerRef<SessionLink>,
     replay: Replay<RunningReplay>,
 }
 
 impl Conversation {
-    pub(in crate::session_actor) fn of(process: WorkerRef<SessionLink>) -> Self {
+    pub(crate) fn of(process: WorkerRef<SessionLink>) -> Self {
         Self { process, replay: Replay::none_yet() }
     }
 
     /// Its process, for messages that are not about the conversation.
-    pub(in crate::session_actor) fn process(&self) -> &WorkerRef<SessionLink> {
+    pub(crate) fn process(&self) -> &WorkerRef<SessionLink> {
         &self.process
     }
 
     /// A new process waits for its replay.
-    pub(in crate::session_actor) fn came_up(&mut self, generation: Generation) {
+    pub(crate) fn came_up(&mut self, generation: Generation) {
         self.process.up(generation);
         self.replay.process_came();
     }
 
-    pub(in crate::session_actor) fn went_down(&mut self) {
+    pub(crate) fn went_down(&mut self) {
         self.replay.process_ended();
     }
 
     /// A process waits for its replay.
-    pub(in crate::session_actor) fn awaits_replay(&self) -> bool {
+    pub(crate) fn awaits_replay(&self) -> bool {
         self.replay.is_due()
     }
 
     /// Its replay has started.
-    pub(in crate::session_actor) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.replay.has_started()
     }
 
     /// Sends the first messages, then the records. The session hears of records that cannot be read.
-    pub(in crate::session_actor) fn begin(
+    pub(crate) fn begin(
         &mut self,
         first: Vec<ToSession>,
         journal: ReplayedJournal,
@@ -59,23 +59,19 @@ impl Conversation {
     }
 
     /// Sends a message, unless its content comes with the replay.
-    pub(in crate::session_actor) fn send(&self, message: ToSession) {
+    pub(crate) fn send(&self, message: ToSession) {
         if self.has_begun() {
             self.process.send(message);
         }
     }
 
     /// The turn made progress: earlier crashes count no more.
-    pub(in crate::session_actor) fn made_progress(&self) {
+    pub(crate) fn made_progress(&self) {
         self.process.made_progress();
     }
 
     /// Passes a message of the provider on, with the permit of its sender.
-    pub(in crate::session_actor) fn forward(
-        &self,
-        message: ToSession,
-        permit: OwnedSemaphorePermit,
-    ) {
+    pub(crate) fn forward(&self, message: ToSession, permit: OwnedSemaphorePermit) {
         self.process.forward(vec![message], permit);
     }
 }

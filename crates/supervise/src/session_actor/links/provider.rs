@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 
 /// The provider of a session.
-pub(in crate::session_actor) struct Provider {
+pub(crate) struct Provider {
     process: WorkerRef<ProviderLink>,
     used: ProviderUse<AbortHandle>,
     /// Keys and recordings that clients passed as descriptors.
@@ -23,7 +23,7 @@ pub(in crate::session_actor) struct Provider {
 }
 
 impl Provider {
-    pub(in crate::session_actor) fn of(
+    pub(crate) fn of(
         process: WorkerRef<ProviderLink>,
         passed_fds: Vec<(PassedFd, OwnedFd)>,
     ) -> Self {
@@ -35,12 +35,12 @@ impl Provider {
     }
 
     /// All of them: calls get those that are not for the provider.
-    pub(in crate::session_actor) fn passed_fds(&self) -> &[(PassedFd, OwnedFd)] {
+    pub(crate) fn passed_fds(&self) -> &[(PassedFd, OwnedFd)] {
         &self.passed_fds
     }
 
     /// A client passed these, a newer key for example. Each replaces the one of its kind.
-    pub(in crate::session_actor) fn pass(&mut self, passed_fds: Vec<(PassedFd, OwnedFd)>) {
+    pub(crate) fn pass(&mut self, passed_fds: Vec<(PassedFd, OwnedFd)>) {
         for (paper, descriptor) in passed_fds {
             self.passed_fds.retain(|(kind, _)| *kind != paper);
             let of_provider = !paper.is_for_calls();
@@ -52,7 +52,7 @@ impl Provider {
     }
 
     /// Where a recording is played or made, the process knows how far it is.
-    pub(in crate::session_actor) fn may_suspend(&self) -> bool {
+    pub(crate) fn may_suspend(&self) -> bool {
         self.passed_fds.iter().all(|(paper, _)| match paper {
             PassedFd::Key | PassedFd::Credential(_) | PassedFd::ServerVariable(_) => true,
             PassedFd::Replay | PassedFd::Record => false,
@@ -60,7 +60,7 @@ impl Provider {
     }
 
     /// A new process is told whom to speak to.
-    pub(in crate::session_actor) fn came_up(&mut self, generation: Generation, spec: &SessionSpec) {
+    pub(crate) fn came_up(&mut self, generation: Generation, spec: &SessionSpec) {
         self.process.up(generation);
         self.used.configured();
         // Keys of hosts are for proxies.
@@ -81,22 +81,18 @@ impl Provider {
         }
     }
 
-    pub(in crate::session_actor) fn went_down(&mut self) {
+    pub(crate) fn went_down(&mut self) {
         self.used.went_down();
     }
 
     /// The next request starts a new process, with the new server.
-    pub(in crate::session_actor) fn outdate(&mut self) {
+    pub(crate) fn outdate(&mut self) {
         self.used.outdate();
     }
 
     /// Sends a message. A request starts a suspended process, and gets its images from the journal. Returns
     /// notices for people.
-    pub(in crate::session_actor) async fn send(
-        &mut self,
-        mut message: ToProvider,
-        journal: &Path,
-    ) -> Vec<String> {
+    pub(crate) async fn send(&mut self, mut message: ToProvider, journal: &Path) -> Vec<String> {
         if let ToProvider::Ask(_) = &message {
             let before = self.used.begin_request();
             if let Some(timer) = before.timer {
@@ -119,12 +115,12 @@ impl Provider {
     }
 
     /// It has answered: earlier crashes count no more.
-    pub(in crate::session_actor) fn made_progress(&self) {
+    pub(crate) fn made_progress(&self) {
         self.process.made_progress();
     }
 
     /// Suspends the process after a while, if it is not asked.
-    pub(in crate::session_actor) fn suspend_later(
+    pub(crate) fn suspend_later(
         &mut self,
         (router, spec): (&Router, &SessionSpec),
         session: &ActorRef<SessionMsg>,
@@ -138,7 +134,7 @@ impl Provider {
     }
 
     /// It was not asked for that time.
-    pub(in crate::session_actor) fn is_idle(&mut self, router: &Router) {
+    pub(crate) fn is_idle(&mut self, router: &Router) {
         let _ = self.used.timer_over();
         if self.used.is_up() && !router.awaits_answer() {
             self.used.went_down();

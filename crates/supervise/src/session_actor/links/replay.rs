@@ -74,11 +74,11 @@ impl Drop for RunningReplay {
 }
 
 /// The records of a session to replay, up to the last one, and the fate of an open turn and of a wish for room.
-pub(in crate::session_actor) struct ReplayedJournal {
-    pub(in crate::session_actor) directory: PathBuf,
-    pub(in crate::session_actor) session: SessionId,
-    pub(in crate::session_actor) last: u64,
-    pub(in crate::session_actor) fate: (OpenTurn, Option<String>),
+pub(crate) struct ReplayedJournal {
+    pub(crate) directory: PathBuf,
+    pub(crate) session: SessionId,
+    pub(crate) last: u64,
+    pub(crate) fate: (OpenTurn, Option<String>),
 }
 
 impl ReplayedJournal {

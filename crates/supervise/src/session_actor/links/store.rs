@@ -19,14 +19,14 @@ use std::collections::HashMap;
 use tokio::sync::oneshot;
 
 /// The store of a session.
-pub(in crate::session_actor) struct Store {
+pub(crate) struct Store {
     session: SessionId,
     process: WorkerRef<StoreLink>,
     queue: StoreQueue<oneshot::Sender<()>, ActorRef<ClientMsg>>,
 }
 
 /// What the session has to do about the store.
-pub(in crate::session_actor) enum StoreNews {
+pub(crate) enum StoreNews {
     /// Nothing: it was for a call, or a client.
     Handled,
     /// The project's instructions, and notes for people.
@@ -36,31 +36,31 @@ pub(in crate::session_actor) enum StoreNews {
 }
 
 impl Store {
-    pub(in crate::session_actor) fn of(session: SessionId, process: WorkerRef<StoreLink>) -> Self {
+    pub(crate) fn of(session: SessionId, process: WorkerRef<StoreLink>) -> Self {
         Self { session, process, queue: StoreQueue::none_yet() }
     }
 
-    pub(in crate::session_actor) fn process(&self) -> &WorkerRef<StoreLink> {
+    pub(crate) fn process(&self) -> &WorkerRef<StoreLink> {
         &self.process
     }
 
     /// The conversation waits for the instructions of the store.
-    pub(in crate::session_actor) fn awaits_instructions(&self) -> bool {
+    pub(crate) fn awaits_instructions(&self) -> bool {
         self.queue.awaits_instructions()
     }
 
     /// They were received, or did not come in time.
-    pub(in crate::session_actor) fn instructions_settled(&mut self) {
+    pub(crate) fn instructions_settled(&mut self) {
         self.queue.instructions_settled();
     }
 
     /// Why it is not started again, if it is not.
-    pub(in crate::session_actor) fn failure(&self) -> Option<&str> {
+    pub(crate) fn failure(&self) -> Option<&str> {
         self.queue.failure()
     }
 
     /// A new process runs: it and the calls are told.
-    pub(in crate::session_actor) fn came_up(
+    pub(crate) fn came_up(
         &mut self,
         generation: Generation,
         spec: &SessionSpec,
@@ -75,12 +75,7 @@ impl Store {
     }
 
     /// Its process ended: clients and calls are told.
-    pub(in crate::session_actor) fn went_down(
-        &mut self,
-        cause: String,
-        failed: Option<&str>,
-        calls: &RunningCalls,
-    ) {
+    pub(crate) fn went_down(&mut self, cause: String, failed: Option<&str>, calls: &RunningCalls) {
         let lost = "the changes are not known: the store was restarted; ask again";
         let askers = self.queue.take_all_askers();
         self.send_changes(askers, &Err(lost.to_owned()));
@@ -95,11 +90,7 @@ impl Store {
     }
 
     /// A message of it: answers go to their calls and clients.
-    pub(in crate::session_actor) fn said(
-        &mut self,
-        message: FromStore,
-        calls: &RunningCalls,
-    ) -> StoreNews {
+    pub(crate) fn said(&mut self, message: FromStore, calls: &RunningCalls) -> StoreNews {
         if serves_a_call(&message) {
             self.process.made_progress();
         }
@@ -127,11 +118,7 @@ impl Store {
     }
 
     /// Asks it for a client.
-    pub(in crate::session_actor) fn fetch_changes(
-        &mut self,
-        client: ActorRef<ClientMsg>,
-        since: u32,
-    ) {
+    pub(crate) fn fetch_changes(&mut self, client: ActorRef<ClientMsg>, since: u32) {
         let request = self.queue.ask_changes(client, since);
         request.into_iter().for_each(|request| self.process.send(request));
         if let Some(why) = self.queue.failure() {
@@ -149,12 +136,12 @@ impl Store {
     }
 
     /// A client has gone.
-    pub(in crate::session_actor) fn forget_client(&mut self, client: ActorId) {
+    pub(crate) fn forget_client(&mut self, client: ActorId) {
         self.queue.forget_client(|asker| asker.get_id() == client);
     }
 
     /// Has it copy the files that a call will change.
-    pub(in crate::session_actor) fn back_up(
+    pub(crate) fn back_up(
         &mut self,
         call: CallId,
         tool: String,
@@ -166,7 +153,7 @@ impl Store {
     }
 
     /// Reports the end of a call to it, which then records the call's changes.
-    pub(in crate::session_actor) fn call_ended(&mut self, call: &CallId, did: Option<FileChanges>) {
+    pub(crate) fn call_ended(&mut self, call: &CallId, did: Option<FileChanges>) {
         let messages = self.queue.call_ended(call, did, now_ns());
         messages.into_iter().for_each(|message| self.process.send(message));
     }
