@@ -67,20 +67,6 @@ pub(crate) struct FleetLease {
     state: watch::Receiver<CopyState>,
 }
 
-/// The lease of a session that works for a fleet, itself or as a sub-agent.
-#[derive(Debug, Default)]
-pub(crate) struct HeldLease {
-    pub(crate) lease: Option<FleetLease>,
-    /// The calls were stopped for now.
-    pub(crate) stand_still: bool,
-}
-
-impl HeldLease {
-    pub(crate) fn of(lease: Option<FleetLease>) -> Self {
-        Self { lease, stand_still: false }
-    }
-}
-
 /// Lines of the journal, the first of which has this number.
 #[derive(Debug)]
 struct Lines {

@@ -28,7 +28,7 @@ use crate::private_dirs;
 use crate::project_caches;
 use crate::remover::Remover;
 use crate::unix_time::now_ms;
-use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
+use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent};
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::{self, WrittenDirs};
 use launch::log_lines;
@@ -284,8 +284,7 @@ impl RootState {
 
     fn describe(&self, reply: oneshot::Sender<Vec<ProcessRow>>) {
         let cage = self.broker.cage;
-        let (row, broker) = oneshot::channel();
-        let _ = self.broker.worker.actor().send_message(WorkerMsg::Describe(row));
+        let broker = self.broker.worker.describe();
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
             let (rows, answer) = oneshot::channel();
             let _ = session.send_message(RootToSession::Describe(rows).into());

@@ -1,59 +1,78 @@
 //! The session actor: owns one session's journal, its workers, its calls and its attached clients.
 //!
-//! This file creates the actor, dispatches its messages and carries out the router's steps (`route`
-//! decides where each message of a worker goes). The state is in `state`; the files beside it each hold
-//! one part of the actor's work:
+//! This file creates the actor, dispatches its messages, carries out the router's steps (`route` decides where each
+//! message of a worker goes), writes records, and ends the session. The state is in `state`. Each of its parts has an
+//! owner with private fields, and no other code changes that part:
+//!
+//! | State | Owner |
+//! |---|---|
+//! | the journal | `records` |
+//! | the conversation, the provider, the store, and what waits while one is away; failures; pings | `links` |
+//! | running calls, and the lease of a fleet under which they run | `running_calls` |
+//! | all calls, those that end without a verdict, and facts that outlast them | `session_calls`, `unjudged` |
+//! | commands, sub-agents and MCP servers that the conversation does not wait for | `services` |
+//! | the next command's runner, started while the model thinks | `reserve` |
+//! | changed protected files | `tampered_files` |
+//! | the cages of commands, as clients know them | `cages` |
+//! | what waits for a person | `questions` |
+//! | attached clients | `clients` |
+//! | sub-agents, and the work of a session that is one | `tasks` |
+//! | the end of the session, and pauses | `shutdown` |
+//!
+//! These files have the actor's work that concerns several of them:
 //!
 //! | File | Work |
 //! |---|---|
-//! | `records` | journal records: on disk first, then shown |
-//! | `backlog` | the journal, sent to a new client |
-//! | `calls`, `unjudged` | calls, and those without a verdict |
-//! | `call_facts`, `configured_calls`, `rights` | what a call may do: from its arguments and the session |
-//! | `questions`, `answers` | what waits for a person; questions put and answers taken |
-//! | `hook_events` | hooks at questions, at notifications and at the end |
-//! | `reserve` | the next command's runner, started while the model thinks |
-//! | `tasks`, `sub_agents` | sub-agents, and the work of a sub-agent's session |
-//! | `links`, `workers` | the processes that serve the session, and what waits while one is away |
-//! | `turn_model`, `models` | the model of a turn, and the model that takes over |
-//! | `fleet` | the lease of a session that works for a fleet |
-//! | `services` | what the conversation does not wait for: commands, sub-agents, MCP servers |
-//! | `servers`, `server_questions`, `server_prompts` | MCP servers, their questions, their parts of prompts |
-//! | `clients`, `client_messages`, `process_rows` | attached clients, their messages, the rows of `agentd ps` |
+//! | `workers` | events of the processes that serve the session |
+//! | `calls` | calls, from the proposal to the result |
+//! | `answers`, `remembered_rules`, `plan` | questions put and answers taken, "always allow" rules, approved plans |
+//! | `sub_agents` | the start and the end of sub-agents, and of a sub-agent's own work |
+//! | `models` | the model that takes over |
+//! | `jobs`, `servers`, `server_questions`, `server_prompts` | services: commands and sub-agents, MCP servers |
+//! | `client_messages` | attached clients and their messages |
 //! | `wishes` | prompts and changed settings |
-//! | `quiesce`, `idle_session`, `shutdown` | pauses, the end of an idle session, the end |
-//! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
+//!
+//! The others decide or read, and change nothing of the session:
+//!
+//! | File | Work |
+//! |---|---|
+//! | `call_facts`, `configured_calls`, `rights` | what a call may do: from its arguments and the session |
+//! | `hook_events` | hooks at questions, at notifications and at the end |
+//! | `turn_model`, `turn_rules` | the model and the rules of a turn |
+//! | `request_images`, `pinning` | images of a request, pinned files |
+//! | `backlog`, `process_rows` | the journal for a new client, the rows of `agentd ps` |
+//! | `fleet` | the lease of a session that works for a fleet |
 
 mod answers;
 mod args;
 mod backlog;
+mod cages;
 mod call_facts;
 mod calls;
 mod client_messages;
 mod clients;
 mod configured_calls;
-mod context;
 mod fleet;
 mod hook_events;
-mod idle_session;
 mod jobs;
-mod left_out;
 mod links;
 mod models;
 mod pinning;
 mod plan;
 mod process_rows;
 mod questions;
-mod quiesce;
 mod records;
 mod remembered_rules;
 mod request_images;
 mod reserve;
+mod resources;
 mod rights;
+mod running_calls;
 mod server_prompts;
 mod server_questions;
 mod servers;
 mod services;
+mod session_calls;
 mod shutdown;
 mod state;
 mod sub_agents;
@@ -67,40 +86,53 @@ mod workers;
 
 pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs, WaitingWishes};
 
-use crate::fleet_seat::HeldLease;
-use crate::journal_writer::JournalWriter;
-use crate::messages::{BrokerToSession, CallToSession, RootToSession, SessionMsg, SessionTimer};
-use crate::records::encode;
+use crate::fleet_seat::FleetEvent;
+use crate::journal_writer::{Appended, CopyWait, JournalWriter};
+use crate::messages::{
+    CallMsg, CallToSession, Lifetime, RootMsg, RootToSession, SessionMsg, SessionTimer,
+};
+use crate::records::{decode, encode};
+use crate::reserve_actor::ReserveArgs;
 use crate::route::{RouteStep, Router, is_progress};
-use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
-use crate::worker_ref::WorkerRef;
+use cages::KnownCages;
 use call::CallInput;
+use journal::JournalRecord;
 use launch::log_lines;
-use launch::spawner::{Spawner, WorkerKind};
-use launch::timeouts::WorkerTimeouts;
+use links::{Starting, Workers};
 use models::put_present_model;
 use process_rows::describe;
 use protocol::broker::ToBroker;
-use protocol::client::ClientEvent;
-use protocol::provider::{ProviderLink, ToProvider};
-use protocol::session::{SessionEvent, SessionLink, ToSession};
-use protocol::store::{StoreLink, ToStore};
+use protocol::client::{ClientEvent, DetachReason, SessionEnding};
+use protocol::hook::HookEvent;
+use protocol::judgement::Audience;
+use protocol::provider::ToProvider;
+use protocol::session::SessionEvent;
 use questions::Questions;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use setup::session_spec::{SessionSpec, tool_kind};
+use records::SessionJournal;
+use reserve::Reserve;
+use resources::SessionResources;
+use running_calls::RunningCalls;
+use services::Services;
+use session_calls::SessionCalls;
+use setup::session_spec::tool_kind;
 use setup::settings::LayerName;
-use state::{
-    Closing, SessionActorState, SessionCalls, SessionClients, SessionJournal, SessionLinks,
-    SessionResources, SessionTasks, SessionTimers, SessionTurn, SessionWorkers,
-};
-use std::sync::Arc;
+use shutdown::{Closing, EndWanted, Rest};
+use state::{SessionActorState, SessionClients, SessionTasks, SessionTurn};
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
+use tampered_files::TamperedFiles;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use turn_rules::{rules, turn_rules};
+use unjudged::Unjudged;
 
+/// How long the conversation waits for the project's instructions. The store reads them in
+/// milliseconds; on an overloaded machine they are sent later.
+const INSTRUCTIONS: Duration = Duration::from_secs(2);
 /// How long the end of a session waits for its last journal record. With a slower disk the open turn
 /// counts as cut short.
 const CLOSING: Duration = Duration::from_secs(1);
+/// All hooks of the end together have this time, of the ten seconds that a shutdown takes at most.
+const END_HOOKS: Duration = Duration::from_secs(4);
 
 /// The actor.
 pub(crate) struct SessionActor;
@@ -133,90 +165,61 @@ impl Actor for SessionActor {
         let lease = fleet.map(|seated| fleet::listen(&myself, seated));
         let spawner = spawner.with_env(&plan.worker_env).with_web_env(&plan.proxy_variables());
         broker.send(rules(&plan));
-        let (store, _) = WorkerActor::<StoreLink>::spawn_linked(
-            None,
-            WorkerActor::new(),
-            worker_args(WorkerKind::Store, &plan, &spawner, times, &myself, SessionMsg::Store),
-            myself.get_cell(),
+        let workers = Workers::start(
+            Starting { spec: &plan, spawner: &spawner, session: &myself, times },
+            broker,
+            passed_fds,
         )
         .await?;
-        let (conversation, _) = WorkerActor::<SessionLink>::spawn_linked(
-            None,
-            WorkerActor::new(),
-            worker_args(
-                WorkerKind::Session,
-                &plan,
-                &spawner,
-                times.replaying(),
-                &myself,
-                SessionMsg::Conversation,
-            ),
-            myself.get_cell(),
-        )
-        .await?;
-        let (provider, _) = WorkerActor::<ProviderLink>::spawn_linked(
-            None,
-            WorkerActor::new(),
-            worker_args(
-                WorkerKind::Provider,
-                &plan,
-                &spawner,
-                times,
-                &myself,
-                SessionMsg::Provider,
-            ),
-            myself.get_cell(),
-        )
-        .await?;
+        let reserve = ReserveArgs {
+            session: plan.id.clone(),
+            hello: times.hello,
+            idle: Duration::from_millis(plan.config.daemon.idle_reserve_ms),
+            lock: opened.hold.clone(),
+            overlays: caches.as_ref().map(|caches| caches.overlays.clone()),
+            spawner: spawner.clone(),
+        };
+        let calls = SessionCalls {
+            running: RunningCalls::under(lease.clone()),
+            services: Services::none_yet(plan.servers().len()),
+            reserve: Reserve::start(reserve, &myself).await?,
+            unjudged: Unjudged::none_yet(audit.clone()),
+            file_versions: opened.file_versions,
+            tampered: TamperedFiles::resumed(opened.tampered),
+            cages: KnownCages::at_first(plan.confinement.highest_tier, &plan.left_out),
+        };
         let last_seq = opened.journal.last_seq();
-        let mut state = SessionActorState {
+        let writer = JournalWriter::new(opened.journal, lease);
+        // The conversation begins without the instructions after a while.
+        myself.send_after(INSTRUCTIONS, || SessionMsg::Timer(SessionTimer::InstructionsTimeout));
+        Ok(SessionActorState {
             own: myself,
             root,
-            audit,
             resources: SessionResources {
+                audit,
                 caches,
                 _private: private,
                 lock: opened.hold,
-                passed_fds,
                 identity,
                 spawner,
                 times,
                 written,
             },
-            journal: SessionJournal {
-                writer: JournalWriter::new(opened.journal, lease.clone()),
-                directory: opened.directory,
-                last_seq,
-            },
-            workers: SessionWorkers {
-                conversation: WorkerRef::new(conversation),
-                provider: WorkerRef::new(provider),
-                store: WorkerRef::new(store),
-                broker,
-            },
-            links: SessionLinks::none_yet(),
-            calls: SessionCalls::new(
-                &plan,
-                (opened.file_versions, opened.tampered),
-                HeldLease::of(lease),
-            ),
+            journal: SessionJournal::of(writer, opened.directory, last_seq),
+            workers,
+            calls,
             clients: SessionClients::none_yet(),
             questions: Questions::resumed(opened.pending_questions),
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
                     .with_queue(opened.waiting.queue)
                     .with_compact(opened.waiting.compact),
-                pauses: 0,
                 next_audience: None,
             },
-            timers: SessionTimers::default(),
             tasks: SessionTasks::resumed(opened.tasks.left),
-            closing: Closing::default(),
+            closing: Closing::not_yet(),
             spec: plan,
-        };
-        state.start_reserve().await?;
-        state.limit_instructions_wait(&state.own);
-        Ok(state)
+        })
     }
 
     async fn handle(
@@ -268,12 +271,9 @@ impl Actor for SessionActor {
             let _ = tokio::time::timeout(CLOSING, written).await;
         }
         state.end_task().await;
-        let timers = [state.timers.ping.take(), state.links.provider.timer_over()];
-        for timer in timers.into_iter().flatten() {
-            timer.abort();
-        }
+        state.workers.stop_timers();
         state.workers.broker.send(ToBroker::EndSession(state.spec.id.clone()));
-        for done in state.closing.asked.drain(..) {
+        for done in state.closing.is_over() {
             let _ = done.send(());
         }
         Ok(())
@@ -281,32 +281,19 @@ impl Actor for SessionActor {
 }
 
 impl SessionActorState {
-    async fn on_broker_msg(&mut self, myself: &ActorRef<SessionMsg>, message: BrokerToSession) {
-        match message {
-            BrokerToSession::Verdict(call, verdict) => {
-                self.on_verdict(myself, call, *verdict).await
-            }
-            BrokerToSession::Replied(replied) => self.on_replied(myself, *replied).await,
-            BrokerToSession::AnswerRejected(call, reason) => {
-                self.on_answer_rejected(&call, &reason);
-            }
-            BrokerToSession::Back(generation) => self.on_broker_back(generation),
-            BrokerToSession::Failed(why) => self.on_broker_failed(why),
-        }
-    }
-
     async fn on_call_msg(&mut self, myself: &ActorRef<SessionMsg>, message: CallToSession) {
         match message {
             CallToSession::BackUp { call, tool, what, done } => {
-                self.back_up(call, tool, what, done);
+                self.workers.store.back_up(call, tool, what, done);
             }
             CallToSession::Record { records, done } => {
                 let _ = done.send(self.record_of_call(records).await);
             }
             CallToSession::Show(event) => {
                 if let ClientEvent::Started { enforced, .. } = &event {
-                    self.calls.tier = enforced.of_command().unwrap_or(self.calls.tier);
-                    self.show_left_out(&enforced.left_out);
+                    for text in self.calls.cages.enforced(enforced) {
+                        self.show(&ClientEvent::Notice { text });
+                    }
                 }
                 self.show(&event);
             }
@@ -343,9 +330,13 @@ impl SessionActorState {
                 let _ = reply.send(self.summary());
             }
             RootToSession::Pause(reply) => {
-                let _ = reply.send(self.pause());
+                self.closing.pause();
+                let _ = reply.send(self.summary());
             }
-            RootToSession::Resume => self.resume(myself).await,
+            RootToSession::Resume => {
+                self.closing.resume();
+                self.start_next_turn(myself).await;
+            }
             RootToSession::Close(ending, done) => self.close(myself, ending, done),
             #[cfg(test)]
             RootToSession::Fail => panic!("a test wants it to fail"),
@@ -354,10 +345,24 @@ impl SessionActorState {
 
     async fn on_timer(&mut self, myself: &ActorRef<SessionMsg>, timer: SessionTimer) {
         match timer {
-            SessionTimer::Ping => self.ping_workers(myself),
-            SessionTimer::ProviderIdle => self.on_provider_idle(),
+            SessionTimer::Ping => {
+                // An idle session wakes no process up.
+                let is_busy = self.turn.router.is_busy() && self.workers.failures.takes_input();
+                self.workers.ping_is_due();
+                if is_busy {
+                    self.workers.ping();
+                    self.workers.ping_later();
+                }
+            }
+            SessionTimer::ProviderIdle => self.workers.provider.is_idle(&self.turn.router),
             SessionTimer::InstructionsTimeout => self.on_instructions_settled(myself).await,
-            SessionTimer::Idle { turns } => self.on_idle(turns),
+            SessionTimer::Idle { turns } => {
+                if self.turn.router.turns() == turns && !self.turn.router.is_busy() {
+                    let message = "agentd waits for your prompt".to_owned();
+                    let occasion = hook_events::notification(hook_events::IDLE_PROMPT, message);
+                    self.workers.run_hooks(&self.spec.setup.hooks, occasion);
+                }
+            }
             SessionTimer::EndHooks => self.end_hooks_over(myself),
             SessionTimer::ServerDue(at) => self.on_server_due(at),
         }
@@ -376,7 +381,7 @@ impl SessionActorState {
         for step in steps {
             match (step, permit.take()) {
                 (RouteStep::ToSession(message), Some(permit)) => {
-                    self.workers.conversation.forward(vec![message], permit);
+                    self.workers.conversation.forward(message, permit);
                 }
                 (step, unused) => {
                     permit = unused;
@@ -408,15 +413,10 @@ impl SessionActorState {
                         self.workers.broker.send(rules(&self.spec));
                     }
                     if progress {
-                        let _ = self
-                            .workers
-                            .conversation
-                            .actor()
-                            .send_message(WorkerMsg::ResetFailures);
+                        self.workers.conversation.made_progress();
                     }
                     if answered {
-                        let _ =
-                            self.workers.provider.actor().send_message(WorkerMsg::ResetFailures);
+                        self.workers.provider.made_progress();
                     }
                     if ended {
                         self.end_turn_model();
@@ -427,10 +427,10 @@ impl SessionActorState {
                 }
                 RouteStep::ToSession(message) => {
                     self.begin_turn_model(&message).await;
-                    self.send_conversation(message);
+                    self.workers.conversation.send(message);
                 }
                 RouteStep::ToProvider(ToProvider::Ask(_))
-                    if !self.links.failures.has_provider() =>
+                    if !self.workers.failures.has_provider() =>
                 {
                     let steps =
                         self.turn.router.provider_gone("has failed and is not started again");
@@ -439,7 +439,11 @@ impl SessionActorState {
                 RouteStep::ToProvider(mut message) => {
                     let thinks = matches!(message, ToProvider::Ask(_));
                     put_present_model(&self.spec, &mut message);
-                    self.send_provider(message).await;
+                    let journal = self.journal.directory();
+                    for text in self.workers.provider.send(message, journal).await {
+                        tracing::warn!(session = %self.spec.id, "{text}");
+                        self.show(&ClientEvent::Notice { text });
+                    }
                     if thinks {
                         self.prepare_reserve();
                     }
@@ -449,14 +453,16 @@ impl SessionActorState {
                 }
                 RouteStep::StatPinned { check, files } => {
                     let project = self.spec.confinement.project.to_path();
-                    pinning::stat(self.workers.conversation.clone(), project, check, files);
+                    let conversation = self.workers.conversation.process().clone();
+                    pinning::stat(conversation, project, check, files);
                 }
                 RouteStep::HooksEnded { event, call, refusal } => {
                     self.on_hooks_ended(myself, event, call, refusal);
                 }
-                RouteStep::CancelCall(call) => self.send_call(&call, CallInput::Cancel),
+                RouteStep::CancelCall(call) => self.calls.running.send(&call, CallInput::Cancel),
                 RouteStep::CancelCalls => {
-                    self.foreground().for_each(|call| self.send_call(call, CallInput::Cancel));
+                    let running = &self.calls.running;
+                    self.foreground().for_each(|call| running.send(call, CallInput::Cancel));
                 }
                 RouteStep::Show(event) => self.show(&event),
                 RouteStep::ReportContext(report) => self.report_context(&Ok(report)),
@@ -465,45 +471,208 @@ impl SessionActorState {
         }
     }
 
-    /// Pings the workers while a turn is open. An idle session wakes no process up.
-    fn ping_workers(&mut self, myself: &ActorRef<SessionMsg>) {
-        self.timers.ping = None;
-        if !self.turn.router.is_busy() || self.degraded().is_some() {
-            return;
+    /// Has a runner ready for the next command, while the model thinks. It has the rights of a command
+    /// that asks for no more than the session has.
+    fn prepare_reserve(&mut self) {
+        self.resources.reread_written_dirs(&mut self.spec);
+        if !self.closing.has_begun() {
+            self.calls.reserve.prepare(&self.spec.confinement, &self.calls.services);
         }
-        self.workers.conversation.ping(ToSession::Ping(0));
-        self.workers.provider.ping(ToProvider::Ping(0));
-        self.workers.broker.ping(ToBroker::Ping(0));
-        self.workers.store.ping(ToStore::Ping(0));
-        self.ping_later(myself);
     }
 
-    fn ping_later(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.timers.ping.is_none() {
-            let later = myself
-                .send_after(self.resources.times.ping, || SessionMsg::Timer(SessionTimer::Ping));
-            self.timers.ping = Some(later.abort_handle());
+    /// A turn has ended: people are notified if they give no prompt for some time.
+    fn notify_if_idle_later(&self) {
+        self.calls.running.look_at_protected(&self.calls.services);
+        let (hooks, word) = (&self.spec.setup.hooks, hook_events::IDLE_PROMPT);
+        let of_person = self.spec.rules.audience == Audience::Person && self.spec.task().is_none();
+        if of_person && links::has_hooks(hooks, HookEvent::Notification, word) {
+            let time = Duration::from_millis(self.spec.config.hooks.idle_ms);
+            let turns = self.turn.router.turns();
+            self.own.send_after(time, move || SessionMsg::Timer(SessionTimer::Idle { turns }));
         }
     }
 }
 
-/// Arguments of one of the session's workers, whose events become messages of the session.
-fn worker_args<L: protocol::Link + 'static>(
-    worker: WorkerKind,
-    spec: &SessionSpec,
-    spawner: &Spawner,
-    times: WorkerTimeouts,
-    session: &ActorRef<SessionMsg>,
-    message: fn(WorkerEvent<L>) -> SessionMsg,
-) -> WorkerArgs<L> {
-    let session = session.clone();
-    WorkerArgs {
-        kind: worker,
-        session: Some(spec.id.clone()),
-        spawner: spawner.clone(),
-        timeouts: times,
-        on_event: Arc::new(move |event| {
-            let _ = session.send_message(message(event));
-        }),
+/// Records, on disk before anything that they report is done.
+impl SessionActorState {
+    /// Writes the records, then shows their events. After a failure the session is read-only and
+    /// reports it.
+    async fn record(&mut self, records: Vec<JournalRecord>) -> Result<(), String> {
+        let events = decode::client_events(&self.spec.id, &records);
+        self.record_as(records, events).await
+    }
+
+    /// The same, with the event of each record given.
+    async fn record_as(
+        &mut self,
+        records: Vec<JournalRecord>,
+        events: Vec<Option<ClientEvent>>,
+    ) -> Result<(), String> {
+        let written = match self.append(records).await {
+            Ok(appended) => self.copied(&appended.copy).await.map(|()| appended),
+            Err(why) => Err(why),
+        };
+        self.show_written(written, events).await.map(drop)
+    }
+
+    /// Writes the records of a call, and shows their events. What depends on them waits for the second copy by
+    /// itself, while this session goes on.
+    async fn record_aside(&mut self, records: Vec<JournalRecord>) -> Result<CopyWait, String> {
+        let events = decode::client_events(&self.spec.id, &records);
+        let written = self.append(records).await;
+        self.show_written(written, events).await.map(|appended| appended.copy)
+    }
+
+    async fn append(&self, records: Vec<JournalRecord>) -> Result<Appended, String> {
+        self.journal.append(records, self.workers.failures.disk()).await
+    }
+
+    /// Waits for the second copy. Calls that run meanwhile stand still when it is time.
+    async fn copied(&mut self, copy: &CopyWait) -> Result<(), String> {
+        if let Some(lease) = self.calls.running.lease().cloned() {
+            tokio::select! {
+                biased;
+                copied = copy.over() => return copied,
+                _ = lease.turns(true) => self.follow_lease(),
+            }
+        }
+        copy.over().await
+    }
+
+    /// Stops the calls for now if the lease wants it, or lets them go on.
+    fn follow_lease(&mut self) {
+        if let Some(text) = self.calls.running.follow_lease() {
+            self.show(&ClientEvent::Notice { text: text.to_owned() });
+        }
+    }
+
+    async fn show_written(
+        &mut self,
+        written: Result<Appended, String>,
+        events: Vec<Option<ClientEvent>>,
+    ) -> Result<Appended, String> {
+        match &written {
+            Ok(Appended { last, .. }) => {
+                for (seq, event) in (last + 1 - events.len() as u64..).zip(events) {
+                    self.journal.is_at(seq);
+                    self.show_if(event);
+                }
+            }
+            Err(why) if self.workers.failures.disk().is_none() => {
+                self.enter_read_only(format!("it could not be written to disk: {why}")).await;
+            }
+            Err(_) => {}
+        }
+        written
+    }
+
+    /// Makes the session read-only and reports it, also to a parent that waits for its work.
+    async fn enter_read_only(&mut self, why: String) {
+        self.workers.failures.disk_failed(why);
+        self.show_degraded(self.degraded());
+        self.fail_task().await;
+    }
+}
+
+/// The end. A session that only scripts use ends when its run is over and no client is attached. One that a person
+/// opened stays until the person ends it, or the daemon ends. One that the disk has made read-only ends when its last
+/// client leaves, so that the next client opens it again.
+impl SessionActorState {
+    /// Ends the calls, then the workers, then this actor. Calls that began and do not end in time are
+    /// recorded as `may have run` when the session is opened again.
+    fn close(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        ending: SessionEnding,
+        done: oneshot::Sender<()>,
+    ) {
+        match self.closing.is_wanted(done, ending) {
+            EndWanted::Again => return,
+            EndWanted::Hurries => return self.end_processes(myself, ending),
+            EndWanted::First => {}
+        }
+        self.detach_all(DetachReason::Ended, "the session was ended; it is on disk");
+        self.close_tasks(ending);
+        self.calls.running.send_all(|| CallMsg::Input(CallInput::Cancel));
+        // A session that ends in the middle of a turn is cut short, and its hooks do not run.
+        let runs_hooks = ending == SessionEnding::Stop
+            && !self.turn.router.is_busy()
+            && self.workers.run_hooks(&self.spec.setup.hooks, hook_events::end());
+        if !runs_hooks {
+            return self.end_processes(myself, ending);
+        }
+        self.closing.hooks_run();
+        myself.send_after(END_HOOKS, || SessionMsg::Timer(SessionTimer::EndHooks));
+    }
+
+    /// The hooks of the end have ended, or are not awaited any longer.
+    fn end_hooks_over(&mut self, myself: &ActorRef<SessionMsg>) {
+        if self.closing.awaits_hooks() {
+            self.end_processes(myself, SessionEnding::Stop);
+        }
+    }
+
+    fn end_processes(&mut self, myself: &ActorRef<SessionMsg>, ending: SessionEnding) {
+        self.closing.processes_end();
+        self.calls.running.send_all(|| CallMsg::Input(CallInput::Cancel));
+        let rest = Rest {
+            calls: self.calls.running.all(),
+            reserve: self.calls.reserve.stop(),
+            processes: self.workers.own(),
+            patience: self.resources.times.shutdown,
+        };
+        tokio::spawn(rest.end(ending, myself.clone()));
+    }
+
+    fn on_fleet_event(&mut self, myself: &ActorRef<SessionMsg>, event: FleetEvent) {
+        match event {
+            FleetEvent::Frozen | FleetEvent::Thawed => self.follow_lease(),
+            FleetEvent::Lost(why) => {
+                tracing::warn!(session = %self.spec.id, why, "the session's lease is lost");
+                let message = format!("this host has the session no longer: {why}");
+                self.workers.failures.disk_failed(message.clone());
+                self.detach_all(DetachReason::Failed, &message);
+                self.close(myself, SessionEnding::Kill, oneshot::channel().0);
+            }
+        }
+    }
+
+    /// Asks the supervisor actor to let no client join for a moment, if the session looks idle.
+    fn retire_if_unused(&self) {
+        if !self.is_needed() {
+            let lifetime = match self.spec.task() {
+                Some(_) => Lifetime::Task,
+                None => Lifetime::Run,
+            };
+            let _ = self.root.send_message(RootMsg::Retire(self.spec.id.clone(), lifetime));
+        }
+    }
+
+    /// No client can join any more. The session goes on if one joined meanwhile.
+    fn retire(&mut self, myself: &ActorRef<SessionMsg>) {
+        if self.is_needed() {
+            let _ = self.root.send_message(RootMsg::RetireRefused(self.spec.id.clone()));
+            return;
+        }
+        tracing::info!(session = %self.spec.id, "ends: its run is over and no client is attached");
+        self.close(myself, SessionEnding::Stop, oneshot::channel().0);
+    }
+
+    fn is_needed(&self) -> bool {
+        let has_work = self.clients.any_expected()
+            || self.foreground().next().is_some()
+            || self.closing.has_begun();
+        if self.workers.failures.disk().is_some() {
+            // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.
+            return has_work || self.clients.any_attached();
+        }
+        has_work
+            || self.is_used()
+            || self.tasks.own.is_awaited()
+            // The session of a sub-agent ends with its work.
+            || (self.spec.rules.audience == Audience::Person && self.spec.task().is_none())
+            || self.turn.next_audience == Some(Audience::Person)
+            // It can be read, and `agentd restart` finds it.
+            || self.degraded().is_some()
     }
 }

@@ -6,10 +6,11 @@
 
 use crate::worker::actor::{ToWorker, WorkerMsg};
 use protocol::Link;
+use protocol::client::ProcessRow;
 use protocol::ids::Generation;
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// A worker as one of its owners knows it.
 pub(crate) struct WorkerRef<L: Link> {
@@ -44,6 +45,39 @@ impl<L: Link + 'static> WorkerRef<L> {
         &self.actor
     }
 
+    /// The work made progress: earlier crashes count no more.
+    pub(crate) fn made_progress(&self) {
+        self.tell(WorkerMsg::ResetFailures);
+    }
+
+    /// A person asks for another try, where the worker has failed.
+    pub(crate) fn retry(&self) {
+        self.tell(WorkerMsg::Retry);
+    }
+
+    /// Ends the process until the worker is resumed.
+    pub(crate) fn suspend(&self) {
+        self.tell(WorkerMsg::Suspend);
+    }
+
+    pub(crate) fn resume(&self) {
+        self.tell(WorkerMsg::Resume);
+    }
+
+    /// Ends the worker. Answered when its process is dead.
+    pub(crate) fn stop(&self) -> oneshot::Receiver<()> {
+        let (done, stopped) = oneshot::channel();
+        self.tell(WorkerMsg::Stop(done));
+        stopped
+    }
+
+    /// Asks for its row in `ps`.
+    pub(crate) fn describe(&self) -> oneshot::Receiver<ProcessRow> {
+        let (row, answer) = oneshot::channel();
+        self.tell(WorkerMsg::Describe(row));
+        answer
+    }
+
     pub(crate) fn send(&self, message: L::To) {
         self.put(ToWorker::Message(message));
     }
@@ -64,6 +98,10 @@ impl<L: Link + 'static> WorkerRef<L> {
     }
 
     fn put(&self, what: ToWorker<L>) {
-        let _ = self.actor.send_message(WorkerMsg::ToWorker(self.generation, what));
+        self.tell(WorkerMsg::ToWorker(self.generation, what));
+    }
+
+    fn tell(&self, message: WorkerMsg<L>) {
+        let _ = self.actor.send_message(message);
     }
 }

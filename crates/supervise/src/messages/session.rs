@@ -10,7 +10,7 @@ use crate::worker::actor::WorkerEvent;
 use call::ServerRequest;
 use journal::{JournalRecord, TaskHeader};
 use launch::session_network::SessionNetwork;
-use protocol::call::{Call, TamperedFile, ToolResult};
+use protocol::call::{Call, CallOrigin, TamperedFile, ToolResult};
 use protocol::client::{
     BacklogFrom, ClientEvent, OtherClients, ProcessRow, SessionEnding, SessionQuery,
     SessionRequest, SessionStatus, SessionWish, SettingChange, ToClient,
@@ -349,4 +349,38 @@ pub(crate) struct FinishedCall {
     pub(crate) audit_failure: Option<String>,
     /// The output of its command that nobody has read, where it ran in the background.
     pub(crate) unread: Option<String>,
+}
+
+impl FinishedCall {
+    /// A call that had no actor and ends with this result.
+    pub(crate) fn unstarted(call: Call, result: ToolResult, record: JournalRecord) -> Self {
+        Self {
+            record,
+            file_versions: None,
+            effects: None,
+            pinned: call.origin == CallOrigin::PinnedRead,
+            call: call.id,
+            result,
+            refusals: Vec::new(),
+            tampered: Vec::new(),
+            audit_failure: None,
+            unread: None,
+        }
+    }
+    /// Its result as clients see it. A pinned file's text is replaced by its digest, there and in the record: the
+    /// journal would soon hold little but copies of it.
+    pub(crate) fn shown_result(&mut self) -> ToolResult {
+        let mut shown = self.result.clone();
+        if self.pinned
+            && let JournalRecord::Result { text, full, images, is_error: false, .. } =
+                &mut self.record
+        {
+            let digest = journal::Digest::of(text.as_bytes());
+            *text = format!("[pinned file: {} bytes, sha256 {digest}]", text.len());
+            (*full, *images) = (None, Vec::new());
+            shown.text.clone_from(text);
+            shown.images = Vec::new();
+        }
+        shown
+    }
 }

@@ -197,6 +197,14 @@ impl ShownEvents {
     }
 }
 
+/// The events of these records, as far as they have any.
+pub(crate) fn client_events(
+    session: &SessionId,
+    records: &[JournalRecord],
+) -> Vec<Option<ClientEvent>> {
+    records.iter().map(|record| client_event(session, record)).collect()
+}
+
 /// The event that clients get for a record; `None` for records they do not see.
 pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Option<ClientEvent> {
     match record.clone() {

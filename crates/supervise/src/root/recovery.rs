@@ -5,7 +5,6 @@ use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
 use super::state::RootState;
 use crate::audit_actor::AuditMsg;
 use crate::messages::{ClientMsg, RootToSession};
-use crate::worker::actor::WorkerMsg;
 use protocol::client::{DetachReason, RequestFailure};
 use protocol::ids::SessionId;
 use ractor::{ActorId, ActorRef};
@@ -30,7 +29,7 @@ impl RootState {
             return;
         };
         if self.broker.failed.take().is_some() {
-            let _ = self.broker.worker.actor().send_message(WorkerMsg::Retry);
+            self.broker.worker.retry();
         }
         let (audit, session) = (self.audit.clone(), session.clone());
         tokio::spawn(async move {

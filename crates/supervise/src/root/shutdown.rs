@@ -3,7 +3,6 @@
 
 use super::state::{RetiringSession, RootState, ShutdownPhase};
 use crate::messages::{ClientMsg, RootMsg, RootToSession, SessionMsg, SessionSummary};
-use crate::worker::actor::WorkerMsg;
 use protocol::client::{RequestFailure, SessionEnding, SessionStatus, ToClient};
 use ractor::{ActorId, ActorRef};
 use std::collections::HashSet;
@@ -153,9 +152,7 @@ impl RootState {
         self.shutdown_phase = ShutdownPhase::EndingBroker;
         let (broker, myself) = (self.broker.worker.clone(), myself.clone());
         tokio::spawn(async move {
-            let (done, gone) = oneshot::channel();
-            let _ = broker.actor().send_message(WorkerMsg::Stop(done));
-            let _ = tokio::time::timeout(BROKER_TIMEOUT, gone).await;
+            let _ = tokio::time::timeout(BROKER_TIMEOUT, broker.stop()).await;
             myself.stop(None);
         });
     }

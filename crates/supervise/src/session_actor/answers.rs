@@ -1,12 +1,11 @@
 //! Questions to people and their answers. Attached clients see each open question; the first answer
 //! counts, and later ones are rejected.
 
-use super::hook_events::PERMISSION_PROMPT;
+use super::hook_events::{self, PERMISSION_PROMPT};
 use super::questions::{Put, SentAnswer};
 use super::state::SessionActorState;
 use crate::messages::{GivenAnswer, SessionMsg};
 use crate::unix_time::now_ms;
-use crate::worker::actor::WorkerMsg;
 use call::CallInput;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
@@ -24,9 +23,10 @@ impl SessionActorState {
                 true => question.reason.trim_end_matches(" asks:").to_owned() + " asks you",
                 false => format!("agentd asks for your permission to use {}", question.tool),
             };
-            self.notify(PERMISSION_PROMPT, words);
+            let occasion = hook_events::notification(PERMISSION_PROMPT, words);
+            self.workers.run_hooks(&self.spec.setup.hooks, occasion);
         }
-        self.look_at_protected();
+        self.calls.running.look_at_protected(&self.calls.services);
         self.show(&ClientEvent::Asked { question });
     }
 
@@ -34,7 +34,7 @@ impl SessionActorState {
         let Some(answered) = self.pass_answer_on(answered) else { return };
         let GivenAnswer { call, digest, answer, by, client } = answered;
         if self.questions.is_overdue(&call, now_ms()) {
-            self.send_call(&call, CallInput::Expired);
+            self.calls.running.send(&call, CallInput::Expired);
             return self.reject(&client, &call, "its deadline is over");
         }
         if let PersonAnswer::Mode(mode) = answer
@@ -65,9 +65,12 @@ impl SessionActorState {
         if !matches!(verdict, Verdict::Ask(_)) {
             let question = self.questions.close(&call);
             if let (Verdict::Allow(Basis::Person(_)), Some(question)) = (&verdict, question) {
-                self.accept_tampered(&question).await;
+                // A failure closes the session, and nothing runs.
+                if let Some(record) = self.calls.tampered.accept(&question) {
+                    let _ = self.record(vec![record]).await;
+                }
             }
-            let _ = self.workers.broker.actor().send_message(WorkerMsg::ResetFailures);
+            self.workers.broker.made_progress();
         }
         if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {
             self.learn(&sent.answer, &sent.by).await;
@@ -75,10 +78,10 @@ impl SessionActorState {
         let stops = settled.is_some_and(|sent| sent.answer == PersonAnswer::Stop);
         match verdict {
             Verdict::Deny(basis, text) if stops => {
-                self.send_call(&call, CallInput::StoppedByAnswer(basis, text));
+                self.calls.running.send(&call, CallInput::StoppedByAnswer(basis, text));
             }
             Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => {
-                self.send_call(&call, CallInput::Verdict(verdict));
+                self.calls.running.send(&call, CallInput::Verdict(verdict));
             }
         }
         if stops {

@@ -6,6 +6,7 @@ use super::rights;
 use super::services::{Asker, Services};
 use super::tasks::start::TaskStart;
 use crate::call_actor::line_pattern;
+use crate::sign_in::SignInKeys;
 use call::{
     CachePolicy, CallFacts, CallRemarks, Contained, Executor, FileVersions, NeedsProbe, Protects,
     UndoBy,
@@ -17,6 +18,7 @@ use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use protocol::hosts::HostRule;
 use protocol::judgement::ToolKind;
 use protocol::provider::PassedFd;
+use protocol::tool::TlsIdentity;
 use protocol::web::{PrivateNetworks, WebAddress, WebSettings};
 use setup::git_signing::AgentGrant;
 use setup::session_spec::{SessionSpec, read_chars};
@@ -45,6 +47,24 @@ pub(super) struct CheckedCall {
     /// The network that it joins.
     pub(super) network: Option<Arc<SessionNetwork>>,
     pub(super) runner: RunnerProgram,
+}
+
+impl CheckedCall {
+    /// The hosts that its proxy denies, and the keys that it signs in with, if it has one.
+    pub(super) fn proxy(
+        &self,
+        spec: &SessionSpec,
+        identity: Option<&Arc<TlsIdentity>>,
+        passed_fds: &[(PassedFd, OwnedFd)],
+    ) -> (Vec<HostRule>, Option<SignInKeys>) {
+        match self.confinement.network {
+            Network::Listed => (
+                approval::denied_hosts(&spec.rules.rules),
+                SignInKeys::of(spec, identity, passed_fds),
+            ),
+            Network::Off | Network::On => (Vec::new(), None),
+        }
+    }
 }
 
 /// The parts of a session that decide about a proposed call.

@@ -1,22 +1,24 @@
 //! The calls of a session, from the conversation's proposal to the result.
 
-use super::call_facts::{CallContext, CheckedCall};
-use super::configured_calls::background_after_ms;
+use super::hook_events;
+use super::session_calls::{CallSurroundings, NoCall, ProposedCall};
 use super::state::SessionActorState;
-use crate::call_actor::{CallActor, CallArgs};
-use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
+use crate::messages::{CallToSession, FinishedCall, ProtectedNews, SessionMsg};
 use crate::records::{TurnRound, decode, origin};
-use crate::sign_in::SignInKeys;
-use crate::worker::actor::WorkerMsg;
-use call::{CallFacts, CallInput, CallRemarks, Executor};
+use call::{CallInput, CallRemarks, Executor, tampered_in_words};
+use config::Config;
 use journal::JournalRecord;
-use launch::protected_restore::ProtectedCopies;
-use protocol::call::{Call, CallOrigin, FileEffect, Outcome, ToolResult};
+use launch::protected_restore::{self, ProtectedCopies};
+use protocol::broker::ToBroker;
+use protocol::call::{Call, FileEffect, Outcome, TamperedFile, ToolResult};
 use protocol::client::ClientEvent;
-use protocol::confinement::{Level, Network};
+use protocol::confinement::Level;
+use protocol::hook::{HookEvent, HookRefusal};
 use protocol::ids::CallId;
+use protocol::judgement::Question;
 use protocol::store::FileChanges;
-use ractor::{Actor, ActorRef};
+use protocol::tool::ProtectedOrder;
+use ractor::ActorRef;
 
 impl SessionActorState {
     pub(super) async fn start_call(
@@ -27,7 +29,7 @@ impl SessionActorState {
         executor: Executor,
         remarks: CallRemarks,
     ) {
-        if !self.may_start(&call) {
+        if !self.closing.may_start(&call) {
             // The conversation does not know yet that the session ends. A call that was proposed
             // and not started is closed as such when the session is opened again.
             return;
@@ -38,71 +40,25 @@ impl SessionActorState {
             return self.end_unstarted(myself, proposed.unwrap_or(call), result).await;
         }
         let asked = self.server_begins(&call);
-        self.reread_written_dirs();
-        let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
-        let pending_question = self.questions.take_recorded(call.id.number);
-        let context = CallContext {
-            spec: &self.spec,
-            journal: &self.journal.directory,
-            services: &self.calls.services,
-            passed_fds: &self.resources.passed_fds,
-            spawner: &self.resources.spawner,
-            file_versions: &self.calls.file_versions,
-            tampered: &self.calls.tampered,
-        };
-        let checked = match context.facts(call.clone(), executor).await {
-            Ok(checked) => checked,
-            Err(result) => return self.end_unstarted(myself, call, result).await,
-        };
-        let CheckedCall { facts, signing, confinement, private_hosts, network, runner } = checked;
-        let id = call.id;
-        let denied_hosts = match confinement.network {
-            Network::Listed => approval::denied_hosts(&self.spec.rules.rules),
-            Network::Off | Network::On => Vec::new(),
-        };
-        let sign_in = match confinement.network {
-            Network::Listed => SignInKeys::of(
-                &self.spec,
-                self.resources.identity.as_ref(),
-                &self.resources.passed_fds,
-            ),
-            Network::Off | Network::On => None,
-        };
-        let background_after_ms = background_after_ms(&self.spec, &facts.call);
-        let plan = CallArgs {
-            facts: CallFacts { pending_question, remarks, ..facts },
-            signing,
-            confinement,
-            network,
-            background_after_ms,
-            denied_hosts,
-            private_hosts,
-            sign_in,
-            runner,
+        self.resources.reread_written_dirs(&mut self.spec);
+        let proposed = ProposedCall {
+            call: call.clone(),
             place,
-            hello: self.resources.times.hello,
-            ping: self.resources.times.ping,
-            question_ms: self.spec.config.daemon.question_deadline_ms,
-            lease: self.calls.lease.lease.clone(),
-            lock: self.resources.lock.clone(),
-            saved: ProtectedCopies::of(&self.journal.directory),
-            overlays: self.resources.caches.as_ref().map(|caches| caches.overlays.clone()),
-            written: self.resources.written.clone(),
-            spawner: self.resources.spawner.clone(),
-            session: myself.clone(),
-            broker: self.workers.broker.clone(),
-            store: self.workers.store.clone(),
-            reserve: self.calls.reserve.clone(),
-            audit: self.audit.clone(),
+            executor,
+            remarks: CallRemarks { asked: asked.or(remarks.asked), ..remarks },
+            pending_question: self.questions.take_recorded(call.id.number),
         };
-        match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
-            Ok((actor, _)) => {
-                self.send_failures(&actor);
-                self.calls.running.insert(id, actor);
-            }
-            Err(error) => {
-                self.enter_read_only(format!("call {id} could not be started: {error}")).await;
-            }
+        let around = CallSurroundings {
+            spec: &self.spec,
+            resources: &self.resources,
+            journal: self.journal.directory(),
+            workers: &self.workers,
+            session: myself,
+        };
+        match self.calls.begin(proposed, around).await {
+            Ok(()) => {}
+            Err(NoCall::Invalid(result)) => self.end_unstarted(myself, call, result).await,
+            Err(NoCall::Failed(why)) => self.enter_read_only(why).await,
         }
     }
 
@@ -114,85 +70,65 @@ impl SessionActorState {
         result: ToolResult,
     ) {
         let record = self.audited(&call, result.clone()).await;
-        let (pinned, Call { id: call, .. }) = (call.origin == CallOrigin::PinnedRead, call);
-        let (file_versions, effects, audit_failure) = (None, None, None);
-        let (refusals, tampered) = (Vec::new(), Vec::new());
-        let concluded = FinishedCall {
-            record,
-            file_versions,
-            effects,
-            call,
-            pinned,
-            result,
-            refusals,
-            tampered,
-            audit_failure,
-            unread: None,
-        };
-        let _ = myself.send_message(CallToSession::Finished(Box::new(concluded)).into());
+        let finished = Box::new(FinishedCall::unstarted(call, result, record));
+        let _ = myself.send_message(CallToSession::Finished(finished).into());
+    }
+
+    /// Puts a call that ends without a verdict into the audit log; its last record for the journal.
+    pub(super) async fn audited(&mut self, call: &Call, result: ToolResult) -> JournalRecord {
+        let (place, confinement) = (self.turn.router.place(), &self.spec.confinement);
+        let audited = self.calls.unjudged.audit((call, place), result, confinement).await;
+        if let Err(why) = audited.written {
+            self.enter_read_only(format!("the audit log cannot be written: {why}")).await;
+        }
+        audited.record
     }
 
     pub(super) async fn on_call_finished(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        concluded: FinishedCall,
+        mut finished: FinishedCall,
     ) {
-        let FinishedCall {
-            mut record,
-            file_versions,
-            effects,
-            call,
-            pinned,
-            result,
-            refusals,
-            tampered,
-            audit_failure,
-            unread,
-        } = concluded;
-        self.calls.running.remove(&call);
-        self.look_at_protected();
-        self.server_ended(myself, call.number, &result);
-        self.name_untrusted_hooks(effects.as_ref());
-        self.end_backup(&call, effects);
+        let (call, number) = (finished.call.clone(), finished.call.number);
+        self.calls.running.ends(&call);
+        self.calls.running.look_at_protected(&self.calls.services);
+        self.server_ended(myself, number, &finished.result);
+        self.name_untrusted_hooks(finished.effects.as_ref());
+        self.workers.store.call_ended(&call, finished.effects.take());
         self.questions.close(&call);
-        let shown = match pinned {
-            true => without_text(&mut record, &result),
-            false => result.clone(),
-        };
-        if let Some(file_versions) = &file_versions {
+        let shown = finished.shown_result();
+        if let Some(file_versions) = &finished.file_versions {
             self.calls.file_versions.apply(file_versions);
         }
         // File versions and tampered files go first: no result is on disk without them.
-        let mut records: Vec<_> =
-            file_versions.into_iter().chain(self.add_tampered(tampered)).collect();
-        let spent = self.task_spent(call.number).await;
-        let event = decode::call_ended(call.clone(), shown, refusals, spent.as_ref());
+        let tampered = self.calls.tampered.add(finished.tampered);
+        let mut records: Vec<_> = finished.file_versions.into_iter().chain(tampered).collect();
+        let spent = self.task_spent(number).await;
+        let event = decode::call_ended(call.clone(), shown, finished.refusals, spent.as_ref());
         let has_spent = spent.is_some();
         records.extend(spent);
         let mut events = vec![None; records.len()];
         events.push(Some(event));
-        records.push(record);
+        records.push(finished.record);
         let written = self.record_as(records, events).await;
         ipc::step!("supervisor: result durable");
-        if let Some(why) = audit_failure {
+        if let Some(why) = finished.audit_failure {
             let why = format!("the audit log cannot be written: {why}");
             return self.enter_read_only(why).await;
         }
         if written.is_ok() {
-            ProtectedCopies::of(&self.journal.directory).remove(call.number);
-        }
-        if written.is_ok() && !pinned && !self.links.replay.has_started() {
-            // The next conversation process finds more records than the one before it: that is progress.
-            self.turn.router.progressed();
-            let _ = self.workers.conversation.actor().send_message(WorkerMsg::ResetFailures);
-        }
-        if written.is_ok() {
+            ProtectedCopies::of(self.journal.directory()).remove(number);
+            if !finished.pinned && !self.workers.conversation.has_begun() {
+                // The next conversation process finds more records than the one before it: that is progress.
+                self.turn.router.progressed();
+                self.workers.conversation.made_progress();
+            }
             if has_spent {
                 self.send_bounds();
             }
             // A conversation that was not replayed yet finds the result among the records.
-            let message = self.message_of_end(call, result, unread);
-            self.send_conversation(message);
+            let message = self.message_of_end(call, finished.result, finished.unread);
+            self.workers.conversation.send(message);
         }
         self.close_failed_turn(myself).await;
         self.replay_if_quiet(myself).await;
@@ -204,52 +140,99 @@ impl SessionActorState {
         {
             return;
         }
-        let changed = |effect: &FileEffect| match effect {
-            FileEffect::Written(path) | FileEffect::Created(path) => Some(path.clone()),
-            FileEffect::Read(_)
-            | FileEffect::Deleted(_)
-            | FileEffect::Ran(_)
-            | FileEffect::Signed { .. } => None,
-        };
-        let edited: Vec<String> =
-            did.into_iter().flat_map(|did| &did.effects).filter_map(changed).collect();
-        let config = &self.spec.config;
-        let mut hooks = config.verify.untrusted.iter().chain(&config.format.untrusted);
-        let hook = hooks.find(|known| edited.iter().any(|path| known.hook.is_for(path)));
-        if let Some(known) = hook {
+        if let Some(text) = did.and_then(|did| untrusted_hook(&self.spec.config, did)) {
             self.clients.untrusted_hook_is_shown();
-            let command = &known.hook.command;
-            let text = format!(
-                "`{command}` does not run after edits, because this project is not trusted. Trust it with \
-                 `agentd init`, or for one run with --trust-project"
-            );
             tracing::info!(session = %self.spec.id, "{text}");
             self.show(&ClientEvent::Notice { text });
         }
     }
 
-    pub(super) fn send_call(&self, call: &CallId, input: CallInput) {
-        match self.calls.running.get(call) {
-            Some(actor) => {
-                let _ = actor.send_message(CallMsg::Input(input));
+    /// The runner of a command is busy with protected files while it runs.
+    pub(super) async fn on_protected(&mut self, call: &CallId, news: ProtectedNews) {
+        match news {
+            ProtectedNews::PutRight { tool, found } => {
+                let text = put_right(call, &tool, &found);
+                tracing::info!(%call, "{text}");
+                self.show(&ClientEvent::Notice { text });
+                let left = protected_restore::unrestored(&found);
+                if let Some(record) = self.calls.tampered.add(left) {
+                    // A failure closes the session, and nothing runs.
+                    let _ = self.record(vec![record]).await;
+                }
             }
-            None => tracing::debug!(%call, "a message for a call that has ended"),
+            ProtectedNews::ChangesGit(git) => {
+                let order = ProtectedOrder::OtherCall { call: call.number, git };
+                self.calls.running.tell_others(call, order);
+            }
         }
+    }
+
+    /// A call needs a person's answer. Its hooks come first.
+    pub(super) fn on_question(&mut self, question: Question) {
+        let runs = hook_events::question(&question)
+            .is_some_and(|hooks| self.workers.run_hooks(&self.spec.setup.hooks, hooks));
+        match runs {
+            true => self.questions.hold(question),
+            false => self.put_question(question),
+        }
+    }
+
+    pub(super) fn on_hooks_ended(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        event: HookEvent,
+        call: Option<u32>,
+        refusal: Option<HookRefusal>,
+    ) {
+        if event == HookEvent::SessionEnd {
+            return self.end_hooks_over(myself);
+        }
+        // Those of other events decide about no question.
+        let call = call.filter(|_| event == HookEvent::PermissionRequest);
+        let Some(question) = call.and_then(|call| self.questions.released(call)) else { return };
+        let Some(refusal) = refusal else { return self.put_question(question) };
+        let verdict = hook_events::denied(&self.spec.config.hooks.commands, &refusal);
+        self.workers.broker.send(ToBroker::Forget(question.call.clone()));
+        self.calls.running.send(&question.call, CallInput::Verdict(verdict));
+    }
+
+    /// The conversation's process ended: it answers for no hooks any more. It is replayed once no call
+    /// waits, so the calls whose hooks ran are asked about now.
+    pub(super) fn hooks_lost(&mut self, myself: &ActorRef<SessionMsg>) {
+        for question in self.questions.release_all() {
+            self.put_question(question);
+        }
+        self.end_hooks_over(myself);
     }
 }
 
-/// The result of a pinned file's read as it is recorded and shown. Its text is replaced by its digest:
-/// the journal would soon hold little but copies of it.
-fn without_text(record: &mut JournalRecord, result: &ToolResult) -> ToolResult {
-    let mut shown = result.clone();
-    if let JournalRecord::Result { text, full, images, is_error: false, .. } = record {
-        let digest = journal::Digest::of(text.as_bytes());
-        *text = format!("[pinned file: {} bytes, sha256 {digest}]", text.len());
-        (*full, *images) = (None, Vec::new());
-        shown.text.clone_from(text);
-        shown.images = Vec::new();
-    }
-    shown
+/// The command behind edits that would have followed these changes in a trusted project, in a sentence.
+fn untrusted_hook(config: &Config, did: &FileChanges) -> Option<String> {
+    let changed = |effect: &FileEffect| match effect {
+        FileEffect::Written(path) | FileEffect::Created(path) => Some(path.clone()),
+        FileEffect::Read(_)
+        | FileEffect::Deleted(_)
+        | FileEffect::Ran(_)
+        | FileEffect::Signed { .. } => None,
+    };
+    let edited: Vec<String> = did.effects.iter().filter_map(changed).collect();
+    let mut hooks = config.verify.untrusted.iter().chain(&config.format.untrusted);
+    let known = hooks.find(|known| edited.iter().any(|path| known.hook.is_for(path)))?;
+    Some(format!(
+        "`{}` does not run after edits, because this project is not trusted. Trust it with \
+         `agentd init`, or for one run with --trust-project",
+        known.hook.command
+    ))
+}
+
+/// Protected files that were put right while a call runs, for people.
+fn put_right(call: &CallId, tool: &str, found: &[TamperedFile]) -> String {
+    format!(
+        "call {} ({tool}) runs, and meanwhile {}. If that was your own change, put it back after \
+         the call's end",
+        call.number,
+        tampered_in_words(found).join("; "),
+    )
 }
 
 /// The conversation names another asker than the one on record, or one that makes no calls of this tool.

@@ -48,7 +48,7 @@ impl SessionActorState {
             }
             ClientToSession::Page { client, before, most } => self.page(client, before, most),
             ClientToSession::Query { client, query: SessionQuery::Changes { since } } => {
-                self.fetch_changes(client, since);
+                self.workers.store.fetch_changes(client, since);
             }
             ClientToSession::Query { client, query: SessionQuery::Context } => {
                 self.describe_context(myself, client).await;
@@ -85,7 +85,7 @@ impl SessionActorState {
     pub(super) fn show(&self, event: &ClientEvent) {
         self.tell_parent(event);
         if self.clients.any_attached() {
-            let event = Broadcast::new(&self.spec.id, self.journal.last_seq, event.clone());
+            let event = Broadcast::new(&self.spec.id, self.journal.last_seq(), event.clone());
             let missed = self.clients.show(|feed| is_put(&event, feed));
             missed.into_iter().for_each(|client| report_missed(&self.spec.id, &event, client));
         }
@@ -93,7 +93,7 @@ impl SessionActorState {
 
     /// Shows an event to one client, which may still be receiving its backlog.
     pub(super) fn show_to(&self, client: &ActorRef<ClientMsg>, event: ClientEvent) {
-        let seq = self.journal.last_seq;
+        let seq = self.journal.last_seq();
         let broadcast = Broadcast::new(&self.spec.id, seq, event.clone());
         match self.clients.show_to(client, |feed| is_put(&broadcast, feed)) {
             ShownTo::Client => {}
@@ -152,18 +152,14 @@ impl SessionActorState {
             (audience, before) if audience != before => self.set_audience(audience),
             (Audience::NonInteractive | Audience::Person, _) => {}
         }
-        for (paper, descriptor) in request.passed_fds {
-            self.resources.passed_fds.retain(|(kind, _)| *kind != paper);
-            let of_provider = !paper.is_for_calls();
-            self.resources.passed_fds.push((paper, descriptor));
-            if of_provider {
-                self.on_new_keys();
-            }
-        }
+        self.workers.provider.pass(request.passed_fds);
         // One of them may be what a server waits for.
         (0..self.spec.servers().len()).for_each(|at| self.on_server_due(at));
-        let message =
-            opened_message(&self.spec, (self.calls.tier, self.journal.last_seq), &request.opening);
+        let message = opened_message(
+            &self.spec,
+            (self.calls.cages.tier(), self.journal.last_seq()),
+            &request.opening,
+        );
         // A client that has disconnected gets no answer.
         if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
             self.clients.expects(request.client);
@@ -204,8 +200,8 @@ impl SessionActorState {
                 return self.show_newest(client, name, feed, most.min(MAX_PAGE)).await;
             }
         };
-        if self.journal.last_seq.saturating_sub(from) > INLINE_RECORDS {
-            let (up_to, directory) = (self.journal.last_seq, self.journal.directory.clone());
+        if self.journal.last_seq().saturating_sub(from) > INLINE_RECORDS {
+            let (up_to, directory) = (self.journal.last_seq(), self.journal.directory().to_owned());
             let (session, myself) = (self.spec.id.clone(), myself.clone());
             self.clients.expects(client.get_id());
             tokio::spawn(async move {
@@ -225,8 +221,8 @@ impl SessionActorState {
             });
             return;
         }
-        let before = self.journal.last_seq + 1;
-        let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
+        let before = self.journal.last_seq() + 1;
+        let (directory, session) = (self.journal.directory().to_owned(), self.spec.id.clone());
         let read =
             tokio::task::spawn_blocking(move || read_range(&directory, &session, from..before));
         let missed = read.await.unwrap_or_else(|error| Err(error.to_string()));
@@ -240,7 +236,7 @@ impl SessionActorState {
         feed: Feed,
         most: u32,
     ) {
-        let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
+        let (directory, session) = (self.journal.directory().to_owned(), self.spec.id.clone());
         let read = tokio::task::spawn_blocking(move || {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             let mut shown = ShownEvents::of(&session);
@@ -269,17 +265,17 @@ impl SessionActorState {
             .collect();
         let asked = self.questions.shown().cloned();
         messages.extend(asked.map(|question| {
-            self.event_msg(self.journal.last_seq, ClientEvent::Asked { question })
+            self.event_msg(self.journal.last_seq(), ClientEvent::Asked { question })
         }));
         let texts = self.queued_texts();
         if !texts.is_empty() {
-            messages.push(self.event_msg(self.journal.last_seq, ClientEvent::Queue { texts }));
+            messages.push(self.event_msg(self.journal.last_seq(), ClientEvent::Queue { texts }));
         }
-        messages.push(self.event_msg(self.journal.last_seq, self.model_event()));
+        messages.push(self.event_msg(self.journal.last_seq(), self.model_event()));
         messages.push(ToClient::Attached { session: self.spec.id.clone(), name });
         let notes = self.spec.texts.instruction_notes.iter().cloned();
         let notes = notes.map(|text| ClientEvent::Notice { text });
-        messages.extend(notes.map(|note| self.event_msg(self.journal.last_seq, note)));
+        messages.extend(notes.map(|note| self.event_msg(self.journal.last_seq(), note)));
         self.clients.attach(client.clone(), feed);
         let backlog = Broadcast::backlog(&messages);
         let shown = self.clients.show_to(&client, |feed| is_put(&backlog, feed));
@@ -291,7 +287,7 @@ impl SessionActorState {
 
     /// A client sees nothing more, or has gone before it saw anything.
     pub(super) fn remove_client(&mut self, client: &ActorRef<ClientMsg>) {
-        self.links.store.forget_client(|asker| asker.get_id() == client.get_id());
+        self.workers.store.forget_client(client.get_id());
         self.clients.leaves(client);
     }
 
@@ -305,7 +301,7 @@ impl SessionActorState {
 
     pub(super) fn page(&self, client: ActorRef<ClientMsg>, before: u64, most: u32) {
         let page = PageRequest { session: self.spec.id.clone(), before, most };
-        send_page(self.journal.directory.clone(), page, client);
+        send_page(self.journal.directory().to_owned(), page, client);
     }
 
     pub(super) fn summary(&self) -> SessionSummary {

@@ -5,7 +5,6 @@ use super::services::{Asker, Service, ServiceEnd, no_room};
 use super::state::SessionActorState;
 use crate::messages::{CallMsg, DetachedCall, SessionMsg};
 use crate::records::{decode::in_background, encode};
-use crate::worker::actor::WorkerMsg;
 use call::CallInput;
 use protocol::call::{Call, CallStage, ToolResult};
 use protocol::client::ClientEvent;
@@ -24,7 +23,7 @@ impl SessionActorState {
     /// The calls that the conversation waits for.
     pub(super) fn foreground(&self) -> impl Iterator<Item = &CallId> {
         let services = &self.calls.services;
-        self.calls.running.keys().filter(|call| !services.has(call.number))
+        self.calls.running.ids().filter(|call| !services.has(call.number))
     }
 
     /// A person lets the commands and sub-agents that run go on in the background, as far as there is room.
@@ -36,14 +35,17 @@ impl SessionActorState {
         let is_task = |call: &&CallId| self.tasks.sub_agents.has(call.number);
         let (tasks, commands): (Vec<_>, Vec<_>) = self.foreground().partition(is_task);
         let tasks = tasks.into_iter().take(room.saturating_sub(commands.len()));
-        commands.into_iter().chain(tasks).for_each(|call| self.send_call(call, CallInput::Detach));
+        commands
+            .into_iter()
+            .chain(tasks)
+            .for_each(|call| self.calls.running.send(call, CallInput::Detach));
     }
 
     /// A command runs longer than a conversation should wait. Where no room is left in the background, the
     /// conversation waits.
     pub(super) fn on_slow(&self, call: &CallId) {
         if self.calls.services.room() > 0 {
-            self.send_call(call, CallInput::Detach);
+            self.calls.running.send(call, CallInput::Detach);
         }
     }
 
@@ -61,17 +63,17 @@ impl SessionActorState {
             return;
         }
         // Later changes of the command cannot be told from those of others.
-        self.end_backup(&id, None);
+        self.workers.store.call_ended(&id, None);
         let record = encode::background((id.number, origin), text.clone());
         if self.record(vec![record]).await.is_ok() {
             ipc::step!("supervisor: background durable");
             self.turn.router.progressed();
-            let _ = self.workers.conversation.actor().send_message(WorkerMsg::ResetFailures);
+            self.workers.conversation.made_progress();
             if let Some(text) = notice {
                 self.show(&ClientEvent::Notice { text });
             }
             let result = in_background(text);
-            self.send_conversation(ToSession::CallEnded {
+            self.workers.conversation.send(ToSession::CallEnded {
                 call: id,
                 stage: CallStage::InBackground,
                 result,

@@ -126,9 +126,9 @@ impl SessionActorState {
         let before = self.spec.model().source();
         self.spec.change_settings(change);
         if before != self.spec.model().source() {
-            self.links.provider.outdate();
+            self.workers.provider.outdate();
         }
-        self.send_conversation(self.spec.model_message());
+        self.workers.conversation.send(self.spec.model_message());
         self.show(&self.model_event());
     }
 
@@ -149,7 +149,7 @@ impl SessionActorState {
     }
 
     fn is_reached(&self, model: ChosenModel) -> Result<ChosenModel, String> {
-        match self.spec.needs_new_provider(&model) && !self.may_suspend() {
+        match self.spec.needs_new_provider(&model) && !self.workers.provider.may_suspend() {
             true => Err("the session uses a recording, and it is on another server".to_owned()),
             false => Ok(model),
         }

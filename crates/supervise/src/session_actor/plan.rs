@@ -28,7 +28,7 @@ impl SessionActorState {
     /// Sends the mode to those who decide by it: the broker, and the conversation, which offers tools.
     pub(super) fn send_mode(&mut self) {
         self.workers.broker.send(rules(&self.spec));
-        self.send_conversation(ToSession::Mode(self.spec.rules.mode));
+        self.workers.conversation.send(ToSession::Mode(self.spec.rules.mode));
         self.pass_bounds_on();
     }
 }

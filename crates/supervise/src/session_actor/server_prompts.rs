@@ -103,7 +103,7 @@ impl SessionActorState {
 
     /// What a server offers; none yet where it starts.
     fn offers(&self, at: usize, known: &SessionServer) -> Result<Option<&ServerOffers>, String> {
-        let begins = match self.links.replay.has_started() {
+        let begins = match self.workers.conversation.has_begun() {
             true => Beginning::Over,
             false => Beginning::Ahead,
         };
@@ -112,7 +112,7 @@ impl SessionActorState {
             return Ok(Some(offers));
         }
         let name = &known.config.name;
-        if let Err(why) = server_env(&self.resources.passed_fds, known) {
+        if let Err(why) = server_env(self.workers.provider.passed_fds(), known) {
             return Err(format!("the MCP server {name} does not run: {why}"));
         }
         match offers {

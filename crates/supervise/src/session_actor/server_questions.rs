@@ -4,7 +4,6 @@
 use super::state::SessionActorState;
 use crate::journal_writer::CopyWait;
 use crate::messages::{RepliedQuestion, SessionMsg};
-use crate::worker::actor::WorkerMsg;
 use call::{CallInput, QuestionReply, ServerInput};
 use journal::JournalRecord;
 use protocol::ids::CallId;
@@ -21,9 +20,9 @@ impl SessionActorState {
         let RepliedQuestion { call, reply, by, note } = replied;
         let sent = by.as_ref().and_then(|_| self.questions.settled(&call));
         self.questions.close(&call);
-        let _ = self.workers.broker.actor().send_message(WorkerMsg::ResetFailures);
+        self.workers.broker.made_progress();
         let reply = QuestionReply { reply, by, note };
-        self.send_call(&call, CallInput::OfServer(ServerInput::Replied(reply)));
+        self.calls.running.send(&call, CallInput::OfServer(ServerInput::Replied(reply)));
         if sent.is_some_and(|sent| sent.answer == PersonAnswer::Stop) {
             let steps = self.turn.router.interrupt();
             self.carry_out(myself, steps).await;

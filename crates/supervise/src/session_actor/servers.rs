@@ -54,7 +54,7 @@ impl SessionActorState {
             return None;
         }
         let server = self.spec.servers().get(at)?;
-        if let Err(why) = server_env(&self.resources.passed_fds, server) {
+        if let Err(why) = server_env(self.workers.provider.passed_fds(), server) {
             let text = format!("the MCP server {} does not start: {why}", server.config.name);
             self.calls.services.servers.cannot_start(at, why);
             self.show(&ClientEvent::Notice { text });
@@ -114,7 +114,7 @@ impl SessionActorState {
                 let text = format!("{reason}It ends, and you are asked before it starts again");
                 self.show(&ClientEvent::Notice { text });
                 self.calls.services.servers.changed(at, now, reason);
-                return self.send_call(call, CallInput::Cancel);
+                return self.calls.running.send(call, CallInput::Cancel);
             }
             Err(why) => {
                 let text = format!(
@@ -128,8 +128,8 @@ impl SessionActorState {
             self.show(&ClientEvent::Notice { text });
         }
         let news = self.server_tools_news();
-        self.send_conversation(news);
-        self.send_call(call, CallInput::Detach);
+        self.workers.conversation.send(news);
+        self.calls.running.send(call, CallInput::Detach);
     }
 
     /// A call has ended: if it was a server, its tools are gone, and it starts again after a while.
@@ -145,7 +145,7 @@ impl SessionActorState {
             lose(&from, format!("lost its MCP server ({})", result.summary));
         }
         let news = self.server_tools_news();
-        self.send_conversation(news);
+        self.workers.conversation.send(news);
         if self.closing.has_begun() {
             return;
         }
@@ -177,11 +177,11 @@ impl SessionActorState {
 
     /// A server starts again. A conversation that is not replayed gets its start with the others.
     pub(super) fn on_server_due(&mut self, at: usize) {
-        if !self.links.replay.has_started() {
+        if !self.workers.conversation.has_begun() {
             return;
         }
         if let Some(due) = self.server_due(at) {
-            self.send_conversation(due);
+            self.workers.conversation.send(due);
         }
     }
 

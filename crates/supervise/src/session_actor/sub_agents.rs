@@ -5,6 +5,7 @@
 //! and judged where they were asked. Each level passes them on to the next.
 
 use super::client_messages::opened_message;
+use super::fleet;
 use super::services::Service;
 use super::state::SessionActorState;
 use super::tasks::refused;
@@ -56,7 +57,7 @@ impl SessionActorState {
                 self.show(&ClientEvent::Output { call: self.call_id(call), text });
             }
             TaskToSession::Ended { call, result, left } => {
-                if let Some(record) = self.add_tampered(left) {
+                if let Some(record) = self.calls.tampered.add(left) {
                     // A failure closes the session, and nothing runs.
                     let _ = self.record(vec![record]).await;
                 }
@@ -91,7 +92,7 @@ impl SessionActorState {
     }
 
     fn task_start(&self, call: u32) -> TaskStart<'_> {
-        TaskStart::of(&self.spec, &self.journal.directory, call)
+        TaskStart::of(&self.spec, self.journal.directory(), call)
     }
 
     /// Starts it; the other answer is the result of a call that needs no start, or cannot.
@@ -109,8 +110,8 @@ impl SessionActorState {
         }
         let possible = self.tasks.sub_agents.room(self.spec.config.budget.agents.at_once)?;
         // Its calls are on record here alone: another host has to know of the call that it works for.
-        let copy = self.journal.writer.copy_of_all();
-        self.copied(copy).await.map_err(|why| refused("fleet", why))?;
+        let copy = self.journal.copy_of_all();
+        self.copied(&copy).await.map_err(|why| refused("fleet", why))?;
         let start = self.task_start(call);
         let mut header = match start.begun().await {
             Some(header) => *header,
@@ -122,14 +123,14 @@ impl SessionActorState {
         let Some(of) = self.task_place(call) else {
             return Err(refused("no_place", "its journal has no directory".to_owned()));
         };
-        let passed_fds = passed_on(&self.resources.passed_fds)?;
+        let passed_fds = passed_on(self.workers.provider.passed_fds())?;
         let (agent, share) = (header.agent.clone(), TaskShare::recorded(header.limits));
         let task = NewTask {
             of,
             opening: self.spec.task_opening(&header),
             header,
             bounds: self.spec.task_bounds(),
-            lease: self.calls.lease.lease.clone(),
+            lease: self.calls.running.lease().cloned(),
             passed_fds,
             max_chars: self.spec.config.tools.max_result_chars,
         };
@@ -140,13 +141,13 @@ impl SessionActorState {
 
     fn task_place(&self, call: u32) -> Option<TaskPlace> {
         let (spawner, lock) = (self.resources.spawner.clone(), self.resources.lock.clone());
-        let io = (spawner, lock, ProtectedCopies::of(&self.journal.directory));
+        let io = (spawner, lock, ProtectedCopies::of(self.journal.directory()));
         let hello = self.resources.times.hello;
         Some(TaskPlace {
             worktrees: WorktreeKeeper::new(self.call_id(call), &self.spec, io, hello),
             call,
             child: session_of(&self.spec.id, call),
-            sessions: self.journal.directory.parent().map(Path::to_owned)?,
+            sessions: self.journal.directory().parent().map(Path::to_owned)?,
             parent: self.own.clone(),
         })
     }
@@ -154,7 +155,7 @@ impl SessionActorState {
     /// The sub-agent of this call begins its work: the conversation may go on.
     fn detach_task(&self, call: u32, request: &TaskRequest) {
         if self.task_start(call).is_for_background(request, &self.calls.services) {
-            self.send_call(&self.call_id(call), CallInput::Detach);
+            self.calls.running.send(&self.call_id(call), CallInput::Detach);
         }
     }
 
@@ -178,7 +179,7 @@ impl SessionActorState {
     }
 
     fn send_task_end(&self, call: u32, result: ToolResult) {
-        self.send_call(&self.call_id(call), CallInput::TaskEnded(result));
+        self.calls.running.send(&self.call_id(call), CallInput::TaskEnded(result));
     }
 
     /// The record of what a call's sub-agent used.
@@ -190,7 +191,7 @@ impl SessionActorState {
         for question in self.questions.below(&child) {
             self.on_task_settled(question, false, ENDED.to_owned());
         }
-        let sessions = self.journal.directory.parent()?;
+        let sessions = self.journal.directory().parent()?;
         let outcome = outcome_of(sessions.join(&child.0)).await.ok()?;
         let (totals, used) = (outcome.totals(), &mut self.spec.setup.max_session.used);
         used.calls = used.calls.saturating_add(totals.used.calls);
@@ -201,7 +202,7 @@ impl SessionActorState {
 
     /// The conversation counts the use of sub-agents.
     pub(super) fn send_bounds(&self) {
-        self.send_conversation(ToSession::Bounds(self.spec.setup.max_session));
+        self.workers.conversation.send(ToSession::Bounds(self.spec.setup.max_session));
     }
 
     /// The sessions of sub-agents end with this one.
@@ -266,12 +267,16 @@ impl SessionActorState {
         task: TaskOrder,
     ) {
         self.bound_by_parent(task.bounds);
-        let message =
-            opened_message(&self.spec, (self.calls.tier, self.journal.last_seq), &request.opening);
+        let message = opened_message(
+            &self.spec,
+            (self.calls.cages.tier(), self.journal.last_seq()),
+            &request.opening,
+        );
         if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
             self.tasks.own.given_by(task.parent);
             if let Some(lease) = task.lease {
-                self.work_under(lease);
+                fleet::watch(self.own.clone(), lease.clone());
+                self.calls.running.work_under(lease);
             }
             for question in self.questions.shown().cloned() {
                 self.tell_parent(&ClientEvent::Asked { question });
@@ -306,10 +311,13 @@ impl SessionActorState {
     /// types into it before.
     pub(super) async fn begin_work(&mut self, myself: &ActorRef<SessionMsg>) {
         let Some(task) = self.spec.task() else { return };
-        if self.turn.router.turns() == 0 && !self.turn.router.is_busy() && !self.is_paused() {
+        if self.turn.router.turns() == 0
+            && !self.turn.router.is_busy()
+            && !self.closing.holds_turns()
+        {
             let steps = self.turn.router.prompt(task.prompt.clone());
             self.carry_out(myself, steps).await;
-            self.ping_later(myself);
+            self.workers.ping_later();
         }
     }
 
@@ -318,7 +326,7 @@ impl SessionActorState {
         if !self.tasks.own.is_awaited() {
             return;
         }
-        match outcome_of(self.journal.directory.clone()).await {
+        match outcome_of(self.journal.directory().to_owned()).await {
             Ok(outcome) if outcome.end.is_some() => self.send_outcome(&outcome),
             Ok(_) => {}
             Err(why) => {
@@ -331,7 +339,7 @@ impl SessionActorState {
     /// Answers the parents that wait, if the session has failed so that its turn gets no end.
     pub(super) async fn fail_task(&mut self) {
         if let (true, Some(why)) = (self.tasks.own.is_awaited(), self.degraded()) {
-            let read = outcome_of(self.journal.directory.clone()).await;
+            let read = outcome_of(self.journal.directory().to_owned()).await;
             let mut outcome = read.unwrap_or_default();
             outcome.failure = Some(why);
             self.send_outcome(&outcome);
@@ -341,7 +349,7 @@ impl SessionActorState {
     /// The session ends: parents that wait get the work so far.
     pub(super) async fn end_task(&mut self) {
         if self.tasks.own.is_awaited()
-            && let Ok(outcome) = outcome_of(self.journal.directory.clone()).await
+            && let Ok(outcome) = outcome_of(self.journal.directory().to_owned()).await
         {
             self.send_outcome(&outcome);
         }
@@ -356,9 +364,9 @@ impl SessionActorState {
     /// The parent has these rights now. Calls that start later have them.
     fn bound_by_parent(&mut self, bounds: TaskBounds) {
         if self.spec.set_parent_bounds(bounds) {
-            self.discard_reserve();
+            self.calls.reserve.discard();
             let text = self.spec.setup.system.clone();
-            self.send_conversation(ToSession::System { text });
+            self.workers.conversation.send(ToSession::System { text });
             self.send_mode();
         }
     }

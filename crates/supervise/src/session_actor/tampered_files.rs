@@ -1,73 +1,76 @@
-//! Protected files that a call changed. Those that could not be restored: before each command a person
-//! is asked, with their names, until the person lets one run. The names are on disk, so they
-//! outlive the session's processes. Those that the runner of a command puts right while it runs: when
-//! it looks at them, and what people hear of it.
+//! Protected files that a call changed and that could not be restored: before each command a person is asked, with
+//! their names, until the person lets one run. The names are on disk, so they outlive the session's processes. Pure.
 
-use super::state::SessionActorState;
-use crate::messages::{CallMsg, ProtectedNews};
 use crate::records::encode;
-use call::tampered_in_words;
 use journal::JournalRecord;
-use launch::protected_restore;
-use protocol::client::ClientEvent;
-use protocol::ids::CallId;
 use protocol::judgement::Question;
-use protocol::tool::ProtectedOrder;
 
-impl SessionActorState {
-    /// Adds these files; returns the record of all of them, if any is new.
-    pub(super) fn add_tampered(&mut self, left: Vec<String>) -> Option<JournalRecord> {
-        let known = self.calls.tampered.len();
+/// The names of these files.
+#[derive(Debug)]
+pub(super) struct TamperedFiles(Vec<String>);
+
+impl TamperedFiles {
+    /// With those on record.
+    pub(super) fn resumed(names: Vec<String>) -> Self {
+        Self(names)
+    }
+
+    pub(super) fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Adds these files. Returns the record of all of them, if any is new.
+    pub(super) fn add(&mut self, left: Vec<String>) -> Option<JournalRecord> {
+        let known = self.0.len();
         for name in left {
-            if !self.calls.tampered.contains(&name) {
-                self.calls.tampered.push(name);
+            if !self.0.contains(&name) {
+                self.0.push(name);
             }
         }
-        (self.calls.tampered.len() > known).then(|| encode::tampered(self.calls.tampered.clone()))
+        (self.0.len() > known).then(|| encode::tampered(self.0.clone()))
     }
 
-    /// Commands in the background have their protected files looked at: a person may be about to use them.
-    pub(super) fn look_at_protected(&self) {
-        for (id, call) in &self.calls.running {
-            if self.calls.services.has(id.number) {
-                let _ = call.send_message(CallMsg::Protected(ProtectedOrder::Look));
-            }
-        }
+    /// A person let a call run: the files that its question named are accepted. Returns the record of those that
+    /// are left, if it named any.
+    pub(super) fn accept(&mut self, question: &Question) -> Option<JournalRecord> {
+        let known = self.0.len();
+        self.0.retain(|name| !question.reason.contains(name));
+        (self.0.len() < known).then(|| encode::tampered(self.0.clone()))
     }
+}
 
-    pub(super) async fn on_protected(&mut self, call: &CallId, news: ProtectedNews) {
-        match news {
-            ProtectedNews::PutRight { tool, found } => {
-                let text = format!(
-                    "call {} ({tool}) runs, and meanwhile {}. If that was your own change, put it back after \
-                     the call's end",
-                    call.number,
-                    tampered_in_words(&found).join("; "),
-                );
-                tracing::info!(%call, "{text}");
-                self.show(&ClientEvent::Notice { text });
-                if let Some(record) = self.add_tampered(protected_restore::unrestored(&found)) {
-                    // A failure closes the session, and nothing runs.
-                    let _ = self.record(vec![record]).await;
-                }
-            }
-            ProtectedNews::ChangesGit(git) => {
-                let order = ProtectedOrder::OtherCall { call: call.number, git };
-                for (_, other) in self.calls.running.iter().filter(|(id, _)| *id != call) {
-                    let _ = other.send_message(CallMsg::Protected(order));
-                }
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::ids::{CallId, SessionId};
+    use protocol::judgement::Ask;
+
+    fn named(reason: &str) -> Question {
+        Question {
+            call: CallId { session: SessionId("0123456789ab".into()), number: 1 },
+            tool: "bash".into(),
+            input: "{}".into(),
+            preview: String::new(),
+            confinement: String::new(),
+            reason: reason.into(),
+            widens: Vec::new(),
+            ask: Ask::Call { rules: Vec::new() },
+            deadline: 1000,
+            digest: "d".into(),
         }
     }
 
-    /// A person let this call run: the files that the question named are accepted.
-    pub(super) async fn accept_tampered(&mut self, question: &Question) {
-        let known = self.calls.tampered.len();
-        self.calls.tampered.retain(|name| !question.reason.contains(name));
-        if self.calls.tampered.len() < known {
-            let names = self.calls.tampered.clone();
-            // A failure closes the session, and nothing runs.
-            let _ = self.record(vec![encode::tampered(names)]).await;
-        }
+    #[test]
+    fn each_change_of_the_names_is_a_record_of_all_of_them() {
+        let record = |names: &[&str]| {
+            Some(encode::tampered(names.iter().map(|name| (*name).to_owned()).collect()))
+        };
+        let mut files = TamperedFiles::resumed(vec![".git/config".into()]);
+        assert_eq!(files.add(vec![".git/config".into()]), None, "it is known");
+        let both = record(&[".git/config", ".envrc"]);
+        assert_eq!(files.add(vec![".envrc".into(), ".envrc".into()]), both);
+        assert_eq!(files.accept(&named("no rule allows it")), None);
+        assert_eq!(files.accept(&named("a call changed .git/config")), record(&[".envrc"]));
+        assert_eq!(files.names(), [".envrc"]);
     }
 }

@@ -1,31 +1,52 @@
 //! Calls that end without a verdict: an unknown tool, invalid arguments, an exhausted budget. They
 //! run nothing, and the audit log records each of them.
 
-use super::state::{SessionActorState, Unjudged};
 use crate::audit_actor::AuditMsg;
+use crate::records::TurnRound;
 use crate::records::audit::{self, RunFacts};
-use crate::records::encode::{self};
+use crate::records::encode;
 use crate::unix_time::now_ms;
 use call::{CallConclusion, Cut};
 use journal::JournalRecord;
 use protocol::call::{Call, ToolResult};
+use protocol::confinement::Confinement;
 use protocol::ids::CallId;
 use protocol::judgement::{Basis, Verdict};
 use protocol::session::SessionEvent;
+use ractor::ActorRef;
 use setup::session_spec::tool_kind;
+use std::collections::HashMap;
 use tokio::sync::oneshot;
 
+/// Calls that were proposed and have no actor.
+pub(super) struct Unjudged {
+    proposed: HashMap<CallId, Call>,
+    audit: ActorRef<AuditMsg>,
+}
+
+/// A call in the audit log.
+pub(super) struct Audited {
+    /// Its last record for the journal.
+    pub(super) record: JournalRecord,
+    /// The audit log has it, or why it does not.
+    pub(super) written: Result<(), String>,
+}
+
 impl Unjudged {
+    pub(super) fn none_yet(audit: ActorRef<AuditMsg>) -> Self {
+        Self { proposed: HashMap::new(), audit }
+    }
+
     /// Takes an event of the conversation on its way to disk. Returns the call that it ends without
     /// a verdict.
     pub(super) fn take_in(&mut self, happened: &SessionEvent) -> Option<(Call, ToolResult)> {
         match happened {
             SessionEvent::Called { call } => {
-                self.0.insert(call.id.clone(), call.clone());
+                self.proposed.insert(call.id.clone(), call.clone());
                 None
             }
             SessionEvent::Result { call, result, .. } => {
-                Some((self.0.remove(call)?, result.clone()))
+                Some((self.proposed.remove(call)?, result.clone()))
             }
             SessionEvent::Prompt { .. }
             | SessionEvent::Answer { .. }
@@ -38,18 +59,20 @@ impl Unjudged {
     /// It goes the way of all calls from here on. Returns it as it was proposed, where that was since the session
     /// opened and it has neither begun nor ended.
     pub(super) fn begun(&mut self, call: &CallId) -> Option<Call> {
-        self.0.remove(call)
+        self.proposed.remove(call)
     }
-}
 
-impl SessionActorState {
-    /// Puts a call that ends without a verdict into the audit log; its last record for the journal.
-    pub(super) async fn audited(&mut self, call: &Call, result: ToolResult) -> JournalRecord {
+    /// Puts a call that ends without a verdict into the audit log.
+    pub(super) async fn audit(
+        &self,
+        (call, place): (&Call, TurnRound),
+        result: ToolResult,
+        confinement: &Confinement,
+    ) -> Audited {
         let why = Basis::Unjudgeable(format!("it was not judged: {}", result.summary));
         let verdict = Verdict::Deny(why, String::new());
-        let (kind, place) = (tool_kind(&call.tool), self.turn.router.place());
-        let decided =
-            audit::decision((call, None), kind, place, &verdict, &self.spec.confinement, &[]);
+        let kind = tool_kind(&call.tool);
+        let decided = audit::decision((call, None), kind, place, &verdict, confinement, &[]);
         // No cage was asked for.
         let decided = decided.map(|decided| journal::DecidedRecord { requested: None, ..decided });
         let conclusion = CallConclusion {
@@ -63,16 +86,17 @@ impl SessionActorState {
         let ran = RunFacts { ended: now_ms(), ..RunFacts::default() };
         let ended = audit::end(call, &conclusion, &ran);
         let head = match decided {
-            Some(decided) => self.write_audit(decided, ended).await,
+            Some(decided) => self.write(decided, ended).await,
             None => Err("its decision cannot be recorded".to_owned()),
         };
-        if let Err(why) = &head {
-            self.enter_read_only(format!("the audit log cannot be written: {why}")).await;
-        }
-        encode::call_end(call, &conclusion, &[], head.ok())
+        let (head, written) = match head {
+            Ok(head) => (Some(head), Ok(())),
+            Err(why) => (None, Err(why)),
+        };
+        Audited { record: encode::call_end(call, &conclusion, &[], head), written }
     }
 
-    async fn write_audit(
+    async fn write(
         &self,
         decided: journal::DecidedRecord,
         ended: journal::EndedRecord,

@@ -68,7 +68,7 @@ impl SessionActorState {
             }
         };
         self.begin_work(myself).await;
-        if self.turn.router.must_queue() || self.is_paused() {
+        if self.turn.router.must_queue() || self.closing.holds_turns() {
             // All clients see a disk failure, and the person still has the text.
             let records = self.turn.router.queued_with(&prompt).into_iter();
             let records = records.map(encode::queued).collect();
@@ -80,7 +80,7 @@ impl SessionActorState {
         }
         let steps = self.turn.router.prompt(prompt);
         self.carry_out(myself, steps).await;
-        self.ping_later(myself);
+        self.workers.ping_later();
     }
 
     /// The prompt with the text that a slash command stands for, the images that it shows, and the form
@@ -177,7 +177,7 @@ impl SessionActorState {
 
     /// Begins the turn of the prompt that waited longest, if it is its turn.
     pub(super) async fn start_next_turn(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.is_paused() {
+        if self.closing.holds_turns() {
             return;
         }
         if let (Some(audience), false) = (self.turn.next_audience, self.turn.router.is_busy()) {
@@ -190,7 +190,7 @@ impl SessionActorState {
         if let Some(steps) = self.turn.router.next_queued() {
             self.show_queue();
             self.carry_out(myself, steps).await;
-            self.ping_later(myself);
+            self.workers.ping_later();
         }
         self.retire_if_unused();
     }
@@ -299,10 +299,10 @@ impl SessionActorState {
         changes.iter().for_each(|change| self.spec.apply_change(change));
         match change {
             SettingChange::Network(_) | SettingChange::Host(_) | SettingChange::AddDirectory(_) => {
-                self.discard_reserve();
+                self.calls.reserve.discard();
                 let text = self.spec.setup.system.clone();
                 let message = ToSession::System { text };
-                self.send_conversation(message);
+                self.workers.conversation.send(message);
                 self.pass_bounds_on();
                 if let (SettingChange::Network(_), Some(text)) =
                     (&change, self.spec.ineffective_denials(&self.spec.confinement))
@@ -313,11 +313,11 @@ impl SessionActorState {
             SettingChange::Mode(_) => self.send_mode(),
             SettingChange::Pin(_) | SettingChange::Unpin(_) => {
                 let files = self.spec.setup.pinned.clone();
-                self.send_conversation(ToSession::Pinned(PinnedNews::Files(files)));
+                self.workers.conversation.send(ToSession::Pinned(PinnedNews::Files(files)));
             }
             SettingChange::AppendedSystem(_) => {
                 let text = self.spec.setup.system.clone();
-                self.send_conversation(ToSession::System { text });
+                self.workers.conversation.send(ToSession::System { text });
             }
             SettingChange::Model(_) | SettingChange::CostLimit(_) | SettingChange::Flag(..) => {}
         }
@@ -337,7 +337,7 @@ impl SessionActorState {
         if let Err(failure) = check_price(limit, model.model(), model.facts()) {
             return fail(client, failure.kind, failure.message);
         }
-        if self.spec.needs_new_provider(&model) && !self.may_suspend() {
+        if self.spec.needs_new_provider(&model) && !self.workers.provider.may_suspend() {
             let why = "the session uses a recording, and this model is on another server";
             return fail(client, RequestFailure::Usage, why.to_owned());
         }

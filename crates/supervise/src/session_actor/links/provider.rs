@@ -1,9 +1,156 @@
 //! When the provider's process runs: it is started for a request, ended when it is not asked for a while, and
-//! replaced when its server or a key has changed. Pure; `T` is a running timer.
+//! replaced when its server or a key has changed. [`ProviderUse`] is pure; `T` is a running timer.
+
+use crate::messages::{SessionMsg, SessionTimer};
+use crate::route::Router;
+use crate::session_actor::request_images::fill_in_images;
+use crate::worker_ref::WorkerRef;
+use protocol::ids::Generation;
+use protocol::provider::{PassedFd, ProviderLink, ToProvider};
+use ractor::ActorRef;
+use setup::session_spec::SessionSpec;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+use tokio::task::AbortHandle;
+
+/// The provider of a session.
+pub(crate) struct Provider {
+    process: WorkerRef<ProviderLink>,
+    used: ProviderUse<AbortHandle>,
+    /// Keys and recordings that clients passed as descriptors.
+    passed_fds: Vec<(PassedFd, OwnedFd)>,
+}
+
+impl Provider {
+    pub(crate) fn of(
+        process: WorkerRef<ProviderLink>,
+        passed_fds: Vec<(PassedFd, OwnedFd)>,
+    ) -> Self {
+        Self { process, used: ProviderUse::none_yet(), passed_fds }
+    }
+
+    pub(super) fn process(&self) -> &WorkerRef<ProviderLink> {
+        &self.process
+    }
+
+    /// All of them: calls get those that are not for the provider.
+    pub(crate) fn passed_fds(&self) -> &[(PassedFd, OwnedFd)] {
+        &self.passed_fds
+    }
+
+    /// A client passed these, a newer key for example. Each replaces the one of its kind.
+    pub(crate) fn pass(&mut self, passed_fds: Vec<(PassedFd, OwnedFd)>) {
+        for (paper, descriptor) in passed_fds {
+            self.passed_fds.retain(|(kind, _)| *kind != paper);
+            let of_provider = !paper.is_for_calls();
+            self.passed_fds.push((paper, descriptor));
+            if of_provider && self.may_suspend() {
+                self.used.outdate();
+            }
+        }
+    }
+
+    /// Where a recording is played or made, the process knows how far it is.
+    pub(crate) fn may_suspend(&self) -> bool {
+        self.passed_fds.iter().all(|(paper, _)| match paper {
+            PassedFd::Key | PassedFd::Credential(_) | PassedFd::ServerVariable(_) => true,
+            PassedFd::Replay | PassedFd::Record => false,
+        })
+    }
+
+    /// A new process is told whom to speak to.
+    pub(crate) fn came_up(&mut self, generation: Generation, spec: &SessionSpec) {
+        self.process.up(generation);
+        self.used.configured();
+        // Keys of hosts are for proxies.
+        let own = || self.passed_fds.iter().filter(|(paper, _)| !paper.is_for_calls());
+        self.process.send(ToProvider::Configure {
+            source: spec.model().source(),
+            patience: spec.config.provider.patience,
+            proxy: spec.config.provider.proxy.clone(),
+            papers: own().map(|(paper, _)| paper.clone()).collect(),
+        });
+        for (_, descriptor) in own() {
+            match descriptor.try_clone() {
+                Ok(copy) => self.process.send_descriptor(copy),
+                Err(error) => {
+                    tracing::error!(%error, "a descriptor could not be sent to the provider")
+                }
+            }
+        }
+    }
+
+    pub(crate) fn went_down(&mut self) {
+        self.used.went_down();
+    }
+
+    /// The next request starts a new process, with the new server.
+    pub(crate) fn outdate(&mut self) {
+        self.used.outdate();
+    }
+
+    /// Sends a message. A request starts a suspended process, and gets its images from the journal. Returns
+    /// notices for people.
+    pub(crate) async fn send(&mut self, mut message: ToProvider, journal: &Path) -> Vec<String> {
+        if let ToProvider::Ask(_) = &message {
+            let before = self.used.begin_request();
+            if let Some(timer) = before.timer {
+                timer.abort();
+            }
+            if before.process == BeforeProcess::Replace {
+                self.process.suspend();
+            }
+            self.process.resume();
+        }
+        if !self.used.is_up() {
+            return Vec::new();
+        }
+        let mut notices = Vec::new();
+        if let ToProvider::Ask(request) = &mut message {
+            notices = fill_in_images(request, journal).await;
+        }
+        self.process.send(message);
+        notices
+    }
+
+    /// It has answered: earlier crashes count no more.
+    pub(crate) fn made_progress(&self) {
+        self.process.made_progress();
+    }
+
+    /// Suspends the process after a while, if it is not asked.
+    pub(crate) fn suspend_later(
+        &mut self,
+        (router, spec): (&Router, &SessionSpec),
+        session: &ActorRef<SessionMsg>,
+    ) {
+        let needs_timer = self.used.needs_timer() && !router.awaits_answer();
+        if needs_timer && self.may_suspend() {
+            let time = Duration::from_millis(spec.config.daemon.idle_provider_ms);
+            let later = session.send_after(time, || SessionMsg::Timer(SessionTimer::ProviderIdle));
+            self.used.timer_started(later.abort_handle());
+        }
+    }
+
+    /// It was not asked for that time.
+    pub(crate) fn is_idle(&mut self, router: &Router) {
+        let _ = self.used.timer_over();
+        if self.used.is_up() && !router.awaits_answer() {
+            self.used.went_down();
+            self.process.suspend();
+        }
+    }
+
+    /// The timer of a process that runs, if there is one.
+    pub(super) fn timer_over(&mut self) -> Option<AbortHandle> {
+        self.used.timer_over()
+    }
+}
 
 /// The use of the provider's process.
 #[derive(Debug)]
-pub(in crate::session_actor) struct ProviderUse<T> {
+struct ProviderUse<T> {
     process: Process,
     /// Ends the process when it is over.
     idle: Option<T>,
@@ -21,15 +168,15 @@ enum Process {
 
 /// The work before a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::session_actor) struct BeforeRequest<T> {
+struct BeforeRequest<T> {
     /// A timer to stop.
-    pub(in crate::session_actor) timer: Option<T>,
-    pub(in crate::session_actor) process: BeforeProcess,
+    timer: Option<T>,
+    process: BeforeProcess,
 }
 
 /// The work on the process before a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::session_actor) enum BeforeProcess {
+enum BeforeProcess {
     /// It is resumed, if it does not run.
     Resume,
     /// It is outdated: it is suspended before.
@@ -37,33 +184,33 @@ pub(in crate::session_actor) enum BeforeProcess {
 }
 
 impl<T> ProviderUse<T> {
-    pub(super) fn none_yet() -> Self {
+    fn none_yet() -> Self {
         Self { process: Process::Down, idle: None }
     }
 
     /// A new process has its settings.
-    pub(in crate::session_actor) fn configured(&mut self) {
+    fn configured(&mut self) {
         self.process = Process::Ready;
     }
 
-    pub(in crate::session_actor) fn went_down(&mut self) {
+    fn went_down(&mut self) {
         self.process = Process::Down;
     }
 
     /// The next request starts a new process, with the new server or key.
-    pub(in crate::session_actor) fn outdate(&mut self) {
+    fn outdate(&mut self) {
         if self.process == Process::Ready {
             self.process = Process::Stale;
         }
     }
 
     /// Messages reach it. What is sent to one that is away comes with the open request, or died with it.
-    pub(in crate::session_actor) fn is_up(&self) -> bool {
+    fn is_up(&self) -> bool {
         self.process != Process::Down
     }
 
     /// A request is about to be sent.
-    pub(in crate::session_actor) fn begin_request(&mut self) -> BeforeRequest<T> {
+    fn begin_request(&mut self) -> BeforeRequest<T> {
         let process = match self.process {
             Process::Ready | Process::Down => BeforeProcess::Resume,
             Process::Stale => BeforeProcess::Replace,
@@ -75,16 +222,16 @@ impl<T> ProviderUse<T> {
     }
 
     /// It runs, and no timer does that would end it.
-    pub(in crate::session_actor) fn needs_timer(&self) -> bool {
+    fn needs_timer(&self) -> bool {
         self.is_up() && self.idle.is_none()
     }
 
-    pub(in crate::session_actor) fn timer_started(&mut self, timer: T) {
+    fn timer_started(&mut self, timer: T) {
         self.idle = Some(timer);
     }
 
     /// The timer of a process that runs, if there is one.
-    pub(in crate::session_actor) fn timer_over(&mut self) -> Option<T> {
+    fn timer_over(&mut self) -> Option<T> {
         self.idle.take()
     }
 }

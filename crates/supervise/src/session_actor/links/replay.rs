@@ -20,7 +20,7 @@ const BATCHES_IN_FLIGHT: usize = 4;
 /// How far the journal was replayed to the present process of the conversation; `R` is a running replay, which
 /// stops when it is dropped.
 #[derive(Debug)]
-pub(in crate::session_actor) struct Replay<R>(Phase<R>);
+pub(super) struct Replay<R>(Phase<R>);
 
 #[derive(Debug)]
 enum Phase<R> {
@@ -39,33 +39,33 @@ impl<R> Replay<R> {
     }
 
     /// A new process waits for it.
-    pub(in crate::session_actor) fn process_came(&mut self) {
+    pub(super) fn process_came(&mut self) {
         self.0 = Phase::NotStarted;
     }
 
-    pub(in crate::session_actor) fn process_ended(&mut self) {
+    pub(super) fn process_ended(&mut self) {
         self.0 = Phase::NoProcess;
     }
 
     /// A process waits for it.
-    pub(in crate::session_actor) fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         matches!(self.0, Phase::NotStarted)
     }
 
-    pub(in crate::session_actor) fn starts(&mut self, running: R) {
+    pub(super) fn starts(&mut self, running: R) {
         self.0 = Phase::Started { _running: running };
     }
 
     /// The process gets every message. One that is not replayed yet gets the same content with its first message,
     /// from the records, or when it is ready.
-    pub(in crate::session_actor) fn has_started(&self) -> bool {
+    pub(super) fn has_started(&self) -> bool {
         matches!(self.0, Phase::Started { .. })
     }
 }
 
 /// A replay that was started. It stops when this is dropped.
 #[derive(Debug)]
-pub(in crate::session_actor) struct RunningReplay(Arc<Semaphore>);
+pub(super) struct RunningReplay(Arc<Semaphore>);
 
 impl Drop for RunningReplay {
     fn drop(&mut self) {
@@ -74,16 +74,16 @@ impl Drop for RunningReplay {
 }
 
 /// The records of a session to replay, up to the last one, and the fate of an open turn and of a wish for room.
-pub(in crate::session_actor) struct ReplayedJournal {
-    pub(in crate::session_actor) directory: PathBuf,
-    pub(in crate::session_actor) session: SessionId,
-    pub(in crate::session_actor) last: u64,
-    pub(in crate::session_actor) fate: (OpenTurn, Option<String>),
+pub(crate) struct ReplayedJournal {
+    pub(crate) directory: PathBuf,
+    pub(crate) session: SessionId,
+    pub(crate) last: u64,
+    pub(crate) fate: (OpenTurn, Option<String>),
 }
 
 impl ReplayedJournal {
     /// Reads the records in another thread and forwards them. The error is for people.
-    pub(in crate::session_actor) fn forward(
+    pub(super) fn forward(
         self,
         forward: impl FnMut(Vec<ToSession>, OwnedSemaphorePermit) + Send + 'static,
         failed: impl FnOnce(String) + Send + 'static,

@@ -1,24 +1,202 @@
 //! The work that a session's store has to do, kept until it is done: the session can do without the store for a
-//! while. While it is away, calls that need it wait a moment or fail; nothing else does. Pure; `D` is a call that
-//! waits for its copies, and `C` the address of a client.
+//! while. While it is away, calls that need it wait a moment or fail; nothing else does. [`StoreQueue`] is pure; `D`
+//! is a call that waits for its copies, and `C` the address of a client.
 
-use crate::messages::BackupOf;
-use protocol::ids::CallId;
-use protocol::store::{FileChanges, SnapshotBefore, StoreCommand, ToStore};
+use crate::messages::{BackupOf, CallMsg, ClientMsg};
+use crate::session_actor::running_calls::RunningCalls;
+use crate::unix_time::now_ns;
+use crate::worker_ref::WorkerRef;
+use call::{CallInput, WillRestart};
+use protocol::client::ToClient;
+use protocol::ids::{CallId, Generation, SessionId};
+use protocol::log::LogLine;
+use protocol::store::{
+    ChangeSet, FileChanges, FromStore, SnapshotBefore, StoreCommand, StoreLink, ToStore,
+};
+use ractor::{ActorId, ActorRef};
+use setup::session_spec::SessionSpec;
 use std::collections::HashMap;
+use tokio::sync::oneshot;
+
+/// The store of a session.
+pub(crate) struct Store {
+    session: SessionId,
+    process: WorkerRef<StoreLink>,
+    queue: StoreQueue<oneshot::Sender<()>, ActorRef<ClientMsg>>,
+}
+
+/// What the session has to do about the store.
+pub(crate) enum StoreNews {
+    /// Nothing: it was for a call, or a client.
+    Handled,
+    /// The project's instructions, and notes for people.
+    Instructions { text: String, notes: Vec<String> },
+    /// A line for its log.
+    Log(LogLine),
+}
+
+impl Store {
+    pub(crate) fn of(session: SessionId, process: WorkerRef<StoreLink>) -> Self {
+        Self { session, process, queue: StoreQueue::none_yet() }
+    }
+
+    pub(crate) fn process(&self) -> &WorkerRef<StoreLink> {
+        &self.process
+    }
+
+    /// The conversation waits for the instructions of the store.
+    pub(crate) fn awaits_instructions(&self) -> bool {
+        self.queue.awaits_instructions()
+    }
+
+    /// They were received, or did not come in time.
+    pub(crate) fn instructions_settled(&mut self) {
+        self.queue.instructions_settled();
+    }
+
+    /// Why it is not started again, if it is not.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.queue.failure()
+    }
+
+    /// A new process runs: it and the calls are told.
+    pub(crate) fn came_up(
+        &mut self,
+        generation: Generation,
+        spec: &SessionSpec,
+        calls: &RunningCalls,
+    ) {
+        self.process.up(generation);
+        let mut setup = spec.store.clone();
+        setup.denied_reads = approval::read_denials(&spec.rules);
+        self.process.send(ToStore::Begin(setup));
+        self.queue.came_up().into_iter().for_each(|message| self.process.send(message));
+        calls.send_all(|| CallMsg::StoreBack(generation));
+    }
+
+    /// Its process ended: clients and calls are told.
+    pub(crate) fn went_down(&mut self, cause: String, failed: Option<&str>, calls: &RunningCalls) {
+        let lost = "the changes are not known: the store was restarted; ask again";
+        let askers = self.queue.take_all_askers();
+        self.send_changes(askers, &Err(lost.to_owned()));
+        let will_restart = if failed.is_some() { WillRestart::No } else { WillRestart::Yes };
+        let cause = failed.map_or(cause, str::to_owned);
+        calls.send_all(|| {
+            CallMsg::Input(CallInput::StoreLost { cause: cause.clone(), will_restart })
+        });
+        if let Some(why) = failed {
+            self.queue.has_failed(why.to_owned());
+        }
+    }
+
+    /// A message of it: answers go to their calls and clients.
+    pub(crate) fn said(&mut self, message: FromStore, calls: &RunningCalls) -> StoreNews {
+        if serves_a_call(&message) {
+            self.process.made_progress();
+        }
+        match message {
+            FromStore::Ready | FromStore::Pong(_) => {}
+            FromStore::Instructions { text, notes } => {
+                return StoreNews::Instructions { text, notes };
+            }
+            FromStore::Log(line) => return StoreNews::Log(line),
+            FromStore::Answered { call, result } => calls.send(&call, CallInput::Stored(result)),
+            FromStore::CacheAnswer { call, found } => {
+                calls.send(&call, CallInput::CacheAnswer(found));
+            }
+            FromStore::BackedUp(call) => self.queue.backed_up(&call),
+            FromStore::ChangesRecorded(call) => self.queue.recorded(&call),
+            FromStore::BackupsFetched { call, files } => {
+                calls.send(&call, CallInput::RestoreFetched(files));
+            }
+            FromStore::ChangesFetched { since, changes } => {
+                let askers = self.queue.take_askers(since);
+                self.send_changes(askers, &changes);
+            }
+        }
+        StoreNews::Handled
+    }
+
+    /// Asks it for a client.
+    pub(crate) fn fetch_changes(&mut self, client: ActorRef<ClientMsg>, since: u32) {
+        let request = self.queue.ask_changes(client, since);
+        request.into_iter().for_each(|request| self.process.send(request));
+        if let Some(why) = self.queue.failure() {
+            let why = format!("the changes are not known: the store has failed: {why}");
+            let askers = self.queue.take_askers(since);
+            self.send_changes(askers, &Err(why));
+        }
+    }
+
+    fn send_changes(&self, askers: Vec<ActorRef<ClientMsg>>, changes: &Result<ChangeSet, String>) {
+        for client in askers {
+            let (session, changes) = (self.session.clone(), changes.clone());
+            let _ = client.send_message(ClientMsg::Send(ToClient::Changes { session, changes }));
+        }
+    }
+
+    /// A client has gone.
+    pub(crate) fn forget_client(&mut self, client: ActorId) {
+        self.queue.forget_client(|asker| asker.get_id() == client);
+    }
+
+    /// Has it copy the files that a call will change.
+    pub(crate) fn back_up(
+        &mut self,
+        call: CallId,
+        tool: String,
+        what: BackupOf,
+        done: oneshot::Sender<()>,
+    ) {
+        let request = self.queue.back_up(call, tool, what, done);
+        request.into_iter().for_each(|request| self.process.send(request));
+    }
+
+    /// Reports the end of a call to it, which then records the call's changes.
+    pub(crate) fn call_ended(&mut self, call: &CallId, did: Option<FileChanges>) {
+        let messages = self.queue.call_ended(call, did, now_ns());
+        messages.into_iter().for_each(|message| self.process.send(message));
+    }
+}
+
+/// A message that a call waited for, or that settles an ended call.
+fn serves_a_call(message: &FromStore) -> bool {
+    match message {
+        FromStore::Answered { .. }
+        | FromStore::CacheAnswer { .. }
+        | FromStore::BackedUp(_)
+        | FromStore::ChangesRecorded(_)
+        | FromStore::BackupsFetched { .. }
+        | FromStore::ChangesFetched { .. } => true,
+        FromStore::Ready
+        | FromStore::Pong(_)
+        | FromStore::Instructions { .. }
+        | FromStore::Log(_) => false,
+    }
+}
 
 /// A call that waits for copies of its files. It goes on without them when this is dropped, or by itself after a
 /// while.
-pub(in crate::session_actor) trait AwaitsCopies {
+trait AwaitsCopies {
     /// It has not gone on yet.
     fn is_waiting(&self) -> bool;
     /// It goes on. False if it has already.
     fn go_on(self) -> bool;
 }
 
+impl AwaitsCopies for oneshot::Sender<()> {
+    fn is_waiting(&self) -> bool {
+        !self.is_closed()
+    }
+
+    fn go_on(self) -> bool {
+        self.send(()).is_ok()
+    }
+}
+
 /// Everything that the store owes, and that it is owed.
 #[derive(Debug)]
-pub(in crate::session_actor) struct StoreQueue<D, C> {
+struct StoreQueue<D, C> {
     instructions: Instructions,
     /// Why the store is not started again, if it is not.
     failed: Option<String>,
@@ -56,7 +234,7 @@ enum CommandState {
 }
 
 impl<D, C> StoreQueue<D, C> {
-    pub(super) fn none_yet() -> Self {
+    fn none_yet() -> Self {
         Self {
             instructions: Instructions::Pending,
             failed: None,
@@ -68,55 +246,51 @@ impl<D, C> StoreQueue<D, C> {
     }
 
     /// The conversation waits for the instructions of the store.
-    pub(in crate::session_actor) fn awaits_instructions(&self) -> bool {
+    fn awaits_instructions(&self) -> bool {
         self.instructions == Instructions::Pending
     }
 
-    pub(in crate::session_actor) fn instructions_settled(&mut self) {
+    fn instructions_settled(&mut self) {
         self.instructions = Instructions::Settled;
     }
 
     /// Why it is not started again, if it is not.
-    pub(in crate::session_actor) fn failure(&self) -> Option<&str> {
+    fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
 
     /// It is not started again: the calls that wait go on without copies.
-    pub(in crate::session_actor) fn has_failed(&mut self, why: String) {
+    fn has_failed(&mut self, why: String) {
         self.requested.clear();
         self.failed = Some(why);
     }
 
     /// The store has recorded the changes of this call.
-    pub(in crate::session_actor) fn recorded(&mut self, call: &CallId) {
+    fn recorded(&mut self, call: &CallId) {
         self.copies.remove(call);
         self.commands.remove(call);
     }
 
     /// A client asks for the changes since a call. Returns the request, unless it was sent before: one comparison
     /// serves all that wait for it.
-    pub(in crate::session_actor) fn ask_changes(
-        &mut self,
-        client: C,
-        since: u32,
-    ) -> Option<ToStore> {
+    fn ask_changes(&mut self, client: C, since: u32) -> Option<ToStore> {
         let is_asked = self.changes.iter().any(|(_, of)| *of == since);
         self.changes.push((client, since));
         (!is_asked && self.failed.is_none()).then_some(ToStore::FetchChanges { since })
     }
 
     /// The changes since this call are known. Returns the clients that wait for them.
-    pub(in crate::session_actor) fn take_askers(&mut self, since: u32) -> Vec<C> {
+    fn take_askers(&mut self, since: u32) -> Vec<C> {
         self.changes.extract_if(.., |(_, of)| *of == since).map(|(client, _)| client).collect()
     }
 
     /// A comparison that ended the store would end the next one too. Returns all clients that wait for one.
-    pub(in crate::session_actor) fn take_all_askers(&mut self) -> Vec<C> {
+    fn take_all_askers(&mut self) -> Vec<C> {
         std::mem::take(&mut self.changes).into_iter().map(|(client, _)| client).collect()
     }
 
     /// A client has gone.
-    pub(in crate::session_actor) fn forget_client(&mut self, is_it: impl Fn(&C) -> bool) {
+    fn forget_client(&mut self, is_it: impl Fn(&C) -> bool) {
         self.changes.retain(|(client, _)| !is_it(client));
     }
 
@@ -134,7 +308,7 @@ impl<D: AwaitsCopies, C> StoreQueue<D, C> {
     /// A new process runs. Returns its messages behind the first one: the running commands, the commands that
     /// ended while no store ran, and open requests, which the store that died may not have read. A store copies
     /// once for a call.
-    pub(in crate::session_actor) fn came_up(&mut self) -> Vec<ToStore> {
+    fn came_up(&mut self) -> Vec<ToStore> {
         self.failed = None;
         let running = self.commands.keys().map(|call| call.number).collect();
         let mut messages = vec![ToStore::RunningCommands(running)];
@@ -150,7 +324,7 @@ impl<D: AwaitsCopies, C> StoreQueue<D, C> {
     }
 
     /// Has the store copy the files that a call will change. No request goes to a store that has failed.
-    pub(in crate::session_actor) fn back_up(
+    fn back_up(
         &mut self,
         call: CallId,
         tool: String,
@@ -177,7 +351,7 @@ impl<D: AwaitsCopies, C> StoreQueue<D, C> {
     }
 
     /// The store has the copies: the call goes on.
-    pub(in crate::session_actor) fn backed_up(&mut self, call: &CallId) {
+    fn backed_up(&mut self, call: &CallId) {
         if let Some((_, waiting)) = self.requested.remove(call)
             && !waiting.go_on()
         {
@@ -187,12 +361,7 @@ impl<D: AwaitsCopies, C> StoreQueue<D, C> {
 
     /// A call has ended at this time, in nanoseconds of Unix time. Returns the messages with which the store
     /// records its changes.
-    pub(in crate::session_actor) fn call_ended(
-        &mut self,
-        call: &CallId,
-        did: Option<FileChanges>,
-        now: i64,
-    ) -> Vec<ToStore> {
+    fn call_ended(&mut self, call: &CallId, did: Option<FileChanges>, now: i64) -> Vec<ToStore> {
         if self.requested.remove(call).is_some() {
             // A store that has not answered yet reads the files only now, after the call.
             self.discard(call);

@@ -21,7 +21,7 @@ impl SessionActorState {
 
     /// Has servers start again for which the person has logged in since.
     pub(in crate::session_actor) fn start_logged_in(&mut self) {
-        if !self.links.replay.has_started() {
+        if !self.workers.conversation.has_begun() {
             return;
         }
         let logged_in = self.calls.services.servers.logged_in(|at| self.log_in_stamp(at));
