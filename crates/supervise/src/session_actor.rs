@@ -7,22 +7,24 @@
 //! | File | Work |
 //! |---|---|
 //! | `records` | journal records: on disk first, then shown |
-//! | `backlog` | the journal, sent to a new client |
 //! | `calls`, `unjudged` | calls, and those without a verdict |
 //! | `call_facts`, `configured_calls`, `rights` | what a call may do: from its arguments and the session |
 //! | `questions`, `answers` | what waits for a person; questions put and answers taken |
 //! | `hook_events` | hooks at questions, at notifications and at the end |
 //! | `reserve` | the next command's runner, started while the model thinks |
-//! | `tasks`, `sub_agents` | sub-agents, and the work of a sub-agent's session |
+//! | `tasks`, `sub_agents` | sub-agents, and the work of a sub-agent's session; the flows that span both |
 //! | `links`, `workers` | the processes that serve the session, and what waits while one is away |
-//! | `turn_model`, `models` | the model of a turn, and the model that takes over |
 //! | `fleet` | the lease of a session that works for a fleet |
-//! | `services` | what the conversation does not wait for: commands, sub-agents, MCP servers |
-//! | `servers`, `server_questions`, `server_prompts` | MCP servers, their questions, their parts of prompts |
+//! | `services`, `jobs` | what the conversation does not wait for: commands, sub-agents, MCP servers; its messages |
+//! | `service_messages` | the steps of servers and commands, carried out |
 //! | `clients`, `client_messages`, `process_rows` | attached clients, their messages, the rows of `agentd ps` |
-//! | `wishes` | prompts and changed settings |
+//! | `joins`, `backlog` | a client that joins; the journal, sent to a new client |
+//! | `typed_prompt` | a prompt as it was typed, with all that it refers to |
+//! | `new_setting`, `pinning` | the check of a changed setting, and of a pinned file |
+//! | `models`, `fallback` | the models that may be used, and the one after a request that failed |
+//! | `wishes` | prompts and changed settings, carried out |
 //! | `quiesce`, `idle_session`, `shutdown` | pauses, the end of an idle session, the end |
-//! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
+//! | `tampered_files` | changed protected files |
 
 mod answers;
 mod args;
@@ -33,34 +35,33 @@ mod client_messages;
 mod clients;
 mod configured_calls;
 mod context;
+mod fallback;
 mod fleet;
 mod hook_events;
 mod idle_session;
 mod jobs;
+mod joins;
 mod left_out;
 mod links;
 mod models;
+mod new_setting;
 mod pinning;
-mod plan;
 mod process_rows;
 mod questions;
 mod quiesce;
 mod records;
-mod remembered_rules;
 mod request_images;
 mod reserve;
 mod rights;
-mod server_prompts;
-mod server_questions;
-mod servers;
+mod service_messages;
 mod services;
 mod shutdown;
 mod state;
 mod sub_agents;
 mod tampered_files;
 mod tasks;
-mod turn_model;
 mod turn_rules;
+mod typed_prompt;
 mod unjudged;
 mod wishes;
 mod workers;
@@ -78,7 +79,8 @@ use call::CallInput;
 use launch::log_lines;
 use launch::spawner::{Spawner, WorkerKind};
 use launch::timeouts::WorkerTimeouts;
-use models::put_present_model;
+use models::{Recording, put_present_model};
+use new_setting::{begin_turn_model, end_turn_model};
 use process_rows::describe;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
@@ -95,6 +97,7 @@ use state::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+use tasks::OwnPlace;
 use tokio::sync::OwnedSemaphorePermit;
 use turn_rules::{rules, turn_rules};
 
@@ -169,6 +172,11 @@ impl Actor for SessionActor {
         )
         .await?;
         let last_seq = opened.journal.last_seq();
+        let own = OwnPlace {
+            session: plan.id.clone(),
+            agent: plan.task().map(|task| task.agent.clone()).unwrap_or_default(),
+            directory: opened.directory.clone(),
+        };
         let mut state = SessionActorState {
             own: myself,
             root,
@@ -200,7 +208,7 @@ impl Actor for SessionActor {
                 (opened.file_versions, opened.tampered),
                 HeldLease::of(lease),
             ),
-            clients: SessionClients::none_yet(),
+            clients: SessionClients::none_yet(plan.id.clone()),
             questions: Questions::resumed(opened.pending_questions),
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
@@ -210,7 +218,7 @@ impl Actor for SessionActor {
                 next_audience: None,
             },
             timers: SessionTimers::default(),
-            tasks: SessionTasks::resumed(opened.tasks.left),
+            tasks: SessionTasks::resumed(opened.tasks.left, own),
             closing: Closing::default(),
             spec: plan,
         };
@@ -267,7 +275,7 @@ impl Actor for SessionActor {
             let written = state.record(vec![encode::closed()]);
             let _ = tokio::time::timeout(CLOSING, written).await;
         }
-        state.end_task().await;
+        state.tasks.own.end().await;
         let timers = [state.timers.ping.take(), state.links.provider.timer_over()];
         for timer in timers.into_iter().flatten() {
             timer.abort();
@@ -301,7 +309,8 @@ impl SessionActorState {
                 self.back_up(call, tool, what, done);
             }
             CallToSession::Record { records, done } => {
-                let _ = done.send(self.record_of_call(records).await);
+                self.questions.close_recorded(&self.spec.id, &records);
+                let _ = done.send(self.record_aside(records).await);
             }
             CallToSession::Show(event) => {
                 if let ClientEvent::Started { enforced, .. } = &event {
@@ -311,14 +320,20 @@ impl SessionActorState {
                 self.show(&event);
             }
             CallToSession::Asked(question) => self.on_question(question),
-            CallToSession::Slow(call) => self.on_slow(&call),
+            CallToSession::Slow(call) => self.calls.is_slow(&call),
             CallToSession::Detached(detached) => self.on_detached(myself, detached).await,
             CallToSession::NetworkMoved { call, network } => {
                 self.calls.services.network_moved(call, network);
             }
-            CallToSession::ServerSays { call, said } => self.on_server_says(&call, said).await,
-            CallToSession::AskJob { request, from } => self.on_job_request(request, from),
-            CallToSession::AskServer { request, from } => self.ask_server(request, from),
+            CallToSession::ServerSays { call, said } => {
+                self.on_server_says(call.number, said).await;
+            }
+            CallToSession::AskJob { request, from } => {
+                self.calls.ask_job(request, from, &self.spec);
+            }
+            CallToSession::AskServer { request, from } => {
+                self.calls.ask_server(request, from, &self.spec);
+            }
             CallToSession::Protected { call, news } => self.on_protected(&call, news).await,
             CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
         }
@@ -359,7 +374,7 @@ impl SessionActorState {
             SessionTimer::InstructionsTimeout => self.on_instructions_settled(myself).await,
             SessionTimer::Idle { turns } => self.on_idle(turns),
             SessionTimer::EndHooks => self.end_hooks_over(myself),
-            SessionTimer::ServerDue(at) => self.on_server_due(at),
+            SessionTimer::ServerDue(at) => self.servers_due([at]),
         }
     }
 
@@ -419,14 +434,17 @@ impl SessionActorState {
                             self.workers.provider.actor().send_message(WorkerMsg::ResetFailures);
                     }
                     if ended {
-                        self.end_turn_model();
-                        self.answer_task().await;
+                        let steps = end_turn_model(&mut self.spec);
+                        self.carry_out_settings(steps);
+                        self.tasks.own.answer().await;
                         self.show_failed_workers();
                         self.notify_if_idle_later();
                     }
                 }
                 RouteStep::ToSession(message) => {
-                    self.begin_turn_model(&message).await;
+                    let recording = Recording::of(&self.resources.passed_fds);
+                    let steps = begin_turn_model(&mut self.spec, &message, recording).await;
+                    self.carry_out_settings(steps);
                     self.send_conversation(message);
                 }
                 RouteStep::ToProvider(ToProvider::Ask(_))
@@ -454,12 +472,14 @@ impl SessionActorState {
                 RouteStep::HooksEnded { event, call, refusal } => {
                     self.on_hooks_ended(myself, event, call, refusal);
                 }
-                RouteStep::CancelCall(call) => self.send_call(&call, CallInput::Cancel),
+                RouteStep::CancelCall(call) => self.calls.send(&call, CallInput::Cancel),
                 RouteStep::CancelCalls => {
-                    self.foreground().for_each(|call| self.send_call(call, CallInput::Cancel));
+                    self.calls
+                        .foreground()
+                        .for_each(|call| self.calls.send(call, CallInput::Cancel));
                 }
                 RouteStep::Show(event) => self.show(&event),
-                RouteStep::ReportContext(report) => self.report_context(&Ok(report)),
+                RouteStep::ReportContext(report) => self.clients.report_context(&Ok(report)),
                 RouteStep::Log(worker, line) => log_lines::write(worker, &self.spec.id, &line),
             }
         }

@@ -4,17 +4,16 @@ use super::call_facts::{CallContext, CheckedCall};
 use super::configured_calls::background_after_ms;
 use super::state::SessionActorState;
 use crate::call_actor::{CallActor, CallArgs};
-use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
+use crate::messages::{CallToSession, FinishedCall, SessionMsg};
 use crate::records::{TurnRound, decode, origin};
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
-use call::{CallFacts, CallInput, CallRemarks, Executor};
+use call::{CallFacts, CallRemarks, Executor};
 use journal::JournalRecord;
 use launch::protected_restore::ProtectedCopies;
 use protocol::call::{Call, CallOrigin, FileEffect, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Level, Network};
-use protocol::ids::CallId;
 use protocol::store::FileChanges;
 use ractor::{Actor, ActorRef};
 
@@ -37,7 +36,7 @@ impl SessionActorState {
             let result = not_asked_for(&call.tool);
             return self.end_unstarted(myself, proposed.unwrap_or(call), result).await;
         }
-        let asked = self.server_begins(&call);
+        let asked = self.calls.services.servers.proposed(&call, &self.spec);
         self.reread_written_dirs();
         let remarks = CallRemarks { asked: asked.or(remarks.asked), ..remarks };
         let pending_question = self.questions.take_recorded(call.id.number);
@@ -151,7 +150,7 @@ impl SessionActorState {
         } = concluded;
         self.calls.running.remove(&call);
         self.look_at_protected();
-        self.server_ended(myself, call.number, &result);
+        self.server_ended(call.number, &result);
         self.name_untrusted_hooks(effects.as_ref());
         self.end_backup(&call, effects);
         self.questions.close(&call);
@@ -191,7 +190,8 @@ impl SessionActorState {
                 self.send_bounds();
             }
             // A conversation that was not replayed yet finds the result among the records.
-            let message = self.message_of_end(call, result, unread);
+            let max = self.spec.config.tools.max_result_chars;
+            let message = self.calls.message_of_end(call, result, (unread, max));
             self.send_conversation(message);
         }
         self.close_failed_turn(myself).await;
@@ -225,15 +225,6 @@ impl SessionActorState {
             );
             tracing::info!(session = %self.spec.id, "{text}");
             self.show(&ClientEvent::Notice { text });
-        }
-    }
-
-    pub(super) fn send_call(&self, call: &CallId, input: CallInput) {
-        match self.calls.running.get(call) {
-            Some(actor) => {
-                let _ = actor.send_message(CallMsg::Input(input));
-            }
-            None => tracing::debug!(%call, "a message for a call that has ended"),
         }
     }
 }

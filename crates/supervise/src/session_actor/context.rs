@@ -2,8 +2,6 @@
 
 use super::state::SessionActorState;
 use crate::messages::{ClientMsg, SessionMsg};
-use protocol::client::ToClient;
-use protocol::context::ContextReport;
 use ractor::ActorRef;
 
 impl SessionActorState {
@@ -22,15 +20,7 @@ impl SessionActorState {
     pub(super) fn report_context_unknown(&mut self) {
         if let Some(why) = self.links.failures.conversation() {
             let why = format!("the context is not known: the conversation has failed: {why}");
-            self.report_context(&Err(why));
-        }
-    }
-
-    /// Answers the clients that wait.
-    pub(super) fn report_context(&mut self, report: &Result<ContextReport, String>) {
-        for client in self.clients.take_context_askers() {
-            let (session, report) = (self.spec.id.clone(), report.clone());
-            let _ = client.send_message(ClientMsg::Send(ToClient::Context { session, report }));
+            self.clients.report_context(&Err(why));
         }
     }
 }

@@ -64,7 +64,7 @@ impl SessionActorState {
                 tracing::warn!(session = %self.spec.id, why, "the session's lease is lost");
                 let message = format!("this host has the session no longer: {why}");
                 self.links.failures.disk_failed(message.clone());
-                self.detach_all(DetachReason::Failed, &message);
+                self.clients.dismiss(DetachReason::Failed, &message);
                 let (done, _) = oneshot::channel();
                 self.close(myself, SessionEnding::Kill, done);
             }

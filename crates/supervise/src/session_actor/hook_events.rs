@@ -147,7 +147,7 @@ impl SessionActorState {
             "The call was not run: the PermissionRequest hook `{command}` denied it: {reason}"
         );
         self.workers.broker.send(ToBroker::Forget(question.call.clone()));
-        self.send_call(&question.call, CallInput::Verdict(Verdict::Deny(basis, text)));
+        self.calls.send(&question.call, CallInput::Verdict(Verdict::Deny(basis, text)));
     }
 
     fn has_hooks(&self, event: HookEvent, subject: &str) -> bool {

@@ -36,7 +36,7 @@ impl SessionActorState {
 
     fn is_needed(&self) -> bool {
         let has_work = self.clients.any_expected()
-            || self.foreground().next().is_some()
+            || self.calls.foreground().next().is_some()
             || self.closing.has_begun();
         if self.links.failures.disk().is_some() {
             // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.

@@ -73,7 +73,7 @@ impl SessionActorState {
     fn show_from(&mut self, first: u64, events: Vec<Option<ClientEvent>>) {
         for (seq, event) in (first..).zip(events) {
             self.journal.last_seq = seq;
-            self.show_if(event);
+            event.iter().for_each(|event| self.show(event));
         }
     }
 
@@ -88,6 +88,6 @@ impl SessionActorState {
     pub(super) async fn enter_read_only(&mut self, why: String) {
         self.links.failures.disk_failed(why);
         self.show_degraded(self.degraded());
-        self.fail_task().await;
+        self.tasks.own.fail(self.degraded()).await;
     }
 }

@@ -32,8 +32,9 @@ impl SessionActorState {
             }
             return;
         }
-        self.detach_all(DetachReason::Ended, "the session was ended; it is on disk");
-        self.close_tasks(ending);
+        self.clients.dismiss(DetachReason::Ended, "the session was ended; it is on disk");
+        self.calls.services.servers.close();
+        self.tasks.sub_agents.close(ending);
         self.send_calls(|| CallMsg::Input(CallInput::Cancel));
         match ending {
             SessionEnding::Stop if self.run_end_hooks(myself) => {}

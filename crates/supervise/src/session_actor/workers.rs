@@ -4,6 +4,7 @@
 use super::links::provider::BeforeProcess;
 use super::links::replay::ReplayedJournal;
 use super::links::store::AwaitsCopies;
+use super::models::Recording;
 use super::request_images::fill_in_images;
 use super::rules;
 use super::state::SessionActorState;
@@ -60,7 +61,7 @@ impl SessionActorState {
                 self.links.replay.process_ended();
                 self.hooks_lost(myself);
                 self.calls.services.servers.not_requested();
-                let calls: Vec<_> = self.foreground().map(|call| call.number).collect();
+                let calls: Vec<_> = self.calls.foreground().map(|call| call.number).collect();
                 let steps = self.turn.router.session_down(&cause, &calls);
                 self.carry_out(myself, steps).await;
                 if let Some(why) = failed {
@@ -83,7 +84,8 @@ impl SessionActorState {
     /// Replays the journal to a new conversation, once no call of the earlier process runs in the
     /// foreground: their results belong to the replay.
     pub(super) async fn replay_if_quiet(&mut self, myself: &ActorRef<SessionMsg>) {
-        let waits = self.foreground().next().is_some() || self.links.store.awaits_instructions();
+        let waits =
+            self.calls.foreground().next().is_some() || self.links.store.awaits_instructions();
         if waits || !self.links.replay.is_due() {
             return;
         }
@@ -117,14 +119,15 @@ impl SessionActorState {
 
     /// Ends the turn of a failed conversation once its calls have ended, and reports it.
     pub(super) async fn close_failed_turn(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.links.failures.conversation().is_none() || self.foreground().next().is_some() {
+        if self.links.failures.conversation().is_none() || self.calls.foreground().next().is_some()
+        {
             return;
         }
         let steps = self.turn.router.close_turn();
         match steps.is_empty() {
             true => {
                 self.show_failed_workers();
-                self.fail_task().await;
+                self.tasks.own.fail(self.degraded()).await;
             }
             false => self.carry_out(myself, steps).await,
         }
@@ -148,7 +151,8 @@ impl SessionActorState {
         let _ = self.workers.conversation.actor().send_message(WorkerMsg::Retry);
         let _ = self.workers.provider.actor().send_message(WorkerMsg::Retry);
         let _ = self.workers.store.actor().send_message(WorkerMsg::Retry);
-        self.restart_servers();
+        let servers = self.calls.services.servers.restart();
+        self.servers_due(servers);
         Ok(())
     }
 }
@@ -243,10 +247,7 @@ impl SessionActorState {
 
     /// Where a recording is played or made, the process knows how far it is.
     pub(super) fn may_suspend(&self) -> bool {
-        self.resources.passed_fds.iter().all(|(paper, _)| match paper {
-            PassedFd::Key | PassedFd::Credential(_) | PassedFd::ServerVariable(_) => true,
-            PassedFd::Replay | PassedFd::Record => false,
-        })
+        Recording::of(&self.resources.passed_fds) == Recording::Absent
     }
 
     /// Keys of hosts are for proxies.
@@ -345,15 +346,15 @@ impl SessionActorState {
                 self.on_instructions_settled(myself).await;
             }
             FromStore::Answered { call, result } => {
-                self.send_call(&call, CallInput::Stored(result));
+                self.calls.send(&call, CallInput::Stored(result));
             }
             FromStore::CacheAnswer { call, found } => {
-                self.send_call(&call, CallInput::CacheAnswer(found));
+                self.calls.send(&call, CallInput::CacheAnswer(found));
             }
             FromStore::BackedUp(call) => self.links.store.backed_up(&call),
             FromStore::ChangesRecorded(call) => self.links.store.recorded(&call),
             FromStore::BackupsFetched { call, files } => {
-                self.send_call(&call, CallInput::RestoreFetched(files));
+                self.calls.send(&call, CallInput::RestoreFetched(files));
             }
             FromStore::ChangesFetched { since, changes } => {
                 let askers = self.links.store.take_askers(since);
