@@ -107,6 +107,13 @@ const PROVIDER_DEATHS_PER_REQUEST: u32 = 5;
 /// model.
 const DEATHS_WITHOUT_PROGRESS: u32 = 3;
 
+/// Prompts that a person takes back, and those that go on waiting.
+#[derive(Debug)]
+pub(crate) struct TakenPrompts {
+    pub(crate) texts: Vec<String>,
+    pub(crate) rest: Vec<PersonPrompt>,
+}
+
 impl Router {
     /// Continues a session with so many turns on disk. The last of them has ended, was cut short,
     /// or goes on.
@@ -157,6 +164,21 @@ impl Router {
         self.queue.iter().cloned().collect()
     }
 
+    /// The prompts that a person wants back to edit them: all that wait, or the newest one with this text alone.
+    /// None if there is none.
+    pub(crate) fn taken_back(&self, only: Option<&str>) -> Option<TakenPrompts> {
+        let mut rest = self.queue();
+        let taken = match only {
+            Some(text) => {
+                let place = rest.iter().rposition(|waiting| waiting.text == text)?;
+                vec![rest.remove(place)]
+            }
+            None => std::mem::take(&mut rest),
+        };
+        let texts: Vec<_> = taken.into_iter().map(|prompt| prompt.text).collect();
+        (!texts.is_empty()).then_some(TakenPrompts { texts, rest })
+    }
+
     /// The records that put this prompt on disk as a queued one. An unconfirmed prompt that is not
     /// on disk goes first: when the conversation records a prompt, the oldest queued one is
     /// dropped, and that must not be this one.
@@ -171,12 +193,6 @@ impl Router {
     /// Queues a prompt; its record is on disk.
     pub(crate) fn enqueue(&mut self, prompt: PersonPrompt) {
         self.queue.push_back(prompt);
-    }
-
-    /// A person takes the queued prompts back to edit them; the record of that is on disk.
-    pub(crate) fn take_back(&mut self) -> Vec<String> {
-        self.queued_on_disk = QueuedOnDisk::No;
-        std::mem::take(&mut self.queue).into_iter().map(|prompt| prompt.text).collect()
     }
 
     /// Replaces the queued prompts; the record of that is on disk.

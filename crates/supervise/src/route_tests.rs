@@ -114,7 +114,16 @@ fn a_prompt_never_takes_the_place_of_one_behind_it() {
         "once is enough"
     );
     router.enqueue("third".into());
-    assert_eq!(router.take_back(), ["second", "third"]);
+    let taken = |router: &Router, only| {
+        let taken = router.taken_back(only);
+        taken.map(|taken| (taken.texts.join(" "), taken.rest))
+    };
+    let second = taken(&router, Some("second"));
+    assert_eq!(second, Some(("second".to_owned(), vec!["third".into()])));
+    assert_eq!(taken(&router, Some("another")), None);
+    assert_eq!(taken(&router, None), Some(("second third".to_owned(), Vec::new())));
+    router.requeue(Vec::new());
+    assert!(router.taken_back(None).is_none());
     assert_eq!(
         router.queued_with(&"fourth".into()),
         ["first", "fourth"].map(PersonPrompt::from),

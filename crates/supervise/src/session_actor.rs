@@ -25,12 +25,11 @@
 //! |---|---|
 //! | `workers` | events of the processes that serve the session |
 //! | `calls` | calls, from the proposal to the result |
-//! | `answers`, `remembered_rules`, `plan` | questions put and answers taken, "always allow" rules, approved plans |
+//! | `answers` | questions put and answers taken, "always allow" rules, approved plans |
 //! | `sub_agents` | the start and the end of sub-agents, and of a sub-agent's own work |
-//! | `models` | the model that takes over |
-//! | `jobs`, `servers`, `server_questions`, `server_prompts` | services: commands and sub-agents, MCP servers |
+//! | `service_messages` | the steps of servers and commands, carried out |
 //! | `client_messages` | attached clients and their messages |
-//! | `wishes` | prompts and changed settings |
+//! | `wishes` | prompts and changed settings, carried out |
 //!
 //! The others decide or read, and change nothing of the session:
 //!
@@ -38,7 +37,9 @@
 //! |---|---|
 //! | `call_facts`, `configured_calls`, `rights` | what a call may do: from its arguments and the session |
 //! | `hook_events` | hooks at questions, at notifications and at the end |
-//! | `turn_model`, `turn_rules` | the model and the rules of a turn |
+//! | `jobs` | the messages of calls in the background and of MCP servers |
+//! | `joins`, `typed_prompt`, `new_setting` | a client that joins, a prompt with all that it refers to, a changed setting |
+//! | `models`, `fallback`, `turn_rules` | the models that may be used, the one after a failed request, the rules of a turn |
 //! | `request_images`, `pinning` | images of a request, pinned files |
 //! | `backlog`, `process_rows` | the journal for a new client, the rows of `agentd ps` |
 //! | `fleet` | the lease of a session that works for a fleet |
@@ -52,25 +53,24 @@ mod calls;
 mod client_messages;
 mod clients;
 mod configured_calls;
+mod fallback;
 mod fleet;
 mod hook_events;
 mod jobs;
+mod joins;
 mod links;
 mod models;
+mod new_setting;
 mod pinning;
-mod plan;
 mod process_rows;
 mod questions;
 mod records;
-mod remembered_rules;
 mod request_images;
 mod reserve;
 mod resources;
 mod rights;
 mod running_calls;
-mod server_prompts;
-mod server_questions;
-mod servers;
+mod service_messages;
 mod services;
 mod session_calls;
 mod shutdown;
@@ -78,8 +78,8 @@ mod state;
 mod sub_agents;
 mod tampered_files;
 mod tasks;
-mod turn_model;
 mod turn_rules;
+mod typed_prompt;
 mod unjudged;
 mod wishes;
 mod workers;
@@ -99,7 +99,8 @@ use call::CallInput;
 use journal::JournalRecord;
 use launch::log_lines;
 use links::{Starting, Workers};
-use models::put_present_model;
+use models::{Recording, put_present_model};
+use new_setting::{begin_turn_model, end_turn_model};
 use process_rows::describe;
 use protocol::broker::ToBroker;
 use protocol::client::{ClientEvent, DetachReason, SessionEnding};
@@ -121,6 +122,7 @@ use shutdown::{Closing, EndWanted, Rest};
 use state::{SessionActorState, SessionClients, SessionTasks, SessionTurn};
 use std::time::Duration;
 use tampered_files::TamperedFiles;
+use tasks::OwnPlace;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use turn_rules::{rules, turn_rules};
 use unjudged::Unjudged;
@@ -189,6 +191,11 @@ impl Actor for SessionActor {
             cages: KnownCages::at_first(plan.confinement.highest_tier, &plan.left_out),
         };
         let last_seq = opened.journal.last_seq();
+        let own = OwnPlace {
+            session: plan.id.clone(),
+            agent: plan.task().map(|task| task.agent.clone()).unwrap_or_default(),
+            directory: opened.directory.clone(),
+        };
         let writer = JournalWriter::new(opened.journal, lease);
         // The conversation begins without the instructions after a while.
         myself.send_after(INSTRUCTIONS, || SessionMsg::Timer(SessionTimer::InstructionsTimeout));
@@ -208,7 +215,7 @@ impl Actor for SessionActor {
             journal: SessionJournal::of(writer, opened.directory, last_seq),
             workers,
             calls,
-            clients: SessionClients::none_yet(),
+            clients: SessionClients::none_yet(plan.id.clone()),
             questions: Questions::resumed(opened.pending_questions),
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
@@ -216,7 +223,7 @@ impl Actor for SessionActor {
                     .with_compact(opened.waiting.compact),
                 next_audience: None,
             },
-            tasks: SessionTasks::resumed(opened.tasks.left),
+            tasks: SessionTasks::resumed(opened.tasks.left, own),
             closing: Closing::not_yet(),
             spec: plan,
         })
@@ -270,7 +277,7 @@ impl Actor for SessionActor {
             let written = state.record(vec![encode::closed()]);
             let _ = tokio::time::timeout(CLOSING, written).await;
         }
-        state.end_task().await;
+        state.tasks.own.end().await;
         state.workers.stop_timers();
         state.workers.broker.send(ToBroker::EndSession(state.spec.id.clone()));
         for done in state.closing.is_over() {
@@ -287,7 +294,8 @@ impl SessionActorState {
                 self.workers.store.back_up(call, tool, what, done);
             }
             CallToSession::Record { records, done } => {
-                let _ = done.send(self.record_of_call(records).await);
+                self.questions.close_recorded(&self.spec.id, &records);
+                let _ = done.send(self.record_aside(records).await);
             }
             CallToSession::Show(event) => {
                 if let ClientEvent::Started { enforced, .. } = &event {
@@ -298,14 +306,20 @@ impl SessionActorState {
                 self.show(&event);
             }
             CallToSession::Asked(question) => self.on_question(question),
-            CallToSession::Slow(call) => self.on_slow(&call),
+            CallToSession::Slow(call) => self.calls.is_slow(&call),
             CallToSession::Detached(detached) => self.on_detached(myself, detached).await,
             CallToSession::NetworkMoved { call, network } => {
                 self.calls.services.network_moved(call, network);
             }
-            CallToSession::ServerSays { call, said } => self.on_server_says(&call, said).await,
-            CallToSession::AskJob { request, from } => self.on_job_request(request, from),
-            CallToSession::AskServer { request, from } => self.ask_server(request, from),
+            CallToSession::ServerSays { call, said } => {
+                self.on_server_says(call.number, said).await;
+            }
+            CallToSession::AskJob { request, from } => {
+                self.calls.ask_job(request, from, &self.spec);
+            }
+            CallToSession::AskServer { request, from } => {
+                self.calls.ask_server(request, from, &self.spec);
+            }
             CallToSession::Protected { call, news } => self.on_protected(&call, news).await,
             CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
         }
@@ -364,7 +378,7 @@ impl SessionActorState {
                 }
             }
             SessionTimer::EndHooks => self.end_hooks_over(myself),
-            SessionTimer::ServerDue(at) => self.on_server_due(at),
+            SessionTimer::ServerDue(at) => self.servers_due([at]),
         }
     }
 
@@ -419,14 +433,17 @@ impl SessionActorState {
                         self.workers.provider.made_progress();
                     }
                     if ended {
-                        self.end_turn_model();
-                        self.answer_task().await;
+                        let steps = end_turn_model(&mut self.spec);
+                        self.carry_out_settings(steps);
+                        self.tasks.own.answer().await;
                         self.show_failed_workers();
                         self.notify_if_idle_later();
                     }
                 }
                 RouteStep::ToSession(message) => {
-                    self.begin_turn_model(&message).await;
+                    let recording = Recording::of(self.workers.provider.passed_fds());
+                    let steps = begin_turn_model(&mut self.spec, &message, recording).await;
+                    self.carry_out_settings(steps);
                     self.workers.conversation.send(message);
                 }
                 RouteStep::ToProvider(ToProvider::Ask(_))
@@ -462,10 +479,11 @@ impl SessionActorState {
                 RouteStep::CancelCall(call) => self.calls.running.send(&call, CallInput::Cancel),
                 RouteStep::CancelCalls => {
                     let running = &self.calls.running;
-                    self.foreground().for_each(|call| running.send(call, CallInput::Cancel));
+                    let foreground = self.calls.foreground();
+                    foreground.for_each(|call| running.send(call, CallInput::Cancel));
                 }
                 RouteStep::Show(event) => self.show(&event),
-                RouteStep::ReportContext(report) => self.report_context(&Ok(report)),
+                RouteStep::ReportContext(report) => self.clients.report_context(&Ok(report)),
                 RouteStep::Log(worker, line) => log_lines::write(worker, &self.spec.id, &line),
             }
         }
@@ -555,7 +573,7 @@ impl SessionActorState {
             Ok(Appended { last, .. }) => {
                 for (seq, event) in (last + 1 - events.len() as u64..).zip(events) {
                     self.journal.is_at(seq);
-                    self.show_if(event);
+                    event.iter().for_each(|event| self.show(event));
                 }
             }
             Err(why) if self.workers.failures.disk().is_none() => {
@@ -570,7 +588,7 @@ impl SessionActorState {
     async fn enter_read_only(&mut self, why: String) {
         self.workers.failures.disk_failed(why);
         self.show_degraded(self.degraded());
-        self.fail_task().await;
+        self.tasks.own.fail(self.degraded()).await;
     }
 }
 
@@ -591,8 +609,9 @@ impl SessionActorState {
             EndWanted::Hurries => return self.end_processes(myself, ending),
             EndWanted::First => {}
         }
-        self.detach_all(DetachReason::Ended, "the session was ended; it is on disk");
-        self.close_tasks(ending);
+        self.clients.dismiss(DetachReason::Ended, "the session was ended; it is on disk");
+        self.calls.services.servers.close();
+        self.tasks.sub_agents.close(ending);
         self.calls.running.send_all(|| CallMsg::Input(CallInput::Cancel));
         // A session that ends in the middle of a turn is cut short, and its hooks do not run.
         let runs_hooks = ending == SessionEnding::Stop
@@ -631,7 +650,7 @@ impl SessionActorState {
                 tracing::warn!(session = %self.spec.id, why, "the session's lease is lost");
                 let message = format!("this host has the session no longer: {why}");
                 self.workers.failures.disk_failed(message.clone());
-                self.detach_all(DetachReason::Failed, &message);
+                self.clients.dismiss(DetachReason::Failed, &message);
                 self.close(myself, SessionEnding::Kill, oneshot::channel().0);
             }
         }
@@ -660,7 +679,7 @@ impl SessionActorState {
 
     fn is_needed(&self) -> bool {
         let has_work = self.clients.any_expected()
-            || self.foreground().next().is_some()
+            || self.calls.foreground().next().is_some()
             || self.closing.has_begun();
         if self.workers.failures.disk().is_some() {
             // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.

@@ -259,6 +259,13 @@ impl SessionSpec {
         before != self.task_bounds()
     }
 
+    /// Counts what a sub-agent has used.
+    pub fn count_use(&mut self, new: &TaskUse) {
+        let used = &mut self.setup.max_session.used;
+        used.calls = used.calls.saturating_add(new.calls);
+        used.cost = used.cost.zip(new.cost).map(|(all, new)| all.saturating_add(new));
+    }
+
     /// Checks that a changed setting stays inside the bounds of a sub-agent.
     ///
     /// # Errors

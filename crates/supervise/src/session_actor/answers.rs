@@ -1,17 +1,20 @@
-//! Questions to people and their answers. Attached clients see each open question; the first answer
-//! counts, and later ones are rejected.
+//! Questions to people and their answers. `questions` knows which are open; the first answer counts, and later ones
+//! are rejected. The broker judges each answer. An answer that holds longer than its call changes a setting before
+//! the call goes on. Questions of sub-agents are answered here and judged in their sessions.
 
 use super::hook_events::{self, PERMISSION_PROMPT};
-use super::questions::{Put, SentAnswer};
+use super::new_setting::NewSetting;
+use super::questions::{Judged, Put, SentAnswer};
 use super::state::SessionActorState;
-use crate::messages::{GivenAnswer, SessionMsg};
+use super::tasks::ENDED;
+use crate::messages::{ClientMsg, GivenAnswer, RepliedQuestion, SessionMsg};
 use crate::unix_time::now_ms;
-use call::CallInput;
+use call::{CallInput, QuestionReply, ServerInput};
 use protocol::broker::ToBroker;
-use protocol::client::ClientEvent;
+use protocol::client::{ClientEvent, SettingChange};
 use protocol::hook::HookEvent;
 use protocol::ids::CallId;
-use protocol::judgement::{Basis, PersonAnswer, Question, Verdict};
+use protocol::judgement::{PersonAnswer, Question, Verdict};
 use ractor::ActorRef;
 
 impl SessionActorState {
@@ -31,22 +34,26 @@ impl SessionActorState {
     }
 
     pub(super) fn answer(&mut self, answered: GivenAnswer) {
-        let Some(answered) = self.pass_answer_on(answered) else { return };
+        if answered.call.session != self.spec.id {
+            if let Err(answer) = self.tasks.sub_agents.pass_on(answered, &self.spec.id) {
+                self.reject(&answer.client, &answer.call, ENDED);
+            }
+            return;
+        }
         let GivenAnswer { call, digest, answer, by, client } = answered;
         if self.questions.is_overdue(&call, now_ms()) {
             self.calls.running.send(&call, CallInput::Expired);
             return self.reject(&client, &call, "its deadline is over");
         }
         if let PersonAnswer::Mode(mode) = answer
-            && let Err(why) = self.may_have_mode(mode)
+            && let Err(failure) = self.spec.check_change(&SettingChange::Mode(mode))
         {
-            return self.reject(&client, &call, &why);
+            return self.reject(&client, &call, &failure.message);
         }
         let sent =
             SentAnswer { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
         self.questions.answered(sent);
-        let message = ToBroker::Answer { call, digest, answer, by };
-        self.workers.broker.send(message);
+        self.workers.broker.send(ToBroker::Answer { call, digest, answer, by });
     }
 
     /// A verdict, by itself or because of an answer.
@@ -56,35 +63,45 @@ impl SessionActorState {
         call: CallId,
         verdict: Verdict,
     ) {
-        let person = match &verdict {
-            Verdict::Allow(Basis::Person(by)) | Verdict::Deny(Basis::Person(by), _) => Some(by),
-            Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => None,
-        };
-        let settled = person.is_some().then(|| self.questions.settled(&call)).flatten();
-        let settled = settled.filter(|sent| Some(&sent.by) == person);
+        let Judged { answer, allowed } = self.questions.judged(&call, &verdict);
+        if let Some(record) = allowed.and_then(|it| self.calls.tampered.accept(&it)) {
+            // A failure closes the session, and nothing runs.
+            let _ = self.record(vec![record]).await;
+        }
         if !matches!(verdict, Verdict::Ask(_)) {
-            let question = self.questions.close(&call);
-            if let (Verdict::Allow(Basis::Person(_)), Some(question)) = (&verdict, question) {
-                // A failure closes the session, and nothing runs.
-                if let Some(record) = self.calls.tampered.accept(&question) {
-                    let _ = self.record(vec![record]).await;
-                }
-            }
             self.workers.broker.made_progress();
         }
-        if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {
-            self.learn(&sent.answer, &sent.by).await;
+        if let (Verdict::Allow(_), Some(sent)) = (&verdict, &answer)
+            && let Some(new) = NewSetting::answered(&self.spec, &sent.answer).await
+        {
+            // After a failure of the disk the setting stays, and nothing runs.
+            let _ = self.adopt(new, &sent.by).await;
         }
-        let stops = settled.is_some_and(|sent| sent.answer == PersonAnswer::Stop);
-        match verdict {
-            Verdict::Deny(basis, text) if stops => {
-                self.calls.running.send(&call, CallInput::StoppedByAnswer(basis, text));
-            }
-            Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => {
-                self.calls.running.send(&call, CallInput::Verdict(verdict));
-            }
-        }
+        let stops = is_stop(answer.as_ref());
+        let input = match verdict {
+            Verdict::Deny(basis, text) if stops => CallInput::StoppedByAnswer(basis, text),
+            Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => CallInput::Verdict(verdict),
+        };
+        self.calls.running.send(&call, input);
         if stops {
+            let steps = self.turn.router.interrupt();
+            self.carry_out(myself, steps).await;
+        }
+    }
+
+    /// The broker took an answer to a server's question, or no person is asked.
+    pub(super) async fn on_replied(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        replied: RepliedQuestion,
+    ) {
+        let RepliedQuestion { call, reply, by, note } = replied;
+        let sent = by.as_ref().and_then(|_| self.questions.settled(&call));
+        self.questions.close(&call);
+        self.workers.broker.made_progress();
+        let reply = QuestionReply { reply, by, note };
+        self.calls.running.send(&call, CallInput::OfServer(ServerInput::Replied(reply)));
+        if is_stop(sent.as_ref()) {
             let steps = self.turn.router.interrupt();
             self.carry_out(myself, steps).await;
         }
@@ -104,4 +121,18 @@ impl SessionActorState {
             self.reject(&sent.client, &sent.call, reason);
         }
     }
+
+    /// Tells a client that its answer does not count: a client of this session, or of its parent's.
+    pub(super) fn reject(&self, client: &ActorRef<ClientMsg>, call: &CallId, reason: &str) {
+        if self.clients.has(client) || !self.tasks.own.reject(client, call, reason) {
+            let (call, reason) = (call.clone(), reason.to_owned());
+            let event = ClientEvent::AnswerRejected { call, reason };
+            self.clients.show_to(client, self.journal.last_seq(), event);
+        }
+    }
+}
+
+/// The person stops the turn.
+fn is_stop<C>(sent: Option<&SentAnswer<C>>) -> bool {
+    sent.is_some_and(|sent| sent.answer == PersonAnswer::Stop)
 }

@@ -39,7 +39,7 @@ impl SessionActorState {
             let result = not_asked_for(&call.tool);
             return self.end_unstarted(myself, proposed.unwrap_or(call), result).await;
         }
-        let asked = self.server_begins(&call);
+        let asked = self.calls.services.servers.proposed(&call, &self.spec);
         self.resources.reread_written_dirs(&mut self.spec);
         let proposed = ProposedCall {
             call: call.clone(),
@@ -92,7 +92,7 @@ impl SessionActorState {
         let (call, number) = (finished.call.clone(), finished.call.number);
         self.calls.running.ends(&call);
         self.calls.running.look_at_protected(&self.calls.services);
-        self.server_ended(myself, number, &finished.result);
+        self.server_ended(number, &finished.result);
         self.name_untrusted_hooks(finished.effects.as_ref());
         self.workers.store.call_ended(&call, finished.effects.take());
         self.questions.close(&call);
@@ -127,7 +127,8 @@ impl SessionActorState {
                 self.send_bounds();
             }
             // A conversation that was not replayed yet finds the result among the records.
-            let message = self.message_of_end(call, finished.result, finished.unread);
+            let unread = (finished.unread, self.spec.config.tools.max_result_chars);
+            let message = self.calls.message_of_end(call, finished.result, unread);
             self.workers.conversation.send(message);
         }
         self.close_failed_turn(myself).await;

@@ -1,8 +1,13 @@
 //! The clients of a session: who is attached, who is expected, who missed an event, and who waits for something
-//! else than an event. The session actor sends and queues what is returned here. Pure; `C` is the address of a
+//! else than an event. Pure, but for `shown`, which encodes the events and queues them. `C` is the address of a
 //! client, and `F` the queue of its events.
 
+mod shown;
+
+pub(super) use shown::{Attaching, fail, tell};
+
 use protocol::client::AnswerForm;
+use protocol::ids::SessionId;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::Hash;
@@ -17,6 +22,7 @@ pub(super) trait Address {
 /// All clients of a session.
 #[derive(Debug)]
 pub(super) struct Clients<C: Address, F> {
+    session: SessionId,
     attached: Vec<AttachedClient<C, F>>,
     /// Clients that opened the session and have yet to attach.
     expected: HashSet<C::Id>,
@@ -48,7 +54,7 @@ pub(super) struct WaitingPrompt<C> {
 
 /// The fate of an event for one client.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ShownTo<'a, C> {
+enum ShownTo<'a, C> {
     /// It has it, or gets it when it attaches again.
     Client,
     /// It missed it, as the first one.
@@ -58,8 +64,10 @@ pub(super) enum ShownTo<'a, C> {
 }
 
 impl<C: Address, F> Clients<C, F> {
-    pub(super) fn none_yet() -> Self {
+    /// Of this session, which has just been opened.
+    pub(super) fn none_yet(session: SessionId) -> Self {
         Self {
+            session,
             attached: Vec::new(),
             expected: HashSet::new(),
             of_context: Vec::new(),
@@ -74,12 +82,12 @@ impl<C: Address, F> Clients<C, F> {
     }
 
     /// It attaches no more, or does so now.
-    pub(super) fn expects_no_more(&mut self, client: C::Id) {
+    fn expects_no_more(&mut self, client: C::Id) {
         self.expected.remove(&client);
     }
 
     /// It gets the events from now on, with this queue alone.
-    pub(super) fn attach(&mut self, client: C, feed: F) {
+    fn begin(&mut self, client: C, feed: F) {
         self.expects_no_more(client.id());
         self.attached.retain(|attached| attached.client.id() != client.id());
         self.attached.push(AttachedClient { client, feed, behind: AtomicBool::new(false) });
@@ -93,7 +101,7 @@ impl<C: Address, F> Clients<C, F> {
     }
 
     /// Detaches all clients, and returns them.
-    pub(super) fn detach_all(&mut self) -> Vec<C> {
+    fn detach_all(&mut self) -> Vec<C> {
         std::mem::take(&mut self.attached).into_iter().map(|attached| attached.client).collect()
     }
 
@@ -114,12 +122,12 @@ impl<C: Address, F> Clients<C, F> {
     }
 
     /// Queues an event for all that are not behind, where there is room. Returns those that miss it.
-    pub(super) fn show(&self, put: impl Fn(&F) -> bool) -> Vec<&C> {
+    fn put(&self, put: impl Fn(&F) -> bool) -> Vec<&C> {
         self.attached.iter().filter_map(|attached| attached.put(&put)).collect()
     }
 
     /// Queues an event for one client alone.
-    pub(super) fn show_to(&self, client: &C, put: impl Fn(&F) -> bool) -> ShownTo<'_, C> {
+    fn put_to(&self, client: &C, put: impl Fn(&F) -> bool) -> ShownTo<'_, C> {
         match self.attached.iter().find(|attached| attached.client.id() == client.id()) {
             Some(attached) => attached.put(put).map_or(ShownTo::Client, ShownTo::Missed),
             None => ShownTo::Stranger,
@@ -132,7 +140,7 @@ impl<C: Address, F> Clients<C, F> {
     }
 
     /// The report is there, for these.
-    pub(super) fn take_context_askers(&mut self) -> Vec<C> {
+    fn take_context_askers(&mut self) -> Vec<C> {
         std::mem::take(&mut self.of_context)
     }
 
@@ -192,22 +200,22 @@ mod tests {
     }
 
     fn with(rooms: &[(u8, u8)]) -> Clients<u8, Room> {
-        let mut clients = Clients::none_yet();
-        rooms.iter().for_each(|(client, room)| clients.attach(*client, Room::new(*room)));
+        let mut clients = Clients::none_yet(SessionId("0123456789ab".into()));
+        rooms.iter().for_each(|(client, room)| clients.begin(*client, Room::new(*room)));
         clients
     }
 
     #[test]
     fn a_client_without_room_misses_one_event_and_gets_none_until_it_attaches_again() {
         let mut clients = with(&[(1, 1), (2, 9)]);
-        assert_eq!(clients.show(put), Vec::<&u8>::new());
-        assert_eq!(clients.show(put), [&1], "it is full");
-        assert_eq!(clients.show(put), Vec::<&u8>::new(), "it knows that already");
-        assert_eq!(clients.show_to(&1, put), ShownTo::Client);
-        clients.attach(1, Room::new(1));
-        assert_eq!((clients.attached_count(), clients.show(put).len()), (2, 0));
-        assert_eq!(clients.show_to(&1, put), ShownTo::Missed(&1));
-        assert_eq!(clients.show_to(&3, put), ShownTo::Stranger);
+        assert_eq!(clients.put(put), Vec::<&u8>::new());
+        assert_eq!(clients.put(put), [&1], "it is full");
+        assert_eq!(clients.put(put), Vec::<&u8>::new(), "it knows that already");
+        assert_eq!(clients.put_to(&1, put), ShownTo::Client);
+        clients.begin(1, Room::new(1));
+        assert_eq!((clients.attached_count(), clients.put(put).len()), (2, 0));
+        assert_eq!(clients.put_to(&1, put), ShownTo::Missed(&1));
+        assert_eq!(clients.put_to(&3, put), ShownTo::Stranger);
     }
 
     #[test]
@@ -216,7 +224,7 @@ mod tests {
         clients.expects(1);
         clients.expects(2);
         assert!(clients.any_expected() && !clients.any_attached());
-        clients.attach(1, Room::new(1));
+        clients.begin(1, Room::new(1));
         assert!(clients.any_expected() && clients.has(&1) && !clients.has(&2));
         clients.leaves(&2);
         assert!(!clients.any_expected());

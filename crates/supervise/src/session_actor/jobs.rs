@@ -1,17 +1,25 @@
-//! Commands and sub-agents in the background: calls that the conversation does not wait for. It got a result in their
-//! place, and hears of their end later.
+//! Calls of a session and what runs beside its turns: commands and sub-agents in the background, whose calls have
+//! a result already, and MCP servers, which the calls of their tools go to. `services` has the table of them; the
+//! messages of their calls go through here.
 
-use super::services::{Asker, Service, ServiceEnd, no_room};
-use super::state::SessionActorState;
-use crate::messages::{CallMsg, DetachedCall, SessionMsg};
-use crate::records::{decode::in_background, encode};
-use call::CallInput;
-use protocol::call::{Call, CallStage, ToolResult};
-use protocol::client::ClientEvent;
+use super::services::{Asker, ServiceEnd, no_room};
+use super::session_calls::SessionCalls;
+use crate::call_actor::refused_by_server;
+use crate::messages::CallMsg;
+use call::{CallInput, ServerDemand, ServerInput, ServerRequest};
+use protocol::call::{CallStage, ToolResult};
 use protocol::ids::CallId;
 use protocol::session::ToSession;
 use ractor::{ActorRef, ActorStatus};
+use setup::server_schemas;
+use setup::session_spec::SessionSpec;
+use std::time::Duration;
 use tools::JobRequest;
+
+/// The server ends a call that makes progress after this time at the latest; a call that it does not end is
+/// not awaited longer than the margin.
+const LONGEST_CALL: Duration = Duration::from_secs(600);
+const MARGIN: Duration = Duration::from_secs(10);
 
 impl Asker for ActorRef<CallMsg> {
     fn is_waiting(&self) -> bool {
@@ -19,82 +27,97 @@ impl Asker for ActorRef<CallMsg> {
     }
 }
 
-impl SessionActorState {
+impl SessionCalls {
     /// The calls that the conversation waits for.
     pub(super) fn foreground(&self) -> impl Iterator<Item = &CallId> {
-        let services = &self.calls.services;
-        self.calls.running.ids().filter(|call| !services.has(call.number))
+        self.running.ids().filter(|call| !self.services.has(call.number))
     }
 
     /// A person lets the commands and sub-agents that run go on in the background, as far as there is room.
-    pub(super) fn detach_commands(&self) {
-        let room = self.calls.services.room();
+    ///
+    /// # Errors
+    /// For the person: there is none.
+    pub(super) fn detach(&self, is_task: impl Fn(u32) -> bool) -> Result<(), String> {
+        let room = self.services.room();
         if room == 0 {
-            return self.show(&ClientEvent::Notice { text: no_room() });
+            return Err(no_room());
         }
-        let is_task = |call: &&CallId| self.tasks.sub_agents.has(call.number);
+        let is_task = |call: &&CallId| is_task(call.number);
         let (tasks, commands): (Vec<_>, Vec<_>) = self.foreground().partition(is_task);
         let tasks = tasks.into_iter().take(room.saturating_sub(commands.len()));
         commands
             .into_iter()
             .chain(tasks)
-            .for_each(|call| self.calls.running.send(call, CallInput::Detach));
+            .for_each(|call| self.running.send(call, CallInput::Detach));
+        Ok(())
     }
 
     /// A command runs longer than a conversation should wait. Where no room is left in the background, the
     /// conversation waits.
-    pub(super) fn on_slow(&self, call: &CallId) {
-        if self.calls.services.room() > 0 {
-            self.calls.running.send(call, CallInput::Detach);
+    pub(super) fn is_slow(&self, call: &CallId) {
+        if self.services.room() > 0 {
+            self.running.send(call, CallInput::Detach);
         }
-    }
-
-    /// A command goes on in the background: its call has its result for the model, once that is on disk.
-    pub(super) async fn on_detached(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        detached: DetachedCall,
-    ) {
-        let DetachedCall { call, text, rights, cage, network, notice } = detached;
-        let Call { id, origin, tool, input: _ } = call;
-        let service = Service { tool, origin: origin.clone(), rights, cage, network };
-        if !self.calls.services.begins(id.number, service) {
-            // A sub-agent that is waited for again: the conversation has this result.
-            return;
-        }
-        // Later changes of the command cannot be told from those of others.
-        self.workers.store.call_ended(&id, None);
-        let record = encode::background((id.number, origin), text.clone());
-        if self.record(vec![record]).await.is_ok() {
-            ipc::step!("supervisor: background durable");
-            self.turn.router.progressed();
-            self.workers.conversation.made_progress();
-            if let Some(text) = notice {
-                self.show(&ClientEvent::Notice { text });
-            }
-            let result = in_background(text);
-            self.workers.conversation.send(ToSession::CallEnded {
-                call: id,
-                stage: CallStage::InBackground,
-                result,
-            });
-        }
-        self.close_failed_turn(myself).await;
-        self.replay_if_quiet(myself).await;
     }
 
     /// Passes a request on to the command's call, or answers it.
-    pub(super) fn on_job_request(&mut self, request: JobRequest, from: ActorRef<CallMsg>) {
-        let id = CallId { session: self.spec.id.clone(), number: request.call };
-        let max = self.spec.config.tools.max_result_chars;
-        let services = &mut self.calls.services;
-        let Some(call) = self.calls.running.get(&id) else {
-            return tell(&from, services.answer_without(&request, max));
+    pub(super) fn ask_job(
+        &mut self,
+        request: JobRequest,
+        from: ActorRef<CallMsg>,
+        spec: &SessionSpec,
+    ) {
+        let id = CallId { session: spec.id.clone(), number: request.call };
+        let max = spec.config.tools.max_result_chars;
+        let Some(call) = self.running.get(&id) else {
+            let answer = self.services.answer_without(&request, max);
+            return send(&from, CallInput::OtherAnswered(answer));
         };
-        match services.ask(&request, &from, max) {
+        match self.services.ask(&request, &from, max) {
             // A call that ends now drops its messages: its end answers those that it did not.
             Ok(()) => drop(call.send_message(CallMsg::Job(request, from))),
-            Err(answer) => tell(&from, answer),
+            Err(answer) => send(&from, CallInput::OtherAnswered(answer)),
+        }
+    }
+
+    /// Passes the call of a tool on to its server, or answers it: the server does not run.
+    pub(super) fn ask_server(
+        &mut self,
+        mut request: ServerRequest,
+        from: ActorRef<CallMsg>,
+        spec: &SessionSpec,
+    ) {
+        let (tool, servers, known) = (&request.tool, &mut self.services.servers, spec.servers());
+        let route = servers.route(tool, known);
+        let Some((route, known)) = route.and_then(|it| known.get(it.at).map(|known| (it, known)))
+        else {
+            if let ServerDemand::Reply(..) = request.demand {
+                // The end of the server ends the call.
+                return;
+            }
+            let why =
+                format!("the MCP server of {tool} does not run, or has no such tool any more");
+            return send(&from, CallInput::OtherAnswered(refused_by_server(tool, &why)));
+        };
+        let call = route.call.map(|number| CallId { session: spec.id.clone(), number });
+        let call_ms = known.config.call_ms;
+        if let ServerDemand::Call(arguments) = &mut request.demand {
+            request.tool = route.own;
+            if !route.renamed.is_empty()
+                && let Some(own) = server_schemas::own_arguments(arguments, &route.renamed)
+            {
+                *arguments = own;
+            }
+            servers.asked(route.at, from.clone());
+            let late = || CallMsg::Input(CallInput::OfServer(ServerInput::Late));
+            from.send_after(Duration::from_millis(call_ms).max(LONGEST_CALL) + MARGIN, late);
+        }
+        match call.and_then(|call| self.running.get(&call)) {
+            // A server that ends now drops its messages: its end answers those that it did not.
+            Some(call) => drop(call.send_message(CallMsg::Server(request, from, call_ms))),
+            None => {
+                send(&from, CallInput::ServerLost { cause: "lost its MCP server".to_owned() });
+            }
         }
     }
 
@@ -103,19 +126,21 @@ impl SessionActorState {
         &mut self,
         call: CallId,
         result: ToolResult,
-        unread: Option<String>,
+        (unread, max_result_chars): (Option<String>, u32),
     ) -> ToSession {
-        let max = self.spec.config.tools.max_result_chars;
-        match self.calls.services.ends(call.number, unread, &result.summary, max) {
+        match self.services.ends(call.number, unread, &result.summary, max_result_chars) {
             None => ToSession::CallEnded { call, stage: CallStage::Ended, result },
             Some(ServiceEnd { tool, answers }) => {
-                answers.into_iter().for_each(|(from, answer)| tell(&from, answer));
+                for (from, answer) in answers {
+                    send(&from, CallInput::OtherAnswered(answer));
+                }
                 ToSession::BackgroundEnded { call, tool, result }
             }
         }
     }
 }
 
-fn tell(from: &ActorRef<CallMsg>, answer: ToolResult) {
-    let _ = from.send_message(CallMsg::Input(CallInput::OtherAnswered(answer)));
+/// Sends an input to the actor of a call.
+pub(super) fn send(call: &ActorRef<CallMsg>, input: CallInput) {
+    let _ = call.send_message(CallMsg::Input(input));
 }

@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::timeout;
 
+/// Most pinned files: each costs a read after every round of calls that change, and its tokens in every
+/// request.
+const MOST_PINNED: usize = 50;
 /// Most bytes of a file that is read whole; `read` refuses more.
 const WHOLE: u64 = 1_500_000;
 /// Longest wait for `stat(2)` of all pinned files. Files without a stamp are read by calls, which know
@@ -21,6 +24,32 @@ const WHOLE: u64 = 1_500_000;
 const STAT: Duration = Duration::from_secs(2);
 /// The first bytes of a file that are checked for text.
 const BEGINNING: u64 = 8 << 10;
+
+/// Checks that the file is not pinned and that one more may be; the error is for the person.
+pub(super) fn check_new(pinned: &[String], file: &str) -> Result<(), String> {
+    if file.trim().is_empty() || file.len() > 4096 || file.contains(char::is_control) {
+        return Err("name a file on one line".to_owned());
+    }
+    if pinned.iter().any(|other| other == file) {
+        return Err(format!("{file} is pinned already"));
+    }
+    if pinned.len() >= MOST_PINNED {
+        return Err(format!(
+            "{MOST_PINNED} files are pinned already, each sent with every request; unpin one \
+             with :drop"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that the file is pinned; the error is for the person.
+pub(super) fn check_pinned(pinned: &[String], file: &str) -> Result<(), String> {
+    match pinned.is_empty() {
+        _ if pinned.iter().any(|other| other == file) => Ok(()),
+        true => Err("no file is pinned".to_owned()),
+        false => Err(format!("{file} is not pinned; these are: {}", pinned.join(", "))),
+    }
+}
 
 /// `Ok`, or the reason as people read it.
 pub(super) async fn can_be_shown(cage: &Confinement, named: &str) -> Result<(), String> {

@@ -3,8 +3,9 @@
 //! what is returned here. Pure; `C` is the address of a client.
 
 use call::PendingQuestion;
+use journal::JournalRecord;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{PersonAnswer, Question};
+use protocol::judgement::{Basis, PersonAnswer, Question, Verdict};
 use setup::session_spec::is_below;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -24,6 +25,15 @@ pub(super) enum Put {
     First,
     /// It is open already: the broker died, and puts it again.
     Again,
+}
+
+/// The part of people in a verdict.
+#[derive(Debug, PartialEq)]
+pub(super) struct Judged<C> {
+    /// The answer that it follows.
+    pub(super) answer: Option<SentAnswer<C>>,
+    /// The question, if a person allowed the call.
+    pub(super) allowed: Option<Question>,
 }
 
 /// All questions of a session that have no verdict.
@@ -108,6 +118,33 @@ impl<C> Questions<C> {
     pub(super) fn close(&mut self, call: &CallId) -> Option<Question> {
         self.held.remove(call);
         self.open.remove(call)
+    }
+
+    /// A verdict about this call, by itself or because of an answer.
+    pub(super) fn judged(&mut self, call: &CallId, verdict: &Verdict) -> Judged<C> {
+        let (person, is_allowed) = match verdict {
+            Verdict::Allow(Basis::Person(by)) => (Some(by), true),
+            Verdict::Deny(Basis::Person(by), _) => (Some(by), false),
+            Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => (None, false),
+        };
+        let settled = person.is_some().then(|| self.settled(call)).flatten();
+        let closed = match verdict {
+            Verdict::Ask(_) => None,
+            Verdict::Allow(_) | Verdict::Deny(..) => self.close(call),
+        };
+        Judged {
+            answer: settled.filter(|sent| Some(&sent.by) == person),
+            allowed: closed.filter(|_| is_allowed),
+        }
+    }
+
+    /// The records of a call close the questions of its server.
+    pub(super) fn close_recorded(&mut self, session: &SessionId, records: &[JournalRecord]) {
+        for record in records {
+            if let Some(number) = record.closed_question() {
+                self.close(&CallId { session: session.clone(), number });
+            }
+        }
     }
 
     /// A sub-agent waits for a person.
@@ -226,6 +263,27 @@ mod tests {
         assert_eq!(questions.settled(&call(1)), None);
         assert_eq!(questions.lost(), [sent(2, "two", 2)]);
         assert_eq!(questions.lost(), []);
+    }
+
+    #[test]
+    fn a_verdict_of_a_person_takes_the_answer_and_closes_the_question() {
+        let mut questions = Questions::resumed([]);
+        let person = |by: &str| Basis::Person(by.to_owned());
+        for (number, by) in [(1, "one"), (2, "two"), (3, "three")] {
+            questions.put(of(call(number)));
+            questions.answered(sent(number, by, 1));
+        }
+        let asked = questions.judged(&call(1), &Verdict::Ask(of(call(1))));
+        assert_eq!(asked, Judged { answer: None, allowed: None }, "it stays open");
+        let allowed = questions.judged(&call(1), &Verdict::Allow(person("one")));
+        let (answer, question) = (Some(sent(1, "one", 1)), Some(of(call(1))));
+        assert_eq!(allowed, Judged { answer, allowed: question });
+        let denied = questions.judged(&call(2), &Verdict::Deny(person("two"), String::new()));
+        assert_eq!(denied, Judged { answer: Some(sent(2, "two", 1)), allowed: None });
+        // A rule was learned meanwhile: the answer is still to come.
+        let rule = Verdict::Allow(Basis::Unjudgeable("a rule".into()));
+        assert_eq!(questions.judged(&call(3), &rule), Judged { answer: None, allowed: None });
+        assert_eq!((questions.waiting(), questions.lost().len()), (0, 1));
     }
 
     #[test]

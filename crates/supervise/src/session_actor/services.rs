@@ -4,17 +4,22 @@
 
 mod life;
 mod restarts;
+mod server_steps;
 pub(super) mod servers;
 mod starts;
 
-pub(super) use starts::{FirstRequest, pause_before};
+pub(super) use server_steps::ServerStep;
+pub(super) use starts::FirstRequest;
+use starts::pause_before;
 
 use crate::call_actor::{ENDED, ended, refused};
 use launch::session_network::SessionNetwork;
 use protocol::call::{CallOrigin, Outcome, ToolResult};
 use protocol::confinement::Confinement;
 use protocol::judgement::ExtraRight;
+use protocol::mcp::ServerReport;
 use servers::Servers;
+use setup::session_spec::SessionServer;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tools::{JobAsk, JobRequest};
@@ -218,6 +223,13 @@ impl<A: Asker> Services<A> {
             false => format!("These do: {}.", known.join(", ")),
         };
         ToolResult::error(Outcome::Failed, "not_found", tool, &text, &hint)
+    }
+
+    /// The servers for people who ask: each with its state, its cage and its tools.
+    pub(super) fn report_servers(&self, known: &[SessionServer]) -> Vec<ServerReport> {
+        let sandbox = |call| self.cage(call).map(str::to_owned);
+        let known = known.iter().enumerate();
+        known.filter_map(|(at, known)| self.servers.report(at, known, sandbox)).collect()
     }
 
     /// A call has ended, with this output that nobody has read; none if it was no service.

@@ -1,18 +1,25 @@
-//! Sub-agents of a session, and its own work if it is one. The session actor sends and shows what is returned here.
-//! Pure; `S` is the address of a session, `H` a handle that stops a sub-agent when it is dropped, and `W` the
+//! Sub-agents of a session, and its own work if it is one. `start` prepares the start of a sub-agent, `begin` starts
+//! and ends it, `run` opens its session and waits for it, and `own` speaks to the parent of a sub-agent's session.
+//! Pure but for those; `S` is the address of a session, `H` a handle that stops a sub-agent when it is dropped, and `W` the
 //! address of a parent that waits for the outcome.
 //!
 //! The name of a sub-agent's session follows from its parent and the call. So a call that is repeated after a
 //! crash finds the session that works for it already, and waits for the same answer.
 
-pub(super) mod run;
+mod begin;
+mod own;
+mod run;
 pub(super) mod start;
+
+pub(super) use begin::{TaskHost, TaskWork};
+pub(super) use own::{ENDED, ask_bounds};
 
 use journal::OpenCall;
 use protocol::call::{Outcome, ToolResult};
 use protocol::ids::SessionId;
 use setup::session_spec::{TaskShare, is_below, session_of};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The tasks of a session.
 #[derive(Debug)]
@@ -23,10 +30,10 @@ pub(super) struct Tasks<S, H, W> {
 
 impl<S, H, W> Tasks<S, H, W> {
     /// Of a session that has just been opened, with these calls of sub-agents that an earlier supervisor left.
-    pub(super) fn resumed(left: Vec<OpenCall>) -> Self {
+    pub(super) fn resumed(left: Vec<OpenCall>, place: OwnPlace) -> Self {
         Self {
             sub_agents: SubAgents { running: BTreeMap::new(), left },
-            own: OwnTask { parent: None, waiting: Vec::new() },
+            own: OwnTask { place, parent: None, waiting: Vec::new() },
         }
     }
 }
@@ -81,12 +88,12 @@ impl<S, H> SubAgents<S, H> {
     }
 
     /// It works for this call from now on.
-    pub(super) fn begins(&mut self, call: u32, agent: String, share: TaskShare, stop: H) {
+    fn begins(&mut self, call: u32, agent: String, share: TaskShare, stop: H) {
         self.running.insert(call, SubAgent { agent, share, session: None, stop: Some(stop) });
     }
 
     /// It did its work for this call in another run of this session. The handle stops the wait for its worktree.
-    pub(super) fn has_finished(&mut self, call: u32, agent: String, stop: Option<H>) {
+    fn has_finished(&mut self, call: u32, agent: String, stop: Option<H>) {
         let share = TaskShare { calls: None, cost: None };
         self.running.insert(call, SubAgent { agent, share, session: None, stop });
     }
@@ -115,12 +122,12 @@ impl<S, H> SubAgents<S, H> {
     }
 
     /// The open sessions.
-    pub(super) fn sessions(&self) -> impl Iterator<Item = &S> {
+    fn sessions(&self) -> impl Iterator<Item = &S> {
         self.running.values().filter_map(|running| running.session.as_ref())
     }
 
     /// The open session through which this one, somewhere below the session `own`, is reached.
-    pub(super) fn way_to(&self, below: &SessionId, own: &SessionId) -> Option<&S> {
+    fn way_to(&self, below: &SessionId, own: &SessionId) -> Option<&S> {
         let (_, running) = self.running.iter().find(|(call, _)| {
             let child = session_of(own, **call);
             *below == child || is_below(below, &child)
@@ -132,24 +139,31 @@ impl<S, H> SubAgents<S, H> {
 /// The work of a sub-agent's session, for which parents wait.
 #[derive(Debug)]
 pub(super) struct OwnTask<S, W> {
+    place: OwnPlace,
     /// The session that gave the work, while that runs.
     parent: Option<S>,
     /// Parents that wait for its end.
     waiting: Vec<W>,
 }
 
+/// The session that does the work.
+#[derive(Debug)]
+pub(super) struct OwnPlace {
+    pub(super) session: SessionId,
+    /// The name of the agent; empty if the session is no sub-agent's.
+    pub(super) agent: String,
+    /// The journal.
+    pub(super) directory: PathBuf,
+}
+
 impl<S, W> OwnTask<S, W> {
     /// This session gave the work.
-    pub(super) fn given_by(&mut self, parent: S) {
+    fn given_by(&mut self, parent: S) {
         self.parent = Some(parent);
     }
 
-    pub(super) fn parent(&self) -> Option<&S> {
-        self.parent.as_ref()
-    }
-
     /// A parent waits for the end.
-    pub(super) fn await_end(&mut self, parent: W) {
+    fn await_end(&mut self, parent: W) {
         self.waiting.push(parent);
     }
 
@@ -158,13 +172,13 @@ impl<S, W> OwnTask<S, W> {
     }
 
     /// The work has ended. Returns all that wait for it; its questions are no matter of theirs any more.
-    pub(super) fn ended(&mut self) -> Vec<W> {
+    fn ended(&mut self) -> Vec<W> {
         self.parent = None;
         std::mem::take(&mut self.waiting)
     }
 
     /// Its records cannot be read: parents see that nobody answers.
-    pub(super) fn cannot_be_read(&mut self) {
+    fn cannot_be_read(&mut self) {
         self.waiting.clear();
     }
 }
@@ -183,7 +197,9 @@ mod tests {
     type TestTasks = Tasks<&'static str, Rc<()>, u8>;
 
     fn none_yet() -> TestTasks {
-        Tasks::resumed(Vec::new())
+        let session = SessionId("0123456789ab".into());
+        let place = OwnPlace { session, agent: String::new(), directory: PathBuf::new() };
+        Tasks::resumed(Vec::new(), place)
     }
 
     fn share(calls: u32) -> TaskShare {
@@ -251,9 +267,9 @@ mod tests {
         // The parent was opened again, and its call waits again.
         own.await_end(2);
         assert!(own.is_awaited());
-        assert_eq!(own.parent(), Some(&"parent"));
+        assert_eq!(own.parent.as_ref(), Some(&"parent"));
         assert_eq!(own.ended(), [1, 2]);
-        assert_eq!((own.parent(), own.is_awaited()), (None, false));
+        assert_eq!((own.parent.as_ref(), own.is_awaited()), (None, false));
         assert_eq!(own.ended(), Vec::<u8>::new());
     }
 
@@ -264,6 +280,6 @@ mod tests {
         own.await_end(1);
         own.cannot_be_read();
         assert!(!own.is_awaited());
-        assert_eq!(own.parent(), Some(&"parent"), "its person still answers questions");
+        assert_eq!(own.parent.as_ref(), Some(&"parent"), "its person still answers questions");
     }
 }

@@ -1,72 +1,65 @@
-//! Input of people besides answers: prompts, which wait on disk while a turn runs, and changed
-//! settings, which hold for later calls.
+//! Prompts, and changed settings. Prompts wait on disk while a turn runs; `typed_prompt` reads them. A setting is
+//! changed first on disk, then in memory, and holds for later calls; `new_setting` checks and applies it. The model
+//! of a turn and the fallback model are changed likewise; `models` finds them.
 
-use super::pinning;
-use super::server_prompts::{NamedServers, ServerParts};
+use super::clients::{WaitingPrompt, fail};
+use super::fallback::{AfterMessage, after_message};
+use super::models::Recording;
+use super::new_setting::{NewSetting, SettingStep};
+use super::rules;
+use super::services::servers::Beginning;
 use super::state::SessionActorState;
-use crate::messages::{ClientMsg, SessionMsg};
+use super::typed_prompt::{PromptPlace, PromptSources, TypedPrompt};
+use crate::messages::{ClientMsg, RootMsg, SessionMsg};
 use crate::person_prompt::PersonPrompt;
 use crate::records::encode;
-use config::is_model_alias;
-use protocol::client::{AnswerForm, ClientEvent, RequestFailure, SettingChange, ToClient};
-use protocol::error_chain::chain;
-use protocol::session::{ExpandedPrompt, PinnedNews, PromptPart, ToSession};
-use protocol::undo_prompt::{is_rewind, is_undo};
+use protocol::client::{ClientEvent, RequestFailure, SettingChange};
+use protocol::provider::FromProvider;
 use ractor::ActorRef;
-use setup::open_failure::OpenFailure;
-use setup::prompt_images::{self, ImageContext};
-use setup::session_spec::check_price;
-use setup::slash_command::{self, Expansion};
-use std::time::Duration;
-
-/// Most pinned files: each costs a read after every round of calls that change, and its tokens in every
-/// request.
-const MOST_PINNED: usize = 50;
-/// Longest wait for the files that a prompt names.
-const SLASH_COMMANDS: Duration = Duration::from_secs(5);
 
 impl SessionActorState {
     pub(super) async fn prompt(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        client: &ActorRef<ClientMsg>,
-        text: String,
-        form: Option<AnswerForm>,
+        prompt: WaitingPrompt<ActorRef<ClientMsg>>,
     ) {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
         }
         if self.clients.any_prompt_waits() {
-            return self.wait_behind(client, text, form);
+            return self.clients.keep_prompt(prompt);
         }
-        let servers = match self.servers_in(&text) {
-            Ok(NamedServers::Starting(server)) => {
-                return self.wait_for_server((client, text, form), &server);
-            }
-            Ok(NamedServers::Ready(parts)) => Ok(parts),
-            Err(why) => Err(why),
+        let place = match self.turn.router.must_queue() {
+            true => PromptPlace::Behind,
+            false => PromptPlace::First,
         };
-        let expanded = match self.turn.router.must_queue() && is_rewind(&text) {
-            true => Err(format!(
-                "`{text}` does not wait behind a turn, whose changes it would take back too: stop the turn \
-                 or wait for its end, then choose the place again"
-            )),
-            false => match servers {
-                Ok(servers) => self.expand(&text, form, servers).await,
-                Err(why) => Err(why),
+        let sources = PromptSources {
+            spec: &self.spec,
+            servers: &self.calls.services.servers,
+            beginning: match self.workers.conversation.has_begun() {
+                true => Beginning::Over,
+                false => Beginning::Ahead,
             },
+            passed_fds: self.workers.provider.passed_fds(),
         };
-        let prompt = match expanded {
-            Ok(prompt) => prompt,
-            Err(why) => {
-                fail(client, RequestFailure::Usage, why);
-                // The person still has the text.
-                let message =
-                    ToClient::TakenBack { session: self.spec.id.clone(), texts: vec![text] };
-                let _ = client.send_message(ClientMsg::Send(message));
-                return;
+        match sources.read(&prompt.text, prompt.form.clone(), place).await {
+            Ok(TypedPrompt::Ready { prompt, notes }) => {
+                notes.into_iter().for_each(|text| self.show_notice(text));
+                self.begin_or_queue(myself, prompt).await;
             }
-        };
+            Ok(TypedPrompt::WaitsFor(server)) => {
+                self.show_notice(format!("the prompt waits for the MCP server {server} to start"));
+                self.clients.keep_prompt(prompt);
+            }
+            Err(why) => {
+                fail(&prompt.client, RequestFailure::Usage, why);
+                // The person still has the text.
+                self.clients.give_back(&prompt.client, vec![prompt.text]);
+            }
+        }
+    }
+
+    async fn begin_or_queue(&mut self, myself: &ActorRef<SessionMsg>, prompt: PersonPrompt) {
         self.begin_work(myself).await;
         if self.turn.router.must_queue() || self.closing.holds_turns() {
             // All clients see a disk failure, and the person still has the text.
@@ -81,98 +74,6 @@ impl SessionActorState {
         let steps = self.turn.router.prompt(prompt);
         self.carry_out(myself, steps).await;
         self.workers.ping_later();
-    }
-
-    /// The prompt with the text that a slash command stands for, the images that it shows, and the form
-    /// that is asked for; the error is for the person.
-    async fn expand(
-        &self,
-        text: &str,
-        form: Option<AnswerForm>,
-        servers: ServerParts,
-    ) -> Result<PersonPrompt, String> {
-        let mut files = match is_undo(text) {
-            true => Vec::new(),
-            false => prompts::shown_files(text),
-        };
-        // An address of a server's resource may end as a file does.
-        files.retain(|file| {
-            let server = file.path.split_once(':').map(|(server, _)| server);
-            server.is_none_or(|server| !self.has_server(server))
-        });
-        let form = form.filter(|_| !is_undo(text));
-        let is_words = files.is_empty() && form.is_none() && servers.parts.is_empty();
-        if prompts::parse_slash(text).is_none() && is_words {
-            return Ok(text.into());
-        }
-        // A prompt of a server is no file.
-        let typed = if servers.prompt.is_some() { "" } else { text }.to_owned();
-        let context = self.spec.slash_context();
-        let images = ImageContext::of(&self.spec.confinement, context.places.home.clone());
-        let reading = tokio::task::spawn_blocking(move || {
-            let expanded = slash_command::expand(&context, &typed)?;
-            Ok((expanded, prompt_images::check(&images, files)?))
-        });
-        // A file may lie on a disk that does not answer.
-        let read = tokio::time::timeout(SLASH_COMMANDS, reading).await;
-        let read: Result<_, String> = match read {
-            Ok(Ok(read)) => read,
-            Ok(Err(error)) => return Err(error.to_string()),
-            Err(_) => {
-                let seconds = SLASH_COMMANDS.as_secs();
-                return Err(format!(
-                    "the files that the prompt names were not found within {seconds} s; is their \
-                     disk reachable?"
-                ));
-            }
-        };
-        let (expanded, images) = read?;
-        let Expansion { mut prompt, mut notes } = expanded.unwrap_or_else(|| Expansion {
-            prompt: ExpandedPrompt {
-                file: servers.prompt.clone().unwrap_or_default(),
-                parts: match servers.prompt {
-                    Some(_) => Vec::new(),
-                    None => vec![PromptPart::Text(text.to_owned())],
-                },
-                allow: Vec::new(),
-                answer_schema: None,
-                model: None,
-            },
-            notes: Vec::new(),
-        });
-        if let Some(name) = prompt.model.clone() {
-            match self.usable_model(&name).await {
-                Ok(_) => notes.push(format!(
-                    "this turn is for the model {name}, which {} names",
-                    prompt.file
-                )),
-                // A file that was written for another provider.
-                Err(why) if is_model_alias(&name) => {
-                    let now = &self.spec.setup.model;
-                    notes.push(format!(
-                        "this turn stays with the model {now}: {why} ({})",
-                        prompt.file
-                    ));
-                    prompt.model = None;
-                }
-                Err(why) => return Err(format!("`model: {name}` of {}: {why}", prompt.file)),
-            }
-        }
-        let is_plain = prompt.file.is_empty()
-            && images.parts.is_empty()
-            && form.is_none()
-            && servers.parts.is_empty();
-        prompt.parts.extend(servers.parts);
-        prompt.allow.extend(servers.allow);
-        if let Some(AnswerForm { words, schema }) = form {
-            prompt.parts.push(PromptPart::Text(format!("\n\n{words}")));
-            prompt.answer_schema = Some(schema);
-        }
-        prompt.parts.extend(images.parts);
-        notes.extend(images.notes);
-        notes.into_iter().for_each(|text| self.show(&ClientEvent::Notice { text }));
-        let expanded = (!is_plain).then(|| Box::new(prompt));
-        Ok(PersonPrompt { text: text.to_owned(), expanded })
     }
 
     /// Begins the turn of the prompt that waited longest, if it is its turn.
@@ -195,35 +96,20 @@ impl SessionActorState {
         self.retire_if_unused();
     }
 
-    /// Takes back this prompt alone; of several with the same text, the newest.
-    pub(super) async fn withdraw(&mut self, client: &ActorRef<ClientMsg>, text: &str) {
+    /// Gives a client back the prompts that wait, or the one with this text alone; of several, the newest.
+    pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>, only: Option<&str>) {
         let mut texts = Vec::new();
-        let mut rest = self.turn.router.queue();
-        if let Some(place) = rest.iter().rposition(|waiting| waiting.text == text) {
-            rest.remove(place);
+        if let Some(taken) = self.turn.router.taken_back(only) {
             // All are taken back on disk, and the others wait again behind that.
-            let again = rest.iter().cloned().map(encode::queued);
+            let again = taken.rest.iter().cloned().map(encode::queued);
             let records = std::iter::once(encode::taken_back()).chain(again).collect();
             if self.record(records).await.is_ok() {
-                texts.push(text.to_owned());
-                self.turn.router.requeue(rest);
+                texts = taken.texts;
+                self.turn.router.requeue(taken.rest);
                 self.show_queue();
             }
         }
-        let message = ToClient::TakenBack { session: self.spec.id.clone(), texts };
-        let _ = client.send_message(ClientMsg::Send(message));
-    }
-
-    pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>) {
-        let mut texts = Vec::new();
-        if !self.turn.router.queue().is_empty()
-            && self.record(vec![encode::taken_back()]).await.is_ok()
-        {
-            texts = self.turn.router.take_back();
-            self.show_queue();
-        }
-        let message = ToClient::TakenBack { session: self.spec.id.clone(), texts };
-        let _ = client.send_message(ClientMsg::Send(message));
+        self.clients.give_back(client, texts);
     }
 
     fn show_queue(&self) {
@@ -235,154 +121,70 @@ impl SessionActorState {
         self.turn.router.queue().into_iter().map(|prompt| prompt.text).collect()
     }
 
-    /// Changes a setting, first on disk.
+    /// A person wants another setting.
     pub(super) async fn change(
         &mut self,
         client: &ActorRef<ClientMsg>,
         change: SettingChange,
-        by: String,
+        by: &str,
     ) {
-        if let Err(failure) = self.spec.check_change(&change) {
-            return fail(client, failure.kind, failure.message);
-        }
-        let change = match change {
-            SettingChange::AddDirectory(path) => {
-                let user_file = self.spec.user_file();
-                let forbidden = self.spec.forbidden.clone();
-                let real = tokio::task::spawn_blocking(move || {
-                    let real =
-                        setup::session_spec::real_dir(&path.to_path(), "the added directory")?;
-                    if let Some(Err(error)) =
-                        user_file.as_ref().map(|file| config::user_file_is_own(file, [&real]))
-                    {
-                        return Err(OpenFailure::new(RequestFailure::Configuration, chain(&error)));
-                    }
-                    forbidden.check_added(&real).map(|()| real)
-                });
-                match real.await {
-                    Ok(Ok(real)) => SettingChange::AddDirectory(real.into()),
-                    Ok(Err(failure)) => {
-                        return fail(client, failure.kind, failure.message);
-                    }
-                    Err(error) => return fail(client, RequestFailure::Internal, error.to_string()),
-                }
-            }
-            SettingChange::Pin(file) => {
-                let may = self.may_be_pinned(&file);
-                let shown = match may {
-                    Ok(()) => pinning::can_be_shown(&self.spec.confinement, &file).await,
-                    no => no,
-                };
-                match shown {
-                    Ok(()) => SettingChange::Pin(file),
-                    Err(why) => return fail(client, RequestFailure::Usage, why),
-                }
-            }
-            SettingChange::Unpin(file) => match self.is_pinned(&file) {
-                Ok(()) => SettingChange::Unpin(file),
-                Err(why) => return fail(client, RequestFailure::NotFound, why),
-            },
-            SettingChange::Model(name) => return self.on_chosen_model(client, name, by).await,
-            change @ (SettingChange::Network(_)
-            | SettingChange::Host(_)
-            | SettingChange::Mode(_)
-            | SettingChange::AppendedSystem(_)
-            | SettingChange::CostLimit(_)
-            | SettingChange::Flag(..)) => change,
-        };
-        let changes = self.spec.expand_change(change.clone());
-        let records =
-            changes.iter().map(|change| encode::setting_change(change, by.clone())).collect();
-        if self.record(records).await.is_err() {
-            return;
-        }
-        changes.iter().for_each(|change| self.spec.apply_change(change));
-        match change {
-            SettingChange::Network(_) | SettingChange::Host(_) | SettingChange::AddDirectory(_) => {
-                self.calls.reserve.discard();
-                let text = self.spec.setup.system.clone();
-                let message = ToSession::System { text };
-                self.workers.conversation.send(message);
-                self.pass_bounds_on();
-                if let (SettingChange::Network(_), Some(text)) =
-                    (&change, self.spec.ineffective_denials(&self.spec.confinement))
-                {
-                    self.show(&ClientEvent::Notice { text });
-                }
-            }
-            SettingChange::Mode(_) => self.send_mode(),
-            SettingChange::Pin(_) | SettingChange::Unpin(_) => {
-                let files = self.spec.setup.pinned.clone();
-                self.workers.conversation.send(ToSession::Pinned(PinnedNews::Files(files)));
-            }
-            SettingChange::AppendedSystem(_) => {
-                let text = self.spec.setup.system.clone();
-                self.workers.conversation.send(ToSession::System { text });
-            }
-            SettingChange::Model(_) | SettingChange::CostLimit(_) | SettingChange::Flag(..) => {}
+        let recording = Recording::of(self.workers.provider.passed_fds());
+        match NewSetting::wished(&self.spec, change, recording).await {
+            // A disk failure is shown to all clients.
+            Ok(new) => drop(self.adopt(new, by).await),
+            Err(failure) => fail(client, failure.kind, failure.message),
         }
     }
 
-    /// Changes the model, by its name in the configuration or at its vendor. The next request uses
-    /// it; an open request goes on with the old one.
-    async fn on_chosen_model(&mut self, client: &ActorRef<ClientMsg>, name: String, by: String) {
-        let (plan, named) = (self.spec.clone(), name.clone());
-        let model = tokio::task::spawn_blocking(move || plan.with_model(&named)).await;
-        let model = match model {
-            Ok(Ok(model)) => model,
-            Ok(Err(failure)) => return fail(client, failure.kind, failure.message),
-            Err(error) => return fail(client, RequestFailure::Internal, error.to_string()),
-        };
-        let limit = self.spec.setup.max_session.cost;
-        if let Err(failure) = check_price(limit, model.model(), model.facts()) {
-            return fail(client, failure.kind, failure.message);
+    /// Changes a setting, first on disk.
+    pub(super) async fn adopt(&mut self, new: NewSetting, by: &str) -> Result<(), String> {
+        let records = new.records(&self.spec, by);
+        if !records.is_empty() {
+            self.record(records).await?;
         }
-        if self.spec.needs_new_provider(&model) && !self.workers.provider.may_suspend() {
-            let why = "the session uses a recording, and this model is on another server";
-            return fail(client, RequestFailure::Usage, why.to_owned());
-        }
-        if self
-            .record(vec![encode::setting_change(&SettingChange::Model(name.clone()), by)])
-            .await
-            .is_err()
-        {
-            return;
-        }
-        let doubt = model.doubt(self.spec.model().name());
-        self.change_model(|settings| settings.choose_model(model));
-        if let Some(text) = doubt {
-            self.show(&ClientEvent::Notice { text });
-        }
-    }
-
-    /// Checks that the file is not pinned and that one more may be.
-    fn may_be_pinned(&self, file: &str) -> Result<(), String> {
-        let pinned = &self.spec.setup.pinned;
-        if file.trim().is_empty() || file.len() > 4096 || file.contains(char::is_control) {
-            return Err("name a file on one line".to_owned());
-        }
-        if pinned.iter().any(|other| other == file) {
-            return Err(format!("{file} is pinned already"));
-        }
-        if pinned.len() >= MOST_PINNED {
-            return Err(format!(
-                "{MOST_PINNED} files are pinned already, each sent with every request; unpin one \
-                 with :drop"
-            ));
-        }
+        let steps = new.apply(&mut self.spec);
+        self.carry_out_settings(steps);
         Ok(())
     }
 
-    fn is_pinned(&self, file: &str) -> Result<(), String> {
-        let pinned = &self.spec.setup.pinned;
-        match pinned.is_empty() {
-            _ if pinned.iter().any(|other| other == file) => Ok(()),
-            true => Err("no file is pinned".to_owned()),
-            false => Err(format!("{file} is not pinned; these are: {}", pinned.join(", "))),
+    pub(super) fn carry_out_settings(&mut self, steps: Vec<SettingStep>) {
+        for step in steps {
+            match step {
+                SettingStep::DiscardReserve => self.calls.reserve.discard(),
+                SettingStep::SendRules => self.workers.broker.send(rules(&self.spec)),
+                SettingStep::ToConversation(message) => self.workers.conversation.send(message),
+                SettingStep::BindTasks => {
+                    let (parent, bounds) = (self.spec.id.clone(), self.spec.task_bounds());
+                    let bounds = Box::new(bounds);
+                    let _ = self.root.send_message(RootMsg::NarrowTasks { parent, bounds });
+                }
+                SettingStep::OutdateProvider => self.workers.provider.outdate(),
+                SettingStep::Show(event) => self.show(&event),
+            }
         }
     }
-}
 
-fn fail(client: &ActorRef<ClientMsg>, kind: RequestFailure, message: String) {
-    let _ = client.send_message(ClientMsg::Send(ToClient::Failed { kind, message }));
+    /// Sends a request that failed for want of its model to another model; false if there is none, or
+    /// if it cannot be used.
+    pub(super) async fn fall_back(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        message: &FromProvider,
+    ) -> bool {
+        let recording = Recording::of(self.workers.provider.passed_fds());
+        let after = after_message(&mut self.spec, &self.turn.router, message, recording).await;
+        let AfterMessage { notice, change, again } = after;
+        notice.into_iter().for_each(|text| self.show_notice(text));
+        if let Some((new, by)) = change
+            && self.adopt(new, by).await.is_err()
+        {
+            return false;
+        }
+        let Some(reason) = again else { return false };
+        let setup = &self.spec.setup;
+        let (model, limits) = (setup.model.clone(), (setup.max_tokens, setup.facts));
+        let steps = self.turn.router.ask_another(model, limits, reason);
+        self.carry_out(myself, steps).await;
+        true
+    }
 }

@@ -8,8 +8,7 @@ use crate::messages::{BrokerToSession, CallMsg, ClientMsg, SessionMsg};
 use crate::worker::actor::WorkerEvent;
 use call::CallInput;
 use launch::log_lines;
-use protocol::client::{ClientEvent, ToClient};
-use protocol::context::ContextReport;
+use protocol::client::ClientEvent;
 #[cfg(agentd_hooks)]
 use protocol::provider::FromProvider;
 use protocol::provider::ProviderLink;
@@ -38,7 +37,7 @@ impl SessionActorState {
                 self.workers.conversation.went_down();
                 self.hooks_lost(myself);
                 self.calls.services.servers.not_requested();
-                let calls: Vec<_> = self.foreground().map(|call| call.number).collect();
+                let calls: Vec<_> = self.calls.foreground().map(|call| call.number).collect();
                 let steps = self.turn.router.session_down(&cause, &calls);
                 self.carry_out(myself, steps).await;
                 if let Some(why) = failed {
@@ -54,7 +53,8 @@ impl SessionActorState {
     /// Replays the journal to a new conversation, once no call of the earlier process runs in the
     /// foreground: their results belong to the replay.
     pub(super) async fn replay_if_quiet(&mut self, myself: &ActorRef<SessionMsg>) {
-        let waits = self.foreground().next().is_some() || self.workers.store.awaits_instructions();
+        let waits =
+            self.calls.foreground().next().is_some() || self.workers.store.awaits_instructions();
         if waits || !self.workers.conversation.awaits_replay() {
             return;
         }
@@ -79,14 +79,16 @@ impl SessionActorState {
 
     /// Ends the turn of a failed conversation once its calls have ended, and reports it.
     pub(super) async fn close_failed_turn(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.workers.failures.conversation().is_none() || self.foreground().next().is_some() {
+        if self.workers.failures.conversation().is_none()
+            || self.calls.foreground().next().is_some()
+        {
             return;
         }
         let steps = self.turn.router.close_turn();
         match steps.is_empty() {
             true => {
                 self.show_failed_workers();
-                self.fail_task().await;
+                self.tasks.own.fail(self.degraded()).await;
             }
             false => self.carry_out(myself, steps).await,
         }
@@ -108,15 +110,7 @@ impl SessionActorState {
     fn report_context_unknown(&mut self) {
         if let Some(why) = self.workers.failures.conversation() {
             let why = format!("the context is not known: the conversation has failed: {why}");
-            self.report_context(&Err(why));
-        }
-    }
-
-    /// Answers the clients that wait.
-    pub(super) fn report_context(&mut self, report: &Result<ContextReport, String>) {
-        for client in self.clients.take_context_askers() {
-            let (session, report) = (self.spec.id.clone(), report.clone());
-            let _ = client.send_message(ClientMsg::Send(ToClient::Context { session, report }));
+            self.clients.report_context(&Err(why));
         }
     }
 }
@@ -264,7 +258,8 @@ impl SessionActorState {
         if !self.workers.restart() {
             return Err(self.degraded().unwrap_or_default());
         }
-        self.restart_servers();
+        let servers = self.calls.services.servers.restart();
+        self.servers_due(servers);
         Ok(())
     }
 }

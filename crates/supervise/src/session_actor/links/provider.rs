@@ -3,6 +3,7 @@
 
 use crate::messages::{SessionMsg, SessionTimer};
 use crate::route::Router;
+use crate::session_actor::models::Recording;
 use crate::session_actor::request_images::fill_in_images;
 use crate::worker_ref::WorkerRef;
 use protocol::ids::Generation;
@@ -53,10 +54,7 @@ impl Provider {
 
     /// Where a recording is played or made, the process knows how far it is.
     pub(crate) fn may_suspend(&self) -> bool {
-        self.passed_fds.iter().all(|(paper, _)| match paper {
-            PassedFd::Key | PassedFd::Credential(_) | PassedFd::ServerVariable(_) => true,
-            PassedFd::Replay | PassedFd::Record => false,
-        })
+        Recording::of(&self.passed_fds) == Recording::Absent
     }
 
     /// A new process is told whom to speak to.

@@ -12,6 +12,7 @@ use setup::server_log_in::LogInStamp;
 use setup::server_offers;
 use setup::server_tools::OfferedServerTool;
 use setup::session_spec::SessionServer;
+use std::ops::Range;
 use std::time::Duration;
 
 /// The code of a server's end that a log-in helps against.
@@ -75,16 +76,16 @@ pub(in crate::session_actor) struct ServerRoute {
 
 /// The end of a server.
 #[derive(Debug, PartialEq)]
-pub(in crate::session_actor) struct ServerEnd<A> {
-    pub(in crate::session_actor) at: usize,
+pub(super) struct ServerEnd<A> {
+    pub(super) at: usize,
     /// Calls that came when it took no more messages. Those with an answer take no other.
-    pub(in crate::session_actor) lost: Vec<A>,
-    pub(in crate::session_actor) then: AfterEnd,
+    pub(super) lost: Vec<A>,
+    pub(super) then: AfterEnd,
 }
 
 /// What follows the end of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::session_actor) enum AfterEnd {
+pub(super) enum AfterEnd {
     /// It starts again after this pause.
     Again(Duration),
     /// It starts again once the person has logged in.
@@ -97,7 +98,11 @@ pub(in crate::session_actor) enum AfterEnd {
 
 /// All servers of a session.
 #[derive(Debug)]
-pub(in crate::session_actor) struct Servers<A>(Vec<KnownServer<A>>);
+pub(in crate::session_actor) struct Servers<A> {
+    known: Vec<KnownServer<A>>,
+    /// The session ends: none starts any more.
+    is_closed: bool,
+}
 
 impl<A: Asker> Servers<A> {
     pub(super) fn none_yet(count: usize) -> Self {
@@ -114,96 +119,102 @@ impl<A: Asker> Servers<A> {
             wants_log_in: false,
             life: ServerLife::default(),
         };
-        Self((0..count).map(new).collect())
-    }
-
-    pub(in crate::session_actor) fn count(&self) -> usize {
-        self.0.len()
+        Self { known: (0..count).map(new).collect(), is_closed: false }
     }
 
     /// A server that does not run starts a moment after others; false if it runs.
-    pub(in crate::session_actor) fn starts_soon(&mut self, at: usize) -> bool {
-        let server = self.0.get_mut(at).filter(|server| server.call.is_none());
+    pub(super) fn starts_soon(&mut self, at: usize) -> bool {
+        let server = self.known.get_mut(at).filter(|server| server.call.is_none());
         server.map(|server| server.starts_soon = true).is_some()
     }
 
     /// True if a server may be requested: it does not run, and was not requested.
-    pub(in crate::session_actor) fn may_start(&mut self, at: usize) -> bool {
-        let Some(server) = self.0.get_mut(at) else { return false };
+    pub(super) fn may_start(&mut self, at: usize) -> bool {
+        let Some(server) = self.known.get_mut(at) else { return false };
         server.starts_soon = false;
-        server.call.is_none() && !server.is_due
+        server.call.is_none() && !server.is_due && !self.is_closed
+    }
+
+    /// The session ends.
+    pub(in crate::session_actor) fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    /// True once the session ends.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// The conversation is asked to start it.
-    pub(in crate::session_actor) fn requested(&mut self, at: usize) {
-        self.0[at].is_due = true;
+    pub(super) fn requested(&mut self, at: usize) {
+        self.known[at].is_due = true;
     }
 
-    pub(in crate::session_actor) fn cannot_start(&mut self, at: usize, why: String) {
-        self.0[at].life.ends(why);
+    pub(super) fn cannot_start(&mut self, at: usize, why: String) {
+        self.known[at].life.ends(why);
     }
 
     /// The process of the conversation ended: what it was asked to start and did not propose is due again.
     pub(in crate::session_actor) fn not_requested(&mut self) {
-        self.0.iter_mut().for_each(|server| server.is_due = false);
+        self.known.iter_mut().for_each(|server| server.is_due = false);
     }
 
     /// The call that starts a server was proposed, with this log-in of the person.
-    pub(in crate::session_actor) fn begins(&mut self, at: usize, call: u32, log_in: LogInStamp) {
-        let Some(server) = self.0.get_mut(at) else { return };
+    pub(super) fn begins(&mut self, at: usize, call: u32, log_in: LogInStamp) {
+        let Some(server) = self.known.get_mut(at) else { return };
         (server.call, server.is_due) = (Some(call), false);
         (server.log_in, server.wants_log_in) = (log_in, false);
         server.life.begins();
     }
 
     fn of(&mut self, call: u32) -> Option<&mut KnownServer<A>> {
-        self.0.iter_mut().find(|server| server.call == Some(call))
+        self.known.iter_mut().find(|server| server.call == Some(call))
     }
 
     /// The place of the server that this call runs.
-    pub(in crate::session_actor) fn place(&self, call: u32) -> Option<usize> {
-        self.0.iter().position(|server| server.call == Some(call))
+    pub(super) fn place(&self, call: u32) -> Option<usize> {
+        self.known.iter().position(|server| server.call == Some(call))
     }
 
     /// The reason why a person has to approve the start by this call, who is asked now.
-    pub(in crate::session_actor) fn question(&mut self, call: u32) -> Option<String> {
+    pub(super) fn question(&mut self, call: u32) -> Option<String> {
         let change = self.of(call)?.change.as_mut()?;
         change.is_asked = true;
         Some(change.reason.clone())
     }
 
     /// It says what it offers people. False if it does not run.
-    pub(in crate::session_actor) fn offers(&mut self, call: u32, offers: ServerOffers) -> bool {
+    pub(super) fn offers(&mut self, call: u32, offers: ServerOffers) -> bool {
         self.of(call).map(|server| server.offers = Some(offers)).is_some()
     }
 
     /// It answered a call.
-    pub(in crate::session_actor) fn answered(&mut self, call: u32) {
+    pub(super) fn answered(&mut self, call: u32) {
         if let Some(server) = self.of(call) {
             server.restarts.progressed();
         }
     }
 
     /// It lists its tools: true if a person has just approved these.
-    pub(in crate::session_actor) fn listed(&mut self, at: usize, now: &ServerPins) -> bool {
-        let change = self.0[at].change.take();
+    pub(super) fn listed(&mut self, at: usize, now: &ServerPins) -> bool {
+        let change = self.known[at].change.take();
         change.is_some_and(|change| change.is_asked && change.now == *now)
     }
 
     /// Its tools differ from those that a person approved: it ends, and its next start is asked about.
-    pub(in crate::session_actor) fn changed(&mut self, at: usize, now: ServerPins, reason: String) {
-        self.0[at].change = Some(ServerChange { now, reason, is_asked: false });
+    pub(super) fn changed(&mut self, at: usize, now: ServerPins, reason: String) {
+        self.known[at].change = Some(ServerChange { now, reason, is_asked: false });
     }
 
     /// Its tools may be called.
-    pub(in crate::session_actor) fn ready(&mut self, at: usize, tools: Vec<OfferedServerTool>) {
-        self.0[at].tools = tools;
-        self.0[at].life.is_ready();
+    pub(super) fn ready(&mut self, at: usize, tools: Vec<OfferedServerTool>) {
+        self.known[at].tools = tools;
+        self.known[at].life.is_ready();
     }
 
     /// The tools of all servers that run.
-    pub(in crate::session_actor) fn tools(&self) -> Vec<OfferedTool> {
-        let tools = self.0.iter().flat_map(|server| &server.tools);
+    pub(super) fn tools(&self) -> Vec<OfferedTool> {
+        let tools = self.known.iter().flat_map(|server| &server.tools);
         tools.map(|tool| tool.offer.clone()).collect()
     }
 
@@ -213,7 +224,7 @@ impl<A: Asker> Servers<A> {
         tool: &str,
         known: &[SessionServer],
     ) -> Option<u32> {
-        let mut all = self.0.iter().zip(known);
+        let mut all = self.known.iter().zip(known);
         let (server, _) = all.find(|(server, known)| {
             server.tools.iter().any(|offered| offered.offer.spec.name == tool)
                 || server_offers::own_name(&known.config.name, tool).is_some()
@@ -227,7 +238,7 @@ impl<A: Asker> Servers<A> {
         tool: &str,
         known: &[SessionServer],
     ) -> Option<ServerRoute> {
-        let mut all = self.0.iter().zip(known).enumerate();
+        let mut all = self.known.iter().zip(known).enumerate();
         all.find_map(|(at, (server, known))| {
             let own = server.tools.iter().find(|offered| offered.offer.spec.name == tool);
             let own = own.map(|tool| (tool.own.clone(), tool.renamed.clone()));
@@ -240,19 +251,15 @@ impl<A: Asker> Servers<A> {
 
     /// A call is passed on to it. Its end answers those that it did not.
     pub(in crate::session_actor) fn asked(&mut self, at: usize, from: A) {
-        let asked = &mut self.0[at].asked;
+        let asked = &mut self.known[at].asked;
         asked.retain(Asker::is_waiting);
         asked.push(from);
     }
 
     /// A call has ended: if it ran a server, its tools are gone.
-    pub(in crate::session_actor) fn ends(
-        &mut self,
-        call: u32,
-        result: &ToolResult,
-    ) -> Option<ServerEnd<A>> {
+    pub(super) fn ends(&mut self, call: u32, result: &ToolResult) -> Option<ServerEnd<A>> {
         let at = self.place(call)?;
-        let server = &mut self.0[at];
+        let server = &mut self.known[at];
         (server.call, server.tools, server.offers) = (None, Vec::new(), None);
         let lost = server.asked.drain(..).filter(Asker::is_waiting).collect();
         let is_refused = matches!(
@@ -272,38 +279,37 @@ impl<A: Asker> Servers<A> {
 
     /// Notes for people who ask what has become of it: the change that it ended for, or this end, and what
     /// follows.
-    pub(in crate::session_actor) fn note_end(&mut self, at: usize, end: &str, then: &str) {
-        let server = &mut self.0[at];
+    pub(super) fn note_end(&mut self, at: usize, end: &str, then: &str) {
+        let server = &mut self.known[at];
         let changed = server.change.as_ref().map(|change| change.reason.trim_end());
         let text = format!("{}; {then}", changed.unwrap_or(end));
         server.life.ends(text);
     }
 
-    /// A person wants all of them started anew.
-    pub(in crate::session_actor) fn forget_restarts(&mut self) {
-        self.0.iter_mut().for_each(|server| server.restarts = ServerRestarts::default());
+    /// A person wants all of them started anew. Returns their places.
+    pub(in crate::session_actor) fn restart(&mut self) -> Range<usize> {
+        self.known.iter_mut().for_each(|server| server.restarts = ServerRestarts::default());
+        0..self.known.len()
     }
 
     /// Those that have failed a while ago, and are tried once more when a person looks at them.
     pub(in crate::session_actor) fn tried_again(&self) -> Vec<usize> {
         let is_tried =
             |server: &KnownServer<A>| server.restarts.is_tried_again(server.life.since());
-        (0..self.0.len()).filter(|at| is_tried(&self.0[*at])).collect()
+        (0..self.known.len()).filter(|at| is_tried(&self.known[*at])).collect()
     }
 
     /// Those that ended for want of a log-in, if the person has logged in since.
-    pub(in crate::session_actor) fn logged_in(
-        &self,
-        stamp: impl Fn(usize) -> LogInStamp,
-    ) -> Vec<usize> {
-        let is_new = |at: &usize| self.0[*at].wants_log_in && self.0[*at].log_in != stamp(*at);
-        (0..self.0.len()).filter(is_new).collect()
+    pub(super) fn with_new_log_in(&self, stamp: impl Fn(usize) -> LogInStamp) -> Vec<usize> {
+        let is_new =
+            |at: &usize| self.known[*at].wants_log_in && self.known[*at].log_in != stamp(*at);
+        (0..self.known.len()).filter(is_new).collect()
     }
 
     /// What the server at this place offers people. `begins` where the conversation has yet to be told of its
     /// servers.
     pub(in crate::session_actor) fn offered(&self, at: usize, begins: Beginning) -> Offers<'_> {
-        let Some(server) = self.0.get(at) else { return Offers::Absent };
+        let Some(server) = self.known.get(at) else { return Offers::Absent };
         let begins = begins == Beginning::Ahead && server.restarts.is_fresh();
         match &server.offers {
             Some(offers) => Offers::Known(offers),
@@ -321,7 +327,7 @@ impl<A: Asker> Servers<A> {
         known: &SessionServer,
         sandbox: impl Fn(u32) -> Option<String>,
     ) -> Option<ServerReport> {
-        let server = self.0.get(at)?;
+        let server = self.known.get(at)?;
         let tools = server.tools.iter().map(|tool| ServedTool {
             name: tool.offer.spec.name.clone(),
             description: tool.description().to_owned(),
@@ -425,7 +431,7 @@ mod tests {
         }
         let end = servers.ends(7, &result(Outcome::Crashed, None)).unwrap();
         assert_eq!(end.then, AfterEnd::Failed(5));
-        servers.forget_restarts();
+        assert_eq!(servers.restart(), 0..1);
         servers.begins(0, 7, LogInStamp::default());
         servers.answered(7);
         let end = servers.ends(7, &result(Outcome::Crashed, None)).unwrap();

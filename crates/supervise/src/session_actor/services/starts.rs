@@ -18,7 +18,7 @@ pub(in crate::session_actor) enum FirstRequest {
 }
 
 /// The pause before the server at this place starts.
-pub(in crate::session_actor) fn pause_before(at: usize, request: FirstRequest) -> Duration {
+pub(super) fn pause_before(at: usize, request: FirstRequest) -> Duration {
     match request {
         FirstRequest::Waits => Duration::ZERO,
         FirstRequest::ComesAtOnce => {

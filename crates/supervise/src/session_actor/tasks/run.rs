@@ -43,24 +43,24 @@ const LOOKING: Duration = Duration::from_secs(5);
 const HELD: Duration = Duration::from_secs(60);
 
 /// A sub-agent's session, and the call that it works for.
-pub(in crate::session_actor) struct TaskPlace {
-    pub(in crate::session_actor) call: u32,
-    pub(in crate::session_actor) child: SessionId,
+pub(super) struct TaskPlace {
+    pub(super) call: u32,
+    pub(super) child: SessionId,
     /// Where the sessions lie.
-    pub(in crate::session_actor) sessions: PathBuf,
-    pub(in crate::session_actor) worktrees: WorktreeKeeper,
-    pub(in crate::session_actor) parent: ActorRef<SessionMsg>,
+    pub(super) sessions: PathBuf,
+    pub(super) worktrees: WorktreeKeeper,
+    pub(super) parent: ActorRef<SessionMsg>,
 }
 
 /// A sub-agent's session to open.
-pub(in crate::session_actor) struct NewTask {
-    pub(in crate::session_actor) of: TaskPlace,
-    pub(in crate::session_actor) header: TaskHeader,
-    pub(in crate::session_actor) bounds: TaskBounds,
-    pub(in crate::session_actor) lease: Option<FleetLease>,
-    pub(in crate::session_actor) opening: SessionRequest,
-    pub(in crate::session_actor) passed_fds: Vec<(PassedFd, OwnedFd)>,
-    pub(in crate::session_actor) max_chars: u32,
+pub(super) struct NewTask {
+    pub(super) of: TaskPlace,
+    pub(super) header: TaskHeader,
+    pub(super) bounds: TaskBounds,
+    pub(super) lease: Option<FleetLease>,
+    pub(super) opening: SessionRequest,
+    pub(super) passed_fds: Vec<(PassedFd, OwnedFd)>,
+    pub(super) max_chars: u32,
 }
 
 /// The stop of a call: the other end is dropped.
@@ -79,18 +79,14 @@ impl StopSignal {
 }
 
 /// Runs the task until its end, or until the other end of `stop` is dropped.
-pub(in crate::session_actor) async fn run(
-    mut task: NewTask,
-    root: ActorRef<RootMsg>,
-    stop: oneshot::Receiver<()>,
-) {
+pub(super) async fn run(mut task: NewTask, root: ActorRef<RootMsg>, stop: oneshot::Receiver<()>) {
     let mut stop = StopSignal { receiver: stop, is_given: false };
     let result = work(&mut task, &root, &mut stop).await;
     task.of.ended(result);
 }
 
 /// Looks at the worktree of a sub-agent whose work was done before a death, and gives its result.
-pub(in crate::session_actor) async fn finish(
+pub(super) async fn finish(
     mut of: TaskPlace,
     header: TaskHeader,
     mut result: ToolResult,

@@ -86,9 +86,25 @@ impl<'a> TaskStart<'a> {
         request.background || agent.is_ok_and(|agent| agent.background) || services.has(self.call)
     }
 
+    /// The first record of the sub-agent, which may have been begun before a crash, and a notice for people. A new
+    /// one is one of so many possible ones beside those with these shares.
+    pub(in crate::session_actor) async fn header(
+        &self,
+        request: &TaskRequest,
+        given: &[TaskShare],
+        possible: u32,
+    ) -> Result<(TaskHeader, Option<String>), ToolResult> {
+        let mut header = match self.begun().await {
+            Some(header) => *header,
+            None => self.new_header(request, given, possible).await?,
+        };
+        let notice = self.check_model(&mut header).await?;
+        Ok((header, notice))
+    }
+
     /// The first record of a sub-agent that was begun before a crash. Its bounds and its part of the budget
     /// stay as they are; its file does not matter any more.
-    pub(in crate::session_actor) async fn begun(&self) -> Option<Box<TaskHeader>> {
+    async fn begun(&self) -> Option<Box<TaskHeader>> {
         let directory = self.child_directory()?;
         let read = tokio::task::spawn_blocking(move || journal::header(&directory).ok()?.task);
         read.await.ok().flatten()
@@ -117,7 +133,7 @@ impl<'a> TaskStart<'a> {
     }
 
     /// The first record of a new sub-agent, one of so many possible ones beside those with these shares.
-    pub(in crate::session_actor) async fn new_header(
+    async fn new_header(
         &self,
         request: &TaskRequest,
         given: &[TaskShare],
@@ -156,10 +172,7 @@ impl<'a> TaskStart<'a> {
 
     /// Checks that its model can be used. Returns a notice where it uses the session's model instead, because its
     /// file was written for another provider.
-    pub(in crate::session_actor) async fn check_model(
-        &self,
-        header: &mut TaskHeader,
-    ) -> Result<Option<String>, ToolResult> {
+    async fn check_model(&self, header: &mut TaskHeader) -> Result<Option<String>, ToolResult> {
         let Some(name) = header.model.clone() else { return Ok(None) };
         let (spec, named) = (self.spec.clone(), name.clone());
         let checked = tokio::task::spawn_blocking(move || spec.with_model(&named).map(drop));
