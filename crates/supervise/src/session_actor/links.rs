@@ -11,7 +11,7 @@ use crate::messages::{CallMsg, SessionMsg, SessionTimer};
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent};
 use crate::worker_ref::WorkerRef;
 use call::{CallInput, WillRestart};
-use conversation::Conversation;
+use conversation::ConversationSeat;
 use failures::Failures;
 use launch::progress::MessageProgress;
 use launch::spawner::{Spawner, WorkerKind};
@@ -23,21 +23,21 @@ use protocol::hook::{HookEvent, HookOccasion, SessionHooks};
 use protocol::provider::{PassedFd, ProviderLink, ToProvider};
 use protocol::session::{SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
-use provider::Provider;
+use provider::ProviderSeat;
 use ractor::{Actor, ActorRef, SpawnErr};
 use setup::session_spec::SessionSpec;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Store;
+use store::StoreSeat;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 /// The processes that serve a session. The broker serves every session.
 pub(super) struct Workers {
-    pub(super) conversation: Conversation,
-    pub(super) provider: Provider,
-    pub(super) store: Store,
+    pub(super) conversation: ConversationSeat,
+    pub(super) provider: ProviderSeat,
+    pub(super) store: StoreSeat,
     pub(super) broker: WorkerRef<BrokerLink>,
     /// Everything that does not work any more.
     pub(super) failures: Failures,
@@ -102,9 +102,9 @@ impl Workers {
         let provider = starting.worker(WorkerKind::Provider, SessionMsg::Provider).await?;
         let (session, every) = (starting.session.clone(), starting.times.ping);
         Ok(Self {
-            conversation: Conversation::of(conversation),
-            provider: Provider::of(provider, passed_fds),
-            store: Store::of(starting.spec.id.clone(), store),
+            conversation: ConversationSeat::of(conversation),
+            provider: ProviderSeat::of(provider, passed_fds),
+            store: StoreSeat::of(starting.spec.id.clone(), store),
             broker,
             failures: Failures::default(),
             pings: Pings { session, every, timer: None },

@@ -9,12 +9,12 @@ use ractor::ActorRef;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// The conversation of a session.
-pub(crate) struct Conversation {
+pub(crate) struct ConversationSeat {
     process: WorkerRef<SessionLink>,
     replay: Replay<RunningReplay>,
 }
 
-impl Conversation {
+impl ConversationSeat {
     pub(crate) fn of(process: WorkerRef<SessionLink>) -> Self {
         Self { process, replay: Replay::none_yet() }
     }

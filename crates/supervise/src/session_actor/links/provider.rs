@@ -16,14 +16,14 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 
 /// The provider of a session.
-pub(crate) struct Provider {
+pub(crate) struct ProviderSeat {
     process: WorkerRef<ProviderLink>,
     used: ProviderUse<AbortHandle>,
     /// Keys and recordings that clients passed as descriptors.
     passed_fds: Vec<(PassedFd, OwnedFd)>,
 }
 
-impl Provider {
+impl ProviderSeat {
     pub(crate) fn of(
         process: WorkerRef<ProviderLink>,
         passed_fds: Vec<(PassedFd, OwnedFd)>,

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use tokio::sync::oneshot;
 
 /// The store of a session.
-pub(crate) struct Store {
+pub(crate) struct StoreSeat {
     session: SessionId,
     process: WorkerRef<StoreLink>,
     queue: StoreQueue<oneshot::Sender<()>, ActorRef<ClientMsg>>,
@@ -35,7 +35,7 @@ pub(crate) enum StoreNews {
     Log(LogLine),
 }
 
-impl Store {
+impl StoreSeat {
     pub(crate) fn of(session: SessionId, process: WorkerRef<StoreLink>) -> Self {
         Self { session, process, queue: StoreQueue::none_yet() }
     }
