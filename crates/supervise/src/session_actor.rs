@@ -231,21 +231,21 @@ impl Actor for SessionActor {
 
     async fn handle(
         &self,
-        myself: ActorRef<Self::Msg>,
+        _: ActorRef<Self::Msg>,
         message: Self::Msg,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            SessionMsg::Conversation(event) => state.on_conversation_event(&myself, event).await,
-            SessionMsg::Provider(event) => state.on_provider_event(&myself, event).await,
-            SessionMsg::Store(event) => state.on_store_event(&myself, event).await,
-            SessionMsg::Broker(message) => state.on_broker_msg(&myself, message).await,
-            SessionMsg::Call(message) => state.on_call_msg(&myself, message).await,
-            SessionMsg::Client(message) => state.on_client_msg(&myself, message).await,
-            SessionMsg::Root(message) => state.on_root_msg(&myself, message).await,
-            SessionMsg::Timer(timer) => state.on_timer(&myself, timer).await,
+            SessionMsg::Conversation(event) => state.on_conversation_event(event).await,
+            SessionMsg::Provider(event) => state.on_provider_event(event).await,
+            SessionMsg::Store(event) => state.on_store_event(event).await,
+            SessionMsg::Broker(message) => state.on_broker_msg(message).await,
+            SessionMsg::Call(message) => state.on_call_msg(message).await,
+            SessionMsg::Client(message) => state.on_client_msg(message).await,
+            SessionMsg::Root(message) => state.on_root_msg(message).await,
+            SessionMsg::Timer(timer) => state.on_timer(timer).await,
             SessionMsg::Task(message) => state.on_task_msg(message).await,
-            SessionMsg::Fleet(event) => state.on_fleet_event(&myself, event),
+            SessionMsg::Fleet(event) => state.on_fleet_event(event),
             SessionMsg::ReplayFailed(why) => state.enter_read_only(why).await,
         }
         Ok(())
@@ -288,7 +288,7 @@ impl Actor for SessionActor {
 }
 
 impl SessionActorState {
-    async fn on_call_msg(&mut self, myself: &ActorRef<SessionMsg>, message: CallToSession) {
+    async fn on_call_msg(&mut self, message: CallToSession) {
         match message {
             CallToSession::BackUp { call, tool, what, done } => {
                 self.workers.store.back_up(call, tool, what, done);
@@ -307,7 +307,7 @@ impl SessionActorState {
             }
             CallToSession::Asked(question) => self.on_question(question),
             CallToSession::Slow(call) => self.calls.is_slow(&call),
-            CallToSession::Detached(detached) => self.on_detached(myself, detached).await,
+            CallToSession::Detached(detached) => self.on_detached(detached).await,
             CallToSession::NetworkMoved { call, network } => {
                 self.calls.services.network_moved(call, network);
             }
@@ -321,21 +321,21 @@ impl SessionActorState {
                 self.calls.ask_server(request, from, &self.spec);
             }
             CallToSession::Protected { call, news } => self.on_protected(&call, news).await,
-            CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
+            CallToSession::Finished(call) => self.on_call_finished(*call).await,
         }
     }
 
-    async fn on_root_msg(&mut self, myself: &ActorRef<SessionMsg>, message: RootToSession) {
+    async fn on_root_msg(&mut self, message: RootToSession) {
         match message {
             RootToSession::Join(mut request) => {
                 self.exchange_bounds();
-                self.wait_for_left_tasks(myself).await;
+                self.wait_for_left_tasks().await;
                 match request.task.take() {
-                    Some(task) => self.join_task(myself, *request, task).await,
+                    Some(task) => self.join_task(*request, task).await,
                     None => self.join(*request),
                 }
             }
-            RootToSession::Retire => self.retire(myself),
+            RootToSession::Retire => self.retire(),
             RootToSession::Restart(reply) => {
                 let _ = reply.send(self.restart());
             }
@@ -349,15 +349,15 @@ impl SessionActorState {
             }
             RootToSession::Resume => {
                 self.closing.resume();
-                self.start_next_turn(myself).await;
+                self.start_next_turn().await;
             }
-            RootToSession::Close(ending, done) => self.close(myself, ending, done),
+            RootToSession::Close(ending, done) => self.close(ending, done),
             #[cfg(test)]
             RootToSession::Fail => panic!("a test wants it to fail"),
         }
     }
 
-    async fn on_timer(&mut self, myself: &ActorRef<SessionMsg>, timer: SessionTimer) {
+    async fn on_timer(&mut self, timer: SessionTimer) {
         match timer {
             SessionTimer::Ping => {
                 // An idle session wakes no process up.
@@ -369,7 +369,7 @@ impl SessionActorState {
                 }
             }
             SessionTimer::ProviderIdle => self.workers.provider.is_idle(&self.turn.router),
-            SessionTimer::InstructionsTimeout => self.on_instructions_settled(myself).await,
+            SessionTimer::InstructionsTimeout => self.on_instructions_settled().await,
             SessionTimer::Idle { turns } => {
                 if self.turn.router.turns() == turns && !self.turn.router.is_busy() {
                     let message = "agentd waits for your prompt".to_owned();
@@ -377,7 +377,7 @@ impl SessionActorState {
                     self.workers.run_hooks(&self.spec.setup.hooks, occasion);
                 }
             }
-            SessionTimer::EndHooks => self.end_hooks_over(myself),
+            SessionTimer::EndHooks => self.end_hooks_over(),
             SessionTimer::ServerDue(at) => self.servers_due([at]),
         }
     }
@@ -387,7 +387,6 @@ impl SessionActorState {
     /// stream never fills the conversation's queue.
     async fn forward_to_conversation(
         &mut self,
-        myself: &ActorRef<SessionMsg>,
         steps: Vec<RouteStep>,
         permit: OwnedSemaphorePermit,
     ) {
@@ -399,13 +398,13 @@ impl SessionActorState {
                 }
                 (step, unused) => {
                     permit = unused;
-                    self.carry_out(myself, vec![step]).await;
+                    self.carry_out(vec![step]).await;
                 }
             }
         }
     }
 
-    async fn carry_out(&mut self, myself: &ActorRef<SessionMsg>, steps: Vec<RouteStep>) {
+    async fn carry_out(&mut self, steps: Vec<RouteStep>) {
         for step in steps {
             match step {
                 RouteStep::Record(happened) => {
@@ -451,7 +450,7 @@ impl SessionActorState {
                 {
                     let steps =
                         self.turn.router.provider_gone("has failed and is not started again");
-                    Box::pin(self.carry_out(myself, steps)).await;
+                    Box::pin(self.carry_out(steps)).await;
                 }
                 RouteStep::ToProvider(mut message) => {
                     let thinks = matches!(message, ToProvider::Ask(_));
@@ -466,7 +465,7 @@ impl SessionActorState {
                     }
                 }
                 RouteStep::StartCall(call, place, answerer, note) => {
-                    self.start_call(myself, call, place, answerer, note).await;
+                    self.start_call(call, place, answerer, note).await;
                 }
                 RouteStep::StatPinned { check, files } => {
                     let project = self.spec.confinement.project.to_path();
@@ -474,7 +473,7 @@ impl SessionActorState {
                     pinning::stat(conversation, project, check, files);
                 }
                 RouteStep::HooksEnded { event, call, refusal } => {
-                    self.on_hooks_ended(myself, event, call, refusal);
+                    self.on_hooks_ended(event, call, refusal);
                 }
                 RouteStep::CancelCall(call) => self.calls.running.send(&call, CallInput::Cancel),
                 RouteStep::CancelCalls => {
@@ -598,15 +597,10 @@ impl SessionActorState {
 impl SessionActorState {
     /// Ends the calls, then the workers, then this actor. Calls that began and do not end in time are
     /// recorded as `may have run` when the session is opened again.
-    fn close(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        ending: SessionEnding,
-        done: oneshot::Sender<()>,
-    ) {
+    fn close(&mut self, ending: SessionEnding, done: oneshot::Sender<()>) {
         match self.closing.is_wanted(done, ending) {
             EndWanted::Again => return,
-            EndWanted::Hurries => return self.end_processes(myself, ending),
+            EndWanted::Hurries => return self.end_processes(ending),
             EndWanted::First => {}
         }
         self.clients.dismiss(DetachReason::Ended, "the session was ended; it is on disk");
@@ -618,20 +612,20 @@ impl SessionActorState {
             && !self.turn.router.is_busy()
             && self.workers.run_hooks(&self.spec.setup.hooks, hook_events::end());
         if !runs_hooks {
-            return self.end_processes(myself, ending);
+            return self.end_processes(ending);
         }
         self.closing.hooks_run();
-        myself.send_after(END_HOOKS, || SessionMsg::Timer(SessionTimer::EndHooks));
+        self.own.send_after(END_HOOKS, || SessionMsg::Timer(SessionTimer::EndHooks));
     }
 
     /// The hooks of the end have ended, or are not awaited any longer.
-    fn end_hooks_over(&mut self, myself: &ActorRef<SessionMsg>) {
+    fn end_hooks_over(&mut self) {
         if self.closing.awaits_hooks() {
-            self.end_processes(myself, SessionEnding::Stop);
+            self.end_processes(SessionEnding::Stop);
         }
     }
 
-    fn end_processes(&mut self, myself: &ActorRef<SessionMsg>, ending: SessionEnding) {
+    fn end_processes(&mut self, ending: SessionEnding) {
         self.closing.processes_end();
         self.calls.running.send_all(|| CallMsg::Input(CallInput::Cancel));
         let rest = Rest {
@@ -640,10 +634,10 @@ impl SessionActorState {
             processes: self.workers.own(),
             patience: self.resources.times.shutdown,
         };
-        tokio::spawn(rest.end(ending, myself.clone()));
+        tokio::spawn(rest.end(ending, self.own.clone()));
     }
 
-    fn on_fleet_event(&mut self, myself: &ActorRef<SessionMsg>, event: FleetEvent) {
+    fn on_fleet_event(&mut self, event: FleetEvent) {
         match event {
             FleetEvent::Frozen | FleetEvent::Thawed => self.follow_lease(),
             FleetEvent::Lost(why) => {
@@ -651,7 +645,7 @@ impl SessionActorState {
                 let message = format!("this host has the session no longer: {why}");
                 self.workers.failures.disk_failed(message.clone());
                 self.clients.dismiss(DetachReason::Failed, &message);
-                self.close(myself, SessionEnding::Kill, oneshot::channel().0);
+                self.close(SessionEnding::Kill, oneshot::channel().0);
             }
         }
     }
@@ -668,13 +662,13 @@ impl SessionActorState {
     }
 
     /// No client can join any more. The session goes on if one joined meanwhile.
-    fn retire(&mut self, myself: &ActorRef<SessionMsg>) {
+    fn retire(&mut self) {
         if self.is_needed() {
             let _ = self.root.send_message(RootMsg::RetireRefused(self.spec.id.clone()));
             return;
         }
         tracing::info!(session = %self.spec.id, "ends: its run is over and no client is attached");
-        self.close(myself, SessionEnding::Stop, oneshot::channel().0);
+        self.close(SessionEnding::Stop, oneshot::channel().0);
     }
 
     fn is_needed(&self) -> bool {

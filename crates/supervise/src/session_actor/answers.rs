@@ -7,7 +7,7 @@ use super::new_setting::NewSetting;
 use super::questions::{Judged, Put, SentAnswer};
 use super::state::SessionActorState;
 use super::tasks::ENDED;
-use crate::messages::{ClientMsg, GivenAnswer, RepliedQuestion, SessionMsg};
+use crate::messages::{ClientMsg, GivenAnswer, RepliedQuestion};
 use crate::unix_time::now_ms;
 use call::{CallInput, QuestionReply, ServerInput};
 use protocol::broker::ToBroker;
@@ -57,12 +57,7 @@ impl SessionActorState {
     }
 
     /// A verdict, by itself or because of an answer.
-    pub(super) async fn on_verdict(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        call: CallId,
-        verdict: Verdict,
-    ) {
+    pub(super) async fn on_verdict(&mut self, call: CallId, verdict: Verdict) {
         let Judged { answer, allowed } = self.questions.judged(&call, &verdict);
         if let Some(record) = allowed.and_then(|it| self.calls.tampered.accept(&it)) {
             // A failure closes the session, and nothing runs.
@@ -85,16 +80,12 @@ impl SessionActorState {
         self.calls.running.send(&call, input);
         if stops {
             let steps = self.turn.router.interrupt();
-            self.carry_out(myself, steps).await;
+            self.carry_out(steps).await;
         }
     }
 
     /// The broker took an answer to a server's question, or no person is asked.
-    pub(super) async fn on_replied(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        replied: RepliedQuestion,
-    ) {
+    pub(super) async fn on_replied(&mut self, replied: RepliedQuestion) {
         let RepliedQuestion { call, reply, by, note } = replied;
         let sent = by.as_ref().and_then(|_| self.questions.settled(&call));
         self.questions.close(&call);
@@ -103,7 +94,7 @@ impl SessionActorState {
         self.calls.running.send(&call, CallInput::OfServer(ServerInput::Replied(reply)));
         if is_stop(sent.as_ref()) {
             let steps = self.turn.router.interrupt();
-            self.carry_out(myself, steps).await;
+            self.carry_out(steps).await;
         }
     }
 

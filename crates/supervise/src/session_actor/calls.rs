@@ -3,7 +3,7 @@
 use super::hook_events;
 use super::session_calls::{CallSurroundings, NoCall, ProposedCall};
 use super::state::SessionActorState;
-use crate::messages::{CallToSession, FinishedCall, ProtectedNews, SessionMsg};
+use crate::messages::{CallToSession, FinishedCall, ProtectedNews};
 use crate::records::{TurnRound, decode, origin};
 use call::{CallInput, CallRemarks, Executor, tampered_in_words};
 use config::Config;
@@ -18,12 +18,10 @@ use protocol::ids::CallId;
 use protocol::judgement::Question;
 use protocol::store::FileChanges;
 use protocol::tool::ProtectedOrder;
-use ractor::ActorRef;
 
 impl SessionActorState {
     pub(super) async fn start_call(
         &mut self,
-        myself: &ActorRef<SessionMsg>,
         call: Call,
         place: TurnRound,
         executor: Executor,
@@ -37,7 +35,7 @@ impl SessionActorState {
         let proposed = self.calls.unjudged.begun(&call.id);
         if !origin::fits(&call, proposed.as_ref()) {
             let result = not_asked_for(&call.tool);
-            return self.end_unstarted(myself, proposed.unwrap_or(call), result).await;
+            return self.end_unstarted(proposed.unwrap_or(call), result).await;
         }
         let asked = self.calls.services.servers.proposed(&call, &self.spec);
         self.resources.reread_written_dirs(&mut self.spec);
@@ -53,25 +51,20 @@ impl SessionActorState {
             resources: &self.resources,
             journal: self.journal.directory(),
             workers: &self.workers,
-            session: myself,
+            session: &self.own,
         };
         match self.calls.begin(proposed, around).await {
             Ok(()) => {}
-            Err(NoCall::Invalid(result)) => self.end_unstarted(myself, call, result).await,
+            Err(NoCall::Invalid(result)) => self.end_unstarted(call, result).await,
             Err(NoCall::Failed(why)) => self.enter_read_only(why).await,
         }
     }
 
     /// The call ends with this result and without an actor.
-    async fn end_unstarted(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        call: Call,
-        result: ToolResult,
-    ) {
+    async fn end_unstarted(&mut self, call: Call, result: ToolResult) {
         let record = self.audited(&call, result.clone()).await;
         let finished = Box::new(FinishedCall::unstarted(call, result, record));
-        let _ = myself.send_message(CallToSession::Finished(finished).into());
+        let _ = self.own.send_message(CallToSession::Finished(finished).into());
     }
 
     /// Puts a call that ends without a verdict into the audit log; its last record for the journal.
@@ -84,11 +77,7 @@ impl SessionActorState {
         audited.record
     }
 
-    pub(super) async fn on_call_finished(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        mut finished: FinishedCall,
-    ) {
+    pub(super) async fn on_call_finished(&mut self, mut finished: FinishedCall) {
         let (call, number) = (finished.call.clone(), finished.call.number);
         self.calls.running.ends(&call);
         self.calls.running.look_at_protected(&self.calls.services);
@@ -131,8 +120,8 @@ impl SessionActorState {
             let message = self.calls.message_of_end(call, finished.result, unread);
             self.workers.conversation.send(message);
         }
-        self.close_failed_turn(myself).await;
-        self.replay_if_quiet(myself).await;
+        self.close_failed_turn().await;
+        self.replay_if_quiet().await;
     }
 
     /// Tells people once which command behind edits does not run for want of trust.
@@ -180,13 +169,12 @@ impl SessionActorState {
 
     pub(super) fn on_hooks_ended(
         &mut self,
-        myself: &ActorRef<SessionMsg>,
         event: HookEvent,
         call: Option<u32>,
         refusal: Option<HookRefusal>,
     ) {
         if event == HookEvent::SessionEnd {
-            return self.end_hooks_over(myself);
+            return self.end_hooks_over();
         }
         // Those of other events decide about no question.
         let call = call.filter(|_| event == HookEvent::PermissionRequest);
@@ -199,11 +187,11 @@ impl SessionActorState {
 
     /// The conversation's process ended: it answers for no hooks any more. It is replayed once no call
     /// waits, so the calls whose hooks ran are asked about now.
-    pub(super) fn hooks_lost(&mut self, myself: &ActorRef<SessionMsg>) {
+    pub(super) fn hooks_lost(&mut self) {
         for question in self.questions.release_all() {
             self.put_question(question);
         }
-        self.end_hooks_over(myself);
+        self.end_hooks_over();
     }
 }
 

@@ -6,20 +6,14 @@ use super::clients::{Attaching, WaitingPrompt, tell};
 use super::joins::{AudienceFrom, SessionUse, check_join, opened_message};
 use super::new_setting::{change_audience, model_event};
 use super::state::SessionActorState;
-use crate::messages::{
-    AttachRequest, ClientMsg, ClientToSession, OpenRequest, SessionMsg, SessionSummary,
-};
+use crate::messages::{AttachRequest, ClientMsg, ClientToSession, OpenRequest, SessionSummary};
 use crate::session_page::{PageRequest, send_page};
 use protocol::client::{ClientEvent, SessionQuery, SessionStatus, SessionWish, ToClient};
 use protocol::judgement::Audience;
 use ractor::ActorRef;
 
 impl SessionActorState {
-    pub(super) async fn on_client_msg(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        message: ClientToSession,
-    ) {
+    pub(super) async fn on_client_msg(&mut self, message: ClientToSession) {
         if let ClientToSession::Attach(_)
         | ClientToSession::Prompt { .. }
         | ClientToSession::Query { query: SessionQuery::Servers, .. } = &message
@@ -37,9 +31,9 @@ impl SessionActorState {
                 let page = PageRequest { session: self.spec.id.clone(), before, most };
                 send_page(self.journal.directory().to_owned(), page, client);
             }
-            ClientToSession::Query { client, query } => self.query(myself, client, query).await,
+            ClientToSession::Query { client, query } => self.query(client, query).await,
             ClientToSession::Prompt { client, text, form } => {
-                self.prompt(myself, WaitingPrompt { client, text, form }).await;
+                self.prompt(WaitingPrompt { client, text, form }).await;
             }
             ClientToSession::TakeBack(client) => self.take_back(&client, None).await,
             ClientToSession::Withdraw { client, text } => {
@@ -51,15 +45,15 @@ impl SessionActorState {
             ClientToSession::Answer(answer) => self.answer(answer),
             ClientToSession::Interrupt => {
                 let steps = self.turn.router.interrupt();
-                self.carry_out(myself, steps).await;
+                self.carry_out(steps).await;
             }
             ClientToSession::Wish(SessionWish::Compact { focus }) => {
                 let steps = self.turn.router.compact(focus);
-                self.carry_out(myself, steps).await;
+                self.carry_out(steps).await;
             }
             ClientToSession::Wish(SessionWish::EditSummary(summary)) => {
                 let steps = self.turn.router.edit_summary(summary);
-                self.carry_out(myself, steps).await;
+                self.carry_out(steps).await;
             }
             ClientToSession::Wish(SessionWish::Background) => {
                 let tasks = &self.tasks.sub_agents;
@@ -70,15 +64,10 @@ impl SessionActorState {
         }
     }
 
-    async fn query(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        client: ActorRef<ClientMsg>,
-        query: SessionQuery,
-    ) {
+    async fn query(&mut self, client: ActorRef<ClientMsg>, query: SessionQuery) {
         match query {
             SessionQuery::Changes { since } => self.workers.store.fetch_changes(client, since),
-            SessionQuery::Context => self.describe_context(myself, client).await,
+            SessionQuery::Context => self.describe_context(client).await,
             SessionQuery::Servers => {
                 let failed = self.calls.services.servers.tried_again();
                 self.servers_due(failed);

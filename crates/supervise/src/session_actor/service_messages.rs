@@ -10,7 +10,6 @@ use crate::records::{decode::in_background, encode};
 use call::CallInput;
 use protocol::call::{Call, CallStage, ToolResult};
 use protocol::session::ToSession;
-use ractor::ActorRef;
 
 impl SessionActorState {
     /// The messages about servers to a conversation that begins.
@@ -74,11 +73,7 @@ impl SessionActorState {
     }
 
     /// A command goes on in the background: its call has its result for the model, once that is on disk.
-    pub(super) async fn on_detached(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        detached: DetachedCall,
-    ) {
+    pub(super) async fn on_detached(&mut self, detached: DetachedCall) {
         let DetachedCall { call, text, rights, cage, network, notice } = detached;
         let Call { id, origin, tool, input: _ } = call;
         let service = Service { tool, origin: origin.clone(), rights, cage, network };
@@ -97,7 +92,7 @@ impl SessionActorState {
             let (stage, result) = (CallStage::InBackground, in_background(text));
             self.workers.conversation.send(ToSession::CallEnded { call: id, stage, result });
         }
-        self.close_failed_turn(myself).await;
-        self.replay_if_quiet(myself).await;
+        self.close_failed_turn().await;
+        self.replay_if_quiet().await;
     }
 }

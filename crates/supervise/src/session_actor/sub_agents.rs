@@ -4,14 +4,14 @@
 //! Questions of sub-agents are shown to the clients of the session that waits for the sub-agent, answered there,
 //! and judged where they were asked. Each level passes them on to the next.
 
-use super::joins::opened_message;
 use super::fleet;
+use super::joins::opened_message;
 use super::new_setting::{SettingStep, bind_by_parent};
 use super::services::Service;
 use super::state::SessionActorState;
 use super::tasks::start::{TaskStart, outcome_of};
 use super::tasks::{ENDED, TaskHost, TaskWork, ask_bounds, refused};
-use crate::messages::{OpenRequest, SessionMsg, TaskOrder, TaskToSession};
+use crate::messages::{OpenRequest, TaskOrder, TaskToSession};
 use crate::records::origin;
 use call::{CallInput, CallRemarks, Executor};
 use journal::{JournalRecord, OpenCall};
@@ -20,7 +20,6 @@ use protocol::client::ClientEvent;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Question;
 use protocol::session::ToSession;
-use ractor::ActorRef;
 use setup::session_spec::session_of;
 use tools::TaskRequest;
 
@@ -136,7 +135,7 @@ impl SessionActorState {
 
     /// Starts the calls that an earlier supervisor left. Each is judged again and finds the session that works
     /// for it. The conversation has the result that it runs, and is told its end.
-    pub(super) async fn wait_for_left_tasks(&mut self, myself: &ActorRef<SessionMsg>) {
+    pub(super) async fn wait_for_left_tasks(&mut self) {
         for open in self.tasks.sub_agents.take_left() {
             let origin = origin::of_open(&open);
             let OpenCall { number, tool, input, .. } = open;
@@ -147,7 +146,7 @@ impl SessionActorState {
                 input,
             };
             let (place, remarks) = (self.turn.router.place(), CallRemarks::default());
-            self.start_call(myself, call, place, Executor::Runner, remarks).await;
+            self.start_call(call, place, Executor::Runner, remarks).await;
             let (rights, cage, network) = (Vec::new(), String::new(), None);
             self.calls.services.begins(number, Service { tool, origin, rights, cage, network });
         }
@@ -190,12 +189,7 @@ impl SessionActorState {
     }
 
     /// The session of a sub-agent is open for its parent, which waits for its work: it begins, goes on, or is done.
-    pub(super) async fn join_task(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        request: OpenRequest,
-        task: TaskOrder,
-    ) {
+    pub(super) async fn join_task(&mut self, request: OpenRequest, task: TaskOrder) {
         let steps = bind_by_parent(&mut self.spec, task.bounds);
         self.carry_out_settings(steps);
         let present = (self.calls.cages.tier(), self.journal.last_seq());
@@ -210,28 +204,28 @@ impl SessionActorState {
                 self.tasks.own.fail(self.degraded()).await;
             }
             if self.tasks.own.is_awaited() {
-                self.begin_work(myself).await;
+                self.begin_work().await;
             }
             return;
         }
         // Its call was stopped meanwhile: nothing begins, and nothing goes on.
         if !self.clients.any_attached() && !self.clients.any_expected() {
             let steps = self.turn.router.interrupt();
-            self.carry_out(myself, steps).await;
+            self.carry_out(steps).await;
         }
         self.retire_if_unused();
     }
 
     /// The first turn of a sub-agent's session is the work that its parent waits for, also where a person
     /// types into it before.
-    pub(super) async fn begin_work(&mut self, myself: &ActorRef<SessionMsg>) {
+    pub(super) async fn begin_work(&mut self) {
         let Some(task) = self.spec.task() else { return };
         if self.turn.router.turns() == 0
             && !self.turn.router.is_busy()
             && !self.closing.holds_turns()
         {
             let steps = self.turn.router.prompt(task.prompt.clone());
-            self.carry_out(myself, steps).await;
+            self.carry_out(steps).await;
             self.workers.ping_later();
         }
     }

@@ -10,7 +10,7 @@ use super::rules;
 use super::services::servers::Beginning;
 use super::state::SessionActorState;
 use super::typed_prompt::{PromptPlace, PromptSources, TypedPrompt};
-use crate::messages::{ClientMsg, RootMsg, SessionMsg};
+use crate::messages::{ClientMsg, RootMsg};
 use crate::person_prompt::PersonPrompt;
 use crate::records::encode;
 use protocol::client::{ClientEvent, RequestFailure, SettingChange};
@@ -18,11 +18,7 @@ use protocol::provider::FromProvider;
 use ractor::ActorRef;
 
 impl SessionActorState {
-    pub(super) async fn prompt(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        prompt: WaitingPrompt<ActorRef<ClientMsg>>,
-    ) {
+    pub(super) async fn prompt(&mut self, prompt: WaitingPrompt<ActorRef<ClientMsg>>) {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
         }
@@ -45,7 +41,7 @@ impl SessionActorState {
         match sources.read(&prompt.text, prompt.form.clone(), place).await {
             Ok(TypedPrompt::Ready { prompt, notes }) => {
                 notes.into_iter().for_each(|text| self.show_notice(text));
-                self.begin_or_queue(myself, prompt).await;
+                self.begin_or_queue(prompt).await;
             }
             Ok(TypedPrompt::WaitsFor(server)) => {
                 self.show_notice(format!("the prompt waits for the MCP server {server} to start"));
@@ -59,8 +55,8 @@ impl SessionActorState {
         }
     }
 
-    async fn begin_or_queue(&mut self, myself: &ActorRef<SessionMsg>, prompt: PersonPrompt) {
-        self.begin_work(myself).await;
+    async fn begin_or_queue(&mut self, prompt: PersonPrompt) {
+        self.begin_work().await;
         if self.turn.router.must_queue() || self.closing.holds_turns() {
             // All clients see a disk failure, and the person still has the text.
             let records = self.turn.router.queued_with(&prompt).into_iter();
@@ -72,12 +68,12 @@ impl SessionActorState {
             return;
         }
         let steps = self.turn.router.prompt(prompt);
-        self.carry_out(myself, steps).await;
+        self.carry_out(steps).await;
         self.workers.ping_later();
     }
 
     /// Begins the turn of the prompt that waited longest, if it is its turn.
-    pub(super) async fn start_next_turn(&mut self, myself: &ActorRef<SessionMsg>) {
+    pub(super) async fn start_next_turn(&mut self) {
         if self.closing.holds_turns() {
             return;
         }
@@ -86,11 +82,11 @@ impl SessionActorState {
         }
         if self.tasks.own.is_awaited() {
             // Its parent asked while no turn could begin.
-            self.begin_work(myself).await;
+            self.begin_work().await;
         }
         if let Some(steps) = self.turn.router.next_queued() {
             self.show_queue();
-            self.carry_out(myself, steps).await;
+            self.carry_out(steps).await;
             self.workers.ping_later();
         }
         self.retire_if_unused();
@@ -166,11 +162,7 @@ impl SessionActorState {
 
     /// Sends a request that failed for want of its model to another model; false if there is none, or
     /// if it cannot be used.
-    pub(super) async fn fall_back(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        message: &FromProvider,
-    ) -> bool {
+    pub(super) async fn fall_back(&mut self, message: &FromProvider) -> bool {
         let recording = Recording::of(self.workers.provider.passed_fds());
         let after = after_message(&mut self.spec, &self.turn.router, message, recording).await;
         let AfterMessage { notice, change, again } = after;
@@ -184,7 +176,7 @@ impl SessionActorState {
         let setup = &self.spec.setup;
         let (model, limits) = (setup.model.clone(), (setup.max_tokens, setup.facts));
         let steps = self.turn.router.ask_another(model, limits, reason);
-        self.carry_out(myself, steps).await;
+        self.carry_out(steps).await;
         true
     }
 }

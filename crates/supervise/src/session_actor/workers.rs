@@ -4,7 +4,7 @@ use super::links::replay::ReplayedJournal;
 use super::links::store::StoreNews;
 use super::rules;
 use super::state::SessionActorState;
-use crate::messages::{BrokerToSession, CallMsg, ClientMsg, SessionMsg};
+use crate::messages::{BrokerToSession, CallMsg, ClientMsg};
 use crate::worker::actor::WorkerEvent;
 use call::CallInput;
 use launch::log_lines;
@@ -18,32 +18,28 @@ use ractor::ActorRef;
 
 /// The conversation.
 impl SessionActorState {
-    pub(super) async fn on_conversation_event(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        event: WorkerEvent<SessionLink>,
-    ) {
+    pub(super) async fn on_conversation_event(&mut self, event: WorkerEvent<SessionLink>) {
         match event {
             WorkerEvent::Up(generation) => {
                 self.workers.conversation.came_up(generation);
-                self.replay_if_quiet(myself).await;
+                self.replay_if_quiet().await;
             }
             WorkerEvent::Message { message, permit: _permit } => {
                 let steps = self.turn.router.on_session_msg(message);
-                self.carry_out(myself, steps).await;
-                self.start_next_turn(myself).await;
+                self.carry_out(steps).await;
+                self.start_next_turn().await;
             }
             WorkerEvent::Down { cause, failed } => {
                 self.workers.conversation.went_down();
-                self.hooks_lost(myself);
+                self.hooks_lost();
                 self.calls.services.servers.not_requested();
                 let calls: Vec<_> = self.calls.foreground().map(|call| call.number).collect();
                 let steps = self.turn.router.session_down(&cause, &calls);
-                self.carry_out(myself, steps).await;
+                self.carry_out(steps).await;
                 if let Some(why) = failed {
                     self.workers.failures.conversation_failed(why);
                     self.report_context_unknown();
-                    self.close_failed_turn(myself).await;
+                    self.close_failed_turn().await;
                 }
                 tracing::warn!(session = %self.spec.id, %cause, "the conversation's process ended");
             }
@@ -52,7 +48,7 @@ impl SessionActorState {
 
     /// Replays the journal to a new conversation, once no call of the earlier process runs in the
     /// foreground: their results belong to the replay.
-    pub(super) async fn replay_if_quiet(&mut self, myself: &ActorRef<SessionMsg>) {
+    pub(super) async fn replay_if_quiet(&mut self) {
         let waits =
             self.calls.foreground().next().is_some() || self.workers.store.awaits_instructions();
         if waits || !self.workers.conversation.awaits_replay() {
@@ -61,7 +57,7 @@ impl SessionActorState {
         let then = self.turn.router.open_turn();
         if then == OpenTurn::Waits {
             let steps = self.turn.router.close_turn();
-            self.carry_out(myself, steps).await;
+            self.carry_out(steps).await;
         }
         if then == OpenTurn::GoesOn {
             self.workers.ping_later();
@@ -74,11 +70,11 @@ impl SessionActorState {
             last: self.journal.last_seq(),
             fate: (then, self.turn.router.compact_told()),
         };
-        self.workers.conversation.begin(first, journal, myself.clone());
+        self.workers.conversation.begin(first, journal, self.own.clone());
     }
 
     /// Ends the turn of a failed conversation once its calls have ended, and reports it.
-    pub(super) async fn close_failed_turn(&mut self, myself: &ActorRef<SessionMsg>) {
+    pub(super) async fn close_failed_turn(&mut self) {
         if self.workers.failures.conversation().is_none()
             || self.calls.foreground().next().is_some()
         {
@@ -90,19 +86,15 @@ impl SessionActorState {
                 self.show_failed_workers();
                 self.tasks.own.fail(self.degraded()).await;
             }
-            false => self.carry_out(myself, steps).await,
+            false => self.carry_out(steps).await,
         }
     }
 
     /// A client asks what fills the model's context, which the conversation knows.
-    pub(super) async fn describe_context(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        client: ActorRef<ClientMsg>,
-    ) {
+    pub(super) async fn describe_context(&mut self, client: ActorRef<ClientMsg>) {
         self.clients.ask_context(client);
         let steps = self.turn.router.describe_context();
-        self.carry_out(myself, steps).await;
+        self.carry_out(steps).await;
         self.report_context_unknown();
     }
 
@@ -117,29 +109,25 @@ impl SessionActorState {
 
 /// The provider, the store, and the broker, which serves every session.
 impl SessionActorState {
-    pub(super) async fn on_provider_event(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        event: WorkerEvent<ProviderLink>,
-    ) {
+    pub(super) async fn on_provider_event(&mut self, event: WorkerEvent<ProviderLink>) {
         match event {
             WorkerEvent::Up(generation) => {
                 self.workers.provider.came_up(generation, &self.spec);
                 let steps = self.turn.router.provider_up();
-                self.carry_out(myself, steps).await;
+                self.carry_out(steps).await;
             }
             WorkerEvent::Message { message, permit } => {
                 ipc::step!("supervisor: route", if matches!(message, FromProvider::Delta { .. }));
-                if self.fall_back(myself, &message).await {
+                if self.fall_back(&message).await {
                     return;
                 }
                 let steps = self.turn.router.on_provider_msg(message);
-                self.forward_to_conversation(myself, steps, permit).await;
+                self.forward_to_conversation(steps, permit).await;
             }
             WorkerEvent::Down { cause, failed } => {
                 self.workers.provider.went_down();
                 let steps = self.turn.router.provider_down(&cause, failed.as_deref());
-                self.carry_out(myself, steps).await;
+                self.carry_out(steps).await;
                 if let Some(why) = failed {
                     self.workers.failures.provider_failed(why);
                     // If a turn waits for the model, the conversation ends it first; it has just been told.
@@ -150,14 +138,10 @@ impl SessionActorState {
                 return;
             }
         }
-        self.workers.provider.suspend_later((&self.turn.router, &self.spec), myself);
+        self.workers.provider.suspend_later((&self.turn.router, &self.spec), &self.own);
     }
 
-    pub(super) async fn on_store_event(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        event: WorkerEvent<StoreLink>,
-    ) {
+    pub(super) async fn on_store_event(&mut self, event: WorkerEvent<StoreLink>) {
         let store = &mut self.workers.store;
         match event {
             WorkerEvent::Up(generation) => {
@@ -168,7 +152,7 @@ impl SessionActorState {
                     StoreNews::Handled => {}
                     StoreNews::Instructions { text, notes } => {
                         self.take_instructions(text, notes);
-                        self.on_instructions_settled(myself).await;
+                        self.on_instructions_settled().await;
                     }
                     StoreNews::Log(line) => log_lines::write("store", &self.spec.id, &line),
                 }
@@ -177,7 +161,7 @@ impl SessionActorState {
                 store.went_down(cause, failed.as_deref(), &self.calls.running);
                 if let Some(why) = failed {
                     tracing::error!(session = %self.spec.id, why, "the store has failed");
-                    self.on_instructions_settled(myself).await;
+                    self.on_instructions_settled().await;
                 }
             }
         }
@@ -200,21 +184,17 @@ impl SessionActorState {
     }
 
     /// The project's instructions were received, or did not come in time.
-    pub(super) async fn on_instructions_settled(&mut self, myself: &ActorRef<SessionMsg>) {
+    pub(super) async fn on_instructions_settled(&mut self) {
         self.workers.store.instructions_settled();
-        self.replay_if_quiet(myself).await;
+        self.replay_if_quiet().await;
     }
 
-    pub(super) async fn on_broker_msg(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        message: BrokerToSession,
-    ) {
+    pub(super) async fn on_broker_msg(&mut self, message: BrokerToSession) {
         match message {
             BrokerToSession::Verdict(call, verdict) => {
-                self.on_verdict(myself, call, *verdict).await;
+                self.on_verdict(call, *verdict).await;
             }
-            BrokerToSession::Replied(replied) => self.on_replied(myself, *replied).await,
+            BrokerToSession::Replied(replied) => self.on_replied(*replied).await,
             BrokerToSession::AnswerRejected(call, reason) => {
                 self.on_answer_rejected(&call, &reason);
             }
