@@ -12,7 +12,7 @@ use protocol::client::ClientEvent;
 use protocol::ids::CallId;
 use protocol::session::ToSession;
 use ractor::{ActorRef, ActorStatus};
-use tools::JobRequest;
+use tool_specs::JobRequest;
 
 impl Asker for ActorRef<CallMsg> {
     fn is_waiting(&self) -> bool {

@@ -17,7 +17,7 @@ use protocol::judgement::ExtraRight;
 use servers::Servers;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use tools::{JobAsk, JobRequest};
+use tool_specs::{JobAsk, JobRequest};
 
 /// Most commands and sub-agents of a session in the background.
 const MOST: usize = 8;

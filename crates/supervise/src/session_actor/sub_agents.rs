@@ -29,7 +29,7 @@ use ractor::ActorRef;
 use setup::session_spec::{TaskBounds, TaskShare, session_of};
 use std::path::Path;
 use tokio::sync::oneshot;
-use tools::TaskRequest;
+use tool_specs::TaskRequest;
 
 /// Why a question is over without an answer.
 const ENDED: &str = "its call has ended";
