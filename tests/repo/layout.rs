@@ -75,7 +75,7 @@ fn no_struct_has_more_than_15_fields() {
             "one message: each field is one flag of the client, or one fact of its shell",
         ),
         ("Config", "one field for each table of the configuration"),
-        ("ToolDeclaration", "one field for each constant of the trait `Tool`"),
+        ("ToolDeclaration", "one field for each constant of the trait `ToolSpec`"),
         ("CallFacts", "set once before a call is judged, and only read afterwards"),
         ("InterpretedCall", "a call's arguments, read once and only read afterwards"),
         ("SessionSpec", "built once as a session opens, and changed by settings alone"),

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use memchr::memmem;
+use std::collections::BTreeSet;
 use std::fs;
 
 /// The executables of this build, with the crates they must not hold.
@@ -52,6 +53,31 @@ const EXECUTABLES: [(&str, &str, &[&str]); 11] = [
     ("agentd-mcp", env!("CARGO_BIN_EXE_agentd-mcp"), &["ractor", "tree_sitter"]),
     ("agentd-fleet", env!("CARGO_BIN_EXE_agentd-fleet"), &["ractor", "tree_sitter"]),
 ];
+
+/// Workers that run no tool, with the external crates that they link at most: fewer are fewer to trust.
+const LINKED: [(&str, usize); 3] =
+    [("broker-worker", 70), ("session-worker", 66), ("supervisor-worker", 124)];
+
+#[test]
+fn workers_that_run_no_tool_link_few_crates() {
+    for (worker, most) in LINKED {
+        let tree = ["tree", "-p", worker, "-e", "normal", "--prefix", "none", "--format", "{p}"];
+        let ran = std::process::Command::new(env!("CARGO"))
+            .args(tree)
+            .args(["--no-dedupe", "--locked", "--offline"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        let tree = String::from_utf8(ran.stdout).unwrap();
+        let (own, others): (BTreeSet<&str>, BTreeSet<&str>) =
+            tree.lines().filter(|line| !line.is_empty()).partition(|line| line.contains("(/"));
+        assert!(own.iter().any(|name| name.starts_with("tool-specs ")), "{worker}: {own:?}");
+        assert!(!own.iter().any(|name| name.starts_with("tools ")), "{worker} links the tools");
+        assert!(others.len() <= most, "{worker} links {} crates: {others:#?}", others.len());
+        assert!(others.len() + 5 > most, "{worker}: the limit can be {}", others.len());
+    }
+}
 
 fn holds(executable: &[u8], name: &str) -> bool {
     // A crate shows as the path of its sources in panic messages and as a part of symbols.

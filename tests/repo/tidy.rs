@@ -38,6 +38,7 @@ fn the_floors_hold() {
         ("prompts", 0),
         ("config", 1),
         ("sandbox", 1),
+        ("tool-specs", 1),
         ("tools", 1),
         ("code", 1),
         ("provider", 1),
@@ -59,17 +60,21 @@ fn the_floors_hold() {
     // protocol's messages; tools run their commands in sandbox's cage. The engines that
     // read syntax trees and web pages are behind the types of tools; that of the web leaves the network by
     // sandbox's filter. Rules match the declarations
-    // of each tool, so that a new tool needs no second table. The full-screen view shows the model of
+    // of each tool, so that a new tool needs no second table, and sandbox's names of files that a program runs
+    // later. Only runners run a tool; the others know no more than its declaration. The full-screen view shows the model of
     // client. The settings of a session include the person's, as settings-copies left them. The end of a
     // process is an input of the machine in call.
     let neighbours = [
         ("protocol", "journal"),
         ("ipc", "protocol"),
         ("tools", "sandbox"),
+        ("tools", "tool-specs"),
         ("code", "tools"),
         ("web", "tools"),
+        ("web", "tool-specs"),
         ("web", "sandbox"),
-        ("approval", "tools"),
+        ("approval", "sandbox"),
+        ("approval", "tool-specs"),
         ("terminal", "client"),
         ("setup", "settings-copies"),
         ("launch", "call"),
@@ -81,6 +86,8 @@ fn the_floors_hold() {
             let is_actors = name == "supervise";
             assert!(is_actors || dependency != "ractor", "{name} has actors");
             assert!(is_actors || dependency != "launch", "{name} could make grants");
+            let runs_tools = ["code", "web"].contains(&name.as_str());
+            assert!(runs_tools || dependency != "tools", "{name} links the tools' work");
             let Some(&below) = floors.get(dependency.as_str()) else { continue };
             let allowed = below < floor || neighbours.contains(&(&name, &dependency));
             assert!(allowed, "{name} (floor {floor}) depends on {dependency} (floor {below})");
@@ -96,6 +103,8 @@ fn the_floors_hold() {
             let is_worker = dependency.ends_with("-worker");
             assert!(is_runner || !is_worker, "workers/{worker} depends on {dependency}");
             assert!(dependency != "launch", "workers/{worker} could make grants");
+            let runs_tools = ["code", "mcp", "tool", "web"].contains(&worker.as_str());
+            assert!(runs_tools || dependency != "tools", "workers/{worker} links the tools' work");
         }
     }
     for name in floors.keys() {

@@ -6,7 +6,7 @@ use crate::rule::rule_target::{self, MatchedBy};
 use crate::strict::grammar;
 use protocol::judgement::ToolKind;
 use protocol::mcp;
-use tools::MemoryScope;
+use tool_specs::MemoryScope;
 
 /// A call that the user asks about.
 #[derive(Debug, Clone, PartialEq, Eq)]

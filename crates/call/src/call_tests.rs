@@ -13,7 +13,7 @@ use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::mcp::ServerReply;
 use protocol::store::{CachedResult, FileBackup, MayHaveChanged};
 use protocol::tool::{JudgedPath, RunnerJob};
-use tools::{JobAsk, JobRequest, RunsIn, ServerToolCall};
+use tool_specs::{JobAsk, JobRequest, RunsIn, ServerToolCall};
 
 fn machine(kind: ToolKind, probed: NeedsProbe) -> CallMachine {
     CallMachine::new(facts(kind, probed))
@@ -576,7 +576,7 @@ fn a_journal_that_fails_and_a_lease_that_is_lost_let_nothing_start() {
 fn a_record_that_fails_once_something_works_on_the_call_does_not_say_that_it_was_not_run() {
     let (tool, demand) = ("mcp__t__ask".into(), ServerDemand::Withdraw);
     let withdraw = ServerRequest { tool, demand };
-    let task = Executor::SubAgent(tools::TaskRequest::default());
+    let task = Executor::SubAgent(tool_specs::TaskRequest::default());
     let mut at_task =
         CallMachine::new(CallFacts { executor: task, ..facts(ToolKind::Mutation, NeedsProbe::No) });
     at_task.step(CallInput::Begin);
@@ -1137,7 +1137,7 @@ fn a_command_goes_on_in_the_background_once_and_keeps_its_one_result() {
 #[test]
 fn a_sub_agent_goes_on_in_the_background_and_keeps_its_one_result() {
     let task = || CallFacts {
-        executor: Executor::SubAgent(tools::TaskRequest::default()),
+        executor: Executor::SubAgent(tool_specs::TaskRequest::default()),
         ..facts(ToolKind::Query, NeedsProbe::No)
     };
     let mut machine = CallMachine::new(task());

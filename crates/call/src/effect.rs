@@ -8,7 +8,7 @@ use protocol::judgement::{Basis, JudgedCall, Question, Verdict};
 use protocol::mcp::ReplyAction;
 use protocol::store::MayHaveChanged;
 use protocol::tool::RunnerJob;
-use tools::{JobRequest, TaskRequest};
+use tool_specs::{JobRequest, TaskRequest};
 
 /// An effect for the call actor to carry out; the order counts.
 #[derive(Debug, Clone, PartialEq)]

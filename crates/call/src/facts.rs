@@ -4,7 +4,7 @@ use crate::file_versions::FileVersions;
 use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::judgement::{Basis, ExtraRight, Rule, RuleSet, ToolKind};
 use protocol::web::{WebAddress, WebSettings};
-use tools::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
+use tool_specs::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
 
 /// The properties of a call, from its arguments and its session, before it is judged.
 #[derive(Debug, Clone)]

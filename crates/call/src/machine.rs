@@ -22,7 +22,7 @@ use protocol::client::ClientEvent;
 use protocol::confinement::{Enforced, Tier, UNGRANTED_STEP};
 use protocol::judgement::{Basis, Question, ToolKind, Verdict};
 use protocol::store::{CachedResult, FileBackup, MayHaveChanged};
-use tools::ServerToolCall;
+use tool_specs::ServerToolCall;
 
 /// One call.
 #[derive(Debug)]

@@ -265,7 +265,7 @@ fn with_refusals(text: &str, decided: &ProxyDecisions) -> String {
         notes.push(format!("[{more} more were not made; agentd audit show has the record]"));
     }
     if refused.iter().any(|line| line.contains(protocol::hosts::NOT_LISTED)) {
-        notes.extend(tools::Restriction::Host.hint_line());
+        notes.extend(tool_specs::Restriction::Host.hint_line());
     }
     notes.extend(decided.cut.as_ref().map(|cut| format!("[{cut}]")));
     if notes.is_empty() {

@@ -10,7 +10,7 @@ use protocol::ids::{Generation, SessionId};
 use protocol::tool::CertifiedSession;
 use std::future::pending;
 use std::time::Duration;
-use tools::RunnerProgram;
+use tool_specs::RunnerProgram;
 
 /// How long making a certificate may take. It takes milliseconds.
 const CERTIFY_TIMEOUT: Duration = Duration::from_secs(10);

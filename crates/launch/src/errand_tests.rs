@@ -15,7 +15,7 @@ use std::future::{pending, ready};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tools::RunnerProgram;
+use tool_specs::RunnerProgram;
 
 /// A directory with an `agentd-tool` that says these and then does the rest of the script.
 fn playing(words: &[FromTool], then: &str) -> tempfile::TempDir {

@@ -13,7 +13,7 @@ use protocol::judgement::RuleSet;
 use protocol::tool::{FromCall, Handover, OutputStream, RunnerJob};
 use serde_json::json;
 use std::time::Duration;
-use tools::RunnerProgram;
+use tool_specs::RunnerProgram;
 
 /// Longest time for the checkout of a large repository.
 const LIMIT: Duration = Duration::from_secs(300);

@@ -22,7 +22,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tools::RunnerProgram;
+use tool_specs::RunnerProgram;
 
 /// How long a restore may take; its search alone may use 8 s. If it takes longer, the disk does not
 /// answer, and no call may wait for that.

@@ -31,7 +31,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
-use tools::RunnerProgram;
+use tool_specs::RunnerProgram;
 
 /// What a runner needs to start.
 pub struct RunnerStart<'a> {

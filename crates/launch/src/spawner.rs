@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, mpsc};
 use tokio::sync::oneshot;
-use tools::RunnerProgram;
+use tool_specs::RunnerProgram;
 
 /// Workers that outlive a call. Runners have no variant: they start from a `Grant` only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,6 +9,7 @@
 //! costs.
 
 mod cage;
+mod call_scope;
 mod cgroup;
 mod enter;
 mod error;
@@ -46,6 +47,7 @@ mod unsandboxed;
 mod usage;
 
 pub use cage::Cage;
+pub use call_scope::{CallScope, PrivateHome};
 pub use cgroup::{
     Controller, Delegation, NoDelegation, delegation, remove_cgroup_of, set_up_cgroups,
 };

@@ -11,6 +11,18 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// A random number.
+///
+/// # Errors
+/// The errno of getrandom.
+pub(crate) fn random() -> Result<u64, Errno> {
+    let mut bytes = [0u8; 8];
+    // SAFETY: the kernel writes at most so many bytes to a buffer that has them.
+    let read = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    // No signal interrupts a read of at most 256 bytes.
+    Errno::result(read).map(|_| u64::from_ne_bytes(bytes))
+}
+
 /// Forks this process. The child runs `body` and exits with the code that it returns; it never
 /// returns into the caller's code, not even by a panic.
 ///

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use tools::signing::{literal, signing_key};
+use tool_specs::signing::{literal, signing_key};
 
 /// Signing settings from all git settings files together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

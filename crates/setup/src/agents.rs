@@ -260,7 +260,8 @@ fn allowed(names: &[String], unknown: &mut Vec<String>) -> Result<Vec<String>, S
     let mut tools: Vec<String> = Vec::new();
     for name in names {
         if name == "*" {
-            let all = tools::specs().iter().filter(|spec| spec.caller == tools::Caller::Model);
+            let all =
+                tool_specs::specs().iter().filter(|spec| spec.caller == tool_specs::Caller::Model);
             let of_servers = [format!("{PREFIX}*")];
             return Ok(all.map(|spec| spec.name.to_owned()).chain(of_servers).collect());
         }
@@ -302,7 +303,7 @@ fn named(name: &str, unknown: &mut Vec<String>) -> Result<Option<&'static str>, 
             prompts::line(name, 100)
         ));
     }
-    let own = tools::named(name).filter(|spec| spec.caller == tools::Caller::Model);
+    let own = tool_specs::named(name).filter(|spec| spec.caller == tool_specs::Caller::Model);
     if own.is_none() {
         unknown.push(prompts::line(name, 60));
     }

@@ -48,7 +48,7 @@ pub fn offered(
 ) -> (Vec<OfferedServerTool>, Vec<String>) {
     let (mut tools, mut notes) = (Vec::<OfferedServerTool>::new(), Vec::new());
     let own: Vec<&str> = listed.iter().map(|tool| tool.name.as_str()).collect();
-    let others: Vec<&str> = tools::specs().iter().map(|tool| tool.name).collect();
+    let others: Vec<&str> = tool_specs::specs().iter().map(|tool| tool.name).collect();
     for tool in listed {
         let is_wanted = |list: &Vec<String>| list.contains(&tool.name);
         if server.disabled.contains(&tool.name) || !server.enabled.as_ref().is_none_or(is_wanted) {

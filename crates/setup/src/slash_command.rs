@@ -192,7 +192,7 @@ fn rule(text: &str, file: &Path, line: u32) -> Result<Rule, String> {
         return Err(error.fault.to_string());
     }
     let is_tool =
-        |name: &str| tools::rule_targets().iter().any(|it| it.name.eq_ignore_ascii_case(name));
+        |name: &str| tool_specs::rule_targets().iter().any(|it| it.name.eq_ignore_ascii_case(name));
     match is_tool(name.trim()) {
         true => Ok(rule),
         false => Err("it is a right beyond the session, which only you can give".to_owned()),

@@ -14,7 +14,7 @@ use setup::task_worktree::{DIRECTORY, check_place};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
-use tools::{git_words, shell_words};
+use tool_specs::{git_words, shell_words};
 
 /// Most characters of a list of changes.
 const MOST_CHARS: usize = 4000;

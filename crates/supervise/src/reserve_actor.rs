@@ -17,7 +17,7 @@ use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use std::sync::Arc;
 use std::time::Duration;
-use tools::RunnerProgram;
+use tool_specs::RunnerProgram;
 
 /// How long a call waits for a cage that is being built, before it starts its own.
 const TAKE: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
-use tools::signing::held_by;
+use tool_specs::signing::held_by;
 
 /// How long an agent may take to list its keys, which needs no person.
 const AGENT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -18,7 +18,7 @@ const AGENT_TIMEOUT: Duration = Duration::from_secs(3);
 /// If the agent does not answer or has none of these keys.
 pub(crate) async fn checked(grant: AgentGrant) -> Result<AgentGrant, String> {
     let AgentGrant { agent, keys, settings } = grant;
-    let wanted = keys.iter().map(tools::signing::fingerprint).collect::<Vec<_>>().join(", ");
+    let wanted = keys.iter().map(tool_specs::signing::fingerprint).collect::<Vec<_>>().join(", ");
     let asked = agent.clone();
     let held = blocking(move || held_by(&connect_to(&asked)?, &keys)).await;
     match held {

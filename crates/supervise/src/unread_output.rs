@@ -47,7 +47,7 @@ impl UnreadOutput {
 
     /// As much of it as a result holds, with this line below it.
     pub(crate) fn page(&mut self, line: String, max: u32) -> ToolResult {
-        let (page, rest) = tools::command_output(self.take(), line, max);
+        let (page, rest) = tool_specs::command_output(self.take(), line, max);
         self.put_back(rest);
         page
     }

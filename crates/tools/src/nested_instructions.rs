@@ -3,17 +3,17 @@
 //! no file that the call's tool does not. Used by `run`; the supervisor gives each to the model once
 //! in a session.
 
-use crate::files::call_scope::CallScope;
 use crate::files::precondition;
-use crate::text::control::{visible, visible_lines};
 use prompts::{
     DeniedReads, INSTRUCTION_BYTES, INSTRUCTION_NAMES, Instructions, instructions_of,
     nested_directories,
 };
 use protocol::call::{DirectoryInstructions, FileEffect, FileVersion};
+use sandbox::CallScope;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use tool_specs::text::control::{visible, visible_lines};
 
 /// Most directories of one call: those nearest to its files. Each text is bounded as the project's own.
 const DIRECTORIES: usize = 8;

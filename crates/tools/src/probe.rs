@@ -1,12 +1,10 @@
 //! The probe before a verdict: the real paths of a call, the files there, and the change that the
 //! call would make.
 
-use crate::arguments::interpret::interpret;
 use crate::cancel::Cancel;
 use crate::edit::remove;
 use crate::engine::Engine;
 use crate::failure::ToolFailure;
-use crate::files::call_scope::CallScope;
 use crate::files::path_trace::{TraceEnd, trace_path};
 use crate::files::precondition;
 use crate::files::protected::ProtectedSearch;
@@ -19,6 +17,8 @@ use crate::tool_context::{ReportExtras, ToolContext};
 use prompts::DeniedReads;
 use protocol::call::{ProbeReport, ProbedPath};
 use protocol::judgement::ToolKind;
+use sandbox::CallScope;
+use tool_specs::interpret;
 
 /// Inspects the paths that a call names. Changes nothing.
 ///
@@ -58,7 +58,7 @@ pub fn probe(
             protected,
             extras,
         };
-        (works.preview)(&call.input, &ctx).unwrap_or_else(|failure| would_fail(&failure))
+        (works.preview)(&call.typed, &ctx).unwrap_or_else(|failure| would_fail(&failure))
     } else {
         String::new()
     };

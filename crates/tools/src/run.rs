@@ -1,17 +1,14 @@
 //! Runs one call. For `agentd-tool` and `agentd-code`, after their cage stands.
 
-use crate::arguments::interpret::interpret;
 use crate::cancel::Cancel;
 use crate::command::setup::CommandSetup;
 use crate::engine::Engine;
-use crate::failure::{FailureCode, ToolFailure};
-use crate::files::call_scope::CallScope;
+use crate::failure::{FailureCode, ToolFailure, failed};
 use crate::files::path_trace::trace_path;
 use crate::files::protected::ProtectedSearch;
 use crate::nested_instructions;
 use crate::signing::Signer;
-use crate::tool::{specs, tool_impl};
-use crate::tool_answer::{ToolAnswer, failed};
+use crate::tool::tool_impl;
 use crate::tool_context::{ReportExtras, ToolContext};
 use nix::sys::resource::{UsageWho, getrusage};
 use prompts::DeniedReads;
@@ -19,7 +16,9 @@ use protocol::call::{FileEffect, Outcome, ProcessUsage, RunReport, ToolResult};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use protocol::tool::JudgedPath;
+use sandbox::CallScope;
 use std::path::{Path, PathBuf};
+use tool_specs::{ToolAnswer, interpret, specs};
 
 /// A call that was judged and may run.
 #[derive(Debug, Clone, Copy)]
@@ -158,7 +157,7 @@ fn attempt(
         ToolKind::Query => None,
         ToolKind::Mutation => unread(order, &call.paths, ctx.scope),
     };
-    match ((works.run)(&call.input, ctx), unread) {
+    match ((works.run)(&call.typed, ctx), unread) {
         (Ok(answer), None) => placed(answer, ctx.scope).into_result(max),
         (Ok(answer), Some(why)) => without_text(placed(answer, ctx.scope), &why).into_result(max),
         (Err(failure), None) => (failed(name, failure, max), None, Vec::new()),

@@ -2,43 +2,14 @@
 //! speaks with. For the tools `mcp_server` and `mcp_writer`; and,
 //! for `mcp_remote`, the client of a server that has an address.
 
-use crate::arguments::facts::{ConfiguredRun, JudgedFacts, RunsIn};
 use crate::command::{self, CommandSpec};
 use crate::engine::server::ServerSpeech;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::text::shell_words::shell_words;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::confinement::Network;
-use protocol::hosts::HostRule;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Input {
-    /// Its name in the configuration.
-    name: String,
-    /// The program and its arguments.
-    command: Vec<String>,
-    /// The names of the variables that it gets beside the usual ones.
-    env: Vec<String>,
-    /// The hosts that it may reach.
-    hosts: Vec<String>,
-    /// How long it may take to become ready, in milliseconds.
-    start_ms: u64,
-}
-
-pub(crate) fn facts(input: &Input) -> JudgedFacts {
-    JudgedFacts {
-        command: Some(shell_words(&input.command)),
-        // The supervisor puts the hosts of the configuration in.
-        network: Some(Network::Off),
-        runs_in: RunsIn::Background,
-        ..JudgedFacts::default()
-    }
-}
+use tool_specs::ToolAnswer;
+use tool_specs::server_input::{Input, RemoteInput};
+use tool_specs::text::shell_words::shell_words;
 
 pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
     let Input { name, command: argv, start_ms, .. } = input;
@@ -79,32 +50,6 @@ impl RemoteClient {
     }
 }
 
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RemoteInput {
-    /// Its name in the configuration.
-    name: String,
-    /// Its address, with http:// or https://.
-    url: String,
-    /// The names of the variables with the headers of each request.
-    env: Vec<String>,
-    /// The hosts that its client may reach: its own, and where its keys are renewed.
-    hosts: Vec<String>,
-    /// How long it may take to become ready, in milliseconds.
-    start_ms: u64,
-}
-
-pub(crate) fn remote_facts(input: &RemoteInput) -> JudgedFacts {
-    let hosts = input.hosts.iter().filter_map(|host| HostRule::of_rule(host).ok()).collect();
-    JudgedFacts {
-        configured: Some(ConfiguredRun::RemoteServer { hosts }),
-        command: Some(input.url.clone()),
-        network: Some(Network::Off),
-        runs_in: RunsIn::Background,
-        ..JudgedFacts::default()
-    }
-}
-
 pub(crate) fn run_remote(
     input: RemoteInput,
     ctx: &mut ToolContext<'_>,
@@ -125,20 +70,6 @@ pub(crate) fn run_remote(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn the_hosts_of_a_client_are_those_of_its_arguments() {
-        let hosts = |hosts: &[&str]| {
-            let hosts = hosts.iter().map(ToString::to_string).collect();
-            let (name, url, env) = ("a".into(), "https://x".into(), Vec::new());
-            let facts = remote_facts(&RemoteInput { name, url, env, hosts, start_ms: 7 });
-            let Some(ConfiguredRun::RemoteServer { hosts }) = facts.configured else { panic!() };
-            hosts
-        };
-        let named = hosts(&["127.0.0.1:80", "a.example:443"]);
-        assert!(named[0].admits("127.0.0.1", 80) && named[1].admits("a.example", 443));
-        assert!(hosts(&[]).is_empty());
-    }
 
     #[test]
     fn a_client_knows_its_arguments_and_no_others() {

@@ -1,13 +1,13 @@
 //! The report of a call that an MCP server has answered. Used by `agentd-mcp`.
 
-use crate::files::document::most_images;
 use crate::files::image;
-use crate::text::control::visible_lines;
-use crate::tool_answer::{BodyFrom, ToolAnswer};
 use protocol::call::{Outcome, ProcessUsage, RunReport};
 use protocol::confinement::Profile;
 use protocol::content::ImageFile;
 use protocol::hidden::without_hidden;
+use tool_specs::image_bounds::most_images;
+use tool_specs::text::control::visible_lines;
+use tool_specs::{BodyFrom, ToolAnswer};
 
 /// Says that the answer is not whole.
 const HID: &str =

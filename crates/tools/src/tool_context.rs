@@ -7,22 +7,22 @@ use crate::engine::server::ServerEngine;
 use crate::engine::syntax::SyntaxEngine;
 use crate::engine::web::WebEngine;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::files::call_scope::CallScope;
 use crate::files::path_trace::{TraceEnd, trace_path};
 use crate::files::protected::{ProtectedSearch, first_of_repository};
 use crate::files::read_set::ReadSet;
 use crate::files::safe_open;
 use crate::files::target_path::{TargetPath, access_denied, not_found};
-use crate::refusal_hints::Restriction;
-use crate::text::control::visible;
 use prompts::DeniedReads;
 use protocol::call::{FileVersion, ProcessUsage, TamperedFile};
 use protocol::confinement::Refusal;
 use protocol::content::ImageFile;
 use protocol::tool::JudgedPath;
+use sandbox::CallScope;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
+use tool_specs::Restriction;
+use tool_specs::text::control::visible;
 
 /// Where a tool works.
 pub(crate) struct ToolContext<'a> {

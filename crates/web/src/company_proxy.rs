@@ -113,9 +113,11 @@ fn judge(head: &[u8]) -> Result<(), String> {
     match status {
         "407" => Err(WANTS_SIGN_IN.to_owned()),
         status if status.len() == 3 && status.starts_with('2') => Ok(()),
-        status => {
-            Err(format!("refused to connect: {} {}", tools::visible(status), tools::visible(&said)))
-        }
+        status => Err(format!(
+            "refused to connect: {} {}",
+            tool_specs::visible(status),
+            tool_specs::visible(&said)
+        )),
     }
 }
 

@@ -18,10 +18,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tools::{
-    Cancel, EngineError, FailureCode, NUMERIC_ADDRESS_REFUSED, SearchHit, WebEngine, WebPage,
-    numeric_address, web_address, web_url,
-};
+use tool_specs::{FailureCode, NUMERIC_ADDRESS_REFUSED, numeric_address, web_address, web_url};
+use tools::{Cancel, EngineError, SearchHit, WebEngine, WebPage};
 use url::Url;
 
 /// Timeouts of a page.

@@ -2,7 +2,8 @@
 
 use dom_query::Document;
 use protocol::web::PrivateNetworks;
-use tools::{SearchHit, web_url};
+use tool_specs::web_url;
+use tools::SearchHit;
 
 /// The results in order; `None` if it is not a page of results.
 pub(crate) fn results(html: &str, limit: usize) -> Option<Vec<SearchHit>> {

@@ -33,7 +33,7 @@ pub(crate) fn man(name: Option<&str>) -> Result<CliExit, CliError> {
     };
     // The program's page ends with the exit codes.
     let topic = help::find(name.unwrap_or("exit-codes"));
-    let tool = name.and_then(tools::named);
+    let tool = name.and_then(tool_specs::named);
     match (command, topic, tool) {
         (Some(command), topic, _) => {
             let mut page = Vec::new();

@@ -83,8 +83,8 @@ impl CheckedCall {
                         return Err(CliError::user(way));
                     }
                 };
-                let page = tools::web_url(&url, config.web.private).map_err(CliError::user)?;
-                (None, None, tools::web_address(&page))
+                let page = tool_specs::web_url(&url, config.web.private).map_err(CliError::user)?;
+                (None, None, tool_specs::web_address(&page))
             }
             CallSubject::Path(path) => {
                 let paths =

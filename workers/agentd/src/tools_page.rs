@@ -5,7 +5,7 @@ use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::output::print;
 use crate::table::table;
-use tools::{Caller, ToolDeclaration, named, specs};
+use tool_specs::{Caller, ToolDeclaration, named, specs};
 
 /// The list, or all of one tool.
 pub(crate) fn main(name: Option<&str>) -> Result<CliExit, CliError> {

@@ -285,7 +285,7 @@ fn a_ping_is_answered_with_its_number() {
 /// denied.
 #[test]
 fn rules_can_speak_of_every_tool() {
-    for spec in tools::specs() {
+    for spec in tool_specs::specs() {
         let text = match spec.name {
             // Rules name a tool of a server, not the call that carries it.
             mcp::CALL => format!("{}*", mcp::PREFIX),

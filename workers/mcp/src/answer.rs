@@ -14,7 +14,8 @@ use rmcp::model::{
 use rmcp::service::ServiceError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use tools::{AnswerPart, server_report, visible};
+use tool_specs::visible;
+use tools::{AnswerPart, server_report};
 
 /// Most characters of an error.
 const ERROR: usize = 4000;

@@ -15,7 +15,7 @@ use sse_stream::Sse;
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tools::visible;
+use tool_specs::visible;
 
 /// Most characters of a scope that a message shows.
 const SCOPE: usize = 200;

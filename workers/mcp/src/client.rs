@@ -35,7 +35,8 @@ use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tools::{ServerLink, ServerPipes, ServerSink, visible};
+use tool_specs::visible;
+use tools::{ServerLink, ServerPipes, ServerSink};
 
 /// Most characters of a line about progress.
 const PROGRESS: usize = 200;

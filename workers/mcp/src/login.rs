@@ -22,7 +22,8 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tools::{ServerLink, visible};
+use tool_specs::visible;
+use tools::ServerLink;
 
 /// How long a person may take.
 const ANSWER: Duration = Duration::from_secs(300);

@@ -19,7 +19,7 @@ use rmcp::transport::auth::{
 };
 use std::sync::Arc;
 use std::time::Duration;
-use tools::visible;
+use tool_specs::visible;
 
 /// Longest time of a request.
 const REQUEST: Duration = Duration::from_secs(30);

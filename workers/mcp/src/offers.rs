@@ -5,7 +5,7 @@ use protocol::mcp::{PromptArgument, ServerOffers, ServerPrompt, ServerResource};
 use rmcp::model::{Prompt, Resource};
 use rmcp::service::{Peer, RoleClient};
 use std::time::Duration;
-use tools::visible;
+use tool_specs::visible;
 
 /// Most resources and prompts of a server that are listed.
 const RESOURCES: usize = 1000;

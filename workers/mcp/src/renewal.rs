@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
-use tools::visible;
+use tool_specs::visible;
 
 /// Most characters of an error's code and of its description.
 const CODE: usize = 60;

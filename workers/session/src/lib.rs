@@ -110,12 +110,12 @@ fn note(said: &FromSession) {
 
 /// Parses a call as the model wrote it, by the table of tools.
 fn read_call(name: &str, input: &str, project: &str) -> Result<ReadCall, CallError> {
-    let none = |invalid: tools::InvalidCall| CallError {
+    let none = |invalid: tool_specs::InvalidCall| CallError {
         tool: invalid.tool().map(str::to_owned),
         result: Box::new(invalid.result()),
     };
-    let call = tools::interpret_at(name, input, Path::new(project)).map_err(none)?;
-    let tools::InterpretedCall { spec, input, note, paths, removed, .. } = call;
+    let call = tool_specs::interpret_at(name, input, Path::new(project)).map_err(none)?;
+    let tool_specs::InterpretedCall { spec, input, note, paths, removed, .. } = call;
     Ok(ReadCall { tool: spec.name.to_owned(), input, note, paths, removed })
 }
 

@@ -20,6 +20,7 @@ use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{
     CageOrder, FromCage, FromCall, FromTool, JudgedPath, RunnerJob, SigningKey, ToolLink,
 };
+use sandbox::CallScope;
 use sandbox::{Cage, CageError, CageStep, Inherited, ProtectedReport};
 use std::fs::File;
 use std::net::SocketAddr;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 pub use tools::Engine;
 use tools::signing::AgentSocket;
-use tools::{CageLost, CallScope, Cancel, CommandSetup, DeniedReads, JobControl, ToolRunRequest};
+use tools::{CageLost, Cancel, CommandSetup, DeniedReads, JobControl, ToolRunRequest};
 
 type SupervisorSender = ipc::Sender<FromTool>;
 

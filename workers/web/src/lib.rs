@@ -17,10 +17,11 @@ use protocol::tool::{
     CageOrder, FromCage, FromCall, FromTool, RunnerJob, SignIn, ToTool, ToolLink,
 };
 use protocol::web::{RedirectScope, WebAddress};
+use sandbox::CallScope;
 use sandbox::{Cage, CageError, CageStep, NetworkNamespace};
 use std::process::ExitCode;
 use tool_worker::{Listener, Preamble, next_job};
-use tools::{CallScope, Cancel, Engine, JobControl, ToolRunRequest};
+use tools::{Cancel, Engine, JobControl, ToolRunRequest};
 use web::{Credentials, Fetcher, Judge};
 
 type Say = ipc::Sender<FromTool>;

@@ -13,7 +13,7 @@ use crate::rule::rule_target::MatchedBy;
 use crate::strict::grammar;
 use protocol::judgement::{ExampleVerdict, RuleEffect, RuleExample};
 use std::path::Path;
-use tools::MemoryScope;
+use tool_specs::MemoryScope;
 
 /// Stands for the project, to which an example's path is relative.
 const PROJECT: &str = "/project";

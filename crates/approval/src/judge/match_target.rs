@@ -14,7 +14,7 @@ use protocol::hosts::HostRule;
 use protocol::judgement::{JudgedCall, ToolKind};
 use protocol::web::WebAddress;
 use std::path::Path;
-use tools::MemoryScope;
+use tool_specs::MemoryScope;
 
 /// Longest command in bytes: the kernel accepts no longer argument, so no shell could start with it.
 pub const COMMAND_CAP: usize = 128 * 1024 - 1;

@@ -12,7 +12,7 @@ use protocol::hidden::visible;
 use protocol::judgement::{ExtraRight, JudgedCall, Rule};
 use protocol::mcp;
 use std::path::Path;
-use tools::MemoryScope;
+use tool_specs::MemoryScope;
 
 /// A rule with its place.
 #[must_use]

@@ -16,13 +16,24 @@ use protocol::hidden::visible;
 use protocol::judgement::{
     Ask, Audience, Basis, JudgedCall, PermissionMode, Question, RuleEffect, Verdict,
 };
+use sandbox::{NameClass, ProtectedName};
 use std::path::Path;
-use tools::MemoryScope;
+use tool_specs::MemoryScope;
+
+/// The row of a file that projects want written and that a program runs later, at any depth.
+fn asked_about(path: &Path) -> Option<&'static ProtectedName> {
+    let parts = sandbox::name_parts(path);
+    let is_at = |row: &&ProtectedName| {
+        row.class == NameClass::Asked
+            && (0..parts.len()).any(|from| sandbox::lies_at(&parts[from..], row.name))
+    };
+    sandbox::protected_names().iter().find(is_at)
+}
 
 /// The question about a file that a program runs later, though the mode asks about no edit.
 fn runs_later(path: &RulePath) -> Option<String> {
     let named = path.relative.as_deref().unwrap_or(&path.absolute);
-    let row = tools::asked_about(Path::new(named))?;
+    let row = asked_about(Path::new(named))?;
     Some(format!("`{}` is a file of which {}", visible(named), row.why))
 }
 

@@ -16,7 +16,7 @@ use protocol::judgement::{
 use protocol::mcp::SERVER_TOOLS;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tools::MemoryScope;
+use tool_specs::MemoryScope;
 
 /// The rules of a session, ready to judge. Sessions with the same rules share them.
 #[derive(Debug)]

@@ -99,7 +99,7 @@ impl fmt::Display for RuleFault {
                 write!(f, "there is no tool `{name}`; did you mean `{nearest}`?")
             }
             Self::UnknownTool { name, nearest: None } => {
-                let names: Vec<_> = tools::rule_targets().iter().map(|tool| tool.name).collect();
+                let names: Vec<_> = tool_specs::rule_targets().iter().map(|tool| tool.name).collect();
                 write!(f, "there is no tool `{name}`. There are {}", names.join(", "))
             }
             Self::ServerTool => f.write_str(

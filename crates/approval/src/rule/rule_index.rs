@@ -16,7 +16,7 @@ use protocol::judgement::RuleEffect;
 use protocol::web::WebAddress;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use tools::MemoryScope;
+use tool_specs::MemoryScope;
 
 /// A rule's place among all rules.
 pub(crate) type RuleNumber = usize;

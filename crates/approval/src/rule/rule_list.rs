@@ -108,7 +108,7 @@ fn own_end(text: &str) -> usize {
 fn tool_name(name: &str) -> Option<&'static str> {
     let own = rule_target::find(name).map(|target| target.name);
     own.or_else(|| {
-        tools::named(name).and_then(|tool| rule_target::find(tool.name)).map(|it| it.name)
+        tool_specs::named(name).and_then(|tool| rule_target::find(tool.name)).map(|it| it.name)
     })
 }
 

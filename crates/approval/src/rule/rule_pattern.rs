@@ -9,7 +9,7 @@ use crate::rule::server_tool_pattern::ServerToolPattern;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Rule, RuleEffect, ToolKind};
 use protocol::mcp;
-use tools::MemoryScope;
+use tool_specs::MemoryScope;
 
 /// A rule, read.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use protocol::judgement::{ExtraRight, RuleEffect, ToolKind};
 use protocol::mcp;
-use tools::{Inherit, rule_targets};
-pub(crate) use tools::{MatchedBy, RuleDepth, RuleTarget};
+use tool_specs::{Inherit, rule_targets};
+pub(crate) use tool_specs::{MatchedBy, RuleDepth, RuleTarget};
 
 /// A right, which no rule of a tool covers.
 const fn right_target(name: &'static str, matched_by: MatchedBy) -> RuleTarget {

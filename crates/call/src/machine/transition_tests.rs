@@ -16,7 +16,7 @@ use protocol::judgement::{Basis, ExtraRight, ToolKind, Verdict};
 use protocol::mcp::ServerReply;
 use protocol::store::CachedResult;
 use std::collections::BTreeSet;
-use tools::{JobAsk, JobRequest, TaskRequest};
+use tool_specs::{JobAsk, JobRequest, TaskRequest};
 
 const README: &str = include_str!("../../README.md");
 

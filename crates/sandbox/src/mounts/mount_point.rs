@@ -206,10 +206,9 @@ fn kind_of(place: &OwnedFd) -> Result<Option<MountPointKind>, Errno> {
 
 /// A command of the session may have made it, so it is kept, by a name that none can take in advance.
 fn rename_aside(folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
-    let mut number = [0; 8];
-    getrandom::fill(&mut number).map_err(|_| Errno::EIO)?;
+    let number = sys::random()?;
     let mut aside = name.to_owned();
-    aside.push(format!(".aside-{:016x}", u64::from_ne_bytes(number)));
+    aside.push(format!(".aside-{number:016x}"));
     let flags = RenameFlags::RENAME_NOREPLACE;
     match renameat2(folder, name, folder, aside.as_os_str(), flags) {
         // It was removed meanwhile, or the new name happens to be taken: the next attempt looks

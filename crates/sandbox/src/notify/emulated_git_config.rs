@@ -234,7 +234,7 @@ fn make_and_move(
         return Ok(None);
     }
     let staging = directory(at).map_err(config_error)?;
-    let random = getrandom::u64().map_err(|_| config_error(Errno::EIO))?;
+    let random = sys::random().map_err(config_error)?;
     let copy = PathBuf::from(format!("config-{random:016x}"));
     let replaced = write(&staging, &copy, &new, mode).map_err(config_error).and_then(|file| {
         mounter.make_read_only(&at.join(&copy))?;

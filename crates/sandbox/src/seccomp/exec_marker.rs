@@ -5,6 +5,7 @@
 //! since agentd has already judged it. The marker grants nothing: a command that guessed it could
 //! only keep a refused exec out of the record, and the kernel would still refuse the exec.
 
+use crate::sys;
 use std::fmt;
 use std::io;
 
@@ -20,7 +21,7 @@ impl ExecMarker {
     /// # Errors
     /// The kernel provides no random bytes.
     pub(crate) fn new() -> io::Result<Self> {
-        getrandom::u64().map(Self).map_err(|error| io::Error::other(error.to_string()))
+        Ok(Self(sys::random()?))
     }
 
     /// The low half and the high half, as the filter compares them.

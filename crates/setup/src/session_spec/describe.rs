@@ -3,8 +3,9 @@
 use super::{SessionSpec, unsandboxed};
 use protocol::confinement::{Confinement, GitSettings, Level, Network, Profile, Tier};
 use protocol::web::WebAddress;
+use sandbox::CallScope;
 use std::path::Path;
-use tools::{CallScope, InterpretedCall};
+use tool_specs::InterpretedCall;
 
 /// Describes the network of a command, for the model and for questions.
 pub(super) fn describe_network(confinement: &Confinement) -> String {

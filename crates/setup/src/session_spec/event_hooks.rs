@@ -60,7 +60,7 @@ fn event_hook(known: &ConfiguredEventHook, server_tools: &[String]) -> EventHook
         event: known.event,
         matched: match known.covers_all() {
             true => None,
-            false => tools::hook_subjects(known.event, |name| known.covers(name))
+            false => tool_specs::hook_subjects(known.event, |name| known.covers(name))
                 .map(|names| names.into_iter().chain(more.cloned()).collect()),
         },
         command: known.command.clone(),

@@ -27,9 +27,11 @@ pub(super) fn session_setup(
     let model = config.provider.model.clone().ok_or_else(|| {
         OpenFailure::new(RequestFailure::Configuration, config.provider.name.vendor().no_model())
     })?;
-    let tools: Vec<OfferedTool> = tools::specs()
+    let tools: Vec<OfferedTool> = tool_specs::specs()
         .iter()
-        .filter(|spec| spec.caller == tools::Caller::Model && is_available(spec, env, confinement))
+        .filter(|spec| {
+            spec.caller == tool_specs::Caller::Model && is_available(spec, env, confinement)
+        })
         .filter(|spec| spec.name != TASK || !agents.agents.is_empty())
         .map(|spec| offered_tool(spec, shell, confinement))
         .map(|tool| with_agents(tool, agents))
@@ -103,7 +105,7 @@ pub(super) fn system_prompt(
         .replace("{project}", &confinement.project.to_path().display().to_string())
         .replace("{network}", &network)
         .replace("{powershell}", if has_powershell { HERE_STRINGS } else { "" })
-        .replace("{held_back}", &indented(&tools::restrictions(confinement)));
+        .replace("{held_back}", &indented(&tool_specs::restrictions(confinement)));
     let mut prompt = own;
     if !texts.instructions.is_empty() {
         prompt.push_str(&format!("\n{}", texts.instructions));
@@ -125,7 +127,7 @@ fn indented(sentences: &[String]) -> String {
 
 /// True if a command can start the program of a tool, found as a shell would find it.
 fn is_available(
-    spec: &tools::ToolDeclaration,
+    spec: &tool_specs::ToolDeclaration,
     env: &[(String, String)],
     confinement: &Confinement,
 ) -> bool {
@@ -136,7 +138,7 @@ fn is_available(
 }
 
 fn offered_tool(
-    spec: &tools::ToolDeclaration,
+    spec: &tool_specs::ToolDeclaration,
     shell: &CommandShell,
     confinement: &Confinement,
 ) -> OfferedTool {
@@ -146,7 +148,7 @@ fn offered_tool(
     }
     let runs_commands = ["bash", "run", "powershell"].contains(&spec.name);
     if runs_commands && confinement.level != Level::Uncaged {
-        description.push_str(&format!(" {}", tools::temp_dirs(confinement)));
+        description.push_str(&format!(" {}", tool_specs::temp_dirs(confinement)));
     }
     OfferedTool {
         spec: ToolSpec {
@@ -173,6 +175,6 @@ fn with_agents(mut tool: OfferedTool, agents: &AgentCatalog) -> OfferedTool {
 
 /// The kind of the tool with this name; an unknown name counts as a mutation.
 pub fn tool_kind(name: &str) -> ToolKind {
-    let spec = tools::specs().iter().find(|spec| spec.name == name);
+    let spec = tool_specs::specs().iter().find(|spec| spec.name == name);
     spec.map_or(ToolKind::Mutation, |spec| spec.kind)
 }

@@ -24,7 +24,7 @@ use protocol::ids::SessionId;
 use protocol::judgement::{EXIT_PLAN, Rule, RuleEffect, RuleSet};
 use protocol::session::{OfferedTool, SessionBounds, SessionSetup, TaskUse};
 use std::path::{Path, PathBuf};
-use tools::TaskRequest;
+use tool_specs::TaskRequest;
 
 /// Says to a sub-agent what it is.
 const PREAMBLE: &str = "You are a sub-agent: another agent gave you the task in the first message. It sees nothing of \
@@ -186,7 +186,7 @@ fn is_own_worktree(task: &TaskHeader, worktree: &TaskWorktree) -> bool {
 fn is_offered(task: &TaskHeader, tool: &OfferedTool) -> bool {
     let name = tool.spec.name.as_str();
     let denied = |name: &str| task.deny.iter().any(|rule| rule == name);
-    let target = tools::rule_targets().iter().find(|target| target.name == name);
+    let target = tool_specs::rule_targets().iter().find(|target| target.name == name);
     let inherits = target.is_some_and(|target| target.inherits.iter().any(|it| denied(it.tool)));
     gives(task, name) && !denied(name) && !inherits
 }

@@ -15,7 +15,7 @@ use sandbox::NetworkNamespace;
 use setup::session_spec::session_of;
 use std::sync::Arc;
 use std::time::Duration;
-use tools::{BACKGROUND_MS, JobAsk, JobRequest, RunsIn};
+use tool_specs::{JobAsk, JobRequest, RunsIn, longest::BACKGROUND_MS};
 
 /// Why a command takes no input.
 pub(crate) const ENDED: &str = "the command has ended and was not given the text";
@@ -293,7 +293,7 @@ impl CallState {
 
 /// The result of reading a command that has ended, and the output that it had no room for.
 pub(crate) fn ended(number: u32, output: String, summary: &str, max: u32) -> (ToolResult, String) {
-    tools::command_output(output, format!("[call {number} has ended: {summary}]"), max)
+    tool_specs::command_output(output, format!("[call {number} has ended: {summary}]"), max)
 }
 
 /// True for a call that takes no answer any more.

@@ -12,7 +12,7 @@ use protocol::client::ProcessRow;
 use protocol::tool::{RunnerJob, SignIn};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
-use tools::RunnerProgram;
+use tool_specs::RunnerProgram;
 
 /// Names are resolved as written. With one of the machine's search domains appended, a name would be
 /// another host, which the list does not have.

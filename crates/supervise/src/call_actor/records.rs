@@ -102,7 +102,7 @@ impl CallState {
         }
         conclusion.result = conclusion.result.noted(self.args.facts.remarks.note.as_deref());
         if let Some(hint) = &self.args.facts.hint {
-            conclusion.result = tools::with_note(conclusion.result, hint);
+            conclusion.result = tool_specs::with_note(conclusion.result, hint);
         }
         if matches!(self.audited, Audited::Nothing) {
             // It ended before it was decided: the audit log still gets its proposal.

@@ -63,7 +63,7 @@ impl CallState {
         wanted.profile == Profile::Command
             && wanted.network != Network::Listed
             && self.args.signing.is_none()
-            && self.args.runner == tools::RunnerProgram::Tool
+            && self.args.runner == tool_specs::RunnerProgram::Tool
     }
 
     /// The reserve's answer.

@@ -280,7 +280,7 @@ impl CallState {
         std::iter::once(runner).chain(self.proxy_row()).collect()
     }
 
-    pub(super) fn row_of(&self, executable: tools::RunnerProgram, pid: u32) -> ProcessRow {
+    pub(super) fn row_of(&self, executable: tool_specs::RunnerProgram, pid: u32) -> ProcessRow {
         ProcessRow {
             worker: executable.executable().to_owned(),
             session: Some(self.args.facts.call.id.session.clone()),

@@ -57,7 +57,7 @@ pub(crate) struct CallArgs {
     /// The keys that the proxy of its command signs in with.
     pub(crate) sign_in: Option<SignInKeys>,
     /// The program that inspects its paths and executes it.
-    pub(crate) runner: tools::RunnerProgram,
+    pub(crate) runner: tool_specs::RunnerProgram,
     pub(crate) place: TurnRound,
     pub(crate) hello: Duration,
     /// How long a runner may take to answer a ping.

@@ -9,7 +9,7 @@ use protocol::ids::Generation;
 use protocol::tool::ProtectedOrder;
 use ractor::ActorRef;
 use tokio::sync::oneshot;
-use tools::JobRequest;
+use tool_specs::JobRequest;
 
 /// Messages to a call actor.
 pub(crate) enum CallMsg {

@@ -28,7 +28,7 @@ use setup::session_spec::TaskBounds;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tools::{JobRequest, TaskRequest};
+use tool_specs::{JobRequest, TaskRequest};
 
 /// Messages to a session actor, by sender.
 pub(crate) enum SessionMsg {

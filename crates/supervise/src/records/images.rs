@@ -12,10 +12,10 @@ const NAME_CHARS: usize = 200;
 /// Names the images of a report by their bytes: a runner's word for that is not enough. A hostile file may
 /// have taken the runner over, so an image that no runner makes is not passed on, and the call fails.
 pub(crate) fn named(mut report: RunReport, (tool, profile): (&str, Profile)) -> RunReport {
-    let (images, most) = (&report.images, tools::most_images(profile));
+    let (images, most) = (&report.images, tool_specs::image_bounds::most_images(profile));
     let unfit = match images.len() > most {
         true => Some(format!("there are {}; a call shows at most {most}", images.len())),
-        false => images.iter().find_map(tools::unfit),
+        false => images.iter().find_map(tool_specs::image_bounds::unfit),
     };
     if let Some(why) = unfit {
         let message = format!("the image that the call's process handed over is refused: {why}");

@@ -32,7 +32,7 @@ use setup::private_paths;
 use setup::session_spec::SessionSpec;
 use std::path::Path;
 use tokio::sync::oneshot;
-use tools::InterpretedCall;
+use tool_specs::InterpretedCall;
 
 impl SessionOpener {
     pub(super) async fn open_journal(
@@ -118,7 +118,7 @@ impl SessionOpener {
                 });
                 let (lost, mut records, spent) = tasks.await?;
                 for (call, record) in lost.iter().zip(&mut records) {
-                    let read = tools::interpret(&call.tool, &call.input).ok();
+                    let read = tool_specs::interpret(&call.tool, &call.input).ok();
                     let read = (call, read.as_ref());
                     let names = match elsewhere.contains(&call.number) {
                         // The workspace was restored from before the call.

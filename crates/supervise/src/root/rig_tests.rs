@@ -36,7 +36,7 @@ fn workers(directory: &Path) {
     fs::write(&hello, Hello::own().to_bytes()).unwrap();
     let script = format!("#!/bin/sh\ncat {} >&0; cat > /dev/null; sleep 0.2\n", hello.display());
     let workers = ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store"];
-    let runners = tools::RunnerProgram::ALL.map(tools::RunnerProgram::executable);
+    let runners = tool_specs::RunnerProgram::ALL.map(tool_specs::RunnerProgram::executable);
     for name in workers.into_iter().chain(runners) {
         let mut writer = Command::new("sh")
             .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])

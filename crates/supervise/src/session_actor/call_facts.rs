@@ -25,7 +25,7 @@ use setup::session_spec::{SessionSpec, read_chars};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use tools::{
+use tool_specs::{
     CallAbout, Caller, ConfiguredRun, InterpretedCall, JobAsk, JobRequest, RunnerProgram, RunsIn,
     ServerToolCall, TaskRequest,
 };
@@ -92,7 +92,7 @@ impl<A: Asker> CallContext<'_, A> {
             return Err(too_long(&call.tool, call.input.len()));
         }
         let found =
-            tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
+            tool_specs::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
         let executor = executor_of(executor, &found)?;
         self.check_room(&call, found.runs_in)?;
         if let Some(CallAbout::Job(request)) = &found.about {
@@ -387,7 +387,7 @@ mod tests {
     use protocol::tool::AfterInput;
 
     fn found(tool: &str, input: &str) -> InterpretedCall {
-        tools::interpret(tool, input).unwrap()
+        tool_specs::interpret(tool, input).unwrap()
     }
 
     #[test]

@@ -19,7 +19,7 @@ use setup::session_spec::{SessionServer, SessionSpec};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use tools::{CallAbout, ConfiguredRun, InterpretedCall, RunnerProgram, ServerToolCall};
+use tool_specs::{CallAbout, ConfiguredRun, InterpretedCall, RunnerProgram, ServerToolCall};
 
 /// How long a person's first request waits for a server: as long as nobody notices.
 const SERVER_WAIT_MS: u64 = 50;

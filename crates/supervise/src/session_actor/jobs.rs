@@ -14,7 +14,7 @@ use ractor::{ActorRef, ActorStatus};
 use setup::server_schemas;
 use setup::session_spec::SessionSpec;
 use std::time::Duration;
-use tools::JobRequest;
+use tool_specs::JobRequest;
 
 /// The server ends a call that makes progress after this time at the latest; a call that it does not end is
 /// not awaited longer than the margin.

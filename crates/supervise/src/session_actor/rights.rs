@@ -12,7 +12,7 @@ use setup::forbidden_dirs::keys_below;
 use setup::git_signing::AgentGrant;
 use setup::session_spec::{SessionSpec, check_allow_list, real_dir};
 use std::path::{Path, PathBuf};
-use tools::{GitSigning, InterpretedCall, Restriction};
+use tool_specs::{GitSigning, InterpretedCall, Restriction};
 
 /// The rights that are asked for, for this call alone, and the cage that holds them.
 pub(super) async fn asked(
@@ -103,7 +103,7 @@ pub(super) fn env(
         env.extend(agent.map(|agent| ("AGENTD_HOOK_AGENT".to_owned(), agent)));
     }
     if profile == Profile::Document && spec.setup.facts.vision == Some(true) {
-        env.push((tools::MODEL_SEES.to_owned(), "yes".to_owned()));
+        env.push((tool_specs::image_bounds::MODEL_SEES.to_owned(), "yes".to_owned()));
     }
     env
 }
@@ -116,10 +116,10 @@ pub(super) fn page(
     let web = &spec.config.web;
     match (&found.page, found.profile) {
         (None, Profile::Web) => {
-            let url = tools::web_url(&web.search_url, web.private);
+            let url = tool_specs::web_url(&web.search_url, web.private);
             let page =
                 url.map_err(|why| none(found.spec.name, &format!("web.search_url: {why}")))?;
-            Ok(tools::web_address(&page))
+            Ok(tool_specs::web_address(&page))
         }
         // Its process refuses addresses of private networks, unless the person lets them be reached.
         (Some(page), _)
@@ -135,7 +135,7 @@ pub(super) fn page(
 
 /// The result of a call that names a numeric address, where private networks are refused.
 fn by_number(tool: &str, page: &WebAddress) -> ToolResult {
-    let why = format!("{page} {}", tools::NUMERIC_ADDRESS_REFUSED);
+    let why = format!("{page} {}", tool_specs::NUMERIC_ADDRESS_REFUSED);
     let hint = format!(
         "Fetch it by the name of its host. A person can name the address in a rule, \
          `web_fetch:{site}` under permissions.allow, and let pages of private networks be fetched: \

@@ -22,7 +22,7 @@ use servers::Servers;
 use setup::session_spec::SessionServer;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use tools::{JobAsk, JobRequest};
+use tool_specs::{JobAsk, JobRequest};
 
 /// Most commands and sub-agents of a session in the background.
 const MOST: usize = 8;

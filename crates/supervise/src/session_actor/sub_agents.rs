@@ -21,7 +21,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Question;
 use protocol::session::ToSession;
 use setup::session_spec::session_of;
-use tools::TaskRequest;
+use tool_specs::TaskRequest;
 
 impl SessionActorState {
     pub(super) async fn on_task_msg(&mut self, message: TaskToSession) {

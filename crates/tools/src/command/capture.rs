@@ -1,7 +1,7 @@
 //! The output of a command in bounded memory: the beginning and the end of each stream. Pure.
 
-use crate::text::control::printed;
 use std::collections::VecDeque;
+use tool_specs::text::control::printed;
 
 /// The text of a command that printed nothing.
 pub(super) const NOTHING: &str = "(no output)";

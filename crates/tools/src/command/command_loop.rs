@@ -5,7 +5,6 @@ use crate::cancel::Cancel;
 use crate::command::capture::{HeadTail, SPILLED};
 use crate::command::job_control::JobControl;
 use crate::command::live_output::LiveOutput;
-use crate::command::longest::BACKGROUND_MS;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::ClockId;
@@ -18,6 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use tool_specs::longest::BACKGROUND_MS;
 
 /// After the command's end, its background processes may hold the pipes open; they get this long to
 /// finish their output.

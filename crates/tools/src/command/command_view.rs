@@ -4,12 +4,13 @@ use crate::command::missing_path::{self, SandboxView};
 use crate::command::missing_program::ProgramLookup;
 use crate::command::setup::CommandSetup;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::refusal_hints::{self, Restriction};
+use crate::refusal_hints;
 use crate::signing::Signer;
 use crate::tool_context::ToolContext;
 use protocol::call::TamperedFile;
 use protocol::confinement::Refusal;
 use std::path::{Path, PathBuf};
+use tool_specs::Restriction;
 
 /// A command's view of the machine.
 pub(super) struct CommandView<'a> {

@@ -5,17 +5,17 @@
 //! `git_add`. The cage enforces it as well: for read-only calls and commits it contains no other
 //! program.
 
-use crate::arguments::facts::{JobPlace, JudgedFacts};
+use crate::command::job_place::JobPlace;
 use crate::command::{self, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
-use crate::text::control::visible;
-use crate::text::shell_words::shell_words;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::confinement::Network;
 use sandbox::GitFilters;
 use std::path::Path;
+use tool_specs::ToolAnswer;
+use tool_specs::git_words;
+use tool_specs::text::control::visible;
+use tool_specs::text::shell_words::shell_words;
 
 /// Longest time of one call in milliseconds, where `tools.timeout_ms` is no shorter.
 const TIME_MS: u64 = 120_000;
@@ -32,55 +32,11 @@ const READ_FIRST: [&str; 7] = [
     ".git/info/exclude",
 ];
 
-/// Settings that override the repository's, grouped by the programs that they disable.
-const SETTINGS: &[&str] = &[
-    // Programs run beside git's own work.
-    "core.fsmonitor=false",
-    "core.hooksPath=/dev/null",
-    "core.alternateRefsCommand=",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    // Programs that show something, or ask for it.
-    "core.pager=cat",
-    "core.editor=false",
-    "core.askPass=",
-    "credential.helper=",
-    "interactive.diffFilter=",
-    // Programs that sign, or look at signatures.
-    "gpg.program=false",
-    "gpg.ssh.program=false",
-    "gpg.x509.program=false",
-    "gpg.ssh.defaultKeyCommand=",
-    // A format of the repository's own may ask for them.
-    "format.pretty=medium",
-    "commit.gpgSign=false",
-    "log.showSignature=false",
-    // Programs that fetch missing objects of a partial clone.
-    "core.sshCommand=false",
-    "protocol.allow=never",
-    // Other repositories, whose settings are their own.
-    "submodule.recurse=false",
-    "status.submoduleSummary=false",
-    "diff.submodule=short",
-    // File names unquoted, and no invented author name.
-    "core.quotePath=false",
-    "color.ui=false",
-    "user.useConfigOnly=true",
-];
-
 /// Names the copy of the person's settings, which no call can write.
 const GLOBAL: &str = "GIT_CONFIG_GLOBAL";
 
 /// Keys of a filter, each of which is made empty.
 const OF_FILTER: [&str; 4] = ["clean", "smudge", "process", "required"];
-
-/// The words before a git command that runs none of the programs in a repository's settings, but its
-/// filters.
-#[must_use]
-pub fn git_words() -> Vec<String> {
-    let settings = SETTINGS.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]);
-    std::iter::once("git".to_owned()).chain(settings).collect()
-}
 
 /// The operation of a git call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,15 +48,6 @@ pub(crate) enum GitMode {
     /// It stages files. Their filters must run, or the repository would get other content. They run
     /// in a command's cage, because the call was approved as a command.
     Adds,
-}
-
-/// The facts for the verdict on a git call: it is judged as its command line.
-pub(crate) fn facts(words: &[String]) -> JudgedFacts {
-    JudgedFacts {
-        command: Some(format!("git {}", shell_words(words))),
-        network: Some(Network::Off),
-        ..JudgedFacts::default()
-    }
 }
 
 /// Runs git with these words in the project directory.
@@ -122,10 +69,7 @@ pub(crate) fn run(
         GitMode::Looks | GitMode::Commits => filters(ctx)?,
         GitMode::Adds => GitFilters::default(),
     };
-    let mut argv = vec!["git".to_owned()];
-    for setting in SETTINGS {
-        argv.extend(["-c".to_owned(), (*setting).to_owned()]);
-    }
+    let mut argv = git_words();
     if work == GitMode::Looks {
         // `git diff` tries to refresh the index, whatever `GIT_OPTIONAL_LOCKS` is, and the cage
         // would refuse it each time. As a consequence, a file whose timestamp alone changed is

@@ -2,7 +2,7 @@
 //! for this session only, and the result says that. For `command`.
 
 use crate::command::harmless_refusals::is_harmless_home_name;
-use crate::files::call_scope::CallScope;
+use sandbox::CallScope;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

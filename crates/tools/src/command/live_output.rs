@@ -1,9 +1,9 @@
 //! The live output of a command for clients, limited in rate: a flood of output costs clients no
 //! more than a steady stream.
 
-use crate::text::control::EscapeStripper;
 use protocol::tool::OutputStream;
 use std::time::{Duration, Instant};
+use tool_specs::text::control::EscapeStripper;
 
 /// Shown at once.
 const BURST: f64 = 256.0 * 1024.0;
@@ -47,7 +47,7 @@ struct LiveStream {
 impl<'a> LiveOutput<'a> {
     /// Shows through `show`, from now on.
     pub fn new(show: &'a mut dyn LiveSink) -> Self {
-        let side = |stream| LiveStream { stream, strip: EscapeStripper::new(), left_out: 0 };
+        let side = |stream| LiveStream { stream, strip: EscapeStripper::default(), left_out: 0 };
         Self {
             show,
             out: side(OutputStream::Out),
@@ -94,7 +94,7 @@ impl<'a> LiveOutput<'a> {
     pub fn finish(self) {
         for mut side in [self.out, self.err] {
             let mut text = side.mark();
-            let strip = std::mem::replace(&mut side.strip, EscapeStripper::new());
+            let strip = std::mem::take(&mut side.strip);
             text.push_str(&strip.finish().replace('\r', "\n"));
             if !text.is_empty() {
                 self.show.last(side.stream, text);
@@ -110,7 +110,7 @@ impl LiveStream {
             0 => String::new(),
             bytes => {
                 // The omitted part may have begun an escape sequence, so the state starts anew.
-                self.strip = EscapeStripper::new();
+                self.strip = EscapeStripper::default();
                 format!("\n[… {bytes} bytes not shown live …]\n")
             }
         }

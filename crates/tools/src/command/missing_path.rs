@@ -161,7 +161,7 @@ fn ungranted(path: &Path, view: &SandboxView<'_>) -> Option<String> {
     }
     let way = "a bash call can request a directory with `directory`, or the user can add one with \
         :add-dir DIR";
-    let said = crate::text::control::visible(path.to_str()?).into_owned();
+    let said = tool_specs::text::control::visible(path.to_str()?).into_owned();
     if let Some(home) = view.home.filter(|home| path.starts_with(home)) {
         // A name with a dot may hold keys: no way to those is offered.
         let first = path.strip_prefix(home).ok()?.iter().next()?;

@@ -9,8 +9,8 @@ pub(crate) mod git;
 mod harmless_refusals;
 mod home_changes;
 mod job_control;
+pub(crate) mod job_place;
 pub(crate) mod live_output;
-mod longest;
 mod missing_path;
 mod missing_program;
 mod output_file;
@@ -22,24 +22,20 @@ mod result;
 pub(crate) mod setup;
 mod shared_dir;
 
-use crate::arguments::facts::JobPlace;
 use crate::command::capture::HeadTail;
 use crate::command::command_loop::{CommandRun, TimeLimit, run_to_end};
 use crate::command::command_view::CommandView;
 use crate::command::environment::environment;
 pub use crate::command::job_control::{InputError, JobControl};
+use crate::command::job_place::JobPlace;
 use crate::command::live_output::{LiveOffer, LiveOutput, LiveSink};
-pub use crate::command::longest::BACKGROUND_MS;
-use crate::command::longest::LONGEST_MS;
 use crate::command::output_file::REDIRECT;
 use crate::command::refusal_lines::not_harmless;
 use crate::command::result::answer;
 use crate::command::setup::CommandSetup;
 use crate::engine::server::{ServerEngine, ServerLink, ServerPipes, ServerSpeech};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::refusal_hints::{self};
-use crate::text::control::visible;
-use crate::tool_answer::ToolAnswer;
+use crate::refusal_hints;
 use crate::tool_context::ToolContext;
 use nix::errno::Errno;
 use protocol::call::Outcome;
@@ -52,6 +48,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
+use tool_specs::ToolAnswer;
+use tool_specs::closed_temp;
+use tool_specs::longest::BACKGROUND_MS;
+use tool_specs::longest::LONGEST_MS;
+use tool_specs::text::control::visible;
 
 /// The kernel takes no longer argument.
 pub(crate) const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
@@ -129,7 +130,7 @@ pub(crate) fn run(
     if view.is_locked
         && refusal_hints::names_closed_temp_path(command, &answer.body, &refusals, ctx.scope)
     {
-        let note = format!("[{}]", refusal_hints::closed_temp(&ctx.scope.temp));
+        let note = format!("[{}]", closed_temp(&ctx.scope.temp));
         answer.footer.insert(0, note);
     }
     Ok(answer)

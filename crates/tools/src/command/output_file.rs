@@ -1,12 +1,12 @@
 //! A file with the whole output of a command, where its result cannot hold it: the model reads on there.
 
 use crate::command::capture::{self, HeadTail, SPILLED};
-use crate::files::call_scope::CallScope;
 use crate::files::safe_open;
 use crate::tool_context::ToolContext;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag};
 use nix::sys::stat::Mode;
+use sandbox::CallScope;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Write;

@@ -4,8 +4,8 @@
 //! start as links to the user's content. For `command`.
 
 use crate::command::shared_dir::SharedDir;
-use crate::files::call_scope::CallScope;
 use sandbox::Cage;
+use sandbox::CallScope;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -177,7 +177,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::files::call_scope::PrivateHome;
+    use sandbox::PrivateHome;
     use std::os::unix::fs::symlink;
 
     /// Caches that a command finds where they are.

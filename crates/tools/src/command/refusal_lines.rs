@@ -1,11 +1,11 @@
 //! Lines of a result about refusals of the sandbox.
 
 use crate::command::harmless_refusals::is_harmless;
-use crate::text::control::visible;
 use crate::text::lines::cut_line;
 use nix::errno::Errno;
 use protocol::call::REFUSED_LINE;
 use protocol::confinement::{Refusal, RefusalKind};
+use tool_specs::text::control::visible;
 
 /// Most kinds of refusals that the text names; the record has more.
 const REFUSALS: usize = 10;

@@ -6,14 +6,11 @@ use crate::command::command_view::{
     CommandView, hint_lines, missing_path_note, restrictions_in_output,
 };
 use crate::command::harmless_refusals::{self, is_ipv6_probe};
-use crate::command::longest::LONGEST_MS;
 use crate::command::missing_path;
 use crate::command::refusal_lines::{not_harmless, refusal_line_of_success, refusal_lines};
 use crate::failure::FailureCode;
-use crate::refusal_hints::{self, Restriction};
+use crate::refusal_hints;
 use crate::signing::Signer;
-use crate::text::control::visible;
-use crate::tool_answer::{BodyFrom, ToolAnswer};
 use crate::tool_context::ToolContext;
 use nix::sys::signal::Signal;
 use protocol::call::{FileEffect, Outcome, TamperRemedy, TamperedFile};
@@ -21,6 +18,10 @@ use protocol::confinement::Refusal;
 use sandbox::{CommandExit, LimitExceeded, LimitKind};
 use std::borrow::Cow;
 use std::time::Duration;
+use tool_specs::Restriction;
+use tool_specs::longest::LONGEST_MS;
+use tool_specs::text::control::visible;
+use tool_specs::{BodyFrom, ToolAnswer};
 
 /// Most names of processes that a command left running.
 const LEFT_NAMED: usize = 8;

@@ -4,7 +4,6 @@
 
 use crate::edit::replace::OriginalFile;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::files::call_scope::CallScope;
 use crate::files::path_trace::trace_path;
 use crate::files::precondition;
 use crate::files::safe_open;
@@ -14,6 +13,7 @@ use nix::fcntl::{AtFlags, RenameFlags, renameat2};
 use nix::sys::stat::fstatat;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use protocol::call::ProbedPath;
+use sandbox::CallScope;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;

@@ -7,8 +7,7 @@ use crate::cancel::Cancel;
 use crate::edit::remove;
 use crate::edit::replace::{OriginalFile, load_original, replace};
 use crate::engine::Engine;
-use crate::failure::{FailureCode, ToolFailure};
-use crate::files::call_scope::CallScope;
+use crate::failure::{FailureCode, ToolFailure, failed};
 use crate::files::path_trace::trace_path;
 use crate::files::precondition;
 use crate::files::protected::ProtectedSearch;
@@ -17,14 +16,15 @@ use crate::files::safe_open;
 use crate::files::target_path::TargetPath;
 use crate::run::without_text;
 use crate::text::diff;
-use crate::tool_answer::{ToolAnswer, failed};
 use crate::tool_context::{ReportExtras, ToolContext};
 use prompts::DeniedReads;
 use protocol::call::{FileEffect, ProbeReport, ProbedPath, ProcessUsage, RunReport};
 use protocol::store::{FileBackup, PriorContent};
 use protocol::tool::JudgedPath;
+use sandbox::CallScope;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use tool_specs::ToolAnswer;
 
 const TOOL: &str = "undo_restore";
 /// The code of a result that restored only a part of the change.

@@ -8,7 +8,7 @@ pub(crate) mod web;
 use crate::engine::server::ServerEngine;
 use crate::engine::syntax::SyntaxEngine;
 use crate::engine::web::WebEngine;
-use crate::runner_program::RunnerProgram;
+use tool_specs::RunnerProgram;
 
 /// The engine of the program that runs a call, in addition to files and commands.
 #[derive(Clone, Copy)]

@@ -1,29 +1,24 @@
 //! PDF documents for models: poppler's programs make images or the text of pages, in a cage that has no
-//! file but the document. Used by `read`, and by the supervisor for its bounds.
+//! file but the document. Used by `read`.
 
-use crate::arguments::facts::JobPlace;
+use crate::command::job_place::JobPlace;
 use crate::command::{self, CommandSpec, FilterRun};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::files::image::{self, Format, SHOWN_SIDE};
+use crate::files::image::{self, Format};
 use crate::files::target_path::TargetPath;
-use crate::text::control::{visible, visible_lines};
-use crate::text::shell_words::shell_words;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use protocol::call::{FileEffect, Outcome};
-use protocol::confinement::Profile;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek};
-
-/// By this variable the supervisor says that the model sees images.
-pub const MODEL_SEES: &str = "AGENTD_MODEL_SEES";
+use tool_specs::ToolAnswer;
+use tool_specs::image_bounds::{MODEL_SEES, PAGES_MAX, SHOWN_SIDE};
+use tool_specs::text::control::{visible, visible_lines};
+use tool_specs::text::shell_words::shell_words;
 
 /// Larger files are refused. The programs get a copy in memory.
 const FILE_MAX: u64 = 100_000_000;
-/// Most pages of one call.
-const PAGES_MAX: usize = 20;
 /// A document with more pages is shown only where the call says which.
 const PAGES_UNASKED: u32 = 10;
 /// Longest time of the programs, in milliseconds.
@@ -55,18 +50,6 @@ const INSTALL: &str = "The package is poppler-utils on Debian, Ubuntu and Fedora
     install it, or use another program with bash.";
 /// The way on from a document that they cannot read.
 const DAMAGED: &str = "The file is damaged, or made to attack such programs. Make it again, or use another program with bash.";
-
-/// Most images that a call in such a cage may show.
-#[must_use]
-pub fn most_images(profile: Profile) -> usize {
-    let several = matches!(profile, Profile::Document | Profile::Mcp | Profile::McpWrite);
-    if several { PAGES_MAX } else { 1 }
-}
-
-/// True if a file of this name is read in a document's cage.
-pub(crate) fn is_named(path: &str) -> bool {
-    path.to_ascii_lowercase().ends_with(".pdf")
-}
 
 /// True if a file that begins so is a document.
 pub(crate) fn is_document(start: &[u8]) -> bool {

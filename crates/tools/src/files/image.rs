@@ -17,6 +17,7 @@ use image::{
 use protocol::content::{ImageFile, ImageRef, MediaType};
 use std::fs::File;
 use std::io::{Cursor, Read};
+use tool_specs::image_bounds::{SHOWN_MAX, SHOWN_SIDE};
 
 /// Larger files are refused.
 const FILE_MAX: u64 = 20 << 20;
@@ -26,13 +27,8 @@ const PIXELS_MAX: u64 = 50_000_000;
 const SIDE_MAX: u32 = 20_000;
 /// Most bytes that a decoder reserves.
 const ALLOC_MAX: u64 = 512 << 20;
-/// The longer side that models get. Anthropic scales larger images down to this size itself:
-/// <https://platform.claude.com/docs/en/build-with-claude/vision>, "Evaluate image size".
-pub(crate) const SHOWN_SIDE: u32 = 1568;
 /// A larger PNG becomes a JPEG, as photos are.
 const PNG_MAX: usize = 1_500_000;
-/// Most bytes that models get: in base64 they stay below 5 MB, the most that Anthropic takes.
-const SHOWN_MAX: usize = 3_750_000;
 /// Qualities of a JPEG, tried in order until it fits.
 const QUALITIES: [u8; 4] = [85, 70, 50, 30];
 
@@ -66,29 +62,6 @@ pub(crate) fn format(start: &[u8]) -> Option<ImageFormat> {
 #[must_use]
 pub fn is_image(start: &[u8]) -> bool {
     format(start).is_some()
-}
-
-/// Why this process did not make such an image for a model; none where it may have. For the supervisor,
-/// since the process that decodes may be taken over by the file.
-#[must_use]
-pub fn unfit(ImageFile { image, data }: &ImageFile) -> Option<String> {
-    let media = match image.media {
-        MediaType::Png => ImageFormat::Png,
-        MediaType::Jpeg => ImageFormat::Jpeg,
-        MediaType::Pdf => return Some("it is a document".to_owned()),
-    };
-    let sides = 1..=SHOWN_SIDE;
-    if data.len() > SHOWN_MAX {
-        return Some(format!("it has {} bytes; at most {SHOWN_MAX} are sent", data.len()));
-    }
-    if !sides.contains(&image.width) || !sides.contains(&image.height) {
-        let (width, height) = (image.width, image.height);
-        return Some(format!(
-            "it has {width}x{height} pixels; at most {SHOWN_SIDE} a side are sent"
-        ));
-    }
-    let named = image.media.name();
-    (format(data) != Some(media)).then(|| format!("its bytes do not begin as {named}"))
 }
 
 impl ShownImage {
@@ -298,33 +271,6 @@ fn unreadable(named: &str, format: ImageFormat, error: &ImageError) -> ToolFailu
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_image_that_no_decoder_here_makes_is_unfit() {
-        let of = |media, (width, height), data: &[u8]| {
-            let (digest, name) = (String::new(), "a.png".to_owned());
-            let image = ImageRef { digest, name, media, width, height, bytes: 0 };
-            unfit(&ImageFile { image, data: data.to_vec() })
-        };
-        let (png, jpeg) = (&b"\x89PNG\r\n\x1a\n"[..], &b"\xff\xd8\xff\xe0"[..]);
-        assert_eq!(of(MediaType::Png, (1568, 1), png), None);
-        assert_eq!(of(MediaType::Jpeg, (1, 1568), jpeg), None);
-        let long = [png, &[0; SHOWN_MAX]].concat();
-        assert_eq!(of(MediaType::Png, (1, 1), &long[..SHOWN_MAX]), None);
-        for (media, sides, data) in [
-            (MediaType::Png, (1, 1), &long[..]),
-            (MediaType::Png, (1569, 1), png),
-            (MediaType::Png, (1, 1569), png),
-            (MediaType::Png, (0, 1), png),
-            (MediaType::Png, (1, 1), jpeg),
-            (MediaType::Jpeg, (1, 1), png),
-            (MediaType::Png, (1, 1), b""),
-            (MediaType::Png, (1, 1), b"GIF89a"),
-            (MediaType::Pdf, (1, 0), b"%PDF-1.7"),
-        ] {
-            assert!(of(media, sides, data).is_some(), "{media:?} {sides:?} {}", data.len());
-        }
-    }
 
     /// A JPEG in outline: a preview with an end of its own, one scan, and a film behind the end.
     #[test]

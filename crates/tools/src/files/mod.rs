@@ -1,6 +1,5 @@
 //! Paths and files: the call's directories, path resolution, opening, protected files, read sets.
 
-pub(crate) mod call_scope;
 pub(crate) mod document;
 pub(crate) mod file_type;
 pub(crate) mod image;

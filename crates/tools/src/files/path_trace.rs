@@ -3,8 +3,8 @@
 //! Links are resolved one by one and paths are compared by components, so `proj` does not contain
 //! `proj-evil`. This check gives a clear message; the cage enforces the limit.
 
-use crate::files::call_scope::CallScope;
 use nix::errno::Errno;
+use sandbox::CallScope;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;

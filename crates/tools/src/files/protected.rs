@@ -1,11 +1,11 @@
 //! Protected files inside granted directories: programs outside the sandbox run or trust them, so
 //! file tools never write them. For commands the cage protects the same names.
 
-use crate::files::call_scope::CallScope;
-use crate::text::control::visible;
+use sandbox::CallScope;
 use sandbox::{NameClass, ProtectedBy, ProtectedFiles, ProtectedName};
 use std::cell::OnceCell;
 use std::path::Path;
+use tool_specs::text::control::visible;
 
 const GIT: &str = ".git";
 
@@ -58,17 +58,6 @@ impl ProtectedSearch {
             }
         })
     }
-}
-
-/// The row of a file that projects want written and that a program runs later, at any depth.
-#[must_use]
-pub fn asked_about(path: &Path) -> Option<&'static ProtectedName> {
-    let parts = sandbox::name_parts(path);
-    let is_at = |row: &&ProtectedName| {
-        row.class == NameClass::Asked
-            && (0..parts.len()).any(|from| sandbox::lies_at(&parts[from..], row.name))
-    };
-    sandbox::protected_names().iter().find(is_at)
 }
 
 /// The first of the files that one call makes together with which git takes a directory for a

@@ -1,10 +1,11 @@
 //! A path that a tool may use, and the failures for paths that it may not use or that do not exist.
 
 use crate::failure::{FailureCode, ToolFailure};
-use crate::files::call_scope::CallScope;
-use crate::refusal_hints::{self, Restriction};
-use crate::text::did_you_mean::did_you_mean;
+use crate::refusal_hints;
+use sandbox::CallScope;
 use std::path::{Path, PathBuf};
+use tool_specs::text::did_you_mean::did_you_mean;
+use tool_specs::{Restriction, closed_temp};
 
 /// Limit for the names of a directory that are compared with a wrong one.
 const NAMES_COMPARED: usize = 2000;
@@ -53,7 +54,7 @@ pub(crate) fn access_denied(scope: &CallScope, real: &Path, named: &str, why: &s
     let message = format!("ACCESS DENIED: {named:?} {why}");
     let hint = Restriction::Path.hint_sentence();
     let hint = match refusal_hints::is_closed_temp(real, scope) {
-        true => format!("{} {hint}", refusal_hints::closed_temp(&scope.temp)),
+        true => format!("{} {hint}", closed_temp(&scope.temp)),
         false => hint,
     };
     ToolFailure::new(FailureCode::AccessDenied, message, hint)

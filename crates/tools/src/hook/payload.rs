@@ -1,45 +1,10 @@
 //! The standard input of a hook: one JSON object with Claude Code's fields.
 
-use super::claude_names::{tool_input, tool_name};
+use super::tool_input::{tool_input, tool_name};
 use protocol::hook::{HookEvent, HookField};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
-
-/// The subject of the event, in our own terms.
-#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline)]
-pub(crate) struct HookSubject {
-    /// The number of the call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    call: Option<u32>,
-    /// The call's tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool: Option<String>,
-    /// The call's arguments as JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    input: Option<String>,
-    /// One of several files that the call names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-    /// The call's result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    result: Option<String>,
-    /// The prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    prompt: Option<String>,
-    /// The sentence of a notification.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-    /// The word that a matcher of the event is compared with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    word: Option<String>,
-    /// How often hooks have made this turn go on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    continued: Option<u32>,
-}
+use tool_specs::hook_input::HookSubject;
 
 /// Where and how the session works.
 pub(super) struct HookSession<'a> {

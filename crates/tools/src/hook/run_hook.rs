@@ -2,18 +2,16 @@
 //! call's result, which only the conversation reads.
 
 use super::answer::{HookAnswer, HookEnd, answer};
-use super::payload::{HookSession, HookSubject, payload};
-use crate::arguments::facts::{ConfiguredRun, JobPlace, JudgedFacts};
+use super::payload::{HookSession, payload};
+use crate::command::job_place::JobPlace;
 use crate::command::{self, CommandSpec, FilterRun};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::text::control::visible;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use protocol::call::Outcome;
-use protocol::confinement::Network;
 use protocol::hook::HookEvent;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tool_specs::ToolAnswer;
+use tool_specs::hook_input::Input;
+use tool_specs::text::control::visible;
 
 /// Most bytes that a hook may print.
 const LARGEST: usize = 1 << 20;
@@ -21,37 +19,6 @@ const LARGEST: usize = 1 << 20;
 const MODE: &str = "AGENTD_HOOK_MODE";
 const AGENT: &str = "AGENTD_HOOK_AGENT";
 const FACTS: &str = "AGENTD_HOOK_";
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Input {
-    /// The event, by its name.
-    event: String,
-    /// The command, for a shell.
-    command: String,
-    /// Why it cannot be run as it is written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    broken: Option<String>,
-    /// Longest time it may take, in milliseconds.
-    timeout_ms: u64,
-    /// The session.
-    session: String,
-    /// The subject of the event.
-    about: HookSubject,
-}
-
-pub(crate) fn facts(input: &Input) -> JudgedFacts {
-    let Input { event, command, broken, timeout_ms, .. } = input;
-    let (event, broken, timeout_ms) = (event.clone(), broken.clone(), *timeout_ms);
-    let configured =
-        ConfiguredRun::EventHook { event, command: command.clone(), broken, timeout_ms };
-    JudgedFacts {
-        command: Some(command.clone()),
-        configured: Some(configured),
-        network: Some(Network::Off),
-        ..JudgedFacts::default()
-    }
-}
 
 pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
     let Input { event: name, command, broken, timeout_ms, session, about } = input;

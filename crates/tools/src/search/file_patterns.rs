@@ -2,11 +2,11 @@
 //! absolute, or with `..`. For `glob` and `grep`.
 
 use crate::failure::{FailureCode, ToolFailure};
-use crate::files::call_scope::CallScope;
 use crate::files::path_trace::{TraceEnd, trace_path};
 use crate::files::target_path::access_denied;
 use crate::search::expression::CaseMatching;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use sandbox::CallScope;
 use std::path::{Path, PathBuf};
 
 /// Characters that make a path component a pattern.

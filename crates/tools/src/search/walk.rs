@@ -4,15 +4,14 @@
 //! named `.gitignore`, even a FIFO or a device, and would read ignore files above the granted
 //! directory.
 
-use crate::files::call_scope::CallScope;
 use crate::files::read_set::ReadSet;
 use crate::files::safe_open;
-use crate::text::control::visible;
 use crate::tool_context::ToolContext;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, Glob};
 use nix::fcntl::{AT_FDCWD, OFlag};
 use nix::sys::stat::Mode;
+use sandbox::CallScope;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{File, FileType};
@@ -20,6 +19,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use tool_specs::text::control::visible;
 
 /// Always ignored; an ignore file cannot re-include them.
 const ALWAYS_IGNORED: [&str; 3] = ["node_modules", ".git", ".agentd"];

@@ -1,9 +1,6 @@
 //! The socket that stands for the person's ssh agent in one call. The supervisor connects to the agent,
 //! the command connects here, and `filter` decides about each message between them.
 
-use super::fields::{receive, send};
-use super::filter::{self, AgentRequest, RequestRefusal};
-use super::key::fingerprint;
 use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt::PeerCredentials};
 use protocol::call::FileEffect;
 use protocol::tool::SigningKey;
@@ -14,6 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
+use tool_specs::signing::fields::{receive, send};
+use tool_specs::signing::filter::{self, AgentRequest, RequestRefusal};
+use tool_specs::signing::fingerprint;
 
 /// Longest message of a command: a key, some hundred bytes to sign, flags.
 const REQUEST_BYTES: usize = 16 << 10;
@@ -253,8 +253,8 @@ impl SigningState {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::signing::fields::put;
     use std::time::{Duration, Instant};
+    use tool_specs::signing::fields::put;
 
     fn key() -> SigningKey {
         SigningKey { blob: b"a key".to_vec(), comment: "ann".to_owned() }

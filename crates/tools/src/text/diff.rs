@@ -1,7 +1,7 @@
 //! The unified diff of a change, bounded.
 
-use crate::text::control::visible_lines;
 use std::time::Duration;
+use tool_specs::text::control::visible_lines;
 
 /// Most lines of a diff that are kept.
 const LINES: usize = 400;

@@ -1,7 +1,7 @@
 //! Lines of files of any size, each in bounded memory.
 
-use crate::text::control::visible;
 use std::io::{self, BufRead, Read};
+use tool_specs::text::control::visible;
 
 /// Most characters of a line that are shown. Stops a minified file from filling the result.
 pub(crate) const LINE_CHARS: usize = 2000;

@@ -1,117 +1,23 @@
 //! `apply_patch`: creates, changes, moves and deletes several files with one text: all of it or
 //! nothing.
 
-use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
-use crate::arguments::facts::JudgedFacts;
-use crate::edit::patch::{self, FileAction, PatchSection};
+use crate::edit::apply_hunks::apply_hunks;
 use crate::edit::remove;
 use crate::edit::transaction::{FileChange, apply_all};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
-use crate::rule_target::{Inherit, InheritedRules};
-use crate::spec::{Alias, Tool};
+use crate::spec::Tool;
 use crate::text::diff;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tool_specs::ToolAnswer;
+use tool_specs::patch::{FileAction, PatchSection};
+use tool_specs::tool::apply_patch::{ApplyPatchTool, Input};
 
-/// Most files of one patch.
-const FILES: usize = 100;
 /// Bytes of diffs that one call shows. Stops a result from being larger than a frame.
 const DIFFS: usize = 1 << 20;
 
-pub(super) struct ApplyPatchTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// From the line `*** Begin Patch` to the line `*** End Patch`. In between, for each file:
-    /// `*** Add File: PATH` and its lines, each with `+` before it; `*** Delete File: PATH`; or
-    /// `*** Update File: PATH`, perhaps `*** Move to: PATH`, and hunks. A hunk begins with `@@`, or
-    /// with `@@ LINE` where LINE stands above it in the file; its lines begin with a space where
-    /// they stay, with `-` where they go, with `+` where they are new. `*** End of File` behind a
-    /// hunk says that it ends where the file does.
-    #[schemars(with = "String")]
-    patch: Patch,
-}
-
-/// A patch that was read.
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-struct Patch {
-    text: String,
-    sections: Vec<PatchSection>,
-}
-
-impl TryFrom<String> for Patch {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let sections =
-            patch::read(&text).map_err(|failure| format!("{failure}. {}", failure.hint))?;
-        match sections.len() > FILES {
-            true => Err(format!(
-                "{} files, but at most {FILES} are allowed; use several calls",
-                sections.len()
-            )),
-            false => Ok(Self { text, sections }),
-        }
-    }
-}
-
-impl From<Patch> for String {
-    fn from(patch: Patch) -> Self {
-        patch.text
-    }
-}
-
 impl Tool for ApplyPatchTool {
-    type Input = Input;
-    const NAME: &'static str = patch::TOOL;
-    const KIND: ToolKind = ToolKind::Mutation;
-    const PROFILE: Profile = Profile::Mutate;
-    const REQUIRES_READ: bool = true;
-    const DESCRIPTION: &'static str = "Create, change, move and delete several files with one patch: either all of it is \
-        applied or nothing. The context and removed lines of a hunk must match the file \
-        exactly, at one place only.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("patch")];
-    const LIMITS: &'static str = "At most 100 files of 8 MiB.";
-    const EXAMPLE: &'static str =
-        r#"{"patch":"*** Begin Patch\n*** Update File: notes.md\n@@\n-one\n+two\n*** End Patch"}"#;
-    const FIELD_ALIASES: FieldAliases = &[
-        ("input", Field("patch")),
-        ("patch_text", Field("patch")),
-        ("diff", Field("patch")),
-        ("content", Field("patch")),
-    ];
-    // A patch may do whatever each of these does, but their allowing rules do not cover it.
-    const INHERITS: &'static [InheritedRules] = &[
-        InheritedRules::of("edit", Inherit::DenyAndAsk),
-        InheritedRules::of("write", Inherit::DenyAndAsk),
-        InheritedRules::of("delete", Inherit::DenyAndAsk),
-    ];
-
-    fn facts(input: &Input) -> JudgedFacts {
-        let mut facts = JudgedFacts::default();
-        for section in &input.patch.sections {
-            for path in section.paths() {
-                if !facts.paths.contains(&path) {
-                    facts.paths.push(path);
-                }
-            }
-            // A later section may create the file again.
-            facts.removed.retain(|path| *path != section.path);
-            if section.removes() {
-                facts.removed.push(section.path.clone());
-            }
-        }
-        facts
-    }
-
     fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
         Ok(diffs(&changes(&input.patch.sections, ctx)?, ctx))
     }
@@ -172,8 +78,9 @@ fn changes(
                 let mode = changes[at].mode;
                 let new = match hunks.is_empty() {
                     true => old,
-                    false => patch::apply_hunks(&section.path, &text(&section.path, old)?, hunks)?
-                        .into_bytes(),
+                    false => {
+                        apply_hunks(&section.path, &text(&section.path, old)?, hunks)?.into_bytes()
+                    }
                 };
                 let Some(to) = to else {
                     changes[at].after = Some(new);

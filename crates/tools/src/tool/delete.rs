@@ -1,75 +1,26 @@
 //! `delete`: removes files, links and, with `recursive`, directories.
 
-use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
-use crate::arguments::facts::JudgedFacts;
 use crate::edit::remove::{self, ENTRIES, RemovalKind, RemovalTarget, remove, visit_contents};
 use crate::edit::replace::{LOADED_MAX, load_original};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::files::file_type;
-use crate::files::precondition;
-use crate::files::safe_open;
-use crate::files::target_path::TargetPath;
-use crate::files::target_path::access_denied;
-use crate::rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth};
-use crate::spec::{Alias, ProbeMode, Tool};
+use crate::files::target_path::{TargetPath, access_denied};
+use crate::files::{file_type, precondition, safe_open};
+use crate::spec::{ProbeMode, Tool};
 use crate::text::diff;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
+use tool_specs::ToolAnswer;
+use tool_specs::tool::delete::{DeleteTool, Input};
 
 /// Most paths of one call.
 const PATHS: usize = 100;
 /// Bytes of diffs that one call keeps. Stops a result from being larger than a frame.
 const KEPT: usize = 4 << 20;
 
-pub(super) struct DeleteTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The paths to delete, relative to the project directory or absolute: either all are deleted
-    /// or none. For a symbolic link the link itself is deleted, not its target.
-    paths: Vec<String>,
-    /// Delete directories with all that is in them. Without it a directory is an error.
-    #[serde(default)]
-    recursive: bool,
-}
-
 impl Tool for DeleteTool {
-    type Input = Input;
-    const NAME: &'static str = "delete";
-    const KIND: ToolKind = ToolKind::Mutation;
-    const PROFILE: Profile = Profile::Mutate;
-    const DESCRIPTION: &'static str = "Delete files, and with recursive also directories. The result keeps the content of \
-        deleted text files as a diff.";
-    const ALIASES: &'static [Alias] = &[
-        Alias::plain("delete_file"),
-        Alias::plain("remove_file"),
-        Alias::plain("file-delete"),
-        Alias::plain("delete_files"),
-    ];
-    const LIMITS: &'static str = "At most 100 paths.";
-    const EXAMPLE: &'static str = r#"{"paths":["build"],"recursive":true}"#;
-    const FIELD_ALIASES: FieldAliases = &[("path", Field("paths"))];
-    const MATCHED_BY: MatchedBy = MatchedBy::Path(RuleDepth::Below);
-    // Permission to write a file does not include removing directories.
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("write", Inherit::DenyAndAsk)];
-
     const PROBE_MODE: ProbeMode = ProbeMode::Removal;
-
-    fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts {
-            paths: input.paths.clone(),
-            removed: input.paths.clone(),
-            ..JudgedFacts::default()
-        }
-    }
 
     fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
         Ok(DeletePlan::make(&input, ctx)?.kept.text)

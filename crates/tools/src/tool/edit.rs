@@ -1,79 +1,19 @@
 //! `edit`: one exact piece of a file replaced by another.
 
-use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
-use crate::arguments::facts::JudgedFacts;
 use crate::edit::edit_buffer::{EditBuffer, SearchText};
 use crate::edit::find_replace;
 use crate::edit::replace::{OriginalFile, replace};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
 use crate::files::target_path::TargetPath;
-use crate::spec::{Alias, Tool};
+use crate::spec::Tool;
 use crate::text::diff;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-pub(super) struct EditTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The file, relative to the project directory or absolute.
-    path: String,
-    /// The text to replace, exactly as in the file, including white space, without line numbers. It
-    /// must occur once, unless replace_all is set.
-    old_string: String,
-    /// The text to put in its place.
-    new_string: String,
-    /// Replace every occurrence.
-    #[serde(default)]
-    replace_all: bool,
-}
+use tool_specs::ToolAnswer;
+use tool_specs::tool::edit::{EditTool, Input};
 
 impl Tool for EditTool {
-    type Input = Input;
-    const NAME: &'static str = "edit";
-    const KIND: ToolKind = ToolKind::Mutation;
-    const PROFILE: Profile = Profile::Mutate;
-    const REQUIRES_READ: bool = true;
-    const DESCRIPTION: &'static str = "Replace text in a file. old_string must match exactly, including white space, and \
-        occur only once unless replace_all is set; include surrounding lines to make it \
-        unique.";
-    const ALIASES: &'static [Alias] = &[
-        Alias::plain("edit_file"),
-        Alias::plain("str_replace"),
-        Alias::plain("file-edit"),
-        Alias::plain("replace"),
-        Alias::plain("search_replace"),
-        // One tool for all that an editor does.
-        Alias::plain("str_replace_editor"),
-        Alias::plain("str_replace_based_edit_tool"),
-        Alias::plain("text_editor"),
-    ];
-    const EXAMPLE: &'static str = r#"{"path":"notes.md","old_string":"one","new_string":"two"}"#;
-    const FIELD_ALIASES: FieldAliases = &[
-        ("old_str", Field("old_string")),
-        ("old_text", Field("old_string")),
-        ("find", Field("old_string")),
-        ("search", Field("old_string")),
-        ("before", Field("old_string")),
-        ("new_str", Field("new_string")),
-        ("new_text", Field("new_string")),
-        ("replace", Field("new_string")),
-        ("replacement", Field("new_string")),
-        ("after", Field("new_string")),
-        ("allow_multiple", Field("replace_all")),
-    ];
-
-    fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
-    }
-
     fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
         let change = LocatedEdit::find(&input, ctx)?;
         Ok(diff::unified(&ctx.shown(&change.target.real), &change.old, &change.new))

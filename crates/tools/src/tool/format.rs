@@ -2,76 +2,31 @@
 //! filter: it reads the file on standard input, and this tool replaces the file with its output.
 //! Only the conversation calls it; models do not see it.
 
-use crate::arguments::facts::{ConfiguredRun, JobPlace, JudgedFacts};
+use crate::command::job_place::JobPlace;
 use crate::command::{self, CommandSpec, FilterRun};
 use crate::edit::replace::{load_original, replace};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
 use crate::files::target_path::{TargetPath, not_found};
-use crate::rule_target::{Inherit, InheritedRules};
-use crate::spec::{Alias, Caller, Tool};
-use crate::text::control::visible_lines;
+use crate::spec::Tool;
 use crate::text::diff;
-use crate::text::shell_words::shell_words;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use protocol::call::{FileEffect, Outcome};
-use protocol::confinement::{Network, Profile};
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use tool_specs::ToolAnswer;
+use tool_specs::text::control::visible_lines;
+use tool_specs::tool::format::{FormatTool, Input, words};
 
 /// Largest file, before and after it.
 const LARGEST: usize = 1 << 20;
 /// Most characters of the diff, or of errors, that the model is shown.
 const SHOWN: usize = 3_000;
-/// Stands for the file in a command.
-const PATH: &str = "{path}";
 /// Exit codes of a shell if the program is missing or cannot be executed.
 const NOT_RUN: [i32; 2] = [126, 127];
 /// Goes to the place and opens the file; the program's words reach no shell.
 const SCRIPT: &str = "cd \"$1\" || exit 126; exec <\"$2\"; shift 2; exec \"$@\"";
 
-pub(super) struct FormatTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The command in words; `{path}` in a word is replaced by the file's path.
-    command: String,
-    /// The file that marks a package: the command is run where the nearest one lies, or else where
-    /// the file does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    package: Option<String>,
-    /// The file that was edited.
-    path: String,
-}
-
 impl Tool for FormatTool {
-    type Input = Input;
-    const NAME: &'static str = "format";
-    const KIND: ToolKind = ToolKind::Mutation;
-    const PROFILE: Profile = Profile::Format;
-    const CALLER: Caller = Caller::Conversation;
-    // A version that another process wrote meanwhile is not formatted.
-    const REQUIRES_READ: bool = true;
-    const DESCRIPTION: &'static str = "Format an edited file with the configured formatter.";
-    const ALIASES: &'static [Alias] = &[];
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::DenyAndAsk)];
-
-    fn facts(input: &Input) -> JudgedFacts {
-        let (command, package) = (input.command.clone(), input.package.clone());
-        let paths = vec![input.path.clone()];
-        JudgedFacts {
-            paths: paths.clone(),
-            configured: Some(ConfiguredRun::EditHook { command, package, paths }),
-            command: Some(shell_words(&words(&input.command, &input.path))),
-            network: Some(Network::Off),
-            ..JudgedFacts::default()
-        }
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let Input { command, package, path } = input;
         let target = ctx.to_write(&path)?;
@@ -99,12 +54,6 @@ impl Tool for FormatTool {
         let effects = [vec![FileEffect::Written(real)], answer.effects].concat();
         Ok(ToolAnswer::done(body, summary, effects))
     }
-}
-
-/// The words of a command; empty if they cannot be split, which the configuration check refuses.
-fn words(command: &str, path: &str) -> Vec<String> {
-    let words = shlex::split(command).unwrap_or_default();
-    words.iter().map(|word| word.replace(PATH, path)).collect()
 }
 
 /// Where it is run: programs look for their settings from there upwards.

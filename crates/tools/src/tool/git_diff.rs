@@ -1,73 +1,17 @@
 //! `git_diff`: changes that are not committed yet.
 
-use crate::arguments::dialect::{
-    ArgMeaning::{Field, Ignored},
-    FieldAliases,
-};
-use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
 use crate::failure::ToolFailure;
-use crate::rule_target::{Inherit, InheritedRules};
-use crate::spec::{Alias, Tool};
-use crate::tool_answer::ToolAnswer;
+use crate::spec::Tool;
 use crate::tool_context::ToolContext;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-pub(super) struct GitDiffTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// Only this file or directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    /// Show the staged changes.
-    #[serde(default)]
-    staged: bool,
-    /// How many unchanged lines to show around each change; 3 where it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 20))]
-    context: Option<u8>,
-}
+use tool_specs::ToolAnswer;
+use tool_specs::tool::git_diff::{GitDiffTool, Input, words};
 
 impl Tool for GitDiffTool {
-    type Input = Input;
-    const NAME: &'static str = "git_diff";
-    const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::GitLook;
-    const DESCRIPTION: &'static str = "Show uncommitted changes in the git repository: the unstaged ones, or with staged the \
-        staged ones.";
-    const ALIASES: &'static [Alias] = &[];
-    const EXAMPLE: &'static str = r#"{"path":"src","staged":true}"#;
-    const FIELD_ALIASES: FieldAliases =
-        &[("cached", Field("staged")), ("unified", Field("context")), ("target", Ignored)];
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
-
-    fn facts(input: &Input) -> JudgedFacts {
-        git::facts(&words(input))
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         if let Some(path) = &input.path {
             git::path(path, ctx)?;
         }
         git::run(words(&input), GitMode::Looks, ctx)
     }
-}
-
-fn words(input: &Input) -> Vec<String> {
-    let mut words: Vec<String> =
-        ["diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"]
-            .map(str::to_owned)
-            .into();
-    words.push(format!("-U{}", input.context.unwrap_or(3)));
-    if input.staged {
-        words.push("--cached".to_owned());
-    }
-    words.push("--".to_owned());
-    words.extend(input.path.clone());
-    words
 }

@@ -1,63 +1,17 @@
 //! `git_log`: the newest commits.
 
-use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
-use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
 use crate::failure::ToolFailure;
-use crate::rule_target::{Inherit, InheritedRules};
-use crate::spec::{Alias, Tool};
-use crate::tool_answer::ToolAnswer;
+use crate::spec::Tool;
 use crate::tool_context::ToolContext;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-pub(super) struct GitLogTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// How many commits; 10 where it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 50))]
-    limit: Option<u8>,
-    /// Only commits that changed this file or directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-}
+use tool_specs::ToolAnswer;
+use tool_specs::tool::git_log::{GitLogTool, Input, words};
 
 impl Tool for GitLogTool {
-    type Input = Input;
-    const NAME: &'static str = "git_log";
-    const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::GitLook;
-    const DESCRIPTION: &'static str = "List the newest commits of the git repository with short hash, date, author, subject \
-        and branches.";
-    const ALIASES: &'static [Alias] = &[];
-    const LIMITS: &'static str = "At most 50 commits.";
-    const EXAMPLE: &'static str = r#"{"limit":5,"path":"src/main.rs"}"#;
-    const FIELD_ALIASES: FieldAliases =
-        &[("max_count", Field("limit")), ("count", Field("limit")), ("n", Field("limit"))];
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
-
-    fn facts(input: &Input) -> JudgedFacts {
-        git::facts(&words(input))
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         if let Some(path) = &input.path {
             git::path(path, ctx)?;
         }
         git::run(words(&input), GitMode::Looks, ctx)
     }
-}
-
-fn words(input: &Input) -> Vec<String> {
-    let mut words: Vec<String> =
-        ["log", "--no-show-signature", "--format=%h %as %an: %s%d"].map(str::to_owned).into();
-    words.push(format!("--max-count={}", input.limit.unwrap_or(10)));
-    words.push("--".to_owned());
-    words.extend(input.path.clone());
-    words
 }

@@ -1,46 +1,13 @@
 //! `git_show`: one commit, or a file as it was in one.
 
-use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
-use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::rule_target::{Inherit, InheritedRules};
-use crate::spec::{Alias, Tool};
-use crate::tool_answer::ToolAnswer;
+use crate::spec::Tool;
 use crate::tool_context::ToolContext;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-pub(super) struct GitShowTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The commit, tag or branch, or COMMIT:PATH.
-    #[serde(rename = "ref")]
-    #[schemars(rename = "ref")]
-    reference: String,
-}
+use tool_specs::ToolAnswer;
+use tool_specs::tool::git_show::{GitShowTool, Input, words};
 
 impl Tool for GitShowTool {
-    type Input = Input;
-    const NAME: &'static str = "git_show";
-    const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::GitLook;
-    const DESCRIPTION: &'static str = "Show a commit of the git repository with its changes, or a file at a commit, for \
-        example HEAD~1:src/main.rs.";
-    const ALIASES: &'static [Alias] = &[];
-    const EXAMPLE: &'static str = r#"{"ref":"HEAD~1:src/main.rs"}"#;
-    const FIELD_ALIASES: FieldAliases =
-        &[("commit", Field("ref")), ("revision", Field("ref")), ("rev", Field("ref"))];
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
-
-    fn facts(input: &Input) -> JudgedFacts {
-        git::facts(&words(input))
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         if input.reference.trim().is_empty() {
             return Err(ToolFailure::new(
@@ -51,13 +18,4 @@ impl Tool for GitShowTool {
         }
         git::run(words(&input), GitMode::Looks, ctx)
     }
-}
-
-fn words(input: &Input) -> Vec<String> {
-    let mut words: Vec<String> =
-        ["show", "--no-ext-diff", "--no-textconv", "--no-show-signature", "--end-of-options"]
-            .map(str::to_owned)
-            .into();
-    words.extend([input.reference.clone(), "--".to_owned()]);
-    words
 }

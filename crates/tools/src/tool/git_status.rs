@@ -1,43 +1,14 @@
 //! `git_status`: the files that differ from the last commit.
 
-use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
 use crate::failure::ToolFailure;
-use crate::rule_target::{Inherit, InheritedRules};
-use crate::spec::{Alias, Tool};
-use crate::tool_answer::ToolAnswer;
+use crate::spec::Tool;
 use crate::tool_context::ToolContext;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-pub(super) struct GitStatusTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {}
+use tool_specs::ToolAnswer;
+use tool_specs::tool::git_status::{GitStatusTool, Input, words};
 
 impl Tool for GitStatusTool {
-    type Input = Input;
-    const NAME: &'static str = "git_status";
-    const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::GitLook;
-    const DESCRIPTION: &'static str = "Show the status of the git repository: the branch, and each changed, staged or \
-        untracked file, in git's short format.";
-    const ALIASES: &'static [Alias] = &[];
-    const EXAMPLE: &'static str = "{}";
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
-
-    fn facts(input: &Input) -> JudgedFacts {
-        git::facts(&words(input))
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         git::run(words(&input), GitMode::Looks, ctx)
     }
-}
-
-fn words(_: &Input) -> Vec<String> {
-    ["status", "--short", "--branch", "--ignore-submodules=dirty"].map(str::to_owned).into()
 }

@@ -1,84 +1,24 @@
 //! `glob`: files by a pattern, newest first.
 
-use super::ls::{directory, here};
-use crate::arguments::dialect::{
-    ArgMeaning::{Field, Ignored, Unmet},
-    FieldAliases,
-};
-use crate::arguments::facts::JudgedFacts;
+use super::ls::directory;
 use crate::failure::ToolFailure;
-use crate::rule_target::{MatchedBy, RuleDepth};
 use crate::search::expression::CaseMatching;
 use crate::search::file_patterns::{Exclusion, FilePatterns};
 use crate::search::walk::{DirWalk, WalkDepth, WalkEntry};
-use crate::spec::{Alias, Tool};
-use crate::tool_answer::ToolAnswer;
+use crate::spec::Tool;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use tool_specs::ToolAnswer;
+use tool_specs::tool::glob::{GlobTool, Input};
 
 /// More files are counted, not listed.
 const FILES: usize = 200;
 
-pub(super) struct GlobTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// Pattern as in a .gitignore: `*.rs` at any depth, `/src/**/*.rs` from the directory on; a
-    /// slash at the end finds directories.
-    pattern: String,
-    /// The directory to look in.
-    #[serde(default = "here")]
-    path: String,
-}
-
 impl Tool for GlobTool {
-    type Input = Input;
-    const NAME: &'static str = "glob";
-    const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Find files by name pattern, newest first. Patterns work as in .gitignore: *.rs matches \
-        at any depth, /src/**/*.rs only below src; absolute paths work too. Ignored files are \
-        not listed.";
-    const ALIASES: &'static [Alias] = &[
-        Alias::plain("file-find"),
-        Alias::plain("find_files"),
-        Alias::plain("glob_files"),
-        Alias::plain("file_glob_search"),
-    ];
-    const LIMITS: &'static str = "At most 200 files.";
-    const EXAMPLE: &'static str = r#"{"pattern":"*.rs","path":"src"}"#;
-    const FIELD_ALIASES: FieldAliases = &[
-        ("glob_pattern", Field("pattern")),
-        ("query", Field("pattern")),
-        ("glob", Field("pattern")),
-        ("case_sensitive", Ignored),
-        ("respect_git_ignore", Ignored),
-        ("respect_gemini_ignore", Ignored),
-        ("limit", Ignored),
-        ("max_results", Ignored),
-        ("head_limit", Ignored),
-        (
-            "exclude",
-            Unmet("exclude was ignored: all matching files that are not ignored are listed."),
-        ),
-    ];
-    const MATCHED_BY: MatchedBy = MatchedBy::Path(RuleDepth::Below);
-
-    const CACHEABLE: bool = true;
-
-    fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
         directory(&target.real, &input.path)?;

@@ -1,34 +1,24 @@
 //! `grep`: lines of files by a regular expression, on ripgrep's own engine.
 
 use super::glob;
-use super::ls::here;
-use crate::arguments::dialect::{
-    ArgMeaning::{Field, FileType, Ignored, Literal, Opposite, Unmet},
-    FieldAliases,
-};
-use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::read_set::ReadSet;
 use crate::files::safe_open;
 use crate::files::target_path::TargetPath;
-use crate::rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth};
 use crate::search::expression::{CaseMatching, Expression};
 use crate::search::file_patterns::{Exclusion, FilePatterns, looks_like_files};
 use crate::search::line_search::{
     FileMatches, LineKind, ParallelSearch, ResultLine, SearchOutcome,
 };
 use crate::search::walk::{DirWalk, WalkDepth, WalkEntry};
-use crate::spec::{Alias, Tool};
-use crate::tool_answer::ToolAnswer;
+use crate::spec::Tool;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
+use tool_specs::ToolAnswer;
+use tool_specs::tool::grep::{GrepTool, Input};
 
 /// The search ends after so many matches.
 const MATCHES: usize = 200;
@@ -38,109 +28,7 @@ const AT_ONCE: usize = 1024;
 const GLANCED: usize = 4_000;
 const GLANCED_BYTES: u64 = 4 << 20;
 
-pub(super) struct GrepTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// Regular expression in the syntax of Rust's regex crate, matched line by line, or over several
-    /// lines where it has a line break in it.
-    pattern: String,
-    /// The file or directory to search.
-    #[serde(default = "here")]
-    path: String,
-    /// Search only files that match this pattern, written as in a .gitignore, for example `*.rs`; `!*.md`
-    /// leaves files out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    include: Option<String>,
-    /// Take upper and lower case as the same.
-    #[serde(default)]
-    case_insensitive: bool,
-    /// Lines to show before and after each match.
-    #[serde(default)]
-    #[schemars(range(max = 20))]
-    context: u32,
-    /// The pattern is one of file names, and text is searched only if no name fits.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[schemars(extend("unlisted" = true))]
-    names_first: bool,
-}
-
 impl Tool for GrepTool {
-    type Input = Input;
-    const NAME: &'static str = "grep";
-    const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Search file contents with a regular expression. Matches are shown as path:line:text, \
-        context lines as path-line-text. Ignored and binary files are not searched.";
-    const ALIASES: &'static [Alias] = &[
-        // Elsewhere it takes a pattern of file names.
-        Alias { name: "search_files", defaults: r#"{"names_first":true}"# },
-        Alias::plain("file-search"),
-        Alias::plain("search"),
-        Alias::plain("search_file_content"),
-        Alias::plain("grep_search"),
-        Alias::plain("grep_files"),
-        Alias::plain("ripgrep"),
-        Alias::plain("rg"),
-    ];
-    const LIMITS: &'static str = "At most 200 matches.";
-    const EXAMPLE: &'static str = r#"{"pattern":"fn \\w+_test","path":"src","include":"*.rs"}"#;
-    const FIELD_ALIASES: FieldAliases = &[
-        ("query", Field("pattern")),
-        ("regex", Field("pattern")),
-        ("search_pattern", Field("pattern")),
-        ("glob", Field("include")),
-        ("include_pattern", Field("include")),
-        ("file_pattern", Field("include")),
-        ("glob_pattern", Field("include")),
-        ("type", FileType),
-        ("file_type", FileType),
-        ("-i", Field("case_insensitive")),
-        ("ignore_case", Field("case_insensitive")),
-        ("case_sensitive", Opposite("case_insensitive")),
-        ("-A", Field("context")),
-        ("-B", Field("context")),
-        ("-C", Field("context")),
-        ("after", Field("context")),
-        ("before", Field("context")),
-        ("context_lines", Field("context")),
-        ("-n", Ignored),
-        ("line_numbers", Ignored),
-        ("-o", Ignored),
-        ("-r", Ignored),
-        ("output_mode", Ignored),
-        ("head_limit", Ignored),
-        ("limit", Ignored),
-        ("max_results", Ignored),
-        ("total_max_matches", Ignored),
-        ("max_matches_per_file", Ignored),
-        ("names_only", Ignored),
-        ("recursive", Ignored),
-        ("offset", Ignored),
-        ("fixed_strings", Literal),
-        ("-F", Literal),
-        (
-            "multiline",
-            Unmet(
-                "multiline was ignored: a pattern matches line by line unless it contains a \
-                line break.",
-            ),
-        ),
-        ("exclude_pattern", Unmet("exclude_pattern was ignored; use include with `!PATTERN`.")),
-        ("no_ignore", Unmet("no_ignore was ignored: to search ignored files, give their path.")),
-    ];
-    const MATCHED_BY: MatchedBy = MatchedBy::Path(RuleDepth::Below);
-    // Unreadable files may not be searched, but the directory above them may.
-    const INHERITS: &'static [InheritedRules] =
-        &[InheritedRules::of("read", Inherit::DenyAndAskNamed)];
-
-    const CACHEABLE: bool = true;
-
-    fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
         let kind = safe_open::kind(&target)?;

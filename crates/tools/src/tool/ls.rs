@@ -1,84 +1,25 @@
 //! `ls`: one level of a directory.
 
-use crate::arguments::dialect::{
-    ArgMeaning::{Ignored, Unmet},
-    FieldAliases,
-};
-use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
 use crate::files::read_set::ReadSet;
 use crate::search::walk::{DirWalk, WalkDepth};
-use crate::spec::{Alias, Tool};
-use crate::text::control::visible;
-use crate::tool_answer::ToolAnswer;
+use crate::spec::Tool;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
+use tool_specs::ToolAnswer;
+use tool_specs::text::control::visible;
+use tool_specs::tool::ls::{Input, LsTool};
 
 /// More entries are counted, not listed.
 const ENTRIES: usize = 500;
 /// Number of names that are listed if everything is ignored.
 const IGNORED: usize = 20;
 
-pub(super) struct LsTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The directory, relative to the project directory or absolute.
-    #[serde(default = "here")]
-    path: String,
-}
-
-pub(super) fn here() -> String {
-    ".".to_owned()
-}
-
 impl Tool for LsTool {
-    type Input = Input;
-    const NAME: &'static str = "ls";
-    const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "List one level of a directory, directories first. Each line is d (directory), f (file) \
-        or l (symbolic link), the size in bytes, and the name. Ignored files are counted, not listed.";
-    const ALIASES: &'static [Alias] = &[
-        Alias::plain("list_directory"),
-        Alias::plain("list_dir"),
-        Alias::plain("file-list"),
-        Alias::plain("list_files"),
-        Alias::plain("list"),
-    ];
-    const LIMITS: &'static str = "At most 500 entries.";
-    const EXAMPLE: &'static str = r#"{"path":"src"}"#;
-    const FIELD_ALIASES: FieldAliases = &[
-        (
-            "ignore",
-            Unmet("ignore was ignored: all entries that no ignore file excludes are listed."),
-        ),
-        ("recursive", Unmet("One level is listed; glob finds files at any depth.")),
-        ("depth", Unmet("One level is listed; glob finds files at any depth.")),
-        ("max_depth", Ignored),
-        ("limit", Ignored),
-        ("offset", Ignored),
-        ("show_hidden", Ignored),
-        ("all", Ignored),
-        ("respect_git_ignore", Ignored),
-        ("file_filtering_options", Ignored),
-    ];
-
-    const CACHEABLE: bool = true;
-
-    fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
         directory(&target.real, &input.path)?;

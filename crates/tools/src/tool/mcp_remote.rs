@@ -1,34 +1,14 @@
 //! `mcp_remote`: runs the client of an MCP server that has an address.
 //! Only the conversation calls it, when the supervisor says so; models do not see it.
 
-use crate::arguments::facts::JudgedFacts;
 use crate::failure::ToolFailure;
-use crate::runner_program::RunnerProgram;
 use crate::server;
-use crate::spec::{Alias, Caller, Tool};
-use crate::tool_answer::ToolAnswer;
+use crate::spec::Tool;
 use crate::tool_context::ToolContext;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-
-pub(super) struct McpRemoteTool;
+use tool_specs::ToolAnswer;
+use tool_specs::tool::mcp_remote::McpRemoteTool;
 
 impl Tool for McpRemoteTool {
-    type Input = server::RemoteInput;
-    const NAME: &'static str = "mcp_remote";
-    // Never retried by itself: the supervisor starts a server again when it is due.
-    const KIND: ToolKind = ToolKind::Mutation;
-    const PROFILE: Profile = Profile::McpRemote;
-    const RUNNER: RunnerProgram = RunnerProgram::Mcp;
-    const CALLER: Caller = Caller::Conversation;
-    const DESCRIPTION: &'static str =
-        "Run the client of a configured MCP server that has an address.";
-    const ALIASES: &'static [Alias] = &[];
-
-    fn facts(input: &Self::Input) -> JudgedFacts {
-        server::remote_facts(input)
-    }
-
     fn run(input: Self::Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         server::run_remote(input, ctx)
     }

@@ -1,35 +1,14 @@
 //! `mcp_server`: runs an MCP server of the configuration.
 //! Only the conversation calls it, when the supervisor says so; models do not see it.
 
-use crate::arguments::facts::JudgedFacts;
 use crate::failure::ToolFailure;
-use crate::rule_target::{Inherit, InheritedRules};
-use crate::runner_program::RunnerProgram;
 use crate::server;
-use crate::spec::{Alias, Caller, Tool};
-use crate::tool_answer::ToolAnswer;
+use crate::spec::Tool;
 use crate::tool_context::ToolContext;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-
-pub(super) struct McpServerTool;
+use tool_specs::ToolAnswer;
+use tool_specs::tool::mcp_server::McpServerTool;
 
 impl Tool for McpServerTool {
-    type Input = server::Input;
-    const NAME: &'static str = "mcp_server";
-    // Never retried by itself: the supervisor starts a server again when it is due.
-    const KIND: ToolKind = ToolKind::Mutation;
-    const PROFILE: Profile = Profile::Mcp;
-    const RUNNER: RunnerProgram = RunnerProgram::Mcp;
-    const CALLER: Caller = Caller::Conversation;
-    const DESCRIPTION: &'static str = "Run a configured MCP server.";
-    const ALIASES: &'static [Alias] = &[];
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::DenyAndAsk)];
-
-    fn facts(input: &Self::Input) -> JudgedFacts {
-        server::facts(input)
-    }
-
     fn run(input: Self::Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         server::run(input, ctx)
     }

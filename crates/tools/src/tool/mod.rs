@@ -1,19 +1,14 @@
-//! The table of tools, in the order in which the model sees them.
+//! The tools whose calls run in a process, in the order of the table in `tool-specs`. The conversation, the
+//! store and the supervisor answer the others.
 
-use crate::rule_target::RuleTarget;
-use crate::spec::{ToolDeclaration, ToolImpl, impl_of, rule_target_of, spec_of};
+use crate::spec::{ToolImpl, impl_of};
 
-/// Declares the files and builds both tables: the declarations of the tools, and their
-/// implementations.
+/// Declares the files and builds the table.
 macro_rules! tools {
     ($($file:ident :: $tool:ident),* $(,)?) => {
         $(mod $file;)*
 
-        static SPECS: &[ToolDeclaration] = &[$(spec_of::<$file::$tool>()),*];
-
-        static RULE_TARGETS: &[RuleTarget] = &[$(rule_target_of::<$file::$tool>()),*];
-
-        static WORKS: &[ToolImpl] = &[$(impl_of::<$file::$tool>()),*];
+        static TOOLS: &[ToolImpl] = &[$(impl_of::<tool_specs::tool::$file::$tool>()),*];
     };
 }
 
@@ -30,17 +25,6 @@ tools! {
     git_show::GitShowTool,
     web_search::WebSearchTool,
     web_fetch::WebFetchTool,
-    history_search::HistorySearchTool,
-    tool_search::ToolSearchTool,
-    memory_search::MemorySearchTool,
-    memory_add::MemoryAddTool,
-    memory_remove::MemoryRemoveTool,
-    skill_list::SkillListTool,
-    skill_activate::SkillActivateTool,
-    checklist_create::ChecklistCreateTool,
-    checklist_update::ChecklistUpdateTool,
-    exit_plan::ExitPlanTool,
-    undo_list::UndoListTool,
     write::WriteTool,
     edit::EditTool,
     multi_edit::MultiEditTool,
@@ -49,17 +33,12 @@ tools! {
     delete::DeleteTool,
     undo_restore::UndoRestoreTool,
     bash::BashTool,
-    bash_output::BashOutputTool,
-    bash_input::BashInputTool,
-    bash_stop::BashStopTool,
-    task::TaskTool,
     run::RunTool,
     powershell::PowershellTool,
     format::FormatTool,
     verify::VerifyTool,
     hook::HookTool,
     guard_hook::GuardHookTool,
-    mcp::McpTool,
     mcp_server::McpServerTool,
     mcp_writer::McpWriterTool,
     mcp_remote::McpRemoteTool,
@@ -67,20 +46,21 @@ tools! {
     git_commit::GitCommitTool,
 }
 
-/// Every tool, in the order in which the model sees them.
-#[must_use]
-pub fn specs() -> &'static [ToolDeclaration] {
-    SPECS
-}
-
 /// The working half of the tool with this real name.
 pub(crate) fn tool_impl(name: &str) -> Option<&'static ToolImpl> {
-    WORKS.iter().find(|works| works.name == name)
+    TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// The rules that apply to each tool. A table of its own, so that the broker, which reads only this one,
-/// does not link the others.
-#[must_use]
-pub fn rule_targets() -> &'static [RuleTarget] {
-    RULE_TARGETS
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::confinement::Profile;
+
+    #[test]
+    fn each_tool_whose_calls_run_in_a_process_is_in_the_table() {
+        for spec in tool_specs::specs() {
+            let has_process = !matches!(spec.profile, Profile::Session | Profile::Store);
+            assert_eq!(tool_impl(spec.name).is_some(), has_process, "{}", spec.name);
+        }
+    }
 }

@@ -1,29 +1,18 @@
 //! `read`: a file or a window of its lines, with their numbers; an image for models that see; pages of a PDF.
 
-use crate::arguments::dialect::{
-    ArgMeaning::{EndLine, Field, Ignored, Range},
-    FieldAliases,
-};
-use crate::arguments::facts::JudgedFacts;
 use crate::edit::replace::LOADED_MAX;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::files::document;
-use crate::files::file_type;
-use crate::files::image;
-use crate::files::precondition;
 use crate::files::target_path::TargetPath;
-use crate::spec::{Alias, Tool};
+use crate::files::{document, file_type, image, precondition};
+use crate::spec::Tool;
 use crate::text::lines::{Columns, LINE_CHARS, LineBuffer, NotUtf8, skip, skip_lines};
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use encoding_rs_io::DecodeReaderBytesBuilder;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Seek};
+use tool_specs::ToolAnswer;
+use tool_specs::tool::read::{Input, ReadTool};
 
 /// Without a window, larger files are refused: a search finds the place in them faster.
 const WHOLE_MAX: u64 = 1_500_000;
@@ -42,85 +31,14 @@ const FORMAT_START: u64 = 64;
 /// Bytes read at once.
 const PIECE: usize = 256 * 1024;
 
-pub(super) struct ReadTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The file, relative to the project directory or absolute.
-    path: String,
-    /// First line to read, counted from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    offset: Option<u64>,
-    /// How many lines to read; 2000 where it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    limit: Option<u64>,
-    /// First character of each line to show, counted from 1: for the rest of a line that was cut.
-    /// The limit is 1 line then, where it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    column: Option<u64>,
-    /// Which pages of a PDF to show, such as "3" or "1-5"; at most 20. Needed above 10 pages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pages: Option<String>,
-    /// Give the plain text without line numbers.
-    #[serde(default)]
-    raw: bool,
-}
-
 impl Tool for ReadTool {
-    type Input = Input;
-    const NAME: &'static str = "read";
-    const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Read a text file, an image or a PDF. Each line of a text is shown as its number, a tab and its text; the \
-        number and the tab are not part of the file. If lines remain, the last line of the result \
-        names the offset to continue with. A PNG, JPEG, GIF or WebP image is shown as such, if the \
-        model sees images; so are the pages of a PDF, whose text is shown otherwise.";
-    const ALIASES: &'static [Alias] = &[
-        Alias { name: "read_file", defaults: r#"{"raw":true}"# },
-        Alias { name: "file-read", defaults: r#"{"raw":true}"# },
-        Alias::plain("view_file"),
-        Alias::plain("view"),
-        Alias::plain("open_file"),
-    ];
-    const LIMITS: &'static str = "A result is cut to tools.max_result_chars. Programs convert a PDF, in a \
-        sandbox without any other file.";
-    const EXAMPLE: &'static str = r#"{"path":"src/main.rs","offset":100,"limit":50}"#;
-    const FIELD_ALIASES: FieldAliases = &[
-        ("start_line", Field("offset")),
-        ("start_line_one_indexed", Field("offset")),
-        ("line_start", Field("offset")),
-        ("end_line", EndLine),
-        ("end_line_one_indexed_inclusive", EndLine),
-        ("line_end", EndLine),
-        ("view_range", Range),
-        ("line_count", Field("limit")),
-        ("lines", Field("limit")),
-        ("should_read_entire_file", Ignored),
-        ("encoding", Ignored),
-        ("mode", Ignored),
-        ("indentation", Ignored),
-    ];
-
-    const CACHEABLE: bool = true;
-
-    fn facts(input: &Input) -> JudgedFacts {
-        // Whether it is a document is seen in the cage; one without such a name needs the argument.
-        let is_document = input.pages.is_some() || document::is_named(&input.path);
-        let profile = is_document.then_some(Profile::Document);
-        JudgedFacts { profile, paths: vec![input.path.clone()], ..JudgedFacts::default() }
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
         let (file, meta) = ctx.open(&target)?;
         let start = start(&file, &target)?;
         if document::is_document(&start) {
             let mut answer = document::read((&file, &meta), input.pages.as_deref(), &target, ctx)?;
-            answer.footer.extend(input.without_lines("a PDF is read by pages"));
+            answer.footer.extend(without_lines(&input, "a PDF is read by pages"));
             return Ok(answer);
         }
         if let Some(format) = image::format(&start) {
@@ -154,22 +72,20 @@ impl Tool for ReadTool {
             ctx.record_version(&target, digest);
         }
         let mut answer = window.answer(ctx, &target);
-        answer.footer.extend(input.without_pages());
+        answer.footer.extend(without_pages(&input));
         Ok(answer)
     }
 }
 
-impl Input {
-    /// The note about arguments that mean nothing here.
-    fn without_lines(&self, why: &str) -> Option<String> {
-        let given = self.offset.or(self.limit).or(self.column);
-        given.map(|_| format!("[offset, limit and column were ignored: {why}]"))
-    }
+/// The note about arguments that mean nothing here.
+fn without_lines(input: &Input, why: &str) -> Option<String> {
+    let given = input.offset.or(input.limit).or(input.column);
+    given.map(|_| format!("[offset, limit and column were ignored: {why}]"))
+}
 
-    /// The same for a file that is not a document.
-    fn without_pages(&self) -> Option<String> {
-        self.pages.as_ref().map(|_| "[pages was ignored: the file is not a PDF]".to_owned())
-    }
+/// The same for a file that is not a document.
+fn without_pages(input: &Input) -> Option<String> {
+    input.pages.as_ref().map(|_| "[pages was ignored: the file is not a PDF]".to_owned())
 }
 
 /// The first bytes; leaves the file at its beginning.
@@ -192,8 +108,8 @@ fn show(
     let line = image.line();
     let effects = vec![FileEffect::Read(target.recorded())];
     let mut answer = ToolAnswer::done(line.clone(), line, effects);
-    answer.footer.extend(input.without_lines("an image has no lines"));
-    answer.footer.extend(input.without_pages());
+    answer.footer.extend(without_lines(input, "an image has no lines"));
+    answer.footer.extend(without_pages(input));
     ctx.extras.images.push(image.file);
     Ok(answer)
 }

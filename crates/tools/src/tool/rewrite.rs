@@ -1,8 +1,6 @@
 //! `rewrite`: a file edited by its syntax tree, all edits together or none.
 
 use super::scan::unsupported;
-use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
-use crate::arguments::facts::JudgedFacts;
 use crate::edit::edit_buffer::EditBuffer;
 use crate::edit::find_replace::{Replacement, apply_replacements};
 use crate::edit::replace::replace;
@@ -10,114 +8,22 @@ use crate::engine::syntax::{FindBy, NameKind, TextEdit, TreeEdit};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
 use crate::files::source_text::SOURCE_MAX;
-use crate::rule_target::{Inherit, InheritedRules};
-use crate::runner_program::RunnerProgram;
-use crate::spec::{Alias, Tool};
+use crate::spec::Tool;
 use crate::text::diff;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use tool_specs::ToolAnswer;
+use tool_specs::tool::rewrite::{
+    CodeRename, CodeReplacement, Input, RenameTarget, RewriteTool, SyntaxEdit,
+};
 
 /// Most edits of one call.
 const EDITS: usize = 50;
 /// Most symbols that are named.
 const SYMBOLS: usize = 20;
 
-pub(super) struct RewriteTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The file, relative to the project directory or absolute.
-    path: String,
-    /// The edits. All are located in the file as it is now, so their order does not matter; none
-    /// may change the same code as another.
-    edits: Vec<SyntaxEdit>,
-}
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline)]
-pub(super) struct SyntaxEdit {
-    /// Replace code that matches a pattern. Either this or rename.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    replace: Option<CodeReplacement>,
-    /// Rename a variable, function, type or member.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    rename: Option<CodeRename>,
-}
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline)]
-pub(super) struct CodeReplacement {
-    /// Code with metavariables: $NAME stands for one piece of the tree, $$$NAME for any number.
-    /// Each match is replaced. Either this or rule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pattern: Option<String>,
-    /// A rule of ast-grep as an object, for example {"kind": "call_expression", "has": {"pattern":
-    /// "await $A"}}.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    rule: Option<serde_json::Map<String, serde_json::Value>>,
-    /// The replacement, with the same metavariables.
-    replacement: String,
-    /// Only inside code that looks like this pattern.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    within: Option<String>,
-    /// Only inside the function, type or module of this name; `Type.method` where one is not clear.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    within_symbol: Option<String>,
-}
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline)]
-pub(super) struct CodeRename {
-    /// The name as it is.
-    from: String,
-    /// The name as it shall be.
-    to: String,
-    /// local: a variable, parameter, function or type. member: a field, property or method.
-    target: RenameTarget,
-    /// Only inside the function, type or module of this name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    within_symbol: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(super) enum RenameTarget {
-    Local,
-    Member,
-}
-
 impl Tool for RewriteTool {
-    type Input = Input;
-    const NAME: &'static str = "rewrite";
-    const KIND: ToolKind = ToolKind::Mutation;
-    const PROFILE: Profile = Profile::Mutate;
-    const REQUIRES_READ: bool = true;
-    const RUNNER: RunnerProgram = RunnerProgram::Code;
-    const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace all code that matches a pattern, or rename a \
-        variable, function, type or member in the whole file. Either all edits are made or \
-        none. For plain text use edit.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("code-edit"), Alias::plain("ast_edit")];
-    const LIMITS: &'static str = "At most 50 edits.";
-    const EXAMPLE: &'static str =
-        r#"{"path":"a.rs","edits":[{"rename":{"from":"old","to":"new","target":"local"}}]}"#;
-    const FIELD_ALIASES: FieldAliases = &[("ops", Field("edits")), ("operations", Field("edits"))];
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("edit", Inherit::All)];
-
-    fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
-    }
-
     fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
         let change = edited(input, ctx)?;
         Ok(diff::unified(&ctx.shown(&change.draft.target.real), &change.draft.old, &change.new))

@@ -1,30 +1,21 @@
 //! `scan`: searches for code by its syntax tree.
 
-use super::ls::here;
-use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
-use crate::arguments::facts::JudgedFacts;
 use crate::engine::error::EngineError;
 use crate::engine::syntax::{CodeMatch, SyntaxEngine, SyntaxSearch};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::read_set::ReadSet;
-use crate::files::safe_open;
-use crate::files::source_text;
 use crate::files::target_path::TargetPath;
-use crate::rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth};
-use crate::runner_program::RunnerProgram;
+use crate::files::{safe_open, source_text};
 use crate::search::walk::{DirWalk, WalkDepth};
-use crate::spec::{Alias, Tool};
-use crate::text::control::visible;
+use crate::spec::Tool;
 use crate::text::lines::cut_line;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+use tool_specs::ToolAnswer;
+use tool_specs::text::control::visible;
+use tool_specs::tool::scan::{Input, ScanTool};
 
 /// The search ends after so many files of a language it reads.
 const FILES: usize = 500;
@@ -34,58 +25,7 @@ const CAPTURE_CHARS: usize = 120;
 /// Most patterns of one call.
 const PATTERNS: usize = 20;
 
-pub(super) struct ScanTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The code to find. $NAME matches one syntax node, $$$NAME any number: `fetch($URL, $$$)`, `if
-    /// ($A) { $$$BODY }`. Several patterns are searched independently.
-    patterns: Vec<String>,
-    /// The file or directory to search.
-    #[serde(default = "here")]
-    path: String,
-    /// Search only files of this language; where it is left out, of each that can be read:
-    /// TypeScript, TSX, JavaScript, HTML, CSS, Python, Rust, Go, Java, C, C++, Bash.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    language: Option<String>,
-    /// Stop after so many matches.
-    #[serde(default = "limit")]
-    #[schemars(range(min = 1, max = 500))]
-    limit: usize,
-}
-
-fn limit() -> usize {
-    50
-}
-
 impl Tool for ScanTool {
-    type Input = Input;
-    const NAME: &'static str = "scan";
-    const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::Query;
-    const RUNNER: RunnerProgram = RunnerProgram::Code;
-    const DESCRIPTION: &'static str = "Find code by its syntax. A pattern is code with metavariables; white space and layout \
-        do not matter. Each match is path:line:[enclosing symbol] code, followed by the value \
-        of each metavariable. For plain text use grep.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("code-scan"), Alias::plain("ast_grep")];
-    const LIMITS: &'static str = "At most 500 matches.";
-    const EXAMPLE: &'static str = r#"{"patterns":["fetch($URL, $$$)"],"path":"src"}"#;
-    const FIELD_ALIASES: FieldAliases = &[
-        ("pattern", Field("patterns")),
-        ("lang", Field("language")),
-        ("max_results", Field("limit")),
-    ];
-    const MATCHED_BY: MatchedBy = MatchedBy::Path(RuleDepth::Below);
-    // Both show the text of files.
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("grep", Inherit::All)];
-
-    const CACHEABLE: bool = true;
-
-    fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let syntax = ctx.syntax()?;
         check(&input.patterns)?;

@@ -1,21 +1,15 @@
 //! `summary`: the outline of a file, from its syntax tree.
 
-use crate::arguments::facts::JudgedFacts;
 use crate::engine::syntax::Outline;
 use crate::failure::ToolFailure;
 use crate::files::source_text;
-use crate::rule_target::{Inherit, InheritedRules};
-use crate::runner_program::RunnerProgram;
-use crate::spec::{Alias, Tool};
-use crate::text::control::visible;
+use crate::spec::Tool;
 use crate::text::lines::cut_line;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tool_specs::ToolAnswer;
+use tool_specs::text::control::visible;
+use tool_specs::tool::summary::{Input, SummaryTool};
 
 /// More entries are counted, not listed.
 const ENTRIES: usize = 500;
@@ -24,36 +18,7 @@ const ENTRY_CHARS: usize = 200;
 /// Lines shown of a file that has no outline.
 const FIRST: usize = 20;
 
-pub(super) struct SummaryTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The file, relative to the project directory or absolute.
-    path: String,
-}
-
 impl Tool for SummaryTool {
-    type Input = Input;
-    const NAME: &'static str = "summary";
-    const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::Query;
-    const RUNNER: RunnerProgram = RunnerProgram::Code;
-    const DESCRIPTION: &'static str = "Show the outline of one file: imports, types and functions with their signatures and \
-        line numbers; headings of Markdown, keys of TOML and JSON. Use it before reading a \
-        long file.";
-    const ALIASES: &'static [Alias] =
-        &[Alias::plain("get_file_summary"), Alias::plain("file-summary"), Alias::plain("outline")];
-    const EXAMPLE: &'static str = r#"{"path":"src/main.rs"}"#;
-    // Both show the text of a file.
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("read", Inherit::All)];
-
-    const CACHEABLE: bool = true;
-
-    fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
         let text = source_text::read_named(&target, &ctx.extras.read_set)?;

@@ -1,23 +1,18 @@
 //! `verify`: runs the verifier that the user configured, in each edited package. Only the
 //! conversation calls it; models do not see it.
 
-use crate::arguments::facts::{ConfiguredRun, JobPlace, JudgedFacts};
-use crate::command::package_copy;
-use crate::command::{self, CommandSpec};
+use crate::command::job_place::JobPlace;
+use crate::command::{self, CommandSpec, package_copy};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::rule_target::{Inherit, InheritedRules};
-use crate::spec::{Alias, Caller, Tool};
-use crate::text::control::visible_lines;
-use crate::text::shell_words::shell_words;
-use crate::tool_answer::ToolAnswer;
+use crate::spec::Tool;
 use crate::tool_context::ToolContext;
 use protocol::call::Outcome;
-use protocol::confinement::{Network, Profile};
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use tool_specs::ToolAnswer;
+use tool_specs::text::control::visible_lines;
+use tool_specs::text::shell_words::shell_words;
+use tool_specs::tool::verify::{Input, VerifyTool};
 
 /// Limit for the packages of one round. If more were edited, the result says it, and the model can
 /// run the command on all.
@@ -35,43 +30,7 @@ const BUILT: &str = "\"reason\":\"build-finished\"";
 /// Exit codes of a shell if the program is missing or cannot be executed.
 const NOT_RUN: [i32; 2] = [126, 127];
 
-pub(super) struct VerifyTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The command, for a shell.
-    command: String,
-    /// The file that marks a package: the command is run where the nearest one lies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    package: Option<String>,
-    /// The files that were edited.
-    paths: Vec<String>,
-}
-
 impl Tool for VerifyTool {
-    type Input = Input;
-    const NAME: &'static str = "verify";
-    // Never retried automatically: build scripts may have any effect.
-    const KIND: ToolKind = ToolKind::Mutation;
-    const PROFILE: Profile = Profile::Verify;
-    const CALLER: Caller = Caller::Conversation;
-    const DESCRIPTION: &'static str = "Run the configured verifier after edits.";
-    const ALIASES: &'static [Alias] = &[];
-    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::DenyAndAsk)];
-
-    fn facts(input: &Input) -> JudgedFacts {
-        let Input { command, package, paths } = input;
-        let (package, paths) = (package.clone(), paths.clone());
-        let configured = ConfiguredRun::EditHook { command: command.clone(), package, paths };
-        JudgedFacts {
-            command: Some(command.clone()),
-            configured: Some(configured),
-            network: Some(Network::Off),
-            ..JudgedFacts::default()
-        }
-    }
-
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let Input { command, package, paths } = input;
         let looked = packages(package.as_deref(), &paths, ctx)?;

@@ -1,65 +1,17 @@
 //! `write`: a whole file, made or replaced in one step.
 
-use crate::arguments::dialect::{
-    ArgMeaning::{Field, Ignored},
-    FieldAliases,
-};
-use crate::arguments::facts::JudgedFacts;
 use crate::edit::replace::{OriginalFile, Replaced, load_original, replace};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
 use crate::files::target_path::TargetPath;
-use crate::spec::{Alias, Tool};
+use crate::spec::Tool;
 use crate::text::diff;
-use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
-use protocol::confinement::Profile;
-use protocol::judgement::ToolKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-pub(super) struct WriteTool;
-
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
-    /// The file, relative to the project directory or absolute. Missing directories are made.
-    path: String,
-    /// The whole new content.
-    content: String,
-}
+use tool_specs::ToolAnswer;
+use tool_specs::tool::write::{Input, WriteTool};
 
 impl Tool for WriteTool {
-    type Input = Input;
-    const NAME: &'static str = "write";
-    const KIND: ToolKind = ToolKind::Mutation;
-    const PROFILE: Profile = Profile::Mutate;
-    const DESCRIPTION: &'static str = "Write a whole file: create it, with missing directories, or replace its content. To \
-        change part of a file use edit.";
-    const ALIASES: &'static [Alias] = &[
-        Alias::plain("write_file"),
-        Alias::plain("create_file"),
-        Alias::plain("file-create"),
-        Alias::plain("file-write"),
-        Alias::plain("write_to_file"),
-    ];
-    const EXAMPLE: &'static str = r#"{"path":"notes.md","content":"one\n"}"#;
-    const FIELD_ALIASES: FieldAliases = &[
-        ("contents", Field("content")),
-        ("file_text", Field("content")),
-        ("text", Field("content")),
-        ("code_edit", Field("content")),
-        ("overwrite", Ignored),
-        ("create_dirs", Ignored),
-        ("encoding", Ignored),
-        ("line_count", Ignored),
-    ];
-
-    fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
-    }
-
     fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
         let target = target(ctx, &input.path)?;
         let before = load_original(ctx, &target)?;

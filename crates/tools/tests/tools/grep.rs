@@ -147,3 +147,10 @@ fn a_search_that_somebody_ends_says_so() {
     let result = project.run("grep", json!({"pattern": "hit"})).result;
     assert_eq!(result.outcome, protocol::call::Outcome::Interrupted, "{}", result.text);
 }
+
+#[test]
+fn a_pattern_that_is_text_is_searched_as_text() {
+    let project = Project::with(&[("a", "f(x)\nfx\n")]);
+    let text = project.ok("grep", json!({"pattern": "f(", "fixed_strings": true}));
+    assert!(text.contains("a:1:f(x)") && !text.contains("a:2"), "{text}");
+}

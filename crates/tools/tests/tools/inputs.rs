@@ -2,9 +2,10 @@
 //! missing. A cell is the code of the error, or `ok` where there is nothing wrong with it.
 
 use crate::project::{Project, fifo, is_root};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
-use tools::interpret;
+use tool_specs::interpret;
 
 /// A call of each tool that names a path.
 const TOOLS: [&str; 8] = ["read", "ls", "glob", "grep", "write", "edit", "multi_edit", "delete"];
@@ -252,5 +253,33 @@ fn fields_that_are_none_and_values_of_another_kind_are_named() {
         let invalid = interpret(tool, &number.to_string()).unwrap_err();
         assert!(invalid.to_string().contains(field), "{tool}: {invalid}");
         assert!(interpret(tool, &input(tool, "plain").to_string()).is_ok(), "the control");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any text in the fields gives a result.
+    #[test]
+    fn no_value_is_too_odd_to_be_run(
+        path in prop_oneof!["[./a~*\\\\-]{0,12}", ".{0,20}"],
+        text in prop_oneof!["[()\\[\\]{}*+?|.^$a\\\\!#/-]{0,12}", ".{0,20}"],
+        number in any::<u64>(),
+    ) {
+        let project = Project::with(&[("a", "aaa\n*\n"), ("b/a", "x\r\n")]);
+        for (tool, input) in [
+            ("read", json!({"path": path, "offset": number, "limit": number})),
+            ("ls", json!({"path": path})),
+            ("glob", json!({"pattern": text, "path": "."})),
+            ("grep", json!({"pattern": text, "path": ".", "include": text, "context": number % 21})),
+            ("grep", json!({"pattern": "a", "path": path})),
+            ("edit", json!({"path": "a", "old_string": text, "new_string": path, "replace_all": number % 2 == 0})),
+            ("write", json!({"path": path, "content": text})),
+        ] {
+            let result = project.run(tool, input).result;
+            prop_assert_eq!(result.is_error, result.code.is_some());
+            prop_assert!(!result.text.is_empty() && !result.summary.contains('\n'));
+        }
+        prop_assert_eq!(std::fs::read_to_string(project.base().join("secret")).unwrap(), "the secret\n");
     }
 }

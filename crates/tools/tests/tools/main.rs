@@ -3,12 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod apply_patch;
-mod arguments;
 mod deep;
 mod delete;
-mod dialect;
 mod edit;
-mod figures;
 mod glob;
 mod grep;
 mod inputs;

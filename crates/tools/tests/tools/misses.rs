@@ -369,7 +369,7 @@ fn search_files_finds_names_and_text_only_where_no_name_fits() {
     ] {
         assert_eq!(project.ok(tool, input.clone()), found, "{tool} {input}");
     }
-    let spec = tools::specs().iter().find(|spec| spec.name == "grep").unwrap();
+    let spec = tool_specs::specs().iter().find(|spec| spec.name == "grep").unwrap();
     assert!(!(spec.schema)().to_string().contains("names_first"), "no model is told of it");
 }
 

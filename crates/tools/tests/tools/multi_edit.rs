@@ -201,3 +201,12 @@ proptest! {
         prop_assert_eq!(project.content("a"), expected);
     }
 }
+
+#[test]
+fn every_occurrence_is_one_edit_of_several() {
+    let project = Project::with(&[("a", "x\ny\nx\n")]);
+    let edits = json!([{"old_string": "x", "new_string": "1", "replace_all": true},
+                       {"old_string": "y", "new_string": "2"}]);
+    project.ok("MultiEdit", json!({"file_path": "a", "edits": edits}));
+    assert_eq!(project.content("a"), "1\n2\n1\n");
+}

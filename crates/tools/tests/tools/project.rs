@@ -3,10 +3,12 @@
 use protocol::call::{Outcome, RunReport};
 use protocol::confinement::Profile;
 use protocol::tool::JudgedPath;
+use sandbox::CallScope;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tools::{CallScope, Cancel, Engine, ToolRunRequest, interpret};
+use tool_specs::interpret;
+use tools::{Cancel, Engine, ToolRunRequest};
 
 pub struct Project {
     _dir: tempfile::TempDir,

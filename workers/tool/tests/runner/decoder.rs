@@ -13,9 +13,10 @@ mod taken_over {
     use crate::supervisor::{Project, Runner, run};
     use protocol::confinement::Profile;
     use protocol::tool::ToTool;
+    use sandbox::CallScope;
     use serde_json::json;
     use std::net::TcpListener;
-    use tools::{CallScope, Cancel, Engine, ToolRunRequest};
+    use tools::{Cancel, Engine, ToolRunRequest};
 
     pub fn finds_no_way_out() {
         let project = Project::new();

@@ -329,7 +329,7 @@ fn calls_of_git_that_are_none() {
         ("git_commit", json!({"subject": " "}), "invalid_arguments"),
         ("git_commit", json!({"subject": "two\nlines"}), "invalid_arguments"),
     ] {
-        let spec = tools::specs().iter().find(|spec| spec.name == tool).unwrap();
+        let spec = tool_specs::specs().iter().find(|spec| spec.name == tool).unwrap();
         let mut runner = crate::supervisor::Runner::caged(&project.confinement(spec.profile));
         let job = crate::supervisor::run(tool, &input.to_string());
         runner.say(&protocol::tool::ToTool::Go(job));

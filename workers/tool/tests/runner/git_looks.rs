@@ -216,7 +216,7 @@ fn git_of_the_project_is_not_the_git_that_looks() {
     std::fs::copy(program, at.join("bin/git")).unwrap();
     let bin = at.join("bin").to_str().unwrap().to_owned();
     let with_path = |tool: &str, input: &str| {
-        let spec = tools::specs().iter().find(|spec| spec.name == tool).unwrap();
+        let spec = tool_specs::specs().iter().find(|spec| spec.name == tool).unwrap();
         let mut runner = Runner::caged(&project.confinement(spec.profile));
         let mut job = run(tool, input);
         if let RunnerJob::Run { env, .. } = &mut job {
@@ -242,7 +242,7 @@ fn git_says_which_filter_was_not_run() {
     let settings = "[filter \"large\"]\n\tclean = no-such-program\n\trequired = true\n";
     std::fs::write(at.join("a"), "uno\n").unwrap();
     let look = || {
-        let spec = tools::specs().iter().find(|spec| spec.name == "git_diff").unwrap();
+        let spec = tool_specs::specs().iter().find(|spec| spec.name == "git_diff").unwrap();
         let mut confinement = project.confinement(spec.profile);
         confinement.tool_homes = vec![("AGENTD_SETTINGS".to_owned(), (&home).into())];
         let mut runner = Runner::caged(&confinement);

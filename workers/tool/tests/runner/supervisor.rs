@@ -64,7 +64,7 @@ impl Project {
     /// A call that has just been let go.
     pub fn started(&self, tool: &str, input: Value) -> Runner {
         let input = input.to_string();
-        let spec = tools::interpret(tool, &input).unwrap().spec;
+        let spec = tool_specs::interpret(tool, &input).unwrap().spec;
         let mut runner = Runner::start_as(spec.runner);
         runner.enforced(&self.confinement(spec.profile));
         runner.say(&ToTool::Go(run(tool, &input)));
@@ -111,16 +111,20 @@ pub struct Runner {
 impl Runner {
     /// An inert runner that has said Hello.
     pub fn start() -> Self {
-        Self::start_as(tools::RunnerProgram::Tool)
+        Self::start_as(tool_specs::RunnerProgram::Tool)
     }
 
     /// The same, of the program that runs the tool.
-    fn start_as(runner: tools::RunnerProgram) -> Self {
+    fn start_as(runner: tool_specs::RunnerProgram) -> Self {
         let as_runner = match runner {
-            tools::RunnerProgram::Tool => "--as-runner",
-            tools::RunnerProgram::Code => "--as-code-runner",
-            tools::RunnerProgram::Web => panic!("no tool of this program is run by agentd-web"),
-            tools::RunnerProgram::Mcp => panic!("no tool of this program is run by agentd-mcp"),
+            tool_specs::RunnerProgram::Tool => "--as-runner",
+            tool_specs::RunnerProgram::Code => "--as-code-runner",
+            tool_specs::RunnerProgram::Web => {
+                panic!("no tool of this program is run by agentd-web")
+            }
+            tool_specs::RunnerProgram::Mcp => {
+                panic!("no tool of this program is run by agentd-mcp")
+            }
         };
         let (ours, theirs) = UnixStream::pair().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())

@@ -16,7 +16,7 @@ use setup::session_spec::{SessionSpec, TaskShare, session_of};
 use setup::task_worktree;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use tools::TaskRequest;
+use tool_specs::TaskRequest;
 
 /// A call of a session that wants a sub-agent.
 #[derive(Clone, Copy)]

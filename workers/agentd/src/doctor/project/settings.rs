@@ -58,7 +58,7 @@ fn subject(event: HookEvent) -> &'static str {
 
 /// True if its matcher fits nothing that agentd has, so that it never runs.
 fn is_idle(hook: &ConfiguredEventHook) -> bool {
-    let subjects = tools::hook_subjects(hook.event, |name| hook.covers(name));
+    let subjects = tool_specs::hook_subjects(hook.event, |name| hook.covers(name));
     subjects.is_some_and(|subjects| subjects.is_empty())
 }
 

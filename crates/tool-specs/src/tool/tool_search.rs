@@ -1,0 +1,38 @@
+//! `tool_search`: loads tools that a small context does not list. The conversation answers it itself; see
+//! the crate `session`.
+
+use crate::arguments::dialect::ArgMeaning::Field;
+use crate::arguments::dialect::FieldAliases;
+use crate::arguments::facts::JudgedFacts;
+use crate::spec::{Alias, ToolSpec};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub struct ToolSearchTool;
+
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Names of tools, or words about what a tool does.
+    pub query: String,
+}
+
+impl ToolSpec for ToolSearchTool {
+    type Input = Input;
+    const NAME: &'static str = "tool_search";
+    // It reads only the table of tools, and the user is not asked.
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Session;
+    const DESCRIPTION: &'static str = "Load further tools by name or by what they do. The result has the description and the \
+        arguments of each; you can call them from your next answer on.";
+    const ALIASES: &'static [Alias] = &[];
+    const LIMITS: &'static str = "At most 5 tools at once.";
+    const EXAMPLE: &'static str = r#"{"query":"git_log"}"#;
+    const FIELD_ALIASES: FieldAliases = &[("keyword", Field("query")), ("name", Field("query"))];
+
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
+    }
+}
