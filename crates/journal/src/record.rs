@@ -1,10 +1,10 @@
 //! The kinds of record in a session's journal, and which of them must be synced before the session
 //! continues.
 
-use crate::summary_record::SummaryRecord;
 use crate::{
-    BasisRecord, BlockRecord, CallProgress, ChainHead, ExpandedRecord, FileVersionRecord,
-    ImageRecord, Outcome, OwnOriginRecord, Rule, StoredPath, TaskHeader, ToolKind, TurnEnd, Usage,
+    BasisRecord, CallProgress, ChainHead, ContentBlock, ExpandedPrompt, FileVersionRecord,
+    ImageRecord, Outcome, OwnOriginRecord, Rule, StoredPath, SummaryStep, TaskHeader, ToolKind,
+    TurnEnd, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -71,7 +71,7 @@ pub enum JournalRecord {
         text: String,
         /// The text that the model gets instead, where they named a slash command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        expanded: Option<Box<ExpandedRecord>>,
+        expanded: Option<Box<ExpandedPrompt>>,
     },
     /// A person asked while a turn ran. The next prompts are these, in their order.
     Queued {
@@ -79,7 +79,7 @@ pub enum JournalRecord {
         text: String,
         /// As for a prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        expanded: Option<Box<ExpandedRecord>>,
+        expanded: Option<Box<ExpandedPrompt>>,
     },
     /// The prompts that waited were taken back.
     TakenBack,
@@ -134,7 +134,7 @@ pub enum JournalRecord {
         /// The request's number.
         round: u32,
         /// Whole blocks.
-        blocks: Vec<BlockRecord>,
+        blocks: Vec<ContentBlock>,
         /// Tokens.
         usage: Usage,
         /// What it cost, in millionths of a US dollar, by the prices of its time; absent where
@@ -325,7 +325,7 @@ pub enum JournalRecord {
     },
     /// A step of replacing the oldest messages by a summary. A build that does not know this kind
     /// sends the messages, which is valid but may exceed the context.
-    Summary(SummaryRecord),
+    Summary(SummaryStep),
     /// A kind newer than this build: it stays in the file, and readers skip it.
     #[serde(skip)]
     Unknown {

@@ -11,8 +11,8 @@ use crate::fleet_commands::{self, FetchedSession};
 use crate::sessions;
 use client::{in_dollars, mark_hidden, one_line, sanitize};
 use journal::{
-    BlockRecord, CallProgress, CallSpan, JournalEntry, JournalRecord, OpenCall, SummaryRecord,
-    TurnEnd, WorkerDeaths,
+    CallProgress, CallSpan, CompactionCause, ContentBlock, JournalEntry, JournalRecord, OpenCall,
+    SummaryStep, TurnEnd, WorkerDeaths,
 };
 use protocol::ids::SessionId;
 use serde_json::{Value, json};
@@ -325,17 +325,20 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
 }
 
 /// A step of a summary that replaces messages.
-pub(crate) fn summary(record: &SummaryRecord) -> String {
+pub(crate) fn summary(record: &SummaryStep) -> String {
     match record {
-        SummaryRecord::Asked { dropped, by_person, .. } => {
-            let why = if *by_person { "you asked for it" } else { "the context is nearly full" };
+        SummaryStep::Asked { dropped, cause, .. } => {
+            let why = match cause {
+                CompactionCause::Person => "you asked for it",
+                CompactionCause::Full => "the context is nearly full",
+            };
             format!("the model is asked for a summary of the first {dropped} messages: {why}")
         }
-        SummaryRecord::Written { text, .. } => {
+        SummaryStep::Written { text, .. } => {
             format!("this summary by the model replaces the messages before it:\n{text}")
         }
-        SummaryRecord::Failed { reason, .. } => format!("the model wrote no summary: {reason}"),
-        SummaryRecord::Edited { text } => format!("you changed the summary:\n{text}"),
+        SummaryStep::Failed { reason, .. } => format!("the model wrote no summary: {reason}"),
+        SummaryStep::Edited { text } => format!("you changed the summary:\n{text}"),
     }
 }
 
@@ -408,10 +411,10 @@ fn as_markdown(entry: &JournalEntry, waited: String) -> String {
     }
 }
 
-fn texts(blocks: &[BlockRecord]) -> String {
+fn texts(blocks: &[ContentBlock]) -> String {
     let mut texts = Vec::new();
     for block in blocks {
-        if let BlockRecord::Text { text } = block {
+        if let ContentBlock::Text { text } = block {
             texts.push(text.as_str());
         }
     }

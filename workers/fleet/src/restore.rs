@@ -9,8 +9,7 @@ use crate::run;
 use crate::seat::number;
 use crate::workspace::{Workspace, place_of};
 use fleet::{HostLoss, LostSession, Onward, OpenWork, TurnProgress, go_on};
-use journal::{CallProgress, JournalRecord, LastTurn, Past, ToolKind};
-use serde::{Deserialize, Serialize};
+use journal::{CallProgress, JournalRecord, LastTurn, Past, RestoredSession, ToolKind};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,18 +18,11 @@ const PAGE: i32 = 500;
 /// How long an earlier run of the session on this host may take to end.
 const ENDING: Duration = Duration::from_secs(15);
 
-/// What a restored session lacks: see `protocol::fleet::RestoredSession`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Restored {
-    pub(crate) last_seq: u64,
-    pub(crate) snapshot_seq: u64,
-}
-
 /// A task that can run here.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) workspace: Workspace,
-    pub(crate) restored: Option<Restored>,
+    pub(crate) restored: Option<RestoredSession>,
     pub(crate) onward: Onward,
     /// The prompt whose turn the run waits for.
     pub(crate) prompt: String,
@@ -64,7 +56,7 @@ pub(crate) async fn prepare(
     let lost = lost_session(&directory, snapshot_seq, claim.failed_over)?;
     let onward = go_on(&lost, HostLoss::of_word(&claim.on_host_loss));
     let prompt = next_prompt(&directory, claim)?;
-    let restored = Some(Restored { last_seq, snapshot_seq });
+    let restored = Some(RestoredSession { last_seq, snapshot_seq });
     Ok(Prepared { workspace, restored, onward, prompt })
 }
 

@@ -103,7 +103,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use journal::{
-        BlockRecord, CallProgress, SessionHeader, TaskHeader, TaskLimits, TaskRights, ToolKind,
+        CallProgress, ContentBlock, SessionHeader, TaskHeader, TaskLimits, TaskRights, ToolKind,
         Usage,
     };
 
@@ -145,7 +145,7 @@ mod tests {
     fn answered() -> JournalRecord {
         JournalRecord::Answer {
             round: 1,
-            blocks: vec![BlockRecord::Text { text: "So far.".to_owned() }],
+            blocks: vec![ContentBlock::Text { text: "So far.".to_owned() }],
             usage: Usage::default(),
             cost: Some(5),
         }
