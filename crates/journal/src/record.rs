@@ -409,6 +409,51 @@ impl JournalRecord {
         matches!(self, Self::Prompt { .. })
     }
 
+    /// The words of a person who asked.
+    #[must_use]
+    pub fn prompt_text(&self) -> Option<&str> {
+        let Self::Prompt { text, .. } = self else { return None };
+        Some(text)
+    }
+
+    /// True for the first record of a session.
+    #[must_use]
+    pub fn is_header(&self) -> bool {
+        matches!(self, Self::Session(_))
+    }
+
+    /// True if a turn ended.
+    #[must_use]
+    pub fn ends_turn(&self) -> bool {
+        matches!(self, Self::TurnEnded { .. })
+    }
+
+    /// True if a call ended by itself.
+    #[must_use]
+    pub fn is_result(&self) -> bool {
+        matches!(self, Self::Result { .. })
+    }
+
+    /// The files that a call read or wrote.
+    #[must_use]
+    pub fn seen_files(&self) -> &[FileVersionRecord] {
+        let Self::Seen { files } = self else { return &[] };
+        files
+    }
+
+    /// The record of files that a call read or wrote, if there are any.
+    #[must_use]
+    pub fn of_seen_files(files: Vec<FileVersionRecord>) -> Option<Self> {
+        (!files.is_empty()).then_some(Self::Seen { files })
+    }
+
+    /// The call whose sub-agent used something, and the sub-agent's session.
+    #[must_use]
+    pub fn sub_agent(&self) -> Option<(u32, &str)> {
+        let Self::Spent { call, session, .. } = self else { return None };
+        Some((*call, session))
+    }
+
     /// The call whose question of a server is closed.
     #[must_use]
     pub fn closed_question(&self) -> Option<u32> {
@@ -424,6 +469,14 @@ impl JournalRecord {
     #[must_use]
     pub fn barrier_of_copy(&self) -> bool {
         self.barrier() && !matches!(self, Self::Approved { .. } | Self::Result { .. })
+    }
+
+    /// Its fields with its kind, as one JSON object.
+    #[must_use]
+    pub fn to_object(&self) -> Map<String, Value> {
+        let (kind, mut fields) = self.to_fields().unwrap_or_default();
+        fields.insert("kind".to_owned(), kind.into());
+        fields
     }
 
     /// Kind and fields, as they go on a line.

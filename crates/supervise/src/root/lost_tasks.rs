@@ -71,10 +71,10 @@ pub(super) fn recount(
 ) -> Vec<JournalRecord> {
     let mut counted = BTreeMap::new();
     for entry in entries {
-        if let JournalRecord::Spent { call, session, .. } = &entry.record
-            && *session == session_of(parent, *call).0
+        if let Some((call, session)) = entry.record.sub_agent()
+            && *session == session_of(parent, call).0
         {
-            counted.insert(*call, entry);
+            counted.insert(call, entry);
         }
     }
     let more = counted.into_iter().filter_map(|(call, entry)| {
