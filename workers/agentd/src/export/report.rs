@@ -221,7 +221,7 @@ impl SessionReport {
                 self.ended(*call, time, end, plain(cause));
             }
             JournalRecord::TurnEnded { end } => {
-                let words = plain(&crate::show::ending(end));
+                let words = plain(&crate::describe::ending(end));
                 let turn = self.turn(time);
                 turn.spend(SpanKind::Other, turn.until, time);
                 turn.items.push(ReportItem::Note(words));
@@ -235,7 +235,7 @@ impl SessionReport {
                 if summary.use_of_model().is_some() {
                     turn.spend(SpanKind::Model, turn.until, time);
                 }
-                turn.items.push(ReportItem::Note(plain(&crate::show::summary(summary))));
+                turn.items.push(ReportItem::Note(plain(&crate::describe::summary(summary))));
             }
             JournalRecord::Tampered { names } => {
                 let note = plain(&format!("changed protected files: {}", names.join("; ")));
