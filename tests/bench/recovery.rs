@@ -4,7 +4,7 @@ use crate::support::anthropic::{Answer, Server};
 use crate::support::wire::Supervisor;
 use crate::support::{Desk, send, switches, until};
 use crate::{median, micros, row};
-use journal::{BlockRecord, Journal, JournalRecord, SessionHeader, TurnEnd, Usage};
+use journal::{ContentBlock, Journal, JournalRecord, SessionHeader, TurnEnd, Usage};
 use nix::sys::signal::Signal;
 use protocol::client::{BacklogFrom, ClientEvent, SessionStart, ToClient};
 use protocol::ids::SessionId;
@@ -78,7 +78,7 @@ fn supervisor((what, turns, words, limit): (&str, usize, usize, f64)) {
             JournalRecord::Prompt { text: text.clone(), expanded: None },
             JournalRecord::Answer {
                 round: 1,
-                blocks: vec![BlockRecord::Text { text }],
+                blocks: vec![ContentBlock::Text { text }],
                 usage: Usage::default(),
                 cost: None,
             },

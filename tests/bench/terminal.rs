@@ -5,7 +5,7 @@ use crate::support::anthropic::{Answer, Server, text};
 use crate::support::daemon::Wire;
 use crate::support::{self, Daemon, Desk, switches};
 use crate::{median, micros, row};
-use journal::{BlockRecord, Journal, JournalRecord, SessionHeader, TurnEnd, Usage};
+use journal::{ContentBlock, Journal, JournalRecord, SessionHeader, TurnEnd, Usage};
 use nix::pty::{Winsize, openpty};
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, SessionRequest, SessionStart, ToClient,
@@ -121,7 +121,7 @@ fn long_session(desk: &Desk, records: usize) -> SessionId {
         fleet_task: None,
     };
     let turn = |text: String| {
-        let blocks = vec![BlockRecord::Text { text: text.clone() }];
+        let blocks = vec![ContentBlock::Text { text: text.clone() }];
         [
             JournalRecord::Prompt { text, expanded: None },
             JournalRecord::Answer { round: 1, blocks, usage: Usage::default(), cost: None },

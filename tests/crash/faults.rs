@@ -536,20 +536,7 @@ fn runner_says(desk: &Desk, words: &[FromTool], then: &[FromTool]) -> String {
 #[test]
 fn a_runner_that_speaks_out_of_turn_is_ended_and_its_call_has_a_result() {
     let caged = || {
-        FromTool::Cage(FromCage::Caged(Enforced {
-            tier: Tier::A,
-            profile: "command".into(),
-            landlock_abi: 7,
-            network: "off".into(),
-            namespaces: Vec::new(),
-            seccomp: true,
-            refusals_observable: true,
-            dropped: Vec::new(),
-            limits: Vec::new(),
-            missing: Vec::new(),
-            left_out: Vec::new(),
-            cgroup: Vec::new(),
-        }))
+        FromTool::Cage(FromCage::Caged(Enforced { tier: Tier::A, ..Enforced::nothing("command") }))
     };
     let probed = || FromTool::Probed(Err("no".into()));
     let output =

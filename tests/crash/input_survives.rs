@@ -7,7 +7,7 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::dice::Dice;
 use crate::support::{Desk, child_of, until};
-use journal::{BlockRecord, JournalRecord};
+use journal::{ContentBlock, JournalRecord};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::client::{ClientEvent, FromClient, ToClient};
@@ -106,7 +106,7 @@ fn transcript(desk: &Desk, session: &SessionId) -> Vec<String> {
         JournalRecord::Prompt { text, .. } => Some(format!("prompt {text}")),
         JournalRecord::Answer { blocks, .. } => {
             let texts = blocks.into_iter().filter_map(|block| match block {
-                BlockRecord::Text { text } => Some(text),
+                ContentBlock::Text { text } => Some(text),
                 _ => None,
             });
             Some(format!("answer {}", texts.collect::<String>()))

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use protocol::client::{
     ClientEvent, FromClient, SessionQuery, SessionRequest, SessionStart, SessionWish, ToClient,
 };
-use protocol::context::{Compaction, NumberedSummary};
+use protocol::context::{Compaction, NumberedSummary, SummaryStep};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn step<T>(wire: &mut Wire, what: &str, wanted: impl Fn(&Compaction) -> Option<T
 
 fn written(wire: &mut Wire) -> String {
     step(wire, "a summary", |step| match step {
-        Compaction::Summarized { text, .. } => Some(text.clone()),
+        Compaction::Summary(SummaryStep::Written { text, .. }) => Some(text.clone()),
         _ => None,
     })
 }
@@ -138,7 +138,7 @@ fn a_summary_that_fails_is_replaced_by_a_cut_that_people_see() {
     wire.turn_ends();
     compact(&wire, &session, "");
     let reason = step(&mut wire, "a failure", |step| match step {
-        Compaction::SummaryFailed { reason, .. } => Some(reason.clone()),
+        Compaction::Summary(SummaryStep::Failed { reason, .. }) => Some(reason.clone()),
         _ => None,
     });
     assert!(reason.contains("not today") && reason.contains("left out instead"), "{reason}");
@@ -181,7 +181,9 @@ fn a_person_reads_and_edits_the_summary_and_the_journal_keeps_the_edit() {
     };
     wire.say(edit(summary.number, "GOAL: my words"));
     step(&mut wire, "an edit", |step| match step {
-        Compaction::SummaryEdited { text } => (text == "GOAL: my words").then_some(()),
+        Compaction::Summary(SummaryStep::Edited { text }) => {
+            (text == "GOAL: my words").then_some(())
+        }
         _ => None,
     });
     wire.say(edit(summary.number, "GOAL: older words"));

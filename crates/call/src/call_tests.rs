@@ -67,7 +67,7 @@ fn a_contained_call_runs_in_tier_a_only() {
         call.step(allow());
         call.step(CallInput::GoPrepared);
         let CallInput::Caged(enforced) = caged() else { unreachable!() };
-        let enforced = Enforced { tier, profile: "command".into(), ..enforced };
+        let enforced = Enforced { tier, ..enforced };
         let effects = call.step(CallInput::Caged(enforced));
         let go = effects.iter().any(|effect| matches!(effect, CallEffect::Go(_)));
         assert_eq!(go, goes, "{effects:?}");
@@ -80,20 +80,7 @@ pub(crate) fn allow() -> CallInput {
 }
 
 pub(crate) fn caged() -> CallInput {
-    CallInput::Caged(Enforced {
-        tier: Tier::B,
-        profile: "command".into(),
-        landlock_abi: 7,
-        network: "off".into(),
-        namespaces: Vec::new(),
-        seccomp: true,
-        refusals_observable: true,
-        dropped: Vec::new(),
-        limits: Vec::new(),
-        missing: Vec::new(),
-        left_out: Vec::new(),
-        cgroup: Vec::new(),
-    })
+    CallInput::Caged(Enforced { tier: Tier::B, ..Enforced::nothing("command") })
 }
 
 /// Reports the cage first and the records before `Go` second. `Go` is sent, and the runner begins.

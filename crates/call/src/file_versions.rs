@@ -3,7 +3,7 @@
 //! file that has changed since, and the model is given the instructions of a nested directory once.
 
 use journal::{Digest, FileVersionRecord, JournalEntry, JournalRecord};
-use protocol::call::{ProbeReport, RunReport};
+use protocol::call::{FileVersion, ProbeReport, RunReport};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,11 +24,9 @@ impl FileVersions {
 
     /// A record that was written.
     pub fn apply(&mut self, record: &JournalRecord) {
-        if let JournalRecord::Seen { files } = record {
-            self.0.extend(files.iter().map(|file| (file.path.clone(), file.digest)));
-            for file in files {
-                self.tell(&file.path);
-            }
+        for file in record.seen_files() {
+            self.0.insert(file.path.clone(), file.digest);
+            self.tell(&file.path);
         }
     }
 
@@ -57,17 +55,11 @@ impl FileVersions {
 
     /// The record of the files that a call read or wrote.
     pub fn record(report: Option<&RunReport>) -> Option<JournalRecord> {
-        let files: Vec<FileVersionRecord> = report?
-            .seen
-            .iter()
-            .filter_map(|file| {
-                Some(FileVersionRecord {
-                    path: file.path.clone(),
-                    digest: file.digest.parse().ok()?,
-                })
-            })
-            .collect();
-        (!files.is_empty()).then_some(JournalRecord::Seen { files })
+        let version = |file: &FileVersion| {
+            let (path, digest) = (file.path.clone(), file.digest.parse().ok()?);
+            Some(FileVersionRecord { path, digest })
+        };
+        JournalRecord::of_seen_files(report?.seen.iter().filter_map(version).collect())
     }
 }
 

@@ -231,7 +231,7 @@ impl<S> ProxyMachine<S> {
             report.result.text = with_refusals(&report.result.text, &self.decided);
             let mut connections = self.decided.connections.iter();
             let failed = connections
-                .find(|connection| matches!(connection.decision, ConnectionOutcome::Failed { .. }));
+                .find(|connection| matches!(connection.decision, ConnectionOutcome::Failed(_)));
             // An MCP server of no use, whose end is shown by its summary.
             if let (Outcome::Failed, Some(failed)) = (&report.result.outcome, failed) {
                 report.result.summary.push_str(&format!("; {failed}"));
@@ -250,8 +250,8 @@ fn to_call<S>(input: CallInput) -> ProxyEffect<S> {
 /// A command learns of most reasons only from here: clients show no text of a refused tunnel.
 fn with_refusals(text: &str, decided: &ProxyDecisions) -> String {
     let not_made = |connection: &&ProxyConnection| match connection.decision {
-        ConnectionOutcome::Refused { .. } | ConnectionOutcome::Failed { .. } => true,
-        ConnectionOutcome::Made { .. } | ConnectionOutcome::SignedIn { .. } => false,
+        ConnectionOutcome::Refused(_) | ConnectionOutcome::Failed(_) => true,
+        ConnectionOutcome::Made(_) | ConnectionOutcome::SignedIn(_) => false,
     };
     let refused = decided.connections.iter().filter(not_made);
     let refused: Vec<String> = refused.map(ToString::to_string).collect();
@@ -280,10 +280,10 @@ fn with_refusals(text: &str, decided: &ProxyDecisions) -> String {
 /// A refused connection as text for screens and the model.
 pub fn refusal(connection: &ProxyConnection) -> Option<String> {
     match connection.decision {
-        ConnectionOutcome::Refused { .. } => Some(connection.to_string()),
-        ConnectionOutcome::Made { .. }
-        | ConnectionOutcome::Failed { .. }
-        | ConnectionOutcome::SignedIn { .. } => None,
+        ConnectionOutcome::Refused(_) => Some(connection.to_string()),
+        ConnectionOutcome::Made(_)
+        | ConnectionOutcome::Failed(_)
+        | ConnectionOutcome::SignedIn(_) => None,
     }
 }
 
@@ -295,20 +295,7 @@ mod tests {
     use protocol::confinement::Tier;
 
     fn enforced() -> Enforced {
-        Enforced {
-            tier: Tier::A,
-            profile: "command".into(),
-            landlock_abi: 7,
-            network: "allow-list".into(),
-            namespaces: Vec::new(),
-            seccomp: true,
-            refusals_observable: true,
-            dropped: Vec::new(),
-            limits: Vec::new(),
-            missing: Vec::new(),
-            left_out: Vec::new(),
-            cgroup: Vec::new(),
-        }
+        Enforced { tier: Tier::A, ..Enforced::nothing("command") }
     }
 
     fn report(text: &str) -> RunReport {
@@ -352,7 +339,7 @@ mod tests {
         let why = protocol::hosts::NOT_LISTED.to_owned();
         let connection = ProxyConnection {
             place: place.into(),
-            decision: ConnectionOutcome::Refused { why },
+            decision: ConnectionOutcome::Refused(why),
             count: 1,
             sent: 0,
             received: 0,

@@ -1,24 +1,26 @@
 //! The steps of making a conversation smaller, in plain words. Pure. Used by the views.
 
-use protocol::context::{Compaction, CompactionCause};
+use protocol::context::{Compaction, CompactionCause, SummaryStep};
 
 /// A sentence for people.
 pub(crate) fn describe_compaction(step: &Compaction) -> String {
     match step {
         Compaction::Cut { dropped, .. } => cut(*dropped),
-        Compaction::SummaryAsked { dropped, cause, .. } => {
+        Compaction::Summary(SummaryStep::Asked { dropped, cause, .. }) => {
             let why = match cause {
                 CompactionCause::Person => "",
                 CompactionCause::Full => "its context is nearly full: ",
             };
             format!("{why}the model writes a summary of the first {}", messages(*dropped))
         }
-        Compaction::Summarized { text, .. } => format!(
+        Compaction::Summary(SummaryStep::Written { text, .. }) => format!(
             "this summary replaces those messages, starting with the next request; :context summary \
              changes it, and everything stays on disk\n{text}"
         ),
-        Compaction::SummaryFailed { reason, .. } => format!("the model wrote no summary: {reason}"),
-        Compaction::SummaryEdited { text } => format!("the summary is now:\n{text}"),
+        Compaction::Summary(SummaryStep::Failed { reason, .. }) => {
+            format!("the model wrote no summary: {reason}")
+        }
+        Compaction::Summary(SummaryStep::Edited { text }) => format!("the summary is now:\n{text}"),
     }
 }
 

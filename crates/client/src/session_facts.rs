@@ -5,7 +5,7 @@ use crate::screen_items::CallBlock;
 use protocol::call::CallOrigin;
 use protocol::client::{ClientEvent, ModelFacts, SettingChange, ToClient};
 use protocol::confinement::{FilePath, Network};
-use protocol::context::Compaction;
+use protocol::context::{Compaction, SummaryStep};
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::PermissionMode;
@@ -125,7 +125,7 @@ pub(crate) fn is_progress<'a>(
     if let CallEnded { call, .. } | InBackground { call, .. } = event {
         return find(call).is_some_and(|known| is_made_once(&known.call.origin));
     }
-    let is_asked = matches!(event, Compacted(Compaction::SummaryAsked { .. }));
+    let is_asked = matches!(event, Compacted(Compaction::Summary(SummaryStep::Asked { .. })));
     !is_asked && matches!(event, Prompt { .. } | Answer { .. } | Compacted(_))
 }
 

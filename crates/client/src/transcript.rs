@@ -9,7 +9,7 @@ use crate::session_facts::SessionFacts;
 use protocol::call::Call;
 use protocol::client::{ClientEvent, SettingChange};
 use protocol::content::{ContentBlock, Usage};
-use protocol::context::Compaction;
+use protocol::context::{Compaction, SummaryStep};
 use protocol::ids::{CallId, SessionId};
 use protocol::mcp::ServerReport;
 use protocol::session::{CallSpan, TaskSpent, TurnEnd};
@@ -213,13 +213,12 @@ impl Transcript {
                     self.words = words;
                 }
             }
-            ClientEvent::Compacted(
-                Compaction::Summarized { usage, .. } | Compaction::SummaryFailed { usage, .. },
-            ) => self.usage = sum(self.usage, *usage),
+            ClientEvent::Compacted(Compaction::Summary(
+                SummaryStep::Written { usage, .. } | SummaryStep::Failed { usage, .. },
+            )) => self.usage = sum(self.usage, *usage),
             ClientEvent::Compacted(
                 Compaction::Cut { .. }
-                | Compaction::SummaryAsked { .. }
-                | Compaction::SummaryEdited { .. },
+                | Compaction::Summary(SummaryStep::Asked { .. } | SummaryStep::Edited { .. }),
             ) => {}
             ClientEvent::Proposed { call } => {
                 let known = || CallBlock::new(call.clone());

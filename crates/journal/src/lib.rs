@@ -64,16 +64,14 @@ mod second_copy;
 mod session_dirs;
 mod spill;
 mod summary;
-mod summary_record;
 mod task;
 mod values;
 
 pub use anchors::{ChainAnchor, ChainAnchors, anchors};
 pub use audit::chain::LineFault;
 pub use audit::entry::{
-    AuditEntry, AuditRecord, ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord,
-    EnforcedRecord, LevelRecord, PassageRecord, PolicyRecord, RemovedRecord, RetentionBound,
-    ServerCall, StoredRecord,
+    AuditEntry, AuditRecord, DecidedRecord, DecisionRecord, EndedRecord, PolicyRecord,
+    RemovedRecord, RetentionBound, ServerCall, StoredRecord,
 };
 pub use audit::fault::{AuditFault, AuditFaultKind};
 pub use audit::list::{
@@ -103,11 +101,11 @@ pub use resume_state::{LastTurn, ResumeState, past_of};
 pub use second_copy::{is_waited_for, kept_beside, kept_bytes, lines_after, restore};
 pub use session_dirs::{sessions, was_begun};
 pub use summary::{SessionSummary, glance};
-pub use summary_record::SummaryRecord;
 pub use task::{TASK, TaskHeader, TaskLimits, TaskRights, TaskWorktree};
 pub use values::{
-    BasisRecord, BlockRecord, CallProgress, CallSpan, ChainHead, ExpandedRecord, FileVersionRecord,
-    Limits, OpenTurn, Outcome, OwnOriginRecord, ProcessUsage, PromptPartRecord, ProviderFailure,
-    Refusal, RefusalKind, RestoredSession, Rule, RuleEffect, Tier, ToolKind, TurnEnd, Usage,
-    WorkerDeaths,
+    BasisRecord, CallProgress, CallSpan, ChainHead, CompactionCause, ConnectionOutcome,
+    ContentBlock, Enforced, ExpandedPrompt, FileVersionRecord, ImageRef, Level, Limits, MediaType,
+    OpenTurn, Outcome, OwnOriginRecord, ProcessUsage, PromptPart, ProviderFailure, ProxyConnection,
+    Refusal, RefusalKind, RestoredSession, Rule, RuleEffect, SummaryStep, Tier, ToolKind, TurnEnd,
+    Usage, WorkerDeaths,
 };

@@ -8,7 +8,7 @@
 use crate::blobs::Blobs;
 use crate::line;
 use crate::reader::{self, BLOBS, BlobTexts, FILE, TailKind};
-use crate::{JournalEntry, JournalRecord, LineDamage, ReadError, header, read};
+use crate::{JournalEntry, LineDamage, ReadError, header, read};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub fn page<T>(
 #[must_use]
 pub fn is_unfinished(session_dir: &Path) -> bool {
     let turns = |entry: JournalEntry| {
-        let ended = matches!(entry.record, JournalRecord::TurnEnded { .. });
+        let ended = entry.record.ends_turn();
         (entry.record.is_prompt() || ended).then_some(!ended)
     };
     newest(session_dir, 1, turns).is_ok_and(|last| last == [true])

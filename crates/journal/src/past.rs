@@ -2,7 +2,7 @@
 //! ends what an earlier run left open, or shows it.
 
 use crate::{
-    BasisRecord, CallProgress, ExpandedRecord, JournalEntry, JournalRecord, OwnOriginRecord, Rule,
+    BasisRecord, CallProgress, ExpandedPrompt, JournalEntry, JournalRecord, OwnOriginRecord, Rule,
     ToolKind,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -70,7 +70,7 @@ pub struct QueuedPrompt {
     /// A person's words.
     pub text: String,
     /// As for a prompt.
-    pub expanded: Option<Box<ExpandedRecord>>,
+    pub expanded: Option<Box<ExpandedPrompt>>,
 }
 
 /// What records say.

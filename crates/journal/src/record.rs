@@ -1,10 +1,10 @@
 //! The kinds of record in a session's journal, and which of them must be synced before the session
 //! continues.
 
-use crate::summary_record::SummaryRecord;
 use crate::{
-    BasisRecord, BlockRecord, CallProgress, ChainHead, ExpandedRecord, FileVersionRecord,
-    ImageRecord, Outcome, OwnOriginRecord, Rule, StoredPath, TaskHeader, ToolKind, TurnEnd, Usage,
+    BasisRecord, CallProgress, ChainHead, ContentBlock, ExpandedPrompt, FileVersionRecord,
+    ImageRecord, Outcome, OwnOriginRecord, Rule, StoredPath, SummaryStep, TaskHeader, ToolKind,
+    TurnEnd, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -71,7 +71,7 @@ pub enum JournalRecord {
         text: String,
         /// The text that the model gets instead, where they named a slash command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        expanded: Option<Box<ExpandedRecord>>,
+        expanded: Option<Box<ExpandedPrompt>>,
     },
     /// A person asked while a turn ran. The next prompts are these, in their order.
     Queued {
@@ -79,7 +79,7 @@ pub enum JournalRecord {
         text: String,
         /// As for a prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        expanded: Option<Box<ExpandedRecord>>,
+        expanded: Option<Box<ExpandedPrompt>>,
     },
     /// The prompts that waited were taken back.
     TakenBack,
@@ -134,7 +134,7 @@ pub enum JournalRecord {
         /// The request's number.
         round: u32,
         /// Whole blocks.
-        blocks: Vec<BlockRecord>,
+        blocks: Vec<ContentBlock>,
         /// Tokens.
         usage: Usage,
         /// What it cost, in millionths of a US dollar, by the prices of its time; absent where
@@ -325,7 +325,7 @@ pub enum JournalRecord {
     },
     /// A step of replacing the oldest messages by a summary. A build that does not know this kind
     /// sends the messages, which is valid but may exceed the context.
-    Summary(SummaryRecord),
+    Summary(SummaryStep),
     /// A kind newer than this build: it stays in the file, and readers skip it.
     #[serde(skip)]
     Unknown {
@@ -409,6 +409,51 @@ impl JournalRecord {
         matches!(self, Self::Prompt { .. })
     }
 
+    /// The words of a person who asked.
+    #[must_use]
+    pub fn prompt_text(&self) -> Option<&str> {
+        let Self::Prompt { text, .. } = self else { return None };
+        Some(text)
+    }
+
+    /// True for the first record of a session.
+    #[must_use]
+    pub fn is_header(&self) -> bool {
+        matches!(self, Self::Session(_))
+    }
+
+    /// True if a turn ended.
+    #[must_use]
+    pub fn ends_turn(&self) -> bool {
+        matches!(self, Self::TurnEnded { .. })
+    }
+
+    /// True if a call ended by itself.
+    #[must_use]
+    pub fn is_result(&self) -> bool {
+        matches!(self, Self::Result { .. })
+    }
+
+    /// The files that a call read or wrote.
+    #[must_use]
+    pub fn seen_files(&self) -> &[FileVersionRecord] {
+        let Self::Seen { files } = self else { return &[] };
+        files
+    }
+
+    /// The record of files that a call read or wrote, if there are any.
+    #[must_use]
+    pub fn of_seen_files(files: Vec<FileVersionRecord>) -> Option<Self> {
+        (!files.is_empty()).then_some(Self::Seen { files })
+    }
+
+    /// The call whose sub-agent used something, and the sub-agent's session.
+    #[must_use]
+    pub fn sub_agent(&self) -> Option<(u32, &str)> {
+        let Self::Spent { call, session, .. } = self else { return None };
+        Some((*call, session))
+    }
+
     /// The call whose question of a server is closed.
     #[must_use]
     pub fn closed_question(&self) -> Option<u32> {
@@ -424,6 +469,14 @@ impl JournalRecord {
     #[must_use]
     pub fn barrier_of_copy(&self) -> bool {
         self.barrier() && !matches!(self, Self::Approved { .. } | Self::Result { .. })
+    }
+
+    /// Its fields with its kind, as one JSON object.
+    #[must_use]
+    pub fn to_object(&self) -> Map<String, Value> {
+        let (kind, mut fields) = self.to_fields().unwrap_or_default();
+        fields.insert("kind".to_owned(), kind.into());
+        fields
     }
 
     /// Kind and fields, as they go on a line.

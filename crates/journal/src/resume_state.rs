@@ -7,7 +7,7 @@
 use crate::reader::JournalReader;
 use crate::record::{about_a_call, ends_a_call};
 use crate::{
-    ExpandedRecord, JournalEntry, JournalRecord, LineDamage, ReadError, TurnEnd, WorkerDeaths,
+    ExpandedPrompt, JournalEntry, JournalRecord, LineDamage, ReadError, TurnEnd, WorkerDeaths,
     line, read, spill,
 };
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct ResumeState {
     /// The state of its last turn.
     pub turn: LastTurn,
     /// The text of the slash command that began the last turn, if one did and it has no end.
-    pub prompt: Option<Box<ExpandedRecord>>,
+    pub prompt: Option<Box<ExpandedPrompt>>,
     /// Which round asked for the calls that are open; 0 where none is.
     pub round: u32,
 }

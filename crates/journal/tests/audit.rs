@@ -6,8 +6,8 @@ mod sample;
 
 use journal::{
     Audit, AuditError, AuditFault, AuditFaultKind, AuditRecord, CallFilter, ChainAnchor, ChainHead,
-    ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord, Journal, JournalRecord,
-    LineFault, PassageRecord, WithRefusals, anchors, calls, entries, script, verify,
+    ConnectionOutcome, DecidedRecord, DecisionRecord, EndedRecord, Journal, JournalRecord,
+    LineFault, ProxyConnection, WithRefusals, anchors, calls, entries, script, verify,
 };
 use proptest::prelude::*;
 use sample::{decided, ended, header, keep_script, refusal};
@@ -460,11 +460,13 @@ fn calls_are_listed_by_what_is_asked_for() {
 fn a_call_that_only_the_proxy_refused_something_is_listed_among_the_refused() {
     let dir = tempdir().unwrap();
     let mut audit = Audit::open(dir.path()).unwrap();
-    for (call, decision) in [(1, PassageRecord::Made), (2, PassageRecord::Refused)] {
+    for (call, decision) in [
+        (1, ConnectionOutcome::Made(String::new())),
+        (2, ConnectionOutcome::Refused(String::new())),
+    ] {
         let AuditRecord::Ended(mut end) = ended("aa1", call, vec![]) else { panic!("an end") };
-        let (place, detail) = ("example.test:443".to_owned(), String::new());
-        end.connections =
-            vec![ConnectionRecord { place, decision, detail, count: 1, sent: 0, received: 0 }];
+        let place = "example.test:443".to_owned();
+        end.connections = vec![ProxyConnection { place, decision, count: 1, sent: 0, received: 0 }];
         audit.append(&decided("aa1", call, DecisionRecord::Allowed)).unwrap();
         audit.append(&AuditRecord::Ended(end)).unwrap();
     }

@@ -5,8 +5,8 @@
 mod sample;
 
 use journal::{
-    ExpandedRecord, Journal, JournalEntry, JournalRecord, LastTurn, Past, PromptPartRecord,
-    ResumeState, Rule, RuleEffect, ToolKind, glance, read,
+    ExpandedPrompt, Journal, JournalEntry, JournalRecord, LastTurn, Past, PromptPart, ResumeState,
+    Rule, RuleEffect, ToolKind, glance, read,
 };
 use proptest::prelude::*;
 use sample::{each_kind, header, interrupted, prompt, proposed, result, start};
@@ -66,13 +66,13 @@ fn an_open_turn_of_a_slash_command_has_its_text_and_rules() {
         file: "/p/x.md".to_owned(),
         line: 2,
     };
-    let record = ExpandedRecord {
+    let record = ExpandedPrompt {
         file: "/p/x.md".to_owned(),
         parts: vec![
-            PromptPartRecord::Text("Now: ".to_owned()),
-            PromptPartRecord::Command("date".to_owned()),
+            PromptPart::Text("Now: ".to_owned()),
+            PromptPart::Command("date".to_owned()),
+            PromptPart::File("shot.png".to_owned()),
         ],
-        files: vec!["shot.png".to_owned()],
         allow: vec![rule],
         answer_schema: Some("{}".to_owned()),
         model: Some("small".to_owned()),

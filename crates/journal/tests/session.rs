@@ -221,7 +221,7 @@ fn long_texts_go_out_and_come_back() {
     let long = "\u{1f600}long\n".repeat(20_000);
     let mut journal = Journal::create(sessions.path(), sample::header("s1")).unwrap();
     let at_the_cap = "c".repeat(64 << 10);
-    let blocks = vec![journal::BlockRecord::Text { text: long.clone() }];
+    let blocks = vec![journal::ContentBlock::Text { text: long.clone() }];
     let answer =
         JournalRecord::Answer { round: 1, blocks, usage: journal::Usage::default(), cost: None };
     let written = [prompt(&long), answer, result(1, &long), prompt(&at_the_cap)];

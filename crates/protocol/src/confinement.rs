@@ -1,9 +1,10 @@
 //! Confinement: the policy asked for, the policy enforced, and the refusals.
 
-pub use crate::connection::{ConnectionOutcome, ProxyConnection};
 use crate::hosts::HostRule;
 use crate::{Decode, Encode};
-pub use journal::{Limits, Refusal, RefusalKind, Tier};
+pub use journal::{
+    ConnectionOutcome, Enforced, Level, Limits, ProxyConnection, Refusal, RefusalKind, Tier,
+};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -102,6 +103,13 @@ impl Profile {
             Self::McpRemote => "mcp-remote",
         }
     }
+
+    /// True for a tool process that confines itself instead of a program. Only programs need the
+    /// namespaces that distinguish tier A from tier B.
+    #[must_use]
+    pub fn is_in_process(self) -> bool {
+        matches!(self, Self::Probe | Self::Query | Self::Mutate | Self::Web)
+    }
 }
 
 /// Network access of a command.
@@ -141,17 +149,6 @@ pub enum GitSettings {
     /// The command may change them: this one call was given the right. The record lists the
     /// changes.
     Writable,
-}
-
-/// Action where the kernel cannot enforce a rule that the tier claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Level {
-    /// Refuse the call.
-    Required,
-    /// Run it and name the loss. Never runs in tier C.
-    BestEffort,
-    /// Run it in tier C, which is no cage: a person said so for this session.
-    Uncaged,
 }
 
 /// The name of the step of making a cage that fails because of the session's directories, and not because of this
@@ -300,56 +297,5 @@ impl Confinement {
             Tier::A => self.private_dirs().find_map(shown).unwrap_or(temp),
             Tier::B | Tier::C => temp,
         }
-    }
-}
-
-/// The confinement that the kernel enforces, as recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Enforced {
-    /// The tier reached.
-    pub tier: Tier,
-    /// The policy's name.
-    pub profile: String,
-    /// Version of Landlock's interface in the running kernel; 0 where it is off.
-    pub landlock_abi: u32,
-    /// Network as enforced: `off (own namespace)`, `off (namespace of call 3)`, `off (no INET
-    /// sockets)`, `on`, `allow-list (own namespace, through our proxy)`.
-    pub network: String,
-    /// Namespaces the process is in that its runner is not: `user`, `mount`, `pid`, …
-    pub namespaces: Vec<String>,
-    /// True if the seccomp filter is installed.
-    pub seccomp: bool,
-    /// True if refused system calls are recorded.
-    pub refusals_observable: bool,
-    /// Landlock rights this kernel does not know, so that they are not enforced.
-    pub dropped: Vec<String>,
-    /// Limits of the tier, one sentence each.
-    pub limits: Vec<String>,
-    /// Granted paths that were not there.
-    pub missing: Vec<String>,
-    /// Granted paths that were left out, since keys lie there or a command could have led the way to
-    /// them; a sentence each.
-    pub left_out: Vec<String>,
-    /// Resources bounded by the command's own cgroup: `memory`, `processes`; empty without a
-    /// cgroup.
-    pub cgroup: Vec<String>,
-}
-
-impl Enforced {
-    /// The tier of a command. A process that confines itself needs no namespaces, in any tier.
-    #[must_use]
-    pub fn of_command(&self) -> Option<Tier> {
-        let commands = [Profile::Command, Profile::Git, Profile::GitLook].map(Profile::name);
-        let one = commands.contains(&self.profile.as_str()) || self.tier == Tier::C;
-        one.then_some(self.tier)
-    }
-
-    /// True for a tool process that confines itself instead of a program. Only programs need the
-    /// namespaces that distinguish tier A from tier B.
-    #[must_use]
-    pub fn is_in_process(&self) -> bool {
-        // Of calls; workers have no record.
-        let of_tools = [Profile::Probe, Profile::Query, Profile::Mutate, Profile::Web];
-        of_tools.iter().any(|profile| profile.name() == self.profile)
     }
 }

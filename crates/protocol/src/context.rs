@@ -1,8 +1,8 @@
 //! What fills a model's context, and how it is made smaller. For the wires of [`crate::session`] and
 //! [`crate::client`].
 
-use crate::content::Usage;
 use crate::{Decode, Encode};
+pub use journal::{CompactionCause, SummaryStep};
 
 /// The parts of the next request, and the room that they leave.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -134,15 +134,6 @@ impl CompactionKind {
     pub const NAMES: [(&'static str, Self); 2] = [("summary", Self::Summary), ("cut", Self::Cut)];
 }
 
-/// Why a conversation is made smaller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum CompactionCause {
-    /// A person asked for it.
-    Person,
-    /// The context is nearly full.
-    Full,
-}
-
 /// A step of making a conversation smaller. The journal keeps each.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Compaction {
@@ -155,42 +146,6 @@ pub enum Compaction {
         /// Long results of so many of the first messages are cut to their beginning.
         old: u32,
     },
-    /// The model is asked for a summary.
-    SummaryAsked {
-        /// Number of messages that it will replace.
-        dropped: u32,
-        /// Bytes of earlier prompts that stay word for word.
-        prompt_bytes: u32,
-        /// The person's words about its focus; may be empty.
-        focus: String,
-        /// Why.
-        cause: CompactionCause,
-    },
-    /// It came: it replaces the messages.
-    Summarized {
-        /// The request's number.
-        round: u32,
-        /// The whole text.
-        text: String,
-        /// Tokens.
-        usage: Usage,
-        /// What it cost, in millionths of a US dollar, where that is known.
-        cost: Option<u64>,
-    },
-    /// It did not come.
-    SummaryFailed {
-        /// The request's number.
-        round: u32,
-        /// Why, in plain words.
-        reason: String,
-        /// Tokens.
-        usage: Usage,
-        /// What it cost, as in `Summarized`.
-        cost: Option<u64>,
-    },
-    /// A person replaced the text of the newest summary.
-    SummaryEdited {
-        /// The whole text.
-        text: String,
-    },
+    /// A step towards a summary, or an edit of it.
+    Summary(SummaryStep),
 }

@@ -3,7 +3,7 @@
 //!
 //! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
 //! [`provider`], [`broker`], [`store`], [`tool`], [`client`], [`fleet`]. Words: [`ids`], [`content`], [`call`],
-//! [`confinement`], [`connection`], [`context`], [`error_chain`], [`hidden`], [`hosts`], [`judgement`], [`log`],
+//! [`confinement`], [`context`], [`error_chain`], [`hidden`], [`hosts`], [`judgement`], [`log`],
 //! [`mcp`], [`pinned`], [`surrogates`].
 //!
 //! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Words that the records
@@ -15,7 +15,6 @@ pub mod call;
 pub mod client;
 pub mod company_proxy;
 pub mod confinement;
-pub mod connection;
 pub mod content;
 pub mod context;
 pub mod error_chain;

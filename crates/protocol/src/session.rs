@@ -8,7 +8,7 @@ use crate::content::{ContentBlock, ModelRequest, Usage};
 use crate::context::{Compaction, ContextReport, ContextSettings, NumberedSummary};
 use crate::hook::{HookEvent, HookOccasion, HookRefusal, SessionHooks};
 use crate::ids::{CallId, SessionId};
-use crate::judgement::{EXIT_PLAN, PermissionMode, Rule};
+use crate::judgement::{EXIT_PLAN, PermissionMode};
 use crate::log::LogLine;
 use crate::mcp::ServerNews;
 pub use crate::offered_tool::{CopyBeforeChange, OfferedTool};
@@ -16,7 +16,7 @@ pub use crate::pinned::{FileStamp, PinnedNews, PinnedStamp};
 use crate::provider::FromProvider;
 use crate::session_request::ModelFacts;
 use crate::{Decode, Encode, Link};
-pub use journal::{CallSpan, OpenTurn, TASK, TurnEnd, WorkerDeaths};
+pub use journal::{CallSpan, ExpandedPrompt, OpenTurn, PromptPart, TASK, TurnEnd, WorkerDeaths};
 
 /// The wire's name.
 #[derive(Debug)]
@@ -188,40 +188,6 @@ impl SessionEvent {
     }
 }
 
-/// The text that a slash command or a skill stands for, as its file was when the prompt was sent.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct ExpandedPrompt {
-    /// The file.
-    pub file: String,
-    /// Its text, with the arguments of the prompt.
-    pub parts: Vec<PromptPart>,
-    /// Rules that allow calls until the turn ends.
-    pub allow: Vec<Rule>,
-    /// The JSON Schema that the turn's last answer has to fit.
-    pub answer_schema: Option<String>,
-    /// The name of the model that the turn is for, if not for the session's.
-    pub model: Option<String>,
-}
-
-/// A part of an expanded prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum PromptPart {
-    /// Text for the model.
-    Text(String),
-    /// A command: the conversation has it run, and the model gets its output in this place.
-    Command(String),
-    /// A file that the prompt shows, as `read` is given it: the model gets the image in this place.
-    File(String),
-    /// A resource or a prompt of an MCP server: the conversation has the call made, and the model gets the
-    /// answer in this place.
-    Server {
-        /// Its name for rules, `mcp__SERVER__@resource` or `mcp__SERVER__@prompt`.
-        name: String,
-        /// A JSON object.
-        arguments: String,
-    },
-}
-
 /// From the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToSession {
@@ -279,7 +245,7 @@ pub enum ToSession {
         focus: String,
     },
     /// A person replaces the text of the newest summary. Answered by a `Commit` of
-    /// `Compaction::SummaryEdited`, or by `NotCompacted`.
+    /// `SummaryStep::Edited`, or by `NotCompacted`.
     EditSummary(NumberedSummary),
     /// New system prompt, for later requests.
     System {

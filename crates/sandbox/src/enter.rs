@@ -61,6 +61,7 @@ impl Cage {
         limits.extend(guarantees::in_process_limits(abi));
         Ok(Enforced {
             tier: Tier::B,
+            in_process: wanted.profile.is_in_process(),
             profile: wanted.profile.name().to_owned(),
             landlock_abi: abi,
             network: guarantees::network(Tier::B, network, wanted.joins),

@@ -45,17 +45,11 @@ pub(crate) fn enter(
 /// The record of a process without restrictions.
 pub(crate) fn enforced(wanted: &Confinement, held: TreeEndedBy, missing: Vec<String>) -> Enforced {
     Enforced {
-        tier: Tier::C,
-        profile: wanted.profile.name().to_owned(),
-        landlock_abi: 0,
+        in_process: wanted.profile.is_in_process(),
         network: guarantees::UNRESTRICTED_NETWORK.to_owned(),
-        namespaces: Vec::new(),
-        seccomp: false,
-        refusals_observable: false,
         dropped: ruleset::missing_rights(0),
         limits: guarantees::unsandboxed(wanted.limits, held),
         missing,
-        left_out: Vec::new(),
-        cgroup: Vec::new(),
+        ..Enforced::nothing(wanted.profile.name())
     }
 }

@@ -29,7 +29,7 @@ use crate::pending_prompt;
 use crate::tool_lookup::Reader;
 use crate::undo_request::UndoRequest;
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::context::{Compaction, CompactionCause};
+use protocol::context::{Compaction, CompactionCause, SummaryStep};
 use protocol::hook::{BlockEffect, HookEvent, HookOccasion, HookRefusal};
 use protocol::ids::CallId;
 use protocol::session::{SessionEvent, SessionSetup};
@@ -149,8 +149,7 @@ impl Hooks {
             }
             SessionEvent::Compacted(
                 Compaction::Cut { .. }
-                | Compaction::Summarized { .. }
-                | Compaction::SummaryFailed { .. },
+                | Compaction::Summary(SummaryStep::Written { .. } | SummaryStep::Failed { .. }),
             ) => self.compaction_over(),
             SessionEvent::BackgroundEnded { .. } | SessionEvent::Compacted(_) => {}
         }

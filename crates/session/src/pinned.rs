@@ -7,7 +7,7 @@
 
 use protocol::call::{CallOrigin, Outcome, ToolResult};
 use protocol::content::{FilesUpdated, UpdatePosition};
-use protocol::context::Compaction;
+use protocol::context::{Compaction, SummaryStep};
 use protocol::session::{FileStamp, PinnedStamp, SessionEvent};
 use std::collections::HashMap;
 
@@ -180,14 +180,14 @@ impl PinnedFiles {
                     self.all_read();
                 }
             }
-            SessionEvent::Compacted(Compaction::Cut { .. } | Compaction::Summarized { .. }) => {
+            SessionEvent::Compacted(
+                Compaction::Cut { .. } | Compaction::Summary(SummaryStep::Written { .. }),
+            ) => {
                 self.lay_down();
             }
-            SessionEvent::Compacted(
-                Compaction::SummaryAsked { .. }
-                | Compaction::SummaryFailed { .. }
-                | Compaction::SummaryEdited { .. },
-            ) => {}
+            SessionEvent::Compacted(Compaction::Summary(
+                SummaryStep::Asked { .. } | SummaryStep::Failed { .. } | SummaryStep::Edited { .. },
+            )) => {}
             SessionEvent::Called { .. }
             | SessionEvent::Result { .. }
             | SessionEvent::BackgroundEnded { .. }

@@ -7,9 +7,9 @@ use crate::limits::limits;
 use crate::summary::AfterSummary;
 use crate::{Outputs, Session, SessionPhase};
 use protocol::client::ModelFacts;
-use protocol::context::Compaction;
 use protocol::context::{
-    CompactionCause, CompactionKind, ContextKind, ContextReport, NumberedSummary,
+    Compaction, CompactionCause, CompactionKind, ContextKind, ContextReport, NumberedSummary,
+    SummaryStep,
 };
 use protocol::session::{FromSession, OfferedTool, SessionEvent, SessionSetup};
 
@@ -161,7 +161,7 @@ impl Session {
                 "another one has replaced it meanwhile; :context summary shows it"
             }
             Some(_) => {
-                let step = Compaction::SummaryEdited { text: edit.text };
+                let step = Compaction::Summary(SummaryStep::Edited { text: edit.text });
                 return self.commit(SessionEvent::Compacted(step), out);
             }
         };

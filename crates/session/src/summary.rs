@@ -4,7 +4,7 @@
 use crate::answer::{PartialAnswer, Streamed};
 use crate::{Outputs, Session, SessionPhase, images};
 use protocol::content::{ContentBlock, Message, MessageRole, StopReason, ToolChoice, Usage};
-use protocol::context::Compaction;
+use protocol::context::{Compaction, SummaryStep};
 use protocol::session::{FromSession, SessionEvent, TurnEnd, WorkerDeaths};
 
 /// What the model is asked for.
@@ -37,7 +37,8 @@ impl Session {
         out: &mut Outputs,
     ) {
         let mut text = REQUEST.to_owned();
-        if let SessionEvent::Compacted(Compaction::SummaryAsked { focus, .. }) = &asked
+        if let SessionEvent::Compacted(Compaction::Summary(SummaryStep::Asked { focus, .. })) =
+            &asked
             && !focus.trim().is_empty()
         {
             text.push_str(&format!("\n[The user wants this focus: {}]", focus.trim()));
@@ -107,7 +108,8 @@ impl Session {
         if *stop == StopReason::MaxTokens {
             text.push_str("\n[The summary ends here: it reached the limit of an answer.]");
         }
-        let summarized = Compaction::Summarized { round: self.round, text, usage, cost };
+        let summarized =
+            Compaction::Summary(SummaryStep::Written { round: self.round, text, usage, cost });
         self.commit(SessionEvent::Compacted(summarized), out);
         self.pinned.lay_down();
         self.go_on_behind_summary(out);
@@ -121,7 +123,8 @@ impl Session {
         out: &mut Outputs,
     ) {
         let reason = format!("{why}. The oldest messages are left out instead");
-        let failed = Compaction::SummaryFailed { round: self.round, reason, usage, cost };
+        let failed =
+            Compaction::Summary(SummaryStep::Failed { round: self.round, reason, usage, cost });
         self.commit(SessionEvent::Compacted(failed), out);
         self.make_room(out);
         self.go_on_behind_summary(out);
@@ -147,7 +150,7 @@ impl Session {
         let SessionPhase::Summarizing { then, .. } = self.phase else { return };
         let (round, reason) = (self.round, "you stopped it".to_owned());
         let (usage, cost) = (Usage::default(), Some(0));
-        let failed = Compaction::SummaryFailed { round, reason, usage, cost };
+        let failed = Compaction::Summary(SummaryStep::Failed { round, reason, usage, cost });
         self.commit(SessionEvent::Compacted(failed), out);
         match then {
             AfterSummary::Ask => self.end_turn(TurnEnd::Interrupted, out),

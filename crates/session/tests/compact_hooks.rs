@@ -7,7 +7,7 @@ mod talk;
 use protocol::call::Call;
 use protocol::client::ModelFacts;
 use protocol::content::{StopReason, Usage};
-use protocol::context::{Compaction, CompactionKind, ContextSettings};
+use protocol::context::{Compaction, CompactionKind, ContextSettings, SummaryStep};
 use protocol::hook::{EventHook, HookEvent, SessionHooks};
 use protocol::provider::{FromProvider, ProviderFailure};
 use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd};
@@ -124,7 +124,7 @@ fn a_manual_compaction_waits_for_each_hook_and_the_next_one_runs_them_again() {
         assert!(words.iter().any(notice), "{words:?}");
         match &steps(&words)[..] {
             [Compaction::Cut { .. }] => assert_eq!(kind, CompactionKind::Cut),
-            [Compaction::SummaryAsked { focus, .. }] => {
+            [Compaction::Summary(SummaryStep::Asked { focus, .. })] => {
                 assert_eq!(focus, "the parser");
                 talk.answer(&[Say::Text("GOAL")], StopReason::EndTurn);
             }
@@ -151,7 +151,10 @@ fn a_hook_blocks_a_manual_compaction_and_not_an_automatic_one() {
     let (mut talk, hook) = full(hooked(CompactionKind::Summary, &["guard"]));
     assert_eq!(about(&hook)["about"]["word"], "auto");
     let words = ends(&mut talk, &hook, block());
-    assert!(matches!(steps(&words)[..], [Compaction::SummaryAsked { .. }]), "{words:?}");
+    assert!(
+        matches!(steps(&words)[..], [Compaction::Summary(SummaryStep::Asked { .. })]),
+        "{words:?}"
+    );
     let told = |word: &FromSession| matches!(word, FromSession::Notice { text } if text.contains("shrinks it all the same"));
     assert!(words.iter().any(told), "{words:?}");
     // The request behind it begins no other.

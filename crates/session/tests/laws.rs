@@ -6,7 +6,9 @@ mod talk;
 use proptest::prelude::*;
 use protocol::call::{Call, CallOrigin};
 use protocol::content::{ContentBlock, StopReason, Usage};
-use protocol::context::{Compaction, CompactionCause, CompactionKind, ContextSettings};
+use protocol::context::{
+    Compaction, CompactionCause, CompactionKind, ContextSettings, SummaryStep,
+};
 use protocol::ids::CallId;
 use protocol::provider::{AnswerDelta, FromProvider, ProviderFailure};
 use protocol::session::{
@@ -168,19 +170,21 @@ fn block() -> impl Strategy<Value = ContentBlock> {
 fn step() -> impl Strategy<Value = Compaction> {
     let (usage, cost) = (Usage::default(), None);
     prop_oneof![
-        (0_u32..12, 0_u32..9).prop_map(|(dropped, prompt_bytes)| Compaction::SummaryAsked {
-            dropped,
-            prompt_bytes,
-            focus: "tests".into(),
-            cause: CompactionCause::Full,
+        (0_u32..12, 0_u32..9).prop_map(|(dropped, prompt_bytes)| Compaction::Summary(
+            SummaryStep::Asked {
+                dropped,
+                prompt_bytes,
+                focus: "tests".into(),
+                cause: CompactionCause::Full,
+            }
+        )),
+        (0_u32..9).prop_map(move |round| {
+            Compaction::Summary(SummaryStep::Written { round, text: "so far".into(), usage, cost })
         }),
         (0_u32..9).prop_map(move |round| {
-            Compaction::Summarized { round, text: "so far".into(), usage, cost }
+            Compaction::Summary(SummaryStep::Failed { round, reason: "busy".into(), usage, cost })
         }),
-        (0_u32..9).prop_map(move |round| {
-            Compaction::SummaryFailed { round, reason: "busy".into(), usage, cost }
-        }),
-        Just(Compaction::SummaryEdited { text: "edited".into() }),
+        Just(Compaction::Summary(SummaryStep::Edited { text: "edited".into() })),
     ]
 }
 

@@ -7,7 +7,7 @@ mod talk;
 use protocol::client::{ModelFacts, Prices};
 use protocol::content::{ContentBlock, ModelRequest, StopReason, ToolChoice, Usage};
 use protocol::context::{
-    Compaction, CompactionCause, CompactionKind, ContextSettings, NumberedSummary,
+    Compaction, CompactionCause, CompactionKind, ContextSettings, NumberedSummary, SummaryStep,
 };
 use protocol::provider::{FromProvider, ProviderFailure};
 use protocol::session::{
@@ -80,7 +80,7 @@ fn fails(talk: &mut Talk) -> Vec<FromSession> {
 #[test]
 fn a_full_context_is_summarized_by_the_model_and_the_turn_goes_on() {
     let (mut talk, words) = asked_in_turn();
-    let [Compaction::SummaryAsked { cause: CompactionCause::Full, dropped, .. }] =
+    let [Compaction::Summary(SummaryStep::Asked { cause: CompactionCause::Full, dropped, .. })] =
         steps(&words)[..]
     else {
         panic!("{:?}", steps(&words));
@@ -95,7 +95,7 @@ fn a_full_context_is_summarized_by_the_model_and_the_turn_goes_on() {
 
     let words = talk.answer(&[Say::Text("GOAL: mend it")], StopReason::EndTurn);
     assert!(
-        matches!(&steps(&words)[..], [Compaction::Summarized { text, .. }] if text == "GOAL: mend it")
+        matches!(&steps(&words)[..], [Compaction::Summary(SummaryStep::Written { text, .. })] if text == "GOAL: mend it")
     );
     let after = talk.request();
     assert_eq!((lawful(after), after.calls), (Ok(()), ToolChoice::Yes));
@@ -166,8 +166,10 @@ fn a_summary_that_fails_is_replaced_by_the_cut_which_is_said() {
             }
         };
         let steps = steps(&words);
-        let [Compaction::SummaryFailed { reason, .. }, Compaction::Cut { dropped, .. }] =
-            &steps[..]
+        let [
+            Compaction::Summary(SummaryStep::Failed { reason, .. }),
+            Compaction::Cut { dropped, .. },
+        ] = &steps[..]
         else {
             panic!("{steps:?}");
         };
@@ -191,7 +193,7 @@ fn a_person_has_a_summary_written_between_turns_and_prompts_wait_for_it() {
     let words = round(&mut talk, "last");
     assert!(matches!(
         &steps(&words)[..],
-        [Compaction::SummaryAsked { cause: CompactionCause::Person, focus, .. }] if focus == "the tests"
+        [Compaction::Summary(SummaryStep::Asked { cause: CompactionCause::Person, focus, .. })] if focus == "the tests"
     ));
     assert!(sent(talk.request()).contains("this focus: the tests"));
     let words = talk.answer(&[Say::Text("first summary")], StopReason::EndTurn);
@@ -214,9 +216,9 @@ fn a_person_has_a_summary_written_between_turns_and_prompts_wait_for_it() {
 
     // A replay behind the request asks again, once.
     let mut journal: Vec<_> = talk.journal();
-    let asked = journal
-        .iter()
-        .rposition(|it| matches!(it, SessionEvent::Compacted(Compaction::SummaryAsked { .. })));
+    let asked = journal.iter().rposition(|it| {
+        matches!(it, SessionEvent::Compacted(Compaction::Summary(SummaryStep::Asked { .. })))
+    });
     journal.truncate(asked.unwrap() + 1);
     let again = Talk::replayed(summarizing(), journal);
     assert_eq!((steps(&again.said).len(), requests(&again.said).len()), (1, 1));
@@ -227,7 +229,7 @@ fn a_stop_of_the_summary_leaves_nothing_out() {
     let (mut talk, _) = asked_in_turn();
     let words = talk.tell(ToSession::Interrupt);
     assert!(words.contains(&FromSession::CancelAsk));
-    assert!(matches!(&steps(&words)[..], [Compaction::SummaryFailed { .. }]));
+    assert!(matches!(&steps(&words)[..], [Compaction::Summary(SummaryStep::Failed { .. })]));
     assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted));
 }
 
@@ -276,7 +278,7 @@ fn a_person_edits_the_summary_that_they_have_read_and_no_other() {
     talk.answer(&[Say::Text("a summary of the model")], StopReason::EndTurn);
     assert!(refused(&talk.tell(edit(1, "  "))));
     let words = talk.tell(edit(1, "the words of the person"));
-    assert!(matches!(&steps(&words)[..], [Compaction::SummaryEdited { .. }]));
+    assert!(matches!(&steps(&words)[..], [Compaction::Summary(SummaryStep::Edited { .. })]));
     assert!(refused(&talk.tell(edit(1, "again"))), "it is another one now");
     let report = |talk: &mut Talk| match &talk.tell(ToSession::Describe)[..] {
         [FromSession::Context(report)] => report.clone(),

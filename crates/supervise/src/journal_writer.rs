@@ -68,11 +68,11 @@ impl JournalWriter {
         let sync = move || {
             ipc::step!(
                 "supervisor: sync of a prompt",
-                if records.iter().any(|record| matches!(record, JournalRecord::Prompt { .. }))
+                if records.iter().any(JournalRecord::is_prompt)
             );
             ipc::step!(
                 "supervisor: sync of a result",
-                if records.iter().any(|record| matches!(record, JournalRecord::Result { .. }))
+                if records.iter().any(JournalRecord::is_result)
             );
             append(&journal, &records)
         };

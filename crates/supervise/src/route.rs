@@ -11,7 +11,7 @@ use call::{CallRemarks, Executor};
 use protocol::call::{Call, CallOrigin};
 use protocol::client::ClientEvent;
 use protocol::content::ModelRequest;
-use protocol::context::{Compaction, ContextReport};
+use protocol::context::{Compaction, ContextReport, SummaryStep};
 use protocol::hook::{HookEvent, HookRefusal};
 use protocol::ids::CallId;
 use protocol::log::{LogLevel, LogLine};
@@ -503,7 +503,9 @@ pub(crate) fn is_progress(happened: &SessionEvent) -> bool {
         | SessionEvent::Answer { .. }
         | SessionEvent::BackgroundEnded { .. } => true,
         // Each new conversation process asks for the summary again.
-        SessionEvent::Compacted(step) => !matches!(step, Compaction::SummaryAsked { .. }),
+        SessionEvent::Compacted(step) => {
+            !matches!(step, Compaction::Summary(SummaryStep::Asked { .. }))
+        }
         SessionEvent::TurnEnded { .. } => false,
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use protocol::call::CallOrigin;
 use protocol::content::{StopReason, Usage};
-use protocol::context::CompactionCause;
+use protocol::context::{CompactionCause, SummaryStep};
 use protocol::provider::AnswerDelta;
 
 fn request(round: u32) -> ModelRequest {
@@ -456,7 +456,7 @@ fn the_rules_of_a_slash_command_are_those_that_were_sent_to_the_conversation() {
 fn asks_for_a_summary(router: &mut Router) {
     let (dropped, prompt_bytes, focus) = (2, 60_000, String::new());
     let cause = CompactionCause::Person;
-    let asked = Compaction::SummaryAsked { dropped, prompt_bytes, focus, cause };
+    let asked = Compaction::Summary(SummaryStep::Asked { dropped, prompt_bytes, focus, cause });
     router.on_session_msg(FromSession::Commit(SessionEvent::Compacted(asked)));
 }
 
@@ -475,7 +475,12 @@ fn the_words_of_a_summary_are_no_answer_and_prompts_wait_for_its_end() {
         "clients see nothing of it"
     );
     let usage = protocol::content::Usage::default();
-    let written = Compaction::Summarized { round: 4, text: "so far".into(), usage, cost: None };
+    let written = Compaction::Summary(SummaryStep::Written {
+        round: 4,
+        text: "so far".into(),
+        usage,
+        cost: None,
+    });
     router.on_session_msg(FromSession::Commit(SessionEvent::Compacted(written)));
     assert!(!router.is_busy());
 }

@@ -2,7 +2,7 @@
 //! and what it used. Pure. Used by the session actors of the sub-agent and of its parent.
 
 use crate::records::origin;
-use journal::{BlockRecord, CallSpan, JournalRecord, ToolKind, TurnEnd, Usage};
+use journal::{CallSpan, ContentBlock, JournalRecord, ToolKind, TurnEnd, Usage};
 use protocol::call::{Outcome, ToolResult};
 use protocol::session::{TASK_ONLY_READ, TaskUse};
 use std::collections::BTreeMap;
@@ -81,10 +81,11 @@ impl TaskOutcome {
             let used = TaskUse { calls: 0, cost: *cost };
             self.own.add(TaskTotals { rounds: 1, used, usage: *usage });
             let texts = blocks.iter().filter_map(|block| match block {
-                BlockRecord::Text { text } => Some(text.as_str()),
-                BlockRecord::Thinking { .. }
-                | BlockRecord::ToolUse { .. }
-                | BlockRecord::ToolResult { .. } => None,
+                ContentBlock::Text { text } => Some(text.as_str()),
+                ContentBlock::Thinking { .. }
+                | ContentBlock::ToolUse { .. }
+                | ContentBlock::Image { .. }
+                | ContentBlock::ToolResult { .. } => None,
             });
             let text = texts.collect::<Vec<_>>().join("\n");
             if self.end.is_none() && !text.trim().is_empty() {
@@ -221,7 +222,7 @@ mod tests {
 
     fn answer(text: &str, cost: Option<u64>) -> JournalRecord {
         let usage = Usage { input: Some(10), output: Some(2), ..Usage::default() };
-        let blocks = vec![BlockRecord::Text { text: text.to_owned() }];
+        let blocks = vec![ContentBlock::Text { text: text.to_owned() }];
         JournalRecord::Answer { round: 1, blocks, usage, cost }
     }
 

@@ -69,7 +69,7 @@ impl DecisionLog {
         }
         let carried = Arc::<ByteCounts>::default();
         let reached = |decision: &ConnectionOutcome| {
-            matches!(decision, ConnectionOutcome::Made { .. } | ConnectionOutcome::SignedIn { .. })
+            matches!(decision, ConnectionOutcome::Made(_) | ConnectionOutcome::SignedIn(_))
         };
         let alike = |line: &&DecisionRow| reached(&line.decision) == reached(&decision);
         if lines.lines.iter().filter(alike).count() < MAX_ROWS {
@@ -97,10 +97,10 @@ impl DecisionLog {
 
 fn presentable(decision: ConnectionOutcome) -> ConnectionOutcome {
     match decision {
-        ConnectionOutcome::Made { address } => ConnectionOutcome::Made { address },
-        ConnectionOutcome::Failed { why } => ConnectionOutcome::Failed { why: cut(&why) },
-        ConnectionOutcome::Refused { why } => ConnectionOutcome::Refused { why: cut(&why) },
-        ConnectionOutcome::SignedIn { address } => ConnectionOutcome::SignedIn { address },
+        ConnectionOutcome::Made(address) => ConnectionOutcome::Made(address),
+        ConnectionOutcome::Failed(why) => ConnectionOutcome::Failed(cut(&why)),
+        ConnectionOutcome::Refused(why) => ConnectionOutcome::Refused(cut(&why)),
+        ConnectionOutcome::SignedIn(address) => ConnectionOutcome::SignedIn(address),
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     fn refused(why: &str) -> ConnectionOutcome {
-        ConnectionOutcome::Refused { why: why.to_owned() }
+        ConnectionOutcome::Refused(why.to_owned())
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         ] {
             assert_eq!(ledger.add(place, refused(why)).0, known, "{place} {why}");
         }
-        let made = ConnectionOutcome::Made { address: "192.0.2.1:1".to_owned() };
+        let made = ConnectionOutcome::Made("192.0.2.1:1".to_owned());
         for bytes in [5, 7] {
             let (_, carried) = ledger.add("c:1", made.clone());
             carried.sent(bytes);
@@ -168,7 +168,7 @@ mod tests {
         for number in 0..1000 {
             ledger.add(&format!("{number}.example:443"), refused("x"));
         }
-        let made = ConnectionOutcome::Made { address: "192.0.2.1:443".to_owned() };
+        let made = ConnectionOutcome::Made("192.0.2.1:443".to_owned());
         let (known, carried) = ledger.add("allowed.example:443", made.clone());
         carried.sent(9);
         let (lines, uncounted) = ledger.read();

@@ -236,7 +236,7 @@ impl Proxy {
         let ProxyTarget { place, name, port } = target;
         let named = |rules: &[HostRule]| rules.iter().any(|rule| rule.admits(name, *port));
         let refused = |why: String| {
-            self.record(place, ConnectionOutcome::Refused { why: why.clone() });
+            self.record(place, ConnectionOutcome::Refused(why.clone()));
             ReachError::Refused(why)
         };
         if !named(&self.hosts) {
@@ -247,12 +247,12 @@ impl Proxy {
         }
         match self.dial(target, scheme).await {
             Ok(Dialled { stream, peer, through }) => {
-                let carried = self.record(place, ConnectionOutcome::Made { address: peer.clone() });
+                let carried = self.record(place, ConnectionOutcome::Made(peer.clone()));
                 Ok((Counted { stream, carried }, peer, through))
             }
             Err(DialError::Blocked(why)) => Err(refused(why)),
             Err(DialError::Failed(why)) => {
-                self.record(place, ConnectionOutcome::Failed { why: why.clone() });
+                self.record(place, ConnectionOutcome::Failed(why.clone()));
                 Err(ReachError::Failed(why))
             }
         }
@@ -297,7 +297,7 @@ impl Proxy {
                 {
                     Ok(TunnelStart::Allowed(begun)) => begun,
                     Ok(TunnelStart::Refused(why)) => {
-                        self.record(&place, ConnectionOutcome::Refused { why });
+                        self.record(&place, ConnectionOutcome::Refused(why));
                         return false;
                     }
                     Err(_) => return false,
@@ -366,7 +366,7 @@ impl Proxy {
         {
             let why = company_proxy::failed(proxy, WANTS_SIGN_IN);
             let answer = format!("agentd: {}: {why}\n", target.place);
-            self.record(&target.place, ConnectionOutcome::Failed { why });
+            self.record(&target.place, ConnectionOutcome::Failed(why));
             return text_response(StatusCode::BAD_GATEWAY, &answer);
         }
         strip(response.headers_mut());
@@ -375,7 +375,7 @@ impl Proxy {
 
     fn refused(&self, place: &str, why: String) -> Response<ProxyBody> {
         let answer = refusal(place, &why);
-        self.record(place, ConnectionOutcome::Refused { why });
+        self.record(place, ConnectionOutcome::Refused(why));
         answer
     }
 

@@ -90,7 +90,7 @@ pub(crate) fn main(afterwards: Afterwards) -> Result<CliExit, CliError> {
         };
         print_styled(&format!("{line}\n"));
     }
-    if let Some(cage) = view.cages.iter().rfind(|cage| !cage.is_in_process()) {
+    if let Some(cage) = view.cages.iter().rfind(|cage| !cage.in_process) {
         print_styled(&format!("\ncage: {}\n", in_words(cage)));
     }
     if afterwards == Afterwards::Keep || !held {

@@ -16,13 +16,7 @@ pub(crate) struct SeatFile {
     token: String,
     shared_disk: bool,
     ask: bool,
-    restored: Option<Restored>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Restored {
-    last_seq: u64,
-    snapshot_seq: u64,
+    restored: Option<RestoredSession>,
 }
 
 impl SeatFile {
@@ -37,8 +31,6 @@ impl SeatFile {
 
     pub(crate) fn into_seat(self) -> FleetSeat {
         let Self { task, socket, token, shared_disk, restored, .. } = self;
-        let restored = restored
-            .map(|Restored { last_seq, snapshot_seq }| RestoredSession { last_seq, snapshot_seq });
         FleetSeat { task, socket: (&socket).into(), token, shared_disk, restored }
     }
 }

@@ -10,6 +10,7 @@ mod cli_exit;
 mod context;
 mod daemon;
 mod demo;
+mod describe;
 mod doctor;
 mod export;
 mod fleet_commands;

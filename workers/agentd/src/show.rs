@@ -6,23 +6,17 @@ use crate::cli::{ExportFormat, Redact};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
+use crate::describe::{Describer, Description, EndedCall, LINE, ran};
 use crate::export;
 use crate::fleet_commands::{self, FetchedSession};
 use crate::sessions;
-use client::{in_dollars, mark_hidden, one_line, sanitize};
-use journal::{
-    BlockRecord, CallProgress, CallSpan, JournalEntry, JournalRecord, OpenCall, SummaryRecord,
-    TurnEnd, WorkerDeaths,
-};
+use client::{mark_hidden, one_line, sanitize};
+use journal::{JournalEntry, OpenCall, WorkerDeaths};
 use protocol::hidden::in_json;
 use protocol::ids::SessionId;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-
-/// Longest line about a call, in characters.
-const LINE: usize = 120;
 
 /// Use of the flag `--calls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,15 +26,15 @@ pub(crate) enum CallDetail {
 }
 
 pub(crate) fn show(beginning: &str, calls: CallDetail, json: bool) -> Result<CliExit, CliError> {
-    let safe = |text: String| sanitize(&text);
-    match json {
-        true => each(beginning, line, cut_short_lines),
-        false => {
-            let mut asked = QuestionTimes::default();
-            let text = |entry: &JournalEntry| safe(words(entry, calls, asked.waited(entry)));
-            each(beginning, text, cut_short_words)
-        }
+    if json {
+        return each(beginning, line, cut_short_lines);
     }
+    let mut describer = Describer::default();
+    let text = |entry: &JournalEntry| {
+        let said = describer.describe(entry);
+        said.map_or_else(String::new, |said| sanitize(&words(entry.time, &said, calls)))
+    };
+    each(beginning, text, cut_short_words)
 }
 
 pub(crate) fn export(
@@ -56,34 +50,14 @@ pub(crate) fn export(
         // A copy of the records, and nothing else.
         ExportFormat::Json => each(beginning, line, |_| String::new()),
         ExportFormat::Markdown => {
-            let mut asked = QuestionTimes::default();
-            let text = |entry: &JournalEntry| markdown(entry, asked.waited(entry));
+            let mut describer = Describer::default();
+            // Control codes of a tool's output are removed, for files and screens.
+            let text = |entry: &JournalEntry| {
+                let said = describer.describe(entry);
+                said.map_or_else(String::new, |said| sanitize(&as_markdown(entry.time, &said)))
+            };
             each(beginning, text, cut_short_markdown)
         }
-    }
-}
-
-/// The end of a server's question.
-fn server_question(action: &str, by: Option<&str>) -> String {
-    let by = by.map_or_else(|| "nobody".to_owned(), |by| one_line(by, LINE));
-    format!("asked a question of its MCP server: {} by {by}", one_line(action, LINE))
-}
-
-/// When the question of each call was first asked, in milliseconds of Unix time.
-#[derive(Default)]
-struct QuestionTimes(BTreeMap<u32, u64>);
-
-impl QuestionTimes {
-    /// The wait for an answer, to follow a sentence, where this record says that it ended.
-    fn waited(&mut self, entry: &JournalEntry) -> String {
-        if let JournalRecord::Asked { call, .. } = &entry.record {
-            self.0.entry(*call).or_insert(entry.time);
-        }
-        let JournalRecord::Expired { call } = &entry.record else { return String::new() };
-        let waited = self.0.remove(call).map(|asked| entry.time.saturating_sub(asked));
-        let rounded = waited.map(|ms| if ms < 1000 { ms } else { ms / 1000 * 1000 });
-        rounded
-            .map_or_else(String::new, |ms| format!(" (asked for {})", config::written_duration(ms)))
     }
 }
 
@@ -186,38 +160,22 @@ fn cut_short_lines(cut: &CutShort) -> String {
     lines.map(|line| format!("{}\n", in_json(&line.to_string()))).collect()
 }
 
-fn ran(progress: CallProgress) -> &'static str {
-    match progress {
-        CallProgress::NeverStarted => "it never started",
-        CallProgress::MayHaveRun => "it may have run",
-    }
-}
-
 fn line(entry: &JournalEntry) -> String {
-    let mut fields = match (&entry.record, serde_json::to_value(&entry.record)) {
-        (_, Ok(Value::Object(fields))) => fields,
-        // A kind that this build does not know: its fields as they are.
-        (JournalRecord::Unknown { kind, fields }, _) => {
-            let mut fields = fields.clone();
-            fields.insert("kind".to_owned(), kind.as_str().into());
-            fields
-        }
-        (_, _) => serde_json::Map::new(),
-    };
+    let mut fields = entry.record.to_object();
     fields.insert("seq".to_owned(), entry.seq.into());
     fields.insert("time".to_owned(), entry.time.into());
-    format!("{}\n", json!(fields))
+    format!("{}\n", in_json(&json!(fields).to_string()))
 }
 
-/// A record as text.
-fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
-    match &entry.record {
-        JournalRecord::Session(header) => format!(
+/// A record as lines.
+fn words(time_of: u64, said: &Description<'_>, calls: CallDetail) -> String {
+    match said {
+        Description::Began(header) => format!(
             "session {}\nproject {}\nmodel   {}\nbegan   {}\n{}",
             header.id,
             header.project.0.display(),
             header.model,
-            time(entry.time),
+            time(time_of),
             header.parent.as_ref().map_or(String::new(), |parent| {
                 format!("copied from {} up to record {}\n", parent.session, parent.seq)
             }) + &header.task.as_ref().map_or(String::new(), |task| {
@@ -227,116 +185,43 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
                 )
             }),
         ),
-        JournalRecord::Prompt { text, .. } => {
+        Description::Prompt(text) => {
             let lines: Vec<_> = text.trim_end().lines().map(|line| format!("> {line}")).collect();
-            format!("\n{}  ({})\n\n", lines.join("\n"), time(entry.time))
+            format!("\n{}  ({})\n\n", lines.join("\n"), time(time_of))
         }
-        JournalRecord::Answer { blocks, .. } => match texts(blocks) {
-            text if text.trim().is_empty() => String::new(),
-            text => format!("{}\n", text.trim_end()),
-        },
-        JournalRecord::Proposed { call, tool, input, .. } => match calls {
+        Description::Answer(text) => format!("{}\n", text.trim_end()),
+        Description::Proposed { call, tool, input } => match calls {
             CallDetail::Line => format!("{call}. {tool} {}\n", one_line(&mark_hidden(input), LINE)),
             CallDetail::Full => format!("{call}. {tool} {}\n", mark_hidden(input)),
         },
-        JournalRecord::Denied { call, message, basis: why } => match calls {
+        Description::Denied { call, message, basis: why } => match calls {
             CallDetail::Line => format!("   {call} not allowed: {}\n", one_line(message, LINE)),
             CallDetail::Full => {
                 let why = one_line(&basis(why), LINE);
                 format!("   {call} denied {why}: {}\n", one_line(message, LINE))
             }
         },
-        JournalRecord::Approved { call, basis: why, .. } => match calls {
+        Description::Allowed { call, basis: why } => match calls {
             CallDetail::Line => String::new(),
             CallDetail::Full => format!("   {call} allowed {}\n", one_line(&basis(why), LINE)),
         },
-        JournalRecord::Expired { call } => format!("   {call} was not answered in time{waited}\n"),
-        JournalRecord::Answered { call, action, by } => {
-            format!("   {call} {}\n", server_question(action, by.as_deref()))
-        }
-        JournalRecord::Background { call, .. } => {
-            format!("   {call} goes on in the background\n")
-        }
-        // The result names the session.
-        JournalRecord::Spent { .. } => String::new(),
-        JournalRecord::Result { call, summary, text, full, recalled, .. } => {
-            let again = recalled.map_or(String::new(), |by| {
+        Description::OfCall { call, step } => format!("   {call} {step}\n"),
+        Description::Ended(EndedCall { call, summary, whole, cached_from, .. }) => {
+            let again = cached_from.map_or(String::new(), |by| {
                 format!(" (cached from call {by}; its files are unchanged)")
             });
             match calls {
                 CallDetail::Line => format!("   {call} {}{again}\n", one_line(summary, LINE)),
-                // The model got only a part of a long text.
-                CallDetail::Full => {
-                    let text = indented(full.as_ref().unwrap_or(text));
-                    format!("   {call} {summary}{again}\n{text}")
-                }
+                CallDetail::Full => format!("   {call} {summary}{again}\n{}", indented(whole)),
             }
         }
-        JournalRecord::Interrupted { call, cause, progress, tampered, .. } => {
+        Description::CutShort { call, cause, ran, tampered } => {
             let names: String = tampered.iter().map(|name| format!("   {name}\n")).collect();
-            format!("   {call} cut short ({cause}); {}\n{names}", ran(*progress))
+            format!("   {call} cut short ({cause}); {ran}\n{names}")
         }
-        JournalRecord::TurnEnded { end } => format!("   {}\n", ending(end)),
-        JournalRecord::Unknown { kind, fields: _ } => format!("   ({kind})\n"),
-        JournalRecord::Changed {
-            network,
-            mode,
-            added,
-            model,
-            pinned,
-            unpinned,
-            appended_system,
-            cost_limit,
-            flag,
-            by,
-        } => {
-            let network = network.as_ref().map(|word| format!("network {word}"));
-            let mode = mode.as_ref().map(|name| format!("mode {name}"));
-            let added = added.as_ref().map(|path| format!("added {}", path.0.display()));
-            let model = model.as_ref().map(|name| format!("model {name}"));
-            let pinned = pinned.as_ref().map(|file| format!("pinned {file}"));
-            let unpinned = unpinned.as_ref().map(|file| format!("{file} unpinned"));
-            let appended = appended_system
-                .as_ref()
-                .map(|text| format!("system prompt ends with: {}", one_line(text, LINE)));
-            let cost = cost_limit.map(|most| format!("cost limit {}", in_dollars(most)));
-            let flag = flag.as_ref().map(|(key, value)| format!("{key} {}", one_line(value, LINE)));
-            let all =
-                [network, mode, added, model, pinned, unpinned, appended, cost, flag].into_iter();
-            let what = all.flatten().next().unwrap_or_default();
-            format!("   {what} (by {by})\n")
-        }
-        JournalRecord::Learned { rule, by, unwritten: _ } => match rule.line {
-            0 => format!("   {} allowed in {} (by {by})\n", rule.text, rule.file),
-            line => {
-                format!("   {} allowed from now on (by {by}; {}:{line})\n", rule.text, rule.file)
-            }
-        },
-        JournalRecord::Tampered { names } => tampered(names),
-        JournalRecord::Summary(record) => format!("   {}\n", summary(record)),
-        // A queued prompt is recorded again when its turn begins.
-        JournalRecord::Queued { .. }
-        | JournalRecord::TakenBack
-        | JournalRecord::Closed
-        | JournalRecord::Compacted { .. }
-        | JournalRecord::Seen { .. }
-        | JournalRecord::Asked { .. }
-        | JournalRecord::Start { .. } => String::new(),
-    }
-}
-
-/// A step of a summary that replaces messages.
-pub(crate) fn summary(record: &SummaryRecord) -> String {
-    match record {
-        SummaryRecord::Asked { dropped, by_person, .. } => {
-            let why = if *by_person { "you asked for it" } else { "the context is nearly full" };
-            format!("the model is asked for a summary of the first {dropped} messages: {why}")
-        }
-        SummaryRecord::Written { text, .. } => {
-            format!("this summary by the model replaces the messages before it:\n{text}")
-        }
-        SummaryRecord::Failed { reason, .. } => format!("the model wrote no summary: {reason}"),
-        SummaryRecord::Edited { text } => format!("you changed the summary:\n{text}"),
+        Description::Tampered(names) => tampered(names),
+        Description::Turn(text) | Description::Setting(text) => format!("   {text}\n"),
+        Description::Unknown(kind) => format!("   ({kind})\n"),
     }
 }
 
@@ -348,75 +233,39 @@ fn tampered(names: &[String]) -> String {
     }
 }
 
-/// Control codes of a tool's output are removed, for files and screens.
-fn markdown(entry: &JournalEntry, waited: String) -> String {
-    sanitize(&as_markdown(entry, waited))
-}
-
-fn as_markdown(entry: &JournalEntry, waited: String) -> String {
-    match &entry.record {
-        JournalRecord::Session(header) => format!(
+fn as_markdown(time_of: u64, said: &Description<'_>) -> String {
+    match said {
+        Description::Began(header) => format!(
             "# Session {}\n\n- project: `{}`\n- model: {}\n- began: {}\n",
             header.id,
             header.project.0.display(),
             header.model,
-            time(entry.time)
+            time(time_of)
         ),
-        JournalRecord::Prompt { text, .. } => {
-            format!("\n## {}\n\n{}\n", time(entry.time), text.trim_end())
+        Description::Prompt(text) => {
+            format!("\n## {}\n\n{}\n", time(time_of), text.trim_end())
         }
-        JournalRecord::Answer { blocks, .. } => match texts(blocks) {
-            text if text.trim().is_empty() => String::new(),
-            text => format!("\n### Answer\n\n{}\n", text.trim_end()),
-        },
-        JournalRecord::Proposed { call, tool, input, .. } => {
+        Description::Answer(text) => format!("\n### Answer\n\n{}\n", text.trim_end()),
+        Description::Proposed { call, tool, input } => {
             format!("\n### Call {call}: {tool}\n\n{}", fenced("json", input))
         }
-        JournalRecord::Denied { call, message, .. } => {
+        Description::Denied { call, message, .. } => {
             format!("\nCall {call} was not allowed: {message}\n")
         }
-        JournalRecord::Expired { call } => {
-            format!("\nCall {call} was not answered in time{waited}.\n")
-        }
-        JournalRecord::Answered { call, action, by } => {
-            format!("\nCall {call} {}.\n", server_question(action, by.as_deref()))
-        }
-        JournalRecord::Background { call, .. } => {
-            format!("\nCall {call} goes on in the background.\n")
-        }
-        JournalRecord::Spent { .. } => String::new(),
-        JournalRecord::Result { call, outcome: how, text, .. } => {
+        Description::OfCall { call, step } => format!("\nCall {call} {step}.\n"),
+        Description::Ended(EndedCall { call, outcome: how, text, .. }) => {
             format!("\nCall {call} ended ({}):\n\n{}", outcome(how), fenced("", text))
         }
-        JournalRecord::Interrupted { call, cause, progress, tampered, .. } => {
+        Description::CutShort { call, cause, ran, tampered } => {
             let names: String = tampered.iter().map(|name| format!("- {name}\n")).collect();
-            format!("\nCall {call} was cut short: {cause}; {}.\n{names}", ran(*progress))
+            format!("\nCall {call} was cut short: {cause}; {ran}.\n{names}")
         }
-        JournalRecord::Tampered { names } => tampered(names),
-        JournalRecord::TurnEnded { end } => format!("\n*{}*\n", ending(end)),
-        JournalRecord::Summary(record) => format!("\n*{}*\n", summary(record)),
-        JournalRecord::Queued { .. }
-        | JournalRecord::TakenBack
-        | JournalRecord::Closed
-        | JournalRecord::Compacted { .. }
-        | JournalRecord::Changed { .. }
-        | JournalRecord::Learned { .. }
-        | JournalRecord::Seen { .. }
-        | JournalRecord::Asked { .. }
-        | JournalRecord::Approved { .. }
-        | JournalRecord::Start { .. }
-        | JournalRecord::Unknown { .. } => String::new(),
-    }
-}
-
-fn texts(blocks: &[BlockRecord]) -> String {
-    let mut texts = Vec::new();
-    for block in blocks {
-        if let BlockRecord::Text { text } = block {
-            texts.push(text.as_str());
+        Description::Tampered(names) => tampered(names),
+        Description::Turn(text) => format!("\n*{text}*\n"),
+        Description::Allowed { .. } | Description::Setting(_) | Description::Unknown(_) => {
+            String::new()
         }
     }
-    texts.join("\n\n")
 }
 
 fn indented(text: &str) -> String {
@@ -430,32 +279,4 @@ fn fenced(kind: &str, text: &str) -> String {
         fence.push('`');
     }
     format!("{fence}{kind}\n{}\n{fence}\n", text.trim_end())
-}
-
-/// How a turn ended, in words.
-pub(crate) fn ending(end: &TurnEnd) -> String {
-    match end {
-        TurnEnd::Done => "the turn ended".to_owned(),
-        TurnEnd::RoundsUsedUp { rounds } => format!("the turn used up its {rounds} rounds"),
-        TurnEnd::CostReached { spent: Some(spent), most } => format!(
-            "the session had cost {}, and its limit was {}",
-            in_dollars(*spent),
-            in_dollars(*most)
-        ),
-        TurnEnd::CostReached { spent: None, most } => {
-            format!("an answer had no known cost, and the limit was {}", in_dollars(*most))
-        }
-        TurnEnd::CallsUsedUp { calls, of: CallSpan::Turn } => {
-            format!("the turn used up its {calls} calls")
-        }
-        TurnEnd::CallsUsedUp { calls, of: CallSpan::Session } => {
-            format!("the session used up its {calls} calls")
-        }
-        TurnEnd::Declined { explanation } => format!("the model declined: {explanation}"),
-        TurnEnd::Truncated => "the answer was truncated at its token limit".to_owned(),
-        TurnEnd::StoppedByHook { reason } => format!("a hook ended the turn: {reason}"),
-        TurnEnd::Interrupted => "the turn was stopped".to_owned(),
-        TurnEnd::ProviderFailed { kind: _, message } => message.clone(),
-        TurnEnd::ProcessDied(died) => format!("the turn was cut short: {died}"),
-    }
 }

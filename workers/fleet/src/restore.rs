@@ -9,8 +9,7 @@ use crate::run;
 use crate::seat::number;
 use crate::workspace::{Workspace, place_of};
 use fleet::{HostLoss, LostSession, Onward, OpenWork, TurnProgress, go_on};
-use journal::{CallProgress, JournalRecord, LastTurn, Past, ToolKind};
-use serde::{Deserialize, Serialize};
+use journal::{CallProgress, LastTurn, Past, RestoredSession, ToolKind};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,18 +18,11 @@ const PAGE: i32 = 500;
 /// How long an earlier run of the session on this host may take to end.
 const ENDING: Duration = Duration::from_secs(15);
 
-/// What a restored session lacks: see `protocol::fleet::RestoredSession`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Restored {
-    pub(crate) last_seq: u64,
-    pub(crate) snapshot_seq: u64,
-}
-
 /// A task that can run here.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) workspace: Workspace,
-    pub(crate) restored: Option<Restored>,
+    pub(crate) restored: Option<RestoredSession>,
     pub(crate) onward: Onward,
     /// The prompt whose turn the run waits for.
     pub(crate) prompt: String,
@@ -64,7 +56,7 @@ pub(crate) async fn prepare(
     let lost = lost_session(&directory, snapshot_seq, claim.failed_over)?;
     let onward = go_on(&lost, HostLoss::of_word(&claim.on_host_loss));
     let prompt = next_prompt(&directory, claim)?;
-    let restored = Some(Restored { last_seq, snapshot_seq });
+    let restored = Some(RestoredSession { last_seq, snapshot_seq });
     Ok(Prepared { workspace, restored, onward, prompt })
 }
 
@@ -108,12 +100,12 @@ pub(crate) fn turn_of(directory: &Path) -> TurnProgress {
     let Ok(entries) = journal::read(directory) else { return TurnProgress::Ended };
     let mut turn = TurnProgress::NotBegun;
     for entry in entries.flatten() {
-        turn = match (&entry.record, turn) {
-            (JournalRecord::Prompt { .. }, _) => TurnProgress::Open,
-            (JournalRecord::TurnEnded { .. }, _) => TurnProgress::Ended,
-            (JournalRecord::Session(_), _) | (_, TurnProgress::Open) => turn,
-            (_, TurnProgress::NotBegun | TurnProgress::Ended) => TurnProgress::Ended,
-        };
+        let record = &entry.record;
+        if record.is_prompt() {
+            turn = TurnProgress::Open;
+        } else if record.ends_turn() || turn != TurnProgress::Open && !record.is_header() {
+            turn = TurnProgress::Ended;
+        }
     }
     turn
 }
@@ -273,10 +265,10 @@ fn next_prompt(directory: &Path, claim: &Claim) -> Result<String, FleetError> {
     let (mut last, mut ended_at, mut turns, mut turn) = (None, 0, 0, LastTurn::Ended);
     for entry in journal::read(directory).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
-        if let JournalRecord::Prompt { text, .. } = entry.record {
-            (last, turn) = (Some(text), LastTurn::Open);
+        if let Some(text) = entry.record.prompt_text() {
+            (last, turn) = (Some(text.to_owned()), LastTurn::Open);
             turns += 1;
-        } else if let JournalRecord::TurnEnded { .. } = entry.record {
+        } else if entry.record.ends_turn() {
             (ended_at, turn) = (number(entry.seq), LastTurn::Ended);
         }
     }

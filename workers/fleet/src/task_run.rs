@@ -8,13 +8,14 @@ use crate::error::FleetError;
 use crate::host::Host;
 use crate::private_file::write_private;
 use crate::rest::Left;
-use crate::restore::{self, Prepared, Restored};
+use crate::restore::{self, Prepared};
 use crate::run;
 use crate::seat::{Appender, LAPSED, Lines, Seat, SeatState};
 use crate::secret::secret;
 use crate::task_flags::HostSettings;
 use crate::workspace::{Workspace, is_shared_disk, place_of};
 use fleet::{AfterRun, Onward, after_run};
+use journal::RestoredSession;
 use protocol::fleet::LeaseClock;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -48,7 +49,7 @@ pub(crate) struct Begun {
     pub(crate) claim: Claim,
     pub(crate) token: String,
     prompt: String,
-    restored: Option<Restored>,
+    restored: Option<RestoredSession>,
 }
 
 impl Host {

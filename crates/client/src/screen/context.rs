@@ -7,7 +7,7 @@ use crate::screen_items::ScreenItem;
 use crate::transcript::sum;
 use protocol::call::Call;
 use protocol::client::{FromClient, SessionQuery, SessionWish};
-use protocol::context::{Compaction, ContextReport, NumberedSummary};
+use protocol::context::{Compaction, ContextReport, NumberedSummary, SummaryStep};
 use protocol::hook::HookEvent;
 use protocol::ids::CallId;
 
@@ -101,16 +101,18 @@ impl Screen {
     /// A summary is work of the model, also between turns, and costs tokens.
     pub(super) fn compaction(&mut self, step: &Compaction) {
         match step {
-            Compaction::SummaryAsked { .. } => {
+            Compaction::Summary(SummaryStep::Asked { .. }) => {
                 self.last_words.context.turn = Some(self.turn);
                 self.turn = TurnState::Working;
             }
-            Compaction::Summarized { usage, .. } | Compaction::SummaryFailed { usage, .. } => {
+            Compaction::Summary(
+                SummaryStep::Written { usage, .. } | SummaryStep::Failed { usage, .. },
+            ) => {
                 self.tokens.all = sum(self.tokens.all, *usage);
                 self.tokens.spent.answered(*usage, self.prices());
                 self.turn = self.last_words.context.turn.take().unwrap_or(self.turn);
             }
-            Compaction::Cut { .. } | Compaction::SummaryEdited { .. } => {}
+            Compaction::Cut { .. } | Compaction::Summary(SummaryStep::Edited { .. }) => {}
         }
     }
 

@@ -8,7 +8,7 @@ use protocol::client::{AnswerPart, ClientEvent, DetachReason, NumberedEvent, Set
 use protocol::client::{SessionQuery, SessionWish};
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
-use protocol::context::{Compaction, CompactionCause, ContextReport, NumberedSummary};
+use protocol::context::{Compaction, CompactionCause, ContextReport, NumberedSummary, SummaryStep};
 use protocol::ids::CallId;
 use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
 use protocol::session::TurnEnd;
@@ -794,11 +794,17 @@ fn a_summary_between_turns_is_work_that_can_be_stopped() {
     let step = |seq, step| event(seq, ClientEvent::Compacted(step));
     let (dropped, prompt_bytes, focus) = (4, 100, String::new());
     let cause = CompactionCause::Person;
-    screen.update(step(1, Compaction::SummaryAsked { dropped, prompt_bytes, focus, cause }));
+    screen.update(step(
+        1,
+        Compaction::Summary(SummaryStep::Asked { dropped, prompt_bytes, focus, cause }),
+    ));
     let stop = FromClient::Interrupt { session: session() };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), [ScreenEffect::Send(stop)]);
     let (usage, cost) = (Usage { output: Some(5), ..Usage::default() }, None);
-    screen.update(step(2, Compaction::Summarized { round: 1, text: "x".into(), usage, cost }));
+    screen.update(step(
+        2,
+        Compaction::Summary(SummaryStep::Written { round: 1, text: "x".into(), usage, cost }),
+    ));
     assert_eq!(screen.turn, TurnState::Idle);
     assert_eq!(screen.tokens.all.output, Some(5));
 }

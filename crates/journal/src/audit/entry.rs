@@ -1,7 +1,8 @@
 //! The audit records of a call.
 
 use crate::{
-    BasisRecord, Digest, Limits, Outcome, ProcessUsage, Refusal, StoredPath, Tier, ToolKind,
+    BasisRecord, Digest, Enforced, Level, Limits, Outcome, ProcessUsage, ProxyConnection, Refusal,
+    StoredPath, Tier, ToolKind,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -102,7 +103,7 @@ pub struct EndedRecord {
     pub code: Option<String>,
     /// The enforced cage; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enforced: Option<EnforcedRecord>,
+    pub enforced: Option<Enforced>,
     /// The runner's process id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner_pid: Option<u32>,
@@ -138,7 +139,7 @@ pub struct EndedRecord {
     pub ran: Vec<String>,
     /// The first decisions of the allow-list proxy, in order; only with an allow-list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub connections: Vec<ConnectionRecord>,
+    pub connections: Vec<ProxyConnection>,
     /// How many more it decided after those.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub connections_uncounted: u64,
@@ -223,88 +224,9 @@ pub struct PolicyRecord {
     /// No stronger cage than this was tried.
     pub highest_tier: Tier,
     /// Action where a rule cannot be enforced.
-    pub level: LevelRecord,
+    pub level: Level,
     /// Resource limits; zero means unlimited.
     pub limits: Limits,
-}
-
-/// Action where the kernel cannot enforce a rule that the tier claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LevelRecord {
-    /// The call is refused.
-    Required,
-    /// The loss is named.
-    BestEffort,
-}
-
-/// The enforced confinement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EnforcedRecord {
-    /// The tier reached. Of a tool's own process it is never more than B, in any session.
-    pub tier: Tier,
-    /// True for a tool process that confined itself. It runs no program; only programs need the
-    /// namespaces that distinguish tier A from tier B.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub in_process: bool,
-    /// The policy's name.
-    pub profile: String,
-    /// Version of Landlock's interface; 0 where it is off.
-    pub landlock_abi: u32,
-    /// Network as enforced, in words.
-    pub network: String,
-    /// Namespaces of its own.
-    pub namespaces: Vec<String>,
-    /// True if the seccomp filter was installed.
-    pub seccomp: bool,
-    /// True if refused system calls are part of this record.
-    pub refusals_observable: bool,
-    /// Landlock rights that this kernel does not know.
-    pub dropped: Vec<String>,
-    /// Limits of the tier, one sentence each.
-    pub limits: Vec<String>,
-    /// Granted paths that were not there.
-    pub missing: Vec<String>,
-    /// Granted paths that were left out, since keys lie there or a command could have led the way to
-    /// them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<String>,
-    /// Resources bounded by the command's own cgroup; empty without one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cgroup: Vec<String>,
-}
-
-/// The proxy's decision on connections to one host and port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConnectionRecord {
-    /// Host and port, as the command named them.
-    pub place: String,
-    /// The decision.
-    pub decision: PassageRecord,
-    /// The address it was made to, or why it was not.
-    pub detail: String,
-    /// How often.
-    pub count: u64,
-    /// Bytes from the command.
-    #[serde(default)]
-    pub sent: u64,
-    /// Bytes to the command.
-    #[serde(default)]
-    pub received: u64,
-}
-
-/// The result of a connection attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PassageRecord {
-    /// It was.
-    Made,
-    /// It was allowed, and could not be made.
-    Failed,
-    /// It was not allowed.
-    Refused,
-    /// The proxy sent requests with the key of the host, as many as are counted.
-    SignedIn,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

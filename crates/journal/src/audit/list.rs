@@ -6,8 +6,8 @@ use super::retention::tells_of;
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::{BlobError, Blobs};
 use crate::{
-    AuditEntry, AuditRecord, ChainHead, DecisionRecord, Digest, LineFault, Outcome, PassageRecord,
-    spill,
+    AuditEntry, AuditRecord, ChainHead, ConnectionOutcome, DecisionRecord, Digest, LineFault,
+    Outcome, spill,
 };
 use memchr::memmem;
 use serde_json::Value;
@@ -294,7 +294,10 @@ impl AuditedCall {
                     || ended.refusals_uncounted > 0
                     || !ended.tampered.is_empty()
                     || ended.code.as_deref().is_some_and(|code| REFUSALS.contains(&code))
-                    || ended.connections.iter().any(|it| it.decision == PassageRecord::Refused)
+                    || ended
+                        .connections
+                        .iter()
+                        .any(|it| matches!(it.decision, ConnectionOutcome::Refused(_)))
                     || matches!(
                         ended.outcome,
                         Outcome::Denied | Outcome::Refused { .. } | Outcome::Confined { .. }

@@ -5,10 +5,18 @@
 //! The files of this directory are part of the build id, since the wires are made of them.
 
 mod cage;
+mod connection;
+mod content;
+mod expanded_prompt;
 mod reopening;
+mod summary_step;
 
-pub use cage::{Limits, ProcessUsage, Refusal, RefusalKind, Tier};
+pub use cage::{Enforced, Level, Limits, ProcessUsage, Refusal, RefusalKind, Tier};
+pub use connection::{ConnectionOutcome, ProxyConnection};
+pub use content::{ContentBlock, ImageRef, MediaType};
+pub use expanded_prompt::{ExpandedPrompt, PromptPart};
 pub use reopening::{OpenTurn, RestoredSession};
+pub use summary_step::{CompactionCause, SummaryStep};
 
 use crate::Digest;
 use bincode::{Decode, Encode};
@@ -43,42 +51,6 @@ pub enum OwnOriginRecord {
     /// One that this build does not know, as it stands: a word, in each build.
     #[serde(untagged)]
     Other(String),
-}
-
-/// One piece of the model's answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum BlockRecord {
-    /// Words.
-    Text {
-        /// The words.
-        text: String,
-    },
-    /// The model's reasoning.
-    Thinking {
-        /// For people.
-        text: String,
-        /// The vendor's block as JSON text, byte for byte.
-        raw: String,
-    },
-    /// A call the model asks for.
-    ToolUse {
-        /// The vendor's id.
-        id: String,
-        /// As the model said it.
-        name: String,
-        /// Arguments as the model sent them.
-        input: String,
-    },
-    /// The result of a call, in vendors' answers that carry it.
-    ToolResult {
-        /// The id of its `ToolUse`.
-        id: String,
-        /// For the model.
-        text: String,
-        /// True if the call failed.
-        is_error: bool,
-    },
 }
 
 /// Tokens of one answer, each known only where the vendor said it.
@@ -175,46 +147,6 @@ pub struct Rule {
     pub file: String,
     /// Counted from 1; 0 where there is no file.
     pub line: u32,
-}
-
-/// The text that a slash command stood for when it was sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExpandedRecord {
-    /// Its file.
-    pub file: String,
-    /// The text with the arguments of the prompt, in order.
-    pub parts: Vec<PromptPartRecord>,
-    /// Files that the prompt shows behind them, as `read` is given them. A build that does not know this
-    /// field shows none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<String>,
-    /// Rules that allowed calls of the turn.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub allow: Vec<Rule>,
-    /// The JSON Schema of the answer. Its words are in the text too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer_schema: Option<String>,
-    /// The name of the turn's model, if it was not the session's. A build that does not know this field
-    /// asks the session's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-}
-
-/// A part of an expanded prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PromptPartRecord {
-    /// Text.
-    Text(String),
-    /// A command whose output stands there; its call follows the prompt.
-    Command(String),
-    /// A resource or a prompt of an MCP server; its call follows the prompt.
-    Server {
-        /// Its name for rules.
-        name: String,
-        /// A JSON object.
-        arguments: String,
-    },
 }
 
 /// Why a call was decided as it was.

@@ -1,6 +1,7 @@
 //! How a session whose last turn has no end is opened again.
 
 use super::{Decode, Encode};
+use serde::{Deserialize, Serialize};
 
 /// Policy for a turn that the death of a process cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
@@ -12,7 +13,7 @@ pub enum OpenTurn {
 }
 
 /// A session that was restored from the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct RestoredSession {
     /// The last record of the lost host.
     pub last_seq: u64,

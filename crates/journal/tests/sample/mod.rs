@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used)]
 
 use journal::{
-    AuditRecord, BasisRecord, BlockRecord, CallProgress, ChainHead, DecidedRecord, DecisionRecord,
-    Digest, EndedRecord, EnforcedRecord, FORMAT, FileVersionRecord, Journal, JournalRecord,
-    LevelRecord, Limits, Outcome, PolicyRecord, Refusal, RefusalKind, Rule, RuleEffect,
-    SessionHeader, Tier, ToolKind, TurnEnd, Usage,
+    AuditRecord, BasisRecord, CallProgress, ChainHead, ContentBlock, DecidedRecord, DecisionRecord,
+    Digest, EndedRecord, Enforced, FORMAT, FileVersionRecord, Journal, JournalRecord, Level,
+    Limits, Outcome, PolicyRecord, Refusal, RefusalKind, Rule, RuleEffect, SessionHeader, Tier,
+    ToolKind, TurnEnd, Usage,
 };
 use std::path::{Path, PathBuf};
 
@@ -80,9 +80,9 @@ pub fn each_kind() -> Vec<JournalRecord> {
     };
     let usage = Usage { input: Some(10), output: Some(2), ..Usage::default() };
     let blocks = vec![
-        BlockRecord::Text { text: "I look.\n\u{1f600}".to_owned() },
-        BlockRecord::Thinking { text: "hm".to_owned(), raw: r#"{"signature":"s"}"#.to_owned() },
-        BlockRecord::ToolUse {
+        ContentBlock::Text { text: "I look.\n\u{1f600}".to_owned() },
+        ContentBlock::Thinking { text: "hm".to_owned(), raw: r#"{"signature":"s"}"#.to_owned() },
+        ContentBlock::ToolUse {
             id: "use_1".to_owned(),
             name: "bash".to_owned(),
             input: r#"{"$blob":"no reference"}"#.to_owned(),
@@ -184,7 +184,7 @@ pub fn decided(session: &str, call: u32, decision: DecisionRecord) -> AuditRecor
             hosts: vec![],
             git_settings: false,
             highest_tier: Tier::A,
-            level: LevelRecord::Required,
+            level: Level::Required,
             limits: Limits { processes: 512, ..Limits::NONE },
         }),
         rights: vec![],
@@ -198,7 +198,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
         tool: "bash".to_owned(),
         outcome: Outcome::Exited { code: 0 },
         code: None,
-        enforced: Some(EnforcedRecord {
+        enforced: Some(Enforced {
             tier: Tier::B,
             in_process: false,
             profile: "command".to_owned(),

@@ -20,20 +20,7 @@ const PURPOSES: [RunnerPurpose; 6] = [
 ];
 
 fn enforced() -> Enforced {
-    Enforced {
-        tier: Tier::A,
-        profile: "command".into(),
-        landlock_abi: 7,
-        network: "off".into(),
-        namespaces: Vec::new(),
-        seccomp: true,
-        refusals_observable: true,
-        dropped: Vec::new(),
-        limits: Vec::new(),
-        missing: Vec::new(),
-        left_out: Vec::new(),
-        cgroup: Vec::new(),
-    }
+    Enforced { tier: Tier::A, ..Enforced::nothing("command") }
 }
 
 fn done() -> FromTool {

@@ -11,6 +11,7 @@ use protocol::confinement::{
 use protocol::content::{ImageFile, ImageRef, MediaType, Message, ModelRequest, ToolSpec, Usage};
 use protocol::context::{
     Compaction, CompactionCause, ContextKind, ContextPart, ContextReport, NumberedSummary,
+    SummaryStep,
 };
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
@@ -66,20 +67,28 @@ goldens! {
     }
     context::Compaction {
         Cut => Compaction::Cut { dropped: 4, result_chars: 900, old: 3 },
-        SummaryAsked => compaction(),
-        Summarized => Compaction::Summarized {
+        Summary => compaction(),
+    }
+    context::SummaryStep {
+        Asked => SummaryStep::Asked {
+            dropped: 4,
+            prompt_bytes: 60_000,
+            focus: text("tests"),
+            cause: CompactionCause::Person,
+        },
+        Written => SummaryStep::Written {
             round: 7,
             text: text("so far"),
             usage: usage(),
             cost: Some(300),
         },
-        SummaryFailed => Compaction::SummaryFailed {
+        Failed => SummaryStep::Failed {
             round: 7,
             reason: text("busy"),
             usage: usage(),
             cost: None,
         },
-        SummaryEdited => Compaction::SummaryEdited { text: text("so far") },
+        Edited => SummaryStep::Edited { text: text("so far") },
     }
     session::PromptPart {
         Text => protocol::session::PromptPart::Text(text("part")),
@@ -956,11 +965,11 @@ goldens! {
         On => Network::On,
         Listed => Network::Listed,
     }
-    connection::ConnectionOutcome {
-        Made => ConnectionOutcome::Made { address: text("192.0.2.1:443") },
-        Failed => ConnectionOutcome::Failed { why: text("timed out") },
-        Refused => ConnectionOutcome::Refused { why: text("private") },
-        SignedIn => ConnectionOutcome::SignedIn { address: text("192.0.2.1:443") },
+    confinement::ConnectionOutcome {
+        Made => ConnectionOutcome::Made(text("192.0.2.1:443")),
+        Failed => ConnectionOutcome::Failed(text("timed out")),
+        Refused => ConnectionOutcome::Refused(text("private")),
+        SignedIn => ConnectionOutcome::SignedIn(text("192.0.2.1:443")),
     }
     confinement::GitSettings {
         Kept => GitSettings::Kept,
@@ -1189,12 +1198,12 @@ fn summary() -> NumberedSummary {
 }
 
 fn compaction() -> Compaction {
-    Compaction::SummaryAsked {
+    Compaction::Summary(SummaryStep::Asked {
         dropped: 4,
         prompt_bytes: 60_000,
         focus: text("tests"),
         cause: CompactionCause::Person,
-    }
+    })
 }
 
 fn tool_spec() -> ToolSpec {
@@ -1361,7 +1370,7 @@ fn host() -> HostRule {
 fn connection() -> ProxyConnection {
     ProxyConnection {
         place: text("example.org:443"),
-        decision: protocol::confinement::ConnectionOutcome::Refused { why: text("private") },
+        decision: protocol::confinement::ConnectionOutcome::Refused(text("private")),
         count: 2,
         sent: 300,
         received: 70_000,
@@ -1408,6 +1417,7 @@ fn confinement() -> Confinement {
 fn enforced() -> Enforced {
     Enforced {
         tier: protocol::confinement::Tier::B,
+        in_process: false,
         profile: text("command"),
         landlock_abi: 7,
         network: text("on"),

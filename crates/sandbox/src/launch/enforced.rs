@@ -17,6 +17,7 @@ pub(super) fn enforced(
 ) -> Enforced {
     Enforced {
         tier: ground.tier,
+        in_process: wanted.profile.is_in_process(),
         profile: wanted.profile.name().to_owned(),
         landlock_abi: ground.abi,
         network: guarantees::network(ground.tier, ground.network, wanted.joins),

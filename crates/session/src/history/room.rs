@@ -6,7 +6,7 @@ use crate::limits::HistoryLimits;
 use crate::old_results;
 use crate::token_size::BYTES_A_TOKEN;
 use protocol::content::{ContentBlock, Message, MessageRole, Usage};
-use protocol::context::{Compaction, CompactionCause, NumberedSummary, room_limit};
+use protocol::context::{Compaction, CompactionCause, NumberedSummary, SummaryStep, room_limit};
 use protocol::session::SessionEvent;
 
 /// Most bytes of earlier prompts that stay word for word where the context is unknown.
@@ -109,12 +109,12 @@ impl History {
         let keep = self.share_of_context(3, 10, beside).min(now / 2);
         let plan = compact::plan(&self.messages, keep, usize::MAX / 4)?;
         let prompt_bytes = self.share_of_context(1, 10, 0).min(PROMPT_BYTES);
-        let asked = Compaction::SummaryAsked {
+        let asked = Compaction::Summary(SummaryStep::Asked {
             dropped: narrow(plan.dropped),
             prompt_bytes: narrow(prompt_bytes),
             focus,
             cause,
-        };
+        });
         (plan.dropped > 0).then_some(SessionEvent::Compacted(asked))
     }
 
@@ -205,12 +205,12 @@ impl History {
                 cut.into_iter().for_each(|cut| self.own.keep_result(cut.call, cut.text));
                 self.drop_messages(CutPlan { dropped, result_chars, old }, Kept::Shortened);
             }
-            Compaction::SummaryAsked { dropped, prompt_bytes, focus, cause } => {
+            Compaction::Summary(SummaryStep::Asked { dropped, prompt_bytes, focus, cause }) => {
                 let by_person = (*cause == CompactionCause::Person).then(|| focus.clone());
                 let (dropped, prompt_bytes) = (wide(*dropped), wide(*prompt_bytes));
                 self.summary.asked = Some(AskedSummary { dropped, prompt_bytes, by_person });
             }
-            Compaction::Summarized { round, text, cost, .. } => {
+            Compaction::Summary(SummaryStep::Written { round, text, cost, .. }) => {
                 self.summary_answered(*round, *cost);
                 let Some(asked) = self.summary.asked.take() else { return };
                 let AskedSummary { dropped, prompt_bytes, .. } = asked;
@@ -218,11 +218,11 @@ impl History {
                 let plan = CutPlan { dropped, result_chars: usize::MAX / 4, old: 0 };
                 self.drop_messages(plan, Kept::WordForWord(prompt_bytes));
             }
-            Compaction::SummaryFailed { round, cost, .. } => {
+            Compaction::Summary(SummaryStep::Failed { round, cost, .. }) => {
                 self.summary_answered(*round, *cost);
                 self.summary.asked = None;
             }
-            Compaction::SummaryEdited { text } => {
+            Compaction::Summary(SummaryStep::Edited { text }) => {
                 let Some(before) = self.summary.newest.take() else { return };
                 self.summary.set(text);
                 compact::edit_summary(&mut self.messages, &before.text, text);

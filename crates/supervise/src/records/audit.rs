@@ -6,9 +6,7 @@ use super::encode::basis;
 use call::{CallConclusion, ProxyDecisions};
 use journal::{OpenCall, StoredPath};
 use protocol::call::{Call, FileEffect, TamperedFile};
-use protocol::confinement::{
-    Confinement, ConnectionOutcome, Enforced, GitSettings, Level, Network, Profile, ProxyConnection,
-};
+use protocol::confinement::{Confinement, GitSettings, Network, Profile};
 use protocol::ids::SessionId;
 use protocol::judgement::{Basis, ExtraRight, Rule, ToolKind, Verdict};
 
@@ -120,7 +118,7 @@ pub(crate) fn end(
         tool: call.tool.clone(),
         outcome: conclusion.result.outcome.clone(),
         code: conclusion.result.code.clone(),
-        enforced: conclusion.enforced.as_ref().map(enforced),
+        enforced: conclusion.enforced.clone(),
         runner_pid: ran.runner_pid,
         command_pid: report.and_then(|report| report.command_pid),
         started: ran.started,
@@ -136,7 +134,7 @@ pub(crate) fn end(
             Some(_) => report.map(|report| ran_programs(&report.effects)).unwrap_or_default(),
             None => Vec::new(),
         },
-        connections: ran.decided.connections.iter().map(connection).collect(),
+        connections: ran.decided.connections.clone(),
         connections_uncounted: ran.decided.uncounted,
         connections_cut: ran.decided.cut.clone(),
         recalled: conclusion.cached_from,
@@ -294,55 +292,7 @@ fn policy(confinement: &Confinement) -> journal::PolicyRecord {
             GitSettings::Writable => true,
         },
         highest_tier: confinement.highest_tier,
-        level: match confinement.level {
-            Level::Required => journal::LevelRecord::Required,
-            // The tier records that there is no cage.
-            Level::BestEffort | Level::Uncaged => journal::LevelRecord::BestEffort,
-        },
+        level: confinement.level,
         limits: confinement.limits,
     }
-}
-
-fn enforced(enforced: &Enforced) -> journal::EnforcedRecord {
-    let in_process = enforced.is_in_process();
-    let Enforced {
-        tier,
-        profile,
-        landlock_abi,
-        network,
-        namespaces,
-        seccomp,
-        refusals_observable,
-        dropped,
-        limits,
-        missing,
-        left_out,
-        cgroup,
-    } = enforced.clone();
-    journal::EnforcedRecord {
-        tier,
-        in_process,
-        profile,
-        landlock_abi,
-        network,
-        namespaces,
-        seccomp,
-        refusals_observable,
-        dropped,
-        limits,
-        missing,
-        left_out,
-        cgroup,
-    }
-}
-
-fn connection(connection: &ProxyConnection) -> journal::ConnectionRecord {
-    let ProxyConnection { place, decision, count, sent, received } = connection.clone();
-    let (decision, detail) = match decision {
-        ConnectionOutcome::Made { address } => (journal::PassageRecord::Made, address),
-        ConnectionOutcome::Failed { why } => (journal::PassageRecord::Failed, why),
-        ConnectionOutcome::Refused { why } => (journal::PassageRecord::Refused, why),
-        ConnectionOutcome::SignedIn { address } => (journal::PassageRecord::SignedIn, address),
-    };
-    journal::ConnectionRecord { place, decision, detail, count, sent, received }
 }

@@ -4,16 +4,15 @@
 use super::{images, origin};
 use crate::person_prompt::PersonPrompt;
 use call::{Cut, interruption};
-use journal::{JournalEntry, JournalRecord, QueuedPrompt, SummaryRecord};
+use journal::{JournalEntry, JournalRecord, QueuedPrompt};
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::client::{ClientEvent, NumberedEvent, SettingChange};
 use protocol::confinement::{FilePath, Network};
-use protocol::content::ContentBlock;
-use protocol::context::{Compaction, CompactionCause};
+use protocol::context::Compaction;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{PermissionMode, Rule};
 use protocol::mcp::ReplyAction;
-use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent, TaskSpent};
+use protocol::session::{SessionEvent, TaskSpent};
 use std::collections::{HashMap, HashSet};
 
 /// Decodes a journal for the conversation, record by record in order.
@@ -65,16 +64,10 @@ fn happened(
     calls: &mut OpenCalls,
 ) -> Option<SessionEvent> {
     match record {
-        JournalRecord::Prompt { text, expanded } => Some(SessionEvent::Prompt {
-            text,
-            expanded: expanded.map(|it| Box::new(expanded_prompt(*it))),
-        }),
-        JournalRecord::Answer { round, blocks, usage, cost } => Some(SessionEvent::Answer {
-            cost,
-            round,
-            blocks: blocks.into_iter().map(block).collect(),
-            usage,
-        }),
+        JournalRecord::Prompt { text, expanded } => Some(SessionEvent::Prompt { text, expanded }),
+        JournalRecord::Answer { round, blocks, usage, cost } => {
+            Some(SessionEvent::Answer { round, blocks, usage, cost })
+        }
         JournalRecord::Proposed { call, use_id, own, tool, input, tool_kind: _ } => {
             let origin = origin::origin((&use_id, own.as_ref()), (&tool, &input));
             calls.open.insert(call, (origin.clone(), tool.clone()));
@@ -111,9 +104,10 @@ fn happened(
             Some(SessionEvent::Result { call, origin, stage, result: in_background(text) })
         }
         JournalRecord::TurnEnded { end } => Some(SessionEvent::TurnEnded { end }),
-        JournalRecord::Compacted { .. } | JournalRecord::Summary(_) => {
-            compaction(&record).map(SessionEvent::Compacted)
+        JournalRecord::Compacted { dropped, result_chars, old } => {
+            Some(SessionEvent::Compacted(Compaction::Cut { dropped, result_chars, old }))
         }
+        JournalRecord::Summary(step) => Some(SessionEvent::Compacted(Compaction::Summary(step))),
         JournalRecord::Session(_)
         | JournalRecord::Spent { .. }
         | JournalRecord::Queued { .. }
@@ -131,32 +125,6 @@ fn happened(
         | JournalRecord::Start { .. }
         | JournalRecord::Unknown { .. } => None,
     }
-}
-
-/// The step of a compaction that a record holds.
-fn compaction(record: &JournalRecord) -> Option<Compaction> {
-    if let JournalRecord::Compacted { dropped, result_chars, old } = record {
-        let (dropped, result_chars, old) = (*dropped, *result_chars, *old);
-        return Some(Compaction::Cut { dropped, result_chars, old });
-    }
-    let JournalRecord::Summary(record) = record else { return None };
-    Some(match record.clone() {
-        SummaryRecord::Asked { dropped, prompt_bytes, focus, by_person } => {
-            Compaction::SummaryAsked {
-                dropped,
-                prompt_bytes,
-                focus,
-                cause: if by_person { CompactionCause::Person } else { CompactionCause::Full },
-            }
-        }
-        SummaryRecord::Written { round, text, usage, cost } => {
-            Compaction::Summarized { round, text, usage, cost }
-        }
-        SummaryRecord::Failed { round, reason, usage, cost } => {
-            Compaction::SummaryFailed { round, reason, usage, cost }
-        }
-        SummaryRecord::Edited { text } => Compaction::SummaryEdited { text },
-    })
 }
 
 /// What the model gets for a call that goes on in the background.
@@ -210,7 +178,7 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
     match record.clone() {
         JournalRecord::Prompt { text, expanded: _ } => Some(ClientEvent::Prompt { text }),
         JournalRecord::Answer { blocks, usage, round: _, cost: _ } => {
-            Some(ClientEvent::Answer { blocks: blocks.into_iter().map(block).collect(), usage })
+            Some(ClientEvent::Answer { blocks, usage })
         }
         JournalRecord::Proposed { call, use_id, own, tool, input, tool_kind: _ } => {
             let origin = origin::origin((&use_id, own.as_ref()), (&tool, &input));
@@ -266,9 +234,10 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
             Some(ClientEvent::InBackground { call: id(session, call), text })
         }
         JournalRecord::TurnEnded { end } => Some(ClientEvent::TurnEnded { end }),
-        JournalRecord::Compacted { .. } | JournalRecord::Summary(_) => {
-            compaction(record).map(ClientEvent::Compacted)
+        JournalRecord::Compacted { dropped, result_chars, old } => {
+            Some(ClientEvent::Compacted(Compaction::Cut { dropped, result_chars, old }))
         }
+        JournalRecord::Summary(step) => Some(ClientEvent::Compacted(Compaction::Summary(step))),
         JournalRecord::Changed { by, .. } => {
             changed(record).map(|change| ClientEvent::Changed { change, by })
         }
@@ -342,26 +311,7 @@ pub(crate) fn learned_rules(mut rules: Vec<Rule>) -> Vec<Rule> {
 /// A prompt that waits.
 pub(crate) fn queued_prompt(queued: QueuedPrompt) -> PersonPrompt {
     let QueuedPrompt { text, expanded } = queued;
-    PersonPrompt { text, expanded: expanded.map(|it| Box::new(expanded_prompt(*it))) }
-}
-
-/// The text of a slash command, as it was recorded.
-pub(crate) fn expanded_prompt(record: journal::ExpandedRecord) -> ExpandedPrompt {
-    let journal::ExpandedRecord { file, parts, files, allow, answer_schema, model } = record;
-    let part = |part| match part {
-        journal::PromptPartRecord::Text(text) => PromptPart::Text(text),
-        journal::PromptPartRecord::Command(command) => PromptPart::Command(command),
-        journal::PromptPartRecord::Server { name, arguments } => {
-            PromptPart::Server { name, arguments }
-        }
-    };
-    ExpandedPrompt {
-        file,
-        parts: parts.into_iter().map(part).chain(files.into_iter().map(PromptPart::File)).collect(),
-        allow,
-        answer_schema,
-        model,
-    }
+    PersonPrompt { text, expanded }
 }
 
 fn id(session: &SessionId, number: u32) -> CallId {
@@ -372,19 +322,6 @@ fn cut(progress: journal::CallProgress, cause: String) -> Cut {
     match progress {
         journal::CallProgress::NeverStarted => Cut::BeforeGo { cause },
         journal::CallProgress::MayHaveRun => Cut::AfterGo { cause },
-    }
-}
-
-fn block(block: journal::BlockRecord) -> ContentBlock {
-    match block {
-        journal::BlockRecord::Text { text } => ContentBlock::Text { text },
-        journal::BlockRecord::Thinking { text, raw } => ContentBlock::Thinking { text, raw },
-        journal::BlockRecord::ToolUse { id, name, input } => {
-            ContentBlock::ToolUse { id, name, input }
-        }
-        journal::BlockRecord::ToolResult { id, text, is_error } => {
-            ContentBlock::ToolResult { id, text, is_error, images: Vec::new() }
-        }
     }
 }
 

@@ -4,15 +4,15 @@
 use super::{images, origin};
 use crate::person_prompt::PersonPrompt;
 use call::{CallConclusion, CallFacts, CallRecord, Contained, Cut, tampered_in_words};
-use journal::{JournalRecord, StoredPath, SummaryRecord};
+use journal::{JournalRecord, StoredPath};
 use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
 use protocol::content::ContentBlock;
-use protocol::context::{Compaction, CompactionCause};
+use protocol::context::Compaction;
 use protocol::ids::CallId;
 use protocol::judgement::{Basis, Rule, ToolKind};
-use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent, TurnEnd};
+use protocol::session::{SessionEvent, TurnEnd};
 
 /// Encodes an event that the conversation committed. `kind` gives the kind of a tool by its name.
 pub(crate) fn session_event(
@@ -20,14 +20,11 @@ pub(crate) fn session_event(
     kind: impl Fn(&str) -> ToolKind,
 ) -> JournalRecord {
     match happened {
-        SessionEvent::Prompt { text, expanded } => JournalRecord::Prompt {
-            text,
-            expanded: expanded.map(|it| Box::new(expanded_prompt(*it))),
-        },
+        SessionEvent::Prompt { text, expanded } => JournalRecord::Prompt { text, expanded },
         SessionEvent::Answer { round, blocks, usage, cost } => JournalRecord::Answer {
             cost,
             round,
-            blocks: blocks.into_iter().map(block).collect(),
+            blocks: blocks.into_iter().map(without_image).collect(),
             usage,
         },
         SessionEvent::Called { call } => proposed(call, kind),
@@ -64,22 +61,12 @@ fn ended(call: CallId, use_id: String, result: ToolResult) -> JournalRecord {
 }
 
 fn compacted(compaction: Compaction) -> JournalRecord {
-    JournalRecord::Summary(match compaction {
+    match compaction {
         Compaction::Cut { dropped, result_chars, old } => {
-            return JournalRecord::Compacted { dropped, result_chars, old };
+            JournalRecord::Compacted { dropped, result_chars, old }
         }
-        Compaction::SummaryAsked { dropped, prompt_bytes, focus, cause } => {
-            let by_person = cause == CompactionCause::Person;
-            SummaryRecord::Asked { dropped, prompt_bytes, focus, by_person }
-        }
-        Compaction::Summarized { round, text, usage, cost } => {
-            SummaryRecord::Written { round, text, usage, cost }
-        }
-        Compaction::SummaryFailed { round, reason, usage, cost } => {
-            SummaryRecord::Failed { round, reason, usage, cost }
-        }
-        Compaction::SummaryEdited { text } => SummaryRecord::Edited { text },
-    })
+        Compaction::Summary(step) => JournalRecord::Summary(step),
+    }
 }
 
 fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {
@@ -92,25 +79,7 @@ fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {
 /// A prompt that waits.
 pub(crate) fn queued(prompt: PersonPrompt) -> JournalRecord {
     let PersonPrompt { text, expanded } = prompt;
-    JournalRecord::Queued { text, expanded: expanded.map(|it| Box::new(expanded_prompt(*it))) }
-}
-
-fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
-    let ExpandedPrompt { file, parts, allow, answer_schema, model } = prompt;
-    let (mut records, mut files) = (Vec::new(), Vec::new());
-    for part in parts {
-        match part {
-            PromptPart::Text(text) => records.push(journal::PromptPartRecord::Text(text)),
-            PromptPart::Command(command) => {
-                records.push(journal::PromptPartRecord::Command(command));
-            }
-            PromptPart::Server { name, arguments } => {
-                records.push(journal::PromptPartRecord::Server { name, arguments });
-            }
-            PromptPart::File(path) => files.push(path),
-        }
-    }
-    journal::ExpandedRecord { file, parts: records, files, allow, answer_schema, model }
+    JournalRecord::Queued { text, expanded }
 }
 
 /// The prompts that wait are taken back.
@@ -239,20 +208,14 @@ pub(crate) fn call_end(
     }
 }
 
-fn block(block: ContentBlock) -> journal::BlockRecord {
+/// Answers hold no images, and records of them have no word for one.
+fn without_image(block: ContentBlock) -> ContentBlock {
     match block {
-        ContentBlock::Text { text } => journal::BlockRecord::Text { text },
-        ContentBlock::Thinking { text, raw } => journal::BlockRecord::Thinking { text, raw },
-        ContentBlock::ToolUse { id, name, input } => {
-            journal::BlockRecord::ToolUse { id, name, input }
-        }
-        // Answers hold no images.
-        ContentBlock::Image { image } => {
-            journal::BlockRecord::Text { text: format!("[image {image}]") }
-        }
-        ContentBlock::ToolResult { id, text, is_error, images: _ } => {
-            journal::BlockRecord::ToolResult { id, text, is_error }
-        }
+        ContentBlock::Image { image } => ContentBlock::Text { text: format!("[image {image}]") },
+        ContentBlock::Text { .. }
+        | ContentBlock::Thinking { .. }
+        | ContentBlock::ToolUse { .. }
+        | ContentBlock::ToolResult { .. } => block,
     }
 }
 

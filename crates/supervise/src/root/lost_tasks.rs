@@ -71,10 +71,10 @@ pub(super) fn recount(
 ) -> Vec<JournalRecord> {
     let mut counted = BTreeMap::new();
     for entry in entries {
-        if let JournalRecord::Spent { call, session, .. } = &entry.record
-            && *session == session_of(parent, *call).0
+        if let Some((call, session)) = entry.record.sub_agent()
+            && *session == session_of(parent, call).0
         {
-            counted.insert(*call, entry);
+            counted.insert(call, entry);
         }
     }
     let more = counted.into_iter().filter_map(|(call, entry)| {
@@ -103,7 +103,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use journal::{
-        BlockRecord, CallProgress, SessionHeader, TaskHeader, TaskLimits, TaskRights, ToolKind,
+        CallProgress, ContentBlock, SessionHeader, TaskHeader, TaskLimits, TaskRights, ToolKind,
         Usage,
     };
 
@@ -145,7 +145,7 @@ mod tests {
     fn answered() -> JournalRecord {
         JournalRecord::Answer {
             round: 1,
-            blocks: vec![BlockRecord::Text { text: "So far.".to_owned() }],
+            blocks: vec![ContentBlock::Text { text: "So far.".to_owned() }],
             usage: Usage::default(),
             cost: Some(5),
         }

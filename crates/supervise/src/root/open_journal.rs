@@ -159,8 +159,8 @@ impl SessionOpener {
                 let queue = said.queued.into_iter().map(decode::queued_prompt).collect();
                 let open_prompt = opened.past.prompt.clone().filter(|_| last == OpenTurn::GoesOn);
                 let has_new_model = opened.past.has_new_model();
-                let grants = |prompt: Box<journal::ExpandedRecord>| {
-                    let ExpandedPrompt { allow, model, .. } = decode::expanded_prompt(*prompt);
+                let grants = |prompt: Box<journal::ExpandedPrompt>| {
+                    let ExpandedPrompt { allow, model, .. } = *prompt;
                     let model = model.filter(|_| !has_new_model);
                     OpenTurnGrants { allow, model }
                 };

@@ -4,7 +4,7 @@
 use super::{RouteStep, Router};
 use protocol::call::{Call, CallOrigin};
 use protocol::client::ClientEvent;
-use protocol::context::{Compaction, NumberedSummary};
+use protocol::context::{Compaction, NumberedSummary, SummaryStep};
 use protocol::hook::HookEvent;
 use protocol::session::ToSession;
 use serde_json::Value;
@@ -67,15 +67,15 @@ impl ContextWishes {
     pub(super) fn on_step(&mut self, step: &Compaction) {
         self.hook_runs = false;
         match step {
-            Compaction::SummaryAsked { .. } => {
+            Compaction::Summary(SummaryStep::Asked { .. }) => {
                 self.compact = None;
                 self.summarizing = true;
             }
             Compaction::Cut { .. } => self.compact = None,
-            Compaction::Summarized { .. } | Compaction::SummaryFailed { .. } => {
+            Compaction::Summary(SummaryStep::Written { .. } | SummaryStep::Failed { .. }) => {
                 self.summarizing = false;
             }
-            Compaction::SummaryEdited { .. } => self.edit = None,
+            Compaction::Summary(SummaryStep::Edited { .. }) => self.edit = None,
         }
     }
 

@@ -127,7 +127,7 @@ impl Tunnel {
         {
             Ok(TunnelStart::Allowed(begun)) => begun,
             Ok(TunnelStart::Refused(why)) => {
-                self.proxy.record(place, ConnectionOutcome::Refused { why });
+                self.proxy.record(place, ConnectionOutcome::Refused(why));
                 return;
             }
             Err(_) => return,
@@ -145,7 +145,7 @@ impl Tunnel {
                     "the TLS handshake between the command and the proxy, which signs in to this \
                      host, failed: {error}"
                 );
-                self.proxy.record(place, ConnectionOutcome::Failed { why });
+                self.proxy.record(place, ConnectionOutcome::Failed(why));
                 return;
             }
             Err(_) => return,
@@ -183,7 +183,7 @@ impl Tunnel {
             };
             // Recorded before it is sent: the server gets the key even if no answer comes.
             if signed == SignedIn::Yes {
-                self.proxy.record(place, ConnectionOutcome::SignedIn { address: address.clone() });
+                self.proxy.record(place, ConnectionOutcome::SignedIn(address.clone()));
             }
             match sender.try_send_request(request).await {
                 Ok(mut response) => {
@@ -239,7 +239,7 @@ impl Tunnel {
     async fn dial(&self) -> Result<(Counted, String), String> {
         let dialled = self.proxy.dial(&self.target, WebScheme::Https);
         let Dialled { stream, peer, .. } = dialled.await.map_err(|error| error.to_string())?;
-        let made = ConnectionOutcome::Made { address: peer.clone() };
+        let made = ConnectionOutcome::Made(peer.clone());
         let carried = self.proxy.record(&self.target.place, made);
         Ok((Counted { stream, carried }, peer))
     }
@@ -247,7 +247,7 @@ impl Tunnel {
     fn failed(&self, why: String) -> Response<ProxyBody> {
         let place = &self.target.place;
         let answer = text_response(StatusCode::BAD_GATEWAY, &format!("agentd: {place}: {why}\n"));
-        self.proxy.record(place, ConnectionOutcome::Failed { why });
+        self.proxy.record(place, ConnectionOutcome::Failed(why));
         answer
     }
 }

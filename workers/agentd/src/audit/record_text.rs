@@ -3,8 +3,8 @@
 use client::mark_hidden;
 use jiff::Timestamp;
 use journal::{
-    BasisRecord, ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord, Outcome,
-    PassageRecord, Refusal, RefusalKind, ToolKind,
+    BasisRecord, ConnectionOutcome, DecidedRecord, DecisionRecord, EndedRecord, Outcome,
+    ProxyConnection, Refusal, RefusalKind, ToolKind,
 };
 use nix::errno::Errno;
 use serde_json::Value;
@@ -106,16 +106,20 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
 }
 
 /// One decision of the proxy, as a line.
-pub(super) fn connection(connection: &ConnectionRecord) -> String {
-    let ConnectionRecord { place, decision, detail, count, sent, received } = connection;
+pub(super) fn connection(connection: &ProxyConnection) -> String {
+    let ProxyConnection { place, decision, count, sent, received } = connection;
     let times = if *count > 1 { format!(", {count} times") } else { String::new() };
     match decision {
-        PassageRecord::Made => {
+        ConnectionOutcome::Made(detail) => {
             format!("{place}: allowed, at {detail}, {sent} bytes sent, {received} received{times}")
         }
-        PassageRecord::Failed => format!("{place}: allowed, and failed: {detail}{times}"),
-        PassageRecord::Refused => format!("{place}: refused: {detail}{times}"),
-        PassageRecord::SignedIn => format!("{place}: the proxy signed in, at {detail}{times}"),
+        ConnectionOutcome::Failed(detail) => {
+            format!("{place}: allowed, and failed: {detail}{times}")
+        }
+        ConnectionOutcome::Refused(detail) => format!("{place}: refused: {detail}{times}"),
+        ConnectionOutcome::SignedIn(detail) => {
+            format!("{place}: the proxy signed in, at {detail}{times}")
+        }
     }
 }
 

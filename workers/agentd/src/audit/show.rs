@@ -4,8 +4,7 @@ use super::list::records;
 use super::record_text;
 use client::{mark_hidden, sanitize};
 use journal::{
-    AuditedCall, DecidedRecord, EndedRecord, EnforcedRecord, LevelRecord, PolicyRecord,
-    StoredRecord, Tier,
+    AuditedCall, DecidedRecord, EndedRecord, Enforced, Level, PolicyRecord, StoredRecord, Tier,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -147,7 +146,7 @@ impl CallPage {
         );
     }
 
-    fn cage(&mut self, cage: &EnforcedRecord) {
+    fn cage(&mut self, cage: &Enforced) {
         let namespaces = match cage.namespaces.as_slice() {
             [] if cage.in_process => "no namespaces, because it starts no program".to_owned(),
             [] => "no namespaces of its own".to_owned(),
@@ -227,8 +226,8 @@ fn requested(policy: &PolicyRecord) -> String {
         }
     };
     let level = match policy.level {
-        LevelRecord::Required => "full enforcement required",
-        LevelRecord::BestEffort => "losses accepted and recorded",
+        Level::Required => "full enforcement required",
+        Level::BestEffort | Level::Uncaged => "losses accepted and recorded",
     };
     let git = if policy.git_settings { ", git's settings writable" } else { "" };
     format!(
@@ -246,7 +245,7 @@ fn requested(policy: &PolicyRecord) -> String {
 }
 
 /// Which cage: that of a tool's own process is the same in every tier.
-fn kind(cage: &EnforcedRecord) -> String {
+fn kind(cage: &Enforced) -> String {
     match (cage.tier, cage.in_process) {
         (Tier::A | Tier::B, true) => {
             "cage of the tool's own process, the same in tiers A and B".to_owned()

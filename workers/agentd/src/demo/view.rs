@@ -34,7 +34,7 @@ impl DemoView {
 
     /// True if the commands' cages stop signals to processes outside.
     pub(super) fn holds_signals(&self) -> bool {
-        let mut commands = self.cages.iter().filter(|cage| !cage.is_in_process());
+        let mut commands = self.cages.iter().filter(|cage| !cage.in_process);
         commands.all(|cage| sandbox::signals_are_confined(cage.tier, cage.landlock_abi))
     }
 

@@ -3,7 +3,7 @@
 use super::redact::Redactor;
 use crate::audit::outcome;
 use client::{Spent, argument_lines, in_dollars, mark_hidden, sanitize, telling_argument};
-use journal::{BlockRecord, JournalEntry, JournalRecord, Outcome, Usage};
+use journal::{ContentBlock, JournalEntry, JournalRecord, Outcome, Usage};
 use std::collections::BTreeMap;
 
 /// A whole session.
@@ -116,13 +116,14 @@ impl SessionReport {
                 turn.spend(SpanKind::Model, turn.until, time);
                 for block in blocks {
                     let item = match block {
-                        BlockRecord::Text { text } => ReportItem::Answer(plain(text)),
-                        BlockRecord::Thinking { text, .. } if !text.trim().is_empty() => {
+                        ContentBlock::Text { text } => ReportItem::Answer(plain(text)),
+                        ContentBlock::Thinking { text, .. } if !text.trim().is_empty() => {
                             ReportItem::Thinking(plain(text))
                         }
-                        BlockRecord::Thinking { .. }
-                        | BlockRecord::ToolUse { .. }
-                        | BlockRecord::ToolResult { .. } => continue,
+                        ContentBlock::Thinking { .. }
+                        | ContentBlock::ToolUse { .. }
+                        | ContentBlock::Image { .. }
+                        | ContentBlock::ToolResult { .. } => continue,
                     };
                     turn.items.push(item);
                 }
@@ -220,7 +221,7 @@ impl SessionReport {
                 self.ended(*call, time, end, plain(cause));
             }
             JournalRecord::TurnEnded { end } => {
-                let words = plain(&crate::show::ending(end));
+                let words = plain(&crate::describe::ending(end));
                 let turn = self.turn(time);
                 turn.spend(SpanKind::Other, turn.until, time);
                 turn.items.push(ReportItem::Note(words));
@@ -234,7 +235,7 @@ impl SessionReport {
                 if summary.use_of_model().is_some() {
                     turn.spend(SpanKind::Model, turn.until, time);
                 }
-                turn.items.push(ReportItem::Note(plain(&crate::show::summary(summary))));
+                turn.items.push(ReportItem::Note(plain(&crate::describe::summary(summary))));
             }
             JournalRecord::Tampered { names } => {
                 let note = plain(&format!("changed protected files: {}", names.join("; ")));

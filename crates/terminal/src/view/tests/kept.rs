@@ -24,20 +24,7 @@ fn key(desk: &mut Desk, key: KeyPress) {
 }
 
 fn started(number: u32, profile: &str) -> ClientEvent {
-    let enforced = Enforced {
-        tier: Tier::A,
-        profile: profile.to_owned(),
-        landlock_abi: 7,
-        network: "off (own namespace)".to_owned(),
-        namespaces: Vec::new(),
-        seccomp: true,
-        refusals_observable: true,
-        dropped: Vec::new(),
-        limits: Vec::new(),
-        missing: Vec::new(),
-        left_out: Vec::new(),
-        cgroup: Vec::new(),
-    };
+    let enforced = Enforced { tier: Tier::A, ..Enforced::nothing(profile) };
     ClientEvent::Started { call: CallId { session: session(), number }, enforced }
 }
 

@@ -1,13 +1,35 @@
-//! The record of a summary that the model writes in place of the oldest messages. Part of
-//! [`crate::JournalRecord`].
+//! The steps of a summary that the model writes in place of the oldest messages.
 
-use crate::values::Usage;
+use super::{Decode, Encode, Usage};
 use serde::{Deserialize, Serialize};
 
+/// Why a conversation is made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
+pub enum CompactionCause {
+    /// A person asked for it.
+    Person,
+    /// The context is nearly full.
+    Full,
+}
+
+impl From<bool> for CompactionCause {
+    /// On disk: true if a person asked for it.
+    fn from(by_person: bool) -> Self {
+        if by_person { Self::Person } else { Self::Full }
+    }
+}
+
+impl From<CompactionCause> for bool {
+    fn from(cause: CompactionCause) -> Self {
+        cause == CompactionCause::Person
+    }
+}
+
 /// A step towards a summary, or an edit of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
-pub enum SummaryRecord {
+pub enum SummaryStep {
     /// The model is asked for it.
     Asked {
         /// Number of messages that it will replace.
@@ -16,8 +38,9 @@ pub enum SummaryRecord {
         prompt_bytes: u32,
         /// A person's words about its focus; may be empty.
         focus: String,
-        /// True if a person asked for it, not the size of the context.
-        by_person: bool,
+        /// Why.
+        #[serde(rename = "by_person")]
+        cause: CompactionCause,
     },
     /// It came.
     Written {
@@ -50,7 +73,7 @@ pub enum SummaryRecord {
     },
 }
 
-impl SummaryRecord {
+impl SummaryStep {
     /// The tokens and the cost of the model's answer, if this is its end.
     #[must_use]
     pub fn use_of_model(&self) -> Option<(Usage, Option<u64>)> {
