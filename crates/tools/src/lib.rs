@@ -69,8 +69,8 @@ pub use engine::Engine;
 pub use engine::error::EngineError;
 pub use engine::server::{ServerEngine, ServerLink, ServerPipes, ServerSink, ServerSpeech};
 pub use engine::syntax::{
-    CodeMatch, FindBy, LocatedEdits, NameKind, Outline, OutlineEntry, SyntaxEngine, SyntaxSearch,
-    TextEdit, TreeEdit,
+    CodeMatch, FindBy, LocatedEdits, Outline, OutlineEntry, SyntaxEngine, SyntaxSearch, TextEdit,
+    TreeEdit,
 };
 pub use engine::web::{
     NUMERIC_ADDRESS_REFUSED, SearchHit, WebEngine, WebPage, numeric_address, web_address, web_url,

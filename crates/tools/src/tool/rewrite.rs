@@ -6,7 +6,7 @@ use crate::arguments::facts::JudgedFacts;
 use crate::edit::edit_buffer::EditBuffer;
 use crate::edit::find_replace::{Replacement, apply_replacements};
 use crate::edit::replace::replace;
-use crate::engine::syntax::{FindBy, NameKind, TextEdit, TreeEdit};
+use crate::engine::syntax::{FindBy, TextEdit, TreeEdit};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
 use crate::files::source_text::SOURCE_MAX;
@@ -44,12 +44,8 @@ pub(super) struct Input {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub(super) struct SyntaxEdit {
-    /// Replace code that matches a pattern. Either this or rename.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    replace: Option<CodeReplacement>,
-    /// Rename a variable, function, type or member.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    rename: Option<CodeRename>,
+    /// Replace code that matches a pattern.
+    replace: CodeReplacement,
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -74,29 +70,6 @@ pub(super) struct CodeReplacement {
     within_symbol: Option<String>,
 }
 
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline)]
-pub(super) struct CodeRename {
-    /// The name as it is.
-    from: String,
-    /// The name as it shall be.
-    to: String,
-    /// local: a variable, parameter, function or type. member: a field, property or method.
-    target: RenameTarget,
-    /// Only inside the function, type or module of this name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    within_symbol: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(super) enum RenameTarget {
-    Local,
-    Member,
-}
-
 impl Tool for RewriteTool {
     type Input = Input;
     const NAME: &'static str = "rewrite";
@@ -104,13 +77,12 @@ impl Tool for RewriteTool {
     const PROFILE: Profile = Profile::Mutate;
     const REQUIRES_READ: bool = true;
     const RUNNER: RunnerProgram = RunnerProgram::Code;
-    const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace all code that matches a pattern, or rename a \
-        variable, function, type or member in the whole file. Either all edits are made or \
-        none. For plain text use edit.";
+    const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace all code that matches a pattern. Either all \
+        edits are made or none. For plain text and to rename something use edit.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-edit"), Alias::plain("ast_edit")];
     const LIMITS: &'static str = "At most 50 edits.";
     const EXAMPLE: &'static str =
-        r#"{"path":"a.rs","edits":[{"rename":{"from":"old","to":"new","target":"local"}}]}"#;
+        r#"{"path":"a.rs","edits":[{"replace":{"pattern":"go($A)","replacement":"run($A)"}}]}"#;
     const FIELD_ALIASES: FieldAliases = &[("ops", Field("edits")), ("operations", Field("edits"))];
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("edit", Inherit::All)];
 
@@ -222,33 +194,16 @@ fn edited(input: Input, ctx: &ToolContext<'_>) -> Result<RewrittenFile, ToolFail
 
 /// Converts one edit for the engine.
 fn meant(at: usize, edit: SyntaxEdit) -> Result<TreeEdit, ToolFailure> {
-    match edit {
-        SyntaxEdit { replace: Some(replace), rename: None } => {
-            let CodeReplacement { pattern, rule, replacement, within, within_symbol } = replace;
-            let find = match (pattern, rule) {
-                (Some(pattern), None) => FindBy::Pattern(pattern),
-                (None, Some(rule)) => FindBy::Rule(serde_json::Value::Object(rule).to_string()),
-                (Some(_), Some(_)) | (None, None) => {
-                    let text = format!("edits[{at}].replace needs either pattern or rule");
-                    return Err(invalid(&text, "A pattern is code with metavariables."));
-                }
-            };
-            Ok(TreeEdit::Replace { find, replacement, within, within_symbol })
+    let CodeReplacement { pattern, rule, replacement, within, within_symbol } = edit.replace;
+    let find = match (pattern, rule) {
+        (Some(pattern), None) => FindBy::Pattern(pattern),
+        (None, Some(rule)) => FindBy::Rule(serde_json::Value::Object(rule).to_string()),
+        (Some(_), Some(_)) | (None, None) => {
+            let text = format!("edits[{at}].replace needs either pattern or rule");
+            return Err(invalid(&text, "A pattern is code with metavariables."));
         }
-        SyntaxEdit { replace: None, rename: Some(rename) } => {
-            let CodeRename { from, to, target, within_symbol } = rename;
-            let target = match target {
-                RenameTarget::Local => NameKind::Local,
-                RenameTarget::Member => NameKind::Member,
-            };
-            Ok(TreeEdit::Rename { from, to, target, within_symbol })
-        }
-        SyntaxEdit { replace: Some(_), rename: Some(_) }
-        | SyntaxEdit { replace: None, rename: None } => Err(invalid(
-            &format!("edits[{at}] must have either replace or rename"),
-            "Give one of them.",
-        )),
-    }
+    };
+    Ok(TreeEdit { find, replacement, within, within_symbol })
 }
 
 /// An engine's answer with the edit it is about.
