@@ -111,7 +111,7 @@ fn what_was_asked_before_is_answered_again_without_a_process_and_on_record() {
 fn writers() -> Vec<(&'static str, Calls, Calls)> {
     let edit = || json!({"path": "a.rs", "old_string": "one", "new_string": "two"});
     let sh = |command: &str| ("bash", json!({"command": command, "timeout_ms": 500}));
-    let rename = json!([{"rename": {"from": "one", "to": "two", "target": "local"}}]);
+    let replace = json!([{"replace": {"pattern": "one", "replacement": "two"}}]);
     let alone = |what, tool, input| (what, vec![], vec![(tool, input)]);
     let shell = |what, command| (what, vec![], vec![sh(command)]);
     let commit = "git add a.rs && git -c user.name=x -c user.email=x@x commit -qm x";
@@ -128,7 +128,7 @@ fn writers() -> Vec<(&'static str, Calls, Calls)> {
             "multi_edit",
             json!({"path": "a.rs", "edits": [{"find": "one", "replace": "two"}]}),
         ),
-        alone("rewrite", "rewrite", json!({"path": "a.rs", "edits": rename})),
+        alone("rewrite", "rewrite", json!({"path": "a.rs", "edits": replace})),
         alone("delete", "delete", json!({"paths": ["a.rs"]})),
         ("undo_restore", vec![("edit", edit())], vec![("undo_restore", json!({"id": 1}))]),
         alone("run", "run", json!({"argv": ["sed", "-i", "s/one/two/", "a.rs"]})),

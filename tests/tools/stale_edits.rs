@@ -47,7 +47,7 @@ fn an_edit_of_what_somebody_else_changed_is_refused_until_it_is_read_again() {
         (
             "rewrite",
             json!({"path": "a.rs", "edits": [
-                {"rename": {"from": "b", "to": "c", "target": "local"}},
+                {"replace": {"pattern": "b", "replacement": "c"}},
             ]}),
         ),
         // Writing a whole file does not edit content that was read.

@@ -5,12 +5,11 @@
 //! else links the grammars.
 //!
 //! The files: `language` is the table of languages, `symbols` finds names in a tree, `outline` and
-//! `plain` make outlines, `search` matches patterns, `replace` and `rename` edit.
+//! `plain` make outlines, `search` matches patterns, `replace` edits.
 
 mod language;
 mod outline;
 mod plain;
-mod rename;
 mod replace;
 mod search;
 mod symbols;
@@ -66,20 +65,7 @@ impl SyntaxEngine for Trees {
         edit: &TreeEdit,
     ) -> Result<LocatedEdits, EngineError> {
         let language = known(language)?;
-        let tree = parsed(language, text)?;
-        match edit {
-            TreeEdit::Replace { find, replacement, within, within_symbol } => {
-                let within = replace::EditScope {
-                    code: within.as_deref(),
-                    symbol: within_symbol.as_deref(),
-                };
-                replace::places(language, &tree, find, replacement, within)
-            }
-            TreeEdit::Rename { from, to, target, within_symbol } => {
-                let names = rename::NameChange { from, to, target: *target };
-                rename::places(language, &tree, names, within_symbol.as_deref())
-            }
-        }
+        replace::places(language, &parsed(language, text)?, edit)
     }
 
     fn first_syntax_error(&self, language: &'static str, old: &str, new: &str) -> Option<usize> {

@@ -1,6 +1,8 @@
 //! Outlines of files that need no syntax tree: headings of Markdown, keys of TOML and JSON.
 
 use crate::symbols::one_line;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use std::ops::Range;
 use std::path::Path;
 use tools::{Outline, OutlineEntry};
 
@@ -21,41 +23,37 @@ fn entry(line: usize, depth: usize, text: String) -> OutlineEntry {
     OutlineEntry { line, last: line, depth, text }
 }
 
-/// Lines that begin with up to six `#` and a blank, outside of fenced code; and underlined ones.
+/// The headings, as they are written.
+#[allow(clippy::wildcard_enum_match_arm)]
 fn markdown(text: &str) -> Vec<OutlineEntry> {
-    let mut entries: Vec<OutlineEntry> = Vec::new();
-    let mut fence: Option<&str> = None;
-    let mut above = "";
-    for (line, number) in text.lines().zip(1..) {
-        let trimmed = line.trim_start();
-        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
-        match (fence, mark) {
-            (None, Some(mark)) => fence = Some(mark),
-            (Some(open), Some(mark)) if open == mark => fence = None,
-            (Some(_), _) => {}
-            (None, None) => {
-                let depth = trimmed.chars().take_while(|sign| *sign == '#').count();
-                let title = trimmed.trim_start_matches('#');
-                if (1..=6).contains(&depth) && title.starts_with(' ') {
-                    entries.push(entry(number, depth - 1, one_line(title.trim_end_matches('#'))));
-                } else if let Some(depth) = underline(trimmed).filter(|_| !above.trim().is_empty())
-                {
-                    entries.push(entry(number - 1, depth, one_line(above)));
+    let mut entries = Vec::new();
+    let mut heading: Option<(OutlineEntry, Range<usize>)> = None;
+    let (mut line, mut counted) = (1, 0);
+    let options = Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) => {
+                line += text[counted..range.start].matches('\n').count();
+                counted = range.start;
+                heading = Some((entry(line, level as usize - 1, String::new()), 0..0));
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                entries.extend(
+                    heading.take().map(|(entry, title)| OutlineEntry {
+                        text: one_line(&text[title]),
+                        ..entry
+                    }),
+                );
+            }
+            _ => {
+                if let Some((_, title)) = &mut heading {
+                    let start = if title.end == 0 { range.start } else { title.start };
+                    *title = start..range.end.max(title.end);
                 }
             }
         }
-        above = if fence.is_some() { "" } else { line };
     }
     entries
-}
-
-fn underline(line: &str) -> Option<usize> {
-    let line = line.trim_end();
-    match line.chars().next()? {
-        '=' if line.len() > 2 && line.chars().all(|sign| sign == '=') => Some(0),
-        '-' if line.len() > 3 && line.chars().all(|sign| sign == '-') => Some(1),
-        _ => None,
-    }
 }
 
 /// Tables and the keys above them.
@@ -148,15 +146,16 @@ mod tests {
 
     #[test]
     fn markdown_has_its_headings() {
-        let text =
-            "# One #\n\n```sh\n# no heading\n```\n## Two\n#none\nThree\n=====\n---\nFour\n----\n";
+        let text = "---\nname: x\n---\n# One #\n\n```sh\n# no heading\n```\n## Two\n#none\n\nThree *and*\nmore\n\
+             =====\n---\nFour C#\n----\n<!--\n# none\n-->\n\n    # code\n\n### `é` [b](c) #\n";
         assert_eq!(
             listed("a.md", text).unwrap(),
             [
-                (1, 0, "One".into()),
-                (6, 1, "Two".into()),
-                (8, 0, "Three".into()),
-                (11, 1, "Four".into())
+                (4, 0, "One".into()),
+                (9, 1, "Two".into()),
+                (12, 0, "Three *and* more".into()),
+                (16, 1, "Four C#".into()),
+                (24, 2, "`é` [b](c)".into()),
             ]
         );
     }

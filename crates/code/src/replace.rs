@@ -9,7 +9,7 @@ use ast_grep_core::matcher::NodeMatch;
 use ast_grep_core::replacer::TemplateFix;
 use std::collections::BTreeSet;
 use std::error::Error;
-use tools::{EngineError, FailureCode, FindBy, LocatedEdits, TextEdit};
+use tools::{EngineError, FailureCode, FindBy, LocatedEdits, TextEdit, TreeEdit};
 
 /// The keys of a rule. Others would be passed over in silence.
 const KEYS: &[&str] = &[
@@ -19,32 +19,24 @@ const KEYS: &[&str] = &[
 /// Keys that are allowed next to `rule`.
 const CORE_KEYS: &[&str] = &["rule", "constraints", "utils", "transform"];
 
-/// Where to look.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct EditScope<'a> {
-    /// Only inside code that looks so.
-    pub code: Option<&'a str>,
-    /// Only inside the symbol of this name.
-    pub symbol: Option<&'a str>,
-}
-
 /// Each outermost match with its replacement.
 pub(crate) fn places(
     language: &'static Language,
     tree: &Tree,
-    find: &FindBy,
-    replacement: &str,
-    within: EditScope<'_>,
+    edit: &TreeEdit,
 ) -> Result<LocatedEdits, EngineError> {
-    let core = match find {
+    let core = match &edit.find {
         FindBy::Pattern(text) => RuleCore::new(Rule::Pattern(pattern(language, text)?)),
         FindBy::Rule(json) => rule(language, json)?,
     };
-    let Ok(template) = TemplateFix::try_new(replacement, &language.grammar);
+    let Ok(template) = TemplateFix::try_new(&edit.replacement, &language.grammar);
     check_variables(&core, &template)?;
-    let around_it = within.code.map(|text| pattern(language, text)).transpose()?;
-    let symbols =
-        within.symbol.map(|name| symbols::places(language.kinds, tree, name)).transpose()?;
+    let around_it = edit.within.as_ref().map(|text| pattern(language, text)).transpose()?;
+    let symbols = edit
+        .within_symbol
+        .as_ref()
+        .map(|name| symbols::places(language.kinds, tree, name))
+        .transpose()?;
     let root = tree.root();
     let inside = |found: &NodeMatch<'_, _>| {
         let place = found.range();
@@ -59,30 +51,30 @@ pub(crate) fn places(
     let mut placed = LocatedEdits::default();
     let mut end = 0;
     for found in root.find_all(&core).filter(inside) {
-        let edit = found.make_edit(&core, &template);
-        if edit.position < end {
+        let made = found.make_edit(&core, &template);
+        if made.position < end {
             placed.left_inside += 1;
             continue;
         }
-        end = edit.position + edit.deleted_length;
+        end = made.position + made.deleted_length;
         placed.pieces.push(TextEdit {
-            place: edit.position..end,
-            new: String::from_utf8_lossy(&edit.inserted_text).into_owned(),
+            place: made.position..end,
+            new: String::from_utf8_lossy(&made.inserted_text).into_owned(),
             symbol: enclosing_symbol(language.kinds, found.get_node()),
         });
     }
     if placed.pieces.is_empty() {
-        return Err(none(find, within));
+        return Err(none(edit));
     }
     Ok(placed)
 }
 
-fn none(find: &FindBy, within: EditScope<'_>) -> EngineError {
-    let what = match find {
+fn none(edit: &TreeEdit) -> EngineError {
+    let what = match &edit.find {
         FindBy::Pattern(text) => format!("no code matches {text:?}"),
         FindBy::Rule(_) => "no code matches the rule".to_owned(),
     };
-    let place = match (within.symbol, within.code) {
+    let place = match (&edit.within_symbol, &edit.within) {
         (Some(symbol), _) => format!(" in {symbol}"),
         (None, Some(code)) => format!(" inside {code:?}"),
         (None, None) => String::new(),

@@ -187,7 +187,7 @@ impl RunningCommand {
     }
 
     /// True if the command itself ended within `time`; `None` waits without a limit.
-    fn ended_within(&self, time: Option<Duration>) -> bool {
+    pub(crate) fn ended_within(&self, time: Option<Duration>) -> bool {
         let timeout = time.map_or(PollTimeout::NONE, |time| {
             PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX)
         });

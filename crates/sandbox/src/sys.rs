@@ -275,11 +275,6 @@ pub(crate) fn silence() -> Result<(), Errno> {
     put_at(nothing.as_fd(), 2)
 }
 
-/// Opens a file without close-on-exec, so that programs started later inherit it.
-pub(crate) fn open_inheritable(path: &Path) -> Option<OwnedFd> {
-    nix::fcntl::open(path, nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty()).ok()
-}
-
 /// Sets the handler of a signal.
 ///
 /// # Errors

@@ -91,7 +91,7 @@ fn what_a_tier_claims_is_what_can_be_tried() {
         let told = attempts(&["attempts", tier]);
         assert!(told.all("differs").is_empty(), "{tier}: {told:?}");
         // A row may be untried where the machine lacks what its control needs, but not many.
-        assert!(told.all("agrees").len() >= 20, "{tier}: {told:?}");
+        assert!(told.all("agrees").len() >= 16, "{tier}: {told:?}");
     }
 }
 
@@ -128,14 +128,12 @@ fn a_rule_that_is_taken_out_is_seen() {
     for (rule, tier, rows) in [
         ("outside", "a", &["1 writing", "3 reading", "8 reaching a socket"][..]),
         ("outside", "b", &["1 writing", "3 reading", "8 reaching a socket"]),
-        ("home", "a", &["20 changing", "21 changing", "22 reading"]),
-        ("home", "b", &["20 changing", "21 changing", "22 reading"]),
+        ("home", "a", &["20 changing", "22 reading"]),
+        ("home", "b", &["20 changing", "22 reading"]),
         ("network", "a", &["6 reaching", "6 querying", "7 going around"]),
         ("network", "b", &["6 reaching", "6 querying", "7 going around"]),
         ("withheld", "a", &["9 reading"]),
         ("withheld", "b", &["9 reading"]),
-        ("limits", "a", &["16 memory", "16 processes", "16 a file"]),
-        ("limits", "b", &["16 memory", "16 processes", "16 a file"]),
     ] {
         let told = attempts(&["attempts", tier, rule]);
         let differs = told.all("differs");

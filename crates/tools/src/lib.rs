@@ -33,8 +33,8 @@ pub use engine::Engine;
 pub use engine::error::EngineError;
 pub use engine::server::{ServerEngine, ServerLink, ServerPipes, ServerSink, ServerSpeech};
 pub use engine::syntax::{
-    CodeMatch, FindBy, LocatedEdits, NameKind, Outline, OutlineEntry, SyntaxEngine, SyntaxSearch,
-    TextEdit, TreeEdit,
+    CodeMatch, FindBy, LocatedEdits, Outline, OutlineEntry, SyntaxEngine, SyntaxSearch, TextEdit,
+    TreeEdit,
 };
 pub use engine::web::{SearchHit, WebEngine, WebPage};
 pub use failure::FailureCode;

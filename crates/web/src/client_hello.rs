@@ -4,6 +4,9 @@
 //! The name (SNI) is sent unencrypted. It selects the server at a shared address, so it must be the
 //! host that was approved. Other protocols pass, and so does a hello without a name. The `Host:`
 //! header inside the tunnel and an encrypted hello (ECH) cannot be checked.
+//!
+//! `rustls::server::Acceptor` reads such a hello too, but hides an address in place of the name, so that the
+//! hello would pass, and knows no name of a client that sends no signature algorithms.
 
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -275,6 +278,24 @@ mod tests {
                 "{unclear:?}"
             );
         }
+    }
+
+    /// What a library for servers does not show of a hello.
+    #[test]
+    fn an_address_as_the_name_and_a_hello_without_signature_algorithms_are_judged_too() {
+        let whole = hello("allowed.test");
+        let at = whole.windows(12).position(|it| it == b"allowed.test").unwrap();
+        let mut address = whole.clone();
+        address[at..at + 12].copy_from_slice(b"192.168.10.1");
+        let TunnelStart::Refused(why) = judged(&address, "allowed.test") else {
+            panic!("it passed")
+        };
+        assert!(why.contains("192.168.10.1"), "{why}");
+        let mut without = whole;
+        let kind = without.windows(4).position(|it| it[..3] == [0, 13, 0]).unwrap();
+        without[kind..kind + 2].copy_from_slice(&[0x7a, 0x7a]);
+        assert_eq!(judged(&without, "allowed.test"), TunnelStart::Allowed(without.clone()));
+        assert!(matches!(judged(&without, "other.test"), TunnelStart::Refused(_)));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! A server that is reached over HTTP: the transport, and how a refusal is told. Used by the engine and
-//! by the conformance client; the caller makes the HTTP client, with its proxy and its certificates.
+//! by the client of `tests/conformance`; the caller makes the HTTP client, with its proxy and its certificates.
 
 use crate::challenge::{Challenged, Shown, Watched};
 use crate::client::converse;

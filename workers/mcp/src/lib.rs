@@ -4,14 +4,16 @@
 //! executable so that no other links the protocol. The server runs in a deeper cage, as a command does;
 //! this process has its standard streams and passes calls and answers on. A server that has an address is
 //! spoken with over `http`, by a client in such a deeper cage: `remote`. `login` is a person's log-in at
-//! such a server. `agentd-mcp --conformance URL` is the client for the protocol's own suite. `serve` is
-//! agentd as a server for other agents.
+//! such a server. `serve` is agentd as a server for other agents. A build with `--cfg agentd_hooks` is also
+//! the client for the protocol's own suite.
 
 mod answer;
 mod browser;
 mod calls;
 mod challenge;
 mod client;
+#[cfg(agentd_hooks)]
+#[path = "../../../tests/conformance/client.rs"]
 mod conformance;
 mod credentials;
 mod endpoint;
@@ -31,7 +33,6 @@ mod relisting;
 mod remote;
 mod renewal;
 mod roots;
-mod sample;
 mod serve;
 mod tool_list;
 
@@ -63,6 +64,7 @@ pub fn main() -> ExitCode {
     }
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
+        #[cfg(agentd_hooks)]
         Some("--conformance") => conformance::main(words.next()),
         Some("--login") => login::log_in(words),
         Some("--logout") => login::log_out(words),

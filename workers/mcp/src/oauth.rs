@@ -1,5 +1,5 @@
 //! A log-in at a server by OAuth 2.1: what is asked for, the address that a person opens, and the tokens
-//! for the answer. Used by `--login` and by the conformance client; tokens are refreshed by [`resume`].
+//! for the answer. Used by `--login` and by the client of `tests/conformance`; tokens are refreshed by [`resume`].
 //!
 //! Discovery, PKCE, resource indicators, the check of the issuer and the refresh are the library's.
 

@@ -1,10 +1,15 @@
 //! The answer to a log-in, as a browser brings it to this machine: one listener for one answer. Used by
-//! `--login`; the reading of an address is used by the conformance client too.
+//! `--login`; the client of `tests/conformance` reads addresses by it too.
 
+use http::{Method, Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use reqwest::Url;
 use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
@@ -120,69 +125,65 @@ impl Listener {
     }
 }
 
+/// Serves one request.
 async fn serve(
-    mut stream: TcpStream,
+    stream: TcpStream,
     (base, state): (&str, &str),
     found: &UnboundedSender<Redirected>,
-) -> io::Result<()> {
-    let Some(head) = head(&mut stream).await? else { return Ok(()) };
-    let (status, text, answer) = reply(&head, base, state);
-    let page = page(text);
-    let reply = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
-         Connection: close\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\
-         Content-Security-Policy: default-src 'none'\r\nX-Content-Type-Options: nosniff\r\n\r\n{page}",
-        page.len()
-    );
-    stream.write_all(reply.as_bytes()).await?;
-    stream.shutdown().await?;
-    if let Some(answer) = answer {
+) -> Result<(), hyper::Error> {
+    let answered = OnceLock::new();
+    let service = service_fn(|request: Request<Incoming>| {
+        let (status, text, answer) = reply(request.method(), request.uri(), base, state);
+        // The connection has one request.
+        answer.map(|answer| answered.set(answer));
+        std::future::ready(page(status, text))
+    });
+    let mut server = http1::Builder::new();
+    server.keep_alive(false).max_buf_size(REQUEST);
+    server.serve_connection(TokioIo::new(stream), service).await?;
+    if let Some(answer) = answered.into_inner() {
         // The log-in has ended if nobody receives it.
         let _ = found.send(answer);
     }
     Ok(())
 }
 
-/// Reads a request's head; none if it has no end.
-async fn head(stream: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
-    let mut head = Vec::new();
-    let mut piece = [0; 2048];
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let read = stream.read(&mut piece).await?;
-        if read == 0 || head.len() > REQUEST {
-            return Ok(None);
-        }
-        head.extend(piece.iter().take(read));
-    }
-    Ok(Some(head))
-}
-
 /// The reply to a request, and the answer that it brought. Pure.
-fn reply(head: &[u8], base: &str, state: &str) -> (&'static str, &'static str, Option<Redirected>) {
-    let head = String::from_utf8_lossy(head);
-    let mut words = head.lines().next().unwrap_or_default().split(' ');
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let path = target.split('?').next().unwrap_or_default();
-    if path != PATH {
-        return ("404 Not Found", "There is nothing here.", None);
+fn reply(
+    method: &Method,
+    target: &Uri,
+    base: &str,
+    state: &str,
+) -> (StatusCode, &'static str, Option<Redirected>) {
+    if target.path() != PATH {
+        return (StatusCode::NOT_FOUND, "There is nothing here.", None);
     }
-    if method != "GET" {
-        return ("405 Method Not Allowed", "This page is only read.", None);
+    if method != Method::GET {
+        return (StatusCode::METHOD_NOT_ALLOWED, "This page is only read.", None);
     }
-    let origin = base.strip_suffix(PATH).unwrap_or(base);
-    match Redirected::to(&format!("{origin}{target}"), state) {
+    let address = format!("{base}?{}", target.query().unwrap_or_default());
+    match Redirected::to(&address, state) {
         Ok(answer @ Redirected::Code { .. }) => {
-            ("200 OK", "agentd has the answer. You can close this page.", Some(answer))
+            (StatusCode::OK, "agentd has the answer. You can close this page.", Some(answer))
         }
         Ok(answer @ Redirected::Refused { .. }) => {
-            ("200 OK", "The log-in was refused. agentd says why.", Some(answer))
+            (StatusCode::OK, "The log-in was refused. agentd says why.", Some(answer))
         }
-        Err(_) => ("400 Bad Request", "This is not the answer that agentd waits for.", None),
+        Err(_) => (StatusCode::BAD_REQUEST, "This is not the answer that agentd waits for.", None),
     }
 }
 
-fn page(text: &str) -> String {
-    format!("<!doctype html><meta charset=\"utf-8\"><title>agentd</title><p>{text}</p>\n")
+fn page(status: StatusCode, text: &str) -> Result<Response<String>, http::Error> {
+    Response::builder()
+        .status(status)
+        .header("Content-Type", "text/html; charset=utf-8")
+        .header("Cache-Control", "no-store")
+        .header("Referrer-Policy", "no-referrer")
+        .header("Content-Security-Policy", "default-src 'none'")
+        .header("X-Content-Type-Options", "nosniff")
+        .body(format!(
+            "<!doctype html><meta charset=\"utf-8\"><title>agentd</title><p>{text}</p>\n"
+        ))
 }
 
 #[cfg(test)]
@@ -192,9 +193,9 @@ mod tests {
 
     const BASE: &str = "http://127.0.0.1:4/callback";
 
-    fn to(request: &str) -> (&'static str, Option<Redirected>) {
-        let (status, _, answer) = reply(request.as_bytes(), BASE, "mark");
-        (status, answer)
+    fn to(method: Method, target: &'static str) -> (u16, Option<Redirected>) {
+        let (status, _, answer) = reply(&method, &Uri::from_static(target), BASE, "mark");
+        (status.as_u16(), answer)
     }
 
     #[test]
@@ -204,29 +205,26 @@ mod tests {
             state: "mark".to_owned(),
             issuer: Some("https://i.example".to_owned()),
         };
-        let good =
-            "GET /callback?code=a%20b&state=mark&iss=https%3A%2F%2Fi.example HTTP/1.1\r\n\r\n";
-        assert_eq!(to(good), ("200 OK", Some(code)));
-        for request in [
-            "GET /callback?code=a&state=other HTTP/1.1\r\n\r\n",
-            "GET /callback?code=a HTTP/1.1\r\n\r\n",
-            "GET /callback?state=mark HTTP/1.1\r\n\r\n",
-            "GET /callback HTTP/1.1\r\n\r\n",
+        let good = "/callback?code=a%20b&state=mark&iss=https%3A%2F%2Fi.example";
+        assert_eq!(to(Method::GET, good), (200, Some(code)));
+        for target in [
+            "/callback?code=a&state=other",
+            "/callback?code=a",
+            "/callback?state=mark",
+            "/callback",
         ] {
-            assert_eq!(to(request), ("400 Bad Request", None), "{request}");
+            assert_eq!(to(Method::GET, target), (400, None), "{target}");
         }
-        assert_eq!(to("GET /favicon.ico HTTP/1.1\r\n\r\n").0, "404 Not Found");
-        assert_eq!(to("POST /callback?code=a&state=mark HTTP/1.1\r\n\r\n").1, None);
-        assert_eq!(to("").0, "404 Not Found");
+        assert_eq!(to(Method::GET, "/favicon.ico"), (404, None));
+        assert_eq!(to(Method::POST, "/callback?code=a&state=mark"), (405, None));
     }
 
     #[test]
     fn a_refusal_is_an_answer_too() {
-        let request =
-            "GET /callback?error=access_denied&error_description=no&state=mark HTTP/1.1\r\n\r\n";
+        let target = "/callback?error=access_denied&error_description=no&state=mark";
         let refused =
             Redirected::Refused { error: "access_denied: no".to_owned(), state: "mark".to_owned() };
-        assert_eq!(to(request), ("200 OK", Some(refused)));
+        assert_eq!(to(Method::GET, target), (200, Some(refused)));
     }
 
     #[test]

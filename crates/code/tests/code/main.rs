@@ -6,7 +6,6 @@
 #[allow(dead_code)]
 mod project;
 
-mod rename;
 mod rewrite;
 mod scan;
 mod scope;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 fn calls(path: &str) -> Vec<(&'static str, Value)> {
-    let edits = json!([{"rename": {"from": "secret", "to": "public", "target": "local"}}]);
+    let edits = json!([{"replace": {"pattern": "secret", "replacement": "public"}}]);
     vec![
         ("summary", json!({"path": path})),
         ("scan", json!({"patterns": ["secret"], "path": path, "language": "rust"})),
@@ -82,7 +82,7 @@ fn what_is_no_source_file_is_a_coded_error() {
         ("rewrite", json!({"path": "a.rs"})),
         ("rewrite", json!({"path": "a.rs", "edits": []})),
         ("rewrite", json!({"path": "a.rs", "edits": [{}]})),
-        ("rewrite", json!({"path": "a.rs", "edits": [{"rename": {"from": "a"}}]})),
+        ("rewrite", json!({"path": "a.rs", "edits": [{"replace": {"pattern": "a"}}]})),
     ] {
         project.put("a.rs", b"fn a() {}\n");
         project.fails(tool, input, "invalid_arguments");

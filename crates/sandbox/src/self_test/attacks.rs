@@ -47,10 +47,6 @@ pub(super) fn perform(words: &[&str]) -> i32 {
         ["inject"] => raw::type_into_terminal().map_err(Into::into),
         ["touch", pid] => reach_process(pid),
         ["powers"] => has_capabilities(),
-        ["inherited", variable] => inherited(variable),
-        ["grow", path, bytes] => grow(path, bytes),
-        ["multiply", count] => multiply(count),
-        ["fill", mib] => fill(mib),
         ["linger", path] => linger(path),
         _ => return UNKNOWN,
     };
@@ -150,47 +146,6 @@ fn has_capabilities() -> io::Result<()> {
         return Err(Errno::EPERM.into());
     }
     Ok(())
-}
-
-/// Succeeds if this process inherited a variable of its starter, or a descriptor besides the three
-/// standard streams.
-fn inherited(variable: &str) -> io::Result<()> {
-    let mut open: Vec<String> = fs::read_dir("/proc/self/fd")?
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    open.sort();
-    // The fourth descriptor is the directory that is being read.
-    if std::env::var_os(variable).is_none() && open.len() <= 4 {
-        return Err(Errno::ENOENT.into());
-    }
-    Ok(())
-}
-
-fn grow(path: &str, bytes: &str) -> io::Result<()> {
-    let bytes = bytes.parse().map_err(io::Error::other)?;
-    File::create(path)?.write_all(&vec![0; bytes])
-}
-
-/// Starts `count` children that all stay alive for a second.
-fn multiply(count: &str) -> io::Result<()> {
-    for _ in 0..count.parse::<u32>().map_err(io::Error::other)? {
-        sys::fork(|| {
-            sleep(Duration::from_secs(1));
-            0
-        })?;
-    }
-    sleep(Duration::from_millis(500));
-    Ok(())
-}
-
-fn fill(mib: &str) -> io::Result<()> {
-    let mib: usize = mib.parse().map_err(io::Error::other)?;
-    let kept = vec![1_u8; mib << 20];
-    // Long enough for several memory checks, on a busy machine too.
-    sleep(Duration::from_secs(1));
-    // Used once more, so that the compiler does not remove the allocation.
-    if std::hint::black_box(&kept).len() == mib << 20 { Ok(()) } else { Err(Errno::ENOMEM.into()) }
 }
 
 /// Leaves a process that has its own session, ignores SIGTERM and writes to `path` as long as it

@@ -12,21 +12,12 @@ use std::path::{Path, PathBuf};
 
 /// Directories of each fixture. The last two are the session's home and the store of overlays over
 /// the person's home.
-const FOLDERS: [&str; 7] = [
-    "project/.git",
-    "project/withheld",
-    "temp",
-    "outside",
-    "home/.cargo/registry",
-    "own-home",
-    "overlays",
-];
+const FOLDERS: [&str; 7] =
+    ["project/.git", "project/withheld", "temp", "outside", "home/.cargo", "own-home", "overlays"];
 /// Content of every file before the attack.
 const CONTENT: &str = "[core]\n";
-/// Files of the home directory: a settings file, a file of a package manager's cache, and a file
-/// with a key.
+/// Files of the home directory: a settings file, and a file with a key.
 pub(super) const OF_HOME: &str = ".bashrc";
-pub(super) const CACHED: &str = ".cargo/registry/crate";
 pub(super) const KEY: &str = ".cargo/credentials.toml";
 /// Mode of every file.
 const MODE: u32 = 0o600;
@@ -69,7 +60,7 @@ impl Fixture {
             name,
         };
         fixture.datagrams.set_nonblocking(true)?;
-        let of_home = [OF_HOME, CACHED, KEY].map(|name| fixture.at_home(name));
+        let of_home = [OF_HOME, KEY].map(|name| fixture.at_home(name));
         for file in
             [fixture.outside(), fixture.settings(), fixture.token()].into_iter().chain(of_home)
         {

@@ -1,6 +1,8 @@
-//! Self test of the sandbox: for every rule of the policy an attack that the rule must prevent.
-//! Each attack runs in a real cage and, as the control, without one. Used by `agentd doctor
-//! --attempts` and by the tests.
+//! Self test of the sandbox: twenty attacks that a cage on this host must prevent. Each attack runs in a
+//! real cage and, as the control, without one. Used by `agentd doctor --attempts` and by the tests.
+//!
+//! Rules that hold by agentd's own work on any host (limits, leaked variables and descriptors, the
+//! record) have tests only.
 
 mod attacks;
 mod fixture;
@@ -14,8 +16,8 @@ use crate::spawn::exec_child::{Program, ProgramInput};
 use fixture::Fixture;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use protocol::confinement::{Confinement, FilePath, Limits, Network, Tier};
-use run::{AttackAnswer, RunReport, RunnerFate};
+use protocol::confinement::{Confinement, FilePath, Network, Tier};
+use run::{AttackAnswer, RunReport};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -63,7 +65,6 @@ impl AttackResult {
 struct ClaimContext {
     tier: Tier,
     abi: u32,
-    observable: bool,
 }
 
 impl ClaimContext {
@@ -96,14 +97,10 @@ enum AttackCheck {
     NeverChanged(PathBuf),
     /// This path must not exist.
     Absent(PathBuf),
-    /// The call must have been killed for exceeding a limit.
-    LimitHit,
     /// Leftover processes must have stopped writing to this file.
     WritesStopped(PathBuf),
     /// No datagram must have arrived, even if the attack reports success.
     NoDatagram,
-    /// The record must contain refusals.
-    Recorded,
 }
 
 /// One attack with everything needed to run and judge it.
@@ -113,10 +110,8 @@ struct Attack {
     claim: fn(ClaimContext) -> AttackOutcome,
     act: Vec<String>,
     proof: AttackCheck,
-    limits: Limits,
     withheld: Option<PathBuf>,
     network: Network,
-    runner: RunnerFate,
 }
 
 /// Runs every attack in these tiers. `program` is started in the cage with `words` and the attack's
@@ -172,22 +167,12 @@ fn rows(fixture: &Fixture, bystander: i32) -> Vec<Attack> {
             claim,
             act: act.iter().map(|word| (*word).to_owned()).collect(),
             proof,
-            limits: Limits::NONE,
             withheld: None,
             network: Network::Off,
-            runner: RunnerFate::Lives,
         };
-    let bounded = |name, limits: Limits, act: &[&str], proof| Attack {
-        limits,
-        ..attack(16, name, held, act, proof)
-    };
-    let spoiling = |row, name, path: PathBuf| {
-        attack(row, name, held, &["spoil", &text(path.clone())], AttackCheck::NeverChanged(path))
-    };
     let (outside, settings) = (text(fixture.outside()), text(fixture.settings()));
-    let (new, big, ticks) =
-        (fixture.inside(".envrc"), fixture.inside("big"), fixture.inside("ticks"));
-    let linger = ["linger", &text(ticks.clone())];
+    let (new, ticks) = (fixture.inside(".envrc"), fixture.inside("ticks"));
+    let at_home = fixture.at_home(fixture::OF_HOME);
     vec![
         attack(
             1,
@@ -279,56 +264,19 @@ fn rows(fixture: &Fixture, bystander: i32) -> Vec<Attack> {
         ),
         attack(14, "having privileges or gaining them", held, &["powers"], AttackCheck::Refused),
         attack(
-            15,
-            "inherited variables and descriptors",
+            17,
+            "outliving the call",
             held,
-            &["inherited", "PATH"],
-            AttackCheck::Refused,
+            &["linger", &text(ticks.clone())],
+            AttackCheck::WritesStopped(ticks),
         ),
-        bounded(
-            "memory above its limit",
-            Limits { memory_bytes: 64 << 20, ..Limits::NONE },
-            &["fill", "200"],
-            AttackCheck::LimitHit,
-        ),
-        bounded(
-            "processes above their limit",
-            Limits { processes: 20, ..Limits::NONE },
-            &["multiply", "40"],
-            AttackCheck::LimitHit,
-        ),
-        bounded(
-            "a file above its limit",
-            Limits { file_bytes: 65_536, ..Limits::NONE },
-            &["grow", &text(big), "1000000"],
-            AttackCheck::Refused,
-        ),
-        attack(17, "outliving the call", held, &linger, AttackCheck::WritesStopped(ticks.clone())),
         attack(
-            18,
-            "being refused without a record",
-            |context| {
-                if context.observable {
-                    AttackOutcome::Prevented
-                } else {
-                    AttackOutcome::NotPrevented
-                }
-            },
-            &["surface"],
-            AttackCheck::Recorded,
+            20,
+            "changing the user's home",
+            held,
+            &["spoil", &text(at_home.clone())],
+            AttackCheck::NeverChanged(at_home),
         ),
-        Attack {
-            runner: RunnerFate::Dies(ticks.clone()),
-            ..attack(
-                19,
-                "outliving the runner",
-                ClaimContext::if_signals_confined,
-                &linger,
-                AttackCheck::WritesStopped(ticks),
-            )
-        },
-        spoiling(20, "changing the user's home", fixture.at_home(fixture::OF_HOME)),
-        spoiling(21, "changing a cache of the user", fixture.at_home(fixture::CACHED)),
         attack(
             22,
             "reading a key next to a tool",
@@ -348,7 +296,6 @@ fn run_one(
     alter: fn(&mut Confinement),
 ) -> AttackResult {
     let mut wanted = fixture.confinement(tier);
-    wanted.limits = attack.limits;
     wanted.network = attack.network;
     wanted.withheld.extend(attack.withheld.iter().map(FilePath::from));
     alter(&mut wanted);
@@ -361,12 +308,10 @@ fn run_one(
         cwd: wanted.project.to_path(),
         input: ProgramInput::Nothing,
     };
-    let report = run::run_caged(&wanted, program, &attack.runner);
+    let report = run::run_caged(&wanted, program);
     let context = match &report {
-        Ok(Some(report)) => ClaimContext { tier, abi: report.abi, observable: report.observable },
-        Ok(None) | Err(_) => {
-            ClaimContext { tier, abi: ruleset::abi().unwrap_or(0), observable: true }
-        }
+        Ok(Some(report)) => ClaimContext { tier, abi: report.abi },
+        Ok(None) | Err(_) => ClaimContext { tier, abi: ruleset::abi().unwrap_or(0) },
     };
     let (mut found, mut why) = judge(fixture, attack, tier, report);
     // After the attack, since the control changes the files that the check inspects.
@@ -420,7 +365,6 @@ fn judge(
         (_, None) => {
             return (AttackOutcome::NotTested, "its runner ended without a report".to_owned());
         }
-        (AttackCheck::LimitHit, Some(report)) => held(report.exceeded),
         (_, Some(RunReport { answer: AttackAnswer::None, .. })) => {
             return (AttackOutcome::NotTested, "the attack reported no result".to_owned());
         }
@@ -431,7 +375,6 @@ fn judge(
         (AttackCheck::NeverChanged(path), Some(_)) => held(Fixture::is_unchanged(path)),
         (AttackCheck::Absent(path), Some(report)) => restored_or_not(&report, !path.exists()),
         (AttackCheck::NoDatagram, Some(_)) => held(!fixture.got_datagram()),
-        (AttackCheck::Recorded, Some(report)) => held(report.refusals > 0),
     };
     (found, String::new())
 }

@@ -30,7 +30,7 @@ pub(super) fn call_by_int80() -> Result<(), Errno> {
 
 /// Other machines have no second system call interface.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn foreign_call() -> Result<(), Errno> {
+pub(super) fn call_by_int80() -> Result<(), Errno> {
     Err(Errno::ENOSYS)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::acts;
 use crate::options::parse;
-use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Tier};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Tier};
 use protocol::tool::ProtectedOrder;
 use sandbox::{
     AttackOutcome, AttackResult, Cage, CommandExit, CommandOutcome, LimitExceeded, Program,
@@ -234,7 +234,6 @@ pub fn without(rule: &str) -> fn(&mut Confinement) {
         },
         "network" => |wanted| wanted.network = Network::On,
         "withheld" => |wanted| wanted.withheld.clear(),
-        "limits" => |wanted| wanted.limits = Limits::NONE,
         other => panic!("no such rule: {other}"),
     }
 }

@@ -27,12 +27,8 @@ pub struct Input {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct SyntaxEdit {
-    /// Replace code that matches a pattern. Either this or rename.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replace: Option<CodeReplacement>,
-    /// Rename a variable, function, type or member.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rename: Option<CodeRename>,
+    /// Replace code that matches a pattern.
+    pub replace: CodeReplacement,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -57,29 +53,6 @@ pub struct CodeReplacement {
     pub within_symbol: Option<String>,
 }
 
-#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline)]
-pub struct CodeRename {
-    /// The name as it is.
-    pub from: String,
-    /// The name as it shall be.
-    pub to: String,
-    /// local: a variable, parameter, function or type. member: a field, property or method.
-    pub target: RenameTarget,
-    /// Only inside the function, type or module of this name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub within_symbol: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum RenameTarget {
-    Local,
-    Member,
-}
-
 impl ToolSpec for RewriteTool {
     type Input = Input;
     const NAME: &'static str = "rewrite";
@@ -87,13 +60,12 @@ impl ToolSpec for RewriteTool {
     const PROFILE: Profile = Profile::Mutate;
     const REQUIRES_READ: bool = true;
     const RUNNER: RunnerProgram = RunnerProgram::Code;
-    const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace all code that matches a pattern, or rename a \
-        variable, function, type or member in the whole file. Either all edits are made or \
-        none. For plain text use edit.";
+    const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace all code that matches a pattern. Either all \
+        edits are made or none. For plain text and to rename something use edit.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-edit"), Alias::plain("ast_edit")];
     const LIMITS: &'static str = "At most 50 edits.";
     const EXAMPLE: &'static str =
-        r#"{"path":"a.rs","edits":[{"rename":{"from":"old","to":"new","target":"local"}}]}"#;
+        r#"{"path":"a.rs","edits":[{"replace":{"pattern":"go($A)","replacement":"run($A)"}}]}"#;
     const FIELD_ALIASES: FieldAliases = &[("ops", Field("edits")), ("operations", Field("edits"))];
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("edit", Inherit::All)];
 

@@ -91,31 +91,17 @@ pub struct CodeMatch {
     pub captures: Vec<(String, String)>,
 }
 
-/// One edit of a syntax tree.
+/// One edit of a syntax tree: code that looks so becomes other code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TreeEdit {
-    /// Code that looks so becomes other code.
-    Replace {
-        /// The code to find.
-        find: FindBy,
-        /// The replacement, with the metavariables of `find`.
-        replacement: String,
-        /// Only inside code that looks so.
-        within: Option<String>,
-        /// Only inside the function, type or module of this name.
-        within_symbol: Option<String>,
-    },
-    /// A name becomes another.
-    Rename {
-        /// The name as it is.
-        from: String,
-        /// The name as it shall be.
-        to: String,
-        /// The kind of name.
-        target: NameKind,
-        /// Only inside the function, type or module of this name.
-        within_symbol: Option<String>,
-    },
+pub struct TreeEdit {
+    /// The code to find.
+    pub find: FindBy,
+    /// The replacement, with the metavariables of `find`.
+    pub replacement: String,
+    /// Only inside code that looks so.
+    pub within: Option<String>,
+    /// Only inside the function, type or module of this name.
+    pub within_symbol: Option<String>,
 }
 
 /// How code to replace is described.
@@ -125,15 +111,6 @@ pub enum FindBy {
     Pattern(String),
     /// As a rule of ast-grep, a JSON object.
     Rule(String),
-}
-
-/// The kind of a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NameKind {
-    /// A variable, parameter, function or type: a name without a qualifier.
-    Local,
-    /// A field, property or method: a name with a qualifier.
-    Member,
 }
 
 /// Where an edit changes a text.

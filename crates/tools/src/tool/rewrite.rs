@@ -4,7 +4,7 @@ use super::scan::unsupported;
 use crate::edit::edit_buffer::EditBuffer;
 use crate::edit::find_replace::{Replacement, apply_replacements};
 use crate::edit::replace::replace;
-use crate::engine::syntax::{FindBy, NameKind, TextEdit, TreeEdit};
+use crate::engine::syntax::{FindBy, TextEdit, TreeEdit};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
 use crate::files::source_text::SOURCE_MAX;
@@ -14,9 +14,7 @@ use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
 use std::collections::BTreeSet;
 use tool_specs::ToolAnswer;
-use tool_specs::tool::rewrite::{
-    CodeRename, CodeReplacement, Input, RenameTarget, RewriteTool, SyntaxEdit,
-};
+use tool_specs::tool::rewrite::{CodeReplacement, Input, RewriteTool, SyntaxEdit};
 
 /// Most edits of one call.
 const EDITS: usize = 50;
@@ -128,33 +126,16 @@ fn edited(input: Input, ctx: &ToolContext<'_>) -> Result<RewrittenFile, ToolFail
 
 /// Converts one edit for the engine.
 fn meant(at: usize, edit: SyntaxEdit) -> Result<TreeEdit, ToolFailure> {
-    match edit {
-        SyntaxEdit { replace: Some(replace), rename: None } => {
-            let CodeReplacement { pattern, rule, replacement, within, within_symbol } = replace;
-            let find = match (pattern, rule) {
-                (Some(pattern), None) => FindBy::Pattern(pattern),
-                (None, Some(rule)) => FindBy::Rule(serde_json::Value::Object(rule).to_string()),
-                (Some(_), Some(_)) | (None, None) => {
-                    let text = format!("edits[{at}].replace needs either pattern or rule");
-                    return Err(invalid(&text, "A pattern is code with metavariables."));
-                }
-            };
-            Ok(TreeEdit::Replace { find, replacement, within, within_symbol })
+    let CodeReplacement { pattern, rule, replacement, within, within_symbol } = edit.replace;
+    let find = match (pattern, rule) {
+        (Some(pattern), None) => FindBy::Pattern(pattern),
+        (None, Some(rule)) => FindBy::Rule(serde_json::Value::Object(rule).to_string()),
+        (Some(_), Some(_)) | (None, None) => {
+            let text = format!("edits[{at}].replace needs either pattern or rule");
+            return Err(invalid(&text, "A pattern is code with metavariables."));
         }
-        SyntaxEdit { replace: None, rename: Some(rename) } => {
-            let CodeRename { from, to, target, within_symbol } = rename;
-            let target = match target {
-                RenameTarget::Local => NameKind::Local,
-                RenameTarget::Member => NameKind::Member,
-            };
-            Ok(TreeEdit::Rename { from, to, target, within_symbol })
-        }
-        SyntaxEdit { replace: Some(_), rename: Some(_) }
-        | SyntaxEdit { replace: None, rename: None } => Err(invalid(
-            &format!("edits[{at}] must have either replace or rename"),
-            "Give one of them.",
-        )),
-    }
+    };
+    Ok(TreeEdit { find, replacement, within, within_symbol })
 }
 
 /// An engine's answer with the edit it is about.

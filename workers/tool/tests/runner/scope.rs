@@ -20,7 +20,7 @@ pub const TESTS: &[crate::Test] = &[
 
 /// A call of each tool that names a path.
 fn calls(path: &str) -> Vec<(&'static str, Value)> {
-    let rename = json!([{"rename": {"from": "secret", "to": "public", "target": "local"}}]);
+    let replace = json!([{"replace": {"pattern": "secret", "replacement": "public"}}]);
     vec![
         ("read", json!({"path": path})),
         ("ls", json!({"path": path})),
@@ -31,7 +31,7 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
         ("write", json!({"path": path, "content": "overwritten"})),
         ("edit", json!({"path": path, "old_string": "secret", "new_string": "public"})),
         ("multi_edit", json!({"path": path, "edits": [{"find": "secret", "replace": "public"}]})),
-        ("rewrite", json!({"path": path, "edits": rename})),
+        ("rewrite", json!({"path": path, "edits": replace})),
         ("delete", json!({"paths": [path], "recursive": true})),
     ]
 }

@@ -5,10 +5,11 @@ use crate::notify::{NotifyConfig, RunnablePaths};
 use crate::seccomp::FilterSpec;
 use crate::seccomp::tests::child::{raw, under};
 use crate::seccomp::tests::{MARK, NEW};
-use crate::sys::open_inheritable;
 use landlock::{
     ABI, Access, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
 use protocol::confinement::{Network, RefusalKind, Tier};
 use std::ffi::CString;
 use std::os::fd::AsRawFd;
@@ -150,7 +151,9 @@ fn a_directory_and_a_name_in_it_are_predicted_and_open_files_are_not() {
     program(&place.project.join("tool"), "/bin/sh");
     symlink(&place.outside, place.project.join("out")).unwrap();
     let file = std::fs::File::open("/bin/true").unwrap();
-    let dirs = [&place.outside, &place.project].map(|dir| open_inheritable(dir).unwrap());
+    // Without close-on-exec: a script is read through its directory.
+    let dirs = [&place.outside, &place.project]
+        .map(|dir| open(dir, OFlag::O_RDONLY, Mode::empty()).unwrap());
     let outcome = under(watch_over(&place), || {
         lock(&place);
         let memory = raw(libc::SYS_memfd_create, [c"m".as_ptr() as u64, 0, 0, 0, 0, 0]) as u64;

@@ -1,6 +1,9 @@
-//! `agentd-mcp --conformance URL`: the command that the protocol's conformance suite starts. It drives
-//! the client of the product: it lists the tools of the server, calls each, as the scenario wants, and
-//! logs in where the server wants that, in the place of a person with a browser.
+//! `agentd-mcp --conformance URL` in builds with `--cfg agentd_hooks`: the command that the protocol's
+//! conformance suite starts. It drives the client of the product: it lists the tools of the server, calls
+//! each, as the scenario wants, and logs in where the server wants that, in the place of a person with a
+//! browser.
+
+mod sample;
 
 use crate::challenge::{Challenge, Challenged, Wants};
 use crate::http::{self, Access, HttpServer};
@@ -8,7 +11,6 @@ use crate::http_client;
 use crate::oauth::{ClientIdentity, LogIn, Pending};
 use crate::redirect::Redirected;
 use crate::renewal::Renewal;
-use crate::sample;
 use protocol::mcp::{FromServer, ServerAction, ServerFault, ServerTool, ToServer};
 use reqwest::Client;
 use reqwest::header::LOCATION;

@@ -1,4 +1,4 @@
-//! Arguments that a tool's schema accepts. Pure; used by the conformance client.
+//! Arguments that a tool's schema accepts. Pure; used by the client.
 
 use protocol::mcp::{ServerQuestion, ServerReply, ServerWants};
 use serde_json::{Map, Value, json};
