@@ -55,7 +55,7 @@ enum EscapeState {
 }
 
 /// Takes escape sequences out of a stream that arrives in pieces. A lone carriage return comes out
-/// as one, for [`last_states`] or the caller to deal with; invalid UTF-8 comes out as U+FFFD.
+/// as one, for the caller to deal with; invalid UTF-8 comes out as U+FFFD.
 #[derive(Debug, Default)]
 pub struct EscapeStripper {
     state: EscapeState,
