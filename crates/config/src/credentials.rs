@@ -3,9 +3,9 @@
 
 use crate::did_you_mean::nearest;
 use crate::error::{ConfigError, SourceLine};
+use crate::keys::names_a_key;
 use crate::origin::{Layer, ValueOrigin};
 use crate::ownership::KeyFile;
-use crate::schema::names_a_key;
 use crate::source_text::{IndexedSource, kind_of};
 use crate::sources::{Sources, key_path};
 use crate::value::ValueError;

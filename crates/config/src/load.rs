@@ -6,6 +6,7 @@ use crate::dirs::project_rules_beside;
 use crate::error::{ConfigError, SourceLine};
 use crate::event_hooks::FileHooks;
 use crate::file_text::read_text;
+use crate::keys;
 use crate::load_hooks::CollectedHooks;
 use crate::load_servers::CollectedServers;
 use crate::managed::ManagedLimits;
@@ -43,11 +44,8 @@ impl Config {
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let mut settings = LayeredSettings::default();
         let mut warnings = Vec::new();
-        let built_in = FileSource {
-            layer: Layer::BuiltIn,
-            file: "built-in",
-            text: include_str!("../../../config/default.toml"),
-        };
+        let built_in =
+            FileSource { layer: Layer::BuiltIn, file: "built-in", text: &keys::defaults() };
         put_all(text::entries(&built_in)?.entries, &mut settings);
 
         let managed = file_entries(&sources.managed, Layer::Managed)?;

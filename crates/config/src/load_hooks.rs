@@ -6,14 +6,14 @@ use crate::config::{Config, ConfigRow};
 use crate::error::ConfigError;
 use crate::event_hooks::{self, DisablesAll, EventHookConfig, FileHooks, HookFile};
 use crate::file_text::read_text;
-use crate::from_settings::directories;
+use crate::keys::HookKeys;
 use crate::load_servers::CollectedServers;
 use crate::mcp::FileServers;
 use crate::origin::Layer;
 use crate::plugin::{Plugin, PluginFolder};
 use crate::project::FileTrust;
 use crate::project_trust::project_trust;
-use crate::settings::LayeredSettings;
+use crate::settings::{LayeredSettings, Section};
 use crate::sources::Sources;
 use crate::warning::ConfigWarning;
 use std::path::Path;
@@ -52,7 +52,7 @@ impl CollectedHooks {
         settings: &LayeredSettings,
         sources: &Sources,
     ) -> Result<(), ConfigError> {
-        if settings.text("hooks.claude_files")? == "off" {
+        if !HookKeys::read(settings, sources)?.claude_files {
             return Ok(());
         }
         let mut all = Vec::new();
@@ -112,7 +112,7 @@ impl CollectedHooks {
         servers: &mut CollectedServers,
     ) -> Result<Vec<Plugin>, ConfigError> {
         let mut plugins: Vec<Plugin> = Vec::new();
-        for dir in directories("plugins.dirs", settings, sources)? {
+        for dir in HookKeys::read(settings, sources)?.plugin_dirs {
             let found = PluginFolder::trusted(&dir, &sources.plugin_trust)?;
             let same = |known: &&Plugin| known.name == found.plugin.name;
             match plugins.iter().find(same) {

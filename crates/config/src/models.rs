@@ -1,8 +1,9 @@
 //! Models that the user defined: the `[models.NAME]` tables, which `--model NAME` chooses.
 
 use crate::error::ConfigError;
+use crate::keys;
 use crate::model_catalog;
-use crate::schema::{self, ConfigKey};
+use crate::schema::ConfigKey;
 use crate::settings::{LayeredSettings, SettingEntry};
 use crate::source_text::{IndexedSource, kind_of};
 use crate::value::{ConfigValue, ValueError};
@@ -88,7 +89,7 @@ fn model(
             source.bad(&at, &value.span(), unfit)
         };
         let key = FIELDS.iter().find(|(name, _)| *name == field.get_ref().as_ref());
-        if let Some(key) = key.and_then(|(_, key)| schema::find(key)) {
+        if let Some(key) = key.and_then(|(_, key)| keys::find(key)) {
             entries.push(entry(key, source.value(key, value)?, field.span()));
             continue;
         }
@@ -150,7 +151,7 @@ fn model(
         }
     }
     // Without another name it is the vendor's own.
-    if let Some(key) = schema::find("provider.model")
+    if let Some(key) = keys::find("provider.model")
         && !entries.iter().any(|entry| entry.key.name == key.name)
     {
         entries.push(entry(key, ConfigValue::Text(name.get_ref().to_string()), name.span()));
@@ -224,7 +225,7 @@ pub(crate) fn put(model: &NamedModel, settings: &mut LayeredSettings) -> Result<
         ("provider.key_file", NONE, changes || names_key),
         ("provider.key_command", NONE, changes || names_key),
     ] {
-        if let (true, Some(key), Some(like)) = (clears, schema::find(key), model.entries.first()) {
+        if let (true, Some(key), Some(like)) = (clears, keys::find(key), model.entries.first()) {
             settings.put(SettingEntry {
                 key,
                 value: ConfigValue::Text(none.to_owned()),

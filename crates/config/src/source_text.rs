@@ -2,7 +2,7 @@
 
 use crate::error::{ConfigError, SourceLine};
 use crate::origin::{Layer, ValueOrigin};
-use crate::schema::{ConfigKey, ValueKind};
+use crate::schema::{ConfigKey, ListKind, ValueKind};
 use crate::value::{self, ConfigValue, ListExample, ListItem, RawValue, ValueError};
 use protocol::judgement::ExampleVerdict;
 use std::ops::Range;
@@ -44,30 +44,19 @@ impl IndexedSource<'_> {
         key: &'static ConfigKey,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<ConfigValue, ConfigError> {
-        if !matches!(
-            key.kind,
-            ValueKind::Rules
-                | ValueKind::Dirs
-                | ValueKind::Files
-                | ValueKind::Hosts
-                | ValueKind::Variables
-                | ValueKind::Verifiers
-                | ValueKind::Formatters
-        ) {
+        let ValueKind::List(kind) = key.kind else {
             return value::read(key, &raw(value.get_ref()))
                 .map_err(|unfit| self.bad(key.name, &value.span(), unfit));
-        }
+        };
         let Some(array) = value.get_ref().as_array() else {
-            let unfit = ValueError {
-                found: kind_of(value.get_ref()).into(),
-                wanted: value::wanted(key.kind),
-            };
+            let found = kind_of(value.get_ref()).into();
+            let unfit = ValueError { found, wanted: value::wanted(key.kind) };
             return Err(self.bad(key.name, &value.span(), unfit));
         };
         let mut items = Vec::new();
         for element in array.iter() {
-            let (element, examples) = match (key.kind, element.get_ref()) {
-                (ValueKind::Rules, DeValue::Table(table)) => {
+            let (element, examples) = match (kind, element.get_ref()) {
+                (ListKind::Rules, DeValue::Table(table)) => {
                     self.with_examples(key, element, table)?
                 }
                 (_, _) => (element, Vec::new()),

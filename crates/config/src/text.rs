@@ -3,9 +3,9 @@
 use crate::credentials::{self, WrittenCredential};
 use crate::error::ConfigError;
 use crate::event_hooks::{self, FileHooks, HookFile};
+use crate::keys;
 use crate::mcp::{self, FileServers};
 use crate::models::{self, NamedModel};
-use crate::schema;
 use crate::settings::SettingEntry;
 use crate::source_text::{FileSource, IndexedSource};
 use toml::de::DeTable;
@@ -62,11 +62,11 @@ impl IndexedSource<'_> {
                 // The user chooses the names in these tables.
                 continue;
             }
-            if above == event_hooks::TABLE && schema::find(&name).is_none() {
+            if above == event_hooks::TABLE && keys::find(&name).is_none() {
                 // An event; `event_hooks` reads it.
                 continue;
             }
-            if let Some(key) = schema::find(&name) {
+            if let Some(key) = keys::find(&name) {
                 let value = self.value(key, value)?;
                 found.push(SettingEntry {
                     key,
@@ -74,8 +74,8 @@ impl IndexedSource<'_> {
                     place: self.place(&word.span()),
                     layer: self.source.layer,
                 });
-            } else if !schema::is_table(&name) {
-                let hint = schema::hint(&name);
+            } else if !keys::is_table(&name) {
+                let hint = keys::hint(&name);
                 return Err(ConfigError::UnknownKey {
                     place: self.place(&word.span()),
                     key: name,

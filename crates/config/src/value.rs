@@ -4,7 +4,7 @@ use crate::duration;
 use crate::environment;
 use crate::hook_text;
 use crate::origin::ValueOrigin;
-use crate::schema::{ConfigKey, ValueKind};
+use crate::schema::{ConfigKey, ListKind, ValueKind};
 use crate::vendors::VENDORS_OWN;
 use protocol::hosts::HostRule;
 use protocol::judgement::ExampleVerdict;
@@ -84,63 +84,44 @@ pub(crate) struct ValueError {
 /// Reads the value of a key; for a list, one element of it.
 pub(crate) fn read(key: &ConfigKey, raw: &RawValue<'_>) -> Result<ConfigValue, ValueError> {
     let read = match (key.kind, raw) {
-        (
-            ValueKind::Name | ValueKind::Rules | ValueKind::Dirs | ValueKind::Files,
-            RawValue::Text(text) | RawValue::Untyped(text),
-        ) => line(text),
-        (ValueKind::Hosts, RawValue::Text(text) | RawValue::Untyped(text)) => {
-            text.parse::<HostRule>().ok().map(|rule| ConfigValue::Text(rule.to_string()))
-        }
-        (ValueKind::Variables, RawValue::Text(text) | RawValue::Untyped(text)) => {
-            environment::can_be_added(text).then(|| ConfigValue::Text((*text).to_owned()))
-        }
-        (ValueKind::Verifiers, RawValue::Text(text) | RawValue::Untyped(text)) => {
-            line(text).filter(|_| hook_text::read(text).is_some())
-        }
-        (ValueKind::Formatters, RawValue::Text(text) | RawValue::Untyped(text)) => {
-            line(text).filter(|_| hook_text::read_formatter(text).is_some())
-        }
-        (ValueKind::Url, RawValue::Text(text) | RawValue::Untyped(text)) => url(text),
-        (ValueKind::Word(words), RawValue::Text(text) | RawValue::Untyped(text)) => {
-            let word = match *text {
-                "true" => switch_word(true),
-                "false" => switch_word(false),
-                word => word,
-            };
-            // A key may have a word of its own that is spelt so.
-            let word = [*text, word].into_iter().find(|word| words.contains(word));
-            word.map(|word| ConfigValue::Text(word.to_owned()))
-        }
-        (ValueKind::Word(words), RawValue::Switch(on)) => {
-            let word = switch_word(*on);
-            words.contains(&word).then(|| ConfigValue::Text(word.to_owned()))
-        }
         (ValueKind::Count(least, most), RawValue::Number(number)) => count(*number, least, most),
         (ValueKind::Count(least, most), RawValue::Untyped(text)) => {
             text.parse().ok().and_then(|number| count(number, least, most))
         }
-        (ValueKind::Time(least, most), RawValue::Text(text) | RawValue::Untyped(text)) => {
-            duration::milliseconds(text).and_then(|ms| count(ms.into(), least, most))
-        }
-        (ValueKind::Count(..), RawValue::Text(_))
-        | (ValueKind::Word(_), RawValue::Number(_))
-        | (
-            ValueKind::Name
-            | ValueKind::Url
-            | ValueKind::Time(..)
-            | ValueKind::Rules
-            | ValueKind::Dirs
-            | ValueKind::Files
-            | ValueKind::Hosts
-            | ValueKind::Variables
-            | ValueKind::Verifiers
-            | ValueKind::Formatters,
-            RawValue::Number(_) | RawValue::Switch(_),
-        )
-        | (ValueKind::Count(..), RawValue::Switch(_))
-        | (_, RawValue::Other(_)) => None,
+        (ValueKind::Word(words), RawValue::Switch(on)) => word(words, switch_word(*on)),
+        (ValueKind::Count(..), RawValue::Text(_)) => None,
+        (kind, RawValue::Text(text) | RawValue::Untyped(text)) => of_text(kind, text),
+        (_, RawValue::Number(_) | RawValue::Switch(_) | RawValue::Other(_)) => None,
     };
     read.ok_or_else(|| ValueError { found: shown(raw), wanted: wanted(key.kind) })
+}
+
+fn of_text(kind: ValueKind, text: &str) -> Option<ConfigValue> {
+    match kind {
+        ValueKind::Name => line(text),
+        ValueKind::Url => url(text),
+        // A key may have a word of its own that is spelt so.
+        ValueKind::Word(words) => word(words, text).or_else(|| match text {
+            "true" => word(words, switch_word(true)),
+            "false" => word(words, switch_word(false)),
+            _ => None,
+        }),
+        ValueKind::Count(..) => None,
+        ValueKind::Time(least, most) => count(duration::milliseconds(text)?.into(), least, most),
+        ValueKind::List(ListKind::Rules | ListKind::Dirs | ListKind::Files) => line(text),
+        ValueKind::List(ListKind::Hosts) => {
+            text.parse::<HostRule>().ok().map(|rule| ConfigValue::Text(rule.to_string()))
+        }
+        ValueKind::List(ListKind::Variables) => {
+            environment::can_be_added(text).then(|| ConfigValue::Text(text.to_owned()))
+        }
+        ValueKind::List(ListKind::Verifiers) => {
+            line(text).filter(|_| hook_text::read(text).is_some())
+        }
+        ValueKind::List(ListKind::Formatters) => {
+            line(text).filter(|_| hook_text::read_formatter(text).is_some())
+        }
+    }
 }
 
 /// Describes the values that a key takes.
@@ -163,17 +144,27 @@ pub(crate) fn wanted(kind: ValueKind) -> String {
             duration::written(least),
             duration::written(most)
         ),
-        ValueKind::Rules => "a list of rules such as [\"bash:cargo *\"]".into(),
-        ValueKind::Hosts => format!("a list of hosts such as {}", HostRule::EXAMPLES),
-        ValueKind::Variables => "a list of variables such as [\"DATABASE_HOST\", \"MYAPP_*\"], none with the \
-             name of a key or of what agentd sets itself: what a command sees can be sent to the model, so \
-             keys stay with programs that the person runs"
-            .into(),
-        ValueKind::Verifiers => format!("a list of commands such as [{}]", hook_text::VERIFIER),
-        ValueKind::Formatters => format!("a list of commands such as [{}]", hook_text::FORMATTER),
-        ValueKind::Dirs => "a list of directories such as [\"/srv/data\"]".into(),
-        ValueKind::Files => "a list of files such as [\"src/lib.rs\"]".into(),
+        ValueKind::List(of) => format!("a list of {}", elements(of)),
     }
+}
+
+fn elements(of: ListKind) -> String {
+    match of {
+        ListKind::Rules => "rules such as [\"bash:cargo *\"]".into(),
+        ListKind::Hosts => format!("hosts such as {}", HostRule::EXAMPLES),
+        ListKind::Variables => "variables such as [\"DATABASE_HOST\", \"MYAPP_*\"], none with the name of a key or \
+             of what agentd sets itself: what a command sees can be sent to the model, so keys stay with programs \
+             that the person runs"
+            .into(),
+        ListKind::Verifiers => format!("commands such as [{}]", hook_text::VERIFIER),
+        ListKind::Formatters => format!("commands such as [{}]", hook_text::FORMATTER),
+        ListKind::Dirs => "directories such as [\"/srv/data\"]".into(),
+        ListKind::Files => "files such as [\"src/lib.rs\"]".into(),
+    }
+}
+
+fn word(words: &[&str], said: &str) -> Option<ConfigValue> {
+    words.contains(&said).then(|| ConfigValue::Text(said.to_owned()))
 }
 
 /// The word of a key that is on or off.

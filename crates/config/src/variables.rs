@@ -2,8 +2,9 @@
 
 use crate::environment::Environment;
 use crate::error::{ConfigError, SourceLine};
+use crate::keys;
 use crate::origin::{Layer, ValueOrigin};
-use crate::schema::{self, ConfigKey, ValueKind};
+use crate::schema::{ConfigKey, ValueKind};
 use crate::settings::SettingEntry;
 use crate::value::{self, ConfigValue, ListItem, RawValue};
 use crate::vendors::Vendor;
@@ -24,7 +25,7 @@ pub(crate) fn from_environment(
         ("AGENTD_SANDBOX_TIER", "sandbox.tier"),
     ];
     for (name, key) in variables {
-        let (Some(mut text), Some(key)) = (text_of(environment, name)?, schema::find(key)) else {
+        let (Some(mut text), Some(key)) = (text_of(environment, name)?, keys::find(key)) else {
             continue;
         };
         if name == "AGENTD_SANDBOX_TIER" {
@@ -54,11 +55,11 @@ pub(crate) fn from_flags(flags: &[(String, String)]) -> Result<Vec<SettingEntry>
     let place = || SourceLine { file: "flag".into(), line: 0, column: 0 };
     let mut found = Vec::new();
     for (name, text) in flags {
-        let Some(key) = schema::find(name) else {
+        let Some(key) = keys::find(name) else {
             return Err(ConfigError::UnknownKey {
                 place: place(),
                 key: name.clone(),
-                hint: schema::hint(name),
+                hint: keys::hint(name),
             });
         };
         found.push(untyped(key, text, place(), Layer::Flag)?);
@@ -94,16 +95,7 @@ fn untyped(
             wanted: unfit.wanted,
         })?;
     let value = match (key.kind, value) {
-        (
-            ValueKind::Rules
-            | ValueKind::Dirs
-            | ValueKind::Files
-            | ValueKind::Hosts
-            | ValueKind::Variables
-            | ValueKind::Verifiers
-            | ValueKind::Formatters,
-            ConfigValue::Text(text),
-        ) => ConfigValue::List(vec![ListItem {
+        (ValueKind::List(_), ConfigValue::Text(text)) => ConfigValue::List(vec![ListItem {
             text,
             origin: ValueOrigin { layer, file: place.file.clone(), line: 0 },
             examples: Vec::new(),
