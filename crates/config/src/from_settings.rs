@@ -10,7 +10,8 @@ use crate::model_catalog;
 use crate::models::ModelExtras;
 use crate::origin::{Layer, ValueOrigin};
 use crate::proxy;
-use crate::settings::{LayeredSettings, Section};
+use crate::section::Section;
+use crate::settings::LayeredSettings;
 use crate::sources::{Sources, key_path};
 use crate::value::{ConfigValue, ListExample, ListItem};
 use crate::vendors::{KeySource, VENDORS_OWN};
@@ -226,9 +227,8 @@ fn ineffective_hosts(
     net: &NetKeys,
 ) -> Result<Option<ConfigWarning>, ConfigError> {
     let (_, mode) = settings.get("net.mode")?;
-    let (ConfigValue::List(hosts), _) = settings.get("net.allow")? else { return Ok(None) };
-    let (Network::Off, true, Some(first)) = (net.mode, mode.layer != Layer::Flag, hosts.first())
-    else {
+    let first = settings.get("net.allow")?.0.items().and_then(<[ListItem]>::first);
+    let (Network::Off, true, Some(first)) = (net.mode, mode.layer != Layer::Flag, first) else {
         return Ok(None);
     };
     Ok(Some(ConfigWarning {

@@ -8,7 +8,7 @@ use crate::schema::Tightness::{LaterWord, Smaller, SmallerButZero};
 use crate::schema::UntrustedMay::{Anything, Nothing, Tighten};
 use crate::schema::ValueKind::{Count, List, Name, Time, Url, Word};
 use crate::schema::{ConfigKey, UntrustedMay};
-use crate::settings::{Section, Worded, section, words};
+use crate::section::{Section, Worded, section, words};
 use crate::value::ListItem;
 use crate::vendors::{PROVIDER_NAMES, ProviderName, VENDORS};
 use protocol::confinement::{Level, Limits, Network, Tier};
@@ -514,6 +514,26 @@ mod tests {
             ("context.files", List(Files)),
         ];
         assert_eq!(free, reasons);
+    }
+
+    #[test]
+    fn words_are_those_of_the_command_line_and_of_records() {
+        for (word, mode) in PermissionMode::WORDS.iter().zip(PermissionMode::VALUES) {
+            assert_eq!(*word, mode.name());
+        }
+        for (word, network) in Network::WORDS.iter().zip(Network::VALUES) {
+            assert_eq!(*word, network.name());
+        }
+        let kinds = CompactionKind::WORDS.iter().zip(CompactionKind::VALUES);
+        assert!(kinds.eq(CompactionKind::NAMES.iter().map(|(word, kind)| (word, kind))));
+    }
+
+    #[test]
+    fn every_meaning_is_a_sentence_of_one_row() {
+        for key in all() {
+            let meaning = key.meaning.concat();
+            assert!(meaning.ends_with('.') && !meaning.contains('|'), "{}: {meaning}", key.name);
+        }
     }
 
     #[test]

@@ -49,6 +49,7 @@ mod project;
 mod project_trust;
 mod proxy;
 mod schema;
+mod section;
 mod server_package;
 mod settings;
 mod source_text;

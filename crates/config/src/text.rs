@@ -2,7 +2,7 @@
 
 use crate::credentials::{self, WrittenCredential};
 use crate::error::ConfigError;
-use crate::event_hooks::{self, FileHooks, HookFile};
+use crate::event_hooks::{self, FileHooks};
 use crate::keys;
 use crate::mcp::{self, FileServers};
 use crate::models::{self, NamedModel};
@@ -33,16 +33,14 @@ pub(crate) fn entries(source: &FileSource<'_>) -> Result<Entries, ConfigError> {
         place: error.span().map_or_else(|| source.place(&(0..0)), |span| source.place(&span)),
         message: error.message().to_owned(),
     })?;
-    let mut found = Vec::new();
+    let mut found = Entries::default();
     source.flatten("", table.get_ref(), &mut found)?;
-    found.sort_by_key(|entry| entry.place.line);
-    let models = models::read(&source, table.get_ref())?;
-    let credentials = credentials::read(&source, table.get_ref())?;
-    let FileSource { layer, file, text } = source.source;
-    let file = HookFile { layer, file, text };
-    let hooks = event_hooks::of_table(file, table.get_ref())?;
-    let servers = mcp::of_table(file, table.get_ref())?;
-    Ok(Entries { entries: found, models, credentials, hooks, servers })
+    found.entries.sort_by_key(|entry| entry.place.line);
+    found.models = models::read(&source, table.get_ref())?;
+    found.credentials = credentials::read(&source, table.get_ref())?;
+    found.hooks = event_hooks::of_table(source.source, table.get_ref())?;
+    found.servers = mcp::of_table(source.source, table.get_ref())?;
+    Ok(found)
 }
 
 impl IndexedSource<'_> {
@@ -50,7 +48,7 @@ impl IndexedSource<'_> {
         &self,
         above: &str,
         table: &DeTable<'_>,
-        found: &mut Vec<SettingEntry>,
+        found: &mut Entries,
     ) -> Result<(), ConfigError> {
         for (word, value) in table {
             let name = if above.is_empty() {
@@ -67,8 +65,8 @@ impl IndexedSource<'_> {
                 continue;
             }
             if let Some(key) = keys::find(&name) {
-                let value = self.value(key, value)?;
-                found.push(SettingEntry {
+                let value = self.value(key.name, key.kind, value)?;
+                found.entries.push(SettingEntry {
                     key,
                     value,
                     place: self.place(&word.span()),
@@ -76,11 +74,7 @@ impl IndexedSource<'_> {
                 });
             } else if !keys::is_table(&name) {
                 let hint = keys::hint(&name);
-                return Err(ConfigError::UnknownKey {
-                    place: self.place(&word.span()),
-                    key: name,
-                    hint,
-                });
+                return Err(self.unknown(word, name, hint));
             } else {
                 self.flatten(&name, self.table(&name, value)?, found)?;
             }

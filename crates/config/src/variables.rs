@@ -6,10 +6,12 @@ use crate::keys;
 use crate::origin::{Layer, ValueOrigin};
 use crate::schema::{ConfigKey, ValueKind};
 use crate::settings::SettingEntry;
-use crate::value::{self, ConfigValue, ListItem, RawValue};
+use crate::value::{self, ConfigValue, ListItem};
 use crate::vendors::Vendor;
 use crate::warning::ConfigWarning;
 use protocol::provider::Api;
+use toml::Spanned;
+use toml::de::DeValue;
 
 /// Settings from the environment: only the variables of the vendor in use. Variables with secrets,
 /// proxies or directories are read elsewhere.
@@ -81,19 +83,23 @@ pub(crate) fn text_of(
     }
 }
 
+/// The text of a variable or a flag, which has no types, as the value of a key. It is one element of a list.
 fn untyped(
     key: &'static ConfigKey,
     text: &str,
     place: SourceLine,
     layer: Layer,
 ) -> Result<SettingEntry, ConfigError> {
-    let value =
-        value::read(key, &RawValue::Untyped(text)).map_err(|unfit| ConfigError::BadValue {
-            place: place.clone(),
-            key: key.name.into(),
-            found: unfit.found,
-            wanted: unfit.wanted,
-        })?;
+    let number = DeValue::parse(text).map(Spanned::into_inner).ok();
+    let is_count = matches!(key.kind, ValueKind::Count(..));
+    let number = number.filter(|number| is_count && number.is_integer());
+    let written = number.unwrap_or_else(|| DeValue::String(text.into()));
+    let value = value::read(key.kind, &written).map_err(|unfit| ConfigError::BadValue {
+        place: place.clone(),
+        key: key.name.into(),
+        found: unfit.found,
+        wanted: unfit.wanted,
+    })?;
     let value = match (key.kind, value) {
         (ValueKind::List(_), ConfigValue::Text(text)) => ConfigValue::List(vec![ListItem {
             text,
