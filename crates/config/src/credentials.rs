@@ -9,6 +9,7 @@ use crate::ownership::KeyFile;
 use crate::schema::ValueKind;
 use crate::source_text::IndexedSource;
 use crate::sources::{Sources, key_path};
+use crate::value;
 use protocol::hosts::{HostPort, HostRule};
 use std::path::PathBuf;
 use toml::Spanned;
@@ -92,7 +93,10 @@ fn one(
         if !FIELDS.contains(&field.get_ref().as_ref()) {
             return Err(source.unknown(field, at, hint(field.get_ref())));
         }
-        let text = source.text(&at, ValueKind::Name, value)?;
+        // A text that does not fit is not shown: it may be the key itself.
+        let text = value::read(ValueKind::Name, value.get_ref()).ok();
+        let text = text.and_then(|text| text.text().map(str::to_owned));
+        let text = text.ok_or_else(|| source.unfit(&at, value, value::wanted(ValueKind::Name)))?;
         let said = match field.get_ref().as_ref() {
             "user" if text.contains(':') => {
                 let wanted = "a name without a colon, which would end it";

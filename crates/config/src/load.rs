@@ -46,7 +46,7 @@ impl Config {
             FileSource { layer: Layer::BuiltIn, file: "built-in", text: &keys::defaults() };
         put_all(text::entries(&built_in)?.entries, &mut settings);
 
-        let (managed, _) = file_entries(&sources.managed, Layer::Managed)?;
+        let (managed, _) = file_entries(&sources.managed, Layer::Managed, &mut warnings)?;
         let (mut named, mut written) = (managed.models, managed.credentials);
         let mut hooks = CollectedHooks::default();
         hooks.add(managed.hooks, FileTrust::Trusted);
@@ -59,7 +59,7 @@ impl Config {
             sources.user.as_ref().map(|user| project_rules_beside(user, &sources.project));
         for user in sources.user.iter().chain(&of_project) {
             user_file_is_own(user, [&sources.project])?;
-            let (user, _) = file_entries(user, Layer::User)?;
+            let (user, _) = file_entries(user, Layer::User, &mut warnings)?;
             named.extend(user.models);
             written.extend(user.credentials);
             hooks.add(user.hooks, FileTrust::Trusted);
@@ -69,7 +69,7 @@ impl Config {
         let mut file_trusts = Vec::new();
         for (name, layer) in [(PROJECT_FILE, Layer::Project), (PROJECT_LOCAL_FILE, Layer::Local)] {
             let path = sources.project.join(name);
-            let (file, content) = file_entries(&path, layer)?;
+            let (file, content) = file_entries(&path, layer, &mut warnings)?;
             let file_trust = project_trust(&sources.trust, &path, &content, &mut warnings);
             if sources.trust == Trust::Trusted || !content.is_empty() {
                 file_trusts.push(file_trust);
@@ -264,8 +264,13 @@ fn put_ceilings(
 }
 
 /// The entries of a file and its bytes, over which trust is recorded; none where there is no such file.
-fn file_entries(path: &Path, layer: Layer) -> Result<(Entries, Vec<u8>), ConfigError> {
+fn file_entries(
+    path: &Path,
+    layer: Layer,
+    warnings: &mut Vec<ConfigWarning>,
+) -> Result<(Entries, Vec<u8>), ConfigError> {
     let Some((file, text)) = read_text(path)? else { return Ok(Default::default()) };
-    let found = text::entries(&FileSource { layer, file: &file, text: &text })?;
+    let mut found = text::entries(&FileSource { layer, file: &file, text: &text })?;
+    warnings.append(&mut found.warnings);
     Ok((found, text.into_bytes()))
 }

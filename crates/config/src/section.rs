@@ -20,7 +20,7 @@ pub(crate) trait Section: Sized {
     fn read(settings: &LayeredSettings, sources: &Sources) -> Result<Self, ConfigError>;
 }
 
-/// Declares a struct whose fields are configuration keys: `field: Type = "key", default, kind, changes of a project;`
+/// Declares a struct whose fields are configuration keys: `field: Type = key(name, default, kind, changes of a project),`
 /// with the meaning of the key as its doc comment. `with` adds fields that are sections of their own. `of` reads into
 /// a struct of another crate.
 macro_rules! section {
@@ -28,7 +28,7 @@ macro_rules! section {
         $(#[$about:meta])+
         $vis:vis struct $name:ident {
             $($(#[doc = $meaning:literal])+
-              $field:ident: $type:ty = $key:literal, $default:tt, $kind:expr, $may:expr;)+
+              $field:ident: $type:ty = key($key:literal, $default:tt, $kind:expr, $may:expr),)+
         }
         $(with { $($(#[$part_about:meta])+ $part:ident: $part_type:ty),+ })?
     ) => {
@@ -39,7 +39,7 @@ macro_rules! section {
         }
         section! {
             of $name {
-                $($(#[doc = $meaning])+ $field: $type = $key, $default, $kind, $may;)+
+                $($(#[doc = $meaning])+ $field: $type = key($key, $default, $kind, $may),)+
             }
             $(with { $($part),+ })?
         }
@@ -47,7 +47,7 @@ macro_rules! section {
     (
         of $name:ident {
             $($(#[doc = $meaning:literal])+
-              $field:ident: $type:ty = $key:literal, $default:tt, $kind:expr, $may:expr;)+
+              $field:ident: $type:ty = key($key:literal, $default:tt, $kind:expr, $may:expr),)+
         }
         $(with { $($part:ident),+ })?
     ) => {

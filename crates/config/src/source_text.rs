@@ -68,7 +68,7 @@ impl IndexedSource<'_> {
     }
 
     /// A value of a kind that is a text, or one element of a list.
-    pub(crate) fn text(
+    fn text(
         &self,
         name: &str,
         kind: ValueKind,

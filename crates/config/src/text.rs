@@ -1,13 +1,15 @@
 //! The text of one TOML file, flattened to known keys with their places.
 
 use crate::credentials::{self, WrittenCredential};
-use crate::error::ConfigError;
+use crate::error::{ConfigError, SourceLine};
 use crate::event_hooks::{self, FileHooks};
 use crate::keys;
 use crate::mcp::{self, FileServers};
 use crate::models::{self, NamedModel};
+use crate::origin::ValueOrigin;
 use crate::settings::SettingEntry;
 use crate::source_text::{FileSource, IndexedSource};
+use crate::warning::ConfigWarning;
 use toml::de::DeTable;
 
 /// The parsed content of a file.
@@ -23,6 +25,8 @@ pub(crate) struct Entries {
     pub hooks: FileHooks,
     /// The MCP servers that it names.
     pub servers: FileServers,
+    /// Lines of it that have no effect any more.
+    pub warnings: Vec<ConfigWarning>,
 }
 
 /// Parses the file.
@@ -64,7 +68,15 @@ impl IndexedSource<'_> {
                 // An event; `event_hooks` reads it.
                 continue;
             }
-            if let Some(key) = keys::find(&name) {
+            if keys::is_retired(&name) {
+                let (layer, SourceLine { file, line, .. }) =
+                    (self.source.layer, self.place(&word.span()));
+                found.warnings.push(ConfigWarning {
+                    origin: ValueOrigin { layer, file, line },
+                    key: name,
+                    text: "has no effect any more: agentd knows the right value. Remove it".into(),
+                });
+            } else if let Some(key) = keys::find(&name) {
                 let value = self.value(key.name, key.kind, value)?;
                 found.entries.push(SettingEntry {
                     key,

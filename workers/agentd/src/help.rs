@@ -92,7 +92,9 @@ pub(crate) fn markdown_of(topic: &Topic) -> String {
     let mut page = String::new();
     for line in topic.text.split_inclusive('\n') {
         match line.trim_end().strip_prefix("{keys ").and_then(|rest| rest.strip_suffix('}')) {
-            Some(begins) => page.push_str(&config::keys_table(&begins.split(' ').collect::<Vec<_>>())),
+            Some(begins) => {
+                page.push_str(&config::keys_table(&begins.split(' ').collect::<Vec<_>>()))
+            }
             None => page.push_str(line),
         }
     }
