@@ -262,7 +262,7 @@ fn where_names_fold_file_tools_refuse_protected_names_by_every_spelling() {
 #[test]
 fn a_mount_in_the_project_never_meets_an_old_reserve() {
     assert!(crate::support::is_root(), "this test mounts a file system; run it as root");
-    let desk = Desk::new();
+    let desk = Desk::new().with_ping_ms(1000);
     let place = desk.write("sub/below", "hidden").parent().unwrap().to_owned();
     let mut scene = Scene::new(&desk, "", &["echo ran > sub/made", "echo ran > sub/made"]);
     // The control: without a mount the runner is taken.

@@ -109,8 +109,7 @@ fn a_server_that_answers_no_more_holds_up_its_call_and_nothing_else() {
         ("B", amid(busy)),
     ];
     for (tier, (words, tool, input)) in rows {
-        let desk = Desk::new();
-        patience(&desk);
+        let desk = Desk::new().with_ping_ms(1000);
         let served = Served::project(&desk, &["--no-allow-other"]);
         let (pid, begun) = (served.server.id(), desk.outside().join("elsewhere/begun"));
         let row = (tool, input);
@@ -149,8 +148,7 @@ fn a_server_that_answers_no_more_holds_up_its_call_and_nothing_else() {
 #[test]
 fn what_cannot_be_killed_holds_up_its_call_and_nothing_else() {
     for tier in ["A", "B"] {
-        let desk = Desk::new();
-        patience(&desk);
+        let desk = Desk::new().with_ping_ms(1000);
         let slow = slow(&desk);
         let calls = [
             ("bash", json!({"command": "head -c 4000 /dev/zero > large", "timeout_ms": 1000})),
@@ -174,8 +172,7 @@ fn what_cannot_be_killed_holds_up_its_call_and_nothing_else() {
 /// The same in a runner that writes by itself: a person's stop is a stop.
 #[test]
 fn a_write_that_cannot_be_killed_is_over_when_a_person_stops_it() {
-    let desk = Desk::new();
-    patience(&desk);
+    let desk = Desk::new().with_ping_ms(1000);
     let daemon = desk.daemon();
     let slow = slow(&desk);
     let row = ("write", json!({"path": "large", "content": "x".repeat(4000)}));
@@ -219,13 +216,6 @@ fn waits_in_the_kernel(pid: u32) -> bool {
 /// A project on a disk that takes an hour for a call's write; other calls wait.
 fn slow(desk: &Desk) -> Served {
     Served::project(desk, &["--no-allow-other", "--write-rate=1"])
-}
-
-/// A stopped process is found by its silence; a shorter patience makes a shorter test.
-fn patience(desk: &Desk) {
-    let config = desk.home().join(".config/agentd");
-    fs::create_dir_all(&config).unwrap();
-    fs::write(config.join("config.toml"), "[daemon]\nping_ms = 1000\n").unwrap();
 }
 
 #[test]

@@ -225,10 +225,7 @@ fn the_conversation_dies_while_a_command_runs_and_the_command_goes_on() {
 /// The new conversation waits for the command, and is pinged meanwhile.
 #[test]
 fn the_conversation_dies_while_a_long_command_runs_and_the_turn_goes_on() {
-    let desk = Desk::new();
-    let config = desk.home().join(".config/agentd");
-    std::fs::create_dir_all(&config).unwrap();
-    std::fs::write(config.join("config.toml"), "[daemon]\nping_ms = 100\n").unwrap();
+    let desk = Desk::new().with_ping_ms(100);
     let (desk, ended, _) =
         signalled_at(desk, Signal::SIGKILL, &["agentd-supervisor", "agentd-session"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);

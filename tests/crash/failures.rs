@@ -122,11 +122,11 @@ fn failure_05_sleep_and_wake_fire_every_timeout_at_once() {
     terminal.prompt(&session, "x");
     until("asked", || server.requests().len() == 1);
     let before = terminal.processes();
-    // Longer than `ping_ms`: the supervisor pings the workers that a turn depends on by then.
+    // Longer than a ping's time: the supervisor pings the workers that a turn depends on by then.
     std::thread::sleep(Duration::from_millis(2100));
     let all: Vec<u32> = before.iter().map(|row| row.pid).collect();
     all.iter().for_each(|pid| send(*pid, Signal::SIGSTOP));
-    // Longer than two intervals of `ping_ms`, after which a silent worker is killed.
+    // Longer than two such intervals, after which a silent worker is killed.
     std::thread::sleep(Duration::from_millis(4500));
     all.iter().for_each(|pid| send(*pid, Signal::SIGCONT));
     assert_eq!(terminal.turn_ends(), done());
@@ -325,8 +325,8 @@ fn failure_43_workers_die_with_a_thread_and_idle_processes_wake_up() {
         };
         before.iter().map(of).collect()
     };
-    // Threads for blocking work end after ten seconds without any. After that, two intervals of
-    // `ping_ms` pass without a wake-up.
+    // Threads for blocking work end after ten seconds without any. After that, two intervals
+    // of pings pass without a wake-up.
     let mut counted = switches();
     until("idle processes sleep for four seconds", || {
         let earlier = counted.clone();

@@ -19,14 +19,12 @@ use std::time::Duration;
 /// A project with a server that may write, whose processes have this word.
 fn desk(word: &str) -> Desk {
     needs("python3");
-    let desk = Desk::new();
+    let desk = Desk::new().with_endless_restarts();
     desk.write("server.py", include_str!("../data/mcp_server.py"));
     let file = desk.home().join(".config/agentd/config.toml");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    let lines = format!(
-        "[mcp.test]\ncommand = [\"python3\", \"server.py\", \"{word}\"]\nwrite = true\n\
-         [daemon]\nrestart_crashes = 100000\nrestart_total = 100000\nreplay_crashes = 100000\n"
-    );
+    let lines =
+        format!("[mcp.test]\ncommand = [\"python3\", \"server.py\", \"{word}\"]\nwrite = true\n");
     std::fs::write(file, lines).unwrap();
     desk
 }

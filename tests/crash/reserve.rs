@@ -15,7 +15,7 @@ use std::time::Duration;
 
 #[test]
 fn a_call_takes_the_runner_that_was_started_before_it_came() {
-    let desk = Desk::new();
+    let desk = Desk::new().with_ping_ms(1000);
     let mut scene = Scene::new(&desk, "", &["echo ran >> effects", "echo ran >> effects"]);
     let first = scene.resting();
     scene.answer();
@@ -34,7 +34,7 @@ fn a_call_takes_the_runner_that_was_started_before_it_came() {
 #[test]
 fn a_reserve_that_dies_or_is_stopped_costs_nothing() {
     for signal in [Signal::SIGKILL, Signal::SIGSTOP] {
-        let desk = Desk::new();
+        let desk = Desk::new().with_ping_ms(1000);
         let mut scene = Scene::new(&desk, "", &["echo ran >> effects"]);
         let pid = scene.resting();
         send(pid, signal);
@@ -50,7 +50,7 @@ fn a_reserve_that_dies_or_is_stopped_costs_nothing() {
 
 #[test]
 fn a_changed_setting_never_meets_an_old_reserve() {
-    let desk = Desk::new();
+    let desk = Desk::new().with_ping_ms(1000);
     let more = desk.home().join("more");
     fs::create_dir(&more).unwrap();
     let reach = format!("echo ran > {}/made", more.display());
@@ -76,7 +76,7 @@ fn a_changed_setting_never_meets_an_old_reserve() {
 
 #[test]
 fn a_replaced_project_never_meets_an_old_reserve() {
-    let desk = Desk::new();
+    let desk = Desk::new().with_ping_ms(1000);
     let mut scene = Scene::new(&desk, "", &["echo ran >> effects"]);
     let pid = scene.resting();
     let aside = desk.outside().join("aside");
@@ -93,7 +93,7 @@ fn a_replaced_project_never_meets_an_old_reserve() {
 
 #[test]
 fn a_protected_file_that_appears_is_protected_in_the_next_call() {
-    let desk = Desk::new();
+    let desk = Desk::new().with_ping_ms(1000);
     let mut scene = Scene::new(&desk, "", &["echo changed > .git/hooks/pre-commit"]);
     let pid = scene.resting();
     desk.write(".git/HEAD", "ref: refs/heads/main\n");
@@ -110,7 +110,7 @@ fn a_protected_file_that_appears_is_protected_in_the_next_call() {
 
 #[test]
 fn a_reserve_ends_after_its_time_and_with_its_session() {
-    let desk = Desk::new();
+    let desk = Desk::new().with_ping_ms(1000);
     let mut scene = Scene::new(&desk, "idle_reserve = \"500ms\"\n", &["echo ran >> effects"]);
     let pid = scene.resting();
     until("the reserve has ended", || !is_alive(pid));
@@ -126,7 +126,7 @@ fn a_reserve_ends_after_its_time_and_with_its_session() {
 
 #[test]
 fn no_reserve_is_started_where_none_is_wanted() {
-    let desk = Desk::new();
+    let desk = Desk::new().with_ping_ms(1000);
     let mut scene = Scene::new(&desk, "idle_reserve = \"0s\"\n", &["echo ran >> effects"]);
     until("the request", || scene.server.requests().len() == 1);
     std::thread::sleep(Duration::from_millis(200));

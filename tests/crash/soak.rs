@@ -122,12 +122,7 @@ struct Lane {
 
 impl Lane {
     fn new(number: usize) -> Self {
-        let desk = Desk::new();
-        let config = desk.home().join(".config/agentd");
-        fs::create_dir_all(&config).unwrap();
-        let text = "[daemon]\nrestart_crashes = 100000\nrestart_total = 100000\n\
-                    replay_crashes = 100000\n";
-        fs::write(config.join("config.toml"), text).unwrap();
+        let desk = Desk::new().with_endless_restarts();
         let mark = format!("soak-{}-{number}", std::process::id());
         let marked = mark.clone();
         let server = Server::answering(move |_, body| answer(body, &marked));

@@ -68,9 +68,8 @@ fn soak(faults: Faults, postgres: Postgres, network: Option<Network>, hosts: Vec
     let mut fleet = Fleet { postgres, network, hosts, workers, model, ended_by_themselves: 0 };
     for host in 0..fleet.hosts.len() {
         let net = if fleet.is_open(host) { "on" } else { "off" };
-        let restarts = "restart_crashes = 100000\nrestart_total = 100000\nreplay_crashes = 100000";
-        let lines = format!("[net]\nmode = \"{net}\"\n[daemon]\n{restarts}\n");
-        fleet.hosts[host].configure("auto", &lines);
+        fleet.hosts[host].variables.push(("AGENTD_TEST_CRASHES", "100000".to_owned()));
+        fleet.hosts[host].configure("auto", &format!("[net]\nmode = \"{net}\"\n"));
         fleet.start(host);
     }
     let (mut submitted, mut happened) = (0, BTreeMap::<Fault, usize>::new());

@@ -39,6 +39,8 @@ pub const KEY: &str = "sk-test-4f1c";
 /// A person's machine in small: home, state, run-time directory, project.
 pub struct Desk {
     root: TempDir,
+    /// Variables of `agentd` that shorten or lengthen the patience of its supervisors.
+    patience: Vec<(&'static str, String)>,
 }
 
 /// A daemon that a test started; ended with it.
@@ -103,7 +105,19 @@ impl Desk {
             std::os::unix::fs::PermissionsExt::from_mode(0o700),
         )
         .unwrap();
-        Self { root }
+        Self { root, patience: Vec::new() }
+    }
+
+    /// Its supervisors ping a silent worker after so many milliseconds: a shorter patience makes a shorter test.
+    pub fn with_ping_ms(mut self, ms: u32) -> Self {
+        self.patience.push(("AGENTD_TEST_PING_MS", ms.to_string()));
+        self
+    }
+
+    /// Its supervisors start workers again however often they die.
+    pub fn with_endless_restarts(mut self) -> Self {
+        self.patience.push(("AGENTD_TEST_CRASHES", "100000".to_owned()));
+        self
     }
 
     pub fn project(&self) -> PathBuf {
@@ -160,6 +174,7 @@ impl Desk {
             .env("HOME", self.home())
             .env("XDG_STATE_HOME", self.root.path().join("state"))
             .env("XDG_RUNTIME_DIR", self.run_dir())
+            .envs(self.patience.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         if let Some(tier) = std::env::var_os("AGENTD_SANDBOX_TIER") {
             command.env("AGENTD_SANDBOX_TIER", tier);

@@ -29,8 +29,7 @@ impl<'a> Scene<'a> {
     pub fn new(desk: &'a Desk, settings: &str, commands: &[&str]) -> Self {
         let config = desk.home().join(".config/agentd");
         fs::create_dir_all(&config).unwrap();
-        fs::write(config.join("config.toml"), format!("[daemon]\nping_ms = 1000\n{settings}"))
-            .unwrap();
+        fs::write(config.join("config.toml"), format!("[daemon]\n{settings}")).unwrap();
         let daemon = desk.daemon();
         let (think, thought) = mpsc::channel();
         let commands: Vec<String> = commands.iter().map(|&command| command.to_owned()).collect();

@@ -6,7 +6,6 @@ use crate::error::ConfigError;
 use crate::origin::Layer;
 use crate::source_text::FileSource;
 use crate::text::{self, Entries};
-use crate::value::ConfigValue;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table};
 
@@ -56,10 +55,7 @@ fn line_of(file: &Path, text: &str, rule: &str) -> Result<Option<u32>, ConfigErr
         text::entries(&FileSource { layer: Layer::User, file: &name, text })?;
     let lists = entries.iter().filter(|entry| entry.key.name == KEY);
     Ok(lists
-        .filter_map(|entry| match &entry.value {
-            ConfigValue::List(items) => items.iter().find(|item| item.text == rule),
-            ConfigValue::Text(_) | ConfigValue::Number(_) => None,
-        })
+        .filter_map(|entry| entry.value.items()?.iter().find(|item| item.text == rule))
         .map(|item| item.origin.line)
         .next())
 }

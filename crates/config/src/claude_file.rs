@@ -2,9 +2,10 @@
 //! `agentd doctor --project`; `load_hooks` reads the files for sessions.
 
 use crate::error::ConfigError;
-use crate::event_hooks::{self, ConfiguredEventHook, DisablesAll, HookFile};
+use crate::event_hooks::{self, ConfiguredEventHook, DisablesAll};
 use crate::file_text::read_text;
 use crate::origin::Layer;
+use crate::source_text::FileSource;
 use crate::warning::ConfigWarning;
 use serde_json::Value;
 use std::path::Path;
@@ -31,7 +32,7 @@ impl ClaudeFile {
     /// Why a session with this file, once it is trusted, cannot begin.
     pub fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
         let Some((file, text)) = read_text(path)? else { return Ok(None) };
-        let source = HookFile { layer: Layer::Project, file: &file, text: &text };
+        let source = FileSource { layer: Layer::Project, file: &file, text: &text };
         let found = event_hooks::of_claude(source)?;
         let settings = event_hooks::json_of(&file, &text)?;
         let disables_hooks = found.disables_all == DisablesAll::Yes;

@@ -1,7 +1,8 @@
 //! Denials and questions of `permissions` in Claude Code's settings files. They count in every project, trusted or not,
 //! since they only take rights away. `load_hooks` reads the files.
 
-use crate::event_hooks::{HookFile, json_of};
+use crate::event_hooks::json_of;
+use crate::source_text::FileSource;
 use crate::sources::Sources;
 use crate::warning::ConfigWarning;
 use protocol::judgement::{Rule, RuleEffect};
@@ -47,7 +48,7 @@ pub(crate) struct ClaudeRules {
 
 impl ClaudeRules {
     /// Adds those of a file. One that is no JSON has none: an error of its hooks, if it is trusted.
-    pub(crate) fn add(&mut self, source: HookFile<'_>, sources: &Sources) {
+    pub(crate) fn add(&mut self, source: FileSource<'_>, sources: &Sources) {
         if let Ok(settings) = json_of(source.file, source.text) {
             let home = sources.environment.absolute("HOME");
             let spelling = |text: &str, effect| {
@@ -64,7 +65,7 @@ impl ClaudeRules {
 }
 
 fn of_settings(
-    source: HookFile<'_>,
+    source: FileSource<'_>,
     settings: &Value,
     spelling: impl Fn(&str, RuleEffect) -> Result<Vec<String>, String>,
 ) -> ClaudeRules {
@@ -120,7 +121,7 @@ mod tests {
     use crate::sources::ClaudeRuleSpelling;
 
     fn read(text: &str) -> ClaudeRules {
-        let source = HookFile { layer: Layer::Project, file: "settings.json", text };
+        let source = FileSource { layer: Layer::Project, file: "settings.json", text };
         let spelling: ClaudeRuleSpelling = |text, _| match text {
             "Mcp" => Err("no such tool".into()),
             text => Ok(vec![text.to_lowercase(), "more".into()]),

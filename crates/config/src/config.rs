@@ -4,6 +4,9 @@ use crate::credentials::CredentialConfig;
 use crate::edit_hooks::HookConfig;
 use crate::error::ConfigError;
 use crate::event_hooks::EventHookConfig;
+use crate::keys::{
+    BudgetConfig, ContextConfig, DaemonConfig, SandboxConfig, ToolsConfig, UiConfig,
+};
 use crate::managed::ManagedLimits;
 use crate::mcp::McpServerConfig;
 use crate::origin::ValueOrigin;
@@ -12,13 +15,12 @@ use crate::plugin::Plugin;
 use crate::vendors::{KeySource, ProviderName};
 use crate::warning::ConfigWarning;
 use protocol::client::ModelFacts;
-use protocol::confinement::{Level, Limits, Network, Tier};
-use protocol::context::CompactionKind;
+use protocol::confinement::Network;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Audience, PermissionMode, Rule, RuleExample, RuleSet};
 use protocol::provider::{Effort, ProviderTimeouts, ReplaySpeed};
 use protocol::web::WebSettings;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The configuration of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,140 +133,6 @@ pub struct Permissions {
     pub rules: Vec<Rule>,
     /// Examples given with the rules; not tried yet, see `approval::try_examples`.
     pub examples: Vec<RuleExample>,
-}
-
-/// How calls are confined.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SandboxConfig {
-    /// The reaction to a policy row that the kernel cannot enforce.
-    pub level: Level,
-    /// No stronger cage than this is tried.
-    pub highest_tier: Tier,
-    /// Bounds of one call.
-    pub limits: Limits,
-    /// Variables that commands see beside the usual ones, some as beginnings: `MYAPP_*`.
-    pub env: Vec<String>,
-}
-
-/// Bounds of tools.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolsConfig {
-    /// Most characters of one result that the model is sent.
-    pub max_result_chars: u32,
-    /// The same for a `read`.
-    pub max_read_chars: u32,
-    /// Longest time for a command that names none, in milliseconds.
-    pub timeout_ms: u64,
-    /// A command that runs this many milliseconds goes on in the background. Zero means never.
-    pub background_after_ms: u64,
-    /// Directories granted beside the project, absolute; links not resolved yet.
-    pub add_dirs: Vec<PathBuf>,
-}
-
-/// Content that a conversation starts with, in addition to the prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ContextConfig {
-    /// Files that are pinned to it, relative to the project or absolute.
-    pub files: Vec<String>,
-    /// How it is made smaller.
-    pub compaction: CompactionKind,
-}
-
-/// Bounds of a turn and of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BudgetConfig {
-    /// Most requests to the model.
-    pub rounds: u32,
-    /// Most calls.
-    pub calls: u32,
-    /// Most calls of all turns of a session together.
-    pub session_calls: Option<u32>,
-    /// Bounds of sub-agents.
-    pub agents: AgentLimits,
-}
-
-/// Bounds of sub-agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AgentLimits {
-    /// Levels below a person's session; 0 means that there are none.
-    pub depth: u32,
-    /// Most of one session that run at the same time.
-    pub at_once: u32,
-}
-
-/// Settings of the terminal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UiConfig {
-    /// The key that begins a command to the terminal's program, such as `Ctrl-\`.
-    pub leader: String,
-    /// The view of an attached terminal that can show both.
-    pub view: UiView,
-    /// Lines with a word before each part, for those who hear the screen.
-    pub accessible: bool,
-    /// Does the full-screen view use the mouse?
-    pub mouse: bool,
-    /// Colours of code in the full-screen view: `ansi` or the name of a theme.
-    pub theme: String,
-    /// How the full-screen view calls a person who looks elsewhere.
-    pub notify: UiNotify,
-}
-
-/// A way to call the person at a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UiNotify {
-    /// The terminal's bell.
-    Bell,
-    /// A desktop notification by OSC 9.
-    Osc9,
-    /// A desktop notification by OSC 777.
-    Osc777,
-    /// None.
-    Off,
-}
-
-/// A view of an attached session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UiView {
-    /// Lines that scroll away.
-    Inline,
-    /// The whole terminal.
-    Full,
-}
-
-/// Waits and restarts of the supervisor. All times in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DaemonConfig {
-    /// How long a question waits for an answer.
-    pub question_deadline_ms: u64,
-    /// How long an unused daemon keeps running.
-    pub idle_exit_ms: u64,
-    /// How long a session's idle provider keeps running.
-    pub idle_provider_ms: u64,
-    /// How long the runner of the next command is kept, from the last request; 0 means that none is.
-    pub idle_reserve_ms: u64,
-    /// Longest time from a worker's start to its Hello.
-    pub hello_ms: u64,
-    /// Longest time from a ping to its pong.
-    pub ping_ms: u64,
-    /// From TERM to KILL.
-    pub shutdown_ms: u64,
-    /// So many crashes without progress within the window, and a slot has failed.
-    pub restart_crashes: u32,
-    /// The window of `restart_crashes`.
-    pub restart_crash_window_ms: u64,
-    /// More restarts of any kind within the window, and a slot has failed.
-    pub restart_total: u32,
-    /// The window of `restart_total`.
-    pub restart_window_ms: u64,
-    /// Delay before the second restart; doubles with each after it.
-    pub restart_delay_ms: u64,
-    /// Longest delay.
-    pub restart_delay_cap_ms: u64,
-    /// So many crashes of a conversation while its journal is replayed, and its session is set
-    /// apart.
-    pub replay_crashes: u32,
-    /// The window of `replay_crashes`.
-    pub replay_crash_window_ms: u64,
 }
 
 impl Config {

@@ -2,13 +2,14 @@
 //! person's own file, or of the administrator's.
 
 use crate::did_you_mean::nearest;
-use crate::error::{ConfigError, SourceLine};
+use crate::error::{ABSOLUTE_PATH, ConfigError, SourceLine};
+use crate::keys::names_a_key;
 use crate::origin::{Layer, ValueOrigin};
 use crate::ownership::KeyFile;
-use crate::schema::names_a_key;
-use crate::source_text::{IndexedSource, kind_of};
+use crate::schema::ValueKind;
+use crate::source_text::IndexedSource;
 use crate::sources::{Sources, key_path};
-use crate::value::ValueError;
+use crate::value;
 use protocol::hosts::{HostPort, HostRule};
 use std::path::PathBuf;
 use toml::Spanned;
@@ -43,20 +44,15 @@ pub enum CredentialKey {
     Command(String),
 }
 
-/// A credential as written in a file.
+/// A credential as written in a file: its key's file may begin with `~/`.
 #[derive(Debug, Clone)]
 pub(crate) struct WrittenCredential {
     host: HostPort,
     user: Option<String>,
-    key: (WrittenKey, SourceLine),
-    place: SourceLine,
+    key: CredentialKey,
+    /// Of the host and of the key.
+    places: [SourceLine; 2],
     layer: Layer,
-}
-
-#[derive(Debug, Clone)]
-enum WrittenKey {
-    File(String),
-    Command(String),
 }
 
 /// Those of a file.
@@ -88,61 +84,42 @@ fn one(
 ) -> Result<WrittenCredential, ConfigError> {
     let path = format!("{TABLE}.{:?}", name.get_ref());
     let host = name.get_ref().parse::<HostPort>().map_err(|_| {
-        let wanted = "one host, such as \"npm.example.org\" or \"npm.example.org:8443\"".into();
-        source.bad(
-            TABLE,
-            &name.span(),
-            ValueError { found: format!("{:?}", name.get_ref()), wanted },
-        )
+        let wanted = "one host, such as \"npm.example.org\" or \"npm.example.org:8443\"";
+        source.bad(TABLE, name.span(), format!("{:?}", name.get_ref()), wanted)
     })?;
     let (mut user, mut key) = (None, None);
     for (field, value) in source.table(&path, fields)? {
         let at = format!("{path}.{}", field.get_ref());
         if !FIELDS.contains(&field.get_ref().as_ref()) {
-            return Err(ConfigError::UnknownKey {
-                place: source.place(&field.span()),
-                hint: hint(field.get_ref()),
-                key: at,
-            });
+            return Err(source.unknown(field, at, hint(field.get_ref())));
         }
-        let text = text(value.get_ref()).ok_or_else(|| {
-            let wanted = "one line of text".into();
-            source.bad(
-                &at,
-                &value.span(),
-                ValueError { found: kind_of(value.get_ref()).into(), wanted },
-            )
-        })?;
-        let place = source.place(&field.span());
+        // A text that does not fit is not shown: it may be the key itself.
+        let text = value::read(ValueKind::Name, value.get_ref()).ok();
+        let text = text.and_then(|text| text.text().map(str::to_owned));
+        let text = text.ok_or_else(|| source.unfit(&at, value, value::wanted(ValueKind::Name)))?;
         let said = match field.get_ref().as_ref() {
             "user" if text.contains(':') => {
-                let wanted = "a name without a colon, which would end it".into();
-                let unfit = ValueError { found: format!("{text:?}"), wanted };
-                return Err(source.bad(&at, &value.span(), unfit));
+                let wanted = "a name without a colon, which would end it";
+                return Err(source.bad(&at, value.span(), format!("{text:?}"), wanted));
             }
             "user" => {
                 user = Some(text);
                 continue;
             }
-            "key_file" => WrittenKey::File(text),
-            _ => WrittenKey::Command(text),
+            "key_file" => CredentialKey::File(text.into()),
+            _ => CredentialKey::Command(text),
         };
-        if key.replace((said, place)).is_some() {
-            let wanted = "left out: a key has one source, key_file or key_command".into();
-            let unfit = ValueError { found: "a second source of the key".into(), wanted };
-            return Err(source.bad(&at, &value.span(), unfit));
+        if key.replace((said, source.place(&field.span()))).is_some() {
+            let wanted = "left out: a key has one source, key_file or key_command";
+            return Err(source.bad(&at, value.span(), "a second source of the key", wanted));
         }
     }
-    let key = key.ok_or_else(|| {
-        let wanted = "one with key_file or key_command in it".into();
-        source.bad(
-            &path,
-            &name.span(),
-            ValueError { found: "a table without a key".into(), wanted },
-        )
+    let (key, place) = key.ok_or_else(|| {
+        let wanted = "one with key_file or key_command in it";
+        source.bad(&path, name.span(), "a table without a key", wanted)
     })?;
-    let (place, layer) = (source.place(&name.span()), source.source.layer);
-    Ok(WrittenCredential { host, user, key, place, layer })
+    let places = [source.place(&name.span()), place];
+    Ok(WrittenCredential { host, user, key, places, layer: source.source.layer })
 }
 
 fn hint(field: &str) -> String {
@@ -157,33 +134,22 @@ fn hint(field: &str) -> String {
     }
 }
 
-fn text(value: &DeValue<'_>) -> Option<String> {
-    let DeValue::String(text) = value else { return None };
-    let fits = !text.trim().is_empty() && text.len() <= 4096 && !text.contains(char::is_control);
-    fits.then(|| text.to_string())
-}
-
 /// The credentials in force: for one host, the later of two.
 pub(crate) fn all(
     written: Vec<WrittenCredential>,
     sources: &Sources,
 ) -> Result<Vec<CredentialConfig>, ConfigError> {
     let mut found: Vec<CredentialConfig> = Vec::new();
-    for WrittenCredential { host, user, key: (key, at), place, layer } in written {
-        let key = match key {
-            WrittenKey::Command(line) => CredentialKey::Command(line),
-            WrittenKey::File(path) => {
-                CredentialKey::File(key_path(&path, sources).ok_or_else(|| {
-                    ConfigError::BadValue {
-                        place: at,
-                        key: format!("{TABLE}.\"{host}\".key_file"),
-                        found: format!("{path:?}"),
-                        wanted: "an absolute path, or one that begins with ~/ where HOME is set"
-                            .into(),
-                    }
-                })?)
-            }
-        };
+    for WrittenCredential { host, user, mut key, places: [place, at], layer } in written {
+        if let CredentialKey::File(path) = &mut key {
+            let written = path.to_string_lossy().into_owned();
+            *path = key_path(&written, sources).ok_or_else(|| ConfigError::BadValue {
+                place: at,
+                key: format!("{TABLE}.\"{host}\".key_file"),
+                found: format!("{written:?}"),
+                wanted: ABSOLUTE_PATH.into(),
+            })?;
+        }
         let origin = ValueOrigin { layer, file: place.file.clone(), line: place.line };
         found.retain(|other| other.host != host);
         if found.len() == CAP {

@@ -3,7 +3,6 @@
 use crate::error::ConfigError;
 use crate::hook_text::read;
 use crate::origin::Layer;
-use crate::settings::LayeredSettings;
 use crate::value::ListItem;
 use protocol::hook::EditHook;
 use protocol::judgement::{Rule, RuleEffect};
@@ -28,22 +27,20 @@ pub struct HookConfig {
     pub timeout_ms: u64,
 }
 
-/// Those of one kind, by the names of its keys.
-///
-/// # Errors
-/// Never, since each key has its default.
-pub(crate) fn read_hooks(
-    settings: &LayeredSettings,
-    (mode, commands, timeout): (&'static str, &'static str, &'static str),
-) -> Result<HookConfig, ConfigError> {
-    Ok(HookConfig {
-        commands: match settings.text(mode)? {
-            "off" => Vec::new(),
-            _ => configured(commands, settings.list(commands)?)?,
-        },
-        untrusted: Vec::new(),
-        timeout_ms: settings.number(timeout)?,
-    })
+impl HookConfig {
+    /// Those of one kind, as they are written.
+    ///
+    /// # Errors
+    /// Never, since each was read when its file was.
+    pub(crate) fn of(
+        key: &'static str,
+        is_on: bool,
+        items: &[ListItem],
+        timeout_ms: u64,
+    ) -> Result<Self, ConfigError> {
+        let commands = if is_on { configured(key, items)? } else { Vec::new() };
+        Ok(Self { commands, untrusted: Vec::new(), timeout_ms })
+    }
 }
 
 /// The hooks in a key's list. For the same files the last one applies.

@@ -29,6 +29,10 @@ impl fmt::Display for SourceLine {
     }
 }
 
+/// The paths of keys and directories.
+pub(crate) const ABSOLUTE_PATH: &str =
+    "an absolute path, or one that begins with ~/ where HOME is set";
+
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -197,4 +201,16 @@ pub enum ConfigError {
         /// Which.
         key: &'static str,
     },
+}
+
+impl ConfigError {
+    /// A text that its key cannot have, found after its source was read.
+    pub(crate) fn unfit(origin: &ValueOrigin, key: &str, found: &str, wanted: &str) -> Self {
+        Self::BadValue {
+            place: SourceLine { file: origin.file.clone(), line: origin.line, column: 0 },
+            key: key.to_owned(),
+            found: format!("{found:?}"),
+            wanted: wanted.to_owned(),
+        }
+    }
 }

@@ -4,11 +4,14 @@
 use crate::error::{ConfigError, SourceLine};
 use crate::hook_form::{self, BadField, HookForm};
 use crate::origin::{Layer, ValueOrigin};
+use crate::source_text::FileSource;
 use crate::warning::ConfigWarning;
 use protocol::hook::HookEvent;
 use protocol::judgement::{Rule, RuleEffect};
+use serde::Deserialize;
 use serde_json::{Map, Value};
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The table of our own files, and the field of Claude Code's.
 pub(crate) const TABLE: &str = "hooks";
@@ -84,14 +87,6 @@ pub struct EventHookConfig {
     pub idle_ms: u64,
 }
 
-/// A file with hooks.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HookFile<'a> {
-    pub layer: Layer,
-    pub file: &'a str,
-    pub text: &'a str,
-}
-
 /// The hooks of one file.
 #[derive(Debug, Default)]
 pub(crate) struct FileHooks {
@@ -111,7 +106,7 @@ pub(crate) enum DisablesAll {
 }
 
 /// Those of a file of Claude Code.
-pub(crate) fn of_claude(source: HookFile<'_>) -> Result<FileHooks, ConfigError> {
+pub(crate) fn of_claude(source: FileSource<'_>) -> Result<FileHooks, ConfigError> {
     let value = json_of(source.file, source.text)?;
     let mut found = match value.get(TABLE) {
         None | Some(Value::Null) => FileHooks::default(),
@@ -142,7 +137,7 @@ pub(crate) fn json_of(file: &str, text: &str) -> Result<Value, ConfigError> {
 
 /// Those of one of our own files.
 pub(crate) fn of_table(
-    source: HookFile<'_>,
+    source: FileSource<'_>,
     table: &DeTable<'_>,
 ) -> Result<FileHooks, ConfigError> {
     let Some(hooks) = table.get(TABLE) else { return Ok(FileHooks::default()) };
@@ -161,32 +156,19 @@ pub(crate) fn of_table(
             });
         }
     }
-    let mut value = json(hooks.get_ref());
+    let mut value = json(hooks);
     if let Value::Object(fields) = &mut value {
         SETTINGS.iter().for_each(|name| drop(fields.remove(*name)));
     }
     read(source, &value)
 }
 
-pub(crate) fn json(value: &DeValue<'_>) -> Value {
-    match value {
-        DeValue::String(text) => Value::String(text.to_string()),
-        DeValue::Integer(number) => {
-            i64::from_str_radix(number.as_str(), number.radix()).map_or(Value::Null, Value::from)
-        }
-        DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Value::Null, Value::from),
-        DeValue::Boolean(truth) => Value::Bool(*truth),
-        DeValue::Datetime(date) => Value::String(date.to_string()),
-        DeValue::Array(all) => all.iter().map(|one| json(one.get_ref())).collect(),
-        DeValue::Table(table) => table
-            .iter()
-            .map(|(word, value)| (word.get_ref().to_string(), json(value.get_ref())))
-            .collect::<Map<_, _>>()
-            .into(),
-    }
+/// A part of one of our own files as a file of Claude Code would have it.
+pub(crate) fn json(value: &Spanned<DeValue<'_>>) -> Value {
+    Value::deserialize(ValueDeserializer::from(value.clone())).unwrap_or_default()
 }
 
-fn read(source: HookFile<'_>, hooks: &Value) -> Result<FileHooks, ConfigError> {
+fn read(source: FileSource<'_>, hooks: &Value) -> Result<FileHooks, ConfigError> {
     let mut found = FileHooks::default();
     let table = hooks.as_object().ok_or_else(|| {
         source.bad(TABLE, hooks, "a table with an event for each key, such as PreToolUse")
@@ -235,7 +217,7 @@ fn read(source: HookFile<'_>, hooks: &Value) -> Result<FileHooks, ConfigError> {
 }
 
 fn one(
-    source: HookFile<'_>,
+    source: FileSource<'_>,
     (event, matcher): (HookEvent, &str),
     handler: &Map<String, Value>,
     found: &mut FileHooks,
@@ -306,7 +288,7 @@ fn pattern(matcher: &str) -> Result<Option<regex::Regex>, String> {
     }
 }
 
-impl HookFile<'_> {
+impl FileSource<'_> {
     /// The first line that has this text, as it is or as JSON writes it.
     pub(crate) fn line_of(&self, text: &str) -> u32 {
         let written = Value::String(text.to_owned()).to_string();
@@ -341,7 +323,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<FileHooks, ConfigError> {
-        of_claude(HookFile { layer: Layer::Project, file: "settings.json", text })
+        of_claude(FileSource { layer: Layer::Project, file: "settings.json", text })
     }
 
     fn hooked(event: &str, group: &str) -> Result<FileHooks, ConfigError> {

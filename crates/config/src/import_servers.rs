@@ -68,7 +68,7 @@ pub fn codex_servers(
         let place = SourceLine { file: file.to_owned(), line, column: 1 };
         ConfigError::Syntax { place, message: error.message().to_owned() }
     })?;
-    let all = table.get_ref().get(CODEX_TABLE).map(|servers| json(servers.get_ref()));
+    let all = table.get_ref().get(CODEX_TABLE).map(json);
     Ok(servers(all.as_ref(), file, is_secret))
 }
 

@@ -32,6 +32,7 @@ mod hook_form;
 mod hook_text;
 mod import_servers;
 mod init;
+mod keys;
 mod load;
 mod load_hooks;
 mod load_servers;
@@ -48,6 +49,7 @@ mod project;
 mod project_trust;
 mod proxy;
 mod schema;
+mod section;
 mod server_package;
 mod settings;
 mod source_text;
@@ -63,10 +65,7 @@ pub use address::{is_sign_in, names_token};
 pub use append_rule::{AppendRuleError, append_allow_rule};
 pub use claude_file::ClaudeFile;
 pub use claude_rules::with_real_path;
-pub use config::{
-    AgentLimits, BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions,
-    ProviderConfig, SandboxConfig, ToolsConfig, UiConfig, UiNotify, UiView,
-};
+pub use config::{Config, ConfigRow, Permissions, ProviderConfig};
 pub use credential_paths::{CredentialPaths, every_path, key_paths_in};
 pub use credentials::{CredentialConfig, CredentialKey};
 pub use did_you_mean::nearest;
@@ -90,6 +89,10 @@ pub use event_hooks::{ConfiguredEventHook, EventHookConfig};
 pub use file_text::read_file;
 pub use import_servers::{FoundServer, claude_servers, codex_servers, writes_secret};
 pub use init::{InitError, init_project, init_text, trust_claude_files, trusted_files};
+pub use keys::{
+    AgentLimits, BudgetConfig, ContextConfig, DaemonConfig, SandboxConfig, ToolsConfig, UiConfig,
+    UiNotify, UiView, table as keys_table,
+};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;
 pub use mcp::{

@@ -1,15 +1,14 @@
 //! The story of loading: layer by layer, the lowest first.
 
 use crate::config::{Config, ConfigRow};
-use crate::credentials::{self, WrittenCredential};
+use crate::credentials;
 use crate::dirs::project_rules_beside;
 use crate::error::{ConfigError, SourceLine};
-use crate::event_hooks::FileHooks;
 use crate::file_text::read_text;
+use crate::keys;
 use crate::load_hooks::CollectedHooks;
 use crate::load_servers::CollectedServers;
 use crate::managed::ManagedLimits;
-use crate::mcp::FileServers;
 use crate::model_catalog;
 use crate::models::{self, NamedModel};
 use crate::origin::{Layer, ValueOrigin};
@@ -43,14 +42,11 @@ impl Config {
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let mut settings = LayeredSettings::default();
         let mut warnings = Vec::new();
-        let built_in = FileSource {
-            layer: Layer::BuiltIn,
-            file: "built-in",
-            text: include_str!("../../../config/default.toml"),
-        };
+        let built_in =
+            FileSource { layer: Layer::BuiltIn, file: "built-in", text: &keys::defaults() };
         put_all(text::entries(&built_in)?.entries, &mut settings);
 
-        let managed = file_entries(&sources.managed, Layer::Managed)?;
+        let (managed, _) = file_entries(&sources.managed, Layer::Managed, &mut warnings)?;
         let (mut named, mut written) = (managed.models, managed.credentials);
         let mut hooks = CollectedHooks::default();
         hooks.add(managed.hooks, FileTrust::Trusted);
@@ -63,7 +59,7 @@ impl Config {
             sources.user.as_ref().map(|user| project_rules_beside(user, &sources.project));
         for user in sources.user.iter().chain(&of_project) {
             user_file_is_own(user, [&sources.project])?;
-            let user = file_entries(user, Layer::User)?;
+            let (user, _) = file_entries(user, Layer::User, &mut warnings)?;
             named.extend(user.models);
             written.extend(user.credentials);
             hooks.add(user.hooks, FileTrust::Trusted);
@@ -73,9 +69,9 @@ impl Config {
         let mut file_trusts = Vec::new();
         for (name, layer) in [(PROJECT_FILE, Layer::Project), (PROJECT_LOCAL_FILE, Layer::Local)] {
             let path = sources.project.join(name);
-            let file = file_entries(&path, layer)?;
-            let file_trust = project_trust(&sources.trust, &path, &file.content, &mut warnings);
-            if sources.trust == Trust::Trusted || !file.content.is_empty() {
+            let (file, content) = file_entries(&path, layer, &mut warnings)?;
+            let file_trust = project_trust(&sources.trust, &path, &content, &mut warnings);
+            if sources.trust == Trust::Trusted || !content.is_empty() {
                 file_trusts.push(file_trust);
             }
             hooks.add(file.hooks, file_trust);
@@ -170,17 +166,6 @@ impl Config {
     }
 }
 
-/// A file's entries with its bytes, over which trust is recorded.
-#[derive(Default)]
-struct FileEntries {
-    entries: Vec<SettingEntry>,
-    models: Vec<NamedModel>,
-    credentials: Vec<WrittenCredential>,
-    hooks: FileHooks,
-    servers: FileServers,
-    content: Vec<u8>,
-}
-
 fn put_all(entries: Vec<SettingEntry>, settings: &mut LayeredSettings) {
     for entry in entries {
         settings.put(entry);
@@ -198,13 +183,10 @@ fn key_files(
     let of_models = of_models.filter(|entry| entry.key.name == KEY_FILE);
     let all = of_models.map(|entry| (&entry.value, entry.origin()));
     let user = sources.user.as_deref().and_then(Path::parent);
-    let file = |(value, origin): (&ConfigValue, ValueOrigin)| match value {
-        ConfigValue::Text(text) if text != NONE => {
-            let path = key_path(text, sources)?;
-            let (setting, withheld) = (KEY_FILE.to_owned(), user.map(Path::to_owned));
-            Some(KeyFile { path, setting, origin, withheld })
-        }
-        ConfigValue::Text(_) | ConfigValue::Number(_) | ConfigValue::List(_) => None,
+    let file = |(value, origin): (&ConfigValue, ValueOrigin)| {
+        let path = key_path(value.text().filter(|text| *text != NONE)?, sources)?;
+        let (setting, withheld) = (KEY_FILE.to_owned(), user.map(Path::to_owned));
+        Some(KeyFile { path, setting, origin, withheld })
     };
     Ok([(used, origin.clone())].into_iter().chain(all).filter_map(file).collect())
 }
@@ -224,10 +206,8 @@ fn vendor(sources: &Sources, settings: &LayeredSettings) -> Result<&'static Vend
 fn same_provider(model: &NamedModel, flags: &[(String, String)]) -> Result<(), ConfigError> {
     let own = model.entries.iter().find(|entry| entry.key.name == "provider.name");
     let flag = flags.iter().rev().find(|(key, _)| key == "provider.name");
-    match (own, flag) {
-        (Some(SettingEntry { value: ConfigValue::Text(own), .. }), Some((_, said)))
-            if own != said && said != "replay" =>
-        {
+    match (own.and_then(|entry| entry.value.text()), flag) {
+        (Some(own), Some((_, said))) if own != said && said != "replay" => {
             Err(ConfigError::BadValue {
                 place: SourceLine { file: "flag".into(), line: 0, column: 0 },
                 key: "provider.name".into(),
@@ -283,12 +263,14 @@ fn put_ceilings(
     Ok(())
 }
 
-/// The entries of a file; none where there is no such file.
-fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
-    let Some((file, text)) = read_text(path)? else {
-        return Ok(FileEntries::default());
-    };
-    let Entries { entries, models, credentials, hooks, servers } =
-        text::entries(&FileSource { layer, file: &file, text: &text })?;
-    Ok(FileEntries { entries, models, credentials, hooks, servers, content: text.into_bytes() })
+/// The entries of a file and its bytes, over which trust is recorded; none where there is no such file.
+fn file_entries(
+    path: &Path,
+    layer: Layer,
+    warnings: &mut Vec<ConfigWarning>,
+) -> Result<(Entries, Vec<u8>), ConfigError> {
+    let Some((file, text)) = read_text(path)? else { return Ok(Default::default()) };
+    let mut found = text::entries(&FileSource { layer, file: &file, text: &text })?;
+    warnings.append(&mut found.warnings);
+    Ok((found, text.into_bytes()))
 }

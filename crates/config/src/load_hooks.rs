@@ -4,16 +4,18 @@
 use crate::claude_rules::ClaudeRules;
 use crate::config::{Config, ConfigRow};
 use crate::error::ConfigError;
-use crate::event_hooks::{self, DisablesAll, EventHookConfig, FileHooks, HookFile};
+use crate::event_hooks::{self, DisablesAll, EventHookConfig, FileHooks};
 use crate::file_text::read_text;
-use crate::from_settings::directories;
+use crate::keys::HookKeys;
 use crate::load_servers::CollectedServers;
 use crate::mcp::FileServers;
 use crate::origin::Layer;
 use crate::plugin::{Plugin, PluginFolder};
 use crate::project::FileTrust;
 use crate::project_trust::project_trust;
+use crate::section::Section;
 use crate::settings::LayeredSettings;
+use crate::source_text::FileSource;
 use crate::sources::Sources;
 use crate::warning::ConfigWarning;
 use std::path::Path;
@@ -52,7 +54,7 @@ impl CollectedHooks {
         settings: &LayeredSettings,
         sources: &Sources,
     ) -> Result<(), ConfigError> {
-        if settings.text("hooks.claude_files")? == "off" {
+        if !HookKeys::read(settings, sources)?.claude_files {
             return Ok(());
         }
         let mut all = Vec::new();
@@ -67,7 +69,7 @@ impl CollectedHooks {
         if let Some(path) = user
             && let Some((file, text)) = read_text(&path)?
         {
-            let source = HookFile { layer: Layer::User, file: &file, text: &text };
+            let source = FileSource { layer: Layer::User, file: &file, text: &text };
             let found = event_hooks::of_claude(source)?;
             // Calls could write it: then its hooks count as the project's, or not at all.
             if !is_in_project(&path, sources) {
@@ -79,7 +81,7 @@ impl CollectedHooks {
             let path = sources.project.join(name);
             let Some((file, text)) = read_text(&path)? else { continue };
             let trust = project_trust(&sources.trust, &path, text.as_bytes(), &mut self.warnings);
-            let source = HookFile { layer, file: &file, text: &text };
+            let source = FileSource { layer, file: &file, text: &text };
             match (event_hooks::of_claude(source), trust) {
                 (Ok(found), FileTrust::Trusted) => add(found),
                 (Ok(found), FileTrust::Untrusted) => self.warnings.extend(untrusted(&found.hooks)),
@@ -112,7 +114,7 @@ impl CollectedHooks {
         servers: &mut CollectedServers,
     ) -> Result<Vec<Plugin>, ConfigError> {
         let mut plugins: Vec<Plugin> = Vec::new();
-        for dir in directories("plugins.dirs", settings, sources)? {
+        for dir in HookKeys::read(settings, sources)?.plugin_dirs {
             let found = PluginFolder::trusted(&dir, &sources.plugin_trust)?;
             let same = |known: &&Plugin| known.name == found.plugin.name;
             match plugins.iter().find(same) {

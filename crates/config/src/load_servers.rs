@@ -3,12 +3,12 @@
 
 use crate::config::{Config, ConfigRow};
 use crate::error::ConfigError;
-use crate::event_hooks::HookFile;
 use crate::file_text::read_text;
 use crate::mcp::{FileServers, PROJECT_SERVERS, TABLE, THEIR_TABLE, of_claude};
 use crate::origin::{Layer, ValueOrigin};
 use crate::project::FileTrust;
 use crate::project_trust::project_trust;
+use crate::source_text::FileSource;
 use crate::sources::Sources;
 use crate::warning::ConfigWarning;
 use protocol::judgement::Rule;
@@ -62,7 +62,7 @@ impl CollectedServers {
         let path = sources.project.join(PROJECT_SERVERS);
         let Some((file, text)) = read_text(&path)? else { return Ok(()) };
         let trust = project_trust(&sources.trust, &path, text.as_bytes(), &mut self.0.warnings);
-        let source = HookFile { layer: Layer::Project, file: &file, text: &text };
+        let source = FileSource { layer: Layer::Project, file: &file, text: &text };
         match (of_claude(source), trust) {
             (Ok(found), trust) => self.add(found, trust),
             (Err(error), FileTrust::Trusted) => return Err(error),
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn claude(text: &str) -> Result<FileServers, ConfigError> {
-        of_claude(HookFile { layer: Layer::Project, file: ".mcp.json", text })
+        of_claude(FileSource { layer: Layer::Project, file: ".mcp.json", text })
     }
 
     #[test]

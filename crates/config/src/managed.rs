@@ -2,8 +2,9 @@
 //! may loosen.
 
 use crate::error::ConfigError;
+use crate::keys;
 use crate::origin::ValueOrigin;
-use crate::schema::{self, UntrustedMay};
+use crate::schema::UntrustedMay;
 use crate::settings::{SettingEntry, rank};
 use crate::value::ConfigValue;
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ impl ManagedLimits {
     }
 
     pub(crate) fn check_value(&self, name: &str, value: &ConfigValue) -> Result<(), ConfigError> {
-        let (Some(key), Some((limit, origin))) = (schema::find(name), self.0.get(name)) else {
+        let (Some(key), Some((limit, origin))) = (keys::find(name), self.0.get(name)) else {
             return Ok(());
         };
         let UntrustedMay::Tighten(order) = key.project else { return Ok(()) };

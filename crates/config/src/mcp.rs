@@ -2,9 +2,10 @@
 //! of Claude Code and Codex. Pure; `load_servers` collects them.
 
 use crate::error::{ConfigError, SourceLine};
-use crate::event_hooks::{HookFile, json, json_of};
+use crate::event_hooks::{json, json_of};
 use crate::origin::Layer;
 use crate::server_package::ServerPackage;
+use crate::source_text::FileSource;
 use crate::warning::ConfigWarning;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Rule, RuleEffect};
@@ -204,11 +205,11 @@ pub(crate) struct FileServers {
 
 /// Those of one of our own files.
 pub(crate) fn of_table(
-    source: HookFile<'_>,
+    source: FileSource<'_>,
     table: &DeTable<'_>,
 ) -> Result<FileServers, ConfigError> {
     let Some(servers) = table.get(TABLE) else { return Ok(FileServers::default()) };
-    let mut found = of_json(source, TABLE, &json(servers.get_ref()))?;
+    let mut found = of_json(source, TABLE, &json(servers))?;
     for server in &mut found.servers {
         server.by.line = line_in(source.text, &server.name).unwrap_or(server.by.line);
     }
@@ -232,7 +233,7 @@ pub(crate) fn line_in(text: &str, name: &str) -> Option<u32> {
 }
 
 /// Those of a file of Claude Code.
-pub(crate) fn of_claude(source: HookFile<'_>) -> Result<FileServers, ConfigError> {
+pub(crate) fn of_claude(source: FileSource<'_>) -> Result<FileServers, ConfigError> {
     match json_of(source.file, source.text)?.get(THEIR_TABLE) {
         None | Some(Value::Null) => Ok(FileServers::default()),
         Some(servers) => of_json(source, THEIR_TABLE, servers),
@@ -260,7 +261,7 @@ pub(crate) fn wanted_name() -> String {
 
 /// Those of a table.
 pub(crate) fn of_json(
-    source: HookFile<'_>,
+    source: FileSource<'_>,
     table: &str,
     servers: &Value,
 ) -> Result<FileServers, ConfigError> {
@@ -289,7 +290,7 @@ impl FileServers {
 
     fn add(
         &mut self,
-        source: HookFile<'_>,
+        source: FileSource<'_>,
         (name, key): (&str, &str),
         written: Written,
         value: &Value,
@@ -430,11 +431,11 @@ mod tests {
     use super::*;
 
     fn claude(text: &str) -> Result<FileServers, ConfigError> {
-        of_claude(HookFile { layer: Layer::Project, file: ".mcp.json", text })
+        of_claude(FileSource { layer: Layer::Project, file: ".mcp.json", text })
     }
 
     fn own(text: &str) -> Result<FileServers, ConfigError> {
-        let source = HookFile { layer: Layer::User, file: "config.toml", text };
+        let source = FileSource { layer: Layer::User, file: "config.toml", text };
         of_table(source, DeTable::parse(text).unwrap().get_ref())
     }
 
@@ -579,7 +580,7 @@ mod tests {
         let found = claude(theirs).unwrap();
         assert_eq!(found.servers[0].package, None);
         assert!(found.warnings[0].text.contains("only your own configuration file"), "{found:?}");
-        let source = HookFile { layer: Layer::Project, file: "c", text: &table };
+        let source = FileSource { layer: Layer::Project, file: "c", text: &table };
         of_table(source, DeTable::parse(&table).unwrap().get_ref()).unwrap_err();
     }
 }

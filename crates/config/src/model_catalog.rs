@@ -1,24 +1,78 @@
 //! Built-in facts about models: the table in `config/models.toml`.
 
 use protocol::client::{ImageLimits, ModelFacts, Prices};
-use toml::de::{DeTable, DeValue};
+use serde::Deserialize;
+use toml::{Table, Value};
 
 /// The table's text.
 const TABLE: &str = include_str!("../../../config/models.toml");
 
+/// A row of the table.
+#[derive(Deserialize)]
+struct Row {
+    context: Option<u64>,
+    vision: Option<bool>,
+    json_schema: Option<bool>,
+    #[serde(flatten)]
+    price: Option<WrittenPrices>,
+}
+
+/// Dollars for a million tokens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenPrices {
+    input: Dollars,
+    output: Dollars,
+    cache_read: Option<Dollars>,
+    cache_write: Option<Dollars>,
+}
+
+/// An amount of dollars in millionths.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "f64")]
+struct Dollars(u64);
+
+impl TryFrom<f64> for Dollars {
+    type Error = &'static str;
+
+    fn try_from(dollars: f64) -> Result<Self, Self::Error> {
+        match (0.0..1e6).contains(&dollars) {
+            true => Ok(Self((dollars * 1e6).round() as u64)),
+            false => Err("no price"),
+        }
+    }
+}
+
+impl From<WrittenPrices> for Prices {
+    fn from(written: WrittenPrices) -> Self {
+        Self {
+            input: written.input.0,
+            output: written.output.0,
+            cache_read: written.cache_read.map(|price| price.0),
+            cache_write: written.cache_write.map(|price| price.0),
+        }
+    }
+}
+
+/// A part of the table: the rows of models, or the words that stand for some.
+fn part(name: &str) -> Table {
+    let mut all: Table = TABLE.parse().unwrap_or_default();
+    match all.remove(name) {
+        Some(Value::Table(part)) => part,
+        _ => Table::default(),
+    }
+}
+
 /// The facts about a model by its vendor's name; empty for a model that is not in the table.
 #[must_use]
 pub fn facts(model: &str) -> ModelFacts {
-    let Ok(table) = DeTable::parse(TABLE) else { return ModelFacts::default() };
-    let models = table.get_ref().get("model").and_then(|models| models.get_ref().as_table());
-    let found = models.and_then(|models| {
-        models.iter().find(|(name, _)| is_edition(name.get_ref(), model))?.1.get_ref().as_table()
-    });
-    found.map_or_else(ModelFacts::default, |row| ModelFacts {
-        context: row.get("context").and_then(|value| whole(value.get_ref())),
-        prices: prices(row),
-        vision: row.get("vision").and_then(|value| value.get_ref().as_bool()),
-        json_schema: row.get("json_schema").and_then(|value| value.get_ref().as_bool()),
+    let row = part("model").into_iter().find(|(name, _)| is_edition(name, model));
+    let row = row.and_then(|(_, row)| row.try_into::<Row>().ok());
+    row.map_or_else(ModelFacts::default, |row| ModelFacts {
+        context: row.context,
+        prices: row.price.map(Prices::from),
+        vision: row.vision,
+        json_schema: row.json_schema,
         images: ImageLimits::default(),
     })
 }
@@ -26,61 +80,16 @@ pub fn facts(model: &str) -> ModelFacts {
 /// True for a word that stands for a model in files for agents and commands.
 #[must_use]
 pub fn is_model_alias(word: &str) -> bool {
-    let Ok(table) = DeTable::parse(TABLE) else { return false };
-    let words = field(table.get_ref(), "alias").and_then(|alias| alias.get("words"));
-    let mut words = words.and_then(|words| words.get_ref().as_array()).into_iter().flatten();
-    words.any(|known| matches!(known.get_ref(), DeValue::String(known) if **known == *word))
+    let alias = part("alias");
+    let words = alias.get("words").and_then(Value::as_array);
+    words.is_some_and(|words| words.iter().any(|known| known.as_str() == Some(word)))
 }
 
 /// The model for which a word stands at a vendor.
 #[must_use]
 pub fn aliased_model(vendor: &str, word: &str) -> Option<String> {
-    let table = DeTable::parse(TABLE).ok()?;
-    let alias = field(table.get_ref(), "alias").and_then(|alias| field(alias, vendor))?;
-    match alias.get(word)?.get_ref() {
-        DeValue::String(model) => Some(model.to_string()),
-        DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_)
-        | DeValue::Array(_)
-        | DeValue::Table(_) => None,
-    }
-}
-
-fn field<'a, 'b>(table: &'a DeTable<'b>, name: &str) -> Option<&'a DeTable<'b>> {
-    table.get(name)?.get_ref().as_table()
-}
-
-/// Prices from a table; none where reading and writing are not both priced.
-pub(crate) fn prices(row: &DeTable<'_>) -> Option<Prices> {
-    let price = |name: &str| row.get(name).and_then(|value| micros(value.get_ref()));
-    Some(Prices {
-        input: price("input")?,
-        output: price("output")?,
-        cache_read: price("cache_read"),
-        cache_write: price("cache_write"),
-    })
-}
-
-/// A whole number.
-pub(crate) fn whole(value: &DeValue<'_>) -> Option<u64> {
-    let DeValue::Integer(number) = value else { return None };
-    u64::from_str_radix(number.as_str(), number.radix()).ok()
-}
-
-/// An amount of dollars in millionths.
-pub(crate) fn micros(value: &DeValue<'_>) -> Option<u64> {
-    let dollars: f64 = match value {
-        DeValue::Float(number) => number.as_str().parse().ok()?,
-        DeValue::Integer(number) => number.as_str().parse().ok()?,
-        DeValue::String(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_)
-        | DeValue::Array(_)
-        | DeValue::Table(_) => return None,
-    };
-    (0.0..1e6).contains(&dollars).then(|| (dollars * 1e6).round() as u64)
+    let model = part("alias").get(vendor)?.get(word)?.as_str()?.to_owned();
+    Some(model)
 }
 
 /// True if `model` is this model or a dated edition of it.
@@ -123,28 +132,24 @@ mod tests {
 
     #[test]
     fn every_row_is_sound_and_names_a_source_with_its_date() {
-        let table = DeTable::parse(TABLE).unwrap();
-        let section =
-            |name: &str| table.get_ref().get(name).unwrap().get_ref().as_table().unwrap().clone();
-        let sources = section("source");
-        for (name, row) in section("model") {
-            let row = row.get_ref().as_table().unwrap();
-            let DeValue::String(source) = row.get("source").unwrap().get_ref() else { panic!() };
-            let source = sources.get(source.as_ref()).unwrap_or_else(|| panic!("{name:?}"));
-            let source = source.get_ref().as_table().unwrap();
+        let sources = part("source");
+        for (name, row) in part("model") {
+            let source = sources[row["source"].as_str().unwrap()].as_table().unwrap();
             assert!(source.contains_key("page") && source.contains_key("read"));
-            for (field, value) in row.iter().filter(|(field, _)| field.get_ref() != "source") {
-                let known = match field.get_ref().as_ref() {
-                    "context" => whole(value.get_ref()).is_some(),
-                    "vision" | "json_schema" => value.get_ref().as_bool().is_some(),
-                    "input" | "output" | "cache_read" | "cache_write" => {
-                        micros(value.get_ref()).is_some()
-                    }
+            let facts = facts(&name);
+            for field in row.as_table().unwrap().keys().filter(|field| *field != "source") {
+                let known = match field.as_str() {
+                    "context" => facts.context.is_some(),
+                    "vision" => facts.vision.is_some(),
+                    "json_schema" => facts.json_schema.is_some(),
+                    "input" | "output" => facts.prices.is_some(),
+                    "cache_read" => facts.prices.unwrap().cache_read.is_some(),
+                    "cache_write" => facts.prices.unwrap().cache_write.is_some(),
                     _ => false,
                 };
                 assert!(known, "{name:?}: {field:?}");
             }
-            assert_ne!(facts(name.get_ref()), ModelFacts::default(), "{name:?}");
+            assert_ne!(facts, ModelFacts::default(), "{name:?}");
         }
     }
 }

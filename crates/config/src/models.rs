@@ -1,16 +1,18 @@
 //! Models that the user defined: the `[models.NAME]` tables, which `--model NAME` chooses.
 
 use crate::error::ConfigError;
-use crate::model_catalog;
-use crate::schema::{self, ConfigKey};
+use crate::keys;
+use crate::model_catalog::WrittenPrices;
+use crate::schema::ConfigKey;
 use crate::settings::{LayeredSettings, SettingEntry};
-use crate::source_text::{IndexedSource, kind_of};
-use crate::value::{ConfigValue, ValueError};
+use crate::source_text::IndexedSource;
+use crate::value::{self, ConfigValue};
 use crate::vendors::{NONE, VENDORS_OWN};
 use protocol::client::ModelFacts;
 use protocol::provider::Effort;
+use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The fields of a model, and the key that each stands for.
 const FIELDS: [(&str, &str); 6] = [
@@ -38,7 +40,7 @@ pub(crate) struct NamedModel {
 }
 
 /// Most images of a request that can be set: the largest bound of a vendor.
-const MOST_IMAGES: u32 = 3000;
+const MOST_IMAGES: u64 = 3000;
 
 /// Settings that only a named model has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,56 +84,40 @@ fn model(
     };
     for (field, value) in source.table(&path, fields)? {
         let at = format!("{path}.{}", field.get_ref());
-        let unfit = |wanted: &str| {
-            let unfit =
-                ValueError { found: kind_of(value.get_ref()).into(), wanted: wanted.to_owned() };
-            source.bad(&at, &value.span(), unfit)
-        };
+        let unfit = |wanted: &str| source.unfit(&at, value, wanted);
         let key = FIELDS.iter().find(|(name, _)| *name == field.get_ref().as_ref());
-        if let Some(key) = key.and_then(|(_, key)| schema::find(key)) {
-            entries.push(entry(key, source.value(key, value)?, field.span()));
+        if let Some(key) = key.and_then(|(_, key)| keys::find(key)) {
+            entries.push(entry(key, source.value(key.name, key.kind, value)?, field.span()));
             continue;
         }
+        let number = |least, most, wanted: &str| {
+            let number = value::whole(value.get_ref()).and_then(|number| number.try_into().ok());
+            number.filter(|number| (least..=most).contains(number)).ok_or_else(|| unfit(wanted))
+        };
+        let switch = || value.get_ref().as_bool().ok_or_else(|| unfit("true or false"));
         match field.get_ref().as_ref() {
             "context" => {
-                let tokens = model_catalog::whole(value.get_ref()).filter(|tokens| *tokens >= 1000);
-                extras.facts.context =
-                    Some(tokens.ok_or_else(|| unfit("a number of tokens from 1000"))?);
+                let wanted = "a number of tokens from 1000";
+                extras.facts.context = Some(number(1000, u64::MAX, wanted)?);
+            }
+            "vision" => extras.facts.vision = Some(switch()?),
+            "json_schema" => extras.facts.json_schema = Some(switch()?),
+            "images" => {
+                let wanted = format!("a number of images from 1 to {MOST_IMAGES}");
+                extras.images = u32::try_from(number(1, MOST_IMAGES, &wanted)?).ok();
             }
             "effort" => {
-                extras.effort = Some(
-                    effort(value.get_ref())
-                        .ok_or_else(|| unfit("one of \"low\", \"medium\", \"high\""))?,
-                )
-            }
-            "vision" => {
-                let vision = value.get_ref().as_bool();
-                extras.facts.vision = Some(vision.ok_or_else(|| unfit("true or false"))?);
-            }
-            "json_schema" => {
-                let holds = value.get_ref().as_bool();
-                extras.facts.json_schema = Some(holds.ok_or_else(|| unfit("true or false"))?);
-            }
-            "images" => {
-                let most = model_catalog::whole(value.get_ref()).and_then(|it| it.try_into().ok());
-                let most = most.filter(|most| (1..=MOST_IMAGES).contains(most));
-                let wanted = format!("a number of images from 1 to {MOST_IMAGES}");
-                extras.images = Some(most.ok_or_else(|| unfit(&wanted))?);
+                let words = ["low", "medium", "high"].into_iter();
+                let mut efforts = words.zip([Effort::Low, Effort::Medium, Effort::High]);
+                let said = efforts.find(|(word, _)| value.get_ref().as_str() == Some(*word));
+                let wanted = "one of \"low\", \"medium\", \"high\"";
+                extras.effort = Some(said.ok_or_else(|| unfit(wanted))?.1);
             }
             "price" => {
-                let table = source.table(&at, value)?;
-                let known = ["input", "output", "cache_read", "cache_write"];
-                let good = table.iter().all(|(name, price)| {
-                    known.contains(&name.get_ref().as_ref())
-                        && model_catalog::micros(price.get_ref()).is_some()
-                });
-                let prices = model_catalog::prices(table).filter(|_| good).ok_or_else(|| {
-                    unfit(
-                        "a table of dollars for a million tokens: input and output, and \
-                         cache_read and cache_write where they differ",
-                    )
-                })?;
-                extras.facts.prices = Some(prices);
+                let prices = WrittenPrices::deserialize(ValueDeserializer::from(value.clone()));
+                let wanted = "a table of dollars for a million tokens: input and output, and \
+                              cache_read and cache_write where they differ";
+                extras.facts.prices = Some(prices.map_err(|_| unfit(wanted))?.into());
             }
             "headers" => {
                 for (name, value) in source.table(&at, value)? {
@@ -139,33 +125,19 @@ fn model(
                 }
             }
             _ => {
-                return Err(ConfigError::UnknownKey {
-                    place: source.place(&field.span()),
-                    key: at,
-                    hint: ". A model has provider, model, base_url, key_file, key_command, \
-                           max_tokens, context, vision, images, json_schema, effort, headers and price"
-                        .into(),
-                });
+                let hint = ". A model has provider, model, base_url, key_file, key_command, \
+                           max_tokens, context, vision, images, json_schema, effort, headers and price";
+                return Err(source.unknown(field, at, hint));
             }
         }
     }
     // Without another name it is the vendor's own.
-    if let Some(key) = schema::find("provider.model")
+    if let Some(key) = keys::find("provider.model")
         && !entries.iter().any(|entry| entry.key.name == key.name)
     {
         entries.push(entry(key, ConfigValue::Text(name.get_ref().to_string()), name.span()));
     }
     Ok(NamedModel { name: name.get_ref().to_string(), entries, extras })
-}
-
-fn effort(value: &DeValue<'_>) -> Option<Effort> {
-    let DeValue::String(word) = value else { return None };
-    match word.as_ref() {
-        "low" => Some(Effort::Low),
-        "medium" => Some(Effort::Medium),
-        "high" => Some(Effort::High),
-        _ => None,
-    }
 }
 
 fn header(
@@ -174,27 +146,19 @@ fn header(
     name: &str,
     value: &Spanned<DeValue<'_>>,
 ) -> Result<(String, String), ConfigError> {
-    let bad = |found: String, wanted: &str| {
-        let unfit = ValueError { found, wanted: wanted.to_owned() };
-        source.bad(&format!("{table}.{name}"), &value.span(), unfit)
-    };
+    let at = format!("{table}.{name}");
     if KEY_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
-        return Err(bad(
-            "a header that carries a key".into(),
-            "given as key_file or key_command, because a configuration never holds a key",
-        ));
+        let wanted = "given as key_file or key_command, because a configuration never holds a key";
+        return Err(source.bad(&at, value.span(), "a header that carries a key", wanted));
     }
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-    };
-    if let DeValue::String(text) = value.get_ref()
-        && is_name(name)
-        && text.bytes().all(|b| (b' '..0x7f).contains(&b))
-    {
-        return Ok((name.to_owned(), text.to_string()));
+    let is_name = !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    match value.get_ref().as_str() {
+        Some(text) if is_name && text.bytes().all(|b| (b' '..0x7f).contains(&b)) => {
+            Ok((name.to_owned(), text.to_owned()))
+        }
+        _ => Err(source.unfit(&at, value, "a header: letters, and one line of plain text")),
     }
-    Err(bad(kind_of(value.get_ref()).into(), "a header: letters, and one line of plain text"))
 }
 
 /// The model that is meant, where one is: by its name in a flag, or in the files.
@@ -216,15 +180,14 @@ pub(crate) fn chosen<'a>(
 pub(crate) fn put(model: &NamedModel, settings: &mut LayeredSettings) -> Result<(), ConfigError> {
     let sets = |key: &str| model.entries.iter().find(|entry| entry.key.name == key);
     let now = settings.text("provider.name")?.to_owned();
-    let changes = sets("provider.name")
-        .is_some_and(|entry| !matches!(&entry.value, ConfigValue::Text(word) if *word == now));
+    let changes = sets("provider.name").is_some_and(|entry| entry.value.text() != Some(&now));
     let names_key = sets("provider.key_file").is_some() || sets("provider.key_command").is_some();
     for (key, none, clears) in [
         ("provider.base_url", VENDORS_OWN, changes),
         ("provider.key_file", NONE, changes || names_key),
         ("provider.key_command", NONE, changes || names_key),
     ] {
-        if let (true, Some(key), Some(like)) = (clears, schema::find(key), model.entries.first()) {
+        if let (true, Some(key), Some(like)) = (clears, keys::find(key), model.entries.first()) {
             settings.put(SettingEntry {
                 key,
                 value: ConfigValue::Text(none.to_owned()),

@@ -5,7 +5,7 @@ use std::fmt;
 /// One layer of the configuration; a later one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// `config/default.toml`, embedded.
+    /// The defaults that `keys` declares.
     BuiltIn,
     /// `/etc/agentd/config.toml`: a low layer for most values, the last word where it tightens.
     Managed,

@@ -3,10 +3,11 @@
 //! and by those who check a plugin again.
 
 use crate::error::ConfigError;
-use crate::event_hooks::{self, ConfiguredEventHook, FileHooks, HookFile};
+use crate::event_hooks::{self, ConfiguredEventHook, FileHooks};
 use crate::mcp::{FileServers, McpServerConfig, PROJECT_SERVERS};
 use crate::origin::{Layer, ValueOrigin};
 use crate::plugin_servers::plugin_servers;
+use crate::source_text::FileSource;
 use crate::trust::TrustStore;
 use crate::warning::ConfigWarning;
 use data_encoding::HEXLOWER;
@@ -113,7 +114,7 @@ impl PluginFolder {
             None => FileHooks::default(),
             Some(text) => {
                 let file = root.join(HOOKS).display().to_string();
-                event_hooks::of_claude(HookFile { layer: Layer::User, file: &file, text: &text })?
+                event_hooks::of_claude(FileSource { layer: Layer::User, file: &file, text: &text })?
             }
         };
         warnings.extend(hooks.warnings);

@@ -2,9 +2,10 @@
 //! table. `${CLAUDE_PLUGIN_ROOT}` in them is the plugin's folder. Pure. Used by `plugin`.
 
 use crate::error::ConfigError;
-use crate::event_hooks::{HookFile, json_of};
+use crate::event_hooks::json_of;
 use crate::mcp::{FileServers, PROJECT_SERVERS, ServerPlace, THEIR_TABLE, of_json};
 use crate::origin::Layer;
+use crate::source_text::FileSource;
 use serde_json::Value;
 use std::path::Path;
 
@@ -23,7 +24,7 @@ pub(crate) fn plugin_servers(
 ) -> Result<FileServers, ConfigError> {
     let mut found = FileServers::default();
     if let Some((file, text)) = manifest {
-        let source = HookFile { layer: Layer::User, file, text };
+        let source = FileSource { layer: Layer::User, file, text };
         match json_of(file, text)?.get(THEIR_TABLE) {
             None | Some(Value::Null) => {}
             Some(Value::String(path)) if path.trim_start_matches("./") == PROJECT_SERVERS => {}
@@ -37,7 +38,7 @@ pub(crate) fn plugin_servers(
         }
     }
     if let Some((file, text)) = servers {
-        let source = HookFile { layer: Layer::User, file, text };
+        let source = FileSource { layer: Layer::User, file, text };
         let value = json_of(file, text)?;
         let table = value.get(THEIR_TABLE).filter(|table| !table.is_null()).unwrap_or(&value);
         found.extend(of_json(source, THEIR_TABLE, &with_root(table, root)?)?);

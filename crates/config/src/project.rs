@@ -76,5 +76,5 @@ pub(crate) fn models(
 }
 
 fn is_empty(entry: &SettingEntry) -> bool {
-    matches!(&entry.value, crate::value::ConfigValue::List(items) if items.is_empty())
+    entry.value.items().is_some_and(<[_]>::is_empty)
 }

@@ -3,7 +3,7 @@
 use crate::error::{ConfigError, SourceLine};
 use crate::origin::{Layer, ValueOrigin};
 use crate::schema::{ConfigKey, Tightness, UntrustedMay, ValueKind};
-use crate::value::{ConfigValue, ListItem};
+use crate::value::ConfigValue;
 use crate::vendors::{VENDORS_OWN, Vendor};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -67,32 +67,7 @@ impl LayeredSettings {
 
     /// The text of a key.
     pub(crate) fn text(&self, key: &'static str) -> Result<&str, ConfigError> {
-        match self.0.get(key) {
-            Some((ConfigValue::Text(text), _)) => Ok(text),
-            Some((ConfigValue::Number(_) | ConfigValue::List(_), _)) | None => {
-                Err(ConfigError::Incomplete { key })
-            }
-        }
-    }
-
-    /// The number of a key.
-    pub(crate) fn number(&self, key: &'static str) -> Result<u64, ConfigError> {
-        match self.0.get(key) {
-            Some((ConfigValue::Number(number), _)) => Ok(*number),
-            Some((ConfigValue::Text(_) | ConfigValue::List(_), _)) | None => {
-                Err(ConfigError::Incomplete { key })
-            }
-        }
-    }
-
-    /// The list of a key.
-    pub(crate) fn list(&self, key: &'static str) -> Result<&[ListItem], ConfigError> {
-        match self.0.get(key) {
-            Some((ConfigValue::List(items), _)) => Ok(items),
-            Some((ConfigValue::Text(_) | ConfigValue::Number(_), _)) | None => {
-                Err(ConfigError::Incomplete { key })
-            }
-        }
+        self.get(key)?.0.text().ok_or(ConfigError::Incomplete { key })
     }
 
     /// The value of a key and its origin.

@@ -2,8 +2,8 @@
 
 use crate::error::{ConfigError, SourceLine};
 use crate::origin::{Layer, ValueOrigin};
-use crate::schema::{ConfigKey, ValueKind};
-use crate::value::{self, ConfigValue, ListExample, ListItem, RawValue, ValueError};
+use crate::schema::{ListKind, ValueKind};
+use crate::value::{self, ConfigValue, ListExample, ListItem, ValueError, kind_of};
 use protocol::judgement::ExampleVerdict;
 use std::ops::Range;
 use toml::Spanned;
@@ -32,70 +32,61 @@ impl IndexedSource<'_> {
         name: &str,
         value: &'a Spanned<DeValue<'b>>,
     ) -> Result<&'a DeTable<'b>, ConfigError> {
-        value.get_ref().as_table().ok_or_else(|| {
-            let found = kind_of(value.get_ref()).into();
-            let unfit = ValueError { found, wanted: format!("a table, written [{name}]") };
-            self.bad(name, &value.span(), unfit)
-        })
+        let wanted = || format!("a table, written [{name}]");
+        value.get_ref().as_table().ok_or_else(|| self.unfit(name, value, wanted()))
     }
 
+    /// The value of a key, or of a field of this kind.
     pub(crate) fn value(
         &self,
-        key: &'static ConfigKey,
+        name: &str,
+        kind: ValueKind,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<ConfigValue, ConfigError> {
-        if !matches!(
-            key.kind,
-            ValueKind::Rules
-                | ValueKind::Dirs
-                | ValueKind::Files
-                | ValueKind::Hosts
-                | ValueKind::Variables
-                | ValueKind::Verifiers
-                | ValueKind::Formatters
-        ) {
-            return value::read(key, &raw(value.get_ref()))
-                .map_err(|unfit| self.bad(key.name, &value.span(), unfit));
-        }
-        let Some(array) = value.get_ref().as_array() else {
-            let unfit = ValueError {
-                found: kind_of(value.get_ref()).into(),
-                wanted: value::wanted(key.kind),
-            };
-            return Err(self.bad(key.name, &value.span(), unfit));
+        let ValueKind::List(of) = kind else {
+            return value::read(kind, value.get_ref()).map_err(|ValueError { found, wanted }| {
+                self.bad(name, value.span(), found, wanted)
+            });
         };
+        let array = value.get_ref().as_array();
+        let array = array.ok_or_else(|| self.unfit(name, value, value::wanted(kind)))?;
         let mut items = Vec::new();
         for element in array.iter() {
-            let (element, examples) = match (key.kind, element.get_ref()) {
-                (ValueKind::Rules, DeValue::Table(table)) => {
-                    self.with_examples(key, element, table)?
+            let (element, examples) = match (of, element.get_ref()) {
+                (ListKind::Rules, DeValue::Table(table)) => {
+                    self.with_examples(name, element, table)?
                 }
                 (_, _) => (element, Vec::new()),
             };
-            match value::read(key, &raw(element.get_ref())) {
-                Ok(ConfigValue::Text(text)) => {
-                    let line = self.place(&element.span()).line;
-                    items.push(ListItem {
-                        text,
-                        origin: ValueOrigin {
-                            layer: self.source.layer,
-                            file: self.source.file.into(),
-                            line,
-                        },
-                        examples,
-                    });
-                }
-                Ok(ConfigValue::Number(_) | ConfigValue::List(_)) => {}
-                Err(unfit) => return Err(self.bad(key.name, &element.span(), unfit)),
-            }
+            let text = self.text(name, kind, element)?;
+            let line = self.place(&element.span()).line;
+            let FileSource { layer, file, .. } = self.source;
+            let origin = ValueOrigin { layer, file: file.into(), line };
+            items.push(ListItem { text, origin, examples });
         }
         Ok(ConfigValue::List(items))
+    }
+
+    /// A value of a kind that is a text, or one element of a list.
+    fn text(
+        &self,
+        name: &str,
+        kind: ValueKind,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<String, ConfigError> {
+        match value::read(kind, value.get_ref()) {
+            Ok(ConfigValue::Text(text)) => Ok(text),
+            Ok(ConfigValue::Number(_) | ConfigValue::List(_)) => {
+                Err(self.unfit(name, value, value::wanted(kind)))
+            }
+            Err(ValueError { found, wanted }) => Err(self.bad(name, value.span(), found, wanted)),
+        }
     }
 
     /// `{ rule = "…", fits = ["…"], not = ["…"] }`
     fn with_examples<'t, 'd>(
         &self,
-        key: &'static ConfigKey,
+        key: &str,
         element: &Spanned<DeValue<'d>>,
         table: &'t DeTable<'d>,
     ) -> Result<(&'t Spanned<DeValue<'d>>, Vec<ListExample>), ConfigError> {
@@ -110,39 +101,58 @@ impl IndexedSource<'_> {
                 "fits" => ExampleVerdict::Fits,
                 "not" => ExampleVerdict::Not,
                 other => {
-                    return Err(ConfigError::UnknownKey {
-                        place: self.place(&word.span()),
-                        key: other.into(),
-                        hint: ". Beside a rule stand `rule`, `fits` and `not`".into(),
-                    });
+                    let hint = ". Beside a rule stand `rule`, `fits` and `not`";
+                    return Err(self.unknown(word, other, hint));
                 }
             };
-            let unfit = |value: &DeValue<'_>| ValueError {
-                found: kind_of(value).into(),
-                wanted: "a list of calls such as [\"cargo test\"]".into(),
+            let bad = |value| {
+                self.unfit(word.get_ref(), value, "a list of calls such as [\"cargo test\"]")
             };
-            let bad = |value: &Spanned<DeValue<'_>>| {
-                self.bad(word.get_ref(), &value.span(), unfit(value.get_ref()))
-            };
-            let calls = value.get_ref().as_array().ok_or_else(|| bad(value))?;
-            for call in calls.iter() {
+            for call in value.get_ref().as_array().ok_or_else(|| bad(value))?.iter() {
                 let what = call.get_ref().as_str().ok_or_else(|| bad(call))?.to_owned();
                 examples.push(ListExample { said, what, line: self.place(&call.span()).line });
             }
         }
-        let rule = rule.ok_or_else(|| {
-            let wanted = "one with a `rule` in it".into();
-            self.bad(key.name, &element.span(), ValueError { found: "a table".into(), wanted })
-        })?;
+        let rule = rule.ok_or_else(|| self.unfit(key, element, "one with a `rule` in it"))?;
         Ok((rule, examples))
     }
 
-    pub(crate) fn bad(&self, key: &str, span: &Range<usize>, unfit: ValueError) -> ConfigError {
-        ConfigError::BadValue {
-            place: self.place(span),
+    /// A key or a field that does not exist.
+    pub(crate) fn unknown<T>(
+        &self,
+        word: &Spanned<T>,
+        key: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> ConfigError {
+        ConfigError::UnknownKey {
+            place: self.place(&word.span()),
             key: key.into(),
-            found: unfit.found,
-            wanted: unfit.wanted,
+            hint: hint.into(),
+        }
+    }
+
+    /// A value of another type than wanted.
+    pub(crate) fn unfit(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        wanted: impl Into<String>,
+    ) -> ConfigError {
+        self.bad(key, value.span(), kind_of(value.get_ref()), wanted)
+    }
+
+    pub(crate) fn bad(
+        &self,
+        key: &str,
+        span: Range<usize>,
+        found: impl Into<String>,
+        wanted: impl Into<String>,
+    ) -> ConfigError {
+        ConfigError::BadValue {
+            place: self.place(&span),
+            key: key.into(),
+            found: found.into(),
+            wanted: wanted.into(),
         }
     }
 
@@ -156,29 +166,5 @@ impl IndexedSource<'_> {
             line: narrow(above + 1),
             column: narrow(before.chars().count() + 1),
         }
-    }
-}
-
-fn raw<'a>(value: &'a DeValue<'_>) -> RawValue<'a> {
-    match value {
-        DeValue::String(text) => RawValue::Text(text),
-        DeValue::Integer(number) => i128::from_str_radix(number.as_str(), number.radix())
-            .map_or(RawValue::Other("a number too large"), RawValue::Number),
-        DeValue::Boolean(on) => RawValue::Switch(*on),
-        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
-            RawValue::Other(kind_of(value))
-        }
-    }
-}
-
-pub(crate) fn kind_of(value: &DeValue<'_>) -> &'static str {
-    match value {
-        DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a number",
-        DeValue::Float(_) => "a number with a fraction",
-        DeValue::Boolean(_) => "true or false",
-        DeValue::Datetime(_) => "a date",
-        DeValue::Array(_) => "a list",
-        DeValue::Table(_) => "a table",
     }
 }

@@ -1,13 +1,15 @@
 //! The text of one TOML file, flattened to known keys with their places.
 
 use crate::credentials::{self, WrittenCredential};
-use crate::error::ConfigError;
-use crate::event_hooks::{self, FileHooks, HookFile};
+use crate::error::{ConfigError, SourceLine};
+use crate::event_hooks::{self, FileHooks};
+use crate::keys;
 use crate::mcp::{self, FileServers};
 use crate::models::{self, NamedModel};
-use crate::schema;
+use crate::origin::ValueOrigin;
 use crate::settings::SettingEntry;
 use crate::source_text::{FileSource, IndexedSource};
+use crate::warning::ConfigWarning;
 use toml::de::DeTable;
 
 /// The parsed content of a file.
@@ -23,6 +25,8 @@ pub(crate) struct Entries {
     pub hooks: FileHooks,
     /// The MCP servers that it names.
     pub servers: FileServers,
+    /// Lines of it that have no effect any more.
+    pub warnings: Vec<ConfigWarning>,
 }
 
 /// Parses the file.
@@ -33,16 +37,14 @@ pub(crate) fn entries(source: &FileSource<'_>) -> Result<Entries, ConfigError> {
         place: error.span().map_or_else(|| source.place(&(0..0)), |span| source.place(&span)),
         message: error.message().to_owned(),
     })?;
-    let mut found = Vec::new();
+    let mut found = Entries::default();
     source.flatten("", table.get_ref(), &mut found)?;
-    found.sort_by_key(|entry| entry.place.line);
-    let models = models::read(&source, table.get_ref())?;
-    let credentials = credentials::read(&source, table.get_ref())?;
-    let FileSource { layer, file, text } = source.source;
-    let file = HookFile { layer, file, text };
-    let hooks = event_hooks::of_table(file, table.get_ref())?;
-    let servers = mcp::of_table(file, table.get_ref())?;
-    Ok(Entries { entries: found, models, credentials, hooks, servers })
+    found.entries.sort_by_key(|entry| entry.place.line);
+    found.models = models::read(&source, table.get_ref())?;
+    found.credentials = credentials::read(&source, table.get_ref())?;
+    found.hooks = event_hooks::of_table(source.source, table.get_ref())?;
+    found.servers = mcp::of_table(source.source, table.get_ref())?;
+    Ok(found)
 }
 
 impl IndexedSource<'_> {
@@ -50,7 +52,7 @@ impl IndexedSource<'_> {
         &self,
         above: &str,
         table: &DeTable<'_>,
-        found: &mut Vec<SettingEntry>,
+        found: &mut Entries,
     ) -> Result<(), ConfigError> {
         for (word, value) in table {
             let name = if above.is_empty() {
@@ -62,25 +64,29 @@ impl IndexedSource<'_> {
                 // The user chooses the names in these tables.
                 continue;
             }
-            if above == event_hooks::TABLE && schema::find(&name).is_none() {
+            if above == event_hooks::TABLE && keys::find(&name).is_none() {
                 // An event; `event_hooks` reads it.
                 continue;
             }
-            if let Some(key) = schema::find(&name) {
-                let value = self.value(key, value)?;
-                found.push(SettingEntry {
+            if keys::is_retired(&name) {
+                let (layer, SourceLine { file, line, .. }) =
+                    (self.source.layer, self.place(&word.span()));
+                found.warnings.push(ConfigWarning {
+                    origin: ValueOrigin { layer, file, line },
+                    key: name,
+                    text: "has no effect any more: agentd knows the right value. Remove it".into(),
+                });
+            } else if let Some(key) = keys::find(&name) {
+                let value = self.value(key.name, key.kind, value)?;
+                found.entries.push(SettingEntry {
                     key,
                     value,
                     place: self.place(&word.span()),
                     layer: self.source.layer,
                 });
-            } else if !schema::is_table(&name) {
-                let hint = schema::hint(&name);
-                return Err(ConfigError::UnknownKey {
-                    place: self.place(&word.span()),
-                    key: name,
-                    hint,
-                });
+            } else if !keys::is_table(&name) {
+                let hint = keys::hint(&name);
+                return Err(self.unknown(word, name, hint));
             } else {
                 self.flatten(&name, self.table(&name, value)?, found)?;
             }

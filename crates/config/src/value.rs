@@ -4,10 +4,11 @@ use crate::duration;
 use crate::environment;
 use crate::hook_text;
 use crate::origin::ValueOrigin;
-use crate::schema::{ConfigKey, ValueKind};
+use crate::schema::{ListKind, ValueKind};
 use crate::vendors::VENDORS_OWN;
 use protocol::hosts::HostRule;
 use protocol::judgement::ExampleVerdict;
+use toml::de::DeValue;
 
 /// The value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,24 @@ pub(crate) enum ConfigValue {
 }
 
 impl ConfigValue {
+    /// The text, where it is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        let Self::Text(text) = self else { return None };
+        Some(text)
+    }
+
+    /// The number, where it is one.
+    pub(crate) fn number(&self) -> Option<u64> {
+        let Self::Number(number) = self else { return None };
+        Some(*number)
+    }
+
+    /// The elements of a list.
+    pub(crate) fn items(&self) -> Option<&[ListItem]> {
+        let Self::List(items) = self else { return None };
+        Some(items)
+    }
+
     /// As it would be written in a file.
     pub(crate) fn written(&self, kind: ValueKind) -> String {
         match (self, kind) {
@@ -57,21 +76,6 @@ pub(crate) struct ListExample {
     pub line: u32,
 }
 
-/// A value as found in its source, before it is checked against its key.
-#[derive(Debug)]
-pub(crate) enum RawValue<'a> {
-    /// A string of a file.
-    Text(&'a str),
-    /// A whole number of a file.
-    Number(i128),
-    /// `true` or `false` of a file.
-    Switch(bool),
-    /// The text of a variable or a flag, which has no types.
-    Untyped(&'a str),
-    /// Something no key takes here, in words.
-    Other(&'static str),
-}
-
 /// Why a value is not one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ValueError {
@@ -81,66 +85,51 @@ pub(crate) struct ValueError {
     pub wanted: String,
 }
 
-/// Reads the value of a key; for a list, one element of it.
-pub(crate) fn read(key: &ConfigKey, raw: &RawValue<'_>) -> Result<ConfigValue, ValueError> {
-    let read = match (key.kind, raw) {
-        (
-            ValueKind::Name | ValueKind::Rules | ValueKind::Dirs | ValueKind::Files,
-            RawValue::Text(text) | RawValue::Untyped(text),
-        ) => line(text),
-        (ValueKind::Hosts, RawValue::Text(text) | RawValue::Untyped(text)) => {
+/// Reads the value of a key of this kind; for a list, one element of it.
+pub(crate) fn read(kind: ValueKind, written: &DeValue<'_>) -> Result<ConfigValue, ValueError> {
+    let read = match (kind, written) {
+        (_, DeValue::String(text)) => of_text(kind, text),
+        (ValueKind::Count(least, most), DeValue::Integer(_)) => {
+            whole(written).and_then(|number| count(number, least, most))
+        }
+        (ValueKind::Word(words), DeValue::Boolean(on)) => word(words, switch_word(*on)),
+        (_, _) => None,
+    };
+    read.ok_or_else(|| ValueError { found: shown(written), wanted: wanted(kind) })
+}
+
+/// A whole number.
+pub(crate) fn whole(written: &DeValue<'_>) -> Option<i128> {
+    let number = written.as_integer()?;
+    i128::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+fn of_text(kind: ValueKind, text: &str) -> Option<ConfigValue> {
+    match kind {
+        ValueKind::Name => line(text),
+        ValueKind::Url => url(text),
+        // A key may have a word of its own that is spelt so.
+        ValueKind::Word(words) => word(words, text).or_else(|| match text {
+            "true" => word(words, switch_word(true)),
+            "false" => word(words, switch_word(false)),
+            _ => None,
+        }),
+        ValueKind::Count(..) => None,
+        ValueKind::Time(least, most) => count(duration::milliseconds(text)?.into(), least, most),
+        ValueKind::List(ListKind::Rules | ListKind::Dirs | ListKind::Files) => line(text),
+        ValueKind::List(ListKind::Hosts) => {
             text.parse::<HostRule>().ok().map(|rule| ConfigValue::Text(rule.to_string()))
         }
-        (ValueKind::Variables, RawValue::Text(text) | RawValue::Untyped(text)) => {
-            environment::can_be_added(text).then(|| ConfigValue::Text((*text).to_owned()))
+        ValueKind::List(ListKind::Variables) => {
+            environment::can_be_added(text).then(|| ConfigValue::Text(text.to_owned()))
         }
-        (ValueKind::Verifiers, RawValue::Text(text) | RawValue::Untyped(text)) => {
+        ValueKind::List(ListKind::Verifiers) => {
             line(text).filter(|_| hook_text::read(text).is_some())
         }
-        (ValueKind::Formatters, RawValue::Text(text) | RawValue::Untyped(text)) => {
+        ValueKind::List(ListKind::Formatters) => {
             line(text).filter(|_| hook_text::read_formatter(text).is_some())
         }
-        (ValueKind::Url, RawValue::Text(text) | RawValue::Untyped(text)) => url(text),
-        (ValueKind::Word(words), RawValue::Text(text) | RawValue::Untyped(text)) => {
-            let word = match *text {
-                "true" => switch_word(true),
-                "false" => switch_word(false),
-                word => word,
-            };
-            // A key may have a word of its own that is spelt so.
-            let word = [*text, word].into_iter().find(|word| words.contains(word));
-            word.map(|word| ConfigValue::Text(word.to_owned()))
-        }
-        (ValueKind::Word(words), RawValue::Switch(on)) => {
-            let word = switch_word(*on);
-            words.contains(&word).then(|| ConfigValue::Text(word.to_owned()))
-        }
-        (ValueKind::Count(least, most), RawValue::Number(number)) => count(*number, least, most),
-        (ValueKind::Count(least, most), RawValue::Untyped(text)) => {
-            text.parse().ok().and_then(|number| count(number, least, most))
-        }
-        (ValueKind::Time(least, most), RawValue::Text(text) | RawValue::Untyped(text)) => {
-            duration::milliseconds(text).and_then(|ms| count(ms.into(), least, most))
-        }
-        (ValueKind::Count(..), RawValue::Text(_))
-        | (ValueKind::Word(_), RawValue::Number(_))
-        | (
-            ValueKind::Name
-            | ValueKind::Url
-            | ValueKind::Time(..)
-            | ValueKind::Rules
-            | ValueKind::Dirs
-            | ValueKind::Files
-            | ValueKind::Hosts
-            | ValueKind::Variables
-            | ValueKind::Verifiers
-            | ValueKind::Formatters,
-            RawValue::Number(_) | RawValue::Switch(_),
-        )
-        | (ValueKind::Count(..), RawValue::Switch(_))
-        | (_, RawValue::Other(_)) => None,
-    };
-    read.ok_or_else(|| ValueError { found: shown(raw), wanted: wanted(key.kind) })
+    }
 }
 
 /// Describes the values that a key takes.
@@ -163,17 +152,27 @@ pub(crate) fn wanted(kind: ValueKind) -> String {
             duration::written(least),
             duration::written(most)
         ),
-        ValueKind::Rules => "a list of rules such as [\"bash:cargo *\"]".into(),
-        ValueKind::Hosts => format!("a list of hosts such as {}", HostRule::EXAMPLES),
-        ValueKind::Variables => "a list of variables such as [\"DATABASE_HOST\", \"MYAPP_*\"], none with the \
-             name of a key or of what agentd sets itself: what a command sees can be sent to the model, so \
-             keys stay with programs that the person runs"
-            .into(),
-        ValueKind::Verifiers => format!("a list of commands such as [{}]", hook_text::VERIFIER),
-        ValueKind::Formatters => format!("a list of commands such as [{}]", hook_text::FORMATTER),
-        ValueKind::Dirs => "a list of directories such as [\"/srv/data\"]".into(),
-        ValueKind::Files => "a list of files such as [\"src/lib.rs\"]".into(),
+        ValueKind::List(of) => format!("a list of {}", elements(of)),
     }
+}
+
+fn elements(of: ListKind) -> String {
+    match of {
+        ListKind::Rules => "rules such as [\"bash:cargo *\"]".into(),
+        ListKind::Hosts => format!("hosts such as {}", HostRule::EXAMPLES),
+        ListKind::Variables => "variables such as [\"DATABASE_HOST\", \"MYAPP_*\"], none with the name of a key or \
+             of what agentd sets itself: what a command sees can be sent to the model, so keys stay with programs \
+             that the person runs"
+            .into(),
+        ListKind::Verifiers => format!("commands such as [{}]", hook_text::VERIFIER),
+        ListKind::Formatters => format!("commands such as [{}]", hook_text::FORMATTER),
+        ListKind::Dirs => "directories such as [\"/srv/data\"]".into(),
+        ListKind::Files => "files such as [\"src/lib.rs\"]".into(),
+    }
+}
+
+fn word(words: &[&str], said: &str) -> Option<ConfigValue> {
+    words.contains(&said).then(|| ConfigValue::Text(said.to_owned()))
 }
 
 /// The word of a key that is on or off.
@@ -181,15 +180,29 @@ fn switch_word(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-fn shown(raw: &RawValue<'_>) -> String {
-    match raw {
+fn shown(written: &DeValue<'_>) -> String {
+    if let Some(text) = written.as_str() {
         // Truncated: the value may be a whole file between two quotes.
-        RawValue::Text(text) | RawValue::Untyped(text) => {
-            format!("{:?}", text.chars().take(80).collect::<String>())
-        }
-        RawValue::Number(number) => number.to_string(),
-        RawValue::Switch(on) => on.to_string(),
-        RawValue::Other(what) => (*what).into(),
+        return format!("{:?}", text.chars().take(80).collect::<String>());
+    }
+    match (whole(written), written.as_bool()) {
+        (Some(number), _) => number.to_string(),
+        (None, Some(on)) => on.to_string(),
+        (None, None) if written.is_integer() => "a number too large".to_owned(),
+        (None, None) => kind_of(written).to_owned(),
+    }
+}
+
+/// The type of a value, in words.
+pub(crate) fn kind_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
     }
 }
 

@@ -2,13 +2,16 @@
 
 use crate::environment::Environment;
 use crate::error::{ConfigError, SourceLine};
+use crate::keys;
 use crate::origin::{Layer, ValueOrigin};
-use crate::schema::{self, ConfigKey, ValueKind};
+use crate::schema::{ConfigKey, ValueKind};
 use crate::settings::SettingEntry;
-use crate::value::{self, ConfigValue, ListItem, RawValue};
+use crate::value::{self, ConfigValue, ListItem};
 use crate::vendors::Vendor;
 use crate::warning::ConfigWarning;
 use protocol::provider::Api;
+use toml::Spanned;
+use toml::de::DeValue;
 
 /// Settings from the environment: only the variables of the vendor in use. Variables with secrets,
 /// proxies or directories are read elsewhere.
@@ -24,7 +27,7 @@ pub(crate) fn from_environment(
         ("AGENTD_SANDBOX_TIER", "sandbox.tier"),
     ];
     for (name, key) in variables {
-        let (Some(mut text), Some(key)) = (text_of(environment, name)?, schema::find(key)) else {
+        let (Some(mut text), Some(key)) = (text_of(environment, name)?, keys::find(key)) else {
             continue;
         };
         if name == "AGENTD_SANDBOX_TIER" {
@@ -54,11 +57,11 @@ pub(crate) fn from_flags(flags: &[(String, String)]) -> Result<Vec<SettingEntry>
     let place = || SourceLine { file: "flag".into(), line: 0, column: 0 };
     let mut found = Vec::new();
     for (name, text) in flags {
-        let Some(key) = schema::find(name) else {
+        let Some(key) = keys::find(name) else {
             return Err(ConfigError::UnknownKey {
                 place: place(),
                 key: name.clone(),
-                hint: schema::hint(name),
+                hint: keys::hint(name),
             });
         };
         found.push(untyped(key, text, place(), Layer::Flag)?);
@@ -80,30 +83,25 @@ pub(crate) fn text_of(
     }
 }
 
+/// The text of a variable or a flag, which has no types, as the value of a key. It is one element of a list.
 fn untyped(
     key: &'static ConfigKey,
     text: &str,
     place: SourceLine,
     layer: Layer,
 ) -> Result<SettingEntry, ConfigError> {
-    let value =
-        value::read(key, &RawValue::Untyped(text)).map_err(|unfit| ConfigError::BadValue {
-            place: place.clone(),
-            key: key.name.into(),
-            found: unfit.found,
-            wanted: unfit.wanted,
-        })?;
+    let number = DeValue::parse(text).map(Spanned::into_inner).ok();
+    let is_count = matches!(key.kind, ValueKind::Count(..));
+    let number = number.filter(|number| is_count && number.is_integer());
+    let written = number.unwrap_or_else(|| DeValue::String(text.into()));
+    let value = value::read(key.kind, &written).map_err(|unfit| ConfigError::BadValue {
+        place: place.clone(),
+        key: key.name.into(),
+        found: unfit.found,
+        wanted: unfit.wanted,
+    })?;
     let value = match (key.kind, value) {
-        (
-            ValueKind::Rules
-            | ValueKind::Dirs
-            | ValueKind::Files
-            | ValueKind::Hosts
-            | ValueKind::Variables
-            | ValueKind::Verifiers
-            | ValueKind::Formatters,
-            ConfigValue::Text(text),
-        ) => ConfigValue::List(vec![ListItem {
+        (ValueKind::List(_), ConfigValue::Text(text)) => ConfigValue::List(vec![ListItem {
             text,
             origin: ValueOrigin { layer, file: place.file.clone(), line: 0 },
             examples: Vec::new(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Exit code of a worker whose cage cannot be built. Another start would fail the same way.
 const NO_CAGE: i32 = 11;
 
-/// Limits and waits, from `daemon.restart_*`.
+/// Limits and waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartLimits {
     /// The worker has failed after this many crashes without progress within the window.
@@ -33,8 +33,8 @@ pub struct RestartLimits {
 }
 
 impl Default for RestartLimits {
-    /// 5 in 10 s stops a worker that cannot work at all. 30 in 60 s stops a worker that crashes
-    /// under load.
+    /// 5 in 10 s stops a worker that cannot work at all: five crashes with delays from 100 ms up fit into it. 30 in
+    /// 60 s stops a worker that crashes under load. A worker notices a repaired host within ten seconds.
     fn default() -> Self {
         Self {
             no_progress: 5,

@@ -72,6 +72,7 @@ pub use control_socket::{ControlSocketError, ListenMode};
 pub use host_tier::HostTier;
 pub use launch::adopted::{adopt_orphans, reap_all};
 pub use launch::spawner::{WorkerSpawnError, check_workers};
+pub use launch::timeouts::WorkerTimeouts;
 pub use session_room::{HostLimit, HostLimits, SessionRoom};
 
 use config::Dirs;
@@ -104,6 +105,8 @@ pub struct SupervisorSettings {
     pub idle_exit: Option<Duration>,
     /// For how many sessions the limits of this process suffice.
     pub room: SessionRoom,
+    /// Timeouts and limits of a session's workers.
+    pub timeouts: WorkerTimeouts,
     /// The workers' environment.
     pub worker_env: Vec<(String, String)>,
     /// More variables for the broker, which judges all sessions, also those without a cage.

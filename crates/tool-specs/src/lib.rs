@@ -22,8 +22,7 @@
 //! 5. **Documents**: a row in the README of `tools` and in `workers/agentd/help/tools.md`; the number of
 //!    tools in the workspace's README.
 //!
-//! Only if users can configure it: a line in `config/default.toml` with its reason, and one in the
-//! schema of the crate `config`.
+//! Only if users can configure it: a row with the reason of its default in `keys` of the crate `config`.
 //!
 //! `cargo fmt` does not find the files that the tables' macros declare; run
 //! `rustfmt --edition 2024 crates/tool-specs/src/tool/*.rs crates/tools/src/tool/*.rs`.

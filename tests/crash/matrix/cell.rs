@@ -236,16 +236,15 @@ impl Scene {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let mark = format!("cell-{}-{count}", std::process::id());
-        let desk = Desk::new();
+        // A stopped process is found by its silence.
+        let desk = Desk::new().with_ping_ms(1000);
         desk.write("notes", "one\n");
         let config = desk.home().join(".config/agentd");
         fs::create_dir_all(&config).unwrap();
-        // A stopped process is found by its silence; a shorter patience makes a shorter matrix.
         // Where the reserve is not the target, each runner builds its cage after the verdict.
         let idle_reserve = if cell.has_reserve() { "60s" } else { "0s" };
-        let text = format!(
-            "[daemon]\nping_ms = 1000\nidle_reserve = \"{idle_reserve}\"\n[tools]\ntimeout_ms = 3000\n"
-        );
+        let text =
+            format!("[daemon]\nidle_reserve = \"{idle_reserve}\"\n[tools]\ntimeout_ms = 3000\n");
         fs::write(config.join("config.toml"), text).unwrap();
         // The proxy refuses a host that is not on the list before it resolves the name.
         let (asks, flags): (_, &[_]) = match cell.target {

@@ -86,12 +86,22 @@ pub(crate) fn find(name: &str) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| topic.name == name)
 }
 
-/// The topic as Markdown. `rules` ends with the examples.
+/// The topic as Markdown: a line such as `{keys net. web.}` is the table of the keys that begin so. `rules` ends with
+/// the examples.
 pub(crate) fn markdown_of(topic: &Topic) -> String {
-    match topic.name {
-        "rules" => format!("{}\n```toml\n{EXAMPLES}```\n", topic.text),
-        _ => topic.text.to_owned(),
+    let mut page = String::new();
+    for line in topic.text.split_inclusive('\n') {
+        match line.trim_end().strip_prefix("{keys ").and_then(|rest| rest.strip_suffix('}')) {
+            Some(begins) => {
+                page.push_str(&config::keys_table(&begins.split(' ').collect::<Vec<_>>()))
+            }
+            None => page.push_str(line),
+        }
     }
+    if topic.name == "rules" {
+        page.push_str(&format!("\n```toml\n{EXAMPLES}```\n"));
+    }
+    page
 }
 
 /// The names of all topics, for messages.

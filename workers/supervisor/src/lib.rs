@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use supervise::{
     ControlAddress, ControlSocketError, DaemonLock, HostLimits, HostTier, ListenMode, SessionRoom,
-    Supervisor, SupervisorError, SupervisorSettings,
+    Supervisor, SupervisorError, SupervisorSettings, WorkerTimeouts,
 };
 use tokio::io::AsyncReadExt;
 
@@ -178,6 +178,7 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
         log,
         idle_exit,
         room: session_room(&limits),
+        timeouts: worker_timeouts(),
         worker_env: worker_env(),
         broker_env: broker_env(host.last_known()),
         host,
@@ -196,6 +197,22 @@ fn session_room(limits: &HostLimits) -> SessionRoom {
         false => tracing::info!(sessions, limit, "room for sessions"),
     }
     room
+}
+
+/// Timeouts and limits of a session's workers. Tests that stop and kill workers ask a debug build for others: the time
+/// of a ping, and the crashes after which a worker has failed.
+fn worker_timeouts() -> WorkerTimeouts {
+    let mut times = WorkerTimeouts::default();
+    let asked = |name: &str| std::env::var(name).ok().filter(|_| cfg!(debug_assertions));
+    if let Some(ms) = asked("AGENTD_TEST_PING_MS").and_then(|ms| ms.parse().ok()) {
+        times.ping = Duration::from_millis(ms);
+    }
+    if let Some(crashes) = asked("AGENTD_TEST_CRASHES").and_then(|crashes| crashes.parse().ok()) {
+        times.limits.no_progress = crashes;
+        times.limits.total = crashes;
+        times.replay.0 = crashes;
+    }
+    times
 }
 
 /// How long an idle daemon stays, by the configuration of its user and administrator. No project is

@@ -21,7 +21,6 @@ use journal::{
 };
 use launch::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
 use launch::session_lock::SessionLock;
-use launch::timeouts::WorkerTimeouts;
 use protocol::call::TamperedFile;
 use protocol::client::RequestFailure;
 use protocol::error_chain::chain;
@@ -209,7 +208,7 @@ impl SessionOpener {
         let mut confinement = spec.confinement.clone();
         let (made, _caches) = self.make_private_dirs(spec).await?;
         private_paths::set_location(&made, &mut confinement);
-        let hello = WorkerTimeouts::from(spec.config.daemon).hello;
+        let hello = self.settings.timeouts.hello;
         let (spawner, hold, saved) = (self.spawner.clone(), hold.clone(), saved.clone());
         let repairer = ProtectedRestorer {
             spawner: spawner.with_env(&spec.worker_env),

@@ -150,6 +150,7 @@ pub(super) async fn root_in(place: &Path) -> (ActorRef<RootMsg>, JoinHandle<()>,
         // A daemon, so that sessions of scripts end with their runs.
         idle_exit: Some(Duration::from_secs(600)),
         room: crate::SessionRoom { sessions: 100, limit: "a test".to_owned() },
+        timeouts: crate::WorkerTimeouts::default(),
         worker_env: Vec::new(),
         broker_env: Vec::new(),
     };

@@ -20,7 +20,6 @@ use crate::worker_ref::WorkerRef;
 use journal::{Journal, TaskHeader};
 use launch::protected_restore::{self};
 use launch::spawner::Spawner;
-use launch::timeouts::WorkerTimeouts;
 use protocol::broker::BrokerLink;
 use protocol::client::{RequestFailure, SessionRequest, SettingChange};
 use protocol::confinement::{Confinement, FilePath};
@@ -207,7 +206,7 @@ impl SessionOpener {
             })
         })
         .await?;
-        let times = WorkerTimeouts::from(spec.config.daemon);
+        let times = self.settings.timeouts;
         let session = SessionArgs {
             plan: spec,
             caches,
@@ -237,7 +236,7 @@ impl SessionOpener {
         spec: &mut SessionSpec,
         papers: &[(PassedFd, OwnedFd)],
     ) -> Option<CertifiedSession> {
-        let hello = WorkerTimeouts::from(spec.config.daemon).hello;
+        let hello = self.settings.timeouts.hello;
         match sign_in::certify_if_needed(&self.spawner, spec, hello).await? {
             Ok(certified) => {
                 spec.set_sign_in_hosts(sign_in::hosts_with_keys(spec, papers));

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// The code spans in the first cells of a topic's tables.
 fn documented(topic: &Topic) -> Vec<String> {
     let mut names = Vec::new();
-    for block in markdown::parse(topic.text) {
+    for block in markdown::parse(&markdown_of(topic)) {
         let PageBlock::Table(table) = block else { continue };
         for span in table.rows.iter().filter_map(|row| row.first()).flatten() {
             if let PageSpan::Code(code) = span {
@@ -100,7 +100,7 @@ fn each_configuration_key_is_documented_once_with_its_default() {
     assert_documented_once(rows.iter().map(|row| row.key.to_owned()));
     let all: Vec<Vec<Vec<PageSpan>>> = TOPICS
         .iter()
-        .flat_map(|topic| markdown::parse(topic.text))
+        .flat_map(|topic| markdown::parse(&markdown_of(topic)))
         .filter_map(|block| match block {
             PageBlock::Table(table) => Some(table.rows),
             PageBlock::Title(_)
