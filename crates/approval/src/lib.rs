@@ -45,16 +45,14 @@
 //! Callers: the broker worker; the command line for `rules check`, `config check` and its flags; the
 //! supervisor for [`needs_probe`] and [`grants_all`], and before a session begins for [`try_examples`].
 
-mod expand;
 mod fitting_answer;
 mod judge;
-mod lenient;
 mod parse_call;
 mod program_name;
 mod rule;
 mod server_form;
 mod server_question;
-mod strict;
+mod shell;
 
 pub use fitting_answer::fits;
 pub use judge::examples::try_examples;
