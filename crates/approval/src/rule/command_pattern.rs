@@ -15,6 +15,8 @@ use crate::shell::subcommands::subcommand_at;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandPattern {
     words: Vec<PatternWord>,
+    /// A command of fewer words is no such command, in any spelling.
+    least: usize,
     end: PatternEnd,
     /// The whole text as one pattern, where it is in Claude Code's brackets.
     text: Option<PatternWord>,
@@ -88,7 +90,9 @@ impl CommandPattern {
             }
             Some(_) | None => PatternEnd::Closed,
         };
-        Ok(Self { words, end, text: None })
+        let operands = words.iter().filter(|word| !word.is_option()).count();
+        let least = operands.max(words.len().min(2));
+        Ok(Self { words, least, end, text: None })
     }
 
     /// Reads a pattern in Claude Code's brackets.
@@ -131,6 +135,10 @@ impl CommandPattern {
     /// directory, and a pattern whose last word ends in `*` also matches further words (`rm -rf /*`
     /// and `rm -rf / --no-preserve-root`).
     pub(crate) fn fits(&self, command: &[ArgWord]) -> Fit {
+        let few = command.len() < self.least && !command.iter().any(ArgWord::hides_words);
+        if few && self.text.is_none() {
+            return Fit::No;
+        }
         let as_written = self.fits_words(command);
         match subcommand_at(command).filter(|at| *at > 1 && as_written < Fit::Yes) {
             Some(at) => {
@@ -295,13 +303,20 @@ impl PatternWord {
     fn fits_program(&self, program: &ArgWord) -> Fit {
         let text = program.text();
         let name = base_name(text);
-        if self.is(text) || self.is(name) {
+        if self.is(text) || (name.len() < text.len() && self.is(name)) {
             return Fit::Yes;
+        }
+        if program.letters().is_some() {
+            return Fit::No;
         }
         match self.could_be(text) || self.could_be(name) {
             true => Fit::Unknown,
             false => Fit::No,
         }
+    }
+
+    pub(crate) fn is_option(&self) -> bool {
+        self.pieces.first().is_some_and(|first| first.starts_with('-'))
     }
 
     /// The letters, with `*` between the pieces.

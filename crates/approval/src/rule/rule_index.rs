@@ -166,7 +166,13 @@ impl ToolRules {
                 let Some(program) = words.first() else { continue };
                 let of = of_program.entry(program.text());
                 let rules = of.or_insert_with(|| self.words.of(program));
+                // Such a run is at most a perhaps, of which the first rule counts.
+                let at_most_perhaps = run.doubt.is_some() || program.known().is_none();
                 for (pattern, index) in &*rules {
+                    let known = fit.perhaps.as_ref().is_some_and(|(first, _)| first <= index);
+                    if at_most_perhaps && known {
+                        break;
+                    }
                     let found = if many { Fit::Unknown } else { pattern.fits(words) };
                     fit.add(*index, found, run, words);
                 }

@@ -2,8 +2,8 @@
 //! what comes out of it is not known.
 
 use crate::shell::grammar::{GrammarReader, GrammarResult};
-use crate::shell::quoting::{Around, WordDraft};
-use crate::shell::script::ScriptError;
+use crate::shell::quoting::WordDraft;
+use crate::shell::script::{Around, ScriptError};
 
 impl GrammarReader<'_> {
     /// Behind a `$`. False if it stands for itself.

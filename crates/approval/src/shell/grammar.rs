@@ -6,9 +6,8 @@
 //! however often. What `sh`, `dash` and `bash` do not read alike, or what changes the programs, is
 //! an obstacle for rules that allow. Depth is bounded, and each byte is read a bounded number of times.
 
-use crate::shell::quoting::Around;
 use crate::shell::safe_env::{is_safe_loop_variable, is_safe_prefix};
-use crate::shell::script::{ArgWord, Input, Script, ScriptError, SimpleCommand};
+use crate::shell::script::{ArgWord, Around, Input, Script, ScriptError, SimpleCommand};
 
 /// Deepest nesting. People write five; the bound keeps the stack small.
 const DEPTH_CAP: usize = 40;
@@ -46,7 +45,7 @@ pub(crate) struct GrammarReader<'a> {
     pub(crate) at: usize,
     pub(crate) depth: usize,
     /// Here-documents of which the text is still to come.
-    pub(crate) pending: Vec<Pending>,
+    pub(crate) pending: Vec<PendingDocument>,
     /// How many `$(` are open.
     pub(crate) substitutions: usize,
     pub(crate) script: Script,
@@ -54,7 +53,7 @@ pub(crate) struct GrammarReader<'a> {
 
 /// A here-document that begins at the next line.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingDocument {
     pub(crate) number: usize,
     pub(crate) end: String,
     pub(crate) tabs: Tabs,
@@ -539,7 +538,7 @@ impl<'a> GrammarReader<'a> {
     }
 
     /// A here-document begins with the next line.
-    pub(crate) fn document(&mut self, pending: Pending, command: &mut SimpleCommand) {
+    pub(crate) fn document(&mut self, pending: PendingDocument, command: &mut SimpleCommand) {
         command.inputs.push(Input::Document(pending.number));
         self.script.documents.push(ArgWord::Known(String::new()));
         self.pending.push(pending);

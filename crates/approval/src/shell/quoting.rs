@@ -1,16 +1,8 @@
 //! Words: quotes, escapes, and the parts that are known before the shell runs.
 
 use crate::shell::grammar::{GrammarReader, GrammarResult};
-use crate::shell::script::{ArgWord, Fields, HOLE, ScriptError, Unknown, WordStart};
+use crate::shell::script::{ArgWord, Around, Fields, HOLE, ScriptError, Unknown, WordStart};
 use protocol::hidden::is_hidden;
-
-/// The quotes around an expansion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Around {
-    Nothing,
-    /// Double quotes, or a here-document.
-    Quotes,
-}
 
 /// A word as far as it was read.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Redirections and here-documents. Those that change nothing are no obstacle: to and from
 //! `/dev/null`, and between descriptors.
 
-use crate::shell::grammar::{DocumentKind, GrammarReader, GrammarResult, Pending, Tabs};
+use crate::shell::grammar::{DocumentKind, GrammarReader, GrammarResult, PendingDocument, Tabs};
 use crate::shell::quoting::WordDraft;
 use crate::shell::script::{ArgWord, Input, ScriptError, SimpleCommand};
 
@@ -75,7 +75,7 @@ impl GrammarReader<'_> {
     }
 
     /// Behind `<<`: its delimiter.
-    fn document_begins(&mut self) -> GrammarResult<Pending> {
+    fn document_begins(&mut self) -> GrammarResult<PendingDocument> {
         let tabs = if self.take("-") { Tabs::Dropped } else { Tabs::Kept };
         self.blanks();
         let begun = self.at;
@@ -87,7 +87,7 @@ impl GrammarReader<'_> {
         }
         let kind = if quoted { DocumentKind::Literal } else { DocumentKind::Expanded };
         let number = self.script.documents.len();
-        Ok(Pending { number, end, tabs, kind, substitutions: self.substitutions })
+        Ok(PendingDocument { number, end, tabs, kind, substitutions: self.substitutions })
     }
 
     /// The texts of the here-documents that began in the line before.

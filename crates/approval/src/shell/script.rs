@@ -28,6 +28,14 @@ pub(crate) struct Unknown {
     pub written: String,
 }
 
+/// The quotes around an expansion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Around {
+    Nothing,
+    /// Double quotes, or a here-document.
+    Quotes,
+}
+
 /// What may become of a word that is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fields {
