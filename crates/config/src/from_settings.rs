@@ -227,6 +227,7 @@ fn permissions(
     warnings: &mut Vec<ConfigWarning>,
 ) -> Result<Permissions, ConfigError> {
     warnings.extend(ineffective_denials(settings)?);
+    warnings.extend(narrower_permissions(settings)?);
     let key = "permissions.mode";
     let mode = PermissionMode::parse(settings.text(key)?).ok_or(ConfigError::Incomplete { key })?;
     let (mut rules, mut examples) = (Vec::new(), Vec::new());
@@ -281,6 +282,33 @@ fn ineffective_denials(settings: &LayeredSettings) -> Result<Option<ConfigWarnin
         text: format!(
             "{:?}{others} has no effect while net.mode is \"on\" ({mode}): only the proxy of an \
              allow-list enforces it, with net.mode = \"allow\"",
+            first.text
+        ),
+    }))
+}
+
+/// Warns where a rule in Claude Code's brackets allows less than there: a `*` before the last word
+/// stands for one word, or for letters of one.
+fn narrower_permissions(settings: &LayeredSettings) -> Result<Option<ConfigWarning>, ConfigError> {
+    let is_narrower = |item: &&ListItem| {
+        let text = item.text.trim();
+        let name = text.split('(').next().unwrap_or_default();
+        let inner = text[name.len()..].strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+        let front = inner.map(|inner| inner.trim_end_matches(":*").trim_end_matches(" *"));
+        name.eq_ignore_ascii_case("bash") && front.is_some_and(|front| front.contains('*'))
+    };
+    let mut narrower = settings.list("permissions.allow")?.iter().filter(is_narrower);
+    let Some(first) = narrower.next() else { return Ok(None) };
+    let others = match narrower.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Ok(Some(ConfigWarning {
+        origin: first.origin.clone(),
+        key: "permissions.allow".into(),
+        text: format!(
+            "{:?}{others} allows less than in Claude Code: a `*` before the last word stands for one \
+             word",
             first.text
         ),
     }))
