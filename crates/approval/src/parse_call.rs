@@ -3,7 +3,7 @@
 
 use crate::rule::error::RuleFault;
 use crate::rule::rule_target::{self, MatchedBy};
-use crate::strict::grammar;
+use crate::shell::grammar;
 use protocol::judgement::ToolKind;
 use protocol::mcp;
 use tool_specs::MemoryScope;
@@ -81,7 +81,7 @@ impl NamedCall {
 /// # Errors
 /// Why that cannot be known before it runs, so that no rule can allow it.
 pub fn programs(command: &str) -> Result<Vec<String>, String> {
-    match grammar::read(command) {
+    match grammar::read_plain(command) {
         Ok(script) => Ok(script.iter().map(ToString::to_string).collect()),
         Err(why) => Err(why.to_string()),
     }

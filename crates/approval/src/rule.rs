@@ -2,7 +2,6 @@
 
 pub(crate) mod command_pattern;
 pub(crate) mod error;
-pub(crate) mod option_syntax;
 pub(crate) mod page_pattern;
 pub(crate) mod path_pattern;
 pub(crate) mod rule_index;
@@ -10,3 +9,4 @@ pub(crate) mod rule_list;
 pub(crate) mod rule_pattern;
 pub(crate) mod rule_target;
 pub(crate) mod server_tool_pattern;
+pub(crate) mod spelling;

@@ -4,8 +4,11 @@
 
 mod bench;
 
-use bench::{Outcome, command, outcome, rules};
-use protocol::judgement::PermissionMode;
+use approval::SessionRules;
+use bench::{Outcome, command, is_noticed, outcome, rule, rule_set, rules};
+use protocol::judgement::{
+    Audience, Basis, JudgedCall, PermissionMode, RuleEffect, RuleSet, Verdict,
+};
 
 const ALLOW: &[&str] = &[
     "bash:cargo *",
@@ -553,6 +556,9 @@ fn what_a_denial_sees() {
         "env timeout 5 nice sudo x",
         "sh -c 'sudo x'",
         "sh -c sudo",
+        "sh -c - sudo",
+        "test -v 'a[$(sudo x)]'$y",
+        "{sudo,x}<<<y",
         "bash -lc \"sudo x\"",
         "bash -e -c 'cd /; sudo x'",
         "sh -c \"sh -c 'sudo x'\"",
@@ -599,6 +605,38 @@ fn what_a_denial_sees() {
         "/opt/do.evil x",
     ];
     for row in rows {
+        assert!(is_noticed(&judge, row), "{row:?}");
+    }
+}
+
+/// Commands of plain words, and texts that are written out for a shell, are denied without a question.
+#[test]
+fn what_a_denial_sees_for_certain() {
+    let judge = rules(PermissionMode::Auto, &["bash:*"], &[], DENY);
+    for row in [
+        "sudo",
+        "/usr/bin/sudo x",
+        "s'ud'o x",
+        "\\sudo x",
+        "sudo \"$x\"",
+        "a; b && sudo x",
+        "echo $(sudo x)",
+        "f() { sudo x; }; f",
+        "if true; then sudo x; fi",
+        "> f sudo x",
+        "env -i X=y sudo x",
+        "timeout -k 1 5 sudo x",
+        "ls | xargs sudo",
+        "sh -c \"sh -c 'sudo x'\"",
+        "eval 'sudo x'",
+        "trap 'sudo x' EXIT",
+        "find . -exec sudo x {} ;",
+        "sh <<EOF\nsudo x\nEOF",
+        "sh <<< 'sudo x'",
+        "git -C /x push",
+        "git -c alias.x='!sudo y' x",
+        "rm -rf /etc",
+    ] {
         assert_eq!(outcome(&judge, &command(row)), Outcome::Denied, "{row:?}");
     }
 }
@@ -626,7 +664,6 @@ fn what_a_denial_lets_pass() {
         "rm -f /tmp/x",
         "git pull; git status",
         "git pushx",
-        "git -C push status",
         "git log push",
         "git -c alias.x='!ls' x",
         "curl https://example.org | less",
@@ -637,11 +674,73 @@ fn what_a_denial_lets_pass() {
         "bash script.sh sudo",
         "evil x",
         "do.evil.sh | x",
-        "$X y",
         "",
     ];
     for row in rows {
         assert_eq!(outcome(&judge, &command(row)), Outcome::AllowedByMode, "{row:?}");
+    }
+}
+
+/// Whoever denies a program is asked where it may be that one, and the question says which word.
+#[test]
+fn what_may_be_a_denied_command_is_asked_about() {
+    let judge = rules(PermissionMode::Auto, &["bash:*"], &[], DENY);
+    let alone = RuleSet {
+        audience: Audience::NonInteractive,
+        ..rule_set(PermissionMode::Auto, &["bash:*"], &[], DENY)
+    };
+    let alone = SessionRules::new(&alone).unwrap();
+    for (row, why) in [
+        ("$X y", "`$X` is known only when it runs"),
+        ("\"$(which x)\" y", "`\"$(which x)\"` is known only when it runs"),
+        ("rm -rf $dir", "`$dir` is known only when it runs"),
+        ("git \"$verb\" origin", "`\"$verb\"` is known only when it runs"),
+        ("git $args", "`$args` is known only when it runs"),
+        ("mywrap git push", "`mywrap` may run what follows it: `git push`"),
+        ("echo x | sh", "the input of `sh` is known only when it runs"),
+        ("bash -c \"$x\"", "`\"$x\"` is known only when it runs"),
+        ("rm -fr /", "`rm -fr /` may mean the same"),
+        ("echo x > s; sh s", "it writes the file `s` and runs it"),
+        ("sh -c '[[ a || b ]]'", "`sh` may read `[[` in another way than bash"),
+        ("a 'b", "agentd cannot read it: `'` is not closed"),
+    ] {
+        let Verdict::Ask(question) = judge.judge(&command(row)) else { panic!("{row:?}") };
+        assert!(question.reason.contains(why), "{row:?}: {}", question.reason);
+        assert!(question.reason.starts_with("the rule `"), "{row:?}: {}", question.reason);
+        assert!(question.rules().is_empty(), "{row:?}");
+        let Verdict::Deny(Basis::NobodyToAsk(_), said) = alone.judge(&command(row)) else {
+            panic!("{row:?}")
+        };
+        assert!(said.contains(why) && said.contains("Write it as plain commands."), "{said}");
+    }
+    // A question of a rule sees as much, and a person's own text is not asked about.
+    let asking = rules(PermissionMode::Auto, &["bash:*"], &["bash:cargo publish *"], &[]);
+    assert_eq!(outcome(&asking, &command("$X publish")), Outcome::Asked);
+    let own =
+        JudgedCall { configured: Some(rule(RuleEffect::Allow, "verify", 1)), ..command("$X y") };
+    assert_eq!(outcome(&judge, &own), Outcome::Allowed);
+}
+
+/// Claude Code's spellings: in a denial in its brackets a `*` stands for any text of the command.
+#[test]
+fn a_denial_in_the_brackets_of_claude_code_holds_as_there() {
+    let judge = rules(
+        PermissionMode::Auto,
+        &[],
+        &[],
+        &["Bash(git * main)", "Bash(*--force*)", "Bash(rm:*)"],
+    );
+    for (row, expected) in [
+        ("git push origin main", Outcome::Denied),
+        ("git merge --no-ff a b main", Outcome::Denied),
+        ("git push --force-with-lease", Outcome::Denied),
+        ("cargo install x --force", Outcome::Denied),
+        ("rm x", Outcome::Denied),
+        ("git push origin $branch", Outcome::Asked),
+        ("git push origin dev", Outcome::AllowedByMode),
+        ("ls main", Outcome::AllowedByMode),
+    ] {
+        assert_eq!(outcome(&judge, &command(row)), expected, "{row}");
     }
 }
 

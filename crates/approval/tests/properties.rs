@@ -3,7 +3,7 @@
 
 mod bench;
 
-use approval::{SessionRules, check};
+use approval::{SessionRules, check, programs};
 use bench::{Outcome, command, outcome, rule, rule_set};
 use proptest::prelude::*;
 use protocol::judgement::{PermissionMode, RuleEffect};
@@ -139,7 +139,21 @@ proptest! {
             let found = outcome(&rules, &command(&text));
             // A backslash or a redirection at the end of the first line takes the next word.
             if !before.trim_end().ends_with(['\\', '<', '>']) {
-                prop_assert!(matches!(found, Outcome::Denied | Outcome::Unjudgeable), "{:?}: {:?}", text, found);
+                prop_assert!(matches!(found, Outcome::Denied | Outcome::Asked | Outcome::Unjudgeable), "{:?}: {:?}", text, found);
+            }
+        }
+    }
+
+    /// What a rule allows was read to the last letter, and each program in it is written out.
+    #[test]
+    fn what_a_rule_allows_names_each_program(pieces in prop::collection::vec(prop::sample::select(SIGNS.to_vec()), 0..8), blank in prop::sample::select(vec!["", " "])) {
+        let rules = SessionRules::new(&rule_set(PermissionMode::DontAsk, &["bash:rm *", "bash:find *"], &[], &[])).unwrap();
+        let text = pieces.join(blank);
+        if outcome(&rules, &command(&text)) == Outcome::Allowed {
+            let programs = programs(&text);
+            prop_assert!(programs.is_ok(), "{:?}: {:?}", text, programs);
+            for program in programs.unwrap() {
+                prop_assert!(!program.starts_with('<'), "{:?}: {}", text, program);
             }
         }
     }

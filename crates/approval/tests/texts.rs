@@ -1,12 +1,13 @@
-//! Scripts as data: each of `texts/denied.txt` removes the file `f` when bash runs it, and must be denied
-//! where a rule denies `rm *`; each of `texts/free.txt` names the program and leaves the file where it is.
+//! Scripts as data: each of `texts/denied.txt` removes the file `f` when bash runs it, and must be denied or
+//! asked about where a rule denies `rm *`; each of `texts/free.txt` names the program and leaves the file where
+//! it is, so it is not denied, and few are asked about.
 //!
 //! One script a line; `␤` stands for a line end, and lines that begin with `## ` are headings.
 #![allow(clippy::unwrap_used)]
 
 mod bench;
 
-use bench::{Outcome, command, outcome, removes_f, rules};
+use bench::{Outcome, command, is_noticed, outcome, removes_f, rules};
 use protocol::judgement::PermissionMode;
 
 const DENIED: &str = include_str!("texts/denied.txt");
@@ -18,7 +19,7 @@ fn scripts(texts: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_starts_a_denied_program_is_denied() {
+fn what_starts_a_denied_program_is_denied_or_asked_about() {
     let auto = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
     let allowing = rules(PermissionMode::Ask, &["bash:*"], &[], &["bash:rm *"]);
     let rows = scripts(DENIED);
@@ -26,7 +27,7 @@ fn what_starts_a_denied_program_is_denied() {
     for row in rows {
         assert!(removes_f(&row), "bash does not remove the file: {row:?}");
         for judge in [&auto, &allowing] {
-            assert_eq!(outcome(judge, &command(&row)), Outcome::Denied, "{row:?}");
+            assert!(is_noticed(judge, &row), "{row:?}");
         }
     }
 }
@@ -36,8 +37,12 @@ fn what_only_names_a_denied_program_is_not_denied() {
     let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
     let rows = scripts(FREE);
     assert!(rows.len() > 100);
-    for row in rows {
-        assert!(!removes_f(&row), "bash removes the file: {row:?}");
-        assert_eq!(outcome(&judge, &command(&row)), Outcome::AllowedByMode, "{row:?}");
+    let mut asked = Vec::new();
+    for row in &rows {
+        assert!(!removes_f(row), "bash removes the file: {row:?}");
+        let found = outcome(&judge, &command(row));
+        assert!(matches!(found, Outcome::AllowedByMode | Outcome::Asked), "{found:?}: {row:?}");
+        asked.extend((found == Outcome::Asked).then_some(row));
     }
+    assert!(asked.len() * 100 <= rows.len() * 8, "{} of {}: {asked:#?}", asked.len(), rows.len());
 }

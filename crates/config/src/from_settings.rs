@@ -35,6 +35,7 @@ impl Config {
         let hooks = HookKeys::read(settings, sources)?;
         let provider = provider(settings, extras, sources, &mut warnings)?;
         warnings.extend(ineffective_denials(settings, &net, &permissions.deny)?);
+        warnings.extend(narrower_permissions(&permissions.allow));
         warnings.extend(ineffective_hosts(settings, &net)?);
         Ok(Self {
             provider,
@@ -218,6 +219,33 @@ fn ineffective_denials(
             first.text
         ),
     }))
+}
+
+/// Warns where a rule in Claude Code's brackets allows less than there: a `*` before the last word
+/// stands for one word, or for letters of one.
+fn narrower_permissions(allowed: &[ListItem]) -> Option<ConfigWarning> {
+    let is_narrower = |item: &&ListItem| {
+        let text = item.text.trim();
+        let name = text.split('(').next().unwrap_or_default();
+        let inner = text[name.len()..].strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+        let front = inner.map(|inner| inner.trim_end_matches(":*").trim_end_matches(" *"));
+        name.eq_ignore_ascii_case("bash") && front.is_some_and(|front| front.contains('*'))
+    };
+    let mut narrower = allowed.iter().filter(is_narrower);
+    let first = narrower.next()?;
+    let others = match narrower.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Some(ConfigWarning {
+        origin: first.origin.clone(),
+        key: "permissions.allow".into(),
+        text: format!(
+            "{:?}{others} allows less than in Claude Code: a `*` before the last word stands for one \
+             word",
+            first.text
+        ),
+    })
 }
 
 /// Warns where the hosts of `net.allow` have no effect because a file switches the network off; a flag that does so is

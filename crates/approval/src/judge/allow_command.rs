@@ -2,9 +2,9 @@
 
 use crate::program_name::base_name;
 use crate::rule::rule_index::{RuleNumber, ToolRules};
-use crate::strict::grammar;
-use crate::strict::script::{ArgWord, SimpleCommand};
-use crate::strict::wrappers::{self, WrappedCommand};
+use crate::shell::grammar;
+use crate::shell::script::{ArgWord, SimpleCommand};
+use crate::shell::wrappers::{self, WrappedCommand};
 
 /// Deepest text within a text that is looked into to allow it.
 const DEPTH_CAP: usize = 4;
@@ -120,7 +120,7 @@ fn behind(
         WrappedCommand::Command(words) => one(rules, &words, deeper),
         WrappedCommand::Script(text) => {
             let own = ShellContext { company: ShellUse::Alone, ..deeper };
-            all(rules, &grammar::read(&text).ok()?, own)
+            all(rules, &grammar::read_plain(&text).ok()?, own)
         }
         // It shares its shell with the other commands, and can change that shell.
         WrappedCommand::Here(text) => {
@@ -129,7 +129,7 @@ fn behind(
                 call_path: ShellDir::Elsewhere,
                 ..deeper
             };
-            let script = grammar::read(&text).ok()?;
+            let script = grammar::read_plain(&text).ok()?;
             let moves =
                 script.iter().flat_map(|simple| &simple.words).any(wrappers::may_change_dir);
             if moves { None } else { all(rules, &script, shared) }

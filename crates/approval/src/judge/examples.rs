@@ -3,14 +3,14 @@
 //! use.
 
 use crate::judge::allow_command;
-use crate::lenient::find_commands;
 use crate::rule::error::{RuleError, RuleFault};
 use crate::rule::page_pattern;
 use crate::rule::path_pattern::RulePath;
 use crate::rule::rule_index::{RuleIndex, ToolRules};
 use crate::rule::rule_pattern;
 use crate::rule::rule_target::MatchedBy;
-use crate::strict::grammar;
+use crate::shell::script::Script;
+use crate::shell::{grammar, runs};
 use protocol::judgement::{ExampleVerdict, RuleEffect, RuleExample};
 use std::path::Path;
 use tool_specs::MemoryScope;
@@ -40,7 +40,7 @@ fn one(example: &RuleExample) -> Result<(), RuleError> {
     let rule_index = RuleIndex::new(rule.effect, vec![(0, parsed)])
         .map_err(|error| wrong(RuleFault::Glob(error.to_string())))?;
     let fits = rule_index.for_tool(tool).is_some_and(|rules| match subject {
-        MatchedBy::Command => command_fits(rules, rule.effect, what),
+        MatchedBy::Command => command_fits(rules, (rule.effect, *said), what),
         MatchedBy::Host => match (what.parse(), rule.effect) {
             (Ok(host), RuleEffect::Allow) => rules.covering_host(&host).is_some(),
             (Ok(host), RuleEffect::Deny | RuleEffect::Ask) => rules.catching_host(&host).is_some(),
@@ -68,13 +68,21 @@ fn one(example: &RuleExample) -> Result<(), RuleError> {
     }
 }
 
-fn command_fits(rules: &ToolRules, effect: RuleEffect, text: &str) -> bool {
+fn command_fits(
+    rules: &ToolRules,
+    (effect, said): (RuleEffect, ExampleVerdict),
+    text: &str,
+) -> bool {
     let script = grammar::read(text);
     match effect {
         RuleEffect::Allow => {
+            let script = script.and_then(Script::plain);
             script.is_ok_and(|script| allow_command::allowed(rules, &script).is_some())
         }
-        RuleEffect::Deny | RuleEffect::Ask => find_commands(text, &script)
-            .is_ok_and(|(seen, _)| rules.catching_command(&seen).is_some()),
+        // Where it may fit, an example holds that says yes, and one that says no.
+        RuleEffect::Deny | RuleEffect::Ask => runs::all_runs(&script).is_ok_and(|runs| {
+            let fit = rules.fitting_command(&runs);
+            fit.certain.is_some() || (said == ExampleVerdict::Fits && fit.perhaps.is_some())
+        }),
     }
 }

@@ -1,13 +1,12 @@
 //! The part of a call that rules are matched against.
 
-use crate::expand::Opacity;
-use crate::lenient::{self, CommandCandidate, TooDeep};
 use crate::rule::path_pattern::RulePath;
 use crate::rule::rule_index::RuleIndex;
 use crate::rule::rule_target::{self, MatchedBy, RuleDepth};
 use crate::rule::server_tool_pattern::name_of;
-use crate::strict::grammar;
-use crate::strict::script::Script;
+use crate::shell::grammar;
+use crate::shell::runs::{self, AllRuns, TooDeep};
+use crate::shell::script::{Script, ScriptError, SimpleCommand};
 use protocol::call::{ProbeReport, ProbedPath};
 use protocol::hidden::visible;
 use protocol::hosts::HostRule;
@@ -21,9 +20,8 @@ pub const COMMAND_CAP: usize = 128 * 1024 - 1;
 
 /// The part of a call, or of a right that it requests, that rules are matched against.
 pub(crate) enum MatchTarget {
-    /// A command: its programs according to the strict parse, if that succeeds, and all candidates
-    /// of the lenient one.
-    Command { script: Script, candidates: Vec<CommandCandidate>, opacity: Opacity },
+    /// A command: its programs, if a rule can allow them, and all that it runs in turn.
+    Command { script: Result<Vec<SimpleCommand>, ScriptError>, runs: AllRuns },
     /// Paths, if they were probed.
     Paths { call_paths: Vec<CallPath> },
     /// A directory that it would have beside the project.
@@ -124,7 +122,7 @@ fn read_command(command: &str) -> Result<MatchTarget, String> {
         return Err("the command contains a NUL byte, which no command can have".into());
     }
     let script = grammar::read(command);
-    let (candidates, opacity) = lenient::find_commands(command, &script)
+    let runs = runs::all_runs(&script)
         .map_err(|TooDeep| "the command nests commands too deeply to be judged".to_owned())?;
-    Ok(MatchTarget::Command { script, candidates, opacity })
+    Ok(MatchTarget::Command { script: script.and_then(Script::plain), runs })
 }

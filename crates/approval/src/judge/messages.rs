@@ -5,8 +5,8 @@ use crate::judge::widening;
 use crate::rule::path_pattern::RulePath;
 use crate::rule::rule_target::{self, MatchedBy};
 use crate::rule::server_tool_pattern::name_of;
-use crate::strict::grammar;
-use crate::strict::script::{ArgWord, ScriptError, SimpleCommand};
+use crate::shell::grammar;
+use crate::shell::script::{ArgWord, ScriptError, SimpleCommand};
 use protocol::call::ProbedPath;
 use protocol::hidden::visible;
 use protocol::judgement::{ExtraRight, JudgedCall, Rule};
@@ -33,6 +33,16 @@ pub(crate) fn denied(rule: &Rule, what: &str) -> String {
     )
 }
 
+/// Why a command is asked about that a rule perhaps denies.
+pub(crate) fn perhaps_denied(rule: &Rule, why: &str) -> String {
+    format!("the rule {} may forbid it, because {}", rule_with_place(rule), visible(why))
+}
+
+/// Why a command is asked about that a rule perhaps asks about.
+pub(crate) fn perhaps_asks(rule: &Rule, why: &str) -> String {
+    format!("the rule {} may ask about it, because {}", rule_with_place(rule), visible(why))
+}
+
 /// Most protected names of one question.
 const TAMPERED_NAMED: usize = 8;
 
@@ -55,6 +65,8 @@ pub(crate) enum RefusalRemedy {
     Rule,
     /// Only by approving it: an `ask` rule matches, and no other rule overrides it.
     Person,
+    /// Other words: of these no rule knows enough.
+    Plain,
     /// Rights that the session lacks.
     Rights,
     /// Only by approving it, after a warning that protected files were changed.
@@ -70,6 +82,7 @@ pub(crate) fn remedy(remedy: RefusalRemedy, case: &JudgedCall, project: &Path) -
                             that rule from permissions.ask."
                 .to_owned()
         }
+        RefusalRemedy::Plain => "Write it as plain commands.".to_owned(),
         RefusalRemedy::Rights => remedy_for_rights(case, project),
         RefusalRemedy::Tampered => {
             "A person must check and repair these files. Commands run again once \
@@ -248,7 +261,7 @@ fn rule_for(case: &JudgedCall, project: &Path) -> Option<String> {
         return Some(format!("{tool}:{}", scope.name()));
     }
     if let Some(command) = &case.command {
-        let [simple] = &grammar::read(command).ok()?[..] else { return None };
+        let [simple] = &grammar::read_plain(command).ok()?[..] else { return None };
         return exact_rule(tool, simple);
     }
     let [ProbedPath { real, in_scope: true, .. }] = &case.probe.as_ref()?.paths[..] else {
@@ -261,7 +274,7 @@ fn rule_for(case: &JudgedCall, project: &Path) -> Option<String> {
 
 /// The narrowest rules that together allow a command of several; each of them needs one.
 fn rules_of_parts(case: &JudgedCall) -> Option<Vec<String>> {
-    let script = grammar::read(case.command.as_deref()?).ok()?;
+    let script = grammar::read_plain(case.command.as_deref()?).ok()?;
     let mut rules = Vec::new();
     for simple in &script {
         let rule = exact_rule(&case.call.tool, simple)?;

@@ -7,7 +7,6 @@ use super::messages::{self, RefusalRemedy};
 use super::runs_file::runs_file;
 use super::session_rules::{SessionRules, remembered_rule};
 use super::suggestions;
-use crate::expand::Opacity;
 use crate::rule::path_pattern::RulePath;
 use crate::rule::rule_index::RuleIndex;
 use crate::rule::rule_pattern;
@@ -51,10 +50,9 @@ impl SessionRules {
             return self.ask(case, why, offers, RefusalRemedy::Rule);
         }
         match (self.mode, target) {
-            (
-                PermissionMode::Auto,
-                MatchTarget::Command { opacity: Opacity::Opaque | Opacity::TooMany(_), .. },
-            ) => Verdict::Allow(Basis::Opaque(self.mode)),
+            (PermissionMode::Auto, MatchTarget::Command { runs, .. }) if runs.hidden.is_some() => {
+                Verdict::Allow(Basis::Opaque(self.mode))
+            }
             // The mode is the session's, and so is its reach: other projects are a person's to decide.
             (PermissionMode::Auto, target)
                 if !matches!(target, MatchTarget::Memory(MemoryScope::User)) =>

@@ -214,8 +214,11 @@ impl SessionRules {
             RequestedRight { by: std::iter::once(own).chain(all).chain(page).collect() }
         });
         let asked: Vec<_> = asked.collect();
+        let mut doubts = Vec::new();
         for (right, target) in asked.iter().flat_map(|asked| &asked.by) {
-            if let Some((index, what)) = self.first_match(&self.deny, right, target) {
+            let denial = self.fits(&self.deny, right, target);
+            doubts.extend(denial.perhaps);
+            if let Some((index, what)) = denial.certain {
                 let rule = &self.rules[index];
                 let text = messages::denied(rule, &what);
                 return Err(Box::new(Verdict::Deny(Basis::Rule(rule.clone()), text)));
@@ -223,8 +226,10 @@ impl SessionRules {
         }
         let mut rules = Vec::new();
         for RequestedRight { by } in &asked {
-            let asks =
-                by.iter().any(|(right, own)| self.first_match(&self.ask, right, own).is_some());
+            let asks = by.iter().any(|(right, own)| {
+                let fit = self.fits(&self.ask, right, own);
+                !doubts.is_empty() || fit.certain.is_some() || fit.perhaps.is_some()
+            });
             let given = by.iter().find_map(|(right, own)| self.allowed(right, own));
             match given.filter(|_| !asks) {
                 Some(index) => rules.push(self.rules[index].clone()),

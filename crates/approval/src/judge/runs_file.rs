@@ -4,11 +4,11 @@
 //! Programs that find files to run by themselves (`make`, `cargo test`, `python -m`) are not
 //! covered.
 
-use crate::lenient::programs::{ProgramTrait, ProgramTraits};
 use crate::program_name::base_name;
-use crate::strict::grammar;
-use crate::strict::script::{ArgWord, SimpleCommand};
-use crate::strict::wrappers::{self, WrappedCommand};
+use crate::shell::grammar;
+use crate::shell::runners::{Runs, runner};
+use crate::shell::script::{ArgWord, SimpleCommand};
+use crate::shell::wrappers::{self, WrappedCommand};
 use std::path::Path;
 
 /// Deepest nested command to inspect; a deeper one counts as running such a file.
@@ -43,27 +43,34 @@ fn of_words(words: &[ArgWord], project: &Path, depth: usize) -> Option<String> {
     match wrappers::unwrap_command(words) {
         Some(WrappedCommand::Command(inner)) => return deeper(&inner),
         Some(WrappedCommand::Script(text) | WrappedCommand::Here(text)) => {
-            let script = grammar::read(&text).ok()?;
+            let script = grammar::read_plain(&text).ok()?;
             return script.iter().find_map(|simple| deeper(&simple.words));
         }
         None => {}
     }
-    let traits = ProgramTraits::of(program);
-    if traits.has(ProgramTrait::Finds) {
+    let runs = runner(program).map(|row| row.runs);
+    if let Some(Runs::Behind(_)) = runs {
         return wrappers::find_runs(words)?.iter().find_map(|run| deeper(run));
     }
     let name = base_name(program).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if traits.has(ProgramTrait::Shell)
-        || traits.has(ProgramTrait::Sources)
-        || INTERPRETERS.contains(&name)
-    {
+    if matches!(runs, Some(Runs::Shell | Runs::File)) || INTERPRETERS.contains(&name) {
         return file_of(rest).filter(|file| is_writable(file, project)).map(str::to_owned);
     }
     // The command inside a wrapper that `unwrap_command` does not know.
-    let runs = |word: &&str| word.contains('/') && !word.starts_with('-');
-    let mut behind = rest.iter().filter_map(ArgWord::known).filter(runs);
+    let is_path = |word: &&str| word.contains('/') && !word.starts_with('-');
+    let mut behind = rest.iter().filter_map(ArgWord::known).filter(is_path);
     let behind = behind.find(|word| is_writable(word, project));
-    behind.filter(|_| traits.has(ProgramTrait::PassesOn)).map(str::to_owned)
+    let passes_on = matches!(
+        runs,
+        Some(
+            Runs::Command
+                | Runs::CommandWithInput
+                | Runs::LaterWords
+                | Runs::Texts
+                | Runs::TextsOrInput
+        )
+    );
+    behind.filter(|_| passes_on).map(str::to_owned)
 }
 
 /// The file behind an interpreter's options.

@@ -4,9 +4,8 @@ use super::allow_command;
 use super::match_target::MatchTarget;
 use super::messages::{self, RefusalRemedy};
 use super::plan;
-use crate::expand::{Limit, Opacity};
 use crate::rule::error::{RuleError, RuleFault};
-use crate::rule::rule_index::{RuleIndex, RuleNumber, ToolRules};
+use crate::rule::rule_index::{RuleFit, RuleIndex, RuleNumber, ToolRules};
 use crate::rule::rule_pattern::{self, ParsedRule};
 use crate::rule::rule_target::{self, MatchedBy, RuleDepth, TargetRules};
 use protocol::judgement::{
@@ -125,19 +124,13 @@ impl SessionRules {
                 return Verdict::Deny(Basis::Unjudgeable(why.clone()), messages::unjudgeable(&why));
             }
         };
-        if let Some((index, what)) = self.first_match(&self.deny, &case.call.tool, &target) {
+        let denial = self.fits(&self.deny, &case.call.tool, &target);
+        if let Some((index, what)) = denial.certain {
             let rule = &self.rules[index];
             return Verdict::Deny(Basis::Rule(rule.clone()), messages::denied(rule, &what));
         }
         if case.call.tool == EXIT_PLAN {
             return plan::verdict(case, self.mode, self.audience);
-        }
-        if let Some(limit) = self.limit_reached(&case.call.tool, &target) {
-            let why = format!(
-                "it expands to more commands than agentd can check ({limit}), and rules deny some \
-                 commands. Write each command out"
-            );
-            return Verdict::Deny(Basis::Unjudgeable(why.clone()), messages::unjudgeable(&why));
         }
         // Rights come before queries, rules and modes: a rule that lets a call run grants no more
         // rights than the session has.
@@ -146,6 +139,7 @@ impl SessionRules {
             Err(verdict) => return *verdict,
         };
         let verdict = self.verdict_if_tampered(case, &target, self.within_rights(case, &target));
+        let verdict = self.verdict_if_doubted(case, denial.perhaps, verdict);
         match self.verdict_if_asked(case, verdict) {
             verdict if granted.is_empty() => verdict,
             // The record must name the rules that granted the rights.
@@ -188,6 +182,28 @@ impl SessionRules {
         }
     }
 
+    /// The verdict on a command that a rule perhaps denies: the user is asked, for this call. What
+    /// the user configured is their own text.
+    fn verdict_if_doubted(
+        &self,
+        case: &JudgedCall,
+        perhaps: Option<(RuleNumber, String)>,
+        verdict: Verdict,
+    ) -> Verdict {
+        let Some((index, why)) = perhaps.filter(|_| case.configured.is_none()) else {
+            return verdict;
+        };
+        let why = messages::perhaps_denied(&self.rules[index], &why);
+        match verdict {
+            Verdict::Allow(_) => self.ask(case, why, Vec::new(), RefusalRemedy::Plain),
+            Verdict::Ask(question) => Verdict::Ask(Question {
+                reason: format!("{}; {why}", question.reason),
+                ..for_this_call(question)
+            }),
+            denied @ Verdict::Deny(..) => denied,
+        }
+    }
+
     /// The verdict on a call that a hook wants a person to approve. The answer is for this call, since
     /// the hook decides about the next one again.
     fn verdict_if_asked(&self, case: &JudgedCall, verdict: Verdict) -> Verdict {
@@ -199,19 +215,6 @@ impl SessionRules {
                 ..for_this_call(question)
             }),
             denied @ Verdict::Deny(..) => denied,
-        }
-    }
-
-    /// The limit of the analysis because of which a denied program could be hidden.
-    fn limit_reached(&self, tool: &str, target: &MatchTarget) -> Option<Limit> {
-        let MatchTarget::Command { opacity, candidates, .. } = target else { return None };
-        let mut denials =
-            self.deny.applied_to(tool).filter(|(rules, _)| rules.has_command_patterns());
-        match opacity {
-            Opacity::TooMany(limit) => denials.next().map(|_| *limit),
-            Opacity::None | Opacity::Opaque => {
-                denials.find_map(|(rules, _)| rules.limit_hiding(candidates))
-            }
         }
     }
 
@@ -237,7 +240,8 @@ impl SessionRules {
             // Before rules that allow: they were written for sessions in which things are changed.
             return self.denied_by_plan_mode();
         }
-        if let Some((index, _)) = self.first_match(&self.ask, &case.call.tool, target) {
+        let asks = self.fits(&self.ask, &case.call.tool, target);
+        if let Some((index, _)) = asks.certain {
             let rule = &self.rules[index];
             let reason = format!("the rule {} asks about it", messages::rule_with_place(rule));
             return match self.ask(case, reason, Vec::new(), RefusalRemedy::Person) {
@@ -250,6 +254,10 @@ impl SessionRules {
         }
         if let Some(configured) = &case.configured {
             return Verdict::Allow(Basis::Rule(configured.clone()));
+        }
+        if let Some((index, why)) = asks.perhaps {
+            let why = messages::perhaps_asks(&self.rules[index], &why);
+            return self.ask(case, why, Vec::new(), RefusalRemedy::Plain);
         }
         if let Some(index) = self.allowed(&case.call.tool, target) {
             return Verdict::Allow(Basis::Rule(self.rules[index].clone()));
@@ -267,20 +275,20 @@ impl SessionRules {
         tool: &str,
         target: &MatchTarget,
     ) -> Option<(RuleNumber, String)> {
-        rule_index
-            .applied_to(tool)
-            .filter_map(|(rules, rule_depth)| self.first_match_by(rules, rule_depth, target))
-            .min_by_key(|(index, _)| *index)
+        self.fits(rule_index, tool, target).certain
     }
 
-    fn first_match_by(
-        &self,
-        rules: &ToolRules,
-        rule_depth: RuleDepth,
-        target: &MatchTarget,
-    ) -> Option<(RuleNumber, String)> {
-        match target {
-            MatchTarget::Command { candidates, .. } => rules.catching_command(candidates),
+    /// The first rules of the index that match any part of the call, and that perhaps do.
+    pub(crate) fn fits(&self, rule_index: &RuleIndex, tool: &str, target: &MatchTarget) -> RuleFit {
+        rule_index
+            .applied_to(tool)
+            .map(|(rules, rule_depth)| self.fits_by(rules, rule_depth, target))
+            .fold(RuleFit::default(), RuleFit::or)
+    }
+
+    fn fits_by(&self, rules: &ToolRules, rule_depth: RuleDepth, target: &MatchTarget) -> RuleFit {
+        let certain = match target {
+            MatchTarget::Command { runs, .. } => return rules.fitting_command(runs),
             MatchTarget::Paths { call_paths } => call_paths
                 .iter()
                 .flat_map(|call_path| {
@@ -298,8 +306,8 @@ impl SessionRules {
             // Patterns for the project are ignored: for the part of the project in this directory,
             // the right adds nothing.
             MatchTarget::Directory(rule_path) => {
-                let index = rules.catching_path(rule_path, RuleDepth::Below, Path::new(""))?;
-                Some((index, format!("/{}", rule_path.absolute)))
+                let index = rules.catching_path(rule_path, RuleDepth::Below, Path::new(""));
+                index.map(|index| (index, format!("/{}", rule_path.absolute)))
             }
             MatchTarget::Host(host) => {
                 rules.catching_host(host).map(|index| (index, host.to_string()))
@@ -314,7 +322,8 @@ impl SessionRules {
                 rules.memory(*scope).map(|index| (index, scope.name().to_owned()))
             }
             MatchTarget::Name => rules.anything().map(|index| (index, String::new())),
-        }
+        };
+        RuleFit { certain, perhaps: None }
     }
 
     /// The rule that allows the whole call: every command in it, or every path it names.

@@ -1,8 +1,9 @@
 //! Rules that a question offers, for an answer that holds longer: narrowest first, none too broad.
 
-use crate::lenient::programs::{ProgramTrait, ProgramTraits};
 use crate::rule::path_pattern::RulePath;
-use crate::strict::script::{ArgWord, SimpleCommand};
+use crate::shell::runners::{Runs, runner};
+use crate::shell::script::{ArgWord, SimpleCommand};
+use crate::shell::subcommands::has_subcommands;
 use protocol::judgement::JudgedCall;
 use protocol::mcp;
 
@@ -39,6 +40,7 @@ const BROAD: &[&str] = &[
     "deno",
     "dnf",
     "dotnet",
+    "echo",
     "ed",
     "elixir",
     "emacs",
@@ -96,6 +98,7 @@ const BROAD: &[&str] = &[
     "pip3",
     "pipx",
     "pkill",
+    "printf",
     "psql",
     "pwsh",
     "pypy",
@@ -169,13 +172,14 @@ pub(crate) fn of_command(simple: &SimpleCommand) -> Vec<String> {
 
 fn with_any_words(words: &[ArgWord]) -> Option<String> {
     let program = words.first()?.known().filter(|word| sayable(word))?;
-    let traits = ProgramTraits::of(program);
-    if traits.has(ProgramTrait::HasSubcommands) {
+    if has_subcommands(program) {
         let subcommand = words.get(1)?.known().filter(|word| sayable(word))?;
         let plain = !subcommand.starts_with('-') && !BROAD_SUBCOMMANDS.contains(&subcommand);
         return plain.then(|| format!("{program} {subcommand}"));
     }
-    let broad = traits.is_known() || BROAD.contains(&crate::program_name::base_name(program));
+    let runs = runner(program).map(|row| row.runs);
+    let runs = runs.filter(|runs| !matches!(runs, Runs::Options(_) | Runs::Indices));
+    let broad = runs.is_some() || BROAD.contains(&crate::program_name::base_name(program));
     let versioned = program.ends_with(|c: char| c.is_ascii_digit());
     (!broad && !versioned).then(|| program.to_owned())
 }

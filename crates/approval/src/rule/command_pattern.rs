@@ -5,15 +5,18 @@
 //! `Bash(git * main)`, a `*` also stands for any text of the command, blanks included, as it does there
 //! (<https://code.claude.com/docs/en/permissions>).
 
-use crate::program_name::{base_name, glob_could_be};
+use crate::program_name::base_name;
 use crate::rule::error::{FaultAt, RuleFault};
-use crate::rule::option_syntax::KnownProgram;
-use crate::strict::script::ArgWord as Known;
+use crate::rule::spelling;
+use crate::shell::script::{ArgWord, HOLE};
+use crate::shell::subcommands::subcommand_at;
 
 /// A pattern for one simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandPattern {
     words: Vec<PatternWord>,
+    /// A command of fewer words is no such command, in any spelling.
+    least: usize,
     end: PatternEnd,
     /// The whole text as one pattern, where it is in Claude Code's brackets.
     text: Option<PatternWord>,
@@ -28,9 +31,20 @@ enum PatternEnd {
     Open,
 }
 
+/// The answer of a rule that denies or asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fit {
+    No,
+    /// The program may read the words like those of the rule.
+    Spelling,
+    /// Words that are not known may be those of the rule.
+    Unknown,
+    Yes,
+}
+
 /// One word of a pattern: its literal pieces, with a `*` between any two.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct PatternWord {
+pub(crate) struct PatternWord {
     pieces: Vec<String>,
 }
 
@@ -76,7 +90,9 @@ impl CommandPattern {
             }
             Some(_) | None => PatternEnd::Closed,
         };
-        Ok(Self { words, end, text: None })
+        let operands = words.iter().filter(|word| !word.is_option()).count();
+        let least = operands.max(words.len().min(2));
+        Ok(Self { words, least, end, text: None })
     }
 
     /// Reads a pattern in Claude Code's brackets.
@@ -96,11 +112,13 @@ impl CommandPattern {
     }
 
     /// True if the pattern matches all words of the command, including the unknown ones.
-    pub(crate) fn covers(&self, command: &[Known]) -> bool {
+    pub(crate) fn covers(&self, command: &[ArgWord]) -> bool {
         let said = self.words.iter().zip(command).all(|(pattern, word)| match word {
-            Known::Known(word) => pattern.is(word) && (pattern.is_star() || !pattern.climbs(word)),
-            Known::One(_) => pattern.is_star(),
-            Known::Open(_) => false,
+            ArgWord::Known(word) => {
+                pattern.is(word) && (pattern.is_star() || !pattern.climbs(word))
+            }
+            ArgWord::One(_) => pattern.is_star(),
+            ArgWord::Open(_) => false,
         });
         let enough = command.len() >= self.words.len();
         said && enough && (self.end == PatternEnd::Open || command.len() == self.words.len())
@@ -113,75 +131,103 @@ impl CommandPattern {
         self.words.is_empty() || places.iter().all(written)
     }
 
-    /// True if a denial matches a command of these words. Broader than [`Self::covers`]: the
-    /// program may have a directory, its name may be a shell glob, and a pattern whose last word
-    /// ends in `*` also matches further words (`rm -rf /*` and `rm -rf / --no-preserve-root`).
-    pub(crate) fn catches(&self, command: &[String]) -> bool {
-        let Some((first, _)) = self.words.split_first() else { return true };
-        let Some((program, arguments)) = command.split_first() else { return false };
-        if let Some(text) = &self.text {
-            let with = |program: &str| [&[program.to_owned()], arguments].concat().join(" ");
-            if text.is(&with(program)) || text.is(&with(base_name(program))) {
-                return true;
-            }
+    /// Whether a denial fits a command. Broader than [`Self::covers`]: the program may have a
+    /// directory, and a pattern whose last word ends in `*` also matches further words (`rm -rf /*`
+    /// and `rm -rf / --no-preserve-root`).
+    pub(crate) fn fits(&self, command: &[ArgWord]) -> Fit {
+        let few = command.len() < self.least && !command.iter().any(ArgWord::hides_words);
+        if few && self.text.is_none() {
+            return Fit::No;
         }
+        let as_written = self.fits_words(command);
+        match subcommand_at(command).filter(|at| *at > 1 && as_written < Fit::Yes) {
+            Some(at) => {
+                let less: Vec<_> = command[..1].iter().chain(&command[at..]).cloned().collect();
+                as_written.max(self.fits_words(&less))
+            }
+            None => as_written,
+        }
+    }
+
+    fn fits_words(&self, command: &[ArgWord]) -> Fit {
+        let Some((first, rest)) = self.words.split_first() else { return Fit::Yes };
+        let Some((program, arguments)) = command.split_first() else { return Fit::No };
+        let text = self.fits_text(program, arguments);
+        let hides_words = program.hides_words();
+        let program = first.fits_program(program);
+        if program == Fit::No || text == Fit::Yes {
+            return text;
+        }
+        if hides_words {
+            return text.max(Fit::Unknown);
+        }
+        let mut words = self.fits_arguments(rest, arguments);
+        if words == Fit::No && spelling::may_mean(&self.words, command) {
+            words = Fit::Spelling;
+        }
+        text.max(words.min(program))
+    }
+
+    fn fits_arguments(&self, rest: &[PatternWord], arguments: &[ArgWord]) -> Fit {
         let open =
             self.end == PatternEnd::Open || self.words.last().is_some_and(PatternWord::ends_open);
-        let long_enough = if open {
-            command.len() >= self.words.len()
-        } else {
-            command.len() == self.words.len()
-        };
-        let as_written = long_enough
-            && first.could_be_program(program, base_name(program))
-            && self.words[1..].iter().zip(arguments).all(|(pattern, word)| pattern.is(word));
-        as_written || self.catches_reordered(command, open)
-    }
-
-    /// True if these words could begin a command that the pattern catches.
-    pub(crate) fn begins(&self, command: &[String]) -> bool {
-        let arguments = command.get(1..).unwrap_or_default();
-        let rest = self.words.get(1..).unwrap_or_default();
-        // These programs accept their words in any order, and a `*` over blanks any words.
-        self.is_known_program()
-            || self.text.is_some()
-            || rest.iter().zip(arguments).all(|(pattern, word)| pattern.is(word))
-    }
-
-    fn is_known_program(&self) -> bool {
-        let written: Vec<String> = self.words.iter().map(|word| word.pieces.join("*")).collect();
-        let written: Vec<&str> = written.iter().map(String::as_str).collect();
-        KnownProgram::of(&written).is_some_and(|alike| alike.is_whole_program())
-    }
-
-    /// True if the program would treat the command like the pattern: its options have another order
-    /// or spelling.
-    fn catches_reordered(&self, command: &[String], open: bool) -> bool {
-        if command.len() < 2 || self.words.len() < 2 {
-            return false;
+        let mut fit = Fit::Yes;
+        for (at, pattern) in rest.iter().enumerate() {
+            let Some(word) = arguments.get(at) else { return Fit::No };
+            if !pattern.could_be(word.text()) {
+                // It may also be no word at all.
+                let none = word.is_open() && word.text().chars().all(|c| c == HOLE);
+                return if none { Fit::Unknown } else { Fit::No };
+            }
+            if word.hides_words() {
+                let last = at + 1 == rest.len() && open && pattern.is(word.text());
+                let certain = last && word.text() != HOLE.to_string();
+                return if certain { fit } else { Fit::Unknown };
+            }
+            if !pattern.is(word.text()) || (word.is_open() && at + 1 < rest.len()) {
+                fit = Fit::Unknown;
+            }
         }
-        let written: Vec<String> = self.words.iter().map(|word| word.pieces.join("*")).collect();
-        let written: Vec<&str> = written.iter().map(String::as_str).collect();
-        let Some(alike) = KnownProgram::of(&written) else { return false };
-        let words: Vec<&str> = command.iter().map(String::as_str).collect();
-        let (Some(pattern), Some(command)) = (alike.sort(&written), alike.sort(&words)) else {
-            return false;
-        };
-        let fits = |said: &str, word: &str| {
-            PatternWord { pieces: said.split('*').map(str::to_owned).collect() }.is(word)
-        };
-        alike.catches((&pattern, &command), open, fits)
+        let more = arguments.get(rest.len()..).unwrap_or_default();
+        match more.iter().all(ArgWord::is_open) {
+            _ if open => fit,
+            true if more.is_empty() && !arguments.iter().any(ArgWord::is_open) => fit,
+            true => Fit::Unknown,
+            false => Fit::No,
+        }
     }
 
-    /// True if a denial could catch some command of this program; `base` is its name without a
-    /// directory.
-    pub(crate) fn could_run(&self, program: &str, base: &str) -> bool {
-        let spans = |first: &PatternWord| {
-            let begins =
-                |name: &str| first.pieces.first().is_some_and(|it| name.starts_with(it.as_str()));
-            self.text.is_some() && first.pieces.len() > 1 && (begins(program) || begins(base))
+    /// Whether the text of the whole command fits a pattern in Claude Code's brackets.
+    fn fits_text(&self, program: &ArgWord, arguments: &[ArgWord]) -> Fit {
+        let Some(text) = &self.text else { return Fit::No };
+        let with = |program: &str| {
+            let words = arguments.iter().map(ArgWord::text);
+            std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ")
         };
-        self.words.first().is_none_or(|first| first.could_be_program(program, base) || spans(first))
+        let spellings = [with(program.text()), with(base_name(program.text()))];
+        let open = arguments.iter().chain([program]).any(ArgWord::is_open);
+        let fit = |whole: &String| match text.could_be(whole) {
+            false => Fit::No,
+            true if text.is(whole) && !open => Fit::Yes,
+            true => Fit::Unknown,
+        };
+        spellings.iter().map(fit).max().unwrap_or(Fit::No)
+    }
+
+    /// True if a denial could fit some command of this program.
+    pub(crate) fn could_run(&self, program: &ArgWord) -> bool {
+        let spans = |first: &PatternWord| {
+            let begins = |name: &str| {
+                let piece = first.pieces.first().map_or("", String::as_str);
+                name.contains(HOLE) || name.starts_with(piece)
+            };
+            let text = program.text();
+            self.text.is_some()
+                && first.pieces.len() > 1
+                && (begins(text) || begins(base_name(text)))
+        };
+        let fits = |first: &PatternWord| first.fits_program(program) != Fit::No || spans(first);
+        self.words.first().is_none_or(fits)
     }
 
     /// The program's name, where the pattern has it letter by letter.
@@ -234,9 +280,47 @@ impl PatternWord {
         self.pieces.len() > 1 && ups(word) > said
     }
 
-    fn could_be_program(&self, program: &str, name: &str) -> bool {
-        self.is(program)
-            || (name.len() < program.len() && self.is(name))
-            || matches!(&self.pieces[..], [whole] if glob_could_be(name, whole))
+    /// True if the pattern matches some text that these letters may become.
+    pub(crate) fn could_be(&self, seen: &str) -> bool {
+        let (Some(begin), Some(end)) = (seen.find(HOLE), seen.rfind(HOLE)) else {
+            return self.is(seen);
+        };
+        let (begin, end) = (&seen[..begin], &seen[end + HOLE.len_utf8()..]);
+        let first = self.pieces.first().map_or("", String::as_str);
+        let last = self.pieces.last().map_or("", String::as_str);
+        let meets = |one: &str, other: &str| one.starts_with(other) || other.starts_with(one);
+        let ends = |one: &str, other: &str| one.ends_with(other) || other.ends_with(one);
+        match self.pieces.len() {
+            1 => {
+                first.len() >= begin.len() + end.len()
+                    && first.starts_with(begin)
+                    && first.ends_with(end)
+            }
+            _ => meets(first, begin) && ends(last, end),
+        }
+    }
+
+    fn fits_program(&self, program: &ArgWord) -> Fit {
+        let text = program.text();
+        let name = base_name(text);
+        if self.is(text) || (name.len() < text.len() && self.is(name)) {
+            return Fit::Yes;
+        }
+        if program.letters().is_some() {
+            return Fit::No;
+        }
+        match self.could_be(text) || self.could_be(name) {
+            true => Fit::Unknown,
+            false => Fit::No,
+        }
+    }
+
+    pub(crate) fn is_option(&self) -> bool {
+        self.pieces.first().is_some_and(|first| first.starts_with('-'))
+    }
+
+    /// The letters, with `*` between the pieces.
+    pub(crate) fn written(&self) -> String {
+        self.pieces.join("*")
     }
 }

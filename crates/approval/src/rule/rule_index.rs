@@ -1,15 +1,14 @@
 //! The rules of one effect, indexed by tool, so that a search among a thousand is fast.
 
-use crate::expand::{Limit, limit_of};
-use crate::lenient::CommandCandidate;
-use crate::program_name::{base_name, has_glob};
-use crate::rule::command_pattern::CommandPattern;
+use crate::program_name::base_name;
+use crate::rule::command_pattern::{CommandPattern, Fit};
 use crate::rule::page_pattern::PagePattern;
 use crate::rule::path_pattern::{PathPattern, RulePath};
 use crate::rule::rule_pattern::{CallPattern, ParsedRule};
 use crate::rule::rule_target::{self, RuleDepth, TargetRules};
 use crate::rule::server_tool_pattern::ServerToolPattern;
-use crate::strict::script::ArgWord;
+use crate::shell::runs::{AllRuns, Begin, Run};
+use crate::shell::script::{ArgWord, HOLE};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use protocol::hosts::HostRule;
 use protocol::judgement::RuleEffect;
@@ -123,11 +122,6 @@ impl ToolRules {
         !self.paths.patterns.is_empty()
     }
 
-    /// True if any rule has a command pattern.
-    pub(crate) fn has_command_patterns(&self) -> bool {
-        !self.words.all.is_empty()
-    }
-
     /// The first rule that says all of these words, and writes out those at the guarded places.
     pub(crate) fn covering_command(
         &self,
@@ -145,47 +139,46 @@ impl ToolRules {
             .min()
     }
 
-    /// The first rule that catches one of the commands that can be seen, with the words it caught.
-    pub(crate) fn catching_command(
-        &self,
-        candidates: &[CommandCandidate],
-    ) -> Option<(RuleNumber, String)> {
-        let mut caught: Option<(RuleNumber, String)> =
-            self.rule_for_all_calls.map(|index| (index, String::new()));
+    /// The rules of this kind that fit what a text runs.
+    pub(crate) fn fitting_command(&self, runs: &AllRuns) -> RuleFit {
+        let mut fit = RuleFit {
+            certain: self.rule_for_all_calls.map(|index| (index, String::new())),
+            perhaps: None,
+        };
         if self.words.all.is_empty() {
-            return caught;
+            return fit;
         }
         if let Some(index) = self.words.first_for_everything() {
-            caught = earlier(caught, index, String::new);
+            fit.certain = earlier(fit.certain, index, String::new);
+        }
+        if let (Some(why), Some((_, index))) = (&runs.hidden, self.words.all.first()) {
+            fit.perhaps = earlier(fit.perhaps, *index, || why.clone());
         }
         // The rules that could match a program, for each program met so far.
         let mut of_program: HashMap<&str, Vec<&(CommandPattern, RuleNumber)>> = HashMap::new();
-        for candidate in candidates {
-            for start in &candidate.starts {
-                let words = &candidate.words[*start..];
+        for run in &runs.list {
+            let starts = match run.begin {
+                Begin::At(at) => at..at + 1,
+                Begin::From(at) => at..run.words.len(),
+            };
+            let many = starts.len() > LATER_WORDS_CAP;
+            for words in starts.map(|start| &run.words[start..]) {
                 let Some(program) = words.first() else { continue };
-                let rules = of_program.entry(program).or_insert_with(|| self.words.of(program));
-                if let Some((_, index)) = rules.iter().find(|(pattern, _)| pattern.catches(words)) {
-                    caught =
-                        earlier(caught, *index, || words.join(" ").chars().take(200).collect());
+                let of = of_program.entry(program.text());
+                let rules = of.or_insert_with(|| self.words.of(program));
+                // Such a run is at most a perhaps, of which the first rule counts.
+                let at_most_perhaps = run.doubt.is_some() || program.known().is_none();
+                for (pattern, index) in &*rules {
+                    let known = fit.perhaps.as_ref().is_some_and(|(first, _)| first <= index);
+                    if at_most_perhaps && known {
+                        break;
+                    }
+                    let found = if many { Fit::Unknown } else { pattern.fits(words) };
+                    fit.add(*index, found, run, words);
                 }
             }
         }
-        caught
-    }
-
-    /// The limit that hides words of a command which a rule could catch.
-    pub(crate) fn limit_hiding(&self, candidates: &[CommandCandidate]) -> Option<Limit> {
-        candidates.iter().find_map(|candidate| {
-            let hidden = candidate.words.iter().position(|word| limit_of(word).is_some())?;
-            let caught = |start: &&usize| {
-                let known = candidate.words.get(**start..hidden).unwrap_or_default();
-                let rules = known.first().map(|program| self.words.of(program));
-                rules.is_some_and(|rules| rules.iter().any(|(pattern, _)| pattern.begins(known)))
-            };
-            candidate.starts.iter().find(caught)?;
-            limit_of(&candidate.words[hidden])
-        })
+        fit
     }
 
     /// The first rule that covers the requested host completely.
@@ -256,6 +249,59 @@ impl ToolRules {
     }
 }
 
+/// Most words of a command that are each compared as a command of their own.
+const LATER_WORDS_CAP: usize = 256;
+
+/// The first rules that fit a call.
+#[derive(Debug, Default)]
+pub(crate) struct RuleFit {
+    /// For certain, with what it fits.
+    pub certain: Option<(RuleNumber, String)>,
+    /// Perhaps, with the reason.
+    pub perhaps: Option<(RuleNumber, String)>,
+}
+
+impl RuleFit {
+    fn add(&mut self, index: RuleNumber, fit: Fit, run: &Run, words: &[ArgWord]) {
+        let shown = || {
+            let words: Vec<&str> = words.iter().map(ArgWord::written).collect();
+            words.join(" ").chars().take(200).collect::<String>()
+        };
+        let unknown = || {
+            let unknown = words.iter().find(|word| word.known().is_none());
+            let word = unknown.map_or_else(shown, |word| word.written().to_owned());
+            format!("`{word}` is known only when it runs")
+        };
+        match (fit, &run.doubt) {
+            (Fit::No, _) => {}
+            (Fit::Yes, None) => self.certain = earlier(self.certain.take(), index, shown),
+            (Fit::Yes | Fit::Spelling | Fit::Unknown, Some(doubt)) => {
+                let reason = || format!("{doubt}: `{}`", shown());
+                self.perhaps = earlier(self.perhaps.take(), index, reason);
+            }
+            (Fit::Unknown, None) => {
+                self.perhaps = earlier(self.perhaps.take(), index, unknown);
+            }
+            (Fit::Spelling, None) => {
+                let reason = || format!("`{}` may mean the same", shown());
+                self.perhaps = earlier(self.perhaps.take(), index, reason);
+            }
+        }
+    }
+
+    /// The earlier rules of both.
+    pub(crate) fn or(self, other: Self) -> Self {
+        let first = |one: Option<(RuleNumber, String)>, other| match other {
+            Some((index, words)) => earlier(one, index, || words),
+            None => one,
+        };
+        Self {
+            certain: first(self.certain, other.certain),
+            perhaps: first(self.perhaps, other.perhaps),
+        }
+    }
+}
+
 /// The earlier of two matches.
 fn earlier(
     caught: Option<(RuleNumber, String)>,
@@ -284,27 +330,23 @@ impl CommandRules {
         self.by_any_program
             .iter()
             .map(|at| &self.all[*at])
-            .find(|(pattern, _)| pattern.catches(&[]))
+            .find(|(pattern, _)| pattern.fits(&[]) == Fit::Yes)
             .map(|(_, i)| *i)
     }
 
     /// The rules that could catch a command of this program, in their order.
-    fn of(&self, program: &str) -> Vec<&(CommandPattern, RuleNumber)> {
-        let base = base_name(program);
-        if has_glob(base) {
-            return self
-                .all
-                .iter()
-                .filter(|(pattern, _)| pattern.could_run(program, base))
-                .collect();
-        }
-        let named = self.by_program.get(program).into_iter().flatten();
-        let based = self.by_program.get(base).filter(|_| base != program).into_iter().flatten();
-        let mut found: Vec<usize> =
-            named.chain(based).chain(&self.by_any_program).copied().collect();
+    fn of(&self, word: &ArgWord) -> Vec<&(CommandPattern, RuleNumber)> {
+        let (program, base) = (word.text(), base_name(word.text()));
+        let mut found: Vec<usize> = if program.contains(HOLE) {
+            (0..self.all.len()).collect()
+        } else {
+            let named = self.by_program.get(program).into_iter().flatten();
+            let based = self.by_program.get(base).filter(|_| base != program).into_iter().flatten();
+            named.chain(based).chain(&self.by_any_program).copied().collect()
+        };
         found.sort_unstable();
         let rules = found.into_iter().map(|at| &self.all[at]);
-        rules.filter(|(pattern, _)| pattern.could_run(program, base)).collect()
+        rules.filter(|(pattern, _)| pattern.could_run(word)).collect()
     }
 }
 

@@ -105,6 +105,11 @@ pub fn outcome(rules: &SessionRules, case: &JudgedCall) -> Outcome {
     }
 }
 
+/// True if a denial notices this command: it is denied, or a person is asked.
+pub fn is_noticed(rules: &SessionRules, text: &str) -> bool {
+    matches!(outcome(rules, &command(text)), Outcome::Denied | Outcome::Asked)
+}
+
 /// Whether bash removes the file `f` with this script, in a directory that holds nothing else.
 pub fn removes_f(script: &str) -> bool {
     let dir = tempfile::tempdir().unwrap();

@@ -1,12 +1,14 @@
-//! Unwraps `env`, `sh -c` and the like, and finds the words that no `*` of a rule may match.
+//! For rules that allow: unwraps `env`, `sh -c` and the like, and finds the words that no `*` of a
+//! rule may match.
 //!
-//! Only forms that are certain are looked through: options that are listed here, programs that are
-//! written out. All others need a rule of their own.
+//! Only forms that are certain are looked through: options that `runners` lists as changing nothing,
+//! programs that are written out. All others need a rule of their own.
 
 use crate::program_name::base_name;
-use crate::strict::git;
-use crate::strict::safe_env::is_safe_prefix;
-use crate::strict::script::{ArgWord, WordStart};
+use crate::shell::git;
+use crate::shell::runners::{CommandStart, Reader, runner};
+use crate::shell::safe_env::is_safe_prefix;
+use crate::shell::script::{ArgWord, Fields, HOLE, Unknown, WordStart};
 
 /// The command that a wrapper runs.
 #[derive(Debug, PartialEq, Eq)]
@@ -124,8 +126,7 @@ pub(crate) fn guarded(words: &[ArgWord]) -> Vec<usize> {
     };
     let could = |word: &ArgWord| match word {
         ArgWord::Known(word) => acts(word),
-        ArgWord::One(WordStart::Plain) | ArgWord::Open(WordStart::Plain) => false,
-        ArgWord::One(WordStart::Any) | ArgWord::Open(WordStart::Any) => true,
+        ArgWord::One(unknown) | ArgWord::Open(unknown) => unknown.start == WordStart::Any,
     };
     (1..words.len()).filter(|at| could(&words[*at])).collect()
 }
@@ -140,18 +141,15 @@ pub(crate) fn unwrap_command(words: &[ArgWord]) -> Option<WrappedCommand> {
         Some(_) => return None,
     };
     let rest = match name {
-        "builtin" | "command" | "exec" | "nohup" => rest,
-        "time" => options(rest, &["-p"], &[])?,
-        "setsid" => options(rest, &["-w", "-f", "--wait", "--fork"], &[])?,
-        "nice" => options(rest, &[], &["-n", "--adjustment="])?,
-        "ionice" => options(rest, &["-t"], &["-c", "-n"])?,
-        "stdbuf" => options(rest, &[], &["-i", "-o", "-e"])?,
-        "timeout" => {
-            let flags = &["-v", "--verbose", "--foreground", "--preserve-status"];
-            let rest = options(rest, flags, &["-s", "-k", "--signal=", "--kill-after="])?;
-            let (time, rest) = rest.split_first()?;
-            time.known().filter(|time| time.starts_with(|c: char| c.is_ascii_digit()))?;
-            rest
+        "builtin" | "command" | "exec" | "ionice" | "nice" | "nohup" | "setsid" | "stdbuf"
+        | "time" | "timeout" => {
+            let behind = behind(name, words)?;
+            let time = words[..words.len() - behind.len()].last().and_then(ArgWord::known);
+            let timed = time.is_some_and(|time| time.starts_with(|c: char| c.is_ascii_digit()));
+            if name == "timeout" && !timed {
+                return None;
+            }
+            behind
         }
         "env" => {
             let sets = |word: &&ArgWord| {
@@ -162,7 +160,7 @@ pub(crate) fn unwrap_command(words: &[ArgWord]) -> Option<WrappedCommand> {
             };
             &rest[rest.iter().take_while(sets).count()..]
         }
-        "xargs" => return xargs(rest),
+        "xargs" => return xargs(words),
         "sh" | "bash" | "dash" => return script(rest),
         "eval" => {
             let words: Option<Vec<&str>> = rest.iter().map(ArgWord::known).collect();
@@ -192,9 +190,10 @@ pub(crate) fn find_runs(words: &[ArgWord]) -> Option<Vec<Vec<ArgWord>>> {
                 // A path that `find` reports begins like its start directory, so not with `-`.
                 let run = behind[..length].iter().map(|word| match word.known()?.contains("{}") {
                     true if word.known()?.starts_with("{}") => {
-                        Some(ArgWord::Open(WordStart::Plain))
+                        let ArgWord::One(seen) = replaced(word.known()?, "{}") else { return None };
+                        Some(ArgWord::Open(Unknown { start: WordStart::Plain, ..seen }))
                     }
-                    true => Some(ArgWord::One(WordStart::Any)),
+                    true => Some(replaced(word.known()?, "{}")),
                     false => Some(word.clone()),
                 });
                 found.push(run.collect::<Option<Vec<ArgWord>>>()?);
@@ -217,44 +216,39 @@ fn command(words: Vec<ArgWord>) -> Option<WrappedCommand> {
     named.then_some(WrappedCommand::Command(words))
 }
 
-/// The words after the listed options. Options of the second kind take a value: in the same word,
-/// or in the next one unless they end in `=`.
-fn options<'a>(words: &'a [ArgWord], flags: &[&str], values: &[&str]) -> Option<&'a [ArgWord]> {
-    let mut rest = words;
-    while let Some((word, behind)) = rest.split_first() {
-        let word = word.known()?;
-        if !word.starts_with('-') {
-            return Some(rest);
+/// The command behind a runner's own words, which are all known.
+fn behind<'a>(name: &str, words: &'a [ArgWord]) -> Option<&'a [ArgWord]> {
+    match runner(name)?.command_start(words, Reader::Allow) {
+        CommandStart::At(at) => {
+            words[..at].iter().all(|word| word.known().is_some()).then_some(&words[at..])
         }
-        let value = values.iter().find(|option| word.starts_with(**option));
-        rest = match value {
-            _ if flags.contains(&word) => behind,
-            Some(option) if word.len() > option.len() => behind,
-            Some(option) if !option.ends_with('=') => {
-                behind.first()?.known()?;
-                &behind[1..]
-            }
-            Some(_) | None => return None,
-        };
+        CommandStart::Nothing | CommandStart::Anywhere => None,
     }
-    Some(rest)
 }
 
 /// `xargs` appends words of its input to the command, or inserts them at a placeholder.
 fn xargs(words: &[ArgWord]) -> Option<WrappedCommand> {
-    let flags = &["-0", "-r", "-t", "--null", "--no-run-if-empty", "--verbose"];
-    let values = &["-n", "-P", "-L", "-s", "-d"];
-    let rest = options(words, flags, values);
-    if let Some(rest) = rest {
-        return command(rest.iter().cloned().chain([ArgWord::Open(WordStart::Any)]).collect());
+    if let Some(rest) = behind("xargs", words) {
+        let input = ArgWord::unknown("the input of xargs");
+        return command(rest.iter().cloned().chain([input]).collect());
     }
-    let [option, mark, rest @ ..] = words else { return None };
+    let [_, option, mark, rest @ ..] = words else { return None };
     let mark = (option.known() == Some("-I")).then(|| mark.known()).flatten()?;
     let put = |word: &ArgWord| match word.known() {
-        Some(known) if known.contains(mark) => ArgWord::One(WordStart::Any),
+        Some(known) if known.contains(mark) => replaced(known, mark),
         Some(_) | None => word.clone(),
     };
     command(rest.iter().map(put).collect())
+}
+
+/// A word in which a mark is replaced by one text.
+pub(crate) fn replaced(word: &str, mark: &str) -> ArgWord {
+    ArgWord::One(Unknown {
+        start: WordStart::Any,
+        fields: Fields::Alike,
+        text: word.replace(mark, &HOLE.to_string()),
+        written: word.to_owned(),
+    })
 }
 
 /// `sh -c text`, with options that do not change which programs run.

@@ -1,6 +1,6 @@
 //! Variables that can be set without changing which programs run.
 
-use crate::strict::script::ArgWord;
+use crate::shell::script::ArgWord;
 
 /// Variables that programs read for how they speak: colours, language, how much they say.
 const OUTPUT_VARIABLES: &[&str] = &[

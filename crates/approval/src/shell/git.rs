@@ -1,9 +1,9 @@
-//! The words that make git run other programs, or say which ones it runs later. `through` asks.
+//! The words that make git run other programs, or say which ones it runs later. For both judges.
 //!
 //! Git accepts a prefix of a long option, several short options in one word, and `--no-pager`
 //! before its subcommand; each of these could hide such a word.
 
-use crate::strict::script::{ArgWord, WordStart};
+use crate::shell::script::{ArgWord, WordStart};
 
 /// Subcommands that run other programs, or say which ones git runs later.
 const RUNNERS: &[&str] = &[
@@ -23,6 +23,15 @@ const RUNNERS: &[&str] = &[
     "send-email",
     "shell",
     "submodule",
+];
+
+/// Subcommands that run commands or texts among their words.
+pub(crate) const RUN_THEIR_WORDS: &[&str] =
+    &["bisect", "difftool", "filter-branch", "for-each-repo", "mergetool", "rebase", "submodule"];
+
+/// Settings that name no program.
+pub(crate) const HARMLESS_KEYS: &[&str] = &[
+    "advice.", "branch.", "color.", "commit.", "init.", "log.", "pull.", "push.", "safe.", "user.",
 ];
 
 /// Options of any subcommand that name a program, or a setting that does; a directory of hooks, or
@@ -52,8 +61,9 @@ pub(crate) fn guarded(words: &[ArgWord]) -> Vec<usize> {
             word.starts_with('-') || word.contains("--") || RUNNERS.contains(&word.as_str())
         }
         ArgWord::Known(word) => names_program(name, word),
-        ArgWord::One(WordStart::Plain) | ArgWord::Open(WordStart::Plain) => at <= subcommand,
-        ArgWord::One(WordStart::Any) | ArgWord::Open(WordStart::Any) => true,
+        ArgWord::One(unknown) | ArgWord::Open(unknown) => {
+            unknown.start == WordStart::Any || at <= subcommand
+        }
     };
     (subcommand..words.len()).filter(|at| guards(*at, &words[*at])).collect()
 }

@@ -1,0 +1,519 @@
+//! What a text runs, for rules that deny or ask: each command with the commands that it runs in
+//! turn, through `env`, `sh -c` and the like, and what is only known when it runs.
+
+use crate::program_name::base_name;
+use crate::shell::git;
+use crate::shell::grammar;
+use crate::shell::idle::is_idle;
+use crate::shell::runners::{CommandStart, Reader, Runner, Runs, runner};
+use crate::shell::script::{ArgWord, HOLE, Input, Script, ScriptError, SimpleCommand, WordStart};
+use crate::shell::subcommands::subcommand_at;
+use crate::shell::wrappers::replaced;
+use std::sync::Arc;
+
+/// Deepest text within a text that is looked into. People write two; a deeper one hides something.
+const DEPTH_CAP: usize = 8;
+/// Most texts within a text that are looked into, and their length together.
+const TEXTS_CAP: usize = 500;
+const LENGTH_CAP: usize = 1024 * 1024;
+/// Most programs of one command that each run the next.
+const CHAIN_CAP: usize = 16;
+/// Most commands among the words of others.
+const INNER_CAP: usize = 200;
+
+/// The texts are nested deeper than in any real command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooDeep;
+
+/// A command that a text runs, or may run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub words: Arc<[ArgWord]>,
+    /// Where in the words it begins.
+    pub begin: Begin,
+    /// Why it may not run at all; none where it does as far as the text says.
+    pub doubt: Option<Arc<str>>,
+}
+
+/// Where in its words a command begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begin {
+    At(usize),
+    /// At this word or at any later one.
+    From(usize),
+}
+
+/// All that a text runs.
+#[derive(Debug, Default)]
+pub(crate) struct AllRuns {
+    pub list: Vec<Run>,
+    /// The first reason why it may run any program.
+    pub hidden: Option<String>,
+    texts: usize,
+    length: usize,
+    inner: usize,
+    too_deep: bool,
+    /// Files that it runs, and files that it writes, without their directories.
+    runs_files: Vec<String>,
+    writes_files: Vec<String>,
+}
+
+/// All that a text runs; its script is read already.
+pub(crate) fn all_runs(script: &Result<Script, ScriptError>) -> Result<AllRuns, TooDeep> {
+    let mut all = AllRuns::default();
+    all.script(script, None, 0);
+    let written = all.runs_files.iter().find(|file| {
+        file.contains(HOLE) && !all.writes_files.is_empty()
+            || all.writes_files.iter().any(|other| other == *file || other.contains(HOLE))
+    });
+    if let Some(file) = written.cloned() {
+        all.hide(&format!("it writes the file `{file}` and runs it"));
+    }
+    if all.too_deep { Err(TooDeep) } else { Ok(all) }
+}
+
+/// A command under way, and how it is known.
+struct Seen<'a> {
+    words: &'a [ArgWord],
+    inputs: Vec<&'a ArgWord>,
+    doubt: Option<Arc<str>>,
+    depth: usize,
+    /// How many programs run each other before it.
+    chain: usize,
+}
+
+impl AllRuns {
+    fn hide(&mut self, why: &str) {
+        self.hidden.get_or_insert_with(|| why.to_owned());
+    }
+
+    fn hide_word(&mut self, word: &ArgWord) {
+        self.hide(&format!("`{}` is known only when it runs", word.written()));
+    }
+
+    fn script(
+        &mut self,
+        script: &Result<Script, ScriptError>,
+        doubt: Option<&Arc<str>>,
+        depth: usize,
+    ) {
+        let script = match script {
+            Ok(script) => script,
+            Err(why) => return self.hide(&format!("agentd cannot read it: {why}")),
+        };
+        for file in &script.written {
+            self.writes_files.push(base_name(file.text()).to_owned());
+        }
+        for value in &script.values {
+            self.evaluated(value, depth);
+        }
+        for SimpleCommand { words, inputs } in &script.commands {
+            let inputs = inputs.iter().filter_map(|input| match input {
+                Input::Text(word) => Some(word),
+                Input::Document(number) => script.documents.get(*number),
+            });
+            let inputs = inputs.collect();
+            self.command(Seen { words, inputs, doubt: doubt.cloned(), depth, chain: 0 });
+        }
+    }
+
+    /// A text that a shell reads.
+    fn text(&mut self, text: &str, doubt: Option<&Arc<str>>, depth: usize, shell: &str) {
+        self.texts += 1;
+        self.length += text.len();
+        if depth >= DEPTH_CAP {
+            self.too_deep = true;
+        } else if self.texts > TEXTS_CAP || self.length > LENGTH_CAP {
+            self.hide("it contains too many texts for shells");
+        } else {
+            let script = grammar::read(text);
+            if let (Ok(Script { of_bash: Some(sign), .. }), false) = (&script, shell == "bash") {
+                self.hide(&format!("`{shell}` may read `{sign}` in another way than bash"));
+            }
+            self.script(&script, doubt, depth + 1);
+        }
+    }
+
+    /// A value that the shell may evaluate later, as an index or a prompt.
+    fn evaluated(&mut self, value: &ArgWord, depth: usize) {
+        let text = value.text();
+        if !text.contains("$(") && !text.contains('`') {
+            return;
+        }
+        if value.known().is_none() {
+            self.hide_word(value);
+        } else {
+            let quoted = format!(": \"{}\"", text.replace('"', ""));
+            let doubt = Arc::from("the shell may evaluate the text that holds it");
+            self.text(&quoted, Some(&doubt), depth, "bash");
+        }
+    }
+
+    fn push(&mut self, words: &[ArgWord], begin: Begin, doubt: Option<&Arc<str>>) {
+        self.list.push(Run { words: words.into(), begin, doubt: doubt.cloned() });
+    }
+
+    fn command(&mut self, seen: Seen<'_>) {
+        let Seen { mut words, inputs, doubt, depth, chain } = seen;
+        for chain in chain..CHAIN_CAP {
+            let Some(first) = words.first() else { return };
+            let Some(name) = program(first) else { return self.hide_word(first) };
+            if name.contains(HOLE) || name.is_empty() && first.known().is_none() {
+                return self.hide_word(first);
+            }
+            self.push(words, Begin::At(0), doubt.as_ref());
+            if first.text().contains('/') {
+                self.runs_files.push(name.to_owned());
+            }
+            let Some(row) = runner(name) else {
+                if name == "tee" {
+                    let files = words[1..].iter().map(|it| base_name(it.text()).to_owned());
+                    self.writes_files.extend(files);
+                }
+                if !is_idle(name) {
+                    self.later_words(name, words, doubt, depth);
+                }
+                return;
+            };
+            let mut seen = Seen {
+                words,
+                inputs: inputs.clone(),
+                doubt: doubt.clone(),
+                depth,
+                chain: chain + 1,
+            };
+            match row.runs {
+                Runs::Command | Runs::CommandWithInput => {
+                    match row.command_start(words, Reader::Deny) {
+                        CommandStart::At(at) if row.runs == Runs::Command => words = &words[at..],
+                        CommandStart::At(at) => {
+                            let command = with_input(&words[..at], &words[at..]);
+                            seen.words = &command;
+                            return self.inner(seen);
+                        }
+                        CommandStart::Nothing => return,
+                        CommandStart::Anywhere => return self.anywhere(row, &seen),
+                    }
+                }
+                Runs::LaterWords => return self.later_words(name, words, doubt, depth),
+                Runs::Texts => return self.texts(row, &seen),
+                Runs::TextsOrInput => {
+                    let operands = words[1..].iter().filter(|it| !it.text().starts_with('-'));
+                    if operands.count() < 2 {
+                        self.input(row.name, &seen);
+                    }
+                    return self.texts(row, &seen);
+                }
+                Runs::Joined => return self.joined(&seen),
+                Runs::Shell => return self.shell(row.name, &seen),
+                Runs::File => return self.file(row.name, &seen),
+                Runs::Behind(options) => return self.behind(options, &seen),
+                Runs::Options(options) => return self.options(options, &seen),
+                Runs::Git => return self.git(&seen),
+                Runs::Indices => {
+                    return words[1..].iter().for_each(|word| self.evaluated(word, depth));
+                }
+            }
+        }
+        self.hide("too many programs in it run each other");
+    }
+
+    /// A command among the words of another.
+    fn inner(&mut self, seen: Seen<'_>) {
+        self.inner += 1;
+        match self.inner > INNER_CAP {
+            true => self.hide("too many programs in it run each other"),
+            false => self.command(seen),
+        }
+    }
+
+    /// Each later word may begin a command.
+    fn later_words(
+        &mut self,
+        name: &str,
+        words: &[ArgWord],
+        doubt: Option<Arc<str>>,
+        depth: usize,
+    ) {
+        let doubt = doubt.unwrap_or_else(|| format!("`{name}` may run what follows it").into());
+        self.push(words, Begin::From(1), Some(&doubt));
+        self.shells_behind(words, &doubt, depth);
+    }
+
+    /// Texts for shells behind a program that may run its words.
+    fn shells_behind(&mut self, words: &[ArgWord], doubt: &Arc<str>, depth: usize) {
+        let reads = |word: &ArgWord| {
+            let row = word.known().and_then(runner);
+            row.is_some_and(|row| !matches!(row.runs, Runs::Command | Runs::Indices | Runs::File))
+        };
+        let starts: Vec<usize> = (1..words.len()).filter(|at| reads(&words[*at])).collect();
+        if starts.len() > CHAIN_CAP || depth >= DEPTH_CAP {
+            return self.hide("too many programs in it run each other");
+        }
+        for at in starts {
+            let (inputs, doubt) = (Vec::new(), Some(Arc::clone(doubt)));
+            let words = &words[at..];
+            self.inner(Seen { words, inputs, doubt, depth: depth + 1, chain: 0 });
+        }
+    }
+
+    /// A runner with an option that is not known.
+    fn anywhere(&mut self, row: &Runner, seen: &Seen<'_>) {
+        let last = seen.words.last().map(ArgWord::text).unwrap_or_default();
+        if last.starts_with('-') && !last.contains(' ') {
+            self.input(row.name, seen);
+        }
+        self.texts(row, seen);
+    }
+
+    /// Each word may begin a command or be a text.
+    fn texts(&mut self, row: &Runner, seen: &Seen<'_>) {
+        self.later_words(row.name, seen.words, seen.doubt.clone(), seen.depth);
+        for word in &seen.words[1..] {
+            let Some(known) = word.letters() else {
+                self.hide_word(word);
+                continue;
+            };
+            // `alias x='…'`, `env -S'…'`, `env --split-string='…'`
+            let behind_sign = known.split_once('=').map(|(_, text)| text);
+            let glued = known.strip_prefix('-').and_then(|rest| rest.get(1..));
+            for text in std::iter::once(known).chain(behind_sign).chain(glued) {
+                if !text.starts_with('-') && text.contains(|c: char| !c.is_ascii_alphanumeric()) {
+                    self.text(text, seen.doubt.as_ref(), seen.depth, row.name);
+                }
+            }
+        }
+        for input in &seen.inputs {
+            self.input_text(input, seen, row.name);
+        }
+    }
+
+    /// The program reads commands from its input.
+    fn input(&mut self, name: &str, seen: &Seen<'_>) {
+        if seen.inputs.is_empty() {
+            self.hide(&format!("the input of `{name}` is known only when it runs"));
+        }
+        for input in &seen.inputs {
+            self.input_text(input, seen, name);
+        }
+    }
+
+    fn input_text(&mut self, input: &ArgWord, seen: &Seen<'_>, shell: &str) {
+        match input.known() {
+            Some(text) => self.text(text, seen.doubt.as_ref(), seen.depth, shell),
+            None => self.hide_word(input),
+        }
+    }
+
+    fn joined(&mut self, seen: &Seen<'_>) {
+        let dashes = seen.words.get(1).is_some_and(|word| word.known() == Some("--"));
+        let words = &seen.words[1 + usize::from(dashes)..];
+        match words.iter().find(|word| word.known().is_none()) {
+            Some(unknown) => self.hide_word(unknown),
+            None => {
+                let text = words.iter().map(ArgWord::text).collect::<Vec<_>>().join(" ");
+                self.text(&text, seen.doubt.as_ref(), seen.depth, "bash");
+            }
+        }
+    }
+
+    /// `sh -c text`, `sh file` or `sh` alone.
+    fn shell(&mut self, name: &str, seen: &Seen<'_>) {
+        let mut rest = seen.words[1..].iter();
+        let mut takes_text = false;
+        while let Some(word) = rest.next() {
+            let Some(known) = word.known() else {
+                match file_name(word).filter(|_| !takes_text) {
+                    Some(file) => self.runs_files.push(file.to_owned()),
+                    None => self.hide_word(word),
+                }
+                return;
+            };
+            match known {
+                "--version" | "--help" => return,
+                "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" => drop(rest.next()),
+                "--" => {}
+                "-" if takes_text => {}
+                long if long.starts_with("--") => {}
+                letters if letters.starts_with(['-', '+']) && letters.len() > 1 => {
+                    if letters.contains('n') && !letters.contains('c') {
+                        return;
+                    }
+                    if letters.contains('s') && !takes_text && !letters.contains('c') {
+                        return self.input(name, seen);
+                    }
+                    takes_text |= letters.contains('c');
+                }
+                text if takes_text => {
+                    return self.text(text, seen.doubt.as_ref(), seen.depth, name);
+                }
+                "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => {
+                    return self.input(name, seen);
+                }
+                file => return self.runs_files.push(base_name(file).to_owned()),
+            }
+        }
+        self.input(name, seen);
+    }
+
+    /// `source file`
+    fn file(&mut self, name: &str, seen: &Seen<'_>) {
+        match seen.words.get(1) {
+            None => {}
+            Some(ArgWord::Known(file))
+                if file.starts_with("/dev/") || file.starts_with("/proc/") =>
+            {
+                self.input(name, seen);
+            }
+            Some(word) => match file_name(word) {
+                Some(file) => self.runs_files.push(file.to_owned()),
+                None => self.hide_word(word),
+            },
+        }
+    }
+
+    /// `find … -exec command ;`
+    fn behind(&mut self, options: &[&str], seen: &Seen<'_>) {
+        let mut done = 0;
+        for (at, word) in seen.words.iter().enumerate().skip(1) {
+            match word {
+                _ if at < done => {}
+                ArgWord::Known(known) if options.contains(&known.as_str()) => {
+                    let rest = &seen.words[at + 1..];
+                    let ends = |word: &&ArgWord| matches!(word.known(), Some(";" | "+"));
+                    let end = rest.iter().position(|word| ends(&word)).unwrap_or(rest.len());
+                    let words: Vec<_> = rest[..end].iter().map(found_file).collect();
+                    done = at + 1 + end;
+                    let (inputs, doubt) = (Vec::new(), seen.doubt.clone());
+                    let Seen { depth, chain, .. } = *seen;
+                    self.inner(Seen { words: &words, inputs, doubt, depth, chain });
+                }
+                ArgWord::Known(_) => {}
+                // It may be such an option, and the words behind it a command.
+                ArgWord::One(unknown) if unknown.start == WordStart::Any => {
+                    let doubt =
+                        Arc::from(format!("`{}` is known only when it runs", word.written()));
+                    self.push(&seen.words[at..], Begin::From(1), Some(&doubt));
+                }
+                ArgWord::Open(_) if word.hides_words() => self.hide_word(word),
+                ArgWord::One(_) | ArgWord::Open(_) => {}
+            }
+        }
+    }
+
+    /// Texts behind options: `rsync -e text`, `rg --pre=text`.
+    fn options(&mut self, options: &[&str], seen: &Seen<'_>) {
+        for (at, word) in seen.words.iter().enumerate().skip(1) {
+            let glued = |option: &&str| {
+                let rest = word.text().strip_prefix(*option)?;
+                let rest = rest.strip_prefix('=').or((!option.starts_with("--")).then_some(rest));
+                rest.filter(|rest| !rest.is_empty())
+            };
+            let text = options.iter().find_map(glued).map(|text| match word.known() {
+                Some(_) => ArgWord::Known(text.trim_start_matches("exec=").to_owned()),
+                None => word.clone(),
+            });
+            let next = || seen.words.get(at + 1).cloned();
+            let named = word.known().is_some_and(|word| options.contains(&word));
+            match text.or_else(|| next().filter(|_| named)) {
+                Some(ArgWord::Known(text)) => {
+                    self.text(&text, seen.doubt.as_ref(), seen.depth, "sh");
+                }
+                Some(unknown) => self.hide_word(&unknown),
+                None if word.hides_words() => self.hide_word(word),
+                None => {}
+            }
+        }
+    }
+
+    /// The texts in git's settings, and the words of subcommands that run them.
+    fn git(&mut self, seen: &Seen<'_>) {
+        let words = seen.words;
+        let subcommand = subcommand_at(words).unwrap_or(1);
+        let sets_program = |key: &str| !git::HARMLESS_KEYS.iter().any(|safe| key.starts_with(safe));
+        for pair in words[1..].windows(2) {
+            let setting = match pair[0].known() {
+                Some("-c" | "--config-env" | "--config") => &pair[1],
+                Some(_) | None => continue,
+            };
+            match (setting.known(), setting.text().split_once('=')) {
+                (_, Some((key, _))) if !key.contains(HOLE) && !sets_program(key) => {}
+                (Some(_), Some((_, text))) => {
+                    let text = text.trim_start_matches('!');
+                    self.text(text, seen.doubt.as_ref(), seen.depth, "sh");
+                }
+                (Some(_), None) => {}
+                (None, _) => self.hide_word(setting),
+            }
+        }
+        if let Some(word) = words.get(subcommand).filter(|word| word.hides_words()) {
+            self.hide_word(word);
+        }
+        let marked = |word: &ArgWord| {
+            let known = word.known()?;
+            known.strip_prefix('!').or(known.strip_prefix("ext::")).map(str::to_owned)
+        };
+        for text in words[1..].iter().filter_map(marked) {
+            self.text(&text, seen.doubt.as_ref(), seen.depth, "sh");
+        }
+        let runs = words.get(subcommand).and_then(ArgWord::known);
+        if runs.is_some_and(|name| git::RUN_THEIR_WORDS.contains(&name)) {
+            let seen = Seen {
+                words: &words[subcommand..],
+                inputs: Vec::new(),
+                doubt: seen.doubt.clone(),
+                depth: seen.depth,
+                chain: seen.chain,
+            };
+            if let Some(row) = runner("watch") {
+                self.texts(row, &seen);
+            }
+        }
+    }
+}
+
+/// The name of the program that a word is, with holes where it is not known.
+fn program(word: &ArgWord) -> Option<&str> {
+    match word {
+        ArgWord::Known(word) => Some(base_name(word)),
+        _ if word.hides_words() => None,
+        ArgWord::One(unknown) | ArgWord::Open(unknown) => Some(base_name(&unknown.text)),
+    }
+}
+
+/// The name of a file of which at most the directory is not known.
+fn file_name(word: &ArgWord) -> Option<&str> {
+    let text = word.text();
+    let name = base_name(text);
+    (!name.is_empty() && (word.known().is_some() || (text.contains('/') && !name.contains(HOLE))))
+        .then_some(name)
+}
+
+/// A word of `-exec`, in which `{}` is a file that was found.
+fn found_file(word: &ArgWord) -> ArgWord {
+    match word.known() {
+        Some(known) if known.contains("{}") => replaced(known, "{}"),
+        Some(_) | None => word.clone(),
+    }
+}
+
+/// The command of `xargs`, with words of its input at its end or in place of a mark.
+fn with_input(own: &[ArgWord], command: &[ArgWord]) -> Vec<ArgWord> {
+    let mark = own.iter().zip(own.iter().skip(1)).find_map(|(option, next)| {
+        (option.known() == Some("-I")).then(|| next.letters()).flatten()
+    });
+    let glued = own.iter().find_map(|option| option.letters()?.strip_prefix("-I"));
+    match mark.or(glued.filter(|mark| !mark.is_empty())) {
+        None => {
+            let input = ArgWord::unknown("the input of xargs");
+            command.iter().cloned().chain([input]).collect()
+        }
+        Some(mark) => {
+            let put = |word: &ArgWord| match word.letters() {
+                Some(known) if known.contains(mark) => replaced(known, mark),
+                Some(_) | None => word.clone(),
+            };
+            command.iter().map(put).collect()
+        }
+    }
+}
