@@ -499,6 +499,19 @@ fn a_foreign_project_opens_no_host() {
     assert_eq!((config.network, config.warnings.len()), (Network::Listed, 0));
 }
 
+/// In Claude Code a `*` stands for any text, here for one word.
+#[test]
+fn an_allow_rule_that_claude_code_reads_wider_is_named() {
+    let rules = "['Bash(git * main)', 'Bash(git status *)', 'bash:git * main']";
+    let config = place().user(&format!("permissions.allow = {rules}")).load();
+    let warnings: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let words = "\"Bash(git * main)\" allows less than in Claude Code";
+    assert!(warnings[0].contains("user.toml:1") && warnings[0].contains(words), "{warnings:?}");
+    // As a denial it holds as there.
+    assert_eq!(place().user(&format!("permissions.deny = {rules}")).load().warnings, []);
+}
+
 #[test]
 fn a_key_for_a_host_is_named_and_shown_by_its_source() {
     let written = "[net.credentials.\"NPM.example.org\"]\nkey_file = \"~/keys/npm\"\n\
