@@ -317,6 +317,31 @@ mod tests {
         }
     }
 
+    /// A path in the home or at a variable is opened with regard to the places of the session that are known by
+    /// then: an overlay of a cache needs to know the home that the session shows.
+    #[test]
+    fn places_of_the_session_come_before_the_persons_own() {
+        for policy in ALL.map(of).into_iter().chain([of_fleet_git()]) {
+            let of_session = |rule: &GrantRule| {
+                matches!(
+                    rule.at,
+                    GrantTarget::Project
+                        | GrantTarget::Added
+                        | GrantTarget::Temp
+                        | GrantTarget::Private
+                        | GrantTarget::Git
+                )
+            };
+            let of_person = |rule: &GrantRule| {
+                matches!(rule.at, GrantTarget::Home(_) | GrantTarget::Variable { .. })
+            };
+            let last = policy.grants.iter().rposition(of_session);
+            let first = policy.grants.iter().position(of_person);
+            let (Some(last), Some(first)) = (last, first) else { continue };
+            assert!(last < first, "{}: {:?}", policy.purpose, policy.grants[last].at);
+        }
+    }
+
     #[test]
     fn an_unknown_word_is_an_error() {
         for damaged in [

@@ -11,7 +11,7 @@ pub struct PolicyFile {
     pub purpose: String,
     pub exec: Exec,
     pub sockets: Sockets,
-    /// Parts whose grants are added: files of `config/confinement/parts/`.
+    /// Parts whose grants follow the own ones, in this order: files of `config/confinement/parts/`.
     #[serde(default)]
     pub include: Vec<String>,
     #[serde(default)]
