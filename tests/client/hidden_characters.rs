@@ -57,7 +57,7 @@ fn no_hidden_character_of_a_session_reaches_a_screen() {
     // The first call is the start of the server.
     let call_of = |number: u32| format!("{session}.{number}");
     let (read, failed, refused, outside, server) =
-        (call_of(2), call_of(3), call_of(4), call_of(5), call_of(6));
+        (call_of(2), call_of(3), call_of(4), call_of(5), call_of(7));
     for (words, shows) in [
         (&["ls"][..], "prompt a"),
         (&["ls", "--json"], "prompt a"),

@@ -111,7 +111,8 @@ fn a_protected_file_that_appears_is_protected_in_the_next_call() {
 #[test]
 fn a_reserve_ends_after_its_time_and_with_its_session() {
     let desk = Desk::new().with_ping_ms(1000);
-    let mut scene = Scene::new(&desk, "idle_reserve = \"500ms\"\n", &["echo ran >> effects"]);
+    // Long enough for a busy machine to see it.
+    let mut scene = Scene::new(&desk, "idle_reserve = \"3s\"\n", &["echo ran >> effects"]);
     let pid = scene.resting();
     until("the reserve has ended", || !is_alive(pid));
     assert_eq!(scene.reserve(), None);

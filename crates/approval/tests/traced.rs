@@ -64,7 +64,7 @@ impl Stage {
         let _ = fs::remove_dir_all(&self.work);
         fs::create_dir(&self.work).unwrap();
         // A loop may have no end; what it ran until then counts.
-        Command::new("timeout")
+        let mut child = Command::new("timeout")
             .args(["2", shell, "-c", script])
             .current_dir(&self.work)
             .env_clear()
@@ -72,12 +72,17 @@ impl Stage {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .status()
+            .spawn()
             .expect("this test needs timeout and the shells");
+        child.wait().unwrap();
         // What was sent to the background ends a moment later.
         if script.contains('&') || script.contains("setsid") {
             std::thread::sleep(std::time::Duration::from_millis(40));
         }
+        // A loop in the background outlives its shell; `timeout` leads the group of both.
+        let group = format!("-{}", child.id());
+        let kill = Command::new("kill").args(["-9", "--", &group]).stderr(Stdio::null()).status();
+        kill.expect("this test needs kill");
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log).into_owned();
         let end = format!("{RECORD_END}\u{1f}");
