@@ -7,9 +7,10 @@
 #![allow(clippy::unwrap_used)]
 
 use journal::{
-    AuditRecord, BasisRecord, CallProgress, CallSpan, ChainHead, ConnectionOutcome, ContentBlock,
-    DecisionRecord, JournalRecord, Level, Outcome, OwnOriginRecord, PromptPart, ProviderFailure,
-    RefusalKind, RetentionBound, RuleEffect, SessionHeader, SummaryStep, Tier, ToolKind, TurnEnd,
+    AuditRecord, BasisRecord, CallProgress, CallSpan, ChainHead, CompactionCause,
+    ConnectionOutcome, ContentBlock, DecisionRecord, JournalRecord, Level, Outcome,
+    OwnOriginRecord, PromptPart, ProviderFailure, RefusalKind, RetentionBound, RuleEffect,
+    SessionHeader, SummaryStep, Tier, ToolKind, TurnEnd,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::collections::BTreeSet;
@@ -45,6 +46,7 @@ fn again(name: &str, json: &str) -> String {
         "JournalRecord" => by::<JournalRecord>,
         "AuditRecord" => by::<AuditRecord>,
         "SummaryStep" => by::<SummaryStep>,
+        "CompactionCause" => by::<CompactionCause>,
         "SessionHeader" => by::<SessionHeader>,
         "DecisionRecord" => by::<DecisionRecord>,
         "RetentionBound" => by::<RetentionBound>,
