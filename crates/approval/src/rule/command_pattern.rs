@@ -135,7 +135,7 @@ impl CommandPattern {
     /// directory, and a pattern whose last word ends in `*` also matches further words (`rm -rf /*`
     /// and `rm -rf / --no-preserve-root`).
     pub(crate) fn fits(&self, command: &[ArgWord]) -> Fit {
-        let few = command.len() < self.least && !command.iter().any(ArgWord::hides_words);
+        let few = command.len() < self.least && !command.iter().any(ArgWord::is_open);
         if few && self.text.is_none() {
             return Fit::No;
         }
@@ -173,7 +173,10 @@ impl CommandPattern {
             self.end == PatternEnd::Open || self.words.last().is_some_and(PatternWord::ends_open);
         let mut fit = Fit::Yes;
         for (at, pattern) in rest.iter().enumerate() {
-            let Some(word) = arguments.get(at) else { return Fit::No };
+            let Some(word) = arguments.get(at) else {
+                let more = |word: &ArgWord| word.is_open() && pattern.could_be(word.text());
+                return if arguments.iter().any(more) { Fit::Unknown } else { Fit::No };
+            };
             if !pattern.could_be(word.text()) {
                 // It may also be no word at all.
                 let none = word.is_open() && word.text().chars().all(|c| c == HOLE);

@@ -21,7 +21,7 @@ const IDLE: &str = "
     pathchk perl pgrep php ping pip pip3 pipx pkg-config pkill pnpm podman-compose popd pr prettier
     printenv protoc ps psql pstree pushd pwd pwdx py.test pylint pypy pypy3 pyright pytest python
     python2 python3 ranlib readelf readlink realpath redis-cli rename return rg rm rmdir rspec
-    ruby ruff rubocop rustc rustfmt rustup scala sed seq set sha1sum sha224sum sha256sum sha384sum
+    ruby ruff rubocop rustc rustfmt rustup scala sed seq sha1sum sha224sum sha256sum sha384sum
     sha512sum shasum shellcheck shift shopt shred shuf size sleep split sqlite3 ss stat strings
     strip stty sum suspend swift sync sysctl systemctl tac tail tee terraform times top touch tox
     tput tr tree true truncate tsc tsort tty type ulimit umask umount unalias uname unexpand uniq

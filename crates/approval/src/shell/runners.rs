@@ -39,6 +39,8 @@ pub(crate) enum Runs {
     Texts,
     /// The same, or else its input.
     TextsOrInput,
+    /// Its input, and what its words name.
+    InputOrTexts,
     /// All of its words, as a text for this shell.
     Joined,
     /// A text behind `-c`, a file, or its input.
@@ -170,12 +172,18 @@ const ROWS: &[Runner] = &[
 
 /// Programs of one kind, of which no options are known.
 const KINDS: &[(Runs, &[&str])] = &[
-    (Runs::Shell, &["ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh"]),
+    (
+        Runs::Shell,
+        &[
+            "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "yash",
+            "zsh",
+        ],
+    ),
     (Runs::File, &[".", "source"]),
     (
         Runs::Indices,
         &[
-            "[", "declare", "export", "let", "local", "printf", "read", "readonly", "test",
+            "[", "declare", "export", "let", "local", "printf", "read", "readonly", "set", "test",
             "typeset", "unset",
         ],
     ),
@@ -244,7 +252,25 @@ const KINDS: &[(Runs, &[&str])] = &[
             "watch",
         ],
     ),
-    (Runs::TextsOrInput, &["at", "batch", "chroot", "doas", "parallel", "ssh", "su", "unshare"]),
+    (Runs::TextsOrInput, &["chroot", "doas", "parallel", "ssh", "su", "unshare"]),
+    (Runs::InputOrTexts, &["at", "batch"]),
+];
+
+/// Programs that open a shell where no command is among their words.
+pub(crate) const OPEN_SHELLS: &[&str] = &[
+    "fakeroot",
+    "firejail",
+    "nix",
+    "nix-shell",
+    "nsenter",
+    "pkexec",
+    "poetry",
+    "runuser",
+    "script",
+    "setpriv",
+    "sg",
+    "sudo",
+    "systemd-run",
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Runner>> = LazyLock::new(|| {
