@@ -4,8 +4,9 @@
 
 mod bench;
 
-use bench::{Outcome, command, is_noticed, outcome, rules};
-use protocol::judgement::PermissionMode;
+use approval::SessionRules;
+use bench::{Outcome, command, is_noticed, outcome, rule, rule_set, rules};
+use protocol::judgement::{Audience, ExtraRight, JudgedCall, PermissionMode, RuleEffect, Verdict};
 
 /// A denial, what it notices, and what it does not.
 type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
@@ -106,7 +107,16 @@ fn texts_in_one_word_with_an_option_are_read() {
             ],
         ),
         ("bash:reboot", &["git rebase --exec=reboot main"], &["git rebase --exec=make main"]),
-        ("bash:git push *", &["alias g=git\ng push", "env -Sgit push"], &["alias s='git status'"]),
+        (
+            "bash:git push *",
+            &[
+                "alias g=git\ng push",
+                "env -Sgit push",
+                "env -S 'git -C x' push",
+                "env -S'git -C x' push",
+            ],
+            &["alias s='git status'"],
+        ),
     ]);
 }
 
@@ -179,6 +189,233 @@ fn literals_that_the_shell_evaluates_are_read() {
             "env FOO='rm f' ls",
         ],
     )]);
+}
+
+#[test]
+fn settings_and_options_of_git_run_texts() {
+    check(&[
+        (
+            "bash:git push *",
+            &[
+                "git -c alias.x=push x origin main",
+                "git config alias.x push; git x origin",
+                "git config --global Alias.x 'push -v'; git x",
+                "git --attr-source HEAD push origin",
+                "git --shallow-file x push",
+                "git --some-option HEAD push origin",
+            ],
+            &[
+                "git -c user.name=push commit",
+                "git config user.name push",
+                "git --no-pager log push",
+                "git -C x status",
+                "git commit -m push",
+            ],
+        ),
+        (
+            "bash:rm *",
+            &[
+                "git clone --config=core.sshCommand='rm f' x",
+                "git clone --conf core.sshCommand='rm f' x",
+                "git clone -ccore.sshCommand='rm f' x",
+                "git clone --upload-pack='rm f' x",
+                "git clone -u 'rm f' x",
+                "git fetch --upload-pack \"$x\"",
+                "git grep -Orm x",
+                "git merge-index rm -a",
+                "git config core.pager 'rm f'; git log",
+                "git config core.editor \"$x\"",
+                "git send-email --sendmail-cmd='rm f'",
+            ],
+            &[
+                "git config user.email a@b",
+                "git config core.autocrlf input",
+                "git config --get core.pager",
+                "git log --oneline --output=x",
+                "git commit -m 'rm f' --trailer 'x: y'",
+                "git clone --depth 1 https://h/rm",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn options_that_are_not_known_may_take_a_word() {
+    check(&[
+        (
+            "bash:pnpm publish *",
+            &["pnpm --filter foo publish", "pnpm -r --filter foo publish"],
+            &["pnpm --filter foo test", "pnpm --filter=foo test publish"],
+        ),
+        (
+            "bash:docker run *",
+            &["docker --log-level debug --tls run x"],
+            &["docker ps --format run"],
+        ),
+        (
+            "bash:kubectl delete *",
+            &["kubectl --kubeconfig f delete pod x"],
+            &["kubectl --kubeconfig f get pods", "kubectl get pods delete"],
+        ),
+        ("bash:npm publish *", &["npm publish"], &["npm --silent run publish", "npm run publish"]),
+    ]);
+}
+
+#[test]
+fn words_and_options_that_name_a_program_are_compared() {
+    check(&[(
+        "bash:rm *",
+        &[
+            "bundle exec rm f",
+            "rustup run stable rm f",
+            "composer exec rm f",
+            "npm exec -- rm f",
+            "npm exec -c 'rm f'",
+            "pnpm exec rm f",
+            "yarn exec rm f",
+            "ip netns exec n rm f",
+            "cmake -E env rm f",
+            "split --filter='rm f' x",
+            "zip z f -T -TT 'rm f'",
+            "nc -lc 'rm f'",
+            "jobs -x rm f",
+            "hash -p /bin/rm ls; ls f",
+            "compgen -C 'rm f'",
+            "rsync -ave 'rm f' a b",
+            "rsync --rs='rm f' a b",
+            "tar -cvI 'rm f' a",
+            "tar --to-comm='rm f' -xf a",
+            "tar -F 'rm f' -cf a b",
+            "sort --compress-prog=rm f",
+            "fd -Hx rm",
+            "fd f -xrm",
+            "fd -Hx ls -xrm",
+            "fd \"$x\" -xrm",
+            "fd --exec=rm",
+            "scp -o 'ProxyCommand=rm f' a h:b",
+            "scp -o 'ProxyCommand rm f' a h:b",
+            "scp -oProxyCommand='rm f' a h:b",
+            "xterm -e 'rm f'",
+            "watchexec 'rm f'",
+            "mywrap env -S 'rm f'",
+            "GIT_SSH_COMMAND='rm f' git fetch",
+            "GIT_PAGER='rm f' git log",
+            "EDITOR=rm crontab f",
+            "echo rm f > s; BASH_ENV=s bash -c ls",
+        ],
+        &[
+            "bundle install",
+            "npm run build",
+            "npm install express",
+            "cmake --build build --target install",
+            "split -l 10 f",
+            "zip -r z f",
+            "nc -zv host 80",
+            "jobs; hash rm",
+            "rsync -av --delete a b",
+            "tar -czf rm.tgz f",
+            "tar --exclude='rm f' -xzf a",
+            "sort -u f",
+            "fd -e rs rm",
+            "fd --max-depth=2 rm",
+            "scp -o BatchMode=yes a h:b",
+            "mytool --message 'fix: it (is $x'",
+            "GIT_SSH_COMMAND='ssh -i k' git fetch",
+            "GIT_EDITOR=true git commit",
+        ],
+    )]);
+}
+
+/// What a text says in so many words is denied, not asked about.
+#[test]
+fn what_is_written_out_is_denied() {
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:git push *", "bash:rm *"]);
+    for text in [
+        "rm f",
+        "rm",
+        "/bin/rm f",
+        "~/bin/rm f",
+        "cd x && rm f",
+        "ls; rm -rf f",
+        "true || rm f",
+        "(rm f)",
+        "{ rm f; }",
+        "if ls; then rm f; fi",
+        "for x in a; do rm $x; done",
+        "f() { rm f; }; f",
+        "! rm f",
+        "x=1 rm f",
+        "echo $(rm f)",
+        "echo `rm f`",
+        "cat < <(rm f)",
+        "rm f > x",
+        "time rm f",
+        "sudo rm f",
+        "sudo -u root rm f",
+        "env A=b rm f",
+        "timeout 5 rm f",
+        "nice -n 5 rm f",
+        "nohup rm f",
+        "xargs rm",
+        "ls | xargs -n 1 rm",
+        "find . -exec rm {} ;",
+        "find . -type f -execdir rm {} +",
+        "sh -c 'rm f'",
+        "bash -euo pipefail -c 'rm f'",
+        "bash <<< 'rm f'",
+        "bash <<E\nrm f\nE",
+        "eval 'rm f'",
+        "trap 'rm f' EXIT",
+        "watch 'rm f'",
+        "git push",
+        "git push origin main",
+        "git -C x push origin",
+        "git --no-pager push",
+        "git commit -m x && git push",
+        "git -c core.pager='rm f' log",
+        "rsync -e 'rm f' a b",
+        "$x; ~/bin/rm f",
+    ] {
+        assert_eq!(outcome(&judge, &command(text)), Outcome::Denied, "{text}");
+    }
+}
+
+/// The refusal where nobody answers says which word is not known, and so does a question about rights.
+#[test]
+fn a_refusal_names_the_word_that_is_not_known() {
+    for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::DontAsk] {
+        let mut set = rule_set(mode, &[], &[], &["bash:rm *"]);
+        set.audience = Audience::NonInteractive;
+        let Verdict::Deny(_, text) = SessionRules::new(&set).unwrap().judge(&command("$x f"))
+        else {
+            panic!("{mode:?}")
+        };
+        let wanted = "may forbid it, because `$x` is known only when it runs";
+        assert!(text.contains(wanted) && text.contains("plain commands"), "{mode:?}: {text}");
+    }
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
+    let case = JudgedCall { extra_rights: vec![ExtraRight::Network], ..command("$x f") };
+    let Verdict::Ask(question) = judge.judge(&case) else { panic!() };
+    let (rights, word) = ("rights that this session lacks", "`$x` is known only");
+    assert!(question.reason.contains(rights) && question.reason.contains(word), "{question:?}");
+    assert_eq!(question.rules(), &[] as &[String]);
+}
+
+/// Nobody is asked about a hook: of one that is written out another spelling is denied, words that are
+/// not known are the user's own.
+#[test]
+fn a_configured_command_is_denied_where_its_words_are_written_out() {
+    let deny = ["bash:rm -rf /*", "bash:git push *"];
+    let judge = rules(PermissionMode::Auto, &[], &[], &deny);
+    let by = rule(RuleEffect::Allow, "hooks", 1);
+    let of =
+        |text: &str| outcome(&judge, &JudgedCall { configured: Some(by.clone()), ..command(text) });
+    for text in ["rm -fr /", "mywrap git push", "xterm -e 'git push'", "$x f; rm -fr /"] {
+        assert_eq!(of(text), Outcome::Denied, "{text}");
+    }
+    for text in ["$x push", "git $x", "rm $x /", "make", "sh \"$0\" < f"] {
+        assert_eq!(of(text), Outcome::Allowed, "{text}");
+    }
 }
 
 fn check(rows: &[Row]) {

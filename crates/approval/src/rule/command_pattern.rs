@@ -9,7 +9,7 @@ use crate::program_name::base_name;
 use crate::rule::error::{FaultAt, RuleFault};
 use crate::rule::spelling;
 use crate::shell::script::{ArgWord, HOLE};
-use crate::shell::subcommands::subcommand_at;
+use crate::shell::subcommands::subcommand_places;
 
 /// A pattern for one simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,14 +139,15 @@ impl CommandPattern {
         if few && self.text.is_none() {
             return Fit::No;
         }
-        let as_written = self.fits_words(command);
-        match subcommand_at(command).filter(|at| *at > 1 && as_written < Fit::Yes) {
-            Some(at) => {
+        let mut fit = self.fits_words(command);
+        for (nth, at) in subcommand_places(command).enumerate().filter(|(_, at)| *at > 1) {
+            if fit < Fit::Yes {
                 let less: Vec<_> = command[..1].iter().chain(&command[at..]).cloned().collect();
-                as_written.max(self.fits_words(&less))
+                let most = if nth == 0 { Fit::Yes } else { Fit::Spelling };
+                fit = fit.max(self.fits_words(&less).min(most));
             }
-            None => as_written,
         }
+        fit
     }
 
     fn fits_words(&self, command: &[ArgWord]) -> Fit {

@@ -28,6 +28,10 @@ const GLUED_CAP: usize = 32;
 /// Most words behind such a text.
 const BEHIND_CAP: usize = 256;
 
+/// Parts of names of variables that name a program or hold a text.
+const RUN_LATER: &[&str] =
+    &["ASKPASS", "BROWSER", "COMMAND", "DIFF", "EDITOR", "PAGER", "SHELL", "SSH", "VISUAL"];
+
 /// Options of shells that take no word and run nothing.
 const SHELL_OPTIONS: &[&str] =
     &["--login", "--noediting", "--noprofile", "--norc", "--posix", "--restricted", "--verbose"];
@@ -123,6 +127,17 @@ impl AllRuns {
         for value in &script.values {
             self.evaluated(value, depth);
         }
+        for (name, value) in &script.variables {
+            if let Some(text) =
+                value.known().filter(|_| RUN_LATER.iter().any(|it| name.contains(it)))
+            {
+                let doubt = Arc::from(format!("a program may run what `{name}` holds"));
+                self.perhaps_text(text, &doubt, depth);
+            }
+            if matches!(name.as_str(), "BASH_ENV" | "ENV") {
+                self.runs_files.push(base_name(value.text()).to_owned());
+            }
+        }
         for SimpleCommand { words, inputs } in &script.commands {
             let inputs = inputs.iter().map(|input| match input {
                 Input::Text(word) => Some(word),
@@ -192,6 +207,7 @@ impl AllRuns {
                     self.writes_files.extend(files);
                 }
                 if !is_idle(name) {
+                    self.later_texts(name, words, depth);
                     self.later_words(name, words, doubt, depth);
                 }
                 return;
@@ -222,6 +238,7 @@ impl AllRuns {
                 }
                 Runs::LaterWords => {
                     self.opened(row, &seen);
+                    self.later_texts(name, words, depth);
                     return self.later_words(name, words, doubt, depth);
                 }
                 Runs::Texts => return self.texts(row, &seen),
@@ -271,6 +288,31 @@ impl AllRuns {
         let doubt = doubt.unwrap_or_else(|| format!("`{name}` may run what follows it").into());
         self.push(words, Begin::From(1), Some(&doubt));
         self.shells_behind(words, &doubt, depth);
+    }
+
+    /// Each later word may be a text.
+    fn later_texts(&mut self, name: &str, words: &[ArgWord], depth: usize) {
+        let doubt = Arc::from(format!("`{name}` may run what follows it"));
+        for text in words[1..]
+            .iter()
+            .filter_map(ArgWord::known)
+            .filter(|text| text.contains(char::is_whitespace))
+        {
+            self.perhaps_text(text, &doubt, depth);
+        }
+    }
+
+    /// A text that a program may run; most are none, so what is not known of it hides nothing.
+    fn perhaps_text(&mut self, text: &str, doubt: &Arc<str>, depth: usize) {
+        if depth + 1 >= DEPTH_CAP {
+            return self.hide("it contains too many texts for shells");
+        }
+        let hidden = self.hidden.clone();
+        self.text(text, Some(doubt), depth, "bash");
+        let many = self.texts > TEXTS_CAP || self.length > LENGTH_CAP;
+        if !many && self.inner <= INNER_CAP && self.words <= WORDS_CAP {
+            self.hidden = hidden;
+        }
     }
 
     /// Texts for shells behind a program that may run its words.
@@ -347,14 +389,20 @@ impl AllRuns {
         let letters = short.bytes().take_while(u8::is_ascii_alphanumeric).count();
         let begins = (1..=letters).filter(|at| !short[*at..].contains('=')).map(|at| &short[at..]);
         let set = word.match_indices('=').map(|(at, _)| &word[at + 1..]);
-        for (count, text) in begins.chain(set).filter(|text| !text.is_empty()).enumerate() {
+        // `env -S 'git -C x' push`
+        let whole = Some(word).filter(|_| name == "env" && short.is_empty());
+        for (count, text) in
+            begins.chain(set).chain(whole).filter(|text| !text.is_empty()).enumerate()
+        {
             let many = count > GLUED_CAP || behind.len() > BEHIND_CAP || self.inner >= INNER_CAP;
             if many || seen.depth >= DEPTH_CAP {
                 return self.hide("too many programs in it run each other");
             }
-            if name == "alias" {
+            let blank = text.contains(char::is_whitespace);
+            // Words come behind it.
+            if name == "alias" || (name == "env" && blank && !behind.is_empty()) {
                 self.text(&format!("{text} $@"), Some(&doubt), seen.depth, "bash");
-            } else if text.contains(char::is_whitespace) {
+            } else if blank {
                 self.text(text, Some(&doubt), seen.depth, name);
             } else {
                 let first = ArgWord::Known(text.to_owned());
@@ -475,8 +523,7 @@ impl AllRuns {
 
     /// `find … -exec command ;`
     fn behind(&mut self, row: &Runner, options: &[&str], seen: &Seen<'_>) {
-        let mut done = 0;
-        let mut guessed = false;
+        let (mut done, mut guessed) = (0, None);
         for (at, word) in seen.words.iter().enumerate().skip(1) {
             match word {
                 _ if at < done => {}
@@ -492,58 +539,65 @@ impl AllRuns {
                 }
                 // `fd -Hx command`, `fd -xcommand`, `fd --exec=command`
                 ArgWord::Known(known) if row.name != "find" && known.starts_with('-') => {
-                    if known.contains(['x', 'X']) && !guessed {
-                        guessed = true;
+                    let short = !known.starts_with("--") && known.contains(['x', 'X']);
+                    if short || known.starts_with("--exec") {
                         self.glued(row.name, known, &seen.words[at + 1..], seen);
-                        self.later_words(
-                            row.name,
-                            &seen.words[at..],
-                            seen.doubt.clone(),
-                            seen.depth,
-                        );
+                        guessed.get_or_insert(at);
                     }
                 }
                 ArgWord::Known(_) => {}
                 // It may be such an option, and the words behind it a command.
                 ArgWord::One(unknown) if unknown.start == WordStart::Any => {
-                    if !guessed {
-                        guessed = true;
-                        self.later_words(
-                            row.name,
-                            &seen.words[at..],
-                            seen.doubt.clone(),
-                            seen.depth,
-                        );
-                    }
+                    guessed.get_or_insert(at);
                 }
                 ArgWord::Open(_) if word.hides_words() => self.hide_word(word),
                 ArgWord::One(_) | ArgWord::Open(_) => {}
             }
+        }
+        if let Some(at) = guessed {
+            self.later_words(row.name, &seen.words[at..], seen.doubt.clone(), seen.depth);
         }
     }
 
     /// Texts behind options: `rsync -e text`, `rg --pre=text`.
     fn options(&mut self, options: &[&str], seen: &Seen<'_>) {
         for (at, word) in seen.words.iter().enumerate().skip(1) {
-            let glued = |option: &&str| {
-                let rest = word.text().strip_prefix(*option)?;
-                let rest = rest.strip_prefix('=').or((!option.starts_with("--")).then_some(rest));
-                rest.filter(|rest| !rest.is_empty())
-            };
-            let text = options.iter().find_map(glued).map(|text| match word.known() {
-                Some(_) => ArgWord::Known(text.trim_start_matches("exec=").to_owned()),
-                None => word.clone(),
-            });
-            let next = || seen.words.get(at + 1).cloned();
-            let named = word.known().is_some_and(|word| options.contains(&word));
-            match text.or_else(|| next().filter(|_| named)) {
-                Some(ArgWord::Known(text)) => {
-                    self.text(&text, seen.doubt.as_ref(), seen.depth, "sh");
-                }
-                Some(unknown) => self.hide_word(&unknown),
-                None if word.hides_words() => self.hide_word(word),
-                None => {}
+            if word.hides_words() {
+                self.hide_word(word);
             }
+            for (option, (glued, spelled)) in
+                options.iter().filter_map(|it| Some((it, behind_option(it, word.text())?)))
+            {
+                let text = match glued {
+                    "" => seen.words.get(at + 1),
+                    _ => Some(word),
+                };
+                let Some(text) = text else { continue };
+                let Some(mut known) = text.known() else {
+                    self.hide_word(text);
+                    continue;
+                };
+                if !glued.is_empty() {
+                    known = glued.trim_start_matches("exec=");
+                }
+                // `-o ProxyCommand=text`
+                if *option == "-o" {
+                    known = known.split_once(['=', ' ']).map_or(known, |(_, text)| text);
+                }
+                let guess = || Arc::from(format!("`{}` may run a text", word.written()));
+                let doubt = seen.doubt.clone().or((spelled == Spelled::Otherwise).then(guess));
+                self.text(known, doubt.as_ref(), seen.depth, "sh");
+            }
+        }
+    }
+
+    /// A setting of git: a text for a shell, or words of git's own.
+    fn setting(&mut self, key: &str, text: &str, seen: &Seen<'_>) {
+        let own = text.trim_start_matches('!');
+        self.text(own, seen.doubt.as_ref(), seen.depth, "sh");
+        if own == text && key.to_ascii_lowercase().starts_with("alias.") {
+            let doubt = Arc::from(format!("`{key}` is a command of git"));
+            self.text(&format!("git {text} $@"), Some(&doubt), seen.depth, "sh");
         }
     }
 
@@ -559,10 +613,7 @@ impl AllRuns {
             };
             match (setting.known(), setting.text().split_once('=')) {
                 (_, Some((key, _))) if !key.contains(HOLE) && !sets_program(key) => {}
-                (Some(_), Some((_, text))) => {
-                    let text = text.trim_start_matches('!');
-                    self.text(text, seen.doubt.as_ref(), seen.depth, "sh");
-                }
+                (Some(_), Some((key, text))) => self.setting(key, text, seen),
                 (Some(_), None) => {}
                 (None, _) => self.hide_word(setting),
             }
@@ -577,8 +628,37 @@ impl AllRuns {
         for text in words[1..].iter().filter_map(marked) {
             self.text(&text, seen.doubt.as_ref(), seen.depth, "sh");
         }
-        let runs = words.get(subcommand).and_then(ArgWord::known);
-        if runs.is_some_and(|name| git::RUN_THEIR_WORDS.contains(&name)) {
+        let name = words.get(subcommand).and_then(ArgWord::known);
+        let rest = words.get(subcommand + 1..).unwrap_or_default();
+        for (at, word) in rest.iter().enumerate() {
+            let value = rest.get(at + 1);
+            let key = word.known().filter(|key| key.contains('.') && !key.starts_with('-'));
+            if let (Some("config"), Some(key), Some(value)) = (name, key, value)
+                && sets_program(key)
+            {
+                match value.known() {
+                    Some(text) => self.setting(key, text, seen),
+                    None => self.hide_word(value),
+                }
+            }
+            if !git::names_program(name.unwrap_or_default(), word.text()) {
+                continue;
+            }
+            let value = value.filter(|_| !word.text().contains('='));
+            if let Some(unknown) =
+                [Some(word), value].into_iter().flatten().find(|it| it.known().is_none())
+            {
+                self.hide_word(unknown);
+            }
+            self.glued("git", word.text(), &rest[at + 1..], seen);
+            if let Some(text) = value.and_then(ArgWord::known) {
+                self.text(text, Some(&Arc::from("git may run it")), seen.depth, "sh");
+                if let Some((key, text)) = text.split_once('=') {
+                    self.setting(key, text, seen);
+                }
+            }
+        }
+        if name.is_some_and(|name| git::RUN_THEIR_WORDS.contains(&name)) {
             let seen = Seen {
                 words: &words[subcommand..],
                 inputs: Vec::new(),
@@ -600,6 +680,30 @@ fn program(word: &ArgWord) -> Option<&str> {
         _ if word.hides_words() => None,
         ArgWord::One(unknown) | ArgWord::Open(unknown) => Some(base_name(&unknown.text)),
     }
+}
+
+/// How an option is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spelled {
+    Out,
+    /// Among others in one word, or by its first letters.
+    Otherwise,
+}
+
+/// What stands behind an option in its own word, if the word holds the option; nothing if its text is
+/// the next word.
+fn behind_option<'a>(option: &str, word: &'a str) -> Option<(&'a str, Spelled)> {
+    let spelled = |out: bool| if out { Spelled::Out } else { Spelled::Otherwise };
+    if option.len() > 2 {
+        let (name, text) = word.split_once('=').unwrap_or((word, ""));
+        let fits = name == option || (name.len() > 3 && option.starts_with(name));
+        return (fits && !word.ends_with('=')).then(|| (text, spelled(name == option)));
+    }
+    let letters = word.strip_prefix('-')?;
+    let at = letters.find(&option[1..])?;
+    let text = &letters[at + 1..];
+    let cluster = letters[..at].bytes().all(|letter| letter.is_ascii_alphanumeric());
+    cluster.then(|| (text.strip_prefix('=').unwrap_or(text), spelled(at == 0)))
 }
 
 /// True if a shell that reads this file may read an input of its own.

@@ -156,6 +156,8 @@ pub(crate) struct Script {
     pub documents: Vec<ArgWord>,
     /// What variables and elements of arrays are set to.
     pub values: Vec<ArgWord>,
+    /// The variables that are set for one program.
+    pub variables: Vec<(String, ArgWord)>,
     /// The files that redirections write.
     pub written: Vec<ArgWord>,
     /// The first sign that only bash reads like this.
