@@ -221,15 +221,16 @@ fn ineffective_denials(
     }))
 }
 
-/// Warns where a rule in Claude Code's brackets allows less than there: a `*` before the last word
-/// stands for one word, or for letters of one.
+/// Warns where a rule in Claude Code's brackets allows less than there: a `*` stands for one word, or
+/// for letters of one, unless it is the last word.
 fn narrower_permissions(allowed: &[ListItem]) -> Option<ConfigWarning> {
     let is_narrower = |item: &&ListItem| {
         let text = item.text.trim();
         let name = text.split('(').next().unwrap_or_default();
         let inner = text[name.len()..].strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
         let front = inner.map(|inner| inner.trim_end_matches(":*").trim_end_matches(" *"));
-        name.eq_ignore_ascii_case("bash") && front.is_some_and(|front| front.contains('*'))
+        name.eq_ignore_ascii_case("bash")
+            && front.is_some_and(|front| front.replace("\\\\", "").replace("\\*", "").contains('*'))
     };
     let mut narrower = allowed.iter().filter(is_narrower);
     let first = narrower.next()?;
@@ -241,8 +242,8 @@ fn narrower_permissions(allowed: &[ListItem]) -> Option<ConfigWarning> {
         origin: first.origin.clone(),
         key: "permissions.allow".into(),
         text: format!(
-            "{:?}{others} allows less than in Claude Code: a `*` before the last word stands for one \
-             word",
+            "{:?}{others} allows less than in Claude Code: a `*` stands for one word, or for letters of \
+             one, unless it is the last word",
             first.text
         ),
     })

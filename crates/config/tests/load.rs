@@ -508,6 +508,11 @@ fn an_allow_rule_that_claude_code_reads_wider_is_named() {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     let words = "\"Bash(git * main)\" allows less than in Claude Code";
     assert!(warnings[0].contains("user.toml:1") && warnings[0].contains(words), "{warnings:?}");
+    // Also within its last word; an escaped one stands for itself.
+    let config = place().user(r"permissions.allow = ['Bash(npm test*)', 'Bash(echo \* *)']").load();
+    let warnings: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
+    let words = "\"Bash(npm test*)\" allows less than in Claude Code: a `*` stands for one word, or for letters";
+    assert!(warnings.len() == 1 && warnings[0].contains(words), "{warnings:?}");
     // As a denial it holds as there.
     assert_eq!(place().user(&format!("permissions.deny = {rules}")).load().warnings, []);
 }

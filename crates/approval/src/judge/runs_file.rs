@@ -68,6 +68,7 @@ fn of_words(words: &[ArgWord], project: &Path, depth: usize) -> Option<String> {
                 | Runs::LaterWords
                 | Runs::Texts
                 | Runs::TextsOrInput
+                | Runs::InputOrTexts
         )
     );
     behind.filter(|_| passes_on).map(str::to_owned)

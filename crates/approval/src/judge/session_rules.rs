@@ -125,7 +125,9 @@ impl SessionRules {
             }
         };
         let denial = self.fits(&self.deny, &case.call.tool, &target);
-        if let Some((index, what)) = denial.certain {
+        // Nobody is asked about what the user configured, so there such words are denied.
+        let literal = denial.literal.filter(|_| case.configured.is_some());
+        if let Some((index, what)) = denial.certain.or(literal) {
             let rule = &self.rules[index];
             return Verdict::Deny(Basis::Rule(rule.clone()), messages::denied(rule, &what));
         }
@@ -136,7 +138,7 @@ impl SessionRules {
         // rights than the session has.
         let granted = match self.granted(case, &target) {
             Ok(granted) => granted,
-            Err(verdict) => return *verdict,
+            Err(verdict) => return self.verdict_if_doubted(case, denial.perhaps, *verdict),
         };
         let verdict = self.verdict_if_tampered(case, &target, self.within_rights(case, &target));
         let verdict = self.verdict_if_doubted(case, denial.perhaps, verdict);
@@ -182,8 +184,8 @@ impl SessionRules {
         }
     }
 
-    /// The verdict on a command that a rule perhaps denies: the user is asked, for this call. What
-    /// the user configured is their own text.
+    /// The verdict on a command that a rule perhaps denies: the user is asked, for this call. Of what
+    /// the user configured the words that are not known are their own.
     fn verdict_if_doubted(
         &self,
         case: &JudgedCall,
@@ -194,8 +196,15 @@ impl SessionRules {
             return verdict;
         };
         let why = messages::perhaps_denied(&self.rules[index], &why);
+        // Other words may help, unless the call is refused for what it asks for or what is left.
+        let words_matter = case.extra_rights.is_empty() && case.tampered.is_empty();
         match verdict {
             Verdict::Allow(_) => self.ask(case, why, Vec::new(), RefusalRemedy::Plain),
+            Verdict::Deny(Basis::NobodyToAsk(_) | Basis::Mode(PermissionMode::DontAsk), _)
+                if words_matter =>
+            {
+                self.ask(case, why, Vec::new(), RefusalRemedy::Plain)
+            }
             Verdict::Ask(question) => Verdict::Ask(Question {
                 reason: format!("{}; {why}", question.reason),
                 ..for_this_call(question)
@@ -323,7 +332,7 @@ impl SessionRules {
             }
             MatchTarget::Name => rules.anything().map(|index| (index, String::new())),
         };
-        RuleFit { certain, perhaps: None }
+        RuleFit { certain, ..RuleFit::default() }
     }
 
     /// The rule that allows the whole call: every command in it, or every path it names.

@@ -9,7 +9,7 @@ use crate::program_name::base_name;
 use crate::rule::error::{FaultAt, RuleFault};
 use crate::rule::spelling;
 use crate::shell::script::{ArgWord, HOLE};
-use crate::shell::subcommands::subcommand_at;
+use crate::shell::subcommands::subcommand_places;
 
 /// A pattern for one simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,18 +135,19 @@ impl CommandPattern {
     /// directory, and a pattern whose last word ends in `*` also matches further words (`rm -rf /*`
     /// and `rm -rf / --no-preserve-root`).
     pub(crate) fn fits(&self, command: &[ArgWord]) -> Fit {
-        let few = command.len() < self.least && !command.iter().any(ArgWord::hides_words);
+        let few = command.len() < self.least && !command.iter().any(ArgWord::is_open);
         if few && self.text.is_none() {
             return Fit::No;
         }
-        let as_written = self.fits_words(command);
-        match subcommand_at(command).filter(|at| *at > 1 && as_written < Fit::Yes) {
-            Some(at) => {
+        let mut fit = self.fits_words(command);
+        for (nth, at) in subcommand_places(command).enumerate().filter(|(_, at)| *at > 1) {
+            if fit < Fit::Yes {
                 let less: Vec<_> = command[..1].iter().chain(&command[at..]).cloned().collect();
-                as_written.max(self.fits_words(&less))
+                let most = if nth == 0 { Fit::Yes } else { Fit::Spelling };
+                fit = fit.max(self.fits_words(&less).min(most));
             }
-            None => as_written,
         }
+        fit
     }
 
     fn fits_words(&self, command: &[ArgWord]) -> Fit {
@@ -173,7 +174,10 @@ impl CommandPattern {
             self.end == PatternEnd::Open || self.words.last().is_some_and(PatternWord::ends_open);
         let mut fit = Fit::Yes;
         for (at, pattern) in rest.iter().enumerate() {
-            let Some(word) = arguments.get(at) else { return Fit::No };
+            let Some(word) = arguments.get(at) else {
+                let more = |word: &ArgWord| word.is_open() && pattern.could_be(word.text());
+                return if arguments.iter().any(more) { Fit::Unknown } else { Fit::No };
+            };
             if !pattern.could_be(word.text()) {
                 // It may also be no word at all.
                 let none = word.is_open() && word.text().chars().all(|c| c == HOLE);

@@ -143,7 +143,7 @@ impl ToolRules {
     pub(crate) fn fitting_command(&self, runs: &AllRuns) -> RuleFit {
         let mut fit = RuleFit {
             certain: self.rule_for_all_calls.map(|index| (index, String::new())),
-            perhaps: None,
+            ..RuleFit::default()
         };
         if self.words.all.is_empty() {
             return fit;
@@ -162,14 +162,17 @@ impl ToolRules {
                 Begin::From(at) => at..run.words.len(),
             };
             let many = starts.len() > LATER_WORDS_CAP;
+            let literal = run.words.iter().all(|word| word.known().is_some());
             for words in starts.map(|start| &run.words[start..]) {
                 let Some(program) = words.first() else { continue };
                 let of = of_program.entry(program.text());
                 let rules = of.or_insert_with(|| self.words.of(program));
                 // Such a run is at most a perhaps, of which the first rule counts.
-                let at_most_perhaps = run.doubt.is_some() || program.known().is_none();
+                let at_most_perhaps =
+                    run.doubt.is_some() || base_name(program.text()).contains(HOLE);
                 for (pattern, index) in &*rules {
-                    let known = fit.perhaps.as_ref().is_some_and(|(first, _)| first <= index);
+                    let found = if literal { &fit.literal } else { &fit.perhaps };
+                    let known = found.as_ref().is_some_and(|(first, _)| first <= index);
                     if at_most_perhaps && known {
                         break;
                     }
@@ -259,6 +262,8 @@ pub(crate) struct RuleFit {
     pub certain: Option<(RuleNumber, String)>,
     /// Perhaps, with the reason.
     pub perhaps: Option<(RuleNumber, String)>,
+    /// Perhaps, though all words are written out, with what it fits.
+    pub literal: Option<(RuleNumber, String)>,
 }
 
 impl RuleFit {
@@ -272,6 +277,10 @@ impl RuleFit {
             let word = unknown.map_or_else(shown, |word| word.written().to_owned());
             format!("`{word}` is known only when it runs")
         };
+        let may = fit == Fit::Spelling || (fit == Fit::Yes && run.doubt.is_some());
+        if may && words.iter().all(|word| word.known().is_some()) {
+            self.literal = earlier(self.literal.take(), index, shown);
+        }
         match (fit, &run.doubt) {
             (Fit::No, _) => {}
             (Fit::Yes, None) => self.certain = earlier(self.certain.take(), index, shown),
@@ -298,6 +307,7 @@ impl RuleFit {
         Self {
             certain: first(self.certain, other.certain),
             perhaps: first(self.perhaps, other.perhaps),
+            literal: first(self.literal, other.literal),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::shell::grammar::{GrammarReader, GrammarResult};
 use crate::shell::quoting::WordDraft;
-use crate::shell::script::{Around, ScriptError};
+use crate::shell::script::{ArgWord, Around, ScriptError};
 
 impl GrammarReader<'_> {
     /// Behind a `$`. False if it stands for itself.
@@ -113,9 +113,16 @@ impl GrammarReader<'_> {
                 '\'' if around == Around::Quotes => return Err(ScriptError::Open('\'')),
                 '\'' => {
                     let end = self.text[self.at..].find('\'').ok_or(ScriptError::Open('\''))?;
+                    // An index is evaluated again.
+                    let quoted = self.text[self.at..self.at + end].to_owned();
+                    self.script.values.push(ArgWord::Known(quoted));
                     self.at += end + 1;
                 }
-                '"' => self.double_quoted(&mut WordDraft::default())?,
+                '"' => {
+                    let mut draft = WordDraft::default();
+                    self.double_quoted(&mut draft)?;
+                    self.script.values.push(draft.word("an index"));
+                }
                 '`' => self.backquoted(around)?,
                 '$' => drop(self.expansion(around)?),
                 '<' | '>' if self.next_is("(") && around == Around::Nothing => {

@@ -26,8 +26,18 @@ const RUNNERS: &[&str] = &[
 ];
 
 /// Subcommands that run commands or texts among their words.
-pub(crate) const RUN_THEIR_WORDS: &[&str] =
-    &["bisect", "difftool", "filter-branch", "for-each-repo", "mergetool", "rebase", "submodule"];
+pub(crate) const RUN_THEIR_WORDS: &[&str] = &[
+    "bisect",
+    "difftool",
+    "filter-branch",
+    "for-each-repo",
+    "instaweb",
+    "merge-index",
+    "mergetool",
+    "rebase",
+    "send-email",
+    "submodule",
+];
 
 /// Settings that name no program.
 pub(crate) const HARMLESS_KEYS: &[&str] = &[
@@ -68,7 +78,8 @@ pub(crate) fn guarded(words: &[ArgWord]) -> Vec<usize> {
     (subcommand..words.len()).filter(|at| guards(*at, &words[*at])).collect()
 }
 
-fn names_program(subcommand: &str, word: &str) -> bool {
+/// True for an option of this subcommand that names a program.
+pub(crate) fn names_program(subcommand: &str, word: &str) -> bool {
     if word.starts_with("ext::") {
         return true;
     }

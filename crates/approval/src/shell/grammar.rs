@@ -172,7 +172,9 @@ impl<'a> GrammarReader<'a> {
     }
 
     fn and_or(&mut self) -> GrammarResult<()> {
+        let mut piped = false;
         loop {
+            let begin = self.script.commands.len();
             self.blanks();
             while self.bare() == Some("!") {
                 self.at += 1;
@@ -180,7 +182,11 @@ impl<'a> GrammarReader<'a> {
             }
             self.timed();
             self.command()?;
+            if piped {
+                self.hand_input(begin);
+            }
             self.blanks();
+            piped = self.next_is("|") && !self.next_is("||");
             match self.next_is("&&") || self.next_is("||") {
                 true => self.sign(2)?,
                 false if self.next_is("|&") => {
@@ -219,10 +225,11 @@ impl<'a> GrammarReader<'a> {
     }
 
     fn command(&mut self) -> GrammarResult<()> {
+        let begin = self.script.commands.len();
         if self.next_is("((") {
             self.bar(ScriptError::Keyword("((".into()));
             if self.arithmetic(2)? {
-                return self.redirections();
+                return self.redirections(begin);
             }
         }
         if self.next_is("(") {
@@ -230,7 +237,7 @@ impl<'a> GrammarReader<'a> {
             self.sign(1)?;
             self.body(ListEnd::Bracket)?;
             self.at += 1;
-            return self.redirections();
+            return self.redirections(begin);
         }
         let Some(word) = self.bare().filter(|word| RESERVED.contains(word)) else {
             return self.simple();
@@ -262,7 +269,7 @@ impl<'a> GrammarReader<'a> {
             }
             _ => return Err(ScriptError::Keyword(word)),
         }
-        self.redirections()
+        self.redirections(begin)
     }
 
     /// Behind the keyword `function`.
@@ -296,8 +303,10 @@ impl<'a> GrammarReader<'a> {
                     self.at += 2;
                     return Ok(());
                 }
-                Some(_) if self.in_word() => drop(self.word()?),
-                Some(_) if self.next_is("<(") || self.next_is(">(") => drop(self.word()?),
+                Some(_) if self.in_word() || self.next_is("<(") || self.next_is(">(") => {
+                    let word = self.word()?;
+                    self.script.values.push(word);
+                }
                 Some(_) => self.at += 1,
             }
         }
@@ -351,7 +360,8 @@ impl<'a> GrammarReader<'a> {
             if self.bare() == Some("in") {
                 self.at += 2;
                 while self.another_word() {
-                    self.word()?;
+                    let word = self.word()?;
+                    self.script.values.push(word);
                 }
             }
         }
@@ -428,6 +438,7 @@ impl<'a> GrammarReader<'a> {
         let begun = self.at;
         let mut command = SimpleCommand::default();
         let (mut exported, mut behind_target) = (None, None);
+        let mut variables = Vec::new();
         while self.another_word() {
             let before = self.at;
             if self.redirection(&mut command)? {
@@ -444,6 +455,7 @@ impl<'a> GrammarReader<'a> {
                         (false, true) => exported = Some(name),
                         (false, false) => self.bar(ScriptError::Assignment(name.to_owned())),
                     }
+                    variables.push((name.to_owned(), value.clone()));
                     self.script.values.push(value);
                 }
                 None => {
@@ -459,13 +471,18 @@ impl<'a> GrammarReader<'a> {
                     let named = named.is_some_and(|name| {
                         name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
                     });
-                    if !(matches!(self.peek(), Some(b'<' | b'>')) && (digits || named)) {
-                        command.words.push(word);
+                    match self.peek() {
+                        Some(b'<') if digits || named => command.inputs.push(Input::Other),
+                        Some(b'>') if digits || named => {}
+                        Some(_) | None => command.words.push(word),
                     }
                 }
             }
         }
         let words = &command.words;
+        if !words.is_empty() {
+            self.script.variables.append(&mut variables);
+        }
         match (words.first(), exported) {
             (Some(_), Some(name)) => self.bar(ScriptError::Assignment(name.to_owned())),
             (Some(ArgWord::Known(program)), None) if is_name(program) => {}

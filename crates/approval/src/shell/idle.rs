@@ -7,26 +7,26 @@ use std::sync::LazyLock;
 
 /// In alphabetical order.
 const IDLE: &str = "
-    : Rscript ar arch awk b2sum base32 base64 basename bc bg black break bun bundle bunzip2 bzip2
+    : Rscript ar arch awk b2sum base32 base64 basename bc bg black break bun bunzip2 bzip2
     c++ cal cargo cat cc cd chdir chgrp chmod chown cksum clang clang++ clang-format clear cloc
-    cmake cmp code column comm composer continue corepack cp cpio csplit curl cut date dc dd deno
+    cmp code column comm continue corepack cp cpio csplit curl cut date dc dd deno
     df diff dig dir dirname dirs disown dmesg dotnet dpkg du echo ed eg egrep elixir emacs enable
     eslint ex exit expand expr factor false fc fg fgrep file flake8 fmt fold free g++ gawk gcc gem
-    getconf getent getopts gh git-lfs go gofmt gpg gradle gradlew grep groups gunzip gzip hash
-    hashdeep head help helm hexdump history host hostname iconv id ifconfig install ip isort jar
-    java javac jest jobs join jq julia kill killall ld ldd less ln locale locate logname
+    getconf getent getopts gh git-lfs go gofmt gpg gradle gradlew grep groups gunzip gzip
+    hashdeep head help helm hexdump history host hostname iconv id ifconfig install isort jar
+    java javac jest join jq julia kill killall ld ldd less ln locale locate logname
     logout look ls lsb_release lscpu lsof lua luajit lz4 m4 make man mawk md5sum meson mkdir
-    mkfifo mktemp mocha more mount mv mvn mvnw mypy mysql nano nawk nc netstat next nginx ninja nl
-    nm node nodejs npm nproc nslookup numfmt objdump objcopy od openssl paste patch patchelf
-    pathchk perl pgrep php ping pip pip3 pipx pkg-config pkill pnpm podman-compose popd pr prettier
+    mkfifo mktemp mocha more mount mv mvn mvnw mypy mysql nano nawk netstat next nginx ninja nl
+    nm node nodejs nproc nslookup numfmt objdump objcopy od openssl paste patch patchelf
+    pathchk perl pgrep php ping pip pip3 pipx pkg-config pkill podman-compose popd pr prettier
     printenv protoc ps psql pstree pushd pwd pwdx py.test pylint pypy pypy3 pyright pytest python
     python2 python3 ranlib readelf readlink realpath redis-cli rename return rg rm rmdir rspec
-    ruby ruff rubocop rustc rustfmt rustup scala sed seq set sha1sum sha224sum sha256sum sha384sum
-    sha512sum shasum shellcheck shift shopt shred shuf size sleep split sqlite3 ss stat strings
+    ruby ruff rubocop rustc rustfmt scala sed seq sha1sum sha224sum sha256sum sha384sum
+    sha512sum shasum shellcheck shift shopt shred shuf size sleep sqlite3 ss stat strings
     strip stty sum suspend swift sync sysctl systemctl tac tail tee terraform times top touch tox
     tput tr tree true truncate tsc tsort tty type ulimit umask umount unalias uname unexpand uniq
     unix2dos unlink unrar unxz unzip unzstd uptime users vi view vim virtualenv vitest wait wc
-    webpack wget whatis whereis which who whoami whois xxd xz xzcat yamllint yarn yes yq zcat zip
+    webpack wget whatis whereis which who whoami whois xxd xz xzcat yamllint yes yq zcat
     zipinfo zstd
 ";
 

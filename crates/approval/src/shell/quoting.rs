@@ -70,6 +70,8 @@ impl WordDraft {
     /// A pattern for files, or a brace.
     fn pattern(&mut self, c: char) {
         self.splits = true;
+        // Behind other letters a brace makes words that begin alike.
+        self.any_fields |= c == '{' && self.text.is_empty();
         self.text.push(c);
         self.hole();
         self.blind |= matches!(c, '[' | '{');

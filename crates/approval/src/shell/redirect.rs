@@ -9,8 +9,8 @@ use crate::shell::script::{ArgWord, Input, ScriptError, SimpleCommand};
 const SIGNS: &[&str] = &["&>>", "&>", ">>", ">|", ">&", "<&", "<>", ">", "<"];
 
 impl GrammarReader<'_> {
-    /// Passes the redirections behind a compound command.
-    pub(crate) fn redirections(&mut self) -> GrammarResult<()> {
+    /// Passes the redirections behind a compound command, of which the commands begin here.
+    pub(crate) fn redirections(&mut self, begin: usize) -> GrammarResult<()> {
         // Its commands read what is handed to it; of a shell among them the text is not known.
         let mut compound = SimpleCommand::default();
         while self.another_word() {
@@ -18,7 +18,16 @@ impl GrammarReader<'_> {
                 return Err(self.misplaced());
             }
         }
+        if !compound.inputs.is_empty() {
+            self.hand_input(begin);
+        }
         Ok(())
+    }
+
+    /// The commands from this one on read what is handed to them, unless they have their own input.
+    pub(crate) fn hand_input(&mut self, begin: usize) {
+        let handed = self.script.commands[begin..].iter_mut();
+        handed.filter(|it| it.inputs.is_empty()).for_each(|it| it.inputs.push(Input::Other));
     }
 
     /// Passes one redirection, if one is next.
@@ -29,6 +38,8 @@ impl GrammarReader<'_> {
         }
         let begun = self.at;
         let numbered = matches!(self.text.as_bytes()[begun..], [b'0'..=b'9', b'<' | b'>', ..]);
+        // An input beside the standard one.
+        let beside = numbered && self.peek() != Some(b'0');
         self.at += usize::from(numbered);
         if self.next_is("<<<") {
             self.bar(ScriptError::Here);
@@ -36,6 +47,7 @@ impl GrammarReader<'_> {
             self.blanks();
             let text = self.word()?;
             command.inputs.push(Input::Text(text));
+            command.inputs.extend(beside.then_some(Input::Other));
             return Ok(true);
         }
         if self.next_is("<<") {
@@ -43,6 +55,7 @@ impl GrammarReader<'_> {
             self.sign(2)?;
             let pending = self.document_begins()?;
             self.document(pending, command);
+            command.inputs.extend(beside.then_some(Input::Other));
             return Ok(true);
         }
         if self.next_is("<(") || self.next_is(">(") {
@@ -55,6 +68,9 @@ impl GrammarReader<'_> {
         let is_descriptor = |target: &str| {
             target == "-" || (target.len() == 1 && target.as_bytes()[0].is_ascii_digit())
         };
+        let reads = if numbered { !beside } else { sign.starts_with('<') };
+        let nothing = target.known() == Some("/dev/null");
+        command.inputs.extend((reads && !nothing).then_some(Input::Other));
         let harmless = match (&target, *sign) {
             (ArgWord::Known(target), ">&" | "<&") => is_descriptor(target),
             (ArgWord::Known(target), _) => target == "/dev/null",
@@ -106,7 +122,8 @@ impl GrammarReader<'_> {
                 self.at = (self.at + line.len() + 1).min(self.text.len());
                 let line = match pending.tabs {
                     Tabs::Kept => line,
-                    Tabs::Dropped => line.trim_start_matches('\t'),
+                    Tabs::Dropped if joined.is_empty() => line.trim_start_matches('\t'),
+                    Tabs::Dropped => line,
                 };
                 let backslashes = line.bytes().rev().take_while(|byte| *byte == b'\\').count();
                 if pending.kind == DocumentKind::Expanded && backslashes % 2 == 1 {

@@ -39,6 +39,8 @@ pub(crate) enum Runs {
     Texts,
     /// The same, or else its input.
     TextsOrInput,
+    /// Its input, and what its words name.
+    InputOrTexts,
     /// All of its words, as a text for this shell.
     Joined,
     /// A text behind `-c`, a file, or its input.
@@ -151,6 +153,11 @@ const ROWS: &[Runner] = &[
     Runner { name: "fd", runs: Runs::Behind(RUN_OPTIONS), ..PLAIN },
     Runner { name: "fdfind", runs: Runs::Behind(RUN_OPTIONS), ..PLAIN },
     Runner { name: "rg", runs: Runs::Options(&["--pre", "--hostname-bin"]), ..PLAIN },
+    Runner { name: "compgen", runs: Runs::Options(&["-C", "-F"]), ..PLAIN },
+    Runner { name: "hash", runs: Runs::Options(&["-p"]), ..PLAIN },
+    Runner { name: "nc", runs: Runs::Options(&["-c", "-e", "--exec", "--sh-exec"]), ..PLAIN },
+    Runner { name: "split", runs: Runs::Options(&["--filter"]), ..PLAIN },
+    Runner { name: "zip", runs: Runs::Options(&["-TT", "--unzip-command"]), ..PLAIN },
     Runner { name: "rsync", runs: Runs::Options(&["-e", "--rsh", "--rsync-path"]), ..PLAIN },
     Runner { name: "scp", runs: Runs::Options(&["-S", "-o"]), ..PLAIN },
     Runner { name: "sort", runs: Runs::Options(&["--compress-program"]), ..PLAIN },
@@ -158,6 +165,7 @@ const ROWS: &[Runner] = &[
         name: "tar",
         runs: Runs::Options(&[
             "-I",
+            "-F",
             "--use-compress-program",
             "--to-command",
             "--checkpoint-action",
@@ -170,12 +178,18 @@ const ROWS: &[Runner] = &[
 
 /// Programs of one kind, of which no options are known.
 const KINDS: &[(Runs, &[&str])] = &[
-    (Runs::Shell, &["ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh"]),
+    (
+        Runs::Shell,
+        &[
+            "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "yash",
+            "zsh",
+        ],
+    ),
     (Runs::File, &[".", "source"]),
     (
         Runs::Indices,
         &[
-            "[", "declare", "export", "let", "local", "printf", "read", "readonly", "test",
+            "[", "declare", "export", "let", "local", "printf", "read", "readonly", "set", "test",
             "typeset", "unset",
         ],
     ),
@@ -244,7 +258,25 @@ const KINDS: &[(Runs, &[&str])] = &[
             "watch",
         ],
     ),
-    (Runs::TextsOrInput, &["at", "batch", "chroot", "doas", "parallel", "ssh", "su", "unshare"]),
+    (Runs::TextsOrInput, &["chroot", "doas", "parallel", "ssh", "su", "unshare"]),
+    (Runs::InputOrTexts, &["at", "batch"]),
+];
+
+/// Programs that open a shell where no command is among their words.
+pub(crate) const OPEN_SHELLS: &[&str] = &[
+    "fakeroot",
+    "firejail",
+    "nix",
+    "nix-shell",
+    "nsenter",
+    "pkexec",
+    "poetry",
+    "runuser",
+    "script",
+    "setpriv",
+    "sg",
+    "sudo",
+    "systemd-run",
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Runner>> = LazyLock::new(|| {

@@ -5,10 +5,11 @@ use crate::program_name::base_name;
 use crate::shell::git;
 use crate::shell::grammar;
 use crate::shell::idle::is_idle;
-use crate::shell::runners::{CommandStart, Reader, Runner, Runs, runner};
+use crate::shell::runners::{CommandStart, OPEN_SHELLS, Reader, Runner, Runs, runner};
 use crate::shell::script::{ArgWord, HOLE, Input, Script, ScriptError, SimpleCommand, WordStart};
 use crate::shell::subcommands::subcommand_at;
 use crate::shell::wrappers::replaced;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Deepest text within a text that is looked into. People write two; a deeper one hides something.
@@ -20,6 +21,22 @@ const LENGTH_CAP: usize = 1024 * 1024;
 const CHAIN_CAP: usize = 16;
 /// Most commands among the words of others.
 const INNER_CAP: usize = 200;
+/// Most words of all commands together.
+const WORDS_CAP: usize = 256 * 1024;
+/// Most letters of a word in front of a text.
+const GLUED_CAP: usize = 32;
+/// Most words behind such a text.
+const BEHIND_CAP: usize = 256;
+
+/// Parts of names of variables that name a program or hold a text.
+const RUN_LATER: &[&str] =
+    &["ASKPASS", "BROWSER", "COMMAND", "DIFF", "EDITOR", "PAGER", "SHELL", "SSH", "VISUAL"];
+
+/// Options of shells that take no word and run nothing.
+const SHELL_OPTIONS: &[&str] =
+    &["--login", "--noediting", "--noprofile", "--norc", "--posix", "--restricted", "--verbose"];
+/// The same, of one letter; some shells run the value of another.
+const SHELL_LETTERS: &str = "abcefhiklmnoprstuvxBDEHOPT";
 
 /// The texts are nested deeper than in any real command.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,19 +69,21 @@ pub(crate) struct AllRuns {
     texts: usize,
     length: usize,
     inner: usize,
+    words: usize,
     too_deep: bool,
     /// Files that it runs, and files that it writes, without their directories.
     runs_files: Vec<String>,
-    writes_files: Vec<String>,
+    writes_files: HashSet<String>,
 }
 
 /// All that a text runs; its script is read already.
 pub(crate) fn all_runs(script: &Result<Script, ScriptError>) -> Result<AllRuns, TooDeep> {
     let mut all = AllRuns::default();
     all.script(script, None, 0);
+    let any = all.writes_files.iter().any(|file| file.contains(HOLE));
     let written = all.runs_files.iter().find(|file| {
-        file.contains(HOLE) && !all.writes_files.is_empty()
-            || all.writes_files.iter().any(|other| other == *file || other.contains(HOLE))
+        any || all.writes_files.contains(*file)
+            || (file.contains(HOLE) && !all.writes_files.is_empty())
     });
     if let Some(file) = written.cloned() {
         all.hide(&format!("it writes the file `{file}` and runs it"));
@@ -75,7 +94,8 @@ pub(crate) fn all_runs(script: &Result<Script, ScriptError>) -> Result<AllRuns, 
 /// A command under way, and how it is known.
 struct Seen<'a> {
     words: &'a [ArgWord],
-    inputs: Vec<&'a ArgWord>,
+    /// None for one of which the text is elsewhere.
+    inputs: Vec<Option<&'a ArgWord>>,
     doubt: Option<Arc<str>>,
     depth: usize,
     /// How many programs run each other before it.
@@ -102,15 +122,27 @@ impl AllRuns {
             Err(why) => return self.hide(&format!("agentd cannot read it: {why}")),
         };
         for file in &script.written {
-            self.writes_files.push(base_name(file.text()).to_owned());
+            self.writes_files.insert(base_name(file.text()).to_owned());
         }
         for value in &script.values {
             self.evaluated(value, depth);
         }
+        for (name, value) in &script.variables {
+            if let Some(text) =
+                value.known().filter(|_| RUN_LATER.iter().any(|it| name.contains(it)))
+            {
+                let doubt = Arc::from(format!("a program may run what `{name}` holds"));
+                self.perhaps_text(text, &doubt, depth);
+            }
+            if matches!(name.as_str(), "BASH_ENV" | "ENV") {
+                self.runs_files.push(base_name(value.text()).to_owned());
+            }
+        }
         for SimpleCommand { words, inputs } in &script.commands {
-            let inputs = inputs.iter().filter_map(|input| match input {
+            let inputs = inputs.iter().map(|input| match input {
                 Input::Text(word) => Some(word),
                 Input::Document(number) => script.documents.get(*number),
+                Input::Other => None,
             });
             let inputs = inputs.collect();
             self.command(Seen { words, inputs, doubt: doubt.cloned(), depth, chain: 0 });
@@ -150,6 +182,10 @@ impl AllRuns {
     }
 
     fn push(&mut self, words: &[ArgWord], begin: Begin, doubt: Option<&Arc<str>>) {
+        self.words += words.len();
+        if self.words > WORDS_CAP {
+            return self.hide("its commands have too many words");
+        }
         self.list.push(Run { words: words.into(), begin, doubt: doubt.cloned() });
     }
 
@@ -171,6 +207,7 @@ impl AllRuns {
                     self.writes_files.extend(files);
                 }
                 if !is_idle(name) {
+                    self.later_texts(name, words, depth);
                     self.later_words(name, words, doubt, depth);
                 }
                 return;
@@ -185,7 +222,11 @@ impl AllRuns {
             match row.runs {
                 Runs::Command | Runs::CommandWithInput => {
                     match row.command_start(words, Reader::Deny) {
-                        CommandStart::At(at) if row.runs == Runs::Command => words = &words[at..],
+                        CommandStart::At(at) if row.runs == Runs::Command => {
+                            // The shell may evaluate a variable that is set for it.
+                            words[1..at].iter().for_each(|word| self.evaluated(word, depth));
+                            words = &words[at..];
+                        }
                         CommandStart::At(at) => {
                             let command = with_input(&words[..at], &words[at..]);
                             seen.words = &command;
@@ -195,7 +236,11 @@ impl AllRuns {
                         CommandStart::Anywhere => return self.anywhere(row, &seen),
                     }
                 }
-                Runs::LaterWords => return self.later_words(name, words, doubt, depth),
+                Runs::LaterWords => {
+                    self.opened(row, &seen);
+                    self.later_texts(name, words, depth);
+                    return self.later_words(name, words, doubt, depth);
+                }
                 Runs::Texts => return self.texts(row, &seen),
                 Runs::TextsOrInput => {
                     let operands = words[1..].iter().filter(|it| !it.text().starts_with('-'));
@@ -204,14 +249,19 @@ impl AllRuns {
                     }
                     return self.texts(row, &seen);
                 }
+                Runs::InputOrTexts => {
+                    self.input(row.name, &seen);
+                    return self.texts(row, &seen);
+                }
                 Runs::Joined => return self.joined(&seen),
                 Runs::Shell => return self.shell(row.name, &seen),
                 Runs::File => return self.file(row.name, &seen),
-                Runs::Behind(options) => return self.behind(options, &seen),
+                Runs::Behind(options) => return self.behind(row, options, &seen),
                 Runs::Options(options) => return self.options(options, &seen),
                 Runs::Git => return self.git(&seen),
                 Runs::Indices => {
-                    return words[1..].iter().for_each(|word| self.evaluated(word, depth));
+                    let read = inputs.iter().flatten().copied();
+                    return words[1..].iter().chain(read).for_each(|it| self.evaluated(it, depth));
                 }
             }
         }
@@ -240,6 +290,31 @@ impl AllRuns {
         self.shells_behind(words, &doubt, depth);
     }
 
+    /// Each later word may be a text.
+    fn later_texts(&mut self, name: &str, words: &[ArgWord], depth: usize) {
+        let doubt = Arc::from(format!("`{name}` may run what follows it"));
+        for text in words[1..]
+            .iter()
+            .filter_map(ArgWord::known)
+            .filter(|text| text.contains(char::is_whitespace))
+        {
+            self.perhaps_text(text, &doubt, depth);
+        }
+    }
+
+    /// A text that a program may run; most are none, so what is not known of it hides nothing.
+    fn perhaps_text(&mut self, text: &str, doubt: &Arc<str>, depth: usize) {
+        if depth + 1 >= DEPTH_CAP {
+            return self.hide("it contains too many texts for shells");
+        }
+        let hidden = self.hidden.clone();
+        self.text(text, Some(doubt), depth, "bash");
+        let many = self.texts > TEXTS_CAP || self.length > LENGTH_CAP;
+        if !many && self.inner <= INNER_CAP && self.words <= WORDS_CAP {
+            self.hidden = hidden;
+        }
+    }
+
     /// Texts for shells behind a program that may run its words.
     fn shells_behind(&mut self, words: &[ArgWord], doubt: &Arc<str>, depth: usize) {
         let reads = |word: &ArgWord| {
@@ -266,10 +341,24 @@ impl AllRuns {
         self.texts(row, seen);
     }
 
+    /// A program that opens a shell on its input, unless a command is certain among its words.
+    fn opened(&mut self, row: &Runner, seen: &Seen<'_>) {
+        let opens = OPEN_SHELLS.contains(&row.name) || row.runs == Runs::TextsOrInput;
+        let least = 1 + usize::from(row.runs == Runs::TextsOrInput);
+        let words = || seen.words[1..].iter().map(ArgWord::text);
+        let takes = |word: &&str| word.starts_with('-') && word.ends_with(char::is_alphabetic);
+        let operands = words().filter(|word| !word.starts_with('-')).count();
+        let certain = operands >= least + words().filter(takes).count();
+        if opens && !seen.inputs.is_empty() && !certain && !words().any(|word| word.contains(' ')) {
+            self.input(row.name, seen);
+        }
+    }
+
     /// Each word may begin a command or be a text.
     fn texts(&mut self, row: &Runner, seen: &Seen<'_>) {
+        self.opened(row, seen);
         self.later_words(row.name, seen.words, seen.doubt.clone(), seen.depth);
-        for word in &seen.words[1..] {
+        for (at, word) in seen.words.iter().enumerate().skip(1) {
             let Some(known) = word.letters() else {
                 self.hide_word(word);
                 continue;
@@ -282,25 +371,65 @@ impl AllRuns {
                     self.text(text, seen.doubt.as_ref(), seen.depth, row.name);
                 }
             }
+            if row.name == "env" && known.contains('\\') {
+                self.hide_word(word);
+            }
+            self.glued(row.name, known, &seen.words[at + 1..], seen);
         }
-        for input in &seen.inputs {
+        for input in seen.inputs.iter().flatten() {
             self.input_text(input, seen, row.name);
+        }
+    }
+
+    /// Texts that are written in one word with an option or a name: `-vSrm`, `--exec=rm`, `x=rm`.
+    fn glued(&mut self, name: &str, word: &str, behind: &[ArgWord], seen: &Seen<'_>) {
+        let doubt = seen.doubt.clone();
+        let doubt = doubt.unwrap_or_else(|| format!("`{name}` may run what follows it").into());
+        let short = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or("");
+        let letters = short.bytes().take_while(u8::is_ascii_alphanumeric).count();
+        let begins = (1..=letters).filter(|at| !short[*at..].contains('=')).map(|at| &short[at..]);
+        let set = word.match_indices('=').map(|(at, _)| &word[at + 1..]);
+        // `env -S 'git -C x' push`
+        let whole = Some(word).filter(|_| name == "env" && short.is_empty());
+        for (count, text) in
+            begins.chain(set).chain(whole).filter(|text| !text.is_empty()).enumerate()
+        {
+            let many = count > GLUED_CAP || behind.len() > BEHIND_CAP || self.inner >= INNER_CAP;
+            if many || seen.depth >= DEPTH_CAP {
+                return self.hide("too many programs in it run each other");
+            }
+            let blank = text.contains(char::is_whitespace);
+            // Words come behind it.
+            if name == "alias" || (name == "env" && blank && !behind.is_empty()) {
+                self.text(&format!("{text} $@"), Some(&doubt), seen.depth, "bash");
+            } else if blank {
+                self.text(text, Some(&doubt), seen.depth, name);
+            } else {
+                let first = ArgWord::Known(text.to_owned());
+                self.push(std::slice::from_ref(&first), Begin::At(0), Some(&doubt));
+                let words: Vec<_> = std::iter::once(first).chain(behind.iter().cloned()).collect();
+                let (inputs, doubt) = (Vec::new(), Some(Arc::clone(&doubt)));
+                let depth = seen.depth + 1;
+                self.inner(Seen { words: &words, inputs, doubt, depth, chain: 0 });
+            }
         }
     }
 
     /// The program reads commands from its input.
     fn input(&mut self, name: &str, seen: &Seen<'_>) {
-        if seen.inputs.is_empty() {
+        if seen.inputs.is_empty() || seen.inputs.contains(&None) {
             self.hide(&format!("the input of `{name}` is known only when it runs"));
         }
-        for input in &seen.inputs {
+        for input in seen.inputs.iter().flatten() {
             self.input_text(input, seen, name);
         }
     }
 
     fn input_text(&mut self, input: &ArgWord, seen: &Seen<'_>, shell: &str) {
+        let several = (seen.inputs.len() > 1).then(|| Arc::from("it is not the only input"));
+        let doubt = seen.doubt.clone().or(several);
         match input.known() {
-            Some(text) => self.text(text, seen.doubt.as_ref(), seen.depth, shell),
+            Some(text) => self.text(text, doubt.as_ref(), seen.depth, shell),
             None => self.hide_word(input),
         }
     }
@@ -320,61 +449,81 @@ impl AllRuns {
     /// `sh -c text`, `sh file` or `sh` alone.
     fn shell(&mut self, name: &str, seen: &Seen<'_>) {
         let mut rest = seen.words[1..].iter();
-        let mut takes_text = false;
+        let (mut takes_text, mut reads_input) = (false, false);
+        let is_option = |word: &&ArgWord| word.text().starts_with(['-', '+']);
+        let options = seen.words[1..].iter().filter(is_option).count();
         while let Some(word) = rest.next() {
-            let Some(known) = word.known() else {
-                match file_name(word).filter(|_| !takes_text) {
-                    Some(file) => self.runs_files.push(file.to_owned()),
-                    None => self.hide_word(word),
-                }
-                return;
+            let known = match word.known() {
+                Some(known) => known,
+                None if takes_text || reads_input => return self.hide_word(word),
+                None => return self.read_file(name, word, seen),
             };
             match known {
                 "--version" | "--help" => return,
-                "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" => drop(rest.next()),
                 "--" => {}
                 "-" if takes_text => {}
-                long if long.starts_with("--") => {}
-                letters if letters.starts_with(['-', '+']) && letters.len() > 1 => {
-                    if letters.contains('n') && !letters.contains('c') {
+                "--rcfile" | "--init-file" => {
+                    rest.next().into_iter().for_each(|file| self.read_file(name, file, seen));
+                }
+                long if long.starts_with("--") => {
+                    if !SHELL_OPTIONS.contains(&long) {
+                        self.hide(&format!("`{name}` may run something for `{long}`"));
+                    }
+                }
+                option if option.starts_with(['-', '+']) && option.len() > 1 => {
+                    let (sign, letters) = option.split_at(1);
+                    let plain = letters.trim_end_matches(['o', 'O']);
+                    // Only where no other option takes it back.
+                    if sign == "-"
+                        && letters.contains('n')
+                        && !letters.contains(['c', 'i'])
+                        && options == 1
+                    {
                         return;
                     }
-                    if letters.contains('s') && !takes_text && !letters.contains('c') {
-                        return self.input(name, seen);
+                    if !letters.chars().all(|it| SHELL_LETTERS.contains(it))
+                        || plain.contains(['o', 'O'])
+                    {
+                        self.hide(&format!("`{name}` may run something for `{option}`"));
                     }
+                    for value in rest.by_ref().take(letters.matches(['o', 'O']).count()) {
+                        if value.is_open() {
+                            self.hide_word(value);
+                        }
+                    }
+                    reads_input |= letters.contains('s');
                     takes_text |= letters.contains('c');
                 }
                 text if takes_text => {
                     return self.text(text, seen.doubt.as_ref(), seen.depth, name);
                 }
-                "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => {
-                    return self.input(name, seen);
-                }
-                file => return self.runs_files.push(base_name(file).to_owned()),
+                _ if reads_input => return self.input(name, seen),
+                _ => return self.read_file(name, word, seen),
             }
         }
         self.input(name, seen);
     }
 
+    /// A file that a shell reads; it may be its input.
+    fn read_file(&mut self, name: &str, word: &ArgWord, seen: &Seen<'_>) {
+        match file_name(word) {
+            _ if is_input(word.text()) => self.input(name, seen),
+            Some(file) => self.runs_files.push(file.to_owned()),
+            None => self.hide_word(word),
+        }
+    }
+
     /// `source file`
     fn file(&mut self, name: &str, seen: &Seen<'_>) {
-        match seen.words.get(1) {
-            None => {}
-            Some(ArgWord::Known(file))
-                if file.starts_with("/dev/") || file.starts_with("/proc/") =>
-            {
-                self.input(name, seen);
-            }
-            Some(word) => match file_name(word) {
-                Some(file) => self.runs_files.push(file.to_owned()),
-                None => self.hide_word(word),
-            },
+        let dashes = seen.words.get(1).is_some_and(|word| word.known() == Some("--"));
+        if let Some(word) = seen.words.get(1 + usize::from(dashes)) {
+            self.read_file(name, word, seen);
         }
     }
 
     /// `find … -exec command ;`
-    fn behind(&mut self, options: &[&str], seen: &Seen<'_>) {
-        let mut done = 0;
+    fn behind(&mut self, row: &Runner, options: &[&str], seen: &Seen<'_>) {
+        let (mut done, mut guessed) = (0, None);
         for (at, word) in seen.words.iter().enumerate().skip(1) {
             match word {
                 _ if at < done => {}
@@ -388,41 +537,67 @@ impl AllRuns {
                     let Seen { depth, chain, .. } = *seen;
                     self.inner(Seen { words: &words, inputs, doubt, depth, chain });
                 }
+                // `fd -Hx command`, `fd -xcommand`, `fd --exec=command`
+                ArgWord::Known(known) if row.name != "find" && known.starts_with('-') => {
+                    let short = !known.starts_with("--") && known.contains(['x', 'X']);
+                    if short || known.starts_with("--exec") {
+                        self.glued(row.name, known, &seen.words[at + 1..], seen);
+                        guessed.get_or_insert(at);
+                    }
+                }
                 ArgWord::Known(_) => {}
                 // It may be such an option, and the words behind it a command.
                 ArgWord::One(unknown) if unknown.start == WordStart::Any => {
-                    let doubt =
-                        Arc::from(format!("`{}` is known only when it runs", word.written()));
-                    self.push(&seen.words[at..], Begin::From(1), Some(&doubt));
+                    guessed.get_or_insert(at);
                 }
                 ArgWord::Open(_) if word.hides_words() => self.hide_word(word),
                 ArgWord::One(_) | ArgWord::Open(_) => {}
             }
+        }
+        if let Some(at) = guessed {
+            self.later_words(row.name, &seen.words[at..], seen.doubt.clone(), seen.depth);
         }
     }
 
     /// Texts behind options: `rsync -e text`, `rg --pre=text`.
     fn options(&mut self, options: &[&str], seen: &Seen<'_>) {
         for (at, word) in seen.words.iter().enumerate().skip(1) {
-            let glued = |option: &&str| {
-                let rest = word.text().strip_prefix(*option)?;
-                let rest = rest.strip_prefix('=').or((!option.starts_with("--")).then_some(rest));
-                rest.filter(|rest| !rest.is_empty())
-            };
-            let text = options.iter().find_map(glued).map(|text| match word.known() {
-                Some(_) => ArgWord::Known(text.trim_start_matches("exec=").to_owned()),
-                None => word.clone(),
-            });
-            let next = || seen.words.get(at + 1).cloned();
-            let named = word.known().is_some_and(|word| options.contains(&word));
-            match text.or_else(|| next().filter(|_| named)) {
-                Some(ArgWord::Known(text)) => {
-                    self.text(&text, seen.doubt.as_ref(), seen.depth, "sh");
-                }
-                Some(unknown) => self.hide_word(&unknown),
-                None if word.hides_words() => self.hide_word(word),
-                None => {}
+            if word.hides_words() {
+                self.hide_word(word);
             }
+            for (option, (glued, spelled)) in
+                options.iter().filter_map(|it| Some((it, behind_option(it, word.text())?)))
+            {
+                let text = match glued {
+                    "" => seen.words.get(at + 1),
+                    _ => Some(word),
+                };
+                let Some(text) = text else { continue };
+                let Some(mut known) = text.known() else {
+                    self.hide_word(text);
+                    continue;
+                };
+                if !glued.is_empty() {
+                    known = glued.trim_start_matches("exec=");
+                }
+                // `-o ProxyCommand=text`
+                if *option == "-o" {
+                    known = known.split_once(['=', ' ']).map_or(known, |(_, text)| text);
+                }
+                let guess = || Arc::from(format!("`{}` may run a text", word.written()));
+                let doubt = seen.doubt.clone().or((spelled == Spelled::Otherwise).then(guess));
+                self.text(known, doubt.as_ref(), seen.depth, "sh");
+            }
+        }
+    }
+
+    /// A setting of git: a text for a shell, or words of git's own.
+    fn setting(&mut self, key: &str, text: &str, seen: &Seen<'_>) {
+        let own = text.trim_start_matches('!');
+        self.text(own, seen.doubt.as_ref(), seen.depth, "sh");
+        if own == text && key.to_ascii_lowercase().starts_with("alias.") {
+            let doubt = Arc::from(format!("`{key}` is a command of git"));
+            self.text(&format!("git {text} $@"), Some(&doubt), seen.depth, "sh");
         }
     }
 
@@ -438,10 +613,7 @@ impl AllRuns {
             };
             match (setting.known(), setting.text().split_once('=')) {
                 (_, Some((key, _))) if !key.contains(HOLE) && !sets_program(key) => {}
-                (Some(_), Some((_, text))) => {
-                    let text = text.trim_start_matches('!');
-                    self.text(text, seen.doubt.as_ref(), seen.depth, "sh");
-                }
+                (Some(_), Some((key, text))) => self.setting(key, text, seen),
                 (Some(_), None) => {}
                 (None, _) => self.hide_word(setting),
             }
@@ -456,8 +628,37 @@ impl AllRuns {
         for text in words[1..].iter().filter_map(marked) {
             self.text(&text, seen.doubt.as_ref(), seen.depth, "sh");
         }
-        let runs = words.get(subcommand).and_then(ArgWord::known);
-        if runs.is_some_and(|name| git::RUN_THEIR_WORDS.contains(&name)) {
+        let name = words.get(subcommand).and_then(ArgWord::known);
+        let rest = words.get(subcommand + 1..).unwrap_or_default();
+        for (at, word) in rest.iter().enumerate() {
+            let value = rest.get(at + 1);
+            let key = word.known().filter(|key| key.contains('.') && !key.starts_with('-'));
+            if let (Some("config"), Some(key), Some(value)) = (name, key, value)
+                && sets_program(key)
+            {
+                match value.known() {
+                    Some(text) => self.setting(key, text, seen),
+                    None => self.hide_word(value),
+                }
+            }
+            if !git::names_program(name.unwrap_or_default(), word.text()) {
+                continue;
+            }
+            let value = value.filter(|_| !word.text().contains('='));
+            if let Some(unknown) =
+                [Some(word), value].into_iter().flatten().find(|it| it.known().is_none())
+            {
+                self.hide_word(unknown);
+            }
+            self.glued("git", word.text(), &rest[at + 1..], seen);
+            if let Some(text) = value.and_then(ArgWord::known) {
+                self.text(text, Some(&Arc::from("git may run it")), seen.depth, "sh");
+                if let Some((key, text)) = text.split_once('=') {
+                    self.setting(key, text, seen);
+                }
+            }
+        }
+        if name.is_some_and(|name| git::RUN_THEIR_WORDS.contains(&name)) {
             let seen = Seen {
                 words: &words[subcommand..],
                 inputs: Vec::new(),
@@ -479,6 +680,40 @@ fn program(word: &ArgWord) -> Option<&str> {
         _ if word.hides_words() => None,
         ArgWord::One(unknown) | ArgWord::Open(unknown) => Some(base_name(&unknown.text)),
     }
+}
+
+/// How an option is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spelled {
+    Out,
+    /// Among others in one word, or by its first letters.
+    Otherwise,
+}
+
+/// What stands behind an option in its own word, if the word holds the option; nothing if its text is
+/// the next word.
+fn behind_option<'a>(option: &str, word: &'a str) -> Option<(&'a str, Spelled)> {
+    let spelled = |out: bool| if out { Spelled::Out } else { Spelled::Otherwise };
+    if option.len() > 2 {
+        let (name, text) = word.split_once('=').unwrap_or((word, ""));
+        let fits = name == option || (name.len() > 3 && option.starts_with(name));
+        return (fits && !word.ends_with('=')).then(|| (text, spelled(name == option)));
+    }
+    let letters = word.strip_prefix('-')?;
+    let at = letters.find(&option[1..])?;
+    let text = &letters[at + 1..];
+    let cluster = letters[..at].bytes().all(|letter| letter.is_ascii_alphanumeric());
+    cluster.then(|| (text.strip_prefix('=').unwrap_or(text), spelled(at == 0)))
+}
+
+/// True if a shell that reads this file may read an input of its own.
+fn is_input(file: &str) -> bool {
+    let name = base_name(file);
+    let of_system = file.trim_start_matches(['/', '.']);
+    matches!(name, "-" | "stdin")
+        || (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
+        || (file.starts_with('/')
+            && (of_system.starts_with("dev/") || of_system.starts_with("proc/")))
 }
 
 /// The name of a file of which at most the directory is not known.

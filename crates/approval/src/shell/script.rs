@@ -59,7 +59,7 @@ pub(crate) enum WordStart {
 pub(crate) struct SimpleCommand {
     /// Never empty; the first is the program.
     pub words: Vec<ArgWord>,
-    /// What it reads: here-strings and here-documents.
+    /// What it reads, and all that may be in its place.
     pub inputs: Vec<Input>,
 }
 
@@ -69,6 +69,8 @@ pub(crate) enum Input {
     Text(ArgWord),
     /// The here-document with this number.
     Document(usize),
+    /// A pipe, a file, or another descriptor.
+    Other,
 }
 
 impl ArgWord {
@@ -154,6 +156,8 @@ pub(crate) struct Script {
     pub documents: Vec<ArgWord>,
     /// What variables and elements of arrays are set to.
     pub values: Vec<ArgWord>,
+    /// The variables that are set for one program.
+    pub variables: Vec<(String, ArgWord)>,
     /// The files that redirections write.
     pub written: Vec<ArgWord>,
     /// The first sign that only bash reads like this.

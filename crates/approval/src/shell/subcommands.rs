@@ -21,7 +21,34 @@ const WITH_WORD: &[&str] = &[
     "-n",
     "--context",
     "--host",
+    "--attr-source",
+    "--shallow-file",
 ];
+
+/// Options that take none.
+const FLAGS: &[&str] = &[
+    "-P",
+    "-h",
+    "-p",
+    "-q",
+    "-s",
+    "-v",
+    "-vv",
+    "--bare",
+    "--frozen",
+    "--help",
+    "--locked",
+    "--no-pager",
+    "--offline",
+    "--paginate",
+    "--quiet",
+    "--silent",
+    "--user",
+    "--verbose",
+    "--version",
+];
+/// Most places of a subcommand that are tried.
+const PLACES_CAP: usize = 8;
 
 /// True for a program whose first operand says which of its commands it runs.
 pub(crate) fn has_subcommands(program: &str) -> bool {
@@ -30,8 +57,22 @@ pub(crate) fn has_subcommands(program: &str) -> bool {
 
 /// Where the subcommand stands; none for other programs.
 pub(crate) fn subcommand_at(words: &[ArgWord]) -> Option<usize> {
-    has_subcommands(words.first()?.text()).then_some(())?;
-    let mut at = 1;
+    has_subcommands(words.first()?.text()).then(|| behind_options(words, 1))
+}
+
+/// All places where it may stand, the likeliest first: a word behind an option that is not known
+/// may be its value.
+pub(crate) fn subcommand_places(words: &[ArgWord]) -> impl Iterator<Item = usize> {
+    let takes = |word: &str| word.starts_with('-') && !word.contains('=') && !FLAGS.contains(&word);
+    let next = move |at: &usize| {
+        let before = words.get(at - 1).filter(|word| takes(word.text()));
+        before.filter(|_| at + 1 < words.len()).map(|_| behind_options(words, at + 1))
+    };
+    std::iter::successors(subcommand_at(words), next).take(PLACES_CAP)
+}
+
+/// The first place from this one on that holds no option and no value of one.
+fn behind_options(words: &[ArgWord], mut at: usize) -> usize {
     while let Some(word) = words.get(at) {
         let value = words.get(at + 1);
         at += match word.known() {
@@ -45,5 +86,5 @@ pub(crate) fn subcommand_at(words: &[ArgWord]) -> Option<usize> {
             Some(_) | None => break,
         };
     }
-    Some(at)
+    at
 }
