@@ -451,3 +451,21 @@ fn many_words_that_may_be_options_stay_cheap() {
         assert!(begun.elapsed().as_secs() < 5, "{begin}{word}: {:?}", begun.elapsed());
     }
 }
+
+/// What agentd gives a shell to read is nothing, or texts that are judged one by one.
+#[test]
+fn a_shell_alone_reads_what_agentd_gives_it() {
+    check(&[(
+        "bash:touch b",
+        &[
+            "echo 'touch b' | bash",
+            "bash < f",
+            "f() { sh; }; cat x | f",
+            "cat x | (sh)",
+            "{ sh; } < f",
+            "true; sh",
+            "cat x | bash -c sh",
+        ],
+        &["bash", "sh -i", "nohup bash", "env sh"],
+    )]);
+}

@@ -71,6 +71,9 @@ pub(crate) struct AllRuns {
     inner: usize,
     words: usize,
     too_deep: bool,
+    /// The text is one command. Its input is then agentd's: empty, or texts that are judged one by one
+    /// when they are typed.
+    one_command: bool,
     /// Files that it runs, and files that it writes, without their directories.
     runs_files: Vec<String>,
     writes_files: HashSet<String>,
@@ -78,7 +81,8 @@ pub(crate) struct AllRuns {
 
 /// All that a text runs; its script is read already.
 pub(crate) fn all_runs(script: &Result<Script, ScriptError>) -> Result<AllRuns, TooDeep> {
-    let mut all = AllRuns::default();
+    let one_command = script.as_ref().is_ok_and(|script| script.commands.len() == 1);
+    let mut all = AllRuns { one_command, ..AllRuns::default() };
     all.script(script, None, 0);
     let any = all.writes_files.iter().any(|file| file.contains(HOLE));
     let written = all.runs_files.iter().find(|file| {
@@ -417,7 +421,8 @@ impl AllRuns {
 
     /// The program reads commands from its input.
     fn input(&mut self, name: &str, seen: &Seen<'_>) {
-        if seen.inputs.is_empty() || seen.inputs.contains(&None) {
+        let of_agentd = self.one_command && seen.depth == 0 && seen.inputs.is_empty();
+        if !of_agentd && (seen.inputs.is_empty() || seen.inputs.contains(&None)) {
             self.hide(&format!("the input of `{name}` is known only when it runs"));
         }
         for input in seen.inputs.iter().flatten() {
