@@ -94,6 +94,6 @@ fn no_hidden_character_of_a_session_reaches_a_screen() {
     // The same text is in the journal, and programs that read JSON get it.
     let shown = run(desk.agentd(&["show", "--json", &session])).out;
     let first = shown.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    let prompts: Vec<_> = first.filter(|record| record["kind"] == "prompt").collect();
+    let prompts: Vec<_> = first.filter(|record| record["kind"] == "PROMPT").collect();
     assert_eq!(prompts[0]["text"], prompt.as_str());
 }

@@ -16,6 +16,7 @@ pub struct SkillActivateTool;
 pub struct Input {
     /// Its name, as the list of skills has it.
     pub name: String,
+    #[allow(rustdoc::broken_intra_doc_links, reason = "the model reads this text as it stands")]
     /// The arguments of the skill; they replace $ARGUMENTS, $1 and $ARGUMENTS[0] in its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
