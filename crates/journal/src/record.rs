@@ -206,7 +206,8 @@ pub enum JournalRecord {
         /// Who, by the name of their terminal; absent where no person answered.
         by: Option<String>,
     },
-    /// It is about to be let go. Without this on disk it never ran.
+    /// It is about to be let go. Without this it never ran; a query may lack it after a power failure, since only
+    /// that of a mutation waits for the disk.
     Start {
         /// Which.
         call: u32,

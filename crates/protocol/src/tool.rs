@@ -1,8 +1,8 @@
 //! The wire to a runner: `agentd-tool` and its like, one process for one job.
 //!
 //! Every runner begins alike: `Handover`* → `Begin` → `Cage` news* → `Caged` (or `Uncaged`, the end) → `Go`. It
-//! receives its job only with `Go`, after its cage is complete; for a call, after START is durable. Then each
-//! job has messages of its own:
+//! receives its job only with `Go`, after its cage is complete; for a call, after START is
+//! written, and durable if it is a mutation. Then each job has messages of its own:
 //!
 //! | Job | To it | From it |
 //! |---|---|---|

@@ -164,7 +164,7 @@ impl Settings {
         self.parent = Some(parent);
     }
 
-    /// A person's change of rights. Other changes have no layer.
+    /// A person's change of rights. `choose_model` takes a model; other changes have no layer.
     pub fn change(&mut self, change: &SettingChange) {
         let mut person = self.person.clone();
         match change {

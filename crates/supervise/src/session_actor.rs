@@ -31,7 +31,7 @@
 //! | `client_messages` | attached clients and their messages |
 //! | `wishes` | prompts and changed settings, carried out |
 //!
-//! The others decide or read, and change nothing of the session:
+//! The others decide or read. Of the session they change nothing, but for the settings, in `new_setting`:
 //!
 //! | File | Work |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! The processes that serve a session may be away: what waits for each of them meanwhile, and what is known of it.
-//! Each has an owner that holds its address, and that alone sends to it.
+//! The processes that serve a session, and the messages that wait while one of them is away. Each process has an
+//! owner that holds its address; no other code sends to it.
 
 pub(super) mod conversation;
 pub(super) mod failures;

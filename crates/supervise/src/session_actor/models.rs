@@ -61,7 +61,7 @@ pub(super) async fn turn_model(
 }
 
 /// The model that a person chooses for the session, by its name in the configuration or at its vendor. The next
-/// request uses it; an open request goes on with the old one.
+/// request uses it. An open request goes on with the old one, unless its process ends: it is repeated with this one.
 ///
 /// # Errors
 /// Why it cannot be used, for the person.
