@@ -359,7 +359,15 @@ mod tests {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let lines = text.lines().filter_map(|line| line.split_once("at = \"$"));
         let names = lines.filter_map(|(_, rest)| rest.split(['/', '"']).next());
-        let own = [SETTINGS_HOME, PLUGIN_FOLDERS, CARGO_SETTINGS, MAVEN_SETTINGS, GRADLE_SETTINGS];
+        // PATH names folders of programs, and these name copies that agentd makes.
+        let own = [
+            "PATH",
+            SETTINGS_HOME,
+            PLUGIN_FOLDERS,
+            CARGO_SETTINGS,
+            MAVEN_SETTINGS,
+            GRADLE_SETTINGS,
+        ];
         let named: BTreeSet<&str> = names.filter(|name| !own.contains(name)).collect();
         let known: BTreeSet<&str> = TOOL_HOMES.into_iter().chain(CERTIFICATES).collect();
         assert_eq!(named, known);

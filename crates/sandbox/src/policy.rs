@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// A path in the home or at a variable is opened with regard to the places of the session that are known by
+    /// A path that is shown as an overlay is opened with regard to the places of the session that are known by
     /// then: an overlay of a cache needs to know the home that the session shows.
     #[test]
     fn places_of_the_session_come_before_the_persons_own() {
@@ -333,7 +333,8 @@ mod tests {
                 )
             };
             let of_person = |rule: &GrantRule| {
-                matches!(rule.at, GrantTarget::Home(_) | GrantTarget::Variable { .. })
+                let named = matches!(rule.at, GrantTarget::Home(_) | GrantTarget::Variable { .. });
+                named && rule.overlay.is_some()
             };
             let last = policy.grants.iter().rposition(of_session);
             let first = policy.grants.iter().position(of_person);
