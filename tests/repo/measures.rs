@@ -13,7 +13,7 @@ const LARGE: [(&str, usize, usize); 4] = [
     ("crates/client Screen", 1250, 8),
     ("crates/session Session", 1300, 7),
     ("crates/supervise CallState", 1300, 9),
-    ("crates/supervise SessionActorState", 1400, 8),
+    ("crates/supervise SessionActorState", 1200, 8),
 ];
 /// How far such a limit may lie above what the tree has.
 const SLACK: usize = 100;

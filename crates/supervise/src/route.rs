@@ -164,6 +164,11 @@ impl Router {
         self.queue.iter().cloned().collect()
     }
 
+    /// The prompts that wait, as they were typed.
+    pub(crate) fn queued_texts(&self) -> Vec<String> {
+        self.queue.iter().map(|prompt| prompt.text.clone()).collect()
+    }
+
     /// The prompts that a person wants back to edit them: all that wait, or the newest one with this text alone.
     /// None if there is none.
     pub(crate) fn taken_back(&self, only: Option<&str>) -> Option<TakenPrompts> {

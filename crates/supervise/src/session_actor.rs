@@ -1,13 +1,13 @@
 //! The session actor: owns one session's journal, its workers, its calls and its attached clients.
 //!
 //! This file creates the actor, dispatches its messages, carries out the router's steps (`route` decides where each
-//! message of a worker goes), writes records, and ends the session. The state is in `state`. Each of its parts has an
+//! message of a worker goes), and ends the session. The state is in `state`. Each of its parts has an
 //! owner with private fields, and no other code changes that part:
 //!
 //! | State | Owner |
 //! |---|---|
-//! | the journal | `records` |
-//! | the conversation, the provider, the store, and what waits while one is away; failures; pings | `links` |
+//! | the journal, attached clients, a parent that waits, failures | `events`, with `records`, `clients`, `tasks` and `failures` |
+//! | the conversation, the provider, the store, and what waits while one is away; pings | `links` |
 //! | running calls, and the lease of a fleet under which they run | `running_calls` |
 //! | all calls, those that end without a verdict, and facts that outlast them | `session_calls`, `unjudged` |
 //! | commands, sub-agents and MCP servers that the conversation does not wait for | `services` |
@@ -15,8 +15,7 @@
 //! | changed protected files | `tampered_files` |
 //! | the cages of commands, as clients know them | `cages` |
 //! | what waits for a person | `questions` |
-//! | attached clients | `clients` |
-//! | sub-agents, and the work of a session that is one | `tasks` |
+//! | sub-agents | `tasks` |
 //! | the end of the session, and pauses | `shutdown` |
 //!
 //! These files have the actor's work that concerns several of them:
@@ -53,6 +52,8 @@ mod calls;
 mod client_messages;
 mod clients;
 mod configured_calls;
+mod events;
+mod failures;
 mod fallback;
 mod fleet;
 mod hook_events;
@@ -87,16 +88,16 @@ mod workers;
 pub(crate) use args::{OpenTurnGrants, OpenedJournal, OpenedTasks, SessionArgs, WaitingWishes};
 
 use crate::fleet_seat::FleetEvent;
-use crate::journal_writer::{Appended, CopyWait, JournalWriter};
+use crate::journal_writer::JournalWriter;
 use crate::messages::{
     CallMsg, CallToSession, Lifetime, RootMsg, RootToSession, SessionMsg, SessionTimer,
 };
-use crate::records::{decode, encode};
+use crate::records::encode;
 use crate::reserve_actor::ReserveArgs;
 use crate::route::{RouteStep, Router, is_progress};
 use cages::KnownCages;
 use call::CallInput;
-use journal::JournalRecord;
+use events::SessionEvents;
 use launch::log_lines;
 use links::{Starting, Workers};
 use models::{Recording, put_present_model};
@@ -119,10 +120,10 @@ use session_calls::SessionCalls;
 use setup::session_spec::tool_kind;
 use setup::settings::LayerName;
 use shutdown::{Closing, EndWanted, Rest};
-use state::{SessionActorState, SessionClients, SessionTasks, SessionTurn};
+use state::{SessionActorState, SessionTurn};
 use std::time::Duration;
 use tampered_files::TamperedFiles;
-use tasks::OwnPlace;
+use tasks::{OwnPlace, OwnTask, SubAgents};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use turn_rules::{rules, turn_rules};
 use unjudged::Unjudged;
@@ -197,6 +198,8 @@ impl Actor for SessionActor {
             directory: opened.directory.clone(),
         };
         let writer = JournalWriter::new(opened.journal, lease);
+        let journal = SessionJournal::of(writer, opened.directory, last_seq);
+        let events = SessionEvents::of(plan.id.clone(), journal, OwnTask::at(own));
         // The conversation begins without the instructions after a while.
         myself.send_after(INSTRUCTIONS, || SessionMsg::Timer(SessionTimer::InstructionsTimeout));
         Ok(SessionActorState {
@@ -212,10 +215,9 @@ impl Actor for SessionActor {
                 times,
                 written,
             },
-            journal: SessionJournal::of(writer, opened.directory, last_seq),
+            events,
             workers,
             calls,
-            clients: SessionClients::none_yet(plan.id.clone()),
             questions: Questions::resumed(opened.pending_questions),
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
@@ -223,7 +225,7 @@ impl Actor for SessionActor {
                     .with_compact(opened.waiting.compact),
                 next_audience: None,
             },
-            tasks: SessionTasks::resumed(opened.tasks.left, own),
+            sub_agents: SubAgents::resumed(plan.id.clone(), opened.tasks.left),
             closing: Closing::not_yet(),
             spec: plan,
         })
@@ -246,7 +248,7 @@ impl Actor for SessionActor {
             SessionMsg::Timer(timer) => state.on_timer(timer).await,
             SessionMsg::Task(message) => state.on_task_msg(message).await,
             SessionMsg::Fleet(event) => state.on_fleet_event(event),
-            SessionMsg::ReplayFailed(why) => state.enter_read_only(why).await,
+            SessionMsg::ReplayFailed(why) => state.events.enter_read_only(why).await,
         }
         Ok(())
     }
@@ -261,7 +263,7 @@ impl Actor for SessionActor {
         if let SupervisionEvent::ActorFailed(_, error) = event {
             tracing::error!(session = %state.spec.id, %error, "an actor of the session failed");
             // Senders wait in vain for its answers. Opening the session again closes its open calls.
-            state.enter_read_only(format!("a part of it failed: {error}")).await;
+            state.events.enter_read_only(format!("a part of it failed: {error}")).await;
         }
         Ok(())
     }
@@ -274,10 +276,10 @@ impl Actor for SessionActor {
         // Records that the supervisor ended the open turn; without it, the turn would count as cut
         // short by a death.
         if state.turn.router.turn_is_open() {
-            let written = state.record(vec![encode::closed()]);
+            let written = state.events.record(vec![encode::closed()], &mut state.calls.running);
             let _ = tokio::time::timeout(CLOSING, written).await;
         }
-        state.tasks.own.end().await;
+        state.events.own_task.end().await;
         state.workers.stop_timers();
         state.workers.broker.send(ToBroker::EndSession(state.spec.id.clone()));
         for done in state.closing.is_over() {
@@ -295,15 +297,15 @@ impl SessionActorState {
             }
             CallToSession::Record { records, done } => {
                 self.questions.close_recorded(&self.spec.id, &records);
-                let _ = done.send(self.record_aside(records).await);
+                let _ = done.send(self.events.record_aside(records).await);
             }
             CallToSession::Show(event) => {
                 if let ClientEvent::Started { enforced, .. } = &event {
                     for text in self.calls.cages.enforced(enforced) {
-                        self.show(&ClientEvent::Notice { text });
+                        self.events.show_notice(text);
                     }
                 }
-                self.show(&event);
+                self.events.show(&event);
             }
             CallToSession::Asked(question) => self.on_question(question),
             CallToSession::Slow(call) => self.calls.is_slow(&call),
@@ -361,7 +363,7 @@ impl SessionActorState {
         match timer {
             SessionTimer::Ping => {
                 // An idle session wakes no process up.
-                let is_busy = self.turn.router.is_busy() && self.workers.failures.takes_input();
+                let is_busy = self.turn.router.is_busy() && self.events.failures.takes_input();
                 self.workers.ping_is_due();
                 if is_busy {
                     self.workers.ping();
@@ -372,9 +374,7 @@ impl SessionActorState {
             SessionTimer::InstructionsTimeout => self.on_instructions_settled().await,
             SessionTimer::Idle { turns } => {
                 if self.turn.router.turns() == turns && !self.turn.router.is_busy() {
-                    let message = "agentd waits for your prompt".to_owned();
-                    let occasion = hook_events::notification(hook_events::IDLE_PROMPT, message);
-                    self.workers.run_hooks(&self.spec.setup.hooks, occasion);
+                    self.run_hooks(hook_events::idle());
                 }
             }
             SessionTimer::EndHooks => self.end_hooks_over(),
@@ -416,7 +416,7 @@ impl SessionActorState {
                         Some((call, result)) => self.audited(&call, result).await,
                         None => encode::session_event(happened, tool_kind),
                     };
-                    if self.record(vec![record]).await.is_err() {
+                    if self.events.record(vec![record], &mut self.calls.running).await.is_err() {
                         // Nothing after it may happen: the disk is first.
                         return;
                     }
@@ -434,8 +434,8 @@ impl SessionActorState {
                     if ended {
                         let steps = end_turn_model(&mut self.spec);
                         self.carry_out_settings(steps);
-                        self.tasks.own.answer().await;
-                        self.show_failed_workers();
+                        self.events.own_task.answer().await;
+                        self.events.show_failed_workers();
                         self.notify_if_idle_later();
                     }
                 }
@@ -446,7 +446,7 @@ impl SessionActorState {
                     self.workers.conversation.send(message);
                 }
                 RouteStep::ToProvider(ToProvider::Ask(_))
-                    if !self.workers.failures.has_provider() =>
+                    if !self.events.failures.has_provider() =>
                 {
                     let steps =
                         self.turn.router.provider_gone("has failed and is not started again");
@@ -455,10 +455,10 @@ impl SessionActorState {
                 RouteStep::ToProvider(mut message) => {
                     let thinks = matches!(message, ToProvider::Ask(_));
                     put_present_model(&self.spec, &mut message);
-                    let journal = self.journal.directory();
+                    let journal = self.events.directory();
                     for text in self.workers.provider.send(message, journal).await {
                         tracing::warn!(session = %self.spec.id, "{text}");
-                        self.show(&ClientEvent::Notice { text });
+                        self.events.show_notice(text);
                     }
                     if thinks {
                         self.prepare_reserve();
@@ -481,8 +481,8 @@ impl SessionActorState {
                     let foreground = self.calls.foreground();
                     foreground.for_each(|call| running.send(call, CallInput::Cancel));
                 }
-                RouteStep::Show(event) => self.show(&event),
-                RouteStep::ReportContext(report) => self.clients.report_context(&Ok(report)),
+                RouteStep::Show(event) => self.events.show(&event),
+                RouteStep::ReportContext(report) => self.events.clients.report_context(&Ok(report)),
                 RouteStep::Log(worker, line) => log_lines::write(worker, &self.spec.id, &line),
             }
         }
@@ -510,87 +510,6 @@ impl SessionActorState {
     }
 }
 
-/// Records, on disk before anything that they report is done.
-impl SessionActorState {
-    /// Writes the records, then shows their events. After a failure the session is read-only and
-    /// reports it.
-    async fn record(&mut self, records: Vec<JournalRecord>) -> Result<(), String> {
-        let events = decode::client_events(&self.spec.id, &records);
-        self.record_as(records, events).await
-    }
-
-    /// The same, with the event of each record given.
-    async fn record_as(
-        &mut self,
-        records: Vec<JournalRecord>,
-        events: Vec<Option<ClientEvent>>,
-    ) -> Result<(), String> {
-        let written = match self.append(records).await {
-            Ok(appended) => self.copied(&appended.copy).await.map(|()| appended),
-            Err(why) => Err(why),
-        };
-        self.show_written(written, events).await.map(drop)
-    }
-
-    /// Writes the records of a call, and shows their events. What depends on them waits for the second copy by
-    /// itself, while this session goes on.
-    async fn record_aside(&mut self, records: Vec<JournalRecord>) -> Result<CopyWait, String> {
-        let events = decode::client_events(&self.spec.id, &records);
-        let written = self.append(records).await;
-        self.show_written(written, events).await.map(|appended| appended.copy)
-    }
-
-    async fn append(&self, records: Vec<JournalRecord>) -> Result<Appended, String> {
-        self.journal.append(records, self.workers.failures.disk()).await
-    }
-
-    /// Waits for the second copy. Calls that run meanwhile stand still when it is time.
-    async fn copied(&mut self, copy: &CopyWait) -> Result<(), String> {
-        if let Some(lease) = self.calls.running.lease().cloned() {
-            tokio::select! {
-                biased;
-                copied = copy.over() => return copied,
-                _ = lease.turns(true) => self.follow_lease(),
-            }
-        }
-        copy.over().await
-    }
-
-    /// Stops the calls for now if the lease wants it, or lets them go on.
-    fn follow_lease(&mut self) {
-        if let Some(text) = self.calls.running.follow_lease() {
-            self.show(&ClientEvent::Notice { text: text.to_owned() });
-        }
-    }
-
-    async fn show_written(
-        &mut self,
-        written: Result<Appended, String>,
-        events: Vec<Option<ClientEvent>>,
-    ) -> Result<Appended, String> {
-        match &written {
-            Ok(Appended { last, .. }) => {
-                for (seq, event) in (last + 1 - events.len() as u64..).zip(events) {
-                    self.journal.is_at(seq);
-                    event.iter().for_each(|event| self.show(event));
-                }
-            }
-            Err(why) if self.workers.failures.disk().is_none() => {
-                self.enter_read_only(format!("it could not be written to disk: {why}")).await;
-            }
-            Err(_) => {}
-        }
-        written
-    }
-
-    /// Makes the session read-only and reports it, also to a parent that waits for its work.
-    async fn enter_read_only(&mut self, why: String) {
-        self.workers.failures.disk_failed(why);
-        self.show_degraded(self.degraded());
-        self.tasks.own.fail(self.degraded()).await;
-    }
-}
-
 /// The end. A session that only scripts use ends when its run is over and no client is attached. One that a person
 /// opened stays until the person ends it, or the daemon ends. One that the disk has made read-only ends when its last
 /// client leaves, so that the next client opens it again.
@@ -603,14 +522,14 @@ impl SessionActorState {
             EndWanted::Hurries => return self.end_processes(ending),
             EndWanted::First => {}
         }
-        self.clients.dismiss(DetachReason::Ended, "the session was ended; it is on disk");
+        self.events.clients.dismiss(DetachReason::Ended, "the session was ended; it is on disk");
         self.calls.services.servers.close();
-        self.tasks.sub_agents.close(ending);
+        self.sub_agents.close(ending);
         self.calls.running.send_all(|| CallMsg::Input(CallInput::Cancel));
         // A session that ends in the middle of a turn is cut short, and its hooks do not run.
         let runs_hooks = ending == SessionEnding::Stop
             && !self.turn.router.is_busy()
-            && self.workers.run_hooks(&self.spec.setup.hooks, hook_events::end());
+            && self.run_hooks(hook_events::end());
         if !runs_hooks {
             return self.end_processes(ending);
         }
@@ -639,12 +558,14 @@ impl SessionActorState {
 
     fn on_fleet_event(&mut self, event: FleetEvent) {
         match event {
-            FleetEvent::Frozen | FleetEvent::Thawed => self.follow_lease(),
+            FleetEvent::Frozen | FleetEvent::Thawed => {
+                self.events.follow_lease(&mut self.calls.running)
+            }
             FleetEvent::Lost(why) => {
                 tracing::warn!(session = %self.spec.id, why, "the session's lease is lost");
                 let message = format!("this host has the session no longer: {why}");
-                self.workers.failures.disk_failed(message.clone());
-                self.clients.dismiss(DetachReason::Failed, &message);
+                self.events.failures.disk_failed(message.clone());
+                self.events.clients.dismiss(DetachReason::Failed, &message);
                 self.close(SessionEnding::Kill, oneshot::channel().0);
             }
         }
@@ -672,20 +593,20 @@ impl SessionActorState {
     }
 
     fn is_needed(&self) -> bool {
-        let has_work = self.clients.any_expected()
+        let has_work = self.events.clients.any_expected()
             || self.calls.foreground().next().is_some()
             || self.closing.has_begun();
-        if self.workers.failures.disk().is_some() {
+        if self.events.failures.disk().is_some() {
             // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.
-            return has_work || self.clients.any_attached();
+            return has_work || self.events.clients.any_attached();
         }
         has_work
             || self.is_used()
-            || self.tasks.own.is_awaited()
+            || self.events.own_task.is_awaited()
             // The session of a sub-agent ends with its work.
             || (self.spec.rules.audience == Audience::Person && self.spec.task().is_none())
             || self.turn.next_audience == Some(Audience::Person)
             // It can be read, and `agentd restart` finds it.
-            || self.degraded().is_some()
+            || self.events.degraded().is_some()
     }
 }

@@ -2,53 +2,47 @@
 //! are rejected. The broker judges each answer. An answer that holds longer than its call changes a setting before
 //! the call goes on. Questions of sub-agents are answered here and judged in their sessions.
 
-use super::hook_events::{self, PERMISSION_PROMPT};
+use super::hook_events;
 use super::new_setting::NewSetting;
 use super::questions::{Judged, Put, SentAnswer};
 use super::state::SessionActorState;
 use super::tasks::ENDED;
-use crate::messages::{ClientMsg, GivenAnswer, RepliedQuestion};
+use crate::messages::{GivenAnswer, RepliedQuestion};
 use crate::unix_time::now_ms;
 use call::{CallInput, QuestionReply, ServerInput};
 use protocol::broker::ToBroker;
 use protocol::client::{ClientEvent, SettingChange};
-use protocol::hook::HookEvent;
 use protocol::ids::CallId;
 use protocol::judgement::{PersonAnswer, Question, Verdict};
-use ractor::ActorRef;
 
 impl SessionActorState {
     /// Puts a question to people.
     pub(super) fn put_question(&mut self, question: Question) {
         let put = self.questions.put(question.clone());
-        if put == Put::First && !HookEvent::is_run_by(&question.tool) {
-            let words = match question.is_of_server() {
-                true => question.reason.trim_end_matches(" asks:").to_owned() + " asks you",
-                false => format!("agentd asks for your permission to use {}", question.tool),
-            };
-            let occasion = hook_events::notification(PERMISSION_PROMPT, words);
-            self.workers.run_hooks(&self.spec.setup.hooks, occasion);
+        if put == Put::First {
+            let hooks = hook_events::asked(&question);
+            hooks.map(|occasion| self.run_hooks(occasion));
         }
         self.calls.running.look_at_protected(&self.calls.services);
-        self.show(&ClientEvent::Asked { question });
+        self.events.show(&ClientEvent::Asked { question });
     }
 
     pub(super) fn answer(&mut self, answered: GivenAnswer) {
         if answered.call.session != self.spec.id {
-            if let Err(answer) = self.tasks.sub_agents.pass_on(answered, &self.spec.id) {
-                self.reject(&answer.client, &answer.call, ENDED);
+            if let Err(answer) = self.sub_agents.pass_on(answered) {
+                self.events.reject(&answer.client, &answer.call, ENDED);
             }
             return;
         }
         let GivenAnswer { call, digest, answer, by, client } = answered;
         if self.questions.is_overdue(&call, now_ms()) {
             self.calls.running.send(&call, CallInput::Expired);
-            return self.reject(&client, &call, "its deadline is over");
+            return self.events.reject(&client, &call, "its deadline is over");
         }
         if let PersonAnswer::Mode(mode) = answer
             && let Err(failure) = self.spec.check_change(&SettingChange::Mode(mode))
         {
-            return self.reject(&client, &call, &failure.message);
+            return self.events.reject(&client, &call, &failure.message);
         }
         let sent =
             SentAnswer { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
@@ -61,7 +55,7 @@ impl SessionActorState {
         let Judged { answer, allowed } = self.questions.judged(&call, &verdict);
         if let Some(record) = allowed.and_then(|it| self.calls.tampered.accept(&it)) {
             // A failure closes the session, and nothing runs.
-            let _ = self.record(vec![record]).await;
+            let _ = self.events.record(vec![record], &mut self.calls.running).await;
         }
         if !matches!(verdict, Verdict::Ask(_)) {
             self.workers.broker.made_progress();
@@ -100,7 +94,7 @@ impl SessionActorState {
 
     pub(super) fn on_answer_rejected(&mut self, call: &CallId, reason: &str) {
         match self.questions.settled(call) {
-            Some(sent) => self.reject(&sent.client, call, reason),
+            Some(sent) => self.events.reject(&sent.client, call, reason),
             None => tracing::warn!(%call, reason, "an answer from an unknown client was rejected"),
         }
     }
@@ -109,16 +103,7 @@ impl SessionActorState {
     pub(super) fn reject_lost_answers(&mut self) {
         for sent in self.questions.lost() {
             let reason = "the broker restarted before it received the answer; answer again";
-            self.reject(&sent.client, &sent.call, reason);
-        }
-    }
-
-    /// Tells a client that its answer does not count: a client of this session, or of its parent's.
-    pub(super) fn reject(&self, client: &ActorRef<ClientMsg>, call: &CallId, reason: &str) {
-        if self.clients.has(client) || !self.tasks.own.reject(client, call, reason) {
-            let (call, reason) = (call.clone(), reason.to_owned());
-            let event = ClientEvent::AnswerRejected { call, reason };
-            self.clients.show_to(client, self.journal.last_seq(), event);
+            self.events.reject(&sent.client, &sent.call, reason);
         }
     }
 }

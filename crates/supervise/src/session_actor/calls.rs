@@ -6,17 +6,13 @@ use super::state::SessionActorState;
 use crate::messages::{CallToSession, FinishedCall, ProtectedNews};
 use crate::records::{TurnRound, decode, origin};
 use call::{CallInput, CallRemarks, Executor, tampered_in_words};
-use config::Config;
 use journal::JournalRecord;
 use launch::protected_restore::{self, ProtectedCopies};
 use protocol::broker::ToBroker;
-use protocol::call::{Call, FileEffect, Outcome, TamperedFile, ToolResult};
-use protocol::client::ClientEvent;
-use protocol::confinement::Level;
+use protocol::call::{Call, Outcome, TamperedFile, ToolResult};
 use protocol::hook::{HookEvent, HookRefusal};
 use protocol::ids::CallId;
 use protocol::judgement::Question;
-use protocol::store::FileChanges;
 use protocol::tool::ProtectedOrder;
 
 impl SessionActorState {
@@ -49,14 +45,15 @@ impl SessionActorState {
         let around = CallSurroundings {
             spec: &self.spec,
             resources: &self.resources,
-            journal: self.journal.directory(),
+            journal: self.events.directory(),
             workers: &self.workers,
+            failures: &self.events.failures,
             session: &self.own,
         };
         match self.calls.begin(proposed, around).await {
             Ok(()) => {}
             Err(NoCall::Invalid(result)) => self.end_unstarted(call, result).await,
-            Err(NoCall::Failed(why)) => self.enter_read_only(why).await,
+            Err(NoCall::Failed(why)) => self.events.enter_read_only(why).await,
         }
     }
 
@@ -72,7 +69,7 @@ impl SessionActorState {
         let (place, confinement) = (self.turn.router.place(), &self.spec.confinement);
         let audited = self.calls.unjudged.audit((call, place), result, confinement).await;
         if let Err(why) = audited.written {
-            self.enter_read_only(format!("the audit log cannot be written: {why}")).await;
+            self.events.enter_read_only(format!("the audit log cannot be written: {why}")).await;
         }
         audited.record
     }
@@ -82,7 +79,7 @@ impl SessionActorState {
         self.calls.running.ends(&call);
         self.calls.running.look_at_protected(&self.calls.services);
         self.server_ended(number, &finished.result);
-        self.name_untrusted_hooks(finished.effects.as_ref());
+        self.events.name_untrusted_hooks(&self.spec, finished.effects.as_ref());
         self.workers.store.call_ended(&call, finished.effects.take());
         self.questions.close(&call);
         let shown = finished.shown_result();
@@ -99,14 +96,14 @@ impl SessionActorState {
         let mut events = vec![None; records.len()];
         events.push(Some(event));
         records.push(finished.record);
-        let written = self.record_as(records, events).await;
+        let written = self.events.record_as(records, events, &mut self.calls.running).await;
         ipc::step!("supervisor: result durable");
         if let Some(why) = finished.audit_failure {
             let why = format!("the audit log cannot be written: {why}");
-            return self.enter_read_only(why).await;
+            return self.events.enter_read_only(why).await;
         }
         if written.is_ok() {
-            ProtectedCopies::of(self.journal.directory()).remove(number);
+            ProtectedCopies::of(self.events.directory()).remove(number);
             if !finished.pinned && !self.workers.conversation.has_begun() {
                 // The next conversation process finds more records than the one before it: that is progress.
                 self.turn.router.progressed();
@@ -124,30 +121,17 @@ impl SessionActorState {
         self.replay_if_quiet().await;
     }
 
-    /// Tells people once which command behind edits does not run for want of trust.
-    fn name_untrusted_hooks(&mut self, did: Option<&FileChanges>) {
-        if self.clients.was_untrusted_hook_shown() || self.spec.confinement.level == Level::Uncaged
-        {
-            return;
-        }
-        if let Some(text) = did.and_then(|did| untrusted_hook(&self.spec.config, did)) {
-            self.clients.untrusted_hook_is_shown();
-            tracing::info!(session = %self.spec.id, "{text}");
-            self.show(&ClientEvent::Notice { text });
-        }
-    }
-
     /// The runner of a command is busy with protected files while it runs.
     pub(super) async fn on_protected(&mut self, call: &CallId, news: ProtectedNews) {
         match news {
             ProtectedNews::PutRight { tool, found } => {
                 let text = put_right(call, &tool, &found);
                 tracing::info!(%call, "{text}");
-                self.show(&ClientEvent::Notice { text });
+                self.events.show_notice(text);
                 let left = protected_restore::unrestored(&found);
                 if let Some(record) = self.calls.tampered.add(left) {
                     // A failure closes the session, and nothing runs.
-                    let _ = self.record(vec![record]).await;
+                    let _ = self.events.record(vec![record], &mut self.calls.running).await;
                 }
             }
             ProtectedNews::ChangesGit(git) => {
@@ -159,8 +143,7 @@ impl SessionActorState {
 
     /// A call needs a person's answer. Its hooks come first.
     pub(super) fn on_question(&mut self, question: Question) {
-        let runs = hook_events::question(&question)
-            .is_some_and(|hooks| self.workers.run_hooks(&self.spec.setup.hooks, hooks));
+        let runs = hook_events::question(&question).is_some_and(|hooks| self.run_hooks(hooks));
         match runs {
             true => self.questions.hold(question),
             false => self.put_question(question),
@@ -193,25 +176,6 @@ impl SessionActorState {
         }
         self.end_hooks_over();
     }
-}
-
-/// The command behind edits that would have followed these changes in a trusted project, in a sentence.
-fn untrusted_hook(config: &Config, did: &FileChanges) -> Option<String> {
-    let changed = |effect: &FileEffect| match effect {
-        FileEffect::Written(path) | FileEffect::Created(path) => Some(path.clone()),
-        FileEffect::Read(_)
-        | FileEffect::Deleted(_)
-        | FileEffect::Ran(_)
-        | FileEffect::Signed { .. } => None,
-    };
-    let edited: Vec<String> = did.effects.iter().filter_map(changed).collect();
-    let mut hooks = config.verify.untrusted.iter().chain(&config.format.untrusted);
-    let known = hooks.find(|known| edited.iter().any(|path| known.hook.is_for(path)))?;
-    Some(format!(
-        "`{}` does not run after edits, because this project is not trusted. Trust it with \
-         `agentd init`, or for one run with --trust-project",
-        known.hook.command
-    ))
 }
 
 /// Protected files that were put right while a call runs, for people.

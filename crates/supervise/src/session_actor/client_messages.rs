@@ -1,7 +1,6 @@
 //! The messages of clients, how they join a session and attach to it, and what all of them are shown. `clients`
 //! knows who is attached, `joins` who may join, and `backlog` reads what a client has missed.
 
-use super::backlog::Backlog;
 use super::clients::{Attaching, WaitingPrompt, tell};
 use super::joins::{AudienceFrom, SessionUse, check_join, opened_message};
 use super::new_setting::{change_audience, model_event};
@@ -29,7 +28,7 @@ impl SessionActorState {
             }
             ClientToSession::Page { client, before, most } => {
                 let page = PageRequest { session: self.spec.id.clone(), before, most };
-                send_page(self.journal.directory().to_owned(), page, client);
+                send_page(self.events.directory().to_owned(), page, client);
             }
             ClientToSession::Query { client, query } => self.query(client, query).await,
             ClientToSession::Prompt { client, text, form } => {
@@ -56,9 +55,9 @@ impl SessionActorState {
                 self.carry_out(steps).await;
             }
             ClientToSession::Wish(SessionWish::Background) => {
-                let tasks = &self.tasks.sub_agents;
+                let tasks = &self.sub_agents;
                 if let Err(why) = self.calls.detach(|call| tasks.has(call)) {
-                    self.show_notice(why);
+                    self.events.show_notice(why);
                 }
             }
         }
@@ -74,23 +73,6 @@ impl SessionActorState {
                 let servers = self.calls.services.report_servers(self.spec.servers());
                 tell(&client, ToClient::Servers { session: self.spec.id.clone(), servers });
             }
-        }
-    }
-
-    /// Shows an event to all clients; the parent of a sub-agent's session hears of questions.
-    pub(super) fn show(&self, event: &ClientEvent) {
-        self.tasks.own.tell_parent(event);
-        self.clients.show(self.journal.last_seq(), event);
-    }
-
-    pub(super) fn show_notice(&self, text: String) {
-        self.show(&ClientEvent::Notice { text });
-    }
-
-    pub(super) fn show_degraded(&self, reason: Option<String>) {
-        if let Some(reason) = reason {
-            tracing::error!(session = %self.spec.id, %reason, "degraded");
-            self.show(&ClientEvent::Degraded { reason });
         }
     }
 
@@ -110,19 +92,16 @@ impl SessionActorState {
         self.workers.provider.pass(passed_fds);
         // One of them may be what a server waits for.
         self.servers_due(0..self.spec.servers().len());
-        let message = opened_message(
-            &self.spec,
-            (self.calls.cages.tier(), self.journal.last_seq()),
-            &opening,
-        );
+        let message =
+            opened_message(&self.spec, (self.calls.cages.tier(), self.events.last_seq()), &opening);
         // A client that has disconnected gets no answer.
         if reply.send(Ok((self.own.clone(), message))).is_ok() {
-            self.clients.expects(client);
+            self.events.clients.expects(client);
         }
     }
 
     fn present_use(&self) -> SessionUse {
-        match (self.turn.router.must_queue(), self.clients.any_attached()) {
+        match (self.turn.router.must_queue(), self.events.clients.any_attached()) {
             (true, _) => SessionUse::Works,
             (false, true) => SessionUse::Watched,
             (false, false) => SessionUse::Unused,
@@ -143,21 +122,15 @@ impl SessionActorState {
 
     /// Sends a client its backlog, and every event from then on.
     async fn attach(&mut self, wanted: AttachRequest) {
-        let backlog = Backlog {
-            session: self.spec.id.clone(),
-            directory: self.journal.directory().to_owned(),
-            last_seq: self.journal.last_seq(),
-        };
-        match self.clients.prepare(wanted, backlog, &self.own).await {
+        match self.events.prepare(wanted, &self.own).await {
             Attaching::Now { wanted, missed } => {
                 let asked = self.questions.shown().cloned();
                 let asked = asked.map(|question| ClientEvent::Asked { question });
-                let texts = self.queued_texts();
+                let texts = self.turn.router.queued_texts();
                 let queue = (!texts.is_empty()).then_some(ClientEvent::Queue { texts });
                 let present = asked.chain(queue).chain([model_event(&self.spec)]).collect();
                 let notes = &self.spec.texts.instruction_notes;
-                self.clients.attach(wanted, missed, (self.journal.last_seq(), present), notes);
-                self.show_degraded(self.degraded());
+                self.events.attach(wanted, missed, present, notes);
             }
             Attaching::Gone(client) => self.remove_client(&client),
             Attaching::NotNow => {}
@@ -167,13 +140,13 @@ impl SessionActorState {
     /// A client sees nothing more, or has gone before it saw anything.
     fn remove_client(&mut self, client: &ActorRef<ClientMsg>) {
         self.workers.store.forget_client(client.get_id());
-        self.clients.leaves(client);
+        self.events.clients.leaves(client);
     }
 
     pub(super) fn summary(&self) -> SessionSummary {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let (asking, commands) = (self.questions.waiting(), self.calls.services.commands_count());
-        let state = match self.degraded() {
+        let state = match self.events.degraded() {
             Some(why) => SessionStatus::Degraded(why),
             None if asking > 0 => SessionStatus::Asking(count(asking)),
             None if self.turn.router.is_busy() => SessionStatus::Working,
@@ -183,7 +156,7 @@ impl SessionActorState {
                 None => SessionStatus::Idle,
             },
         };
-        let clients = count(self.clients.attached_count());
+        let clients = count(self.events.clients.attached_count());
         SessionSummary { state, clients, turns: self.turn.router.turns() }
     }
 }

@@ -2,13 +2,15 @@
 //! the end of the session. A hook may deny a call before a person is asked; the person is asked in any
 //! other case, also where the hook or the conversation's process fails. Pure.
 
-use config::ConfiguredEventHook;
+use config::{Config, ConfiguredEventHook};
+use protocol::call::FileEffect;
 use protocol::hook::{HookEvent, HookOccasion, HookRefusal};
 use protocol::judgement::{Basis, Question, Rule, RuleEffect, Verdict};
+use protocol::store::FileChanges;
 use setup::server_tools;
 
 /// Notifications by Claude Code's words: a question waits, and a session waits for a prompt.
-pub(super) const PERMISSION_PROMPT: &str = "permission_prompt";
+const PERMISSION_PROMPT: &str = "permission_prompt";
 pub(super) const IDLE_PROMPT: &str = "idle_prompt";
 
 /// A call needs a person's answer. The run of a hook has no hooks; they judge calls, and a server's question is
@@ -24,7 +26,22 @@ pub(super) fn question(question: &Question) -> Option<HookOccasion> {
     })
 }
 
-pub(super) fn notification(word: &str, message: String) -> HookOccasion {
+/// People see the question of a call. That of a hook's run has no notification.
+pub(super) fn asked(question: &Question) -> Option<HookOccasion> {
+    let words = match question.is_of_server() {
+        true => question.reason.trim_end_matches(" asks:").to_owned() + " asks you",
+        false => format!("agentd asks for your permission to use {}", question.tool),
+    };
+    let is_of_hook = HookEvent::is_run_by(&question.tool);
+    (!is_of_hook).then(|| notification(PERMISSION_PROMPT, words))
+}
+
+/// The session waits for a prompt.
+pub(super) fn idle() -> HookOccasion {
+    notification(IDLE_PROMPT, "agentd waits for your prompt".to_owned())
+}
+
+fn notification(word: &str, message: String) -> HookOccasion {
     let (event, subject) = (HookEvent::Notification, word.to_owned());
     HookOccasion { event, subject, call: None, message }
 }
@@ -52,4 +69,23 @@ pub(super) fn denied(known: &[ConfiguredEventHook], refusal: &HookRefusal) -> Ve
     let text =
         format!("The call was not run: the PermissionRequest hook `{command}` denied it: {reason}");
     Verdict::Deny(basis, text)
+}
+
+/// The command behind edits that would have followed these changes in a trusted project, in a sentence.
+pub(super) fn untrusted(config: &Config, did: &FileChanges) -> Option<String> {
+    let changed = |effect: &FileEffect| match effect {
+        FileEffect::Written(path) | FileEffect::Created(path) => Some(path.clone()),
+        FileEffect::Read(_)
+        | FileEffect::Deleted(_)
+        | FileEffect::Ran(_)
+        | FileEffect::Signed { .. } => None,
+    };
+    let edited: Vec<String> = did.effects.iter().filter_map(changed).collect();
+    let mut hooks = config.verify.untrusted.iter().chain(&config.format.untrusted);
+    let known = hooks.find(|known| edited.iter().any(|path| known.hook.is_for(path)))?;
+    Some(format!(
+        "`{}` does not run after edits, because this project is not trusted. Trust it with \
+         `agentd init`, or for one run with --trust-project",
+        known.hook.command
+    ))
 }

@@ -2,17 +2,16 @@
 //! owner that holds its address; no other code sends to it.
 
 pub(super) mod conversation;
-pub(super) mod failures;
 pub(super) mod provider;
 pub(super) mod replay;
 pub(super) mod store;
 
+use super::failures::Failures;
 use crate::messages::{CallMsg, SessionMsg, SessionTimer};
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent};
 use crate::worker_ref::WorkerRef;
 use call::{CallInput, WillRestart};
 use conversation::ConversationSeat;
-use failures::Failures;
 use launch::progress::MessageProgress;
 use launch::spawner::{Spawner, WorkerKind};
 use launch::timeouts::WorkerTimeouts;
@@ -39,8 +38,6 @@ pub(super) struct Workers {
     pub(super) provider: ProviderSeat,
     pub(super) store: StoreSeat,
     pub(super) broker: WorkerRef<BrokerLink>,
-    /// Everything that does not work any more.
-    pub(super) failures: Failures,
     pings: Pings,
 }
 
@@ -106,7 +103,6 @@ impl Workers {
             provider: ProviderSeat::of(provider, passed_fds),
             store: StoreSeat::of(starting.spec.id.clone(), store),
             broker,
-            failures: Failures::default(),
             pings: Pings { session, every, timer: None },
         })
     }
@@ -132,20 +128,16 @@ impl Workers {
         }
     }
 
-    /// Starts the processes that have failed again; false if the disk has made the session read-only.
-    pub(super) fn restart(&mut self) -> bool {
-        let restarts = self.failures.restart();
-        if restarts {
-            self.conversation.process().retry();
-            self.provider.process().retry();
-            self.store.process().retry();
-        }
-        restarts
+    /// Starts the processes that have failed again.
+    pub(super) fn retry(&self) {
+        self.conversation.process().retry();
+        self.provider.process().retry();
+        self.store.process().retry();
     }
 
     /// A call that has just begun would wait for ever for a worker that has failed.
-    pub(super) fn tell_failures(&self, call: &ActorRef<CallMsg>) {
-        if let Some(why) = self.failures.broker() {
+    pub(super) fn tell_failures(&self, call: &ActorRef<CallMsg>, failures: &Failures) {
+        if let Some(why) = failures.broker() {
             let _ = call.send_message(CallMsg::Input(CallInput::BrokerFailed(why.to_owned())));
         }
         if let Some(cause) = self.store.failure() {
@@ -172,11 +164,10 @@ impl Workers {
         }
     }
 
-    /// Has the conversation run the hooks of an event; false if none of them runs.
+    /// Has the conversation of a session that takes input run the hooks of an event; false if none of them runs.
     pub(super) fn run_hooks(&self, known: &SessionHooks, occasion: HookOccasion) -> bool {
-        let runs = has_hooks(known, occasion.event, &occasion.subject)
-            && self.failures.takes_input()
-            && self.conversation.has_begun();
+        let runs =
+            has_hooks(known, occasion.event, &occasion.subject) && self.conversation.has_begun();
         if runs {
             self.conversation.send(ToSession::HooksDue(occasion));
         }

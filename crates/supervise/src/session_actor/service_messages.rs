@@ -57,13 +57,13 @@ impl SessionActorState {
                 ServerStep::ToCall(call, input) => {
                     self.calls.running.send(&self.call_id(call), input)
                 }
-                ServerStep::Notice(text) => self.show_notice(text),
+                ServerStep::Notice(text) => self.events.show_notice(text),
                 ServerStep::DueAfter(pause, at) => {
                     let due = move || SessionMsg::Timer(SessionTimer::ServerDue(at));
                     self.own.send_after(pause, due);
                 }
                 ServerStep::ReadPrompts => {
-                    for WaitingPrompt { client, text, form } in self.clients.take_prompts() {
+                    for WaitingPrompt { client, text, form } in self.events.clients.take_prompts() {
                         let again = ClientToSession::Prompt { client, text, form };
                         let _ = self.own.send_message(again.into());
                     }
@@ -84,11 +84,11 @@ impl SessionActorState {
         // Later changes of the command cannot be told from those of others.
         self.workers.store.call_ended(&id, None);
         let record = encode::background((id.number, origin), text.clone());
-        if self.record(vec![record]).await.is_ok() {
+        if self.events.record(vec![record], &mut self.calls.running).await.is_ok() {
             ipc::step!("supervisor: background durable");
             self.turn.router.progressed();
             self.workers.conversation.made_progress();
-            notice.into_iter().for_each(|text| self.show_notice(text));
+            notice.into_iter().for_each(|text| self.events.show_notice(text));
             let (stage, result) = (CallStage::InBackground, in_background(text));
             self.workers.conversation.send(ToSession::CallEnded { call: id, stage, result });
         }

@@ -3,6 +3,7 @@
 use super::cages::KnownCages;
 use super::call_facts::{CallContext, CheckedCall};
 use super::configured_calls::background_after_ms;
+use super::failures::Failures;
 use super::links::Workers;
 use super::reserve::Reserve;
 use super::resources::SessionResources;
@@ -54,6 +55,7 @@ pub(super) struct CallSurroundings<'a> {
     /// The directory of the session's journal.
     pub(super) journal: &'a Path,
     pub(super) workers: &'a Workers,
+    pub(super) failures: &'a Failures,
     pub(super) session: &'a ActorRef<SessionMsg>,
 }
 
@@ -76,7 +78,7 @@ impl SessionCalls {
         around: CallSurroundings<'_>,
     ) -> Result<(), NoCall> {
         let ProposedCall { call, place, executor, remarks, pending_question } = proposed;
-        let CallSurroundings { spec, resources, journal, workers, session } = around;
+        let CallSurroundings { spec, resources, journal, workers, failures, session } = around;
         let context = CallContext {
             spec,
             journal,
@@ -119,7 +121,7 @@ impl SessionCalls {
         };
         match CallActor::spawn_linked(None, CallActor, args, session.get_cell()).await {
             Ok((actor, _)) => {
-                workers.tell_failures(&actor);
+                workers.tell_failures(&actor, failures);
                 self.running.begins(id, actor);
                 Ok(())
             }

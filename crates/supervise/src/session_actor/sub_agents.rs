@@ -10,12 +10,12 @@ use super::new_setting::{SettingStep, bind_by_parent};
 use super::services::Service;
 use super::state::SessionActorState;
 use super::tasks::start::{TaskStart, outcome_of};
-use super::tasks::{ENDED, TaskHost, TaskWork, ask_bounds, refused};
+use super::tasks::{ENDED, TaskHost, ask_bounds};
 use crate::messages::{OpenRequest, TaskOrder, TaskToSession};
 use crate::records::origin;
 use call::{CallInput, CallRemarks, Executor};
 use journal::{JournalRecord, OpenCall};
-use protocol::call::{Call, ToolResult};
+use protocol::call::Call;
 use protocol::client::ClientEvent;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Question;
@@ -33,35 +33,32 @@ impl SessionActorState {
                     .for_each(|input| self.calls.running.send(&self.call_id(call), input));
             }
             TaskToSession::Opened { call, session } => {
-                let child = session_of(&self.spec.id, call);
-                if let Some(agent) = self.tasks.sub_agents.opened(call, session) {
-                    let text = format!("sub-agent {agent} works in session {child}\n");
-                    self.show_output(call, text);
-                }
+                let opened = self.sub_agents.opened(call, session);
+                opened.into_iter().for_each(|text| self.events.show_output(call, text));
             }
             TaskToSession::Waits(call) => {
                 let child = session_of(&self.spec.id, call);
                 let text =
                     format!("waits: another process uses session {child} of the sub-agent\n");
-                self.show_output(call, text);
+                self.events.show_output(call, text);
             }
             TaskToSession::Ended { call, result, left } => {
                 if let Some(record) = self.calls.tampered.add(left) {
                     // A failure closes the session, and nothing runs.
-                    let _ = self.record(vec![record]).await;
+                    let _ = self.events.record(vec![record], &mut self.calls.running).await;
                 }
                 self.calls.running.send(&self.call_id(call), CallInput::TaskEnded(result));
             }
-            TaskToSession::Stop(call) => self.tasks.sub_agents.stop(call),
+            TaskToSession::Stop(call) => self.sub_agents.stop(call),
             TaskToSession::Asks(question) => {
                 self.questions.put_of_task(Question::clone(&question));
-                self.show(&ClientEvent::Asked { question: *question });
+                self.events.show(&ClientEvent::Asked { question: *question });
             }
             TaskToSession::Settled { call, allowed, basis } => {
                 self.on_task_settled(call, allowed, basis);
             }
             TaskToSession::Rejected { client, call, reason } => {
-                self.reject(&client, &call, &reason);
+                self.events.reject(&client, &call, &reason);
             }
             TaskToSession::BoundsFor(child) => {
                 let (parent, bounds) = (self.spec.id.clone(), Box::new(self.spec.task_bounds()));
@@ -80,31 +77,20 @@ impl SessionActorState {
         CallId { session: self.spec.id.clone(), number }
     }
 
-    fn show_output(&self, call: u32, text: String) {
-        self.show(&ClientEvent::Output { call: self.call_id(call), text });
-    }
-
     /// Starts a sub-agent. Returns the input for its call, if that may go on or has ended.
     async fn start_task(&mut self, call: u32, request: &TaskRequest) -> Option<CallInput> {
-        let work = match self.work_of_task(call, request).await {
-            Ok(work) => work,
-            Err(result) => return Some(CallInput::TaskEnded(result)),
-        };
-        let directory = self.journal.directory();
         let host = TaskHost {
             spec: &self.spec,
-            directory,
+            events: &mut self.events,
+            running: &mut self.calls.running,
             passed_fds: self.workers.provider.passed_fds(),
-            spawner: &self.resources.spawner,
-            lock: &self.resources.lock,
-            hello: self.resources.times.hello,
-            lease: self.calls.running.lease(),
+            resources: &self.resources,
             own: &self.own,
             root: &self.root,
         };
-        let start = TaskStart::of(&self.spec, directory, call);
-        match self.tasks.sub_agents.start(call, work, &host) {
+        match self.sub_agents.start(call, request, host).await {
             Ok(()) => {
+                let start = TaskStart::of(&self.spec, self.events.directory(), call);
                 let in_background = start.is_for_background(request, &self.calls.services);
                 in_background.then_some(CallInput::Detach)
             }
@@ -112,31 +98,10 @@ impl SessionActorState {
         }
     }
 
-    /// The work of a sub-agent; the error is the result of a call whose sub-agent cannot begin.
-    async fn work_of_task(
-        &mut self,
-        call: u32,
-        request: &TaskRequest,
-    ) -> Result<TaskWork, ToolResult> {
-        let start = TaskStart::of(&self.spec, self.journal.directory(), call);
-        if let Some(finished) = start.finished(request).await {
-            return Ok(TaskWork::Finished(finished));
-        }
-        let possible = self.tasks.sub_agents.room(self.spec.config.budget.agents.at_once)?;
-        // Its calls are on record here alone: another host has to know of the call that it works for.
-        let copy = self.journal.copy_of_all();
-        self.copied(&copy).await.map_err(|why| refused("fleet", why))?;
-        let start = TaskStart::of(&self.spec, self.journal.directory(), call);
-        let given = self.tasks.sub_agents.shares();
-        let (header, notice) = start.header(request, &given, possible).await?;
-        notice.into_iter().for_each(|text| self.show_notice(text));
-        Ok(TaskWork::Begins(header))
-    }
-
     /// Starts the calls that an earlier supervisor left. Each is judged again and finds the session that works
     /// for it. The conversation has the result that it runs, and is told its end.
     pub(super) async fn wait_for_left_tasks(&mut self) {
-        for open in self.tasks.sub_agents.take_left() {
+        for open in self.sub_agents.take_left() {
             let origin = origin::of_open(&open);
             let OpenCall { number, tool, input, .. } = open;
             let call = Call {
@@ -154,14 +119,14 @@ impl SessionActorState {
 
     /// The record of what a call's sub-agent used.
     pub(super) async fn task_spent(&mut self, call: u32) -> Option<JournalRecord> {
-        if !self.tasks.sub_agents.ends(call) {
+        if !self.sub_agents.ends(call) {
             return None;
         }
         let child = session_of(&self.spec.id, call);
         for question in self.questions.below(&child) {
             self.on_task_settled(question, false, ENDED.to_owned());
         }
-        let sessions = self.journal.directory().parent()?;
+        let sessions = self.events.directory().parent()?;
         let totals = outcome_of(sessions.join(&child.0)).await.ok()?.totals();
         self.spec.count_use(&totals.used);
         Some(totals.spent(call, child.0))
@@ -184,7 +149,7 @@ impl SessionActorState {
     /// A question of a sub-agent is open no more, in whose session it was judged.
     fn on_task_settled(&mut self, call: CallId, allowed: bool, basis: String) {
         if self.questions.close_of_task(&call) {
-            self.show(&ClientEvent::Decided { call, allowed, basis });
+            self.events.show(&ClientEvent::Decided { call, allowed, basis });
         }
     }
 
@@ -192,24 +157,24 @@ impl SessionActorState {
     pub(super) async fn join_task(&mut self, request: OpenRequest, task: TaskOrder) {
         let steps = bind_by_parent(&mut self.spec, task.bounds);
         self.carry_out_settings(steps);
-        let present = (self.calls.cages.tier(), self.journal.last_seq());
+        let present = (self.calls.cages.tier(), self.events.last_seq());
         let message = opened_message(&self.spec, present, &request.opening);
         if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
             if let Some(lease) = task.lease {
                 fleet::watch(self.own.clone(), lease.clone());
                 self.calls.running.work_under(lease);
             }
-            self.tasks.own.begin(task.parent, task.done, self.questions.shown()).await;
+            self.events.own_task.begin(task.parent, task.done, self.questions.shown()).await;
             if !self.turn.router.turn_is_open() {
-                self.tasks.own.fail(self.degraded()).await;
+                self.events.fail_work().await;
             }
-            if self.tasks.own.is_awaited() {
+            if self.events.own_task.is_awaited() {
                 self.begin_work().await;
             }
             return;
         }
         // Its call was stopped meanwhile: nothing begins, and nothing goes on.
-        if !self.clients.any_attached() && !self.clients.any_expected() {
+        if !self.events.clients.any_attached() && !self.events.clients.any_expected() {
             let steps = self.turn.router.interrupt();
             self.carry_out(steps).await;
         }

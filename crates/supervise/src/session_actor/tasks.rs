@@ -11,7 +11,7 @@ mod own;
 mod run;
 pub(super) mod start;
 
-pub(super) use begin::{TaskHost, TaskWork};
+pub(super) use begin::TaskHost;
 pub(super) use own::{ENDED, ask_bounds};
 
 use journal::OpenCall;
@@ -21,26 +21,11 @@ use setup::session_spec::{TaskShare, is_below, session_of};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The tasks of a session.
-#[derive(Debug)]
-pub(super) struct Tasks<S, H, W> {
-    pub(super) sub_agents: SubAgents<S, H>,
-    pub(super) own: OwnTask<S, W>,
-}
-
-impl<S, H, W> Tasks<S, H, W> {
-    /// Of a session that has just been opened, with these calls of sub-agents that an earlier supervisor left.
-    pub(super) fn resumed(left: Vec<OpenCall>, place: OwnPlace) -> Self {
-        Self {
-            sub_agents: SubAgents { running: BTreeMap::new(), left },
-            own: OwnTask { place, parent: None, waiting: Vec::new() },
-        }
-    }
-}
-
 /// The sub-agents of a session.
 #[derive(Debug)]
 pub(super) struct SubAgents<S, H> {
+    /// The session that they work for.
+    own: SessionId,
     /// By the calls that wait for them.
     running: BTreeMap<u32, SubAgent<S, H>>,
     /// Calls of sub-agents in the background that an earlier supervisor left: waited for again once the session
@@ -61,6 +46,11 @@ struct SubAgent<S, H> {
 }
 
 impl<S, H> SubAgents<S, H> {
+    /// Of a session that has just been opened, with these calls of sub-agents that an earlier supervisor left.
+    pub(super) fn resumed(own: SessionId, left: Vec<OpenCall>) -> Self {
+        Self { own, running: BTreeMap::new(), left }
+    }
+
     /// The calls that an earlier supervisor left, once.
     pub(super) fn take_left(&mut self) -> Vec<OpenCall> {
         std::mem::take(&mut self.left)
@@ -98,11 +88,12 @@ impl<S, H> SubAgents<S, H> {
         self.running.insert(call, SubAgent { agent, share, session: None, stop });
     }
 
-    /// Its session is open. Returns its name; none if its call has ended.
-    pub(super) fn opened(&mut self, call: u32, session: S) -> Option<&str> {
+    /// Its session is open. Returns a line for its call; none if that has ended.
+    pub(super) fn opened(&mut self, call: u32, session: S) -> Option<String> {
+        let child = session_of(&self.own, call);
         let running = self.running.get_mut(&call)?;
         running.session = Some(session);
-        Some(&running.agent)
+        Some(format!("sub-agent {} works in session {child}\n", running.agent))
     }
 
     /// The task that waits for it ends it, or never begins it.
@@ -126,10 +117,10 @@ impl<S, H> SubAgents<S, H> {
         self.running.values().filter_map(|running| running.session.as_ref())
     }
 
-    /// The open session through which this one, somewhere below the session `own`, is reached.
-    fn way_to(&self, below: &SessionId, own: &SessionId) -> Option<&S> {
+    /// The open session through which this one, somewhere below this session, is reached.
+    fn way_to(&self, below: &SessionId) -> Option<&S> {
         let (_, running) = self.running.iter().find(|(call, _)| {
-            let child = session_of(own, **call);
+            let child = session_of(&self.own, **call);
             *below == child || is_below(below, &child)
         })?;
         running.session.as_ref()
@@ -157,6 +148,11 @@ pub(super) struct OwnPlace {
 }
 
 impl<S, W> OwnTask<S, W> {
+    /// No parent waits yet.
+    pub(super) fn at(place: OwnPlace) -> Self {
+        Self { place, parent: None, waiting: Vec::new() }
+    }
+
     /// This session gave the work.
     fn given_by(&mut self, parent: S) {
         self.parent = Some(parent);
@@ -194,12 +190,15 @@ mod tests {
     use super::*;
     use std::rc::Rc;
 
-    type TestTasks = Tasks<&'static str, Rc<()>, u8>;
+    type TestAgents = SubAgents<&'static str, Rc<()>>;
 
-    fn none_yet() -> TestTasks {
-        let session = SessionId("0123456789ab".into());
-        let place = OwnPlace { session, agent: String::new(), directory: PathBuf::new() };
-        Tasks::resumed(Vec::new(), place)
+    fn own_session() -> SessionId {
+        SessionId("0123456789ab".into())
+    }
+
+    fn own_task() -> OwnTask<&'static str, u8> {
+        let session = own_session();
+        OwnTask::at(OwnPlace { session, agent: String::new(), directory: PathBuf::new() })
     }
 
     fn share(calls: u32) -> TaskShare {
@@ -208,7 +207,7 @@ mod tests {
 
     #[test]
     fn as_many_run_at_once_as_the_limit_says_and_each_keeps_its_share() {
-        let TestTasks { mut sub_agents, .. } = none_yet();
+        let mut sub_agents = TestAgents::resumed(own_session(), Vec::new());
         assert_eq!(sub_agents.room(2), Ok(2));
         sub_agents.begins(1, "general".into(), share(7), Rc::default());
         assert_eq!(sub_agents.room(2), Ok(1));
@@ -224,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_stop_and_the_end_of_its_call_drop_the_handle_of_a_sub_agent() {
-        let TestTasks { mut sub_agents, .. } = none_yet();
+        let mut sub_agents = TestAgents::resumed(own_session(), Vec::new());
         let (one, two, three) = (Rc::new(()), Rc::new(()), Rc::new(()));
         sub_agents.begins(1, "one".into(), share(1), Rc::clone(&one));
         sub_agents.begins(2, "two".into(), share(1), Rc::clone(&two));
@@ -243,25 +242,25 @@ mod tests {
 
     #[test]
     fn an_answer_finds_its_way_to_sessions_below_a_sub_agent() {
-        let TestTasks { mut sub_agents, .. } = none_yet();
-        let own = SessionId("0123456789ab".into());
-        let below = |tail: &str| SessionId(format!("{own}{tail}"));
+        let mut sub_agents = TestAgents::resumed(own_session(), Vec::new());
+        let below = |tail: &str| SessionId(format!("{}{tail}", own_session()));
         sub_agents.begins(1, "one".into(), share(1), Rc::default());
         sub_agents.begins(11, "eleven".into(), share(1), Rc::default());
-        assert_eq!(sub_agents.way_to(&below("-1"), &own), None, "it is not open");
-        assert_eq!(sub_agents.opened(1, "at one"), Some("one"));
-        assert_eq!(sub_agents.opened(11, "at eleven"), Some("eleven"));
+        assert_eq!(sub_agents.way_to(&below("-1")), None, "it is not open");
+        let line = |name, call| format!("sub-agent {name} works in session 0123456789ab-{call}\n");
+        assert_eq!(sub_agents.opened(1, "at one"), Some(line("one", 1)));
+        assert_eq!(sub_agents.opened(11, "at eleven"), Some(line("eleven", 11)));
         assert_eq!(sub_agents.opened(2, "at two"), None, "its call has ended");
-        assert_eq!(sub_agents.way_to(&below("-1"), &own), Some(&"at one"));
-        assert_eq!(sub_agents.way_to(&below("-1-4-2"), &own), Some(&"at one"));
-        assert_eq!(sub_agents.way_to(&below("-11-1"), &own), Some(&"at eleven"));
-        assert_eq!(sub_agents.way_to(&below("-2"), &own), None);
+        assert_eq!(sub_agents.way_to(&below("-1")), Some(&"at one"));
+        assert_eq!(sub_agents.way_to(&below("-1-4-2")), Some(&"at one"));
+        assert_eq!(sub_agents.way_to(&below("-11-1")), Some(&"at eleven"));
+        assert_eq!(sub_agents.way_to(&below("-2")), None);
         assert_eq!(sub_agents.sessions().collect::<Vec<_>>(), [&"at one", &"at eleven"]);
     }
 
     #[test]
     fn all_parents_that_wait_are_answered_once_and_hear_no_question_after_it() {
-        let TestTasks { mut own, .. } = none_yet();
+        let mut own = own_task();
         own.given_by("parent");
         own.await_end(1);
         // The parent was opened again, and its call waits again.
@@ -275,7 +274,7 @@ mod tests {
 
     #[test]
     fn parents_of_unreadable_work_wait_no_longer() {
-        let TestTasks { mut own, .. } = none_yet();
+        let mut own = own_task();
         own.given_by("parent");
         own.await_end(1);
         own.cannot_be_read();

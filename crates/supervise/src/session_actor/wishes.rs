@@ -19,11 +19,11 @@ use ractor::ActorRef;
 
 impl SessionActorState {
     pub(super) async fn prompt(&mut self, prompt: WaitingPrompt<ActorRef<ClientMsg>>) {
-        if let Some(why) = self.degraded() {
-            return self.show_degraded(Some(why));
+        if self.events.degraded().is_some() {
+            return self.events.show_degraded();
         }
-        if self.clients.any_prompt_waits() {
-            return self.clients.keep_prompt(prompt);
+        if self.events.clients.any_prompt_waits() {
+            return self.events.clients.keep_prompt(prompt);
         }
         let place = match self.turn.router.must_queue() {
             true => PromptPlace::Behind,
@@ -40,17 +40,18 @@ impl SessionActorState {
         };
         match sources.read(&prompt.text, prompt.form.clone(), place).await {
             Ok(TypedPrompt::Ready { prompt, notes }) => {
-                notes.into_iter().for_each(|text| self.show_notice(text));
+                notes.into_iter().for_each(|text| self.events.show_notice(text));
                 self.begin_or_queue(prompt).await;
             }
             Ok(TypedPrompt::WaitsFor(server)) => {
-                self.show_notice(format!("the prompt waits for the MCP server {server} to start"));
-                self.clients.keep_prompt(prompt);
+                self.events
+                    .show_notice(format!("the prompt waits for the MCP server {server} to start"));
+                self.events.clients.keep_prompt(prompt);
             }
             Err(why) => {
                 fail(&prompt.client, RequestFailure::Usage, why);
                 // The person still has the text.
-                self.clients.give_back(&prompt.client, vec![prompt.text]);
+                self.events.clients.give_back(&prompt.client, vec![prompt.text]);
             }
         }
     }
@@ -61,7 +62,7 @@ impl SessionActorState {
             // All clients see a disk failure, and the person still has the text.
             let records = self.turn.router.queued_with(&prompt).into_iter();
             let records = records.map(encode::queued).collect();
-            if self.record(records).await.is_ok() {
+            if self.events.record(records, &mut self.calls.running).await.is_ok() {
                 self.turn.router.enqueue(prompt);
                 self.show_queue();
             }
@@ -80,7 +81,7 @@ impl SessionActorState {
         if let (Some(audience), false) = (self.turn.next_audience, self.turn.router.is_busy()) {
             self.set_audience(audience);
         }
-        if self.tasks.own.is_awaited() {
+        if self.events.own_task.is_awaited() {
             // Its parent asked while no turn could begin.
             self.begin_work().await;
         }
@@ -99,22 +100,17 @@ impl SessionActorState {
             // All are taken back on disk, and the others wait again behind that.
             let again = taken.rest.iter().cloned().map(encode::queued);
             let records = std::iter::once(encode::taken_back()).chain(again).collect();
-            if self.record(records).await.is_ok() {
+            if self.events.record(records, &mut self.calls.running).await.is_ok() {
                 texts = taken.texts;
                 self.turn.router.requeue(taken.rest);
                 self.show_queue();
             }
         }
-        self.clients.give_back(client, texts);
+        self.events.clients.give_back(client, texts);
     }
 
     fn show_queue(&self) {
-        self.show(&ClientEvent::Queue { texts: self.queued_texts() });
-    }
-
-    /// The prompts that wait, as they were typed.
-    pub(super) fn queued_texts(&self) -> Vec<String> {
-        self.turn.router.queue().into_iter().map(|prompt| prompt.text).collect()
+        self.events.show(&ClientEvent::Queue { texts: self.turn.router.queued_texts() });
     }
 
     /// A person wants another setting.
@@ -136,7 +132,7 @@ impl SessionActorState {
     pub(super) async fn adopt(&mut self, new: NewSetting, by: &str) -> Result<(), String> {
         let records = new.records(&self.spec, by);
         if !records.is_empty() {
-            self.record(records).await?;
+            self.events.record(records, &mut self.calls.running).await?;
         }
         let steps = new.apply(&mut self.spec);
         self.carry_out_settings(steps);
@@ -155,7 +151,7 @@ impl SessionActorState {
                     let _ = self.root.send_message(RootMsg::NarrowTasks { parent, bounds });
                 }
                 SettingStep::OutdateProvider => self.workers.provider.outdate(),
-                SettingStep::Show(event) => self.show(&event),
+                SettingStep::Show(event) => self.events.show(&event),
             }
         }
     }
@@ -166,7 +162,7 @@ impl SessionActorState {
         let recording = Recording::of(self.workers.provider.passed_fds());
         let after = after_message(&mut self.spec, &self.turn.router, message, recording).await;
         let AfterMessage { notice, change, again } = after;
-        notice.into_iter().for_each(|text| self.show_notice(text));
+        notice.into_iter().for_each(|text| self.events.show_notice(text));
         if let Some((new, by)) = change
             && self.adopt(new, by).await.is_err()
         {

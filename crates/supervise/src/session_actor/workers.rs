@@ -7,8 +7,7 @@ use super::state::SessionActorState;
 use crate::messages::{BrokerToSession, CallMsg, ClientMsg};
 use crate::worker::actor::WorkerEvent;
 use call::CallInput;
-use launch::log_lines;
-use protocol::client::ClientEvent;
+use protocol::hook::HookOccasion;
 #[cfg(agentd_hooks)]
 use protocol::provider::FromProvider;
 use protocol::provider::ProviderLink;
@@ -37,8 +36,8 @@ impl SessionActorState {
                 let steps = self.turn.router.session_down(&cause, &calls);
                 self.carry_out(steps).await;
                 if let Some(why) = failed {
-                    self.workers.failures.conversation_failed(why);
-                    self.report_context_unknown();
+                    self.events.failures.conversation_failed(why);
+                    self.events.report_context_unknown();
                     self.close_failed_turn().await;
                 }
                 tracing::warn!(session = %self.spec.id, %cause, "the conversation's process ended");
@@ -65,9 +64,9 @@ impl SessionActorState {
         let mut first = vec![ToSession::Begin(self.spec.setup.clone())];
         first.extend(self.server_news());
         let journal = ReplayedJournal {
-            directory: self.journal.directory().to_owned(),
+            directory: self.events.directory().to_owned(),
             session: self.spec.id.clone(),
-            last: self.journal.last_seq(),
+            last: self.events.last_seq(),
             fate: (then, self.turn.router.compact_told()),
         };
         self.workers.conversation.begin(first, journal, self.own.clone());
@@ -75,16 +74,15 @@ impl SessionActorState {
 
     /// Ends the turn of a failed conversation once its calls have ended, and reports it.
     pub(super) async fn close_failed_turn(&mut self) {
-        if self.workers.failures.conversation().is_none()
-            || self.calls.foreground().next().is_some()
+        if self.events.failures.conversation().is_none() || self.calls.foreground().next().is_some()
         {
             return;
         }
         let steps = self.turn.router.close_turn();
         match steps.is_empty() {
             true => {
-                self.show_failed_workers();
-                self.tasks.own.fail(self.degraded()).await;
+                self.events.show_failed_workers();
+                self.events.fail_work().await;
             }
             false => self.carry_out(steps).await,
         }
@@ -92,18 +90,10 @@ impl SessionActorState {
 
     /// A client asks what fills the model's context, which the conversation knows.
     pub(super) async fn describe_context(&mut self, client: ActorRef<ClientMsg>) {
-        self.clients.ask_context(client);
+        self.events.clients.ask_context(client);
         let steps = self.turn.router.describe_context();
         self.carry_out(steps).await;
-        self.report_context_unknown();
-    }
-
-    /// Answers the clients that wait, if the conversation has failed.
-    fn report_context_unknown(&mut self) {
-        if let Some(why) = self.workers.failures.conversation() {
-            let why = format!("the context is not known: the conversation has failed: {why}");
-            self.clients.report_context(&Err(why));
-        }
+        self.events.report_context_unknown();
     }
 }
 
@@ -129,10 +119,10 @@ impl SessionActorState {
                 let steps = self.turn.router.provider_down(&cause, failed.as_deref());
                 self.carry_out(steps).await;
                 if let Some(why) = failed {
-                    self.workers.failures.provider_failed(why);
+                    self.events.failures.provider_failed(why);
                     // If a turn waits for the model, the conversation ends it first; it has just been told.
                     if !self.turn.router.turn_is_open() {
-                        self.show_failed_workers();
+                        self.events.show_failed_workers();
                     }
                 }
                 return;
@@ -142,28 +132,13 @@ impl SessionActorState {
     }
 
     pub(super) async fn on_store_event(&mut self, event: WorkerEvent<StoreLink>) {
-        let store = &mut self.workers.store;
-        match event {
-            WorkerEvent::Up(generation) => {
-                store.came_up(generation, &self.spec, &self.calls.running);
+        match self.workers.store.on_event(event, &self.spec, &self.calls.running) {
+            StoreNews::Handled => {}
+            StoreNews::Instructions { text, notes } => {
+                self.take_instructions(text, notes);
+                self.on_instructions_settled().await;
             }
-            WorkerEvent::Message { message, permit: _permit } => {
-                match store.said(message, &self.calls.running) {
-                    StoreNews::Handled => {}
-                    StoreNews::Instructions { text, notes } => {
-                        self.take_instructions(text, notes);
-                        self.on_instructions_settled().await;
-                    }
-                    StoreNews::Log(line) => log_lines::write("store", &self.spec.id, &line),
-                }
-            }
-            WorkerEvent::Down { cause, failed } => {
-                store.went_down(cause, failed.as_deref(), &self.calls.running);
-                if let Some(why) = failed {
-                    tracing::error!(session = %self.spec.id, why, "the store has failed");
-                    self.on_instructions_settled().await;
-                }
-            }
+            StoreNews::Failed => self.on_instructions_settled().await,
         }
     }
 
@@ -171,8 +146,7 @@ impl SessionActorState {
     fn take_instructions(&mut self, text: String, notes: Vec<String>) {
         // Clients that attach later get them then.
         if notes != self.spec.texts.instruction_notes {
-            let told = notes.iter().cloned().map(|text| ClientEvent::Notice { text });
-            told.for_each(|note| self.show(&note));
+            notes.iter().for_each(|note| self.events.show_notice(note.clone()));
             self.spec.texts.instruction_notes = notes;
         }
         if text != self.spec.texts.instructions {
@@ -201,7 +175,7 @@ impl SessionActorState {
             // A new process, which gets the rules.
             BrokerToSession::Back(generation) => {
                 self.workers.broker.up(generation);
-                self.workers.failures.broker_is_back();
+                self.events.failures.broker_is_back();
                 self.reject_lost_answers();
                 self.workers.broker.send(rules(&self.spec));
                 self.calls.running.send_all(|| CallMsg::BrokerBack(generation));
@@ -210,7 +184,7 @@ impl SessionActorState {
             BrokerToSession::Failed(why) => {
                 let failed = || CallInput::BrokerFailed(why.clone());
                 self.calls.running.send_all(|| CallMsg::Input(failed()));
-                self.workers.failures.broker_failed(why);
+                self.events.failures.broker_failed(why);
             }
         }
     }
@@ -218,16 +192,10 @@ impl SessionActorState {
 
 /// Failures of the processes.
 impl SessionActorState {
-    /// Why nothing more is taken, if so, with the way on.
-    pub(super) fn degraded(&self) -> Option<String> {
-        self.workers.failures.reason(&self.spec.id)
-    }
-
-    /// Reports failed workers once the turn in which they failed has ended.
-    pub(super) fn show_failed_workers(&self) {
-        if self.workers.failures.is_without_worker() {
-            self.show_degraded(self.degraded());
-        }
+    /// Has the hooks of an event run; false if none of them runs.
+    pub(super) fn run_hooks(&self, occasion: HookOccasion) -> bool {
+        self.events.failures.takes_input()
+            && self.workers.run_hooks(&self.spec.setup.hooks, occasion)
     }
 
     /// Starts the processes that have failed again.
@@ -235,9 +203,10 @@ impl SessionActorState {
     /// # Errors
     /// The reason and a remedy, if the disk has made the session read-only.
     pub(super) fn restart(&mut self) -> Result<(), String> {
-        if !self.workers.restart() {
-            return Err(self.degraded().unwrap_or_default());
+        if !self.events.failures.restart() {
+            return Err(self.events.degraded().unwrap_or_default());
         }
+        self.workers.retry();
         let servers = self.calls.services.servers.restart();
         self.servers_due(servers);
         Ok(())

@@ -5,11 +5,12 @@
 use crate::messages::{BackupOf, CallMsg, ClientMsg};
 use crate::session_actor::running_calls::RunningCalls;
 use crate::unix_time::now_ns;
+use crate::worker::actor::WorkerEvent;
 use crate::worker_ref::WorkerRef;
 use call::{CallInput, WillRestart};
+use launch::log_lines;
 use protocol::client::ToClient;
 use protocol::ids::{CallId, Generation, SessionId};
-use protocol::log::LogLine;
 use protocol::store::{
     ChangeSet, FileChanges, FromStore, SnapshotBefore, StoreCommand, StoreLink, ToStore,
 };
@@ -31,8 +32,8 @@ pub(crate) enum StoreNews {
     Handled,
     /// The project's instructions, and notes for people.
     Instructions { text: String, notes: Vec<String> },
-    /// A line for its log.
-    Log(LogLine),
+    /// It has failed: no instructions come.
+    Failed,
 }
 
 impl StoreSeat {
@@ -59,13 +60,29 @@ impl StoreSeat {
         self.queue.failure()
     }
 
-    /// A new process runs: it and the calls are told.
-    pub(crate) fn came_up(
+    /// An event of its process.
+    pub(crate) fn on_event(
         &mut self,
-        generation: Generation,
+        event: WorkerEvent<StoreLink>,
         spec: &SessionSpec,
         calls: &RunningCalls,
-    ) {
+    ) -> StoreNews {
+        match event {
+            WorkerEvent::Up(generation) => self.came_up(generation, spec, calls),
+            WorkerEvent::Message { message, permit: _permit } => return self.said(message, calls),
+            WorkerEvent::Down { cause, failed } => {
+                self.went_down(cause, failed.as_deref(), calls);
+                if let Some(why) = failed {
+                    tracing::error!(session = %self.session, why, "the store has failed");
+                    return StoreNews::Failed;
+                }
+            }
+        }
+        StoreNews::Handled
+    }
+
+    /// A new process runs: it and the calls are told.
+    fn came_up(&mut self, generation: Generation, spec: &SessionSpec, calls: &RunningCalls) {
         self.process.up(generation);
         let mut setup = spec.store.clone();
         setup.denied_reads = approval::read_denials(&spec.rules);
@@ -75,7 +92,7 @@ impl StoreSeat {
     }
 
     /// Its process ended: clients and calls are told.
-    pub(crate) fn went_down(&mut self, cause: String, failed: Option<&str>, calls: &RunningCalls) {
+    fn went_down(&mut self, cause: String, failed: Option<&str>, calls: &RunningCalls) {
         let lost = "the changes are not known: the store was restarted; ask again";
         let askers = self.queue.take_all_askers();
         self.send_changes(askers, &Err(lost.to_owned()));
@@ -90,7 +107,7 @@ impl StoreSeat {
     }
 
     /// A message of it: answers go to their calls and clients.
-    pub(crate) fn said(&mut self, message: FromStore, calls: &RunningCalls) -> StoreNews {
+    fn said(&mut self, message: FromStore, calls: &RunningCalls) -> StoreNews {
         if serves_a_call(&message) {
             self.process.made_progress();
         }
@@ -99,7 +116,7 @@ impl StoreSeat {
             FromStore::Instructions { text, notes } => {
                 return StoreNews::Instructions { text, notes };
             }
-            FromStore::Log(line) => return StoreNews::Log(line),
+            FromStore::Log(line) => log_lines::write("store", &self.session, &line),
             FromStore::Answered { call, result } => calls.send(&call, CallInput::Stored(result)),
             FromStore::CacheAnswer { call, found } => {
                 calls.send(&call, CallInput::CacheAnswer(found));

@@ -1,59 +1,50 @@
 //! Starts the sub-agents of a session, ends them with it, and passes answers on to them.
 
 use super::run::{NewTask, TaskPlace, finish, run};
-use super::start::{FinishedTask, passed_on};
+use super::start::{FinishedTask, TaskStart, passed_on};
 use super::{SubAgents, refused};
-use crate::fleet_seat::FleetLease;
 use crate::git_worktree::WorktreeKeeper;
 use crate::messages::{ClientToSession, GivenAnswer, RootMsg, RootToSession, SessionMsg};
+use crate::session_actor::events::SessionEvents;
+use crate::session_actor::resources::SessionResources;
+use crate::session_actor::running_calls::RunningCalls;
 use journal::TaskHeader;
 use launch::protected_restore::ProtectedCopies;
-use launch::session_lock::SessionLock;
-use launch::spawner::Spawner;
 use protocol::call::ToolResult;
 use protocol::client::SessionEnding;
-use protocol::ids::{CallId, SessionId};
+use protocol::ids::CallId;
 use protocol::provider::PassedFd;
 use ractor::ActorRef;
 use setup::session_spec::{SessionSpec, TaskShare, session_of};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::Duration;
 use tokio::sync::oneshot;
+use tool_specs::TaskRequest;
 
 /// The session that starts a sub-agent.
 pub(in crate::session_actor) struct TaskHost<'a> {
     pub(in crate::session_actor) spec: &'a SessionSpec,
-    /// Its journal.
-    pub(in crate::session_actor) directory: &'a Path,
+    /// Its journal, and people who get notices.
+    pub(in crate::session_actor) events: &'a mut SessionEvents,
+    pub(in crate::session_actor) running: &'a mut RunningCalls,
     /// The descriptors that clients passed.
     pub(in crate::session_actor) passed_fds: &'a [(PassedFd, OwnedFd)],
-    pub(in crate::session_actor) spawner: &'a Spawner,
-    pub(in crate::session_actor) lock: &'a SessionLock,
-    /// The time until the Hello of a process.
-    pub(in crate::session_actor) hello: Duration,
-    pub(in crate::session_actor) lease: Option<&'a FleetLease>,
+    pub(in crate::session_actor) resources: &'a SessionResources,
     pub(in crate::session_actor) own: &'a ActorRef<SessionMsg>,
     pub(in crate::session_actor) root: &'a ActorRef<RootMsg>,
 }
 
-/// The work of a sub-agent for a call.
-pub(in crate::session_actor) enum TaskWork {
-    /// It was done in another run of the session.
-    Finished(FinishedTask),
-    /// It begins or goes on, with this first record.
-    Begins(TaskHeader),
-}
-
 impl TaskHost<'_> {
     fn place(&self, call: u32) -> Option<TaskPlace> {
-        let io = (self.spawner.clone(), self.lock.clone(), ProtectedCopies::of(self.directory));
+        let SessionResources { spawner, lock, times, .. } = self.resources;
+        let directory = self.events.directory();
+        let io = (spawner.clone(), lock.clone(), ProtectedCopies::of(directory));
         let id = CallId { session: self.spec.id.clone(), number: call };
         Some(TaskPlace {
-            worktrees: WorktreeKeeper::new(id, self.spec, io, self.hello),
+            worktrees: WorktreeKeeper::new(id, self.spec, io, times.hello),
             call,
             child: session_of(&self.spec.id, call),
-            sessions: self.directory.parent().map(Path::to_owned)?,
+            sessions: directory.parent().map(Path::to_owned)?,
             parent: self.own.clone(),
         })
     }
@@ -64,16 +55,24 @@ impl SubAgents<ActorRef<SessionMsg>, oneshot::Sender<()>> {
     ///
     /// # Errors
     /// The result of the call: it cannot start, or there is nothing to wait for.
-    pub(in crate::session_actor) fn start(
+    pub(in crate::session_actor) async fn start(
         &mut self,
         call: u32,
-        work: TaskWork,
-        host: &TaskHost<'_>,
+        request: &TaskRequest,
+        host: TaskHost<'_>,
     ) -> Result<(), ToolResult> {
-        match work {
-            TaskWork::Finished(finished) => self.finish(call, finished, host),
-            TaskWork::Begins(header) => self.go_on(call, header, host),
+        let start = TaskStart::of(host.spec, host.events.directory(), call);
+        if let Some(finished) = start.finished(request).await {
+            return self.finish(call, finished, &host);
         }
+        let possible = self.room(host.spec.config.budget.agents.at_once)?;
+        // Its calls are on record here alone: another host has to know of the call that it works for.
+        let copied = host.events.all_copied(host.running).await;
+        copied.map_err(|why| refused("fleet", why))?;
+        let start = TaskStart::of(host.spec, host.events.directory(), call);
+        let (header, notice) = start.header(request, &self.shares(), possible).await?;
+        notice.into_iter().for_each(|text| host.events.show_notice(text));
+        self.go_on(call, header, &host)
     }
 
     fn finish(
@@ -109,7 +108,7 @@ impl SubAgents<ActorRef<SessionMsg>, oneshot::Sender<()>> {
             opening: host.spec.task_opening(&header),
             header,
             bounds: host.spec.task_bounds(),
-            lease: host.lease.cloned(),
+            lease: host.running.lease().cloned(),
             passed_fds,
             max_chars: host.spec.config.tools.max_result_chars,
         };
@@ -126,16 +125,15 @@ impl SubAgents<ActorRef<SessionMsg>, oneshot::Sender<()>> {
         }
     }
 
-    /// Passes an answer on to the sub-agent that asked, somewhere below the session `own`.
+    /// Passes an answer on to the sub-agent that asked, somewhere below this session.
     ///
     /// # Errors
     /// The answer, if that sub-agent does not run.
     pub(in crate::session_actor) fn pass_on(
         &self,
         answer: GivenAnswer,
-        own: &SessionId,
     ) -> Result<(), Box<GivenAnswer>> {
-        match self.way_to(&answer.call.session, own) {
+        match self.way_to(&answer.call.session) {
             Some(session) => {
                 let _ = session.send_message(ClientToSession::Answer(answer).into());
                 Ok(())

@@ -5,7 +5,7 @@ use protocol::ids::SessionId;
 
 /// Why something does not work any more, where that is so.
 #[derive(Debug, Default)]
-pub(crate) struct Failures {
+pub(super) struct Failures {
     /// The journal cannot be written.
     disk: Option<String>,
     /// The conversation's process is not started again.
@@ -17,51 +17,51 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    pub(crate) fn disk_failed(&mut self, why: String) {
+    pub(super) fn disk_failed(&mut self, why: String) {
         self.disk = Some(why);
     }
 
-    pub(crate) fn disk(&self) -> Option<&str> {
+    pub(super) fn disk(&self) -> Option<&str> {
         self.disk.as_deref()
     }
 
-    pub(crate) fn conversation_failed(&mut self, why: String) {
+    pub(super) fn conversation_failed(&mut self, why: String) {
         self.conversation = Some(why);
     }
 
-    pub(crate) fn conversation(&self) -> Option<&str> {
+    pub(super) fn conversation(&self) -> Option<&str> {
         self.conversation.as_deref()
     }
 
-    pub(crate) fn provider_failed(&mut self, why: String) {
+    pub(super) fn provider_failed(&mut self, why: String) {
         self.provider = Some(why);
     }
 
     /// No request reaches a provider that has failed.
-    pub(crate) fn has_provider(&self) -> bool {
+    pub(super) fn has_provider(&self) -> bool {
         self.provider.is_none()
     }
 
     /// A process has failed that `agentd restart` starts again.
-    pub(crate) fn is_without_worker(&self) -> bool {
+    pub(super) fn is_without_worker(&self) -> bool {
         self.conversation.is_some() || self.provider.is_some()
     }
 
-    pub(crate) fn broker_failed(&mut self, why: String) {
+    pub(super) fn broker_failed(&mut self, why: String) {
         self.broker = Some(why);
     }
 
-    pub(crate) fn broker_is_back(&mut self) {
+    pub(super) fn broker_is_back(&mut self) {
         self.broker = None;
     }
 
-    pub(crate) fn broker(&self) -> Option<&str> {
+    pub(super) fn broker(&self) -> Option<&str> {
         self.broker.as_deref()
     }
 
     /// The processes that have failed are started again. False after a failure of the disk: the session's records
     /// end where the disk failed, and only opening the session reads them again.
-    pub(crate) fn restart(&mut self) -> bool {
+    pub(super) fn restart(&mut self) -> bool {
         if self.disk.is_some() {
             return false;
         }
@@ -70,12 +70,12 @@ impl Failures {
     }
 
     /// The session is not read-only.
-    pub(crate) fn takes_input(&self) -> bool {
+    pub(super) fn takes_input(&self) -> bool {
         self.disk.is_none() && !self.is_without_worker()
     }
 
     /// The message for people: the failure, and how to go on.
-    pub(crate) fn reason(&self, session: &SessionId) -> Option<String> {
+    pub(super) fn reason(&self, session: &SessionId) -> Option<String> {
         let read_only = "this session can be read but accepts no input:";
         match (&self.disk, &self.conversation, &self.provider) {
             (Some(why), _, _) => Some(format!(
