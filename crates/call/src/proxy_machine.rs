@@ -34,6 +34,51 @@ pub enum ProxyInput<S> {
     Died(String),
 }
 
+impl<S> ProxyInput<S> {
+    /// The inputs of a call that a proxy is concerned with.
+    ///
+    /// # Errors
+    /// Any other input, for the call alone.
+    pub fn of(input: CallInput) -> Result<Self, Box<CallInput>> {
+        match input {
+            CallInput::Caged(enforced) => Ok(Self::RunnerCaged(enforced)),
+            CallInput::Done(report) => Ok(Self::Reported(report)),
+            CallInput::RunnerEnded { cause } => Ok(Self::RunnerEnded(cause)),
+            input @ (CallInput::Begin
+            | CallInput::GoPrepared
+            | CallInput::Began
+            | CallInput::RunnerGone(_)
+            | CallInput::ReserveLost
+            | CallInput::Probed(_)
+            | CallInput::Verdict(_)
+            | CallInput::StoppedByAnswer(..)
+            | CallInput::Expired
+            | CallInput::BrokerBack
+            | CallInput::BrokerFailed(_)
+            | CallInput::CageFailed { .. }
+            | CallInput::Output(_)
+            | CallInput::Detach
+            | CallInput::OtherAnswered(_)
+            | CallInput::ServerAnswered(_)
+            | CallInput::ServerLost { .. }
+            | CallInput::OfServer(_)
+            | CallInput::TaskEnded(_)
+            | CallInput::Cancel
+            | CallInput::Overdue
+            | CallInput::Stored(_)
+            | CallInput::RestoreFetched(_)
+            | CallInput::StoreLost { .. }
+            | CallInput::StoreBack
+            | CallInput::CacheAnswer(_)
+            | CallInput::CageLost { .. }
+            | CallInput::Repaired(_)
+            | CallInput::WrongGrant(_)
+            | CallInput::DiskFailed(_)
+            | CallInput::LeaseLost(_)) => Err(Box::new(input)),
+        }
+    }
+}
+
 /// Effects, to be executed in this order.
 #[derive(Debug, PartialEq)]
 pub enum ProxyEffect<S> {

@@ -1,9 +1,9 @@
 //! The call actor: carries out the effects of the call's machine, one after another.
 //!
 //! It owns the runner's process (`runner_process`) and that of a command's proxy (`proxy_process`), and writes
-//! the call's records (`records`). `reserve` takes a runner that the session started before, `job` serves calls
-//! about a command in the background, `server` those of an MCP server, and `questions` has the times of
-//! questions. Only this file makes grants for calls.
+//! the call's records (`records`). `reserve` takes a runner that the session started before, and `questions` has the
+//! times of questions. `job` decides about calls that ask a command in the background for something, `server` about
+//! those of an MCP server; both are pure, and their steps are carried out here. Only this file makes grants for calls.
 
 mod instructions;
 mod job;
@@ -20,19 +20,21 @@ pub(crate) use job::{ENDED, ended, line_pattern, refused};
 pub(crate) use server::refused_by_server;
 pub(crate) use state::{CallArgs, CallState};
 
-use crate::messages::{BackupOf, CallMsg, CallToSession, TaskToSession};
+use crate::messages::{BackupOf, CallMsg, CallToSession, DetachedCall, TaskToSession};
 use crate::records::audit::RunFacts;
 use crate::unix_time::now_ms;
 use call::{
-    CallEffect, CallInput, CallMachine, CallRecord, ProxyAttempt, ProxyInput, ServerDemand,
+    CallEffect, CallInput, CallMachine, CallRecord, Executor, ProxyAttempt, ProxyInput,
+    ServerDemand,
 };
-use job::Job;
+use job::{Detached, Job, JobStep, Reached};
 use launch::cage_cleanup::CageCleanup;
 use launch::frozen_calls;
 use launch::grant::{Grant, NotAllowed};
 use launch::runner::Runner;
+use launch::session_network::SessionNetwork;
 use protocol::broker::ToBroker;
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::confinement::Confinement;
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
@@ -40,16 +42,22 @@ use protocol::store::{CacheKey, ToStore};
 use protocol::tool::{RunnerJob, ToCall};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use records::decision_durable;
+use server::ServerRun;
 use state::{Audited, BeforeGo, CallTimers};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tool_specs::RunsIn;
 
 /// A runner ends a command after at most ten minutes. A call that has not ended then is killed.
 const OVERDUE: Duration = Duration::from_secs(630);
 /// How long `Go` waits for the backup that makes the call undoable.
 const BACKUP: Duration = Duration::from_secs(2);
+/// A command that ends within this time gives its result at once, although it was to run in the
+/// background: most of those are servers that could not start.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long a call waits for a cached result.
 const CACHE_LOOKUP: Duration = Duration::from_millis(200);
 
@@ -70,20 +78,20 @@ impl Actor for CallActor {
         myself.send_message(CallMsg::Input(CallInput::Begin))?;
         Ok(CallState {
             machine: CallMachine::new(args.facts.clone()),
-            args,
             runner: None,
             probe_job: None,
             proxy: None,
             proxy_attempt: ProxyAttempt::First,
             generation: Generation(0),
             timers: CallTimers::default(),
-            job: Job::default(),
+            job: Job::of(&args.facts),
             reserved_for: None,
             renewal: None,
             before_go: BeforeGo::default(),
             audited: Audited::Nothing,
             ran: RunFacts::default(),
             cage_cleanup: CageCleanup::Done,
+            args,
         })
     }
 
@@ -123,16 +131,27 @@ impl Actor for CallActor {
                 None
             }
             CallMsg::Job(request, from) => {
-                state.on_job_request(&myself, request, from);
+                let steps = state.job.ask(request.asks, from, state.ran.time_ms());
+                state.carry_out_job(&myself, steps);
                 None
             }
-            CallMsg::Server(request, from, ms) => state.on_server_request(request, from, ms),
+            CallMsg::Server(request, from, timeout_ms) => {
+                let run = match state.runner.as_ref().is_some_and(Runner::is_running) {
+                    true => ServerRun::Runs,
+                    false => ServerRun::HasEnded,
+                };
+                let steps = state.job.asks.request(request, from, timeout_ms, run);
+                state.carry_out_job(&myself, steps);
+                None
+            }
             CallMsg::JobWaitOver(number) => {
-                state.on_read_wait_over(number);
+                let steps = state.job.read_over(number, state.ran.time_ms());
+                state.carry_out_job(&myself, steps);
                 None
             }
             CallMsg::InputWaitOver(write) => {
-                state.on_input_wait_over(write);
+                let steps = state.job.write_over(write);
+                state.carry_out_job(&myself, steps);
                 None
             }
             CallMsg::Protected(order) => state.tell_of_protected(order),
@@ -151,7 +170,7 @@ impl Actor for CallActor {
         };
         if let Some(input) = input {
             if let CallInput::Output(text) = &input {
-                state.on_printed(text);
+                state.on_printed(&myself, text);
             }
             state.dispatch(&myself, input).await;
         }
@@ -174,41 +193,9 @@ impl CallState {
         if self.proxy.is_none() {
             return self.carry_out(myself, input).await;
         }
-        let input = match input {
-            CallInput::Caged(enforced) => ProxyInput::RunnerCaged(enforced),
-            CallInput::Done(report) => ProxyInput::Reported(report),
-            CallInput::RunnerEnded { cause } => ProxyInput::RunnerEnded(cause),
-            input @ (CallInput::Begin
-            | CallInput::GoPrepared
-            | CallInput::Began
-            | CallInput::RunnerGone(_)
-            | CallInput::ReserveLost
-            | CallInput::Probed(_)
-            | CallInput::Verdict(_)
-            | CallInput::StoppedByAnswer(..)
-            | CallInput::Expired
-            | CallInput::BrokerBack
-            | CallInput::BrokerFailed(_)
-            | CallInput::CageFailed { .. }
-            | CallInput::Output(_)
-            | CallInput::Detach
-            | CallInput::OtherAnswered(_)
-            | CallInput::ServerAnswered(_)
-            | CallInput::ServerLost { .. }
-            | CallInput::OfServer(_)
-            | CallInput::TaskEnded(_)
-            | CallInput::Cancel
-            | CallInput::Overdue
-            | CallInput::Stored(_)
-            | CallInput::RestoreFetched(_)
-            | CallInput::StoreLost { .. }
-            | CallInput::StoreBack
-            | CallInput::CacheAnswer(_)
-            | CallInput::CageLost { .. }
-            | CallInput::Repaired(_)
-            | CallInput::WrongGrant(_)
-            | CallInput::DiskFailed(_)
-            | CallInput::LeaseLost(_)) => return self.carry_out(myself, input).await,
+        let input = match ProxyInput::of(input) {
+            Ok(input) => input,
+            Err(input) => return self.carry_out(myself, *input).await,
         };
         self.proxy_step(myself, input).await;
     }
@@ -450,6 +437,95 @@ impl CallState {
         };
         self.timers.overdue = Some(myself.send_after(time, overdue));
         Ok(())
+    }
+
+    /// Starts the time after which the conversation goes on while the command runs, if there is one.
+    fn start_background_timer(&mut self, myself: &ActorRef<CallMsg>) {
+        match (self.args.facts.runs_in, self.args.background_after_ms) {
+            (RunsIn::Background, after) => {
+                let is_server = self.args.facts.call.origin == CallOrigin::ServerStart;
+                let after = if is_server { Duration::from_millis(after) } else { AT_ONCE };
+                let detach = || CallMsg::Input(CallInput::Detach);
+                self.timers.others.push(myself.send_after(after, detach));
+            }
+            (RunsIn::Foreground, after @ 1..) => {
+                let call = self.args.facts.call.id.clone();
+                let slow = move || CallToSession::Slow(call).into();
+                let timer = self.args.session.send_after(Duration::from_millis(after), slow);
+                if let Some(earlier) = self.timers.slow.replace(timer) {
+                    earlier.abort();
+                }
+            }
+            (RunsIn::Foreground, 0) => {}
+        }
+    }
+
+    /// The conversation goes on. The runner of a command answers with the command's network; a sub-agent
+    /// has none.
+    fn detach(&self) {
+        let Executor::SubAgent(_) = self.args.facts.executor else {
+            return self.tell_runner(ToCall::Background);
+        };
+        let text = job::sub_agent_goes_on(&self.args.facts.call);
+        let detached = DetachedCall::of(&self.args.facts, (text, None), None);
+        let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
+    }
+
+    /// The runner lets the command go on without the conversation's wait.
+    fn on_in_background(&mut self, myself: &ActorRef<CallMsg>) {
+        let made = std::mem::take(&mut self.job.namespace);
+        let reached = match self.args.network.is_some() || made.descriptors().next().is_some() {
+            true => Reached::BySession,
+            false => Reached::AsUsual,
+        };
+        let made = SessionNetwork::of(&self.args.facts, &self.args.confinement, made).map(Arc::new);
+        let network = self.args.network.clone().or(made);
+        let message = match self.job.goes_on(reached) {
+            Some(Detached { text, notice }) => {
+                let overdue = || CallMsg::Input(CallInput::Overdue);
+                let overdue = myself.send_after(job::OVERDUE, overdue);
+                if let Some(earlier) = self.timers.overdue.replace(overdue) {
+                    earlier.abort();
+                }
+                let detached = DetachedCall::of(&self.args.facts, (text, notice), network);
+                CallToSession::Detached(detached)
+            }
+            None => CallToSession::NetworkMoved { call: self.args.facts.call.id.number, network },
+        };
+        let _ = self.args.session.send_message(message.into());
+    }
+
+    /// The command printed something.
+    fn on_printed(&mut self, myself: &ActorRef<CallMsg>, text: &str) {
+        let steps = self.job.printed(text, self.ran.time_ms());
+        self.carry_out_job(myself, steps);
+    }
+
+    fn carry_out_job(
+        &mut self,
+        myself: &ActorRef<CallMsg>,
+        steps: Vec<JobStep<ActorRef<CallMsg>>>,
+    ) {
+        for step in steps {
+            match step {
+                JobStep::Input(call, input) => drop(call.send_message(CallMsg::Input(*input))),
+                JobStep::ToRunner(what) => self.tell_runner(what),
+                JobStep::Says(said) => {
+                    let call = self.args.facts.call.id.clone();
+                    let said = CallToSession::ServerSays { call, said };
+                    let _ = self.args.session.send_message(said.into());
+                }
+                JobStep::ReadOver(time, number) => {
+                    let over = move || CallMsg::JobWaitOver(number);
+                    self.timers.others.push(myself.send_after(time, over));
+                }
+                JobStep::WriteOver(time, number) => {
+                    let over = move || CallMsg::InputWaitOver(number);
+                    self.timers.others.push(myself.send_after(time, over));
+                }
+                JobStep::Stop => drop(myself.send_message(CallMsg::Input(CallInput::Cancel))),
+            }
+        }
     }
 
     /// Says something to the call's command.

@@ -1,21 +1,19 @@
-//! A command that the conversation does not wait for: its unread output, and the calls that read it,
-//! write to it or end it. Used by the call actor.
+//! A command that the conversation does not wait for: its unread output, and the calls that read it, write to it or
+//! end it; or an MCP server, with the calls of its tools. The call actor carries the steps out. Pure but for the
+//! descriptors of its network; `A` is the address of a call.
 
 use super::server::ServerAsks;
-use super::state::CallState;
-use crate::messages::{CallMsg, CallToSession, DetachedCall};
+use crate::messages::{CallMsg, ServerSays};
 use crate::unread_output::UnreadOutput;
-use call::{CallInput, Executor};
-use launch::session_network::SessionNetwork;
-use protocol::call::{CallOrigin, Outcome, ToolResult};
+use call::{CallFacts, CallInput, Executor};
+use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::tool::ToCall;
 use ractor::{ActorRef, ActorStatus};
 use regex::{Regex, RegexBuilder};
 use sandbox::NetworkNamespace;
 use setup::session_spec::session_of;
-use std::sync::Arc;
 use std::time::Duration;
-use tool_specs::{JobAsk, JobRequest, RunsIn, longest::BACKGROUND_MS};
+use tool_specs::{JobAsk, longest::BACKGROUND_MS};
 
 /// Why a command takes no input.
 pub(crate) const ENDED: &str = "the command has ended and was not given the text";
@@ -23,44 +21,103 @@ pub(crate) const ENDED: &str = "the command has ended and was not given the text
 const PATTERN_CHARS: usize = 1000;
 const PATTERN_BYTES: usize = 256 * 1024;
 
-/// A command that ends within this time gives its result at once, although it was to run in the
-/// background: most of those are servers that could not start.
-const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long a call waits for the command to read its input.
 const INPUT: Duration = Duration::from_secs(5);
 /// A runner ends a command in the background after [`BACKGROUND_MS`]. A call that has not ended then is
 /// killed.
 pub(super) const OVERDUE: Duration = Duration::from_millis(BACKGROUND_MS + 30_000);
 
+/// The address of a call that waits for an answer.
+pub(super) trait Waiter: Clone {
+    /// It takes no answer any more.
+    fn has_ended(&self) -> bool;
+    fn is_same(&self, other: &Self) -> bool;
+}
+
+impl Waiter for ActorRef<CallMsg> {
+    fn has_ended(&self) -> bool {
+        matches!(self.get_status(), ActorStatus::Stopping | ActorStatus::Stopped)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.get_id() == other.get_id()
+    }
+}
+
+/// What follows for the call actor, in order.
+#[derive(Debug)]
+pub(super) enum JobStep<A> {
+    /// An input of another call: its answer, or something on the way there.
+    Input(A, Box<CallInput>),
+    ToRunner(ToCall),
+    /// The session gets this from the server.
+    Says(ServerSays),
+    /// The read of this number has waited long enough after this time.
+    ReadOver(Duration, u64),
+    /// The write likewise.
+    WriteOver(Duration, u64),
+    /// The command is ended.
+    Stop,
+}
+
+/// A command that goes on without the conversation's wait.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Detached {
+    /// The result of its call for the model.
+    pub(super) text: String,
+    /// For the person, where its network is not the host's.
+    pub(super) notice: Option<String>,
+}
+
+/// The network of a command, as people reach it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// The host's, or none.
+    AsUsual,
+    /// One that only calls of the session reach.
+    BySession,
+}
+
 /// The output of a command, and the calls about it that wait.
-#[derive(Default)]
-pub(super) struct Job {
-    pub(super) output: UnreadOutput,
+pub(super) struct Job<A> {
+    /// Its call.
+    call: u32,
+    /// Most characters of a result.
+    max: u32,
+    kind: JobKind,
+    output: UnreadOutput,
     /// The network of the command, as its runner passes it on.
     pub(super) namespace: NetworkNamespace,
     /// The session was told that the command goes on.
     detached: bool,
     /// Calls that wait for output.
-    reads: Vec<WaitingRead>,
+    reads: Vec<WaitingRead<A>>,
     /// The number of the next wait.
     next: u64,
     /// The write that the runner has not answered.
-    write: Option<PendingWrite>,
+    write: Option<PendingWrite<A>>,
     /// The calls that wait for the server that it is.
-    pub(super) asks: ServerAsks,
+    pub(super) asks: ServerAsks<A>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JobKind {
+    Command,
+    SubAgent,
+    Server,
 }
 
 /// Input that the command has not read yet.
-struct PendingWrite {
+struct PendingWrite<A> {
     number: u64,
     /// The call to answer; none once it was told that the command does not read.
-    from: Option<ActorRef<CallMsg>>,
+    from: Option<A>,
 }
 
 /// A call that waits for output.
-struct WaitingRead {
+struct WaitingRead<A> {
     number: u64,
-    from: ActorRef<CallMsg>,
+    from: A,
     until: ReadUntil,
 }
 
@@ -84,71 +141,46 @@ impl ReadUntil {
     }
 }
 
-impl CallState {
-    /// Starts the time after which the conversation goes on while the command runs, if there is one.
-    pub(super) fn start_background_timer(&mut self, myself: &ActorRef<CallMsg>) {
-        match (self.args.facts.runs_in, self.args.background_after_ms) {
-            (RunsIn::Background, after) => {
-                let is_server = self.args.facts.call.origin == CallOrigin::ServerStart;
-                let after = if is_server { Duration::from_millis(after) } else { AT_ONCE };
-                let detach = || CallMsg::Input(CallInput::Detach);
-                self.timers.others.push(myself.send_after(after, detach));
-            }
-            (RunsIn::Foreground, after @ 1..) => {
-                let call = self.args.facts.call.id.clone();
-                let slow = move || CallToSession::Slow(call).into();
-                let timer = self.args.session.send_after(Duration::from_millis(after), slow);
-                if let Some(earlier) = self.timers.slow.replace(timer) {
-                    earlier.abort();
-                }
-            }
-            (RunsIn::Foreground, 0) => {}
-        }
-    }
-
-    /// The conversation goes on. The runner of a command answers with the command's network; a sub-agent
-    /// has none.
-    pub(super) fn detach(&self) {
-        let Executor::SubAgent(_) = self.args.facts.executor else {
-            return self.tell_runner(ToCall::Background);
+impl<A: Waiter> Job<A> {
+    /// Of this call, which has printed nothing yet.
+    pub(super) fn of(facts: &CallFacts) -> Self {
+        let kind = if matches!(facts.executor, Executor::SubAgent(_)) {
+            JobKind::SubAgent
+        } else if facts.call.origin == CallOrigin::ServerStart {
+            JobKind::Server
+        } else {
+            JobKind::Command
         };
-        let call = self.args.facts.call.clone();
-        let (number, child) = (call.id.number, session_of(&call.id.session, call.id.number));
-        let text = format!(
-            "[call {number} runs in the background: its sub-agent works in session {child}. You get its \
-             answer with a message after its end; bash_output waits for it, bash_stop ends it. It ends with \
-             this session.]"
-        );
-        let cage = self.args.facts.confinement.clone();
-        let detached =
-            DetachedCall { call, text, rights: Vec::new(), cage, network: None, notice: None };
-        let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
+        Self::new(facts.call.id.number, facts.max_result_chars, kind)
     }
 
-    /// The runner lets the command go on without the conversation's wait.
-    pub(super) fn on_in_background(&mut self, myself: &ActorRef<CallMsg>) {
-        let made = std::mem::take(&mut self.job.namespace);
-        let is_apart = self.args.network.is_some() || made.descriptors().next().is_some();
-        let made = SessionNetwork::of(&self.args.facts, &self.args.confinement, made).map(Arc::new);
-        let network = self.args.network.clone().or(made);
-        if std::mem::replace(&mut self.job.detached, true) {
-            // Its runner lost the cage, and this is the next one, with a network of its own.
-            let call = self.args.facts.call.id.number;
-            let moved = CallToSession::NetworkMoved { call, network };
-            let _ = self.args.session.send_message(moved.into());
-            return;
+    fn new(call: u32, max: u32, kind: JobKind) -> Self {
+        Self {
+            call,
+            max,
+            kind,
+            output: UnreadOutput::default(),
+            namespace: NetworkNamespace::default(),
+            detached: false,
+            reads: Vec::new(),
+            next: 0,
+            write: None,
+            asks: ServerAsks::none_yet(max),
         }
-        let overdue = myself.send_after(OVERDUE, || CallMsg::Input(CallInput::Overdue));
-        if let Some(earlier) = self.timers.overdue.replace(overdue) {
-            earlier.abort();
+    }
+
+    /// The runner lets the command go on without the conversation's wait. None if that is known: its runner lost
+    /// the cage, and this is the next one.
+    pub(super) fn goes_on(&mut self, reached: Reached) -> Option<Detached> {
+        if std::mem::replace(&mut self.detached, true) {
+            return None;
         }
-        let call = self.args.facts.call.clone();
-        let number = call.id.number;
+        let number = self.call;
         let line = format!(
             "[call {number} runs in the background; bash_output, bash_input and bash_stop take this \
              number; it ends with the session]"
         );
-        let is_apart = is_apart && call.origin != CallOrigin::ServerStart;
+        let is_apart = reached == Reached::BySession && self.kind != JobKind::Server;
         let notice = is_apart.then(|| {
             format!(
                 "only calls of this session reach servers of call {number}, your browser does not. \
@@ -161,134 +193,126 @@ impl CallState {
             ),
             false => line,
         };
-        let max = self.args.facts.max_result_chars;
-        let text = self.job.output.page(line, max).text;
-        let (rights, cage) =
-            (self.args.facts.extra_rights.clone(), self.args.facts.confinement.clone());
-        let detached = DetachedCall { call, text, rights, cage, network, notice };
-        let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
+        Some(Detached { text: self.output.page(line, self.max).text, notice })
     }
 
-    /// The command printed something.
-    pub(super) fn on_printed(&mut self, text: &str) {
-        self.job.output.push(text);
-        let output = &self.job.output;
-        let due = |read: &mut WaitingRead| read.until.is_due(output);
-        let due: Vec<_> = self.job.reads.extract_if(.., due).collect();
-        for read in due {
-            self.answer_read(&read.from);
-        }
+    /// The command printed something, and runs for so many milliseconds.
+    pub(super) fn printed(&mut self, text: &str, ran_ms: u64) -> Vec<JobStep<A>> {
+        self.output.push(text);
+        let output = &self.output;
+        let due = |read: &mut WaitingRead<A>| read.until.is_due(output);
+        let due: Vec<_> = self.reads.extract_if(.., due).collect();
+        due.into_iter().filter_map(|read| self.answer_read(read.from, ran_ms)).collect()
     }
 
-    pub(super) fn on_job_request(
-        &mut self,
-        myself: &ActorRef<CallMsg>,
-        request: JobRequest,
-        from: ActorRef<CallMsg>,
-    ) {
-        match request.asks {
+    /// A call asks for something, while the command runs for so many milliseconds.
+    pub(super) fn ask(&mut self, asks: JobAsk, from: A, ran_ms: u64) -> Vec<JobStep<A>> {
+        match asks {
             JobAsk::Output { wait_ms, pattern } => {
                 // It was checked before.
                 let pattern = pattern.and_then(|pattern| line_pattern(&pattern).ok());
                 let until = pattern.map_or(ReadUntil::Output, ReadUntil::Line);
-                if until.is_due(&self.job.output) || wait_ms == 0 {
-                    return self.answer_read(&from);
+                if until.is_due(&self.output) || wait_ms == 0 {
+                    return self.answer_read(from, ran_ms).into_iter().collect();
                 }
-                let number = self.wait(from, until);
-                let over = move || CallMsg::JobWaitOver(number);
-                self.timers.others.push(myself.send_after(Duration::from_millis(wait_ms), over));
+                vec![JobStep::ReadOver(Duration::from_millis(wait_ms), self.wait(from, until))]
             }
-            JobAsk::Input { .. } if matches!(self.args.facts.executor, Executor::SubAgent(_)) => {
-                answer(&from, refused("bash_input", "a sub-agent takes no input"));
+            JobAsk::Input { .. } if self.kind == JobKind::SubAgent => {
+                vec![answer(from, refused("bash_input", "a sub-agent takes no input"))]
+            }
+            JobAsk::Input { .. } if self.write.is_some() => {
+                let why = "the command has not read the earlier input yet";
+                vec![answer(from, refused("bash_input", why))]
             }
             JobAsk::Input { text, then } => {
-                if self.job.write.is_some() {
-                    let why = "the command has not read the earlier input yet";
-                    return answer(&from, refused("bash_input", why));
-                }
-                let number = self.job.next;
-                self.job.next += 1;
-                self.job.write = Some(PendingWrite { number, from: Some(from) });
-                self.tell_runner(ToCall::Input { text, then });
-                let over = move || CallMsg::InputWaitOver(number);
-                self.timers.others.push(myself.send_after(INPUT, over));
+                let number = self.number();
+                self.write = Some(PendingWrite { number, from: Some(from) });
+                let write = JobStep::ToRunner(ToCall::Input { text, then });
+                vec![write, JobStep::WriteOver(INPUT, number)]
             }
             JobAsk::Stop => {
                 // Its answer is the command's end.
                 self.wait(from, ReadUntil::End);
-                let _ = myself.send_message(CallMsg::Input(CallInput::Cancel));
+                vec![JobStep::Stop]
             }
         }
     }
 
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
     /// Keeps a call until it is answered; returns the number of its wait.
-    fn wait(&mut self, from: ActorRef<CallMsg>, until: ReadUntil) -> u64 {
-        let number = self.job.next;
-        self.job.next += 1;
-        self.job.reads.push(WaitingRead { number, from, until });
+    fn wait(&mut self, from: A, until: ReadUntil) -> u64 {
+        let number = self.number();
+        self.reads.push(WaitingRead { number, from, until });
         number
     }
 
     /// A wait for output took as long as it may.
-    pub(super) fn on_read_wait_over(&mut self, number: u64) {
-        let over: Vec<_> = self.job.reads.extract_if(.., |read| read.number == number).collect();
-        for read in over {
-            self.answer_read(&read.from);
-        }
+    pub(super) fn read_over(&mut self, number: u64, ran_ms: u64) -> Vec<JobStep<A>> {
+        let over: Vec<_> = self.reads.extract_if(.., |read| read.number == number).collect();
+        over.into_iter().filter_map(|read| self.answer_read(read.from, ran_ms)).collect()
     }
 
     /// The runner wrote the input, or could not.
-    pub(super) fn on_input_taken(&mut self, taken: Result<(), String>) {
-        let Some(from) = self.job.write.take().and_then(|write| write.from) else { return };
-        let number = self.args.facts.call.id.number;
-        answer(
-            &from,
-            match taken {
-                Ok(()) => done(format!("[call {number} was given the text]")),
-                Err(why) => refused("bash_input", &why),
-            },
-        );
+    pub(super) fn input_taken(&mut self, taken: Result<(), String>) -> Vec<JobStep<A>> {
+        let Some(from) = self.write.take().and_then(|write| write.from) else { return Vec::new() };
+        let result = match taken {
+            Ok(()) => done(format!("[call {} was given the text]", self.call)),
+            Err(why) => refused("bash_input", &why),
+        };
+        vec![answer(from, result)]
     }
 
     /// The input still waits. The runner goes on trying, and takes no other until then.
-    pub(super) fn on_input_wait_over(&mut self, write: u64) {
-        let pending = self.job.write.as_mut().filter(|pending| pending.number == write);
-        let Some(from) = pending.and_then(|pending| pending.from.take()) else { return };
-        let number = self.args.facts.call.id.number;
+    pub(super) fn write_over(&mut self, write: u64) -> Vec<JobStep<A>> {
+        let pending = self.write.as_mut().filter(|pending| pending.number == write);
+        let Some(from) = pending.and_then(|pending| pending.from.take()) else {
+            return Vec::new();
+        };
+        let number = self.call;
         let line =
             format!("[call {number} has not read all of the text yet; the rest waits for it]");
-        answer(&from, done(line));
+        vec![answer(from, done(line))]
     }
 
-    fn answer_read(&mut self, from: &ActorRef<CallMsg>) {
-        if has_ended(from) {
-            // A person stopped it: the output is for the next one.
-            return;
+    /// None if a person stopped the call that reads: the output is for the next one.
+    fn answer_read(&mut self, from: A, ran_ms: u64) -> Option<JobStep<A>> {
+        if from.has_ended() {
+            return None;
         }
-        let number = self.args.facts.call.id.number;
-        let time = self.ran.started.map_or(0, |at| crate::unix_time::now_ms().saturating_sub(at));
-        let line = format!("[call {number} runs, since {} s]", time / 1000);
-        let max = self.args.facts.max_result_chars;
-        answer(from, self.job.output.page(line, max));
+        let line = format!("[call {} runs, since {} s]", self.call, ran_ms / 1000);
+        Some(answer(from, self.output.page(line, self.max)))
     }
 
-    /// The command has ended: all that wait are told. Returns the output that nobody has read.
-    pub(super) fn end_job(&mut self, result: &ToolResult) -> String {
-        let (number, max) = (self.args.facts.call.id.number, self.args.facts.max_result_chars);
-        self.job.asks.end(&result.summary);
-        for read in std::mem::take(&mut self.job.reads) {
-            if has_ended(&read.from) {
+    /// The command has ended: all that wait get an answer. Returns the output that no call has read.
+    pub(super) fn end(&mut self, summary: &str) -> (Vec<JobStep<A>>, String) {
+        let mut steps = self.asks.end(summary);
+        for read in std::mem::take(&mut self.reads) {
+            if read.from.has_ended() {
                 continue;
             }
-            let (told, rest) = ended(number, self.job.output.take(), &result.summary, max);
-            self.job.output.put_back(rest);
-            answer(&read.from, told);
+            let (told, rest) = ended(self.call, self.output.take(), summary, self.max);
+            self.output.put_back(rest);
+            steps.push(answer(read.from, told));
         }
-        if let Some(from) = self.job.write.take().and_then(|write| write.from) {
-            answer(&from, refused("bash_input", ENDED));
+        if let Some(from) = self.write.take().and_then(|write| write.from) {
+            steps.push(answer(from, refused("bash_input", ENDED)));
         }
-        self.job.output.take()
+        (steps, self.output.take())
     }
+}
+
+/// The result of the call whose sub-agent goes on without the conversation's wait.
+pub(super) fn sub_agent_goes_on(call: &Call) -> String {
+    let (number, child) = (call.id.number, session_of(&call.id.session, call.id.number));
+    format!(
+        "[call {number} runs in the background: its sub-agent works in session {child}. You get its \
+         answer with a message after its end; bash_output waits for it, bash_stop ends it. It ends with \
+         this session.]"
+    )
 }
 
 /// The result of reading a command that has ended, and the output that it had no room for.
@@ -296,13 +320,8 @@ pub(crate) fn ended(number: u32, output: String, summary: &str, max: u32) -> (To
     tool_specs::command_output(output, format!("[call {number} has ended: {summary}]"), max)
 }
 
-/// True for a call that takes no answer any more.
-fn has_ended(call: &ActorRef<CallMsg>) -> bool {
-    matches!(call.get_status(), ActorStatus::Stopping | ActorStatus::Stopped)
-}
-
-fn answer(from: &ActorRef<CallMsg>, result: ToolResult) {
-    let _ = from.send_message(CallMsg::Input(CallInput::OtherAnswered(result)));
+fn answer<A>(from: A, result: ToolResult) -> JobStep<A> {
+    JobStep::Input(from, Box::new(CallInput::OtherAnswered(result)))
 }
 
 fn done(line: String) -> ToolResult {
@@ -329,4 +348,118 @@ pub(crate) fn line_pattern(pattern: &str) -> Result<Regex, String> {
 
 pub(crate) fn refused(tool: &str, why: &str) -> ToolResult {
     ToolResult::error(Outcome::Failed, "no_input", tool, why, "See bash_output.")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use protocol::tool::AfterInput;
+
+    /// A call by its number, which has ended if that is even.
+    impl Waiter for u32 {
+        fn has_ended(&self) -> bool {
+            self.is_multiple_of(2)
+        }
+
+        fn is_same(&self, other: &Self) -> bool {
+            self == other
+        }
+    }
+
+    fn command() -> Job<u32> {
+        Job::new(7, 1000, JobKind::Command)
+    }
+
+    fn output(wait_ms: u64, pattern: Option<&str>) -> JobAsk {
+        JobAsk::Output { wait_ms, pattern: pattern.map(str::to_owned) }
+    }
+
+    fn input() -> JobAsk {
+        JobAsk::Input { text: "y".to_owned(), then: AfterInput::KeepOpen }
+    }
+
+    /// The answers among the steps: each call with its text.
+    fn answers(steps: Vec<JobStep<u32>>) -> Vec<(u32, String)> {
+        let mut found = Vec::new();
+        for step in steps {
+            if let JobStep::Input(from, input) = step
+                && let CallInput::OtherAnswered(result) = *input
+            {
+                found.push((from, result.text));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_read_is_answered_by_the_output_that_it_waits_for_or_when_its_time_is_over() {
+        let mut job = command();
+        let steps = job.ask(output(500, Some("ready")), 1, 0);
+        assert!(matches!(steps[..], [JobStep::ReadOver(_, 0)]), "{steps:?}");
+        assert!(job.printed("starts\n", 1000).is_empty());
+        let told = answers(job.printed("ready\n", 2000));
+        assert_eq!(told.len(), 1);
+        let (from, text) = &told[0];
+        assert_eq!(*from, 1);
+        assert!(text.contains("starts\nready\n") && text.contains("[call 7 runs, since 2 s]"));
+        assert!(job.read_over(0, 3000).is_empty(), "it was answered");
+        job.ask(output(500, None), 3, 3000);
+        assert_eq!(answers(job.read_over(1, 3500)).len(), 1);
+        assert_eq!(answers(job.ask(output(0, None), 5, 4000)).len(), 1, "it does not wait");
+    }
+
+    #[test]
+    fn a_stopped_read_leaves_the_output_to_the_next_one() {
+        let mut job = command();
+        job.ask(output(500, None), 2, 0);
+        assert!(job.printed("for the next\n", 0).is_empty());
+        assert!(answers(job.ask(output(0, None), 1, 0))[0].1.contains("for the next"));
+    }
+
+    #[test]
+    fn one_write_is_passed_on_at_a_time_and_each_call_is_answered_once() {
+        let mut job = command();
+        let steps = job.ask(input(), 1, 0);
+        let [JobStep::ToRunner(ToCall::Input { .. }), JobStep::WriteOver(_, number)] = steps[..]
+        else {
+            panic!("{steps:?}")
+        };
+        assert!(answers(job.ask(input(), 3, 0))[0].1.contains("has not read the earlier input"));
+        assert!(answers(job.write_over(number))[0].1.contains("has not read all of the text yet"));
+        assert!(job.input_taken(Ok(())).is_empty(), "its call was answered");
+        job.ask(input(), 5, 0);
+        assert!(job.write_over(number).is_empty(), "the time of the write before");
+        assert_eq!(answers(job.input_taken(Ok(())))[0].0, 5);
+        let mut agent = Job::new(7, 1000, JobKind::SubAgent);
+        assert!(answers(agent.ask(input(), 1, 0))[0].1.contains("takes no input"));
+    }
+
+    #[test]
+    fn the_end_answers_all_that_wait_and_returns_what_no_call_has_read() {
+        let mut job = command();
+        assert!(matches!(job.ask(JobAsk::Stop, 1, 0)[..], [JobStep::Stop]));
+        job.ask(JobAsk::Stop, 2, 0);
+        job.ask(input(), 3, 0);
+        job.printed("last words\n", 0);
+        let (steps, unread) = job.end("exited");
+        let told = answers(steps);
+        assert_eq!(told.iter().map(|(from, _)| *from).collect::<Vec<_>>(), [1, 3]);
+        assert!(told[0].1.contains("last words") && told[0].1.contains("call 7 has ended: exited"));
+        assert!(told[1].1.contains(ENDED));
+        assert_eq!(unread, "");
+    }
+
+    #[test]
+    fn a_command_goes_on_once_and_people_learn_of_a_network_of_its_own() {
+        let mut job = command();
+        let on = job.goes_on(Reached::BySession).unwrap();
+        assert!(on.text.contains("[call 7 runs in the background"), "{}", on.text);
+        assert!(on.text.contains("the user's browser does not"), "{}", on.text);
+        assert!(on.notice.unwrap().contains("`:net on`"));
+        assert_eq!(job.goes_on(Reached::BySession), None);
+        assert_eq!(command().goes_on(Reached::AsUsual).unwrap().notice, None);
+        let mut server = Job::<u32>::new(7, 1000, JobKind::Server);
+        assert_eq!(server.goes_on(Reached::BySession).unwrap().notice, None);
+    }
 }

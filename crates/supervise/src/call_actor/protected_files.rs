@@ -1,12 +1,13 @@
 //! Protected files while a command runs: what its runner puts right, and what the supervisor tells it.
 
 use super::state::CallState;
-use crate::messages::{CallToSession, ProtectedNews};
+use crate::messages::{CallMsg, CallToSession, ProtectedNews};
 use call::{CallInput, tampered_in_words};
 use launch::runner::Runner;
 use protocol::call::TamperedFile;
 use protocol::confinement::GitSettings;
 use protocol::tool::{ProtectedOrder, ToCall};
+use ractor::ActorRef;
 
 impl CallState {
     /// Passes an order on to the runner of a command.
@@ -18,11 +19,11 @@ impl CallState {
     }
 
     /// The runner has put files right. The next read of the output tells the model, too.
-    pub(super) fn on_put_right(&mut self, found: Vec<TamperedFile>) {
+    pub(super) fn on_put_right(&mut self, myself: &ActorRef<CallMsg>, found: Vec<TamperedFile>) {
         let lines = tampered_in_words(&found);
         let lines: String =
             lines.into_iter().map(|line| format!("[protected file: {line}]\n")).collect();
-        self.on_printed(&lines);
+        self.on_printed(myself, &lines);
         let tool = self.args.facts.call.tool.clone();
         self.tell_session(ProtectedNews::PutRight { tool, found });
     }

@@ -8,7 +8,7 @@ use crate::messages::{CallMsg, CallToSession, FinishedCall};
 use crate::records::audit;
 use crate::records::encode;
 use crate::unix_time::now_ms;
-use call::{CallConclusion, CallInput, CallRecord, Executor, FileVersions};
+use call::{CallConclusion, CallInput, CallRecord, Executor, FileVersions, ProxyDecisions};
 use launch::protected_restore;
 use protocol::call::{CallOrigin, Outcome, TamperRemedy};
 use protocol::client::ClientEvent;
@@ -114,7 +114,8 @@ impl CallState {
         self.ran.ended = now_ms();
         let decided = self.proxy.take().map(|proxy| proxy.machine.decided().clone());
         self.ran.decided = decided.unwrap_or_default();
-        let unread = Some(self.end_job(&conclusion.result));
+        let (steps, unread) = self.job.end(&conclusion.result.summary);
+        self.carry_out_job(myself, steps);
         let call = &self.args.facts.call;
         self.ran.stored = self.stored(&conclusion);
         let ended = Box::new(audit::end(call, &conclusion, &self.ran));
@@ -125,14 +126,8 @@ impl CallState {
             Ok(head) => (Some(head), None),
             Err(reason) => (None, Some(reason)),
         };
-        let reported = conclusion.report.as_ref().map(|report| report.refusals.as_slice());
         let tampered = protected_restore::unrestored(conclusion.tampered());
-        let changed = conclusion.tampered().iter();
-        let changed = changed.filter(|name| name.remedy != TamperRemedy::Granted);
-        let changed = changed.map(ToString::to_string);
-        let proxied = self.ran.decided.connections.iter().filter_map(call::refusal);
-        let reported = reported.unwrap_or_default().iter().map(in_words);
-        let refusals: Vec<_> = reported.chain(proxied).chain(changed).collect();
+        let refusals = refusals(&conclusion, &self.ran.decided);
         let record = encode::call_end(call, &conclusion, &refusals, head);
         let file_versions = FileVersions::record(conclusion.report.as_ref());
         let effects = effects(&conclusion);
@@ -148,7 +143,7 @@ impl CallState {
             refusals,
             tampered,
             audit_failure,
-            unread,
+            unread: Some(unread),
         };
         let _ = self.args.session.send_message(CallToSession::Finished(Box::new(concluded)).into());
         myself.stop(None);
@@ -179,6 +174,16 @@ pub(super) async fn decision_durable(
 fn effects(conclusion: &CallConclusion) -> Option<FileChanges> {
     let report = conclusion.report.as_ref().filter(|report| !report.result.is_error)?;
     Some(FileChanges { effects: report.effects.clone(), left: report.seen.clone() })
+}
+
+/// Everything that was refused to a call, as clients show it: by its cage, by its proxy, and changes to protected files.
+fn refusals(conclusion: &CallConclusion, decided: &ProxyDecisions) -> Vec<String> {
+    let reported = conclusion.report.as_ref().map(|report| report.refusals.as_slice());
+    let reported = reported.unwrap_or_default().iter().map(in_words);
+    let proxied = decided.connections.iter().filter_map(call::refusal);
+    let changed = conclusion.tampered().iter();
+    let changed = changed.filter(|name| name.remedy != TamperRemedy::Granted);
+    reported.chain(proxied).chain(changed.map(ToString::to_string)).collect()
 }
 
 /// One refusal, as clients show it after the word "refused:".

@@ -100,15 +100,18 @@ impl CallState {
                 Some(CallInput::Done(images::named(*report, (tool, profile))))
             }
             FromCall::InputTaken(taken) => {
-                self.on_input_taken(taken);
+                let steps = self.job.input_taken(taken);
+                self.carry_out_job(myself, steps);
                 None
             }
             FromCall::Server(said) => {
-                self.on_server_msg(said);
+                let runs_as = (self.args.confinement.profile, self.machine.enforced());
+                let steps = self.job.asks.said(said, runs_as);
+                self.carry_out_job(myself, steps);
                 None
             }
             FromCall::PutRight(found) => {
-                self.on_put_right(found);
+                self.on_put_right(myself, found);
                 None
             }
             FromCall::InBackground => {

@@ -116,7 +116,7 @@ pub(crate) struct CallState {
     pub(super) generation: Generation,
     pub(super) timers: CallTimers,
     /// The output of its command, and the calls about it.
-    pub(super) job: Job,
+    pub(super) job: Job<ActorRef<CallMsg>>,
     /// While the reserve is asked for its runner.
     pub(super) reserved_for: Option<ReserveRequest>,
     /// While the runner of the reserve is looked at again.

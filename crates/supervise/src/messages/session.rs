@@ -7,7 +7,7 @@ use crate::fleet_seat::{FleetEvent, FleetLease};
 use crate::journal_writer::CopyWait;
 use crate::task_outcome::TaskOutcome;
 use crate::worker::actor::WorkerEvent;
-use call::ServerRequest;
+use call::{CallFacts, ServerRequest};
 use journal::{JournalRecord, TaskHeader};
 use launch::session_network::SessionNetwork;
 use protocol::call::{Call, CallOrigin, TamperedFile, ToolResult};
@@ -97,6 +97,7 @@ pub(crate) enum ProtectedNews {
 }
 
 /// What a server says beside its output.
+#[derive(Debug)]
 pub(crate) enum ServerSays {
     /// The model these tools.
     Tools(Vec<ServerTool>),
@@ -327,6 +328,25 @@ pub(crate) struct DetachedCall {
     pub(crate) network: Option<Arc<SessionNetwork>>,
     /// For the person, where its network is not the host's.
     pub(crate) notice: Option<String>,
+}
+
+impl DetachedCall {
+    /// With its result for the model, a notice for the person, and its network.
+    pub(crate) fn of(
+        facts: &CallFacts,
+        (text, notice): (String, Option<String>),
+        network: Option<Arc<SessionNetwork>>,
+    ) -> Self {
+        let rights = facts.extra_rights.clone();
+        Self {
+            call: facts.call.clone(),
+            text,
+            rights,
+            cage: facts.confinement.clone(),
+            network,
+            notice,
+        }
+    }
 }
 
 /// A call that has ended, with its records and its result.

@@ -3,6 +3,7 @@
 
 use super::TurnRound;
 use super::encode::basis;
+use crate::unix_time::now_ms;
 use call::{CallConclusion, ProxyDecisions};
 use journal::{OpenCall, StoredPath};
 use protocol::call::{Call, FileEffect, TamperedFile};
@@ -102,6 +103,13 @@ pub(crate) struct RunFacts {
     pub(crate) decided: ProxyDecisions,
     /// What the store wrote or removed for it.
     pub(crate) stored: Option<journal::StoredRecord>,
+}
+
+impl RunFacts {
+    /// How long it has run until now, in milliseconds.
+    pub(crate) fn time_ms(&self) -> u64 {
+        self.started.map_or(0, |at| now_ms().saturating_sub(at))
+    }
 }
 
 /// The audit entry of a call's end.
