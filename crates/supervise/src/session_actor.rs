@@ -36,6 +36,7 @@
 //! |---|---|
 //! | `call_facts`, `configured_calls`, `rights` | what a call may do: from its arguments and the session |
 //! | `hook_events` | hooks at questions, at notifications and at the end |
+//! | `usage` | the session's state for people, and its reasons to stay open |
 //! | `jobs` | the messages of calls in the background and of MCP servers |
 //! | `joins`, `typed_prompt`, `new_setting` | a client that joins, a prompt with all that it refers to, a changed setting |
 //! | `models`, `fallback`, `turn_rules` | the models that may be used, the one after a failed request, the rules of a turn |
@@ -82,6 +83,7 @@ mod tasks;
 mod turn_rules;
 mod typed_prompt;
 mod unjudged;
+mod usage;
 mod wishes;
 mod workers;
 
@@ -105,8 +107,6 @@ use new_setting::{begin_turn_model, end_turn_model};
 use process_rows::describe;
 use protocol::broker::ToBroker;
 use protocol::client::{ClientEvent, DetachReason, SessionEnding};
-use protocol::hook::HookEvent;
-use protocol::judgement::Audience;
 use protocol::provider::ToProvider;
 use protocol::session::SessionEvent;
 use questions::Questions;
@@ -343,11 +343,11 @@ impl SessionActorState {
             }
             RootToSession::Describe(reply) => describe(&self.workers, &self.calls, reply),
             RootToSession::Summarize(reply) => {
-                let _ = reply.send(self.summary());
+                let _ = reply.send(self.now().summary());
             }
             RootToSession::Pause(reply) => {
                 self.closing.pause();
-                let _ = reply.send(self.summary());
+                let _ = reply.send(self.now().summary());
             }
             RootToSession::Resume => {
                 self.closing.resume();
@@ -402,6 +402,12 @@ impl SessionActorState {
                 }
             }
         }
+    }
+
+    /// Carries out the steps that the router decides on.
+    async fn route(&mut self, decide: impl FnOnce(&mut Router) -> Vec<RouteStep>) {
+        let steps = decide(&mut self.turn.router);
+        self.carry_out(steps).await;
     }
 
     async fn carry_out(&mut self, steps: Vec<RouteStep>) {
@@ -500,19 +506,14 @@ impl SessionActorState {
     /// A turn has ended: people are notified if they give no prompt for some time.
     fn notify_if_idle_later(&self) {
         self.calls.running.look_at_protected(&self.calls.services);
-        let (hooks, word) = (&self.spec.setup.hooks, hook_events::IDLE_PROMPT);
-        let of_person = self.spec.rules.audience == Audience::Person && self.spec.task().is_none();
-        if of_person && links::has_hooks(hooks, HookEvent::Notification, word) {
-            let time = Duration::from_millis(self.spec.config.hooks.idle_ms);
+        if let Some(time) = hook_events::idle_after(&self.spec) {
             let turns = self.turn.router.turns();
             self.own.send_after(time, move || SessionMsg::Timer(SessionTimer::Idle { turns }));
         }
     }
 }
 
-/// The end. A session that only scripts use ends when its run is over and no client is attached. One that a person
-/// opened stays until the person ends it, or the daemon ends. One that the disk has made read-only ends when its last
-/// client leaves, so that the next client opens it again.
+/// The end. `usage` has the reasons to stay open.
 impl SessionActorState {
     /// Ends the calls, then the workers, then this actor. Calls that began and do not end in time are
     /// recorded as `may have run` when the session is opened again.
@@ -573,7 +574,7 @@ impl SessionActorState {
 
     /// Asks the supervisor actor to let no client join for a moment, if the session looks idle.
     fn retire_if_unused(&self) {
-        if !self.is_needed() {
+        if !self.now().is_needed() {
             let lifetime = match self.spec.task() {
                 Some(_) => Lifetime::Task,
                 None => Lifetime::Run,
@@ -584,29 +585,11 @@ impl SessionActorState {
 
     /// No client can join any more. The session goes on if one joined meanwhile.
     fn retire(&mut self) {
-        if self.is_needed() {
+        if self.now().is_needed() {
             let _ = self.root.send_message(RootMsg::RetireRefused(self.spec.id.clone()));
             return;
         }
         tracing::info!(session = %self.spec.id, "ends: its run is over and no client is attached");
         self.close(SessionEnding::Stop, oneshot::channel().0);
-    }
-
-    fn is_needed(&self) -> bool {
-        let has_work = self.events.clients.any_expected()
-            || self.calls.foreground().next().is_some()
-            || self.closing.has_begun();
-        if self.events.failures.disk().is_some() {
-            // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.
-            return has_work || self.events.clients.any_attached();
-        }
-        has_work
-            || self.is_used()
-            || self.events.own_task.is_awaited()
-            // The session of a sub-agent ends with its work.
-            || (self.spec.rules.audience == Audience::Person && self.spec.task().is_none())
-            || self.turn.next_audience == Some(Audience::Person)
-            // It can be read, and `agentd restart` finds it.
-            || self.events.degraded().is_some()
     }
 }

@@ -44,7 +44,7 @@ impl Waiter for ActorRef<CallMsg> {
     }
 }
 
-/// What follows for the call actor, in order.
+/// A step of the call actor; carried out in order.
 #[derive(Debug)]
 pub(super) enum JobStep<A> {
     /// An input of another call: its answer, or something on the way there.
@@ -88,7 +88,7 @@ pub(super) struct Job<A> {
     output: UnreadOutput,
     /// The network of the command, as its runner passes it on.
     pub(super) namespace: NetworkNamespace,
-    /// The session was told that the command goes on.
+    /// The session knows that the command goes on.
     detached: bool,
     /// Calls that wait for output.
     reads: Vec<WaitingRead<A>>,
@@ -110,7 +110,7 @@ enum JobKind {
 /// Input that the command has not read yet.
 struct PendingWrite<A> {
     number: u64,
-    /// The call to answer; none once it was told that the command does not read.
+    /// The call to answer; none once it has its answer, that the command does not read.
     from: Option<A>,
 }
 
@@ -121,7 +121,7 @@ struct WaitingRead<A> {
     until: ReadUntil,
 }
 
-/// What ends a wait before its time.
+/// The event that ends a wait before its time.
 enum ReadUntil {
     /// Any output.
     Output,

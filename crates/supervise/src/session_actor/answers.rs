@@ -8,6 +8,7 @@ use super::questions::{Judged, Put, SentAnswer};
 use super::state::SessionActorState;
 use super::tasks::ENDED;
 use crate::messages::{GivenAnswer, RepliedQuestion};
+use crate::route::Router;
 use crate::unix_time::now_ms;
 use call::{CallInput, QuestionReply, ServerInput};
 use protocol::broker::ToBroker;
@@ -73,8 +74,7 @@ impl SessionActorState {
         };
         self.calls.running.send(&call, input);
         if stops {
-            let steps = self.turn.router.interrupt();
-            self.carry_out(steps).await;
+            self.route(Router::interrupt).await;
         }
     }
 
@@ -87,8 +87,7 @@ impl SessionActorState {
         let reply = QuestionReply { reply, by, note };
         self.calls.running.send(&call, CallInput::OfServer(ServerInput::Replied(reply)));
         if is_stop(sent.as_ref()) {
-            let steps = self.turn.router.interrupt();
-            self.carry_out(steps).await;
+            self.route(Router::interrupt).await;
         }
     }
 

@@ -76,27 +76,19 @@ impl SessionActorState {
 
     pub(super) async fn on_call_finished(&mut self, mut finished: FinishedCall) {
         let (call, number) = (finished.call.clone(), finished.call.number);
-        self.calls.running.ends(&call);
-        self.calls.running.look_at_protected(&self.calls.services);
+        self.calls.ends(&call);
         self.server_ended(number, &finished.result);
         self.events.name_untrusted_hooks(&self.spec, finished.effects.as_ref());
         self.workers.store.call_ended(&call, finished.effects.take());
         self.questions.close(&call);
         let shown = finished.shown_result();
-        if let Some(file_versions) = &finished.file_versions {
-            self.calls.file_versions.apply(file_versions);
-        }
-        // File versions and tampered files go first: no result is on disk without them.
-        let tampered = self.calls.tampered.add(finished.tampered);
-        let mut records: Vec<_> = finished.file_versions.into_iter().chain(tampered).collect();
+        let mut records = self.calls.records_before_end(&mut finished);
         let spent = self.task_spent(number).await;
         let event = decode::call_ended(call.clone(), shown, finished.refusals, spent.as_ref());
         let has_spent = spent.is_some();
         records.extend(spent);
-        let mut events = vec![None; records.len()];
-        events.push(Some(event));
-        records.push(finished.record);
-        let written = self.events.record_as(records, events, &mut self.calls.running).await;
+        let end = (finished.record, event);
+        let written = self.events.record_end(records, end, &mut self.calls.running).await;
         ipc::step!("supervisor: result durable");
         if let Some(why) = finished.audit_failure {
             let why = format!("the audit log cannot be written: {why}");

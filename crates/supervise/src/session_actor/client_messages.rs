@@ -2,12 +2,14 @@
 //! knows who is attached, `joins` who may join, and `backlog` reads what a client has missed.
 
 use super::clients::{Attaching, WaitingPrompt, tell};
-use super::joins::{AudienceFrom, SessionUse, check_join, opened_message};
+use super::joins::{AudienceFrom, check_join, opened_message};
 use super::new_setting::{change_audience, model_event};
 use super::state::SessionActorState;
-use crate::messages::{AttachRequest, ClientMsg, ClientToSession, OpenRequest, SessionSummary};
+use super::usage::{Keeper, SessionNow};
+use crate::messages::{AttachRequest, ClientMsg, ClientToSession, OpenRequest};
+use crate::route::Router;
 use crate::session_page::{PageRequest, send_page};
-use protocol::client::{ClientEvent, SessionQuery, SessionStatus, SessionWish, ToClient};
+use protocol::client::{ClientEvent, SessionQuery, SessionWish, ToClient};
 use protocol::judgement::Audience;
 use ractor::ActorRef;
 
@@ -42,17 +44,12 @@ impl SessionActorState {
                 self.change(&client, change, &by).await;
             }
             ClientToSession::Answer(answer) => self.answer(answer),
-            ClientToSession::Interrupt => {
-                let steps = self.turn.router.interrupt();
-                self.carry_out(steps).await;
-            }
+            ClientToSession::Interrupt => self.route(Router::interrupt).await,
             ClientToSession::Wish(SessionWish::Compact { focus }) => {
-                let steps = self.turn.router.compact(focus);
-                self.carry_out(steps).await;
+                self.route(|router| router.compact(focus)).await;
             }
             ClientToSession::Wish(SessionWish::EditSummary(summary)) => {
-                let steps = self.turn.router.edit_summary(summary);
-                self.carry_out(steps).await;
+                self.route(|router| router.edit_summary(summary)).await;
             }
             ClientToSession::Wish(SessionWish::Background) => {
                 let tasks = &self.sub_agents;
@@ -80,7 +77,7 @@ impl SessionActorState {
     /// there again.
     pub(super) fn join(&mut self, request: OpenRequest) {
         let OpenRequest { opening, passed_fds, client, reply, task: _ } = request;
-        match check_join(&self.spec, &opening, self.present_use()) {
+        match check_join(&self.spec, &opening, self.now().present_use()) {
             Err(failure) => {
                 let _ = reply.send(Err(failure));
                 return;
@@ -98,19 +95,6 @@ impl SessionActorState {
         if reply.send(Ok((self.own.clone(), message))).is_ok() {
             self.events.clients.expects(client);
         }
-    }
-
-    fn present_use(&self) -> SessionUse {
-        match (self.turn.router.must_queue(), self.events.clients.any_attached()) {
-            (true, _) => SessionUse::Works,
-            (false, true) => SessionUse::Watched,
-            (false, false) => SessionUse::Unused,
-        }
-    }
-
-    /// A turn is open, a prompt waits, or a client is attached.
-    pub(super) fn is_used(&self) -> bool {
-        self.present_use() != SessionUse::Unused
     }
 
     /// Who can be asked from now on.
@@ -143,20 +127,23 @@ impl SessionActorState {
         self.events.clients.leaves(client);
     }
 
-    pub(super) fn summary(&self) -> SessionSummary {
-        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let (asking, commands) = (self.questions.waiting(), self.calls.services.commands_count());
-        let state = match self.events.degraded() {
-            Some(why) => SessionStatus::Degraded(why),
-            None if asking > 0 => SessionStatus::Asking(count(asking)),
-            None if self.turn.router.is_busy() => SessionStatus::Working,
-            None if commands > 0 => SessionStatus::Background(count(commands)),
-            None => match self.turn.router.cut_short() {
-                Some(deaths) => SessionStatus::IdleCutShort(deaths.to_string()),
-                None => SessionStatus::Idle,
-            },
-        };
-        let clients = count(self.events.clients.attached_count());
-        SessionSummary { state, clients, turns: self.turn.router.turns() }
+    /// The present use of the session.
+    pub(super) fn now(&self) -> SessionNow {
+        SessionNow {
+            degraded: self.events.degraded(),
+            is_on_disk: self.events.failures.disk().is_none(),
+            asking: self.questions.waiting(),
+            calls: self.calls.foreground().count(),
+            commands: self.calls.services.commands_count(),
+            is_busy: self.turn.router.is_busy(),
+            must_queue: self.turn.router.must_queue(),
+            cut_short: self.turn.router.cut_short().map(ToString::to_string),
+            turns: self.turn.router.turns(),
+            clients: self.events.clients.attached_count(),
+            expects_clients: self.events.clients.any_expected(),
+            is_awaited: self.events.own_task.is_awaited(),
+            ends: self.closing.has_begun(),
+            keeper: Keeper::of(&self.spec, self.turn.next_audience),
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::backlog::Backlog;
 use super::clients::{Attaching, Clients};
 use super::failures::Failures;
 use super::hook_events;
+use super::links::replay::ReplayedJournal;
 use super::records::SessionJournal;
 use super::running_calls::RunningCalls;
 use super::tasks::OwnTask;
@@ -17,6 +18,7 @@ use journal::JournalRecord;
 use protocol::client::{ClientEvent, NumberedEvent};
 use protocol::confinement::Level;
 use protocol::ids::{CallId, SessionId};
+use protocol::session::OpenTurn;
 use protocol::store::FileChanges;
 use ractor::ActorRef;
 use setup::session_spec::SessionSpec;
@@ -37,7 +39,7 @@ pub(super) struct SessionEvents {
     pub(super) failures: Failures,
 }
 
-/// Records, on disk before anything that they report is done.
+/// Records: on disk first, and shown then.
 impl SessionEvents {
     pub(super) fn of(session: SessionId, journal: SessionJournal, own_task: SessionWork) -> Self {
         let clients = Clients::none_yet(session.clone());
@@ -65,8 +67,20 @@ impl SessionEvents {
         self.record_as(records, events, running).await
     }
 
-    /// The same, with the event of each record given.
-    pub(super) async fn record_as(
+    /// Writes the last record of a call behind others, and shows its event alone.
+    pub(super) async fn record_end(
+        &mut self,
+        mut records: Vec<JournalRecord>,
+        (record, event): (JournalRecord, ClientEvent),
+        running: &mut RunningCalls,
+    ) -> Result<(), String> {
+        let mut events = vec![None; records.len()];
+        records.push(record);
+        events.push(Some(event));
+        self.record_as(records, events, running).await
+    }
+
+    async fn record_as(
         &mut self,
         records: Vec<JournalRecord>,
         events: Vec<Option<ClientEvent>>,
@@ -178,6 +192,16 @@ impl SessionEvents {
         }
     }
 
+    /// The records so far, for a conversation that goes on like this.
+    pub(super) fn replay(&self, fate: (OpenTurn, Option<String>)) -> ReplayedJournal {
+        ReplayedJournal {
+            directory: self.journal.directory().to_owned(),
+            session: self.session.clone(),
+            last: self.journal.last_seq(),
+            fate,
+        }
+    }
+
     /// Prepares the backlog of a client that attaches.
     pub(super) async fn prepare(
         &mut self,
@@ -239,7 +263,7 @@ impl SessionEvents {
         self.fail_work().await;
     }
 
-    /// Answers the clients that wait for what fills the model's context, if the conversation has failed.
+    /// Answers the clients that wait for a report of the model's context, if the conversation has failed.
     pub(super) fn report_context_unknown(&mut self) {
         if let Some(why) = self.failures.conversation() {
             let why = format!("the context is not known: the conversation has failed: {why}");

@@ -2,16 +2,19 @@
 //! the end of the session. A hook may deny a call before a person is asked; the person is asked in any
 //! other case, also where the hook or the conversation's process fails. Pure.
 
+use super::links::has_hooks;
 use config::{Config, ConfiguredEventHook};
 use protocol::call::FileEffect;
 use protocol::hook::{HookEvent, HookOccasion, HookRefusal};
-use protocol::judgement::{Basis, Question, Rule, RuleEffect, Verdict};
+use protocol::judgement::{Audience, Basis, Question, Rule, RuleEffect, Verdict};
 use protocol::store::FileChanges;
 use setup::server_tools;
+use setup::session_spec::SessionSpec;
+use std::time::Duration;
 
 /// Notifications by Claude Code's words: a question waits, and a session waits for a prompt.
 const PERMISSION_PROMPT: &str = "permission_prompt";
-pub(super) const IDLE_PROMPT: &str = "idle_prompt";
+const IDLE_PROMPT: &str = "idle_prompt";
 
 /// A call needs a person's answer. The run of a hook has no hooks; they judge calls, and a server's question is
 /// about none.
@@ -39,6 +42,13 @@ pub(super) fn asked(question: &Question) -> Option<HookOccasion> {
 /// The session waits for a prompt.
 pub(super) fn idle() -> HookOccasion {
     notification(IDLE_PROMPT, "agentd waits for your prompt".to_owned())
+}
+
+/// After how long without a prompt people are notified, if they are.
+pub(super) fn idle_after(spec: &SessionSpec) -> Option<Duration> {
+    let of_person = spec.rules.audience == Audience::Person && spec.task().is_none();
+    let runs = of_person && has_hooks(&spec.setup.hooks, HookEvent::Notification, IDLE_PROMPT);
+    runs.then(|| Duration::from_millis(spec.config.hooks.idle_ms))
 }
 
 fn notification(word: &str, message: String) -> HookOccasion {

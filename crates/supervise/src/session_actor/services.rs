@@ -14,7 +14,7 @@ use starts::pause_before;
 
 use crate::call_actor::{ENDED, ended, refused};
 use launch::session_network::SessionNetwork;
-use protocol::call::{CallOrigin, Outcome, ToolResult};
+use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::confinement::Confinement;
 use protocol::judgement::ExtraRight;
 use protocol::mcp::ServerReport;
@@ -49,6 +49,12 @@ pub(super) struct Service {
 }
 
 impl Service {
+    /// A call that an earlier supervisor left in the background.
+    pub(super) fn left(call: &Call) -> Self {
+        let (tool, origin) = (call.tool.clone(), call.origin.clone());
+        Self { tool, origin, rights: Vec::new(), cage: String::new(), network: None }
+    }
+
     /// True for an MCP server, which is no command of the model.
     fn is_server(&self) -> bool {
         self.origin == CallOrigin::ServerStart

@@ -12,11 +12,13 @@ use super::services::Services;
 use super::tampered_files::TamperedFiles;
 use super::unjudged::Unjudged;
 use crate::call_actor::{CallActor, CallArgs};
-use crate::messages::{CallMsg, SessionMsg};
+use crate::messages::{CallMsg, FinishedCall, SessionMsg};
 use crate::records::TurnRound;
 use call::{CallFacts, CallRemarks, Executor, FileVersions, PendingQuestion};
+use journal::JournalRecord;
 use launch::protected_restore::ProtectedCopies;
 use protocol::call::{Call, ToolResult};
+use protocol::ids::CallId;
 use ractor::{Actor, ActorRef};
 use setup::session_spec::SessionSpec;
 use std::path::Path;
@@ -68,6 +70,22 @@ pub(super) enum NoCall {
 }
 
 impl SessionCalls {
+    /// A call has ended: the others look at protected files.
+    pub(super) fn ends(&mut self, call: &CallId) {
+        self.running.ends(call);
+        self.running.look_at_protected(&self.services);
+    }
+
+    /// The versions of files that a call read or wrote, and the protected files that it changed. Their records go before
+    /// the one of its end: no result is on disk without them.
+    pub(super) fn records_before_end(&mut self, finished: &mut FinishedCall) -> Vec<JournalRecord> {
+        if let Some(file_versions) = &finished.file_versions {
+            self.file_versions.apply(file_versions);
+        }
+        let tampered = self.tampered.add(std::mem::take(&mut finished.tampered));
+        finished.file_versions.take().into_iter().chain(tampered).collect()
+    }
+
     /// Begins a call.
     ///
     /// # Errors

@@ -12,10 +12,9 @@ use super::state::SessionActorState;
 use super::tasks::start::{TaskStart, outcome_of};
 use super::tasks::{ENDED, TaskHost, ask_bounds};
 use crate::messages::{OpenRequest, TaskOrder, TaskToSession};
-use crate::records::origin;
+use crate::route::Router;
 use call::{CallInput, CallRemarks, Executor};
-use journal::{JournalRecord, OpenCall};
-use protocol::call::Call;
+use journal::JournalRecord;
 use protocol::client::ClientEvent;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Question;
@@ -37,10 +36,7 @@ impl SessionActorState {
                 opened.into_iter().for_each(|text| self.events.show_output(call, text));
             }
             TaskToSession::Waits(call) => {
-                let child = session_of(&self.spec.id, call);
-                let text =
-                    format!("waits: another process uses session {child} of the sub-agent\n");
-                self.events.show_output(call, text);
+                self.events.show_output(call, self.sub_agents.waits(call));
             }
             TaskToSession::Ended { call, result, left } => {
                 if let Some(record) = self.calls.tampered.add(left) {
@@ -101,19 +97,11 @@ impl SessionActorState {
     /// Starts the calls that an earlier supervisor left. Each is judged again and finds the session that works
     /// for it. The conversation has the result that it runs, and is told its end.
     pub(super) async fn wait_for_left_tasks(&mut self) {
-        for open in self.sub_agents.take_left() {
-            let origin = origin::of_open(&open);
-            let OpenCall { number, tool, input, .. } = open;
-            let call = Call {
-                id: self.call_id(number),
-                origin: origin.clone(),
-                tool: tool.clone(),
-                input,
-            };
+        for call in self.sub_agents.take_left() {
+            let (number, service) = (call.id.number, Service::left(&call));
             let (place, remarks) = (self.turn.router.place(), CallRemarks::default());
             self.start_call(call, place, Executor::Runner, remarks).await;
-            let (rights, cage, network) = (Vec::new(), String::new(), None);
-            self.calls.services.begins(number, Service { tool, origin, rights, cage, network });
+            self.calls.services.begins(number, service);
         }
     }
 
@@ -175,8 +163,7 @@ impl SessionActorState {
         }
         // Its call was stopped meanwhile: nothing begins, and nothing goes on.
         if !self.events.clients.any_attached() && !self.events.clients.any_expected() {
-            let steps = self.turn.router.interrupt();
-            self.carry_out(steps).await;
+            self.route(Router::interrupt).await;
         }
         self.retire_if_unused();
     }
@@ -189,9 +176,7 @@ impl SessionActorState {
             && !self.turn.router.is_busy()
             && !self.closing.holds_turns()
         {
-            let steps = self.turn.router.prompt(task.prompt.clone());
-            self.carry_out(steps).await;
-            self.workers.ping_later();
+            self.begin_turn(task.prompt.clone()).await;
         }
     }
 }

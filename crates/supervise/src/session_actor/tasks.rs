@@ -14,9 +14,10 @@ pub(super) mod start;
 pub(super) use begin::TaskHost;
 pub(super) use own::{ENDED, ask_bounds};
 
+use crate::records::origin;
 use journal::OpenCall;
-use protocol::call::{Outcome, ToolResult};
-use protocol::ids::SessionId;
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::ids::{CallId, SessionId};
 use setup::session_spec::{TaskShare, is_below, session_of};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -52,8 +53,18 @@ impl<S, H> SubAgents<S, H> {
     }
 
     /// The calls that an earlier supervisor left, once.
-    pub(super) fn take_left(&mut self) -> Vec<OpenCall> {
-        std::mem::take(&mut self.left)
+    pub(super) fn take_left(&mut self) -> Vec<Call> {
+        let again = |open: OpenCall| {
+            let id = CallId { session: self.own.clone(), number: open.number };
+            Call { id, origin: origin::of_open(&open), tool: open.tool, input: open.input }
+        };
+        std::mem::take(&mut self.left).into_iter().map(again).collect()
+    }
+
+    /// A line for the call of a sub-agent whose session another process uses.
+    pub(super) fn waits(&self, call: u32) -> String {
+        let child = session_of(&self.own, call);
+        format!("waits: another process uses session {child} of the sub-agent\n")
     }
 
     /// How many more may begin, of this number at most.

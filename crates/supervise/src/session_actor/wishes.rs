@@ -68,8 +68,12 @@ impl SessionActorState {
             }
             return;
         }
-        let steps = self.turn.router.prompt(prompt);
-        self.carry_out(steps).await;
+        self.begin_turn(prompt).await;
+    }
+
+    /// Sends a prompt that begins a turn.
+    pub(super) async fn begin_turn(&mut self, prompt: impl Into<PersonPrompt>) {
+        self.route(|router| router.prompt(prompt)).await;
         self.workers.ping_later();
     }
 
@@ -171,8 +175,7 @@ impl SessionActorState {
         let Some(reason) = again else { return false };
         let setup = &self.spec.setup;
         let (model, limits) = (setup.model.clone(), (setup.max_tokens, setup.facts));
-        let steps = self.turn.router.ask_another(model, limits, reason);
-        self.carry_out(steps).await;
+        self.route(|router| router.ask_another(model, limits, reason)).await;
         true
     }
 }

@@ -1,10 +1,10 @@
 //! Events of the processes that serve the session, as far as they concern more than the owner of each in `links`.
 
-use super::links::replay::ReplayedJournal;
 use super::links::store::StoreNews;
 use super::rules;
 use super::state::SessionActorState;
 use crate::messages::{BrokerToSession, CallMsg, ClientMsg};
+use crate::route::Router;
 use crate::worker::actor::WorkerEvent;
 use call::CallInput;
 use protocol::hook::HookOccasion;
@@ -24,8 +24,7 @@ impl SessionActorState {
                 self.replay_if_quiet().await;
             }
             WorkerEvent::Message { message, permit: _permit } => {
-                let steps = self.turn.router.on_session_msg(message);
-                self.carry_out(steps).await;
+                self.route(|router| router.on_session_msg(message)).await;
                 self.start_next_turn().await;
             }
             WorkerEvent::Down { cause, failed } => {
@@ -33,8 +32,7 @@ impl SessionActorState {
                 self.hooks_lost();
                 self.calls.services.servers.not_requested();
                 let calls: Vec<_> = self.calls.foreground().map(|call| call.number).collect();
-                let steps = self.turn.router.session_down(&cause, &calls);
-                self.carry_out(steps).await;
+                self.route(|router| router.session_down(&cause, &calls)).await;
                 if let Some(why) = failed {
                     self.events.failures.conversation_failed(why);
                     self.events.report_context_unknown();
@@ -55,20 +53,14 @@ impl SessionActorState {
         }
         let then = self.turn.router.open_turn();
         if then == OpenTurn::Waits {
-            let steps = self.turn.router.close_turn();
-            self.carry_out(steps).await;
+            self.route(Router::close_turn).await;
         }
         if then == OpenTurn::GoesOn {
             self.workers.ping_later();
         }
         let mut first = vec![ToSession::Begin(self.spec.setup.clone())];
         first.extend(self.server_news());
-        let journal = ReplayedJournal {
-            directory: self.events.directory().to_owned(),
-            session: self.spec.id.clone(),
-            last: self.events.last_seq(),
-            fate: (then, self.turn.router.compact_told()),
-        };
+        let journal = self.events.replay((then, self.turn.router.compact_told()));
         self.workers.conversation.begin(first, journal, self.own.clone());
     }
 
@@ -91,8 +83,7 @@ impl SessionActorState {
     /// A client asks what fills the model's context, which the conversation knows.
     pub(super) async fn describe_context(&mut self, client: ActorRef<ClientMsg>) {
         self.events.clients.ask_context(client);
-        let steps = self.turn.router.describe_context();
-        self.carry_out(steps).await;
+        self.route(Router::describe_context).await;
         self.events.report_context_unknown();
     }
 }
@@ -103,8 +94,7 @@ impl SessionActorState {
         match event {
             WorkerEvent::Up(generation) => {
                 self.workers.provider.came_up(generation, &self.spec);
-                let steps = self.turn.router.provider_up();
-                self.carry_out(steps).await;
+                self.route(Router::provider_up).await;
             }
             WorkerEvent::Message { message, permit } => {
                 ipc::step!("supervisor: route", if matches!(message, FromProvider::Delta { .. }));
@@ -116,8 +106,7 @@ impl SessionActorState {
             }
             WorkerEvent::Down { cause, failed } => {
                 self.workers.provider.went_down();
-                let steps = self.turn.router.provider_down(&cause, failed.as_deref());
-                self.carry_out(steps).await;
+                self.route(|router| router.provider_down(&cause, failed.as_deref())).await;
                 if let Some(why) = failed {
                     self.events.failures.provider_failed(why);
                     // If a turn waits for the model, the conversation ends it first; it has just been told.
