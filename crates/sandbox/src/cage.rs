@@ -1,12 +1,12 @@
 //! The two doors: locking this process, and preparing a command's cage. For workers and `tools`.
 
+use crate::cage_renewal::CageRenewal;
 use crate::error::{CageError, CageStep};
 use crate::network_namespace::NetworkNamespace;
 use crate::notify::NotifySupervisor;
 use crate::proc_stat;
 use crate::process_tree::ProcessTree;
 use crate::protected::{Baseline, Guarded};
-use crate::renewal::CageRenewal;
 use crate::running::RunningCommand;
 use crate::spawn::exec_child::{Program, ProgramInput};
 use crate::spawn::setup_channel::SetupChannel;

@@ -9,6 +9,7 @@
 //! costs.
 
 mod cage;
+mod cage_renewal;
 mod call_scope;
 mod cgroup;
 mod enter;
@@ -35,8 +36,8 @@ mod process_tree;
 mod protected;
 mod protection_limits;
 mod removal;
-mod renewal;
 mod resolved_path;
+mod resting_cage;
 mod running;
 mod seccomp;
 mod self_test;
@@ -47,6 +48,7 @@ mod unsandboxed;
 mod usage;
 
 pub use cage::Cage;
+pub use cage_renewal::StaleCage;
 pub use call_scope::{CallScope, PrivateHome};
 pub use cgroup::{
     Controller, Delegation, NoDelegation, delegation, remove_cgroup_of, set_up_cgroups,
@@ -67,8 +69,8 @@ pub use protected::{
     record_repairs, repair, small_file,
 };
 pub use removal::{remove_tree, restrict_to_removal_in};
-pub use renewal::{RestingCage, StaleCage, left_out, opened_paths};
 pub use resolved_path::{is_changeable_in, is_led_by_commands, is_redirectable_in};
+pub use resting_cage::{RestingCage, left_out, opened_paths};
 pub use running::{CommandExit, CommandOutcome, RunningCommand};
 pub use self_test::{AttackOutcome, AttackResult, run_attack, self_test};
 pub use spawn::exec_child::{Program, ProgramInput};

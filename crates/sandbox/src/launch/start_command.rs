@@ -1,6 +1,7 @@
 //! Forks the process that becomes the command and waits until it has locked itself.
 
 use crate::cage::{Cage, CageOverlays, CommandStreams};
+use crate::cage_renewal::CageRenewal;
 use crate::cgroup::CommandCgroup;
 use crate::error::{CageError, CageStep};
 use crate::network_namespace::NetworkNamespace;
@@ -8,7 +9,6 @@ use crate::notify::{NotifyConfig, NotifySupervisor};
 use crate::privileges::{self, NprocScope};
 use crate::process_tree::{Containment, ProcessTree};
 use crate::protected::Baseline;
-use crate::renewal::CageRenewal;
 use crate::seccomp::CompiledFilter;
 use crate::spawn::exec_child::PendingExec;
 use crate::spawn::setup_channel::SetupChannel;

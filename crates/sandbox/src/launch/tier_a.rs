@@ -5,6 +5,7 @@ use super::enforced::{bounded, by_kernel, enforced, observed, root_powers, waits
 use super::notify_config::{readable, set_access, watch};
 use super::start_command::{CageLaunch, CommandLock, EnteredNamespaces};
 use crate::cage::{Cage, CageOverlays};
+use crate::cage_renewal::CageRenewal;
 use crate::cgroup::{CommandCgroup, Controller};
 use crate::error::{CageError, CageStep};
 use crate::grants::{GrantVia, Grants, PathGrant};
@@ -21,7 +22,6 @@ use crate::policy::{ConfinementPolicy, FreshMount};
 use crate::privileges::NprocScope;
 use crate::process_tree::Containment;
 use crate::protection_limits::protection_limits;
-use crate::renewal::CageRenewal;
 use crate::spawn::pid1::{NO_PROCESS_LIMIT as INIT_UNBOUNDED, Pid1};
 use crate::usage::shared_memory::{SHM, SharedMemory};
 use nix::errno::Errno;

@@ -5,13 +5,12 @@
 //! that the cage has opened are compared by the supervisor, which nothing hides from ([`opened_paths`]).
 
 use crate::cage::Cage;
+use crate::cage_renewal::StaleCage;
 use crate::error::CageError;
-use crate::grants::{GrantVia, Grants, Protection, ProtectionSearch};
+use crate::grants::{GrantVia, Grants};
 use crate::lock::effective_network;
 use crate::network_namespace::Inherited;
-use crate::notify::LockedGitConfigs;
 use crate::policy;
-use crate::protection_limits::protection_limits;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use protocol::confinement::{Confinement, Enforced, Tier};
@@ -23,34 +22,6 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// Name of a process that rests, by which people tell it from the runner of a call.
 const RESTING: &CStr = c"agentd-reserve";
-
-/// The facts that a cage was built from and that can change.
-#[derive(Debug, Default)]
-pub(crate) struct CageRenewal {
-    opened: String,
-    search: Option<ProtectionSearch>,
-    protection: Protection,
-    git_configs: LockedGitConfigs,
-    /// How many of them could be locked.
-    locked: usize,
-}
-
-impl CageRenewal {
-    pub(crate) fn new(
-        opened: String,
-        search: Option<ProtectionSearch>,
-        protection: Protection,
-        git_configs: LockedGitConfigs,
-    ) -> Self {
-        let locked = git_configs.count();
-        Self { opened, search, protection, git_configs, locked }
-    }
-}
-
-/// A cage that no longer fits what is there. Nothing was run in it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct StaleCage(String);
 
 /// A cage that stands, with the command's process in it, for a call that has not come. It holds no lock
 /// that another cage would wait for. Dropping it ends that process.
@@ -74,7 +45,7 @@ impl Cage {
     ) -> Result<RestingCage, CageError> {
         let mounts = MountTable::open()?;
         let (cage, enforced) = Self::prepare(wanted, inherited)?;
-        cage.renewal.git_configs.release();
+        cage.renewal.release_git_configs();
         let name = prctl::get_name().unwrap_or_default();
         let _ = prctl::set_name(RESTING);
         Ok(RestingCage { cage, enforced, mounts, name })
@@ -103,7 +74,7 @@ impl RestingCage {
     /// it was built.
     #[must_use]
     pub fn opened(&self) -> &str {
-        &self.cage.renewal.opened
+        self.cage.renewal.opened()
     }
 
     /// Looks at protected files and mounts again, and records the present state of the protected files.
@@ -114,24 +85,10 @@ impl RestingCage {
         let Self { mut cage, enforced, mounts, name } = self;
         let _ = prctl::set_name(&name);
         if mounts.changed() {
-            return Err(StaleCage("something was mounted or unmounted".to_owned()));
+            return Err(StaleCage::new("something was mounted or unmounted"));
         }
-        let renewal = &cage.renewal;
-        let locked = renewal.git_configs.lock_again(&renewal.protection.git_configs);
-        locked.map_err(|error| StaleCage(error.to_string()))?;
-        if renewal.git_configs.count() != renewal.locked {
-            return Err(StaleCage("other git settings can be locked than before".to_owned()));
-        }
-        let Some(search) = &renewal.search else { return Ok((cage, enforced)) };
-        let (protection, baseline) = search.run().map_err(|error| StaleCage(error.to_string()))?;
-        if protection != renewal.protection {
-            return Err(StaleCage("a protected file was made, removed or replaced".to_owned()));
-        }
-        let gaps = |cage: &Cage| cage.baseline.as_ref().map(|before| before.gaps());
-        let (limits, before) = (protection_limits(cage.baseline.as_ref()), gaps(&cage));
-        cage.baseline = Some(baseline);
-        if gaps(&cage) > before || protection_limits(cage.baseline.as_ref()) != limits {
-            return Err(StaleCage("other protected files can be put back than before".to_owned()));
+        if let Some(baseline) = cage.renewal.look_again(cage.baseline.as_ref())? {
+            cage.baseline = Some(baseline);
         }
         Ok((cage, enforced))
     }
