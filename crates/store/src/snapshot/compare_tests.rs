@@ -78,7 +78,7 @@ fn tree(first: &BTreeMap<PathBuf, File>, second: &BTreeMap<PathBuf, File>) -> Pr
         };
         entries.insert(path.into(), is);
     }
-    ProjectTree { began: 3_000, entries, rules: ByPath::new(), has_several_names: false }
+    ProjectTree { began: 3_000, entries, rules: ByPath::new() }
 }
 
 fn changes(

@@ -60,8 +60,6 @@ pub(super) struct ProjectTree {
     pub(super) entries: ByPath<TreeEntry>,
     /// For each directory with ignore rules, a digest of them.
     pub(super) rules: ByPath<String>,
-    /// True if a file has further names, which may lie elsewhere.
-    pub(super) has_several_names: bool,
 }
 
 impl TreeEntry {
@@ -96,12 +94,9 @@ impl ProjectTree {
         if let Some(watch) = &mut watch {
             watch.begin_scan();
         }
-        let mut tree = Self {
-            began: now(),
-            entries: BTreeMap::new(),
-            rules: BTreeMap::new(),
-            has_several_names: false,
-        };
+        let mut tree = Self { began: now(), entries: BTreeMap::new(), rules: BTreeMap::new() };
+        // A file with several names, of which some may lie elsewhere, gives no event for those.
+        let mut has_several_names = false;
         let Ok(root) = project.symlink_metadata() else { return tree };
         let root = TreeEntry::of(&root, device);
         tree.entries.insert(OsString::new(), root);
@@ -144,7 +139,7 @@ impl ProjectTree {
                             continue;
                         }
                         path_bytes += path.as_os_str().len();
-                        tree.has_several_names |= meta.is_file() && meta.nlink() > 1;
+                        has_several_names |= meta.is_file() && meta.nlink() > 1;
                         if matches!(seen.kind, EntryKind::Directory(_)) {
                             let (directory, rules) = (path.clone(), rules.clone());
                             left.push(PendingDir { directory, depth: depth + 1, rules });
@@ -166,8 +161,8 @@ impl ProjectTree {
         tree.entries.extend(found);
         match watch {
             // Another scan may come further.
-            Some(watch) if Instant::now() > until => watch.forget(),
-            Some(watch) => watch.end_scan(project, &tree),
+            Some(watch) if has_several_names || Instant::now() > until => watch.forget(),
+            Some(watch) => watch.end_scan(project, &tree.rules),
             None => {}
         }
         tree

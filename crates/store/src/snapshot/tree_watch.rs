@@ -6,9 +6,10 @@
 //! mapping that it still has is found by the next scan only, as is a mount over a directory.
 
 use super::ignored::IgnoreRules;
-use super::tree::ProjectTree;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Scans of fewer names are as fast, and a person has few inotify instances
@@ -57,15 +58,14 @@ impl TreeWatch {
         self.changed |= self.inotify.add_watch(directory, CHANGES).is_err();
     }
 
-    /// The scan is complete.
-    pub(super) fn end_scan(&mut self, project: &Path, tree: &ProjectTree) {
-        self.changed |= tree.has_several_names;
-        let rules = tree.rules.iter().map(|(path, digest)| (project.join(path), digest.clone()));
+    /// The scan is complete; `rules` are the digests of ignore rules by their directories.
+    pub(super) fn end_scan(&mut self, project: &Path, rules: &BTreeMap<OsString, String>) {
+        let rules = rules.iter().map(|(path, digest)| (project.join(path), digest.clone()));
         self.repositories =
             rules.filter(|(path, _)| path.join(".git").symlink_metadata().is_ok()).collect();
     }
 
-    /// The last scan was cut short, or the known state is no longer that of it.
+    /// The last scan proves nothing, or the known state is no longer that of it.
     pub(super) fn forget(&mut self) {
         self.changed = true;
     }
@@ -93,6 +93,7 @@ impl TreeWatch {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::tree::ProjectTree;
     use super::*;
     use std::fs;
     use std::time::{Duration, Instant};
