@@ -2,6 +2,7 @@
 
 use crate::error::FleetError;
 use crate::pooler;
+use crate::schema_version;
 use crate::secret::uuid;
 use crate::tls;
 use fleet::DatabaseArgs;
@@ -160,7 +161,7 @@ pub(crate) async fn listen(config: &Config, channel: &str) -> Result<Notificatio
 /// Connects for a command, and checks the schema's version.
 pub(crate) async fn open(args: &DatabaseArgs) -> Result<Client, FleetError> {
     let client = connect(&config_of(&url_of(args.url.as_deref())?)?).await?;
-    crate::schema::check(&client).await?;
+    schema_version::check(&client).await?;
     Ok(client)
 }
 
@@ -196,7 +197,7 @@ impl Database {
             return Ok(Arc::clone(client));
         }
         let client = connect(&self.config).await?;
-        crate::schema::check(&client).await?;
+        schema_version::check(&client).await?;
         let client = Arc::new(client);
         *held = Some(Arc::clone(&client));
         Ok(client)

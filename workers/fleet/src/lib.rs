@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `database`, `tls` | the connection: encryption, time-outs, a new one in place of a lost one |
 //! | `pooler` | tells a pooler in transaction mode from the database |
-//! | `schema` | the versions of the schema, roles and members |
+//! | `schema`, `schema_version` | makes the schema, roles and members; the check of its version |
 //! | `error` | errors, with the way on |
 //! | `submit`, `tasks`, `export`, `status` | the commands of people |
 //! | `recipe` | files that start workers in clusters and on hosts |
@@ -52,6 +52,7 @@ mod rest;
 mod restore;
 mod run;
 mod schema;
+mod schema_version;
 mod seat;
 mod secret;
 mod sessions;

@@ -8,6 +8,7 @@ use crate::connection::Connection;
 use crate::database::{Notifications, config_of, connect, listen, url_of};
 use crate::error::FleetError;
 use crate::schema::say;
+use crate::schema_version;
 use crate::secret::{secret, uuid};
 use crate::terminals::{AWAKE, PACE};
 use fleet::DatabaseArgs;
@@ -33,7 +34,7 @@ struct Found {
 pub(crate) async fn main(beginning: &str, database: &DatabaseArgs) -> Result<(), FleetError> {
     let config = config_of(&url_of(database.url.as_deref())?)?;
     let client = Arc::new(connect(&config).await?);
-    crate::schema::check(&client).await?;
+    schema_version::check(&client).await?;
     let found = find(&client, beginning).await?;
     if found.build != protocol::BUILD_ID {
         return Err(FleetError::Refused(format!(

@@ -1,13 +1,10 @@
-//! The versions of the schema, and its roles and members.
+//! Makes the schema of a fleet's database, its roles and members.
 
 use crate::database::{config_of, connect, url_of};
 use crate::error::FleetError;
+use crate::schema_version::{VERSIONS, wanted};
 use fleet::{DatabaseArgs, InitArgs};
 use std::io::Write;
-use tokio_postgres::Client;
-
-/// Each version's changes, in order. One that was released is never edited.
-const VERSIONS: [&str; 1] = [include_str!("../schema/0001.sql")];
 
 /// What comes before the first version: roles, which belong to the whole server, and the version.
 const BEGINNING: &str = "
@@ -36,30 +33,6 @@ create or replace function agentd.version() returns int
     language sql stable security definer set search_path = agentd, pg_temp
     as $f$ select coalesce(max(version), 0) from schema_version $f$;
 ";
-
-fn wanted() -> i32 {
-    i32::try_from(VERSIONS.len()).unwrap_or(i32::MAX)
-}
-
-/// Refuses a database without a fleet, and one of another version.
-pub(crate) async fn check(client: &Client) -> Result<(), FleetError> {
-    let found = client.query_one("select agentd.version()", &[]).await;
-    let found: i32 = match found {
-        Ok(row) => row.try_get(0)?,
-        // No such schema, no such function.
-        Err(error) if matches!(crate::error::code_of(&error), Some("3F000" | "42883")) => {
-            return Err(FleetError::NotInitialised);
-        }
-        Err(error) => return Err(error.into()),
-    };
-    if found == 0 {
-        return Err(FleetError::NotInitialised);
-    }
-    match found == wanted() {
-        true => Ok(()),
-        false => Err(FleetError::Schema { found, wanted: wanted() }),
-    }
-}
 
 /// `agentd fleet init`.
 pub(crate) async fn init(args: &InitArgs) -> Result<(), FleetError> {
