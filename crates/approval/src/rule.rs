@@ -4,6 +4,7 @@ pub(crate) mod command_pattern;
 pub(crate) mod error;
 pub(crate) mod page_pattern;
 pub(crate) mod path_pattern;
+pub(crate) mod pattern_word;
 pub(crate) mod rule_index;
 pub(crate) mod rule_list;
 pub(crate) mod rule_pattern;

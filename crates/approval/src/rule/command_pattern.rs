@@ -7,6 +7,7 @@
 
 use crate::program_name::base_name;
 use crate::rule::error::{FaultAt, RuleFault};
+use crate::rule::pattern_word::PatternWord;
 use crate::rule::spelling;
 use crate::shell::script::{ArgWord, HOLE};
 use crate::shell::subcommands::subcommand_places;
@@ -42,32 +43,23 @@ pub(crate) enum Fit {
     Yes,
 }
 
-/// One word of a pattern: its literal pieces, with a `*` between any two.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PatternWord {
-    pieces: Vec<String>,
-}
-
 impl CommandPattern {
     /// Reads a pattern.
     pub(crate) fn parse(text: &str) -> Result<Self, FaultAt> {
         let mut words = Vec::new();
-        let mut word = PatternWord { pieces: vec![String::new()] };
+        let mut word = PatternWord::empty();
         let mut begun = false;
         let mut letters = text.char_indices();
         while let Some((at, c)) = letters.next() {
             match c {
                 ' ' => {
                     if begun {
-                        words.push(std::mem::replace(
-                            &mut word,
-                            PatternWord { pieces: vec![String::new()] },
-                        ));
+                        words.push(std::mem::replace(&mut word, PatternWord::empty()));
                     }
                     begun = false;
                     continue;
                 }
-                '*' => word.pieces.push(String::new()),
+                '*' => word.push_star(),
                 '\\' => match letters.next() {
                     Some((_, escaped @ ('*' | '\\'))) => word.push(escaped),
                     _ => return Err((at, RuleFault::Backslash)),
@@ -98,17 +90,17 @@ impl CommandPattern {
     /// Reads a pattern in Claude Code's brackets.
     pub(crate) fn parse_claude(text: &str) -> Result<Self, FaultAt> {
         let parsed = Self::parse(text)?;
-        let mut whole = PatternWord { pieces: vec![String::new()] };
+        let mut whole = PatternWord::empty();
         let joined = text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
         let mut letters = joined.chars();
         while let Some(letter) = letters.next() {
             match letter {
-                '*' => whole.pieces.push(String::new()),
+                '*' => whole.push_star(),
                 '\\' => letters.next().into_iter().for_each(|escaped| whole.push(escaped)),
                 other => whole.push(other),
             }
         }
-        Ok(Self { text: Some(whole).filter(|whole| whole.pieces.len() > 1), ..parsed })
+        Ok(Self { text: Some(whole).filter(|whole| whole.literal().is_none()), ..parsed })
     }
 
     /// True if the pattern matches all words of the command, including the unknown ones.
@@ -127,7 +119,7 @@ impl CommandPattern {
     /// True if the pattern writes out the words at these positions, or matches every command
     /// anyway.
     pub(crate) fn writes_out(&self, places: &[usize]) -> bool {
-        let written = |at: &usize| self.words.get(*at).is_some_and(|word| word.pieces.len() == 1);
+        let written = |at: &usize| self.words.get(*at).is_some_and(|word| word.literal().is_some());
         self.words.is_empty() || places.iter().all(written)
     }
 
@@ -155,7 +147,7 @@ impl CommandPattern {
         let Some((program, arguments)) = command.split_first() else { return Fit::No };
         let text = self.fits_text(program, arguments);
         let hides_words = program.hides_words();
-        let program = first.fits_program(program);
+        let program = fits_program(first, program);
         if program == Fit::No || text == Fit::Yes {
             return text;
         }
@@ -221,110 +213,33 @@ impl CommandPattern {
     /// True if a denial could fit some command of this program.
     pub(crate) fn could_run(&self, program: &ArgWord) -> bool {
         let spans = |first: &PatternWord| {
-            let begins = |name: &str| {
-                let piece = first.pieces.first().map_or("", String::as_str);
-                name.contains(HOLE) || name.starts_with(piece)
-            };
             let text = program.text();
             self.text.is_some()
-                && first.pieces.len() > 1
-                && (begins(text) || begins(base_name(text)))
+                && first.literal().is_none()
+                && (first.could_begin(text) || first.could_begin(base_name(text)))
         };
-        let fits = |first: &PatternWord| first.fits_program(program) != Fit::No || spans(first);
+        let fits = |first: &PatternWord| fits_program(first, program) != Fit::No || spans(first);
         self.words.first().is_none_or(fits)
     }
 
     /// The program's name, where the pattern has it letter by letter.
     pub(crate) fn program(&self) -> Option<&str> {
-        match &self.words.first()?.pieces[..] {
-            [whole] => Some(whole),
-            _ => None,
-        }
+        self.words.first()?.literal()
     }
 }
 
-impl PatternWord {
-    fn push(&mut self, c: char) {
-        if let Some(last) = self.pieces.last_mut() {
-            last.push(c);
-        }
+/// Whether the first word of a denial fits this program, which may have a directory.
+fn fits_program(first: &PatternWord, program: &ArgWord) -> Fit {
+    let text = program.text();
+    let name = base_name(text);
+    if first.is(text) || (name.len() < text.len() && first.is(name)) {
+        return Fit::Yes;
     }
-
-    fn is_star(&self) -> bool {
-        self.pieces.len() == 2 && self.pieces.iter().all(String::is_empty)
+    if program.letters().is_some() {
+        return Fit::No;
     }
-
-    fn ends_open(&self) -> bool {
-        self.pieces.len() > 1 && self.pieces.last().is_some_and(String::is_empty)
-    }
-
-    /// True if the pattern matches the word. The first and the last piece are anchored to the
-    /// word's ends; each other piece matches as early as possible, which is enough for `*`.
-    fn is(&self, word: &str) -> bool {
-        let [first, middle @ .., last] = &self.pieces[..] else {
-            return self.pieces.first().is_some_and(|whole| whole == word);
-        };
-        // Most words differ in their last letter.
-        if !last.is_empty() && word.as_bytes().last() != last.as_bytes().last() {
-            return false;
-        }
-        let Some(mut rest) = word.strip_prefix(first.as_str()) else { return false };
-        for piece in middle {
-            let Some(at) = rest.find(piece.as_str()) else { return false };
-            rest = &rest[at + piece.len()..];
-        }
-        rest.ends_with(last.as_str())
-    }
-
-    /// True if a `*` between other letters matched a `..`, which leaves the directory that the
-    /// pattern names: `./scripts/*.sh` must not match `./scripts/../x.sh`.
-    fn climbs(&self, word: &str) -> bool {
-        let ups = |text: &str| text.split('/').filter(|part| *part == "..").count();
-        let said: usize = self.pieces.iter().map(|piece| ups(piece)).sum();
-        self.pieces.len() > 1 && ups(word) > said
-    }
-
-    /// True if the pattern matches some text that these letters may become.
-    pub(crate) fn could_be(&self, seen: &str) -> bool {
-        let (Some(begin), Some(end)) = (seen.find(HOLE), seen.rfind(HOLE)) else {
-            return self.is(seen);
-        };
-        let (begin, end) = (&seen[..begin], &seen[end + HOLE.len_utf8()..]);
-        let first = self.pieces.first().map_or("", String::as_str);
-        let last = self.pieces.last().map_or("", String::as_str);
-        let meets = |one: &str, other: &str| one.starts_with(other) || other.starts_with(one);
-        let ends = |one: &str, other: &str| one.ends_with(other) || other.ends_with(one);
-        match self.pieces.len() {
-            1 => {
-                first.len() >= begin.len() + end.len()
-                    && first.starts_with(begin)
-                    && first.ends_with(end)
-            }
-            _ => meets(first, begin) && ends(last, end),
-        }
-    }
-
-    fn fits_program(&self, program: &ArgWord) -> Fit {
-        let text = program.text();
-        let name = base_name(text);
-        if self.is(text) || (name.len() < text.len() && self.is(name)) {
-            return Fit::Yes;
-        }
-        if program.letters().is_some() {
-            return Fit::No;
-        }
-        match self.could_be(text) || self.could_be(name) {
-            true => Fit::Unknown,
-            false => Fit::No,
-        }
-    }
-
-    pub(crate) fn is_option(&self) -> bool {
-        self.pieces.first().is_some_and(|first| first.starts_with('-'))
-    }
-
-    /// The letters, with `*` between the pieces.
-    pub(crate) fn written(&self) -> String {
-        self.pieces.join("*")
+    match first.could_be(text) || first.could_be(name) {
+        true => Fit::Unknown,
+        false => Fit::No,
     }
 }

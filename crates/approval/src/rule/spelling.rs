@@ -2,7 +2,7 @@
 //! may mean them, so the user is asked.
 
 use crate::program_name::base_name;
-use crate::rule::command_pattern::PatternWord;
+use crate::rule::pattern_word::PatternWord;
 use crate::shell::script::{ArgWord, HOLE};
 use crate::shell::subcommands::has_subcommands;
 
