@@ -62,52 +62,52 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct SessionSpec {
     /// The session.
-    pub id: SessionId,
+    id: SessionId,
     /// All configuration files and flags together.
-    pub config: Config,
+    config: Config,
     /// The rules for its calls, and the permission mode.
-    pub rules: RuleSet,
+    rules: RuleSet,
     /// The start of its conversation.
-    pub setup: SessionSetup,
+    setup: SessionSetup,
     /// The settings that may change while it is open: the source of those in the other fields.
     settings: Settings,
     /// The cage of a command. Other calls change only its profile.
-    pub confinement: Confinement,
+    confinement: Confinement,
     /// The environment of a command.
-    pub env: Vec<(String, String)>,
+    env: Vec<(String, String)>,
     /// Git's signing settings, for calls that may sign.
-    pub signing: GitSigningSetup,
+    signing: GitSigningSetup,
     /// Variables of its workers beside the supervisor's: the location of certificates.
-    pub worker_env: Vec<(String, String)>,
+    worker_env: Vec<(String, String)>,
     /// Texts that follow agentd's own in the system prompt.
-    pub texts: SystemTexts,
+    texts: SystemTexts,
     /// Setup of the session's store.
-    pub store: StoreSetup,
+    store: StoreSetup,
     /// Directories that no call is given.
-    pub forbidden: ForbiddenDirs,
+    forbidden: ForbiddenDirs,
     /// The request and directories it was built from.
     origin: SpecOrigin,
     /// Hosts that the proxies of its commands sign in to, if the allow-list names them.
-    pub(crate) sign_in_hosts: Vec<HostPort>,
+    sign_in_hosts: Vec<HostPort>,
     /// Notes for the person, a sentence each: settings of the session's past that no longer hold,
     /// and keys in the project.
-    pub notes: Vec<String>,
+    notes: Vec<String>,
     /// Places that its calls are not granted, since keys lie there or a command could have led the way; a
     /// sentence each, which the notes have too.
-    pub left_out: Vec<String>,
+    left_out: Vec<String>,
 }
 
 /// Texts that follow agentd's own in the system prompt.
 #[derive(Debug, Clone, Default)]
-pub struct SystemTexts {
+pub(crate) struct SystemTexts {
     /// The project's instructions, as the store found them.
-    pub instructions: String,
+    instructions: String,
     /// Sentences for the person about them.
-    pub instruction_notes: Vec<String>,
+    instruction_notes: Vec<String>,
     /// The text of `--append-system-prompt`.
-    pub(crate) appended: String,
+    appended: String,
     /// The instructions of a sub-agent.
-    pub(crate) agent: String,
+    agent: String,
 }
 
 /// Properties of the host and the supervisor that a specification depends on.
@@ -312,6 +312,73 @@ pub fn build_session_spec(
 }
 
 impl SessionSpec {
+    /// The session.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// All configuration files and flags together.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The rules for its calls, and the permission mode.
+    pub fn rules(&self) -> &RuleSet {
+        &self.rules
+    }
+
+    /// The start of its conversation.
+    pub fn setup(&self) -> &SessionSetup {
+        &self.setup
+    }
+
+    /// The cage of a command. Other calls change only its profile.
+    pub fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    /// The environment of a command.
+    pub fn env(&self) -> &[(String, String)] {
+        &self.env
+    }
+
+    /// Git's signing settings, for calls that may sign.
+    pub fn signing(&self) -> &GitSigningSetup {
+        &self.signing
+    }
+
+    /// Variables of its workers beside the supervisor's: the location of certificates.
+    pub fn worker_env(&self) -> &[(String, String)] {
+        &self.worker_env
+    }
+
+    /// Setup of the session's store.
+    pub fn store(&self) -> &StoreSetup {
+        &self.store
+    }
+
+    /// Directories that no call is given.
+    pub fn forbidden(&self) -> &ForbiddenDirs {
+        &self.forbidden
+    }
+
+    /// Notes for the person, a sentence each: settings of the session's past that no longer hold,
+    /// and keys in the project.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Places that its calls are not granted, since keys lie there or a command could have led the way; a
+    /// sentence each, which the notes have too.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Sentences for the person about the project's instructions.
+    pub fn instruction_notes(&self) -> &[String] {
+        &self.texts.instruction_notes
+    }
+
     /// The client's variables that name a proxy. They may hold its password.
     pub fn proxy_variables(&self) -> Vec<(String, String)> {
         let named = self.origin.opening.env.iter();

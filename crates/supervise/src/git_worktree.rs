@@ -41,7 +41,7 @@ impl WorktreeKeeper {
         (spawner, lock, copies): (Spawner, SessionLock, ProtectedCopies),
         hello: Duration,
     ) -> Self {
-        let (confinement, env) = (spec.confinement.clone(), spec.env.clone());
+        let (confinement, env) = (spec.confinement().clone(), spec.env().to_vec());
         let cage = GitCage { call, confinement, env, spawner, lock, copies, hello };
         Self { cage, tampered: Vec::new() }
     }

@@ -166,7 +166,7 @@ impl Actor for SessionActor {
             fleet,
         } = args;
         let lease = fleet.map(|seated| fleet::listen(&myself, seated));
-        let spawner = spawner.with_env(&plan.worker_env).with_web_env(&plan.proxy_variables());
+        let spawner = spawner.with_env(plan.worker_env()).with_web_env(&plan.proxy_variables());
         broker.send(rules(&plan));
         let workers = Workers::start(
             Starting { spec: &plan, spawner: &spawner, session: &myself, times },
@@ -175,9 +175,9 @@ impl Actor for SessionActor {
         )
         .await?;
         let reserve = ReserveArgs {
-            session: plan.id.clone(),
+            session: plan.id().clone(),
             hello: times.hello,
-            idle: Duration::from_millis(plan.config.daemon.idle_reserve_ms),
+            idle: Duration::from_millis(plan.config().daemon.idle_reserve_ms),
             lock: opened.hold.clone(),
             overlays: caches.as_ref().map(|caches| caches.overlays.clone()),
             spawner: spawner.clone(),
@@ -189,17 +189,17 @@ impl Actor for SessionActor {
             unjudged: Unjudged::none_yet(audit.clone()),
             file_versions: opened.file_versions,
             tampered: TamperedFiles::resumed(opened.tampered),
-            cages: KnownCages::at_first(plan.confinement.highest_tier, &plan.left_out),
+            cages: KnownCages::at_first(plan.confinement().highest_tier, plan.left_out()),
         };
         let last_seq = opened.journal.last_seq();
         let own = OwnPlace {
-            session: plan.id.clone(),
+            session: plan.id().clone(),
             agent: plan.task().map(|task| task.agent.clone()).unwrap_or_default(),
             directory: opened.directory.clone(),
         };
         let writer = JournalWriter::new(opened.journal, lease);
         let journal = SessionJournal::of(writer, opened.directory, last_seq);
-        let events = SessionEvents::of(plan.id.clone(), journal, OwnTask::at(own));
+        let events = SessionEvents::of(plan.id().clone(), journal, OwnTask::at(own));
         // The conversation begins without the instructions after a while.
         myself.send_after(INSTRUCTIONS, || SessionMsg::Timer(SessionTimer::InstructionsTimeout));
         Ok(SessionActorState {
@@ -225,7 +225,7 @@ impl Actor for SessionActor {
                     .with_compact(opened.waiting.compact),
                 next_audience: None,
             },
-            sub_agents: SubAgents::resumed(plan.id.clone(), opened.tasks.left),
+            sub_agents: SubAgents::resumed(plan.id().clone(), opened.tasks.left),
             closing: Closing::not_yet(),
             spec: plan,
         })
@@ -261,7 +261,7 @@ impl Actor for SessionActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         if let SupervisionEvent::ActorFailed(_, error) = event {
-            tracing::error!(session = %state.spec.id, %error, "an actor of the session failed");
+            tracing::error!(session = %state.spec.id(), %error, "an actor of the session failed");
             // Senders wait in vain for its answers. Opening the session again closes its open calls.
             state.events.enter_read_only(format!("a part of it failed: {error}")).await;
         }
@@ -281,7 +281,7 @@ impl Actor for SessionActor {
         }
         state.events.own_task.end().await;
         state.workers.stop_timers();
-        state.workers.broker.send(ToBroker::EndSession(state.spec.id.clone()));
+        state.workers.broker.send(ToBroker::EndSession(state.spec.id().clone()));
         for done in state.closing.is_over() {
             let _ = done.send(());
         }
@@ -296,7 +296,7 @@ impl SessionActorState {
                 self.workers.store.back_up(call, tool, what, done);
             }
             CallToSession::Record { records, done } => {
-                self.questions.close_recorded(&self.spec.id, &records);
+                self.questions.close_recorded(self.spec.id(), &records);
                 let _ = done.send(self.events.record_aside(records).await);
             }
             CallToSession::Show(event) => {
@@ -463,7 +463,7 @@ impl SessionActorState {
                     put_present_model(&self.spec, &mut message);
                     let journal = self.events.directory();
                     for text in self.workers.provider.send(message, journal).await {
-                        tracing::warn!(session = %self.spec.id, "{text}");
+                        tracing::warn!(session = %self.spec.id(), "{text}");
                         self.events.show_notice(text);
                     }
                     if thinks {
@@ -474,7 +474,7 @@ impl SessionActorState {
                     self.start_call(call, place, answerer, note).await;
                 }
                 RouteStep::StatPinned { check, files } => {
-                    let project = self.spec.confinement.project.to_path();
+                    let project = self.spec.confinement().project.to_path();
                     let conversation = self.workers.conversation.process().clone();
                     pinning::stat(conversation, project, check, files);
                 }
@@ -489,7 +489,7 @@ impl SessionActorState {
                 }
                 RouteStep::Show(event) => self.events.show(&event),
                 RouteStep::ReportContext(report) => self.events.clients.report_context(&Ok(report)),
-                RouteStep::Log(worker, line) => log_lines::write(worker, &self.spec.id, &line),
+                RouteStep::Log(worker, line) => log_lines::write(worker, self.spec.id(), &line),
             }
         }
     }
@@ -499,7 +499,7 @@ impl SessionActorState {
     fn prepare_reserve(&mut self) {
         self.resources.reread_written_dirs(&mut self.spec);
         if !self.closing.has_begun() {
-            self.calls.reserve.prepare(&self.spec.confinement, &self.calls.services);
+            self.calls.reserve.prepare(self.spec.confinement(), &self.calls.services);
         }
     }
 
@@ -563,7 +563,7 @@ impl SessionActorState {
                 self.events.follow_lease(&mut self.calls.running)
             }
             FleetEvent::Lost(why) => {
-                tracing::warn!(session = %self.spec.id, why, "the session's lease is lost");
+                tracing::warn!(session = %self.spec.id(), why, "the session's lease is lost");
                 let message = format!("this host has the session no longer: {why}");
                 self.events.failures.disk_failed(message.clone());
                 self.events.clients.dismiss(DetachReason::Failed, &message);
@@ -579,17 +579,17 @@ impl SessionActorState {
                 Some(_) => Lifetime::Task,
                 None => Lifetime::Run,
             };
-            let _ = self.root.send_message(RootMsg::Retire(self.spec.id.clone(), lifetime));
+            let _ = self.root.send_message(RootMsg::Retire(self.spec.id().clone(), lifetime));
         }
     }
 
     /// No client can join any more. The session goes on if one joined meanwhile.
     fn retire(&mut self) {
         if self.now().is_needed() {
-            let _ = self.root.send_message(RootMsg::RetireRefused(self.spec.id.clone()));
+            let _ = self.root.send_message(RootMsg::RetireRefused(self.spec.id().clone()));
             return;
         }
-        tracing::info!(session = %self.spec.id, "ends: its run is over and no client is attached");
+        tracing::info!(session = %self.spec.id(), "ends: its run is over and no client is attached");
         self.close(SessionEnding::Stop, oneshot::channel().0);
     }
 }

@@ -29,7 +29,7 @@ impl SignInKeys {
     ) -> Option<Self> {
         let identity = identity?.as_ref().clone();
         let (mut accounts, mut keys) = (Vec::new(), Vec::new());
-        for credential in &spec.config.credentials {
+        for credential in &spec.config().credentials {
             let Some(key) = key_for(&credential.host, papers) else { continue };
             match key.try_clone() {
                 Ok(key) => {
@@ -57,7 +57,7 @@ fn key_for<'a>(host: &HostPort, papers: &'a [(PassedFd, OwnedFd)]) -> Option<&'a
 
 /// Configured hosts whose key a client passed.
 pub(crate) fn hosts_with_keys(spec: &SessionSpec, papers: &[(PassedFd, OwnedFd)]) -> Vec<HostPort> {
-    let all = spec.config.credentials.iter().map(|credential| &credential.host);
+    let all = spec.config().credentials.iter().map(|credential| &credential.host);
     all.filter(|host| key_for(host, papers).is_some()).cloned().collect()
 }
 
@@ -67,13 +67,13 @@ pub(crate) async fn certify_if_needed(
     spec: &SessionSpec,
     hello: Duration,
 ) -> Option<Result<CertifiedSession, String>> {
-    let Confinement { highest_tier, level, .. } = spec.confinement;
-    let hosts: Vec<_> = spec.config.credentials.iter().map(|it| it.host.clone()).collect();
+    let Confinement { highest_tier, level, .. } = spec.confinement();
+    let hosts: Vec<_> = spec.config().credentials.iter().map(|it| it.host.clone()).collect();
     // Commands learn of the authority only through copied settings.
-    let led = level != Level::Uncaged && spec.settings_owner().is_some();
-    if hosts.is_empty() || highest_tier != Tier::A || !led {
+    let led = *level != Level::Uncaged && spec.settings_owner().is_some();
+    if hosts.is_empty() || *highest_tier != Tier::A || !led {
         return None;
     }
-    let spawner = spawner.with_env(&spec.worker_env);
-    Some(certify((&spawner, hello), hosts, &spec.confinement, &spec.id).await)
+    let spawner = spawner.with_env(spec.worker_env());
+    Some(certify((&spawner, hello), hosts, spec.confinement(), spec.id()).await)
 }

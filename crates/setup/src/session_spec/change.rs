@@ -16,6 +16,7 @@ use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
 use protocol::error_chain::chain;
 use protocol::hosts::HostPort;
 use protocol::judgement::Audience;
+use protocol::store::ForkedFrom;
 use settings_copies::{CopiedSettings, SettingsOwner};
 use std::path::{Path, PathBuf};
 
@@ -126,10 +127,36 @@ impl SessionSpec {
         self.notes.extend(handed.note);
     }
 
-    /// Sets the instructions that the store found.
-    pub fn set_instructions(&mut self, foreword: String) {
-        self.texts.instructions = foreword;
-        self.rebuild_system_prompt();
+    /// Sets the instructions that the store found. Returns true if they are others than before.
+    pub fn set_instructions(&mut self, instructions: String) -> bool {
+        let changed = self.texts.instructions != instructions;
+        if changed {
+            self.texts.instructions = instructions;
+            self.rebuild_system_prompt();
+        }
+        changed
+    }
+
+    /// Sets the sentences about the instructions. Returns true if they are others than before.
+    pub fn set_instruction_notes(&mut self, notes: &[String]) -> bool {
+        let changed = self.texts.instruction_notes != notes;
+        self.texts.instruction_notes = notes.to_vec();
+        changed
+    }
+
+    /// Adds notes for the person.
+    pub fn add_notes(&mut self, notes: impl IntoIterator<Item = String>) {
+        self.notes.extend(notes);
+    }
+
+    /// Sets the session that it was forked from, and the last call of that one.
+    pub fn set_forked_from(&mut self, from: Option<ForkedFrom>) {
+        self.store.forked_from = from;
+    }
+
+    /// Sets the directories that calls of other projects could write.
+    pub fn set_written_elsewhere(&mut self, dirs: Vec<FilePath>) {
+        self.confinement.written_elsewhere = dirs;
     }
 
     pub(super) fn rebuild_system_prompt(&mut self) {

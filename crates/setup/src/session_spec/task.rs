@@ -259,6 +259,11 @@ impl SessionSpec {
         before != self.task_bounds()
     }
 
+    /// Sets what its sub-agents have used so far.
+    pub fn set_use(&mut self, used: TaskUse) {
+        self.setup.max_session.used = used;
+    }
+
     /// Counts what a sub-agent has used.
     pub fn count_use(&mut self, new: &TaskUse) {
         let used = &mut self.setup.max_session.used;

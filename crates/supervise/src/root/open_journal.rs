@@ -40,7 +40,7 @@ impl SessionOpener {
         begin: OpenMode,
     ) -> Result<OpenedJournal, OpenFailure> {
         let sessions = self.settings.dirs.state.join("sessions");
-        let directory = sessions.join(&spec.id.0);
+        let directory = sessions.join(&spec.id().0);
         match begin {
             OpenMode::Task(_) if directory.is_dir() => {
                 Box::pin(self.open_journal(spec, OpenMode::Resume(OpenTurn::GoesOn))).await
@@ -73,12 +73,14 @@ impl SessionOpener {
                 })
             }
             OpenMode::Fork { of, at } => {
-                let id = spec.id.clone();
+                let id = spec.id().clone();
                 blocking(move || fork(&sessions, &of, &id, at)).await?;
                 Box::pin(self.open_journal(spec, OpenMode::Resume(OpenTurn::Waits))).await
             }
-            OpenMode::Resume(_) if !journal::is_session_name(&spec.id.0) || !directory.is_dir() => {
-                let message = format!("there is no session {}", spec.id);
+            OpenMode::Resume(_)
+                if !journal::is_session_name(&spec.id().0) || !directory.is_dir() =>
+            {
+                let message = format!("there is no session {}", spec.id());
                 Err(OpenFailure::new(RequestFailure::NotFound, message))
             }
             OpenMode::Resume(open_turn) => {
@@ -102,7 +104,7 @@ impl SessionOpener {
                 let saved = ProtectedCopies::of(&directory);
                 let known = &said.tampered;
                 let (mut tampered, mut put_right) = (known.clone(), Vec::new());
-                let (id, max_chars) = (spec.id.clone(), spec.config.tools.max_result_chars);
+                let (id, max_chars) = (spec.id().clone(), spec.config().tools.max_result_chars);
                 let counted = said.spent.clone();
                 let tasks = blocking(move || {
                     let mut spent = lost_tasks::recount(&sessions, &id, &counted);
@@ -205,18 +207,18 @@ impl SessionOpener {
                 "the copies that its runner saved are missing",
             )]);
         }
-        let mut confinement = spec.confinement.clone();
+        let mut confinement = spec.confinement().clone();
         let (made, _caches) = self.make_private_dirs(spec).await?;
         private_paths::set_location(&made, &mut confinement);
         let hello = self.settings.timeouts.hello;
         let (spawner, hold, saved) = (self.spawner.clone(), hold.clone(), saved.clone());
         let repairer = ProtectedRestorer {
-            spawner: spawner.with_env(&spec.worker_env),
+            spawner: spawner.with_env(spec.worker_env()),
             lock: hold,
             copies: saved,
             hello,
         };
-        let id = CallId { session: spec.id.clone(), number: call.number };
+        let id = CallId { session: spec.id().clone(), number: call.number };
         Ok(repairer.restore_after_restart(&id, &confinement).await)
     }
 
@@ -233,9 +235,9 @@ impl SessionOpener {
         // What the store answers is no script.
         let of_runner = read.filter(|read| read.profile != protocol::confinement::Profile::Store);
         let script = of_runner.and_then(|read| read.command.as_deref());
-        let decided = audit::lost_decision(&spec.id, place, (call, script));
+        let decided = audit::lost_decision(spec.id(), place, (call, script));
         let decided = Box::new(decided);
-        let ended = Box::new(audit::lost_end(&spec.id, call, tampered, now_ms()));
+        let ended = Box::new(audit::lost_end(spec.id(), call, tampered, now_ms()));
         let _ = self.audit.send_message(AuditMsg::Lost { decided, ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
         written.map_err(|reason| {
@@ -282,9 +284,9 @@ async fn acquire_session_lock(directory: &Path) -> Result<SessionLock, OpenFailu
 fn new_header(spec: &SessionSpec) -> SessionHeader {
     SessionHeader {
         format: journal::FORMAT,
-        id: spec.id.0.clone(),
-        project: spec.confinement.project.to_path().into(),
-        model: spec.setup.model.clone(),
+        id: spec.id().0.clone(),
+        project: spec.confinement().project.to_path().into(),
+        model: spec.setup().model.clone(),
         agentd: env!("CARGO_PKG_VERSION").to_owned(),
         parent: None,
         task: spec.task().cloned().map(Box::new),

@@ -16,7 +16,7 @@ pub(super) async fn take_seat(
     earlier: Option<&Path>,
 ) -> Result<Option<Seated>, OpenFailure> {
     if let Some(seat) = spec.seat() {
-        return sit(seat, &spec.id).await.map(Some);
+        return sit(seat, spec.id()).await.map(Some);
     }
     // What cannot be read is named when the journal is opened.
     let header = earlier.and_then(|directory| journal::header(directory).ok());
@@ -24,7 +24,7 @@ pub(super) async fn take_seat(
     let message = format!(
         "session {0} works for task {task} of a fleet, which decides where it goes on: `agentd tasks retry \
          {task}`. `agentd fork {0}` copies it into a session of yours",
-        spec.id
+        spec.id()
     );
     Err(OpenFailure::new(RequestFailure::Held, message))
 }

@@ -106,27 +106,29 @@ impl SessionOpener {
             Ok(spec)
         });
         let mut spec = spec.await?;
-        make_withheld_dirs(&spec.confinement);
+        make_withheld_dirs(spec.confinement());
         let earlier = matches!(begin, OpenMode::Resume(_))
-            .then(|| self.settings.dirs.state.join("sessions").join(&spec.id.0));
+            .then(|| self.settings.dirs.state.join("sessions").join(&spec.id().0));
         let seated = take_seat(&spec, earlier.as_deref()).await?;
         let mut opened = self.open_journal(&spec, begin).await?;
         let directory = opened.directory.clone();
         let forked_from = blocking(move || Ok(journal::forked_from(&directory))).await?;
-        spec.store.forked_from = forked_from
-            .map(|(session, last_call)| ForkedFrom { session: SessionId(session), last_call });
-        spec.notes.extend(protected_restore::restored_note(&opened.repaired));
+        spec.set_forked_from(
+            forked_from
+                .map(|(session, last_call)| ForkedFrom { session: SessionId(session), last_call }),
+        );
+        spec.add_notes(protected_restore::restored_note(&opened.repaired));
         let allow = std::mem::take(&mut opened.turn.allow);
         let learned = std::mem::take(&mut opened.remembered_rules);
         spec.change_settings(|settings| {
             settings.remember(learned);
             settings.set_turn_rules(allow);
         });
-        spec.setup.max_session.used = opened.tasks.used;
-        let (kept, changes) = (spec.forbidden.clone(), opened.changes.clone());
+        spec.set_use(opened.tasks.used);
+        let (kept, changes) = (spec.forbidden().clone(), opened.changes.clone());
         let still = blocking(move || Ok(filter_changes(changes, &kept)));
         let (changes, refused) = still.await?;
-        spec.notes.extend(refused);
+        spec.add_notes(refused);
         let mut model = None;
         for change in &changes {
             // A script has no person to ask: its flags override recorded changes.
@@ -155,8 +157,8 @@ impl SessionOpener {
                 Ok(()) => spec.apply_change(change),
                 Err(OpenFailure { message, .. }) => {
                     let note = format!("a setting chosen earlier in this session ended: {message}");
-                    if !spec.notes.contains(&note) {
-                        spec.notes.push(note);
+                    if !spec.notes().contains(&note) {
+                        spec.add_notes([note]);
                     }
                 }
             }
@@ -166,8 +168,8 @@ impl SessionOpener {
         if let Some(name) = model {
             spec = blocking(move || Ok(restore_model(spec, &name))).await?;
         }
-        if let limit @ Some(_) = spec.setup.max_session.cost {
-            check_price(limit, &spec.setup.model, spec.setup.facts)?;
+        if let limit @ Some(_) = spec.setup().max_session.cost {
+            check_price(limit, &spec.setup().model, spec.setup().facts)?;
             let directory = opened.directory.clone();
             blocking(move || check_earlier_costs(&directory)).await?;
         }
@@ -190,14 +192,14 @@ impl SessionOpener {
         let written = self.projects.written.clone();
         spec = blocking(move || {
             if spec.seat().is_none() {
-                written.add(&spec.confinement).map_err(|error| unknown_links(&error))?;
+                written.add(spec.confinement()).map_err(|error| unknown_links(&error))?;
             }
             let mut spec = with_copied_settings(spec, &made, authority.as_deref())?;
             spec.note_left_out();
             Ok(spec)
         })
         .await?;
-        let kept = spec.store.clone();
+        let kept = spec.store().clone();
         blocking(move || {
             crate::store_dirs::make(&kept).map_err(|error| {
                 let place = kept.project_store.to_path();
@@ -243,11 +245,11 @@ impl SessionOpener {
                 Some(certified)
             }
             Err(why) => {
-                spec.notes.push(format!(
+                spec.add_notes([format!(
                     "no key of net.credentials is used in this session, since its certificate \
                      could \
                      not be made: {why}"
-                ));
+                )]);
                 None
             }
         }
@@ -258,10 +260,10 @@ impl SessionOpener {
         &self,
         spec: &SessionSpec,
     ) -> Result<(PathBuf, Option<CacheLease>), OpenFailure> {
-        let id = &spec.id.0;
+        let id = &spec.id().0;
         let wanted = private_paths::session_dir_path(&self.settings.temp_root, id);
         let session = self.settings.dirs.state.join("sessions").join(id);
-        let caches = spec.confinement.caches.as_ref().map(FilePath::to_path);
+        let caches = spec.confinement().caches.as_ref().map(FilePath::to_path);
         let (remover, overlays) = (self.remover.clone(), self.projects.overlays.clone());
         blocking(move || {
             let failed = |place: &Path, error: &io::Error| {
@@ -350,11 +352,9 @@ fn restore_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
     match spec.with_model(name) {
         Ok(model) => spec.change_settings(|settings| settings.choose_model(model)),
         Err(OpenFailure { message, .. }) => {
-            let now = &spec.setup.model;
-            spec.notes.push(format!(
-                "this session uses {now}, not the model chosen earlier: \
-                                     {message}"
-            ));
+            let now = &spec.setup().model;
+            let note = format!("this session uses {now}, not the model chosen earlier: {message}");
+            spec.add_notes([note]);
         }
     }
     spec
@@ -362,7 +362,7 @@ fn restore_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
 
 /// Restores the model of an open turn that goes on. If it cannot be used any more, a note tells the person.
 fn restore_turn_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
-    let limit = spec.setup.max_session.cost;
+    let limit = spec.setup().max_session.cost;
     let model = spec.with_model(name).and_then(|model| {
         check_price(limit, model.model(), model.facts())?;
         Ok(model)
@@ -371,7 +371,7 @@ fn restore_turn_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
         Ok(model) => spec.change_settings(|settings| settings.begin_turn_model(model)),
         Err(OpenFailure { message, .. }) => {
             let note = format!("the open turn goes on with the session's model: {message}");
-            spec.notes.push(note);
+            spec.add_notes([note]);
         }
     }
     spec

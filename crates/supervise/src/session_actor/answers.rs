@@ -29,7 +29,7 @@ impl SessionActorState {
     }
 
     pub(super) fn answer(&mut self, answered: GivenAnswer) {
-        if answered.call.session != self.spec.id {
+        if answered.call.session != *self.spec.id() {
             if let Err(answer) = self.sub_agents.pass_on(answered) {
                 self.events.reject(&answer.client, &answer.call, ENDED);
             }

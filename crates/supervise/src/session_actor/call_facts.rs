@@ -59,7 +59,7 @@ impl CheckedCall {
     ) -> (Vec<HostRule>, Option<SignInKeys>) {
         match self.confinement.network {
             Network::Listed => (
-                approval::denied_hosts(&spec.rules.rules),
+                approval::denied_hosts(&spec.rules().rules),
                 SignInKeys::of(spec, identity, passed_fds),
             ),
             Network::Off | Network::On => (Vec::new(), None),
@@ -141,7 +141,7 @@ impl<A: Asker> CallContext<'_, A> {
         // The store copies the files that the probe found.
         let needs_probe = !found.paths.is_empty()
             && (undo == UndoBy::Copy
-                || approval::needs_probe(&self.spec.rules, found.spec.name, found.spec.kind));
+                || approval::needs_probe(self.spec.rules(), found.spec.name, found.spec.kind));
         let env = env_of(
             (self.spec, self.passed_fds),
             (&call, found.profile),
@@ -177,12 +177,12 @@ impl<A: Asker> CallContext<'_, A> {
             },
             env,
             timeout_ms: hooks(self.spec, found.profile)
-                .map_or(self.spec.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
+                .map_or(self.spec.config().tools.timeout_ms, |hooks| hooks.timeout_ms),
             max_result_chars: match found.spec.name {
-                "read" => read_chars(&self.spec.config),
+                "read" => read_chars(self.spec.config()),
                 // Only the conversation reads the answer of a hook.
                 "hook" | "guard_hook" => HOOK_CHARS,
-                _ => self.spec.config.tools.max_result_chars,
+                _ => self.spec.config().tools.max_result_chars,
             },
             pending_question: None,
             contained,
@@ -198,9 +198,10 @@ impl<A: Asker> CallContext<'_, A> {
                 true => self.file_versions.clone(),
                 false => self.file_versions.without_digests(),
             },
-            web: (found.profile == Profile::Web)
-                .then(|| (self.web_settings(&confinement), approval::page_rules(&self.spec.rules))),
-            denied_reads: approval::read_denials(&self.spec.rules),
+            web: (found.profile == Profile::Web).then(|| {
+                (self.web_settings(&confinement), approval::page_rules(self.spec.rules()))
+            }),
+            denied_reads: approval::read_denials(self.spec.rules()),
             configured,
             tampered: self.tampered.to_vec(),
             remarks: CallRemarks::default(),
@@ -219,7 +220,7 @@ impl<A: Asker> CallContext<'_, A> {
     /// The settings of a call that reads pages. Where it is in a network of the session's commands, there
     /// is no other machine.
     fn web_settings(&self, confinement: &Confinement) -> WebSettings {
-        let mut settings = self.spec.config.web.clone();
+        let mut settings = self.spec.config().web.clone();
         if confinement.joins.is_some() {
             settings.private = PrivateNetworks::Reached;
         }
@@ -245,9 +246,9 @@ impl<A: Asker> CallContext<'_, A> {
     /// The network of the commands in the background, if this page is one of their servers'. A network
     /// with a proxy leads further, and so is none. A page of this machine that the person named stays one.
     fn network_of_page(&self, page: &WebAddress) -> Option<Arc<SessionNetwork>> {
-        let session = &self.spec.confinement;
-        let is_persons = self.spec.config.web.private == PrivateNetworks::Reached
-            && approval::is_host_named(&self.spec.rules.rules, page);
+        let session = self.spec.confinement();
+        let is_persons = self.spec.config().web.private == PrivateNetworks::Reached
+            && approval::is_host_named(&self.spec.rules().rules, page);
         if !page.is_loopback() || is_persons || session.network != Network::Off {
             return None;
         }

@@ -66,7 +66,7 @@ impl SessionActorState {
 
     /// Puts a call that ends without a verdict into the audit log; its last record for the journal.
     pub(super) async fn audited(&mut self, call: &Call, result: ToolResult) -> JournalRecord {
-        let (place, confinement) = (self.turn.router.place(), &self.spec.confinement);
+        let (place, confinement) = (self.turn.router.place(), self.spec.confinement());
         let audited = self.calls.unjudged.audit((call, place), result, confinement).await;
         if let Err(why) = audited.written {
             self.events.enter_read_only(format!("the audit log cannot be written: {why}")).await;
@@ -105,7 +105,7 @@ impl SessionActorState {
                 self.send_bounds();
             }
             // A conversation that was not replayed yet finds the result among the records.
-            let unread = (finished.unread, self.spec.config.tools.max_result_chars);
+            let unread = (finished.unread, self.spec.config().tools.max_result_chars);
             let message = self.calls.message_of_end(call, finished.result, unread);
             self.workers.conversation.send(message);
         }
@@ -155,7 +155,7 @@ impl SessionActorState {
         let call = call.filter(|_| event == HookEvent::PermissionRequest);
         let Some(question) = call.and_then(|call| self.questions.released(call)) else { return };
         let Some(refusal) = refusal else { return self.put_question(question) };
-        let verdict = hook_events::denied(&self.spec.config.hooks.commands, &refusal);
+        let verdict = hook_events::denied(&self.spec.config().hooks.commands, &refusal);
         self.workers.broker.send(ToBroker::Forget(question.call.clone()));
         self.calls.running.send(&question.call, CallInput::Verdict(verdict));
     }

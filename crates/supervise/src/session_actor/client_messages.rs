@@ -29,7 +29,7 @@ impl SessionActorState {
                 self.retire_if_unused();
             }
             ClientToSession::Page { client, before, most } => {
-                let page = PageRequest { session: self.spec.id.clone(), before, most };
+                let page = PageRequest { session: self.spec.id().clone(), before, most };
                 send_page(self.events.directory().to_owned(), page, client);
             }
             ClientToSession::Query { client, query } => self.query(client, query).await,
@@ -68,7 +68,7 @@ impl SessionActorState {
                 let failed = self.calls.services.servers.tried_again();
                 self.servers_due(failed);
                 let servers = self.calls.services.report_servers(self.spec.servers());
-                tell(&client, ToClient::Servers { session: self.spec.id.clone(), servers });
+                tell(&client, ToClient::Servers { session: self.spec.id().clone(), servers });
             }
         }
     }
@@ -113,7 +113,7 @@ impl SessionActorState {
                 let texts = self.turn.router.queued_texts();
                 let queue = (!texts.is_empty()).then_some(ClientEvent::Queue { texts });
                 let present = asked.chain(queue).chain([model_event(&self.spec)]).collect();
-                let notes = &self.spec.texts.instruction_notes;
+                let notes = self.spec.instruction_notes();
                 self.events.attach(wanted, missed, present, notes);
             }
             Attaching::Gone(client) => self.remove_client(&client),

@@ -35,8 +35,8 @@ const MOST_BYTES: usize = 64 * 1024;
 /// The hooks of this profile.
 pub(super) fn hooks(spec: &SessionSpec, profile: Profile) -> Option<&HookConfig> {
     match profile {
-        Profile::Verify => Some(&spec.config.verify),
-        Profile::Format => Some(&spec.config.format),
+        Profile::Verify => Some(&spec.config().verify),
+        Profile::Format => Some(&spec.config().format),
         Profile::Probe
         | Profile::Query
         | Profile::Mutate
@@ -97,7 +97,7 @@ fn env_without_proxy(
 /// person is there, whose next request has the tools; a script and a sub-agent would miss them.
 pub(super) fn background_after_ms(spec: &SessionSpec, call: &Call) -> u64 {
     match (server_of(spec, call), first_request(spec)) {
-        (None, _) => spec.config.tools.background_after_ms,
+        (None, _) => spec.config().tools.background_after_ms,
         (Some(_), FirstRequest::ComesAtOnce) => SERVER_WAIT_MS,
         (Some(server), FirstRequest::Waits) => server.config.start_ms + MARGIN_MS,
     }
@@ -113,7 +113,7 @@ pub(super) fn configured(spec: &SessionSpec, call: &Call, found: &InterpretedCal
         ConfiguredRun::EventHook { event, command, broken, timeout_ms } => {
             let event = HookEvent::parse(event)?;
             let own = call.origin == CallOrigin::EventHook && event.tool() == found.spec.name;
-            let mut known = spec.config.hooks.commands.iter().filter(|_| own);
+            let mut known = spec.config().hooks.commands.iter().filter(|_| own);
             let known = known.find(|known| {
                 let same = known.event == event && known.command == *command;
                 same && known.timeout_ms == *timeout_ms && known.broken == *broken
@@ -199,7 +199,7 @@ pub(super) fn server_env(
 
 /// Whether the session's first request waits for its servers: no person would miss their tools later.
 pub(super) fn first_request(spec: &SessionSpec) -> FirstRequest {
-    match (spec.task(), spec.rules.audience) {
+    match (spec.task(), spec.rules().audience) {
         (None, Audience::Person) => FirstRequest::ComesAtOnce,
         (Some(_), _) | (None, Audience::NonInteractive) => FirstRequest::Waits,
     }

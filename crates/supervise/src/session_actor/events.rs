@@ -173,10 +173,10 @@ impl SessionEvents {
 
     /// Tells people once which command behind edits does not run for want of trust.
     pub(super) fn name_untrusted_hooks(&mut self, spec: &SessionSpec, did: Option<&FileChanges>) {
-        if self.clients.was_untrusted_hook_shown() || spec.confinement.level == Level::Uncaged {
+        if self.clients.was_untrusted_hook_shown() || spec.confinement().level == Level::Uncaged {
             return;
         }
-        if let Some(text) = did.and_then(|did| hook_events::untrusted(&spec.config, did)) {
+        if let Some(text) = did.and_then(|did| hook_events::untrusted(spec.config(), did)) {
             self.clients.untrusted_hook_is_shown();
             tracing::info!(session = %self.session, "{text}");
             self.show_notice(text);

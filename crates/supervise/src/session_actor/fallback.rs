@@ -68,7 +68,7 @@ async fn after_failure(
     recording: Recording,
 ) -> AfterMessage {
     let now = spec.model();
-    let name = spec.config.provider.fallback_model.clone();
+    let name = spec.config().provider.fallback_model.clone();
     let failed = FailedRequest {
         kind: failure.kind,
         is_of_other_model: failure.asked != now.model(),

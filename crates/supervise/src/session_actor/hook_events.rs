@@ -46,9 +46,9 @@ pub(super) fn idle() -> HookOccasion {
 
 /// After how long without a prompt people are notified, if they are.
 pub(super) fn idle_after(spec: &SessionSpec) -> Option<Duration> {
-    let of_person = spec.rules.audience == Audience::Person && spec.task().is_none();
-    let runs = of_person && has_hooks(&spec.setup.hooks, HookEvent::Notification, IDLE_PROMPT);
-    runs.then(|| Duration::from_millis(spec.config.hooks.idle_ms))
+    let of_person = spec.rules().audience == Audience::Person && spec.task().is_none();
+    let runs = of_person && has_hooks(&spec.setup().hooks, HookEvent::Notification, IDLE_PROMPT);
+    runs.then(|| Duration::from_millis(spec.config().hooks.idle_ms))
 }
 
 fn notification(word: &str, message: String) -> HookOccasion {

@@ -67,8 +67,8 @@ impl SessionCalls {
         from: ActorRef<CallMsg>,
         spec: &SessionSpec,
     ) {
-        let id = CallId { session: spec.id.clone(), number: request.call };
-        let max = spec.config.tools.max_result_chars;
+        let id = CallId { session: spec.id().clone(), number: request.call };
+        let max = spec.config().tools.max_result_chars;
         let Some(call) = self.running.get(&id) else {
             let answer = self.services.answer_without(&request, max);
             return send(&from, CallInput::OtherAnswered(answer));
@@ -99,7 +99,7 @@ impl SessionCalls {
                 format!("the MCP server of {tool} does not run, or has no such tool any more");
             return send(&from, CallInput::OtherAnswered(refused_by_server(tool, &why)));
         };
-        let call = route.call.map(|number| CallId { session: spec.id.clone(), number });
+        let call = route.call.map(|number| CallId { session: spec.id().clone(), number });
         let call_ms = known.config.call_ms;
         if let ServerDemand::Call(arguments) = &mut request.demand {
             request.tool = route.own;

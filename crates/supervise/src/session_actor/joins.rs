@@ -38,12 +38,12 @@ pub(super) fn check_join(
 ) -> Result<AudienceFrom, OpenFailure> {
     spec.check_join(opening)?;
     spec.check_joined_limit(opening)?;
-    audience_from(opening.audience, spec.rules.audience, present).ok_or_else(|| {
+    audience_from(opening.audience, spec.rules().audience, present).ok_or_else(|| {
         let message = format!(
             "session {id} is open in a terminal: a script in it would wait for that \
              person's answers. Detach the terminal first, or work in a copy: \
              `agentd fork {id}`",
-            id = spec.id
+            id = spec.id()
         );
         OpenFailure::new(RequestFailure::Held, message)
     })
@@ -70,24 +70,24 @@ pub(super) fn opened_message(
     opening: &SessionRequest,
 ) -> ToClient {
     ToClient::Opened {
-        session: spec.id.clone(),
-        model: spec.setup.model.clone(),
-        facts: spec.config.provider.facts,
-        tools: spec.setup.offered().map(|tool| tool.spec.name.clone()).collect(),
-        mode: spec.rules.mode,
-        network: spec.confinement.network,
-        hosts: spec.confinement.hosts.clone(),
-        sandbox: format!("{}; {}", tier.in_words(), describe_confinement(&spec.confinement)),
+        session: spec.id().clone(),
+        model: spec.setup().model.clone(),
+        facts: spec.config().provider.facts,
+        tools: spec.setup().offered().map(|tool| tool.spec.name.clone()).collect(),
+        mode: spec.rules().mode,
+        network: spec.confinement().network,
+        hosts: spec.confinement().hosts.clone(),
+        sandbox: format!("{}; {}", tier.in_words(), describe_confinement(spec.confinement())),
         last_seq,
         warnings: spec
-            .config
+            .config()
             .warnings
             .iter()
             .map(ToString::to_string)
-            .chain(spec.notes.iter().cloned())
+            .chain(spec.notes().iter().cloned())
             .chain(spec.ignored_flags(opening))
             .collect(),
-        temp: spec.confinement.temp.clone(),
+        temp: spec.confinement().temp.clone(),
     }
 }
 

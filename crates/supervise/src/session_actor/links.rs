@@ -62,7 +62,7 @@ impl Starting<'_> {
         let session = self.session.clone();
         let args = WorkerArgs {
             kind,
-            session: Some(self.spec.id.clone()),
+            session: Some(self.spec.id().clone()),
             spawner: self.spawner.clone(),
             timeouts: match kind {
                 WorkerKind::Session => self.times.replaying(),
@@ -101,7 +101,7 @@ impl Workers {
         Ok(Self {
             conversation: ConversationSeat::of(conversation),
             provider: ProviderSeat::of(provider, passed_fds),
-            store: StoreSeat::of(starting.spec.id.clone(), store),
+            store: StoreSeat::of(starting.spec.id().clone(), store),
             broker,
             pings: Pings { session, every, timer: None },
         })

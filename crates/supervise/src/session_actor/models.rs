@@ -87,7 +87,7 @@ pub(super) async fn find(spec: &SessionSpec, name: &str) -> Result<ChosenModel, 
 }
 
 pub(super) fn check_cost(spec: &SessionSpec, model: &ChosenModel) -> Result<(), OpenFailure> {
-    check_price(spec.setup.max_session.cost, model.model(), model.facts())
+    check_price(spec.setup().max_session.cost, model.model(), model.facts())
 }
 
 pub(super) const ELSEWHERE: &str = "the session uses a recording, and it is on another server";
@@ -105,7 +105,7 @@ pub(super) fn sees_enough(model: &ChosenModel, with_images: bool) -> bool {
 /// before, which is over: a summary follows a turn at once.
 pub(super) fn put_present_model(spec: &SessionSpec, message: &mut ToProvider) {
     let ToProvider::Ask(request) = message else { return };
-    let setup = &spec.setup;
+    let setup = spec.setup();
     if request.model != setup.model {
         request.model.clone_from(&setup.model);
         request.max_tokens = setup.max_tokens;

@@ -67,12 +67,12 @@ impl NewSetting {
                 SettingChange::AddDirectory(added_dir(spec, path).await?)
             }
             SettingChange::Pin(file) => {
-                pinning::check_new(&spec.setup.pinned, &file).map_err(usage)?;
-                pinning::can_be_shown(&spec.confinement, &file).await.map_err(usage)?;
+                pinning::check_new(&spec.setup().pinned, &file).map_err(usage)?;
+                pinning::can_be_shown(spec.confinement(), &file).await.map_err(usage)?;
                 SettingChange::Pin(file)
             }
             SettingChange::Unpin(file) => {
-                let checked = pinning::check_pinned(&spec.setup.pinned, &file);
+                let checked = pinning::check_pinned(&spec.setup().pinned, &file);
                 checked.map_err(|why| OpenFailure::new(RequestFailure::NotFound, why))?;
                 SettingChange::Unpin(file)
             }
@@ -115,7 +115,7 @@ impl NewSetting {
             Ok(None) => Self::Rule(rule, None),
             Ok(Some((file, line))) => Self::Rule(Rule { file, line, ..rule }, None),
             Err(why) => {
-                tracing::warn!(session = %spec.id, rule = %text, %why, "a rule was not written");
+                tracing::warn!(session = %spec.id(), rule = %text, %why, "a rule was not written");
                 Self::Rule(rule, Some(why))
             }
         })
@@ -195,7 +195,7 @@ pub(super) async fn begin_turn_model(
     match turn_model(spec, name, recording).await {
         Ok(model) => change_model(spec, |settings| settings.begin_turn_model(model)),
         Err(why) => {
-            let now = &spec.setup.model;
+            let now = &spec.setup().model;
             let text = format!("the model {name} of this turn cannot be used, {now} is: {why}");
             vec![SettingStep::Show(ClientEvent::Notice { text })]
         }
@@ -212,7 +212,7 @@ pub(super) fn end_turn_model(spec: &mut SessionSpec) -> Vec<SettingStep> {
 
 /// The model that is asked now, for clients.
 pub(super) fn model_event(spec: &SessionSpec) -> ClientEvent {
-    ClientEvent::Model { name: spec.setup.model.clone(), facts: spec.config.provider.facts }
+    ClientEvent::Model { name: spec.setup().model.clone(), facts: spec.config().provider.facts }
 }
 
 /// The parent of this sub-agent's session has these rights now. Calls that start later have them.
@@ -235,7 +235,7 @@ fn after_change(spec: &SessionSpec, change: &SettingChange) -> Vec<SettingStep> 
     match change {
         SettingChange::Network(_) | SettingChange::Host(_) | SettingChange::AddDirectory(_) => {
             let denials = matches!(change, SettingChange::Network(_))
-                .then(|| spec.ineffective_denials(&spec.confinement))
+                .then(|| spec.ineffective_denials(spec.confinement()))
                 .flatten();
             let notice = denials.map(|text| SettingStep::Show(ClientEvent::Notice { text }));
             let steps = [SettingStep::DiscardReserve, system(spec), SettingStep::BindTasks];
@@ -243,7 +243,7 @@ fn after_change(spec: &SessionSpec, change: &SettingChange) -> Vec<SettingStep> 
         }
         SettingChange::Mode(_) => mode(spec).into(),
         SettingChange::Pin(_) | SettingChange::Unpin(_) => {
-            let files = PinnedNews::Files(spec.setup.pinned.clone());
+            let files = PinnedNews::Files(spec.setup().pinned.clone());
             vec![SettingStep::ToConversation(ToSession::Pinned(files))]
         }
         SettingChange::AppendedSystem(_) => vec![system(spec)],
@@ -254,18 +254,18 @@ fn after_change(spec: &SessionSpec, change: &SettingChange) -> Vec<SettingStep> 
 }
 
 fn system(spec: &SessionSpec) -> SettingStep {
-    SettingStep::ToConversation(ToSession::System { text: spec.setup.system.clone() })
+    SettingStep::ToConversation(ToSession::System { text: spec.setup().system.clone() })
 }
 
 /// Broker and conversation decide by the mode: the conversation offers tools.
 fn mode(spec: &SessionSpec) -> [SettingStep; 3] {
-    let told = SettingStep::ToConversation(ToSession::Mode(spec.rules.mode));
+    let told = SettingStep::ToConversation(ToSession::Mode(spec.rules().mode));
     [SettingStep::SendRules, told, SettingStep::BindTasks]
 }
 
 /// The real path of a directory that a session may be given.
 async fn added_dir(spec: &SessionSpec, path: FilePath) -> Result<FilePath, OpenFailure> {
-    let (user_file, forbidden) = (spec.user_file(), spec.forbidden.clone());
+    let (user_file, forbidden) = (spec.user_file(), spec.forbidden().clone());
     let real = tokio::task::spawn_blocking(move || {
         let real = real_dir(&path.to_path(), "the added directory")?;
         if let Some(Err(error)) =

@@ -33,7 +33,7 @@ impl SessionResources {
     /// Reads the directories that calls of other projects write. A call starts only if they can be read.
     pub(super) fn reread_written_dirs(&self, spec: &mut SessionSpec) {
         match self.written.all() {
-            Ok(dirs) => spec.confinement.written_elsewhere = dirs,
+            Ok(dirs) => spec.set_written_elsewhere(dirs),
             Err(error) => tracing::warn!(%error, "the list of written directories"),
         }
     }

@@ -23,15 +23,18 @@ pub(super) async fn asked(
     let (profile, git) = (found.profile, found.git);
     if let Some(page) = page {
         // Its process has the network and nothing else; the host that it requests is judged.
-        let more = approval::right_to_read(page, spec.confinement.network, &spec.confinement.hosts);
-        let confinement = Confinement { profile, network: Network::On, ..spec.confinement.clone() };
+        let more =
+            approval::right_to_read(page, spec.confinement().network, &spec.confinement().hosts);
+        let confinement =
+            Confinement { profile, network: Network::On, ..spec.confinement().clone() };
         return Ok((more.into_iter().collect(), confinement));
     }
     let (network, hosts, more) = network_of(spec, found)?;
     check_network(spec, found.spec.name, network)?;
-    let mut confinement = Confinement { profile, network, hosts, git, ..spec.confinement.clone() };
+    let mut confinement =
+        Confinement { profile, network, hosts, git, ..spec.confinement().clone() };
     let mut widens = Vec::new();
-    match (network, spec.confinement.network) {
+    match (network, spec.confinement().network) {
         (Network::On, Network::Off | Network::Listed) => widens.push(ExtraRight::Network),
         (Network::On | Network::Off | Network::Listed, _) => {}
     }
@@ -73,7 +76,7 @@ pub(super) async fn signing(
     match found.signing {
         GitSigning::Off => Ok(None),
         GitSigning::ByAgent => {
-            let grant = spec.signing.grant().map_err(none)?;
+            let grant = spec.signing().grant().map_err(none)?;
             ssh_agent::checked(grant).await.map(Some).map_err(none)
         }
     }
@@ -82,7 +85,7 @@ pub(super) async fn signing(
 /// The hint in the result of a command that would sign outside of the sandbox.
 pub(super) fn unsigned(spec: &SessionSpec, found: &InterpretedCall) -> Option<String> {
     let command = found.command.as_deref().filter(|_| found.signing == GitSigning::Off)?;
-    spec.signing.is_missed_by(command).then(|| Restriction::Signing.hint_line()).flatten()
+    spec.signing().is_missed_by(command).then(|| Restriction::Signing.hint_line()).flatten()
 }
 
 /// The environment of a call: with the settings of git that sign, where it may. A hook also learns the
@@ -92,17 +95,17 @@ pub(super) fn env(
     profile: Profile,
     signing: Option<&AgentGrant>,
 ) -> Vec<(String, String)> {
-    let mut env = spec.env.clone();
+    let mut env = spec.env().to_vec();
     if let Some(AgentGrant { settings, .. }) = signing {
         env.retain(|(name, _)| name != "GIT_CONFIG_GLOBAL");
         env.push(("GIT_CONFIG_GLOBAL".to_owned(), settings.display().to_string()));
     }
     if matches!(profile, Profile::Hook | Profile::GuardHook) {
-        env.push(("AGENTD_HOOK_MODE".to_owned(), spec.rules.mode.name().to_owned()));
+        env.push(("AGENTD_HOOK_MODE".to_owned(), spec.rules().mode.name().to_owned()));
         let agent = spec.task().map(|task| task.agent.clone());
         env.extend(agent.map(|agent| ("AGENTD_HOOK_AGENT".to_owned(), agent)));
     }
-    if profile == Profile::Document && spec.setup.facts.vision == Some(true) {
+    if profile == Profile::Document && spec.setup().facts.vision == Some(true) {
         env.push((tool_specs::image_bounds::MODEL_SEES.to_owned(), "yes".to_owned()));
     }
     env
@@ -113,7 +116,7 @@ pub(super) fn page(
     spec: &SessionSpec,
     found: &InterpretedCall,
 ) -> Result<Option<WebAddress>, ToolResult> {
-    let web = &spec.config.web;
+    let web = &spec.config().web;
     match (&found.page, found.profile) {
         (None, Profile::Web) => {
             let url = tool_specs::web_url(&web.search_url, web.private);
@@ -125,7 +128,7 @@ pub(super) fn page(
         (Some(page), _)
             if !page.is_named()
                 && web.private == PrivateNetworks::Refused
-                && !approval::is_host_named(&spec.rules.rules, page) =>
+                && !approval::is_host_named(&spec.rules().rules, page) =>
         {
             Err(by_number(found.spec.name, page))
         }
@@ -151,17 +154,17 @@ fn network_of(
     spec: &SessionSpec,
     found: &InterpretedCall,
 ) -> Result<(Network, Vec<HostRule>, Vec<HostRule>), ToolResult> {
-    let session = spec.confinement.network;
+    let session = spec.confinement().network;
     let network = found.network.unwrap_or(session);
     let mut hosts = match session {
-        Network::Listed => spec.confinement.hosts.clone(),
+        Network::Listed => spec.confinement().hosts.clone(),
         Network::Off | Network::On => Vec::new(),
     };
     // With all of the network there is nothing to add.
     if found.hosts.is_empty() || network == Network::On {
         return Ok((network, hosts, Vec::new()));
     }
-    check_allow_list(&SettingChange::Network(Network::Listed), &spec.confinement)
+    check_allow_list(&SettingChange::Network(Network::Listed), spec.confinement())
         .map_err(|failure| no_list(spec, found.spec.name, &failure.message))?;
     let has = |host: &&HostRule| hosts.iter().any(|own| own.covers(host));
     let more: Vec<HostRule> = found.hosts.iter().filter(|host| !has(host)).cloned().collect();
@@ -172,7 +175,7 @@ fn network_of(
 /// Fails where a call cannot have an allow-list of hosts.
 pub(super) fn check_hosts(spec: &SessionSpec, tool: &str) -> Result<(), ToolResult> {
     let listed = SettingChange::Network(Network::Listed);
-    check_allow_list(&listed, &spec.confinement)
+    check_allow_list(&listed, spec.confinement())
         .map_err(|failure| no_list(spec, tool, &failure.message))
 }
 
@@ -183,7 +186,7 @@ fn check_network(spec: &SessionSpec, tool: &str, network: Network) -> Result<(),
         let listed = SettingChange::Network(Network::Listed);
         let hosts = spec
             .check_managed(&listed)
-            .and_then(|()| check_allow_list(&listed, &spec.confinement));
+            .and_then(|()| check_allow_list(&listed, spec.confinement()));
         let hint = match hosts {
             Ok(()) => {
                 "Nothing was run. Leave `network` out: no user can grant it here. Request the hosts \
@@ -202,7 +205,7 @@ fn check_network(spec: &SessionSpec, tool: &str, network: Network) -> Result<(),
 
 /// The directory with links resolved: the question names the directory that is granted.
 async fn resolved(spec: &SessionSpec, tool: &str, named: &str) -> Result<PathBuf, ToolResult> {
-    let confinement = &spec.confinement;
+    let confinement = spec.confinement();
     let home = confinement.home.as_ref().map(FilePath::to_path);
     let path = match (named.strip_prefix("~/").or(named.strip_prefix("~")), home) {
         (Some(below), Some(home)) if named == "~" || named.starts_with("~/") => home.join(below),

@@ -124,7 +124,7 @@ impl SessionCalls {
             place,
             hello: resources.times.hello,
             ping: resources.times.ping,
-            question_ms: spec.config.daemon.question_deadline_ms,
+            question_ms: spec.config().daemon.question_deadline_ms,
             lease: self.running.lease().cloned(),
             lock: resources.lock.clone(),
             saved: ProtectedCopies::of(journal),

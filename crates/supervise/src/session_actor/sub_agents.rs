@@ -57,7 +57,7 @@ impl SessionActorState {
                 self.events.reject(&client, &call, &reason);
             }
             TaskToSession::BoundsFor(child) => {
-                let (parent, bounds) = (self.spec.id.clone(), Box::new(self.spec.task_bounds()));
+                let (parent, bounds) = (self.spec.id().clone(), Box::new(self.spec.task_bounds()));
                 let _ = child.send_message(TaskToSession::ParentBounds { parent, bounds }.into());
             }
             TaskToSession::ParentBounds { parent, bounds } => {
@@ -70,7 +70,7 @@ impl SessionActorState {
     }
 
     pub(super) fn call_id(&self, number: u32) -> CallId {
-        CallId { session: self.spec.id.clone(), number }
+        CallId { session: self.spec.id().clone(), number }
     }
 
     /// Starts a sub-agent. Returns the input for its call, if that may go on or has ended.
@@ -110,7 +110,7 @@ impl SessionActorState {
         if !self.sub_agents.ends(call) {
             return None;
         }
-        let child = session_of(&self.spec.id, call);
+        let child = session_of(self.spec.id(), call);
         for question in self.questions.below(&child) {
             self.on_task_settled(question, false, ENDED.to_owned());
         }
@@ -122,7 +122,7 @@ impl SessionActorState {
 
     /// The conversation counts the use of sub-agents.
     pub(super) fn send_bounds(&self) {
-        self.workers.conversation.send(ToSession::Bounds(self.spec.setup.max_session));
+        self.workers.conversation.send(ToSession::Bounds(self.spec.setup().max_session));
     }
 
     /// The supervisor actor knows this session from now on, so changes of its parent reach it, and its

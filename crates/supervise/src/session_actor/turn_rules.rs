@@ -23,5 +23,5 @@ pub(super) fn turn_rules(happened: &SessionEvent) -> Option<Vec<Rule>> {
 
 /// The session's rules, and those that allow until the turn ends.
 pub(super) fn rules(spec: &SessionSpec) -> ToBroker {
-    ToBroker::Rules { session: spec.id.clone(), rules: spec.broker_rules() }
+    ToBroker::Rules { session: spec.id().clone(), rules: spec.broker_rules() }
 }

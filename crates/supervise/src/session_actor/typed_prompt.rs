@@ -113,7 +113,7 @@ impl<A: Asker> PromptSources<'_, A> {
         // A prompt of a server is no file.
         let typed = if servers.prompt.is_some() { "" } else { text }.to_owned();
         let context = self.spec.slash_context();
-        let images = ImageContext::of(&self.spec.confinement, context.places.home.clone());
+        let images = ImageContext::of(self.spec.confinement(), context.places.home.clone());
         let reading = tokio::task::spawn_blocking(move || {
             let expanded = slash_command::expand(&context, &typed)?;
             Ok((expanded, prompt_images::check(&images, files)?))
@@ -153,7 +153,7 @@ impl<A: Asker> PromptSources<'_, A> {
                 )),
                 // A file that was written for another provider.
                 Err(why) if is_model_alias(&name) => {
-                    let now = &self.spec.setup.model;
+                    let now = &self.spec.setup().model;
                     notes.push(format!(
                         "this turn stays with the model {now}: {why} ({})",
                         prompt.file

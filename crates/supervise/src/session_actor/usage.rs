@@ -48,7 +48,7 @@ pub(super) enum Keeper {
 
 impl Keeper {
     pub(super) fn of(spec: &SessionSpec, next: Option<Audience>) -> Self {
-        let is_own = spec.rules.audience == Audience::Person && spec.task().is_none();
+        let is_own = spec.rules().audience == Audience::Person && spec.task().is_none();
         match is_own || next == Some(Audience::Person) {
             true => Self::Person,
             false => Self::Work,

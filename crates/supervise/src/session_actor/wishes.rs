@@ -150,7 +150,7 @@ impl SessionActorState {
                 SettingStep::SendRules => self.workers.broker.send(rules(&self.spec)),
                 SettingStep::ToConversation(message) => self.workers.conversation.send(message),
                 SettingStep::BindTasks => {
-                    let (parent, bounds) = (self.spec.id.clone(), self.spec.task_bounds());
+                    let (parent, bounds) = (self.spec.id().clone(), self.spec.task_bounds());
                     let bounds = Box::new(bounds);
                     let _ = self.root.send_message(RootMsg::NarrowTasks { parent, bounds });
                 }
@@ -173,7 +173,7 @@ impl SessionActorState {
             return false;
         }
         let Some(reason) = again else { return false };
-        let setup = &self.spec.setup;
+        let setup = self.spec.setup();
         let (model, limits) = (setup.model.clone(), (setup.max_tokens, setup.facts));
         self.route(|router| router.ask_another(model, limits, reason)).await;
         true

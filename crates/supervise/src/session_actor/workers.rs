@@ -38,7 +38,7 @@ impl SessionActorState {
                     self.events.report_context_unknown();
                     self.close_failed_turn().await;
                 }
-                tracing::warn!(session = %self.spec.id, %cause, "the conversation's process ended");
+                tracing::warn!(session = %self.spec.id(), %cause, "the conversation's process ended");
             }
         }
     }
@@ -58,7 +58,7 @@ impl SessionActorState {
         if then == OpenTurn::GoesOn {
             self.workers.ping_later();
         }
-        let mut first = vec![ToSession::Begin(self.spec.setup.clone())];
+        let mut first = vec![ToSession::Begin(self.spec.setup().clone())];
         first.extend(self.server_news());
         let journal = self.events.replay((then, self.turn.router.compact_told()));
         self.workers.conversation.begin(first, journal, self.own.clone());
@@ -134,14 +134,12 @@ impl SessionActorState {
     /// A store that was restarted sends the same.
     fn take_instructions(&mut self, text: String, notes: Vec<String>) {
         // Clients that attach later get them then.
-        if notes != self.spec.texts.instruction_notes {
-            notes.iter().for_each(|note| self.events.show_notice(note.clone()));
-            self.spec.texts.instruction_notes = notes;
+        if self.spec.set_instruction_notes(&notes) {
+            notes.into_iter().for_each(|note| self.events.show_notice(note));
         }
-        if text != self.spec.texts.instructions {
-            self.spec.set_instructions(text);
+        if self.spec.set_instructions(text) {
             // A conversation that has not begun gets it with its first message.
-            let text = self.spec.setup.system.clone();
+            let text = self.spec.setup().system.clone();
             self.workers.conversation.send(ToSession::System { text });
         }
     }
@@ -184,7 +182,7 @@ impl SessionActorState {
     /// Has the hooks of an event run; false if none of them runs.
     pub(super) fn run_hooks(&self, occasion: HookOccasion) -> bool {
         self.events.failures.takes_input()
-            && self.workers.run_hooks(&self.spec.setup.hooks, occasion)
+            && self.workers.run_hooks(&self.spec.setup().hooks, occasion)
     }
 
     /// Starts the processes that have failed again.

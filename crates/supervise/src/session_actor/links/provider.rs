@@ -65,8 +65,8 @@ impl ProviderSeat {
         let own = || self.passed_fds.iter().filter(|(paper, _)| !paper.is_for_calls());
         self.process.send(ToProvider::Configure {
             source: spec.model().source(),
-            patience: spec.config.provider.patience,
-            proxy: spec.config.provider.proxy.clone(),
+            patience: spec.config().provider.patience,
+            proxy: spec.config().provider.proxy.clone(),
             papers: own().map(|(paper, _)| paper.clone()).collect(),
         });
         for (_, descriptor) in own() {
@@ -125,7 +125,7 @@ impl ProviderSeat {
     ) {
         let needs_timer = self.used.needs_timer() && !router.awaits_answer();
         if needs_timer && self.may_suspend() {
-            let time = Duration::from_millis(spec.config.daemon.idle_provider_ms);
+            let time = Duration::from_millis(spec.config().daemon.idle_provider_ms);
             let later = session.send_after(time, || SessionMsg::Timer(SessionTimer::ProviderIdle));
             self.used.timer_started(later.abort_handle());
         }

@@ -84,8 +84,8 @@ impl StoreSeat {
     /// A new process runs: it and the calls are told.
     fn came_up(&mut self, generation: Generation, spec: &SessionSpec, calls: &RunningCalls) {
         self.process.up(generation);
-        let mut setup = spec.store.clone();
-        setup.denied_reads = approval::read_denials(&spec.rules);
+        let mut setup = spec.store().clone();
+        setup.denied_reads = approval::read_denials(spec.rules());
         self.process.send(ToStore::Begin(setup));
         self.queue.came_up().into_iter().for_each(|message| self.process.send(message));
         calls.send_all(|| CallMsg::StoreBack(generation));

@@ -83,7 +83,7 @@ impl<A: Asker> Servers<A> {
         let tools = self.tools();
         let names: Vec<String> = tools.iter().map(|tool| tool.spec.name.clone()).collect();
         spec.know_server_tools(&names);
-        let hooks = spec.setup.hooks.events.clone();
+        let hooks = spec.setup().hooks.events.clone();
         ToSession::Servers(ServerNews::Tools { tools, hooks })
     }
 
@@ -197,7 +197,7 @@ impl<A: Asker> Servers<A> {
             AfterEnd::Failed(ends) => format!(
                 "it has failed: it ended {ends} times without an answer to a call. `:mcp` tries it once more, \
                  `agentd restart {}` starts it anew",
-                spec.id
+                spec.id()
             ),
         };
         self.note_end(at, summary, &then);

@@ -39,11 +39,11 @@ impl TaskHost<'_> {
         let SessionResources { spawner, lock, times, .. } = self.resources;
         let directory = self.events.directory();
         let io = (spawner.clone(), lock.clone(), ProtectedCopies::of(directory));
-        let id = CallId { session: self.spec.id.clone(), number: call };
+        let id = CallId { session: self.spec.id().clone(), number: call };
         Some(TaskPlace {
             worktrees: WorktreeKeeper::new(id, self.spec, io, times.hello),
             call,
-            child: session_of(&self.spec.id, call),
+            child: session_of(self.spec.id(), call),
             sessions: directory.parent().map(Path::to_owned)?,
             parent: self.own.clone(),
         })
@@ -65,7 +65,7 @@ impl SubAgents<ActorRef<SessionMsg>, oneshot::Sender<()>> {
         if let Some(finished) = start.finished(request).await {
             return self.finish(call, finished, &host);
         }
-        let possible = self.room(host.spec.config.budget.agents.at_once)?;
+        let possible = self.room(host.spec.config().budget.agents.at_once)?;
         // Its calls are on record here alone: another host has to know of the call that it works for.
         let copied = host.events.all_copied(host.running).await;
         copied.map_err(|why| refused("fleet", why))?;
@@ -110,7 +110,7 @@ impl SubAgents<ActorRef<SessionMsg>, oneshot::Sender<()>> {
             bounds: host.spec.task_bounds(),
             lease: host.running.lease().cloned(),
             passed_fds,
-            max_chars: host.spec.config.tools.max_result_chars,
+            max_chars: host.spec.config().tools.max_result_chars,
         };
         let (stop, stopped) = oneshot::channel();
         self.begins(call, agent, share, stop);

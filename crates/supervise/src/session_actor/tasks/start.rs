@@ -45,7 +45,7 @@ impl<'a> TaskStart<'a> {
     }
 
     fn child(&self) -> SessionId {
-        session_of(&self.spec.id, self.call)
+        session_of(self.spec.id(), self.call)
     }
 
     fn child_directory(&self) -> Option<PathBuf> {
@@ -123,7 +123,8 @@ impl<'a> TaskStart<'a> {
         let own = own.filter(|it| task_worktree::is_own(it, &child));
         let awaits = own.is_some_and(|worktree| task_worktree::check_place(worktree).is_ok());
         let agent = request.agent.clone().unwrap_or_else(|| "general".to_owned());
-        let mut result = outcome.result(&agent, &child.0, self.spec.config.tools.max_result_chars);
+        let mut result =
+            outcome.result(&agent, &child.0, self.spec.config().tools.max_result_chars);
         let left = header.as_ref().filter(|_| !awaits).and_then(|task| task_worktree::left(task));
         if let Some(place) = left {
             result.text = format!("{}\n{place}", result.text);
@@ -141,7 +142,8 @@ impl<'a> TaskStart<'a> {
     ) -> Result<TaskHeader, ToolResult> {
         let agent = self.spec.agents().find(request.agent.as_deref());
         let agent = agent.map_err(|why| refused("no_agent", why))?;
-        if agent.workplace == Workplace::Worktree && self.spec.rules.mode == PermissionMode::Plan {
+        if agent.workplace == Workplace::Worktree && self.spec.rules().mode == PermissionMode::Plan
+        {
             let text = "mode plan changes nothing, and this agent works in a new git worktree";
             return Err(refused("plan", text.to_owned()));
         }
@@ -162,7 +164,7 @@ impl<'a> TaskStart<'a> {
 
     /// Its part of the session's budget.
     async fn share(&self, given: &[TaskShare], possible: u32) -> Result<TaskShare, String> {
-        let bounds = self.spec.setup.max_session;
+        let bounds = self.spec.setup().max_session;
         if bounds.calls.is_none() && bounds.cost.is_none() {
             return Ok(TaskShare { calls: None, cost: None });
         }
@@ -181,7 +183,7 @@ impl<'a> TaskStart<'a> {
             Ok(()) => Ok(None),
             Err(why) if is_model_alias(&name) => {
                 header.model = None;
-                let (agent, now) = (&header.agent, &self.spec.setup.model);
+                let (agent, now) = (&header.agent, &self.spec.setup().model);
                 Ok(Some(format!("the sub-agent {agent} is for the model {now}: {why}")))
             }
             Err(why) => Err(refused("model", format!("the model of {}: {why}", header.agent))),
