@@ -5,10 +5,11 @@
 //! the last event that was received.
 
 mod opening;
+mod server_wait;
 mod stop;
 mod task;
 
-use self::opening::ServerWait;
+use self::server_wait::ServerWait;
 use self::stop::{detached_error, why};
 use crate::answer_check::{AnswerCheck, AnswerFault, misfit, repair_prompt};
 use crate::call_time::CallTime;

@@ -1,5 +1,6 @@
 //! The opening of a run's session, and its MCP servers where the view shows them. For `one_shot`.
 
+use super::server_wait::ServerWait;
 use super::{Awaited, OneShot, OpenRun, RunInput, Step};
 use crate::call_time::CallTime;
 use crate::client_error::{ClientError, RunStop};
@@ -10,23 +11,8 @@ use ipc::ChannelError;
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, SessionQuery, ToClient,
 };
-use protocol::mcp::ServerState;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
-
-/// The pause between two questions about the servers.
-const PAUSE: Duration = Duration::from_millis(50);
-/// The longest time that servers are awaited: the largest `startup_timeout_sec`, and a margin.
-const LONGEST_START: Duration = Duration::from_secs(605);
-
-/// The wait until each server of a session is ready or has ended, as the first request waits too.
-pub(super) struct ServerWait {
-    until: Instant,
-    /// When they are asked for again.
-    next_query: Option<Instant>,
-    /// Came meanwhile.
-    stash: Vec<RunInput>,
-}
+use std::time::Instant;
 
 impl OneShot<'_> {
     /// Takes the session's opening. Its servers are awaited if the view shows them.
@@ -40,15 +26,13 @@ impl OneShot<'_> {
         }
         let project = opening.project.to_path().display().to_string();
         let opened = OpenedSession { facts, project, servers: Vec::new() };
-        let now = Instant::now();
-        let (until, next_query, stash) = (now + LONGEST_START, Some(now), Vec::new());
         let mut run = Box::new(OpenRun {
             transcript: Transcript::new(opened),
             began: self.began,
             call_time: CallTime::default(),
             wrong: None,
             repaired: false,
-            awaits: Awaited::Servers(ServerWait { until, next_query, stash }),
+            awaits: Awaited::Servers(ServerWait::begin()),
             is_reopened: false,
         });
         self.attach(&run);
@@ -92,10 +76,10 @@ impl OneShot<'_> {
         let run = self.open.as_mut()?;
         let session = run.session().clone();
         let Awaited::Servers(wait) = &mut run.awaits else { return None };
-        if wait.next_query.take_if(|due| *due <= Instant::now()).is_some() {
+        if wait.take_due_query() {
             self.connection.send(&FromClient::Query { session, query: SessionQuery::Servers });
         }
-        wait.next_query
+        wait.next_query()
     }
 
     /// Takes the answer about the servers. All other input is for later; a signal, a lost supervisor or
@@ -103,16 +87,14 @@ impl OneShot<'_> {
     pub(super) fn await_servers(&mut self, run: &mut OpenRun, input: RunInput) -> Step {
         let Awaited::Servers(wait) = &mut run.awaits else { return ControlFlow::Continue(()) };
         let is_over = if let RunInput::Message(ToClient::Servers { servers, .. }) = input {
-            let now = Instant::now();
-            let is_any_starting = servers.iter().any(|it| it.state == ServerState::Starts);
+            let is_over = wait.ends_with(&servers);
             run.transcript.opened.servers = servers;
-            wait.next_query = Some(now + PAUSE);
-            !is_any_starting || now >= wait.until
+            is_over
         } else {
             use ToClient::{Detached, Failed, Refused};
             let goes_on = matches!(&input, RunInput::Message(message)
                 if !matches!(message, Failed { .. } | Detached { .. } | Refused { .. }));
-            wait.stash.push(input);
+            wait.stash(input);
             !goes_on
         };
         if is_over { self.begin(run) } else { ControlFlow::Continue(()) }
@@ -124,6 +106,6 @@ impl OneShot<'_> {
         self.write(&shown);
         let awaited = std::mem::replace(&mut run.awaits, Awaited::TurnEnd);
         let Awaited::Servers(wait) = awaited else { return ControlFlow::Continue(()) };
-        wait.stash.into_iter().try_for_each(|input| self.follow(run, input))
+        wait.into_stash().into_iter().try_for_each(|input| self.follow(run, input))
     }
 }
