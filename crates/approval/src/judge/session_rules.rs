@@ -125,7 +125,7 @@ impl SessionRules {
             }
         };
         let denial = self.fits(&self.deny, &case.call.tool, &target);
-        // Nobody is asked about what the user configured, so there such words are denied.
+        // A call that the user configured raises no question, so a literal match denies it.
         let literal = denial.literal.filter(|_| case.configured.is_some());
         if let Some((index, what)) = denial.certain.or(literal) {
             let rule = &self.rules[index];
@@ -196,7 +196,7 @@ impl SessionRules {
             return verdict;
         };
         let why = messages::perhaps_denied(&self.rules[index], &why);
-        // Other words may help, unless the call is refused for what it asks for or what is left.
+        // Other words may help, unless the extra rights or a changed protected file are the reason.
         let words_matter = case.extra_rights.is_empty() && case.tampered.is_empty();
         match verdict {
             Verdict::Allow(_) => self.ask(case, why, Vec::new(), RefusalRemedy::Plain),

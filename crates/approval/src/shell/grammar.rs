@@ -3,7 +3,7 @@
 //!
 //! Lists, pipelines, subshells, groups, functions, loops, branches and tests are followed, also in
 //! `$(…)` and backquotes. The result is flat: every simple command that could run, in any order and
-//! however often. What `sh`, `dash` and `bash` do not read alike, or what changes the programs, is
+//! however often. A form that `sh`, `dash` and `bash` read differently, or that changes the programs, is
 //! an obstacle for rules that allow. Depth is bounded, and each byte is read a bounded number of times.
 
 use crate::shell::safe_env::{is_safe_loop_variable, is_safe_prefix};

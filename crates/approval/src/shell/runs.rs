@@ -306,7 +306,7 @@ impl AllRuns {
         }
     }
 
-    /// A text that a program may run; most are none, so what is not known of it hides nothing.
+    /// A text that a program may run. Most such texts are no scripts, so an unclear one hides nothing.
     fn perhaps_text(&mut self, text: &str, doubt: &Arc<str>, depth: usize) {
         if depth + 1 >= DEPTH_CAP {
             return self.hide("it contains too many texts for shells");
