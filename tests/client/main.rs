@@ -16,6 +16,7 @@ mod mcp_commands;
 mod plan;
 mod project_files;
 mod questions;
+mod recording;
 mod rewind;
 mod slash_commands;
 mod structured_answers;

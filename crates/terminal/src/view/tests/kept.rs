@@ -1,10 +1,14 @@
-//! Screens as kept in `crates/terminal/screens`: as text at four widths, and as the pictures of the
-//! README. `UPDATE_SCREENS=1` writes them anew.
+//! Screens as kept in `crates/terminal/screens`: as text at four widths, as pictures, and as the recorded session
+//! of the README. `UPDATE_SCREENS=1` writes them anew.
 
-use super::svg::svg;
+use super::svg::{animated, svg};
 use super::*;
 use crate::frame::frame;
 use protocol::confinement::{Enforced, Tier};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier};
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
@@ -106,11 +110,90 @@ fn each_screen_is_as_kept_at_four_widths() {
 }
 
 #[test]
-fn the_pictures_of_the_readme_show_what_is_painted() {
+fn the_pictures_show_what_is_painted() {
     for (name, scene) in &SCENES[..2] {
         let mut desk = scene(120, 36);
         let area = desk.view.tty.area();
         let painted = frame(&mut desk.view.state, &desk.screen, area);
         is_as_kept(&format!("{name}.svg"), &svg(&painted.buffer));
     }
+}
+
+fn colour(colour: vt100::Color) -> Color {
+    const NAMED: [Color; 16] = [
+        Color::Black,
+        Color::Red,
+        Color::Green,
+        Color::Yellow,
+        Color::Blue,
+        Color::Magenta,
+        Color::Cyan,
+        Color::Gray,
+        Color::DarkGray,
+        Color::LightRed,
+        Color::LightGreen,
+        Color::LightYellow,
+        Color::LightBlue,
+        Color::LightMagenta,
+        Color::LightCyan,
+        Color::White,
+    ];
+    match colour {
+        vt100::Color::Default => Color::Reset,
+        vt100::Color::Idx(index) => NAMED.get(usize::from(index)).copied().unwrap_or(Color::Reset),
+        vt100::Color::Rgb(red, green, blue) => Color::Rgb(red, green, blue),
+    }
+}
+
+/// What a terminal shows.
+fn painted(screen: &vt100::Screen) -> Buffer {
+    let (rows, columns) = (screen.size().0.get(), screen.size().1.get());
+    let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
+    for (y, x) in (0..rows).flat_map(|y| (0..columns).map(move |x| (y, x))) {
+        let shown = screen.cell(y, x).unwrap();
+        let cell = &mut buffer[(x, y)];
+        if shown.has_contents() {
+            cell.set_symbol(shown.contents());
+        }
+        cell.fg = colour(shown.fgcolor());
+        cell.bg = colour(shown.bgcolor());
+        for (is_so, modifier) in [
+            (shown.bold(), Modifier::BOLD),
+            (shown.dim(), Modifier::DIM),
+            (shown.italic(), Modifier::ITALIC),
+            (shown.underline(), Modifier::UNDERLINED),
+            (shown.inverse(), Modifier::REVERSED),
+        ] {
+            cell.modifier.set(modifier, is_so);
+        }
+    }
+    buffer
+}
+
+/// A recording in the form of asciicast 2: a header, then events of a time and what the terminal got.
+#[test]
+fn the_moving_picture_of_the_readme_is_the_recorded_session() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("screens/session.cast");
+    let recording = fs::read_to_string(file).unwrap();
+    let mut lines = recording.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let header = lines.next().unwrap();
+    let size = |side: &str| serde_json::from_value(header[side].clone()).unwrap();
+    let mut terminal = vt100::Parser::new(size("height"), size("width"), 0);
+    let mut screens: Vec<(Buffer, f64)> = Vec::new();
+    let mut shown_at = 0.0;
+    for event in lines {
+        let at = event[0].as_f64().unwrap();
+        if let Some((_, seconds)) = screens.last_mut() {
+            *seconds = at - shown_at;
+        }
+        shown_at = at;
+        terminal.process(event[2].as_str().unwrap().as_bytes());
+        screens.push((painted(terminal.screen()), 0.0));
+    }
+    // The last event is the end.
+    screens.pop();
+    let picture = animated(&screens);
+    assert!(picture.len() < 300_000, "{} bytes: record less", picture.len());
+    assert!(!picture.contains("<script") && !picture.contains("@import"));
+    is_as_kept("session.svg", &picture);
 }

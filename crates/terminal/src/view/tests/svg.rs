@@ -2,6 +2,7 @@
 
 use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::style::{Color, Modifier};
+use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthStr;
 
 /// Size of a cell in pixels.
@@ -11,38 +12,94 @@ const BACK: &str = "#16181d";
 const FRONT: &str = "#d4d7dd";
 
 pub(super) fn svg(buffer: &Buffer) -> String {
-    let area = buffer.area;
-    let (columns, rows) = (usize::from(area.width), usize::from(area.height));
-    let (width, height) = (columns * CELL.0 + 2 * MARGIN, rows * CELL.1 + 2 * MARGIN);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\">\n\
-         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACK}\"/>\n\
-         <g font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" \
-         font-size=\"13.2\" xml:space=\"preserve\">\n"
-    );
-    for y in 0..area.height {
-        let mut x = 0;
-        while x < area.width {
-            let first = &buffer[(x, y)];
-            let begin = x;
-            let mut text = String::new();
-            // A run of one style; characters that are not ASCII stand in a place of their own.
-            while x < area.width && style(&buffer[(x, y)]) == style(first) {
-                let symbol = buffer[(x, y)].symbol();
-                if !symbol.is_ascii() && x > begin {
-                    break;
-                }
-                text.push_str(symbol);
-                x += u16::try_from(symbol.width().max(1)).unwrap();
-                if !symbol.is_ascii() {
-                    break;
+    let rows: String = (0..buffer.area.height).map(|y| row(buffer, y)).collect();
+    framed(buffer, "", &rows)
+}
+
+/// One screen after the other, without end: each with the seconds for which it is shown. Each row of cells is there
+/// while it is the same. No script: a browser plays it in an `img` too, and stands still at the last screen if the
+/// person wants no motion.
+pub(super) fn animated(screens: &[(Buffer, f64)]) -> String {
+    let total: f64 = screens.iter().map(|(_, seconds)| seconds).sum();
+    let begins: Vec<f64> = screens
+        .iter()
+        .scan(0.0, |at, (_, seconds)| Some(std::mem::replace(at, *at + seconds) / total * 100.0))
+        .collect();
+    let mut motions: Vec<String> = Vec::new();
+    let mut rows = String::new();
+    for y in 0..screens[0].0.area.height {
+        let mut shown: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, (buffer, _)) in screens.iter().enumerate() {
+            shown.entry(row(buffer, y)).or_default().push(at);
+        }
+        for (cells, at) in shown.into_iter().filter(|(cells, _)| !cells.is_empty()) {
+            if at.len() == screens.len() {
+                rows.push_str(&cells);
+                continue;
+            }
+            let mut steps = String::new();
+            for (step, begin) in begins.iter().enumerate() {
+                let is_shown = at.contains(&step);
+                if step == 0 || is_shown != at.contains(&(step - 1)) {
+                    let state = if is_shown { "visible" } else { "hidden" };
+                    steps.push_str(&format!("{begin:.2}%{{visibility:{state}}}"));
                 }
             }
-            write(&mut out, first, &text, (usize::from(begin), usize::from(y)));
+            let motion = motions.iter().position(|known| *known == steps).unwrap_or_else(|| {
+                motions.push(steps);
+                motions.len() - 1
+            });
+            let last = if at.contains(&(screens.len() - 1)) { " z" } else { "" };
+            rows.push_str(&format!("<g class=\"a{motion}{last}\">\n{cells}</g>\n"));
         }
     }
-    out.push_str("</g>\n</svg>\n");
+    let mut style = format!(
+        "<style>\ng g{{visibility:hidden;animation:{total:.2}s step-end infinite}}\n\
+         @media (prefers-reduced-motion:reduce){{g g{{animation:none}}g g.z{{visibility:visible}}}}\n"
+    );
+    for (motion, steps) in motions.iter().enumerate() {
+        style.push_str(&format!(
+            "@keyframes m{motion}{{{steps}}}\n.a{motion}{{animation-name:m{motion}}}\n"
+        ));
+    }
+    framed(&screens[0].0, &(style + "</style>\n"), &rows)
+}
+
+fn framed(buffer: &Buffer, style: &str, rows: &str) -> String {
+    let (columns, lines) = (usize::from(buffer.area.width), usize::from(buffer.area.height));
+    let (width, height) = (columns * CELL.0 + 2 * MARGIN, lines * CELL.1 + 2 * MARGIN);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\">\n{style}\
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACK}\"/>\n\
+         <g font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" \
+         font-size=\"13.2\" xml:space=\"preserve\">\n{rows}</g>\n</svg>\n"
+    )
+}
+
+/// The cells of one row that are not empty.
+fn row(buffer: &Buffer, y: u16) -> String {
+    let area = buffer.area;
+    let mut out = String::new();
+    let mut x = 0;
+    while x < area.width {
+        let first = &buffer[(x, y)];
+        let begin = x;
+        let mut text = String::new();
+        // A run of one style; characters that are not ASCII stand in a place of their own.
+        while x < area.width && style(&buffer[(x, y)]) == style(first) {
+            let symbol = buffer[(x, y)].symbol();
+            if !symbol.is_ascii() && x > begin {
+                break;
+            }
+            text.push_str(symbol);
+            x += u16::try_from(symbol.width().max(1)).unwrap();
+            if !symbol.is_ascii() {
+                break;
+            }
+        }
+        write(&mut out, first, &text, (usize::from(begin), usize::from(y)));
+    }
     out
 }
 
