@@ -1,4 +1,4 @@
-//! One call, from proposal to result, pure: inputs to effects. Steps 4 to 8 of a call's path; see the README's table.
+//! One call, from proposal to result, pure: inputs to effects. Steps 4 to 8 of a call's path; see ARCHITECTURE.md.
 //!
 //! The call actor of `supervise` carries the effects out in order, and waits for each `Record` to be on disk before
 //! the next effect. `AuditDecision` and `PrepareGo` are written meanwhile; what begins a call waits for both. So

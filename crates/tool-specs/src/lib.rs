@@ -19,8 +19,8 @@
 //!    each error by its code, each limit with the line that reports it. A file tool also gets a column in
 //!    the table of `tests/tools/inputs.rs` and a case in `tests/tools/scope.rs`. In the workspace: a row in
 //!    `tests/tools/every_tool.rs`, and for a cacheable tool one in `tests/tools/cached_results.rs`.
-//! 5. **Documents**: a row in the README of `tools` and in `workers/agentd/help/tools.md`; the number of
-//!    tools in the workspace's README.
+//! 5. **Documents**: a row in the README of `tools`, with the number of tools there, and in
+//!    `workers/agentd/help/tools.md`.
 //!
 //! Only if users can configure it: a row with the reason of its default in `keys` of the crate `config`.
 //!
