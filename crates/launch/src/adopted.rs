@@ -47,14 +47,16 @@ impl Adopted {
 }
 
 /// Waits for all children of this process, and kills those that do not end. Its last act: no thread starts
-/// or waits for a child any more.
-pub fn reap_all() {
+/// or waits for a child any more. Returns those that the kernel cannot end, most likely because they wait for a
+/// disk: they are left to the first process of this machine.
+#[must_use]
+pub fn reap_all() -> Vec<i32> {
     for kills in [false, true] {
         let until = Instant::now() + END;
         while Instant::now() < until {
             match reaped_one(WaitPidFlag::empty()) {
                 Some(true) => continue,
-                None => return,
+                None => return Vec::new(),
                 Some(false) => {}
             }
             // A child that ends may leave its own.
@@ -65,6 +67,7 @@ pub fn reap_all() {
             std::thread::sleep(POLL);
         }
     }
+    orphans::living_children()
 }
 
 /// True if a child had ended and was waited for; none if there is no child.

@@ -1,6 +1,6 @@
 //! Starts worker and runner processes. No other file of the supervisor starts any.
 //!
-//! One thread starts them all and lives as long as the supervisor, because PR_SET_PDEATHSIG follows
+//! One thread starts them all and lives until the supervisor's end, because PR_SET_PDEATHSIG follows
 //! the thread that started a child, not the process. A worker's channel is its standard input. So
 //! nothing has to run between fork and exec, and `spawn` stays a cheap `posix_spawn`.
 
@@ -14,6 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tool_specs::RunnerProgram;
 
@@ -91,6 +92,12 @@ pub struct SpawnedWorker {
     pub(crate) cgroup: Option<PathBuf>,
 }
 
+enum SpawnOrder {
+    Start(SpawnRequest),
+    /// The thread ends. Dropped once it starts nothing any more.
+    End(oneshot::Sender<()>),
+}
+
 struct SpawnRequest {
     executable: &'static str,
     env: Arc<[(String, String)]>,
@@ -100,7 +107,7 @@ struct SpawnRequest {
 /// The handle of the spawner thread.
 #[derive(Debug, Clone)]
 pub struct Spawner {
-    requests: mpsc::Sender<SpawnRequest>,
+    requests: mpsc::Sender<SpawnOrder>,
     env: Arc<[(String, String)]>,
     /// Additional variables of `agentd-web`, which may hold the password of the person's proxy.
     web_env: Arc<[(String, String)]>,
@@ -113,12 +120,15 @@ impl Spawner {
     pub fn start(directory: PathBuf, log: File, env: Vec<(String, String)>) -> io::Result<Self> {
         #[cfg(agentd_hooks)]
         let env = ipc::hook::handed_on(env);
-        let (orders, inbox) = mpsc::channel::<SpawnRequest>();
+        let (orders, inbox) = mpsc::channel::<SpawnOrder>();
         let kept = Arc::from(directory.as_path());
         std::thread::Builder::new().name("spawner".into()).spawn(move || {
-            for order in inbox {
-                let path = directory.join(order.executable);
-                let _ = order.reply.send(spawn_process(&path, &log, &order.env));
+            while let Ok(order) = inbox.recv() {
+                match order {
+                    SpawnOrder::Start(wanted) => start_wanted(wanted, &directory, &log),
+                    // The sender is dropped behind the inbox: a later request is refused.
+                    SpawnOrder::End(_ended) => return drop(inbox),
+                }
             }
         })?;
         let (env, web_env) = (env.into(), Arc::default());
@@ -181,6 +191,16 @@ impl Spawner {
         Ok(SpawnedWorker { cgroup, ..started })
     }
 
+    /// Ends the thread, and with it the processes that it started and that still run. When this returns,
+    /// none is started any more; it waits at most this long.
+    pub async fn end(&self, patience: Duration) {
+        let (ended, told) = oneshot::channel();
+        let _ = self.requests.send(SpawnOrder::End(ended));
+        if tokio::time::timeout(patience, told).await.is_err() {
+            tracing::warn!("a process is still being started");
+        }
+    }
+
     async fn request(
         &self,
         executable: &'static str,
@@ -192,9 +212,27 @@ impl Spawner {
             reason: "the spawner thread has ended".into(),
         };
         let env = self.env.iter().chain(more).cloned().collect();
-        self.requests.send(SpawnRequest { executable, env, reply }).map_err(|_| gone())?;
+        let wanted = SpawnRequest { executable, env, reply };
+        self.requests.send(SpawnOrder::Start(wanted)).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
+}
+
+/// Starts a process for a request that still waits. One that nobody takes is ended: no task waits for it.
+fn start_wanted(wanted: SpawnRequest, directory: &Path, log: &File) {
+    let SpawnRequest { executable, env, reply } = wanted;
+    if reply.is_closed() {
+        return;
+    }
+    let started = spawn_process(&directory.join(executable), log, &env);
+    if let Err(Ok(SpawnedWorker { child, .. })) = reply.send(started) {
+        end_unclaimed(child);
+    }
+}
+
+fn end_unclaimed(mut child: Child) {
+    let ended = child.kill().and_then(|()| child.wait());
+    tracing::debug!(?ended, "a process was started that nobody waits for");
 }
 
 fn spawn_process(
@@ -210,6 +248,7 @@ fn spawn_process(
         }
     };
     let (ours, theirs) = UnixStream::pair().map_err(refused)?;
+    ours.set_nonblocking(true).map_err(refused)?;
     let child = Command::new(path)
         .env_clear()
         .envs(env.iter().map(|(name, value)| (name, value)))
@@ -220,10 +259,13 @@ fn spawn_process(
         .spawn()
         .map_err(refused)?;
     let pid = rustix::process::Pid::from_child(&child);
-    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK)
-        .map_err(|error| refused(error.into()))?;
-    ours.set_nonblocking(true).map_err(refused)?;
-    Ok(SpawnedWorker { child, socket: ours, pidfd, cgroup: None })
+    match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK) {
+        Ok(pidfd) => Ok(SpawnedWorker { child, socket: ours, pidfd, cgroup: None }),
+        Err(error) => {
+            end_unclaimed(child);
+            Err(refused(error.into()))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -241,6 +283,23 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("/nonexistent/agentd-tool is missing"), "{text}");
         assert!(text.contains("cargo build --workspace"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_process_that_nobody_waits_for_is_not_left() {
+        let spawner = Spawner::start("/bin".into(), log(), Vec::new()).unwrap();
+        let (env, (reply, answer)) = (Arc::default(), oneshot::channel());
+        drop(answer);
+        let unheard = SpawnRequest { executable: "/nonexistent/never-looked-for", env, reply };
+        start_wanted(unheard, Path::new("/"), &log());
+        let started = spawner.request("cat", &[]).await.unwrap();
+        let pid = started.child.id();
+        end_unclaimed(started.child);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it is dead and reaped");
+        spawner.end(Duration::from_secs(5)).await;
+        let refused = spawner.request("cat", &[]).await.unwrap_err().to_string();
+        assert!(refused.contains("the spawner thread has ended"), "{refused}");
+        spawner.end(Duration::from_secs(5)).await;
     }
 
     #[test]

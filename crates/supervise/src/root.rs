@@ -42,7 +42,7 @@ use protocol::ids::SessionId;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use setup::cache_paths::caches_dir;
 use setup::session_spec::TaskBounds;
-use shutdown::{NO_REPLY, REMOVAL_TIMEOUT, REPLY_TIMEOUT};
+use shutdown::{NO_REPLY, REMOVAL_TIMEOUT, REPLY_TIMEOUT, SPAWN_TIMEOUT};
 use state::{BrokerState, IdleTimer, ProjectDirs, RootState, ShutdownPhase};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -163,6 +163,7 @@ impl Actor for RootActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         state.remover.finish(REMOVAL_TIMEOUT).await;
+        state.spawner.end(SPAWN_TIMEOUT).await;
         Ok(())
     }
 

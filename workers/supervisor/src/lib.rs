@@ -5,6 +5,7 @@ mod host_limits;
 
 use anyhow::{Context, bail};
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
+use nix::sys::signal::{SigSet, Signal};
 use protocol::confinement::{Tier, WITHOUT_CAGE};
 use sandbox::{Controller, Delegation};
 use std::ffi::OsString;
@@ -133,6 +134,9 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
             Err(error) => return Err(error).of_kind("state"),
         },
     };
+    // A signal that ends this process waits until the probes have ended theirs.
+    let ends = SigSet::from_iter([Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM]);
+    ends.thread_block().context("cannot block signals").of_kind("internal")?;
     // Both fork children to probe the host, so they run before any thread starts.
     let cgroup = sandbox::set_up_cgroups();
     let temp_root =
@@ -141,11 +145,8 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
     let host = HostTier::probed(&temp_root, sandbox::probe_tier);
     let host = host.context("the sandbox cannot be tried").of_kind("state")?;
     sandbox::harden().context("cannot protect itself from other processes").of_kind("internal")?;
-    // The client blocks signals for its own purposes. Inherited here, that mask would disable TERM.
-    nix::sys::signal::SigSet::empty()
-        .thread_set_mask()
-        .context("cannot unblock signals")
-        .of_kind("internal")?;
+    // The client blocks signals too. Inherited here, that mask would disable TERM.
+    SigSet::empty().thread_set_mask().context("cannot unblock signals").of_kind("internal")?;
     // Workers die with their parent; the root must not. It sees the end of its client by the closed
     // standard input and then ends in order: calls get their end on disk, and nothing is left
     // behind.
@@ -285,7 +286,13 @@ fn run_until_end(
     });
     // Writes to a disk that does not answer are abandoned.
     runtime.shutdown_timeout(LAST_WRITES);
-    supervise::reap_all();
+    let held = supervise::reap_all();
+    if !held.is_empty() {
+        tracing::warn!(
+            ?held,
+            "processes cannot be ended; the first process of this machine gets them"
+        );
+    }
     match ran.map_err(|error: std::io::Error| error).of_kind("internal")? {
         Err(SupervisorError::ControlSocket(error @ ControlSocketError::DaemonRunning { .. })) => {
             Err(error).of_kind("taken")

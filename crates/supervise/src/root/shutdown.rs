@@ -23,6 +23,8 @@ pub(super) const NO_REPLY: &str = "it does not answer; most likely it waits for 
 const BROKER_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the removal of temporary directories may take. The next start removes the rest.
 pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a process that is just being started may delay the end.
+pub(super) const SPAWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl RootState {
     /// Shuts down if no turn runs; otherwise reports the sessions with a running turn. Sessions are
