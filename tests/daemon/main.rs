@@ -8,6 +8,7 @@ mod lifetime;
 mod limits;
 mod older_shapes;
 mod older_state;
+mod reaping;
 mod sessions;
 mod stops;
 #[path = "../support/mod.rs"]
