@@ -237,7 +237,7 @@ fn a_hook_can_reach_no_secret_no_network_and_no_file_of_the_project() {
     }
     assert!(!desk.project().join("made").exists());
     let record = records(&desk, "ended", "guard_hook")[0]["refusals"].to_string();
-    assert!(record.contains("192.0.2.1:9") && record.contains("made for writing"), "{record}");
+    assert!(record.contains("192.0.2.1:9") && record.contains("/made\""), "{record}");
     // In tier A there is no such file. In tier B there is one, and the kernel refuses it; the record
     // has attempts to write.
     desk.write(".agentd/config.toml", "[sandbox]\ntier = \"b\"\n");

@@ -105,7 +105,7 @@ pub use task::{TASK, TaskHeader, TaskLimits, TaskRights, TaskWorktree};
 pub use values::{
     BasisRecord, CallProgress, CallSpan, ChainHead, CompactionCause, ConnectionOutcome,
     ContentBlock, Enforced, ExpandedPrompt, FileVersionRecord, ImageRef, Level, Limits, MediaType,
-    OpenTurn, Outcome, OwnOriginRecord, ProcessUsage, PromptPart, ProviderFailure, ProxyConnection,
-    Refusal, RefusalKind, RestoredSession, Rule, RuleEffect, SummaryStep, Tier, ToolKind, TurnEnd,
-    Usage, WorkerDeaths,
+    OpenTurn, Outcome, OwnOriginRecord, PathAct, ProcessAct, ProcessUsage, PromptPart,
+    ProviderFailure, ProxyConnection, Refusal, RefusalKind, RestoredSession, Rule, RuleEffect,
+    SocketSpec, Subject, SummaryStep, Tier, ToolKind, TurnEnd, Usage, WorkerDeaths,
 };

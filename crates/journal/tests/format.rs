@@ -9,8 +9,8 @@
 use journal::{
     AuditRecord, BasisRecord, CallProgress, CallSpan, ChainHead, CompactionCause,
     ConnectionOutcome, ContentBlock, DecisionRecord, JournalRecord, Level, Outcome,
-    OwnOriginRecord, PromptPart, ProviderFailure, RefusalKind, RetentionBound, RuleEffect,
-    SessionHeader, SummaryStep, Tier, ToolKind, TurnEnd,
+    OwnOriginRecord, PathAct, ProcessAct, PromptPart, ProviderFailure, RefusalKind, RetentionBound,
+    RuleEffect, SessionHeader, Subject, SummaryStep, Tier, ToolKind, TurnEnd,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use std::path::Path;
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/format.txt");
 
 /// The files of `src` whose types are on disk.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "record.rs",
     "task.rs",
     "image.rs",
@@ -30,6 +30,7 @@ const FILES: [&str; 10] = [
     "values/connection.rs",
     "values/content.rs",
     "values/expanded_prompt.rs",
+    "values/refusal.rs",
     "values/summary_step.rs",
 ];
 
@@ -66,6 +67,9 @@ fn again(name: &str, json: &str) -> String {
         "ChainHead" => by::<ChainHead>,
         "Tier" => by::<Tier>,
         "RefusalKind" => by::<RefusalKind>,
+        "Subject" => by::<Subject>,
+        "PathAct" => by::<PathAct>,
+        "ProcessAct" => by::<ProcessAct>,
         other => panic!("no type {other}"),
     };
     of_type(json)

@@ -3,7 +3,8 @@
 use crate::hosts::HostRule;
 use crate::{Decode, Encode};
 pub use journal::{
-    ConnectionOutcome, Enforced, Level, Limits, ProxyConnection, Refusal, RefusalKind, Tier,
+    ConnectionOutcome, Enforced, Level, Limits, PathAct, ProcessAct, ProxyConnection, Refusal,
+    RefusalKind, SocketSpec, Subject, Tier,
 };
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

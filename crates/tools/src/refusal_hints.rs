@@ -1,8 +1,8 @@
 //! The restriction behind a refusal of the kernel or of a path.
 
-use protocol::confinement::{Refusal, RefusalKind};
+use protocol::confinement::{Refusal, Subject};
 use sandbox::CallScope;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::Path;
 use tool_specs::Restriction;
 
@@ -38,7 +38,9 @@ pub(crate) fn names_closed_temp_path(
     refusals: &[Refusal],
     scope: &CallScope,
 ) -> bool {
-    let refused = |refusal: &Refusal| names_closed_temp(&refusal.detail, scope);
+    let refused = |refusal: &Refusal| {
+        refusal.subject.path().is_some_and(|path| is_closed_temp(Path::new(path), scope))
+    };
     let says_so = |line: &str| {
         PATH_ERRORS.iter().any(|said| line.contains(said)) && names_closed_temp(line, scope)
     };
@@ -77,21 +79,22 @@ const SYSTEM_DIRS: [&str; 13] = [
 ];
 
 /// Where the resolver of systemd is asked for names.
-const RESOLVER: &str = "/run/systemd/resolve/";
+const RESOLVER: &str = "/run/systemd/resolve";
+/// The type of a datagram socket.
+const DATAGRAM: u32 = 2;
+
+/// The port of DNS.
+const DNS_PORT: u16 = 53;
 
 /// True for a DNS query, or for a socket that a resolver library opens for one: tier B refuses that
 /// socket before it has an address.
 pub(crate) fn is_name_lookup(refusal: &Refusal) -> bool {
-    let detail = refusal.detail.as_str();
-    match refusal.syscall.as_str() {
-        "connect" => {
-            let mut words = detail.split_whitespace();
-            let address = words.find_map(|word| word.parse::<SocketAddr>().ok());
-            detail.starts_with(RESOLVER) || address.is_some_and(|address| address.port() == 53)
-        }
-        "socket" => matches!(detail, "AF_INET datagram socket" | "AF_INET6 datagram socket"),
-        _ => false,
-    }
+    let subject = &refusal.subject;
+    matches!(
+        subject,
+        Subject::Address(address) | Subject::HostAddress(address) if address.port() == DNS_PORT
+    ) || matches!(subject, Subject::UnixSocket(path) if Path::new(path).starts_with(RESOLVER))
+        || matches!(subject, Subject::Socket(socket) if socket.is_inet() && socket.kind == DATAGRAM)
 }
 
 /// True for an address of this machine or of a private network: the proxy of an allow-list refuses it.
@@ -121,53 +124,46 @@ pub(crate) fn restriction_of(
     project: &Path,
     settings: Option<&Path>,
 ) -> Option<Restriction> {
-    let Refusal { kind, syscall, detail, .. } = refusal;
-    let address = match syscall.as_str() {
-        "connect" | "sendto" | "sendmsg" | "sendmmsg" => {
-            detail.split_whitespace().find_map(|word| word.parse::<SocketAddr>().ok())
+    match &refusal.subject {
+        _ if is_name_lookup(refusal) => Some(Restriction::Network),
+        Subject::Address(address) | Subject::HostAddress(address) if is_local(address.ip()) => {
+            Some(Restriction::LocalAddress)
         }
-        _ => None,
-    };
-    let is_socket = syscall == "socket" && detail.starts_with("AF_INET");
-    match address {
-        _ if is_socket || is_name_lookup(refusal) => return Some(Restriction::Network),
-        Some(address) if is_local(address.ip()) => return Some(Restriction::LocalAddress),
-        Some(_) => return Some(Restriction::Network),
-        None => {}
-    }
-    match (kind, syscall.as_str()) {
-        (RefusalKind::Refused, _) if detail.starts_with("new namespaces") => {
-            return Some(Restriction::Namespaces);
+        Subject::Address(_) | Subject::HostAddress(_) => Some(Restriction::Network),
+        Subject::Socket(socket) if socket.is_inet() => Some(Restriction::Network),
+        Subject::UnixSocket(_) | Subject::AbstractSocket(_) => Some(Restriction::Socket),
+        Subject::Namespaces(_) => Some(Restriction::Namespaces),
+        Subject::Operation { .. } => Some(Restriction::Kernel),
+        Subject::Signal { .. } | Subject::Process { .. } => Some(Restriction::Process),
+        Subject::Path { path, .. } | Subject::Program { path, .. }
+            if Path::new(path).starts_with(project) =>
+        {
+            None
         }
-        (_, "connect") if detail.starts_with('/') => return Some(Restriction::Socket),
-        (
-            RefusalKind::Refused,
-            "socket" | "socketpair" | "ioctl" | "personality" | "execve" | "execveat",
-        ) => return None,
-        (RefusalKind::Refused, _) if !detail.contains('/') => return Some(Restriction::Kernel),
-        (_, "ptrace" | "kill" | "tkill" | "tgkill") => return Some(Restriction::Process),
-        _ => {}
-    }
-    // The path comes first in the words for it.
-    let outside = *kind == RefusalKind::Predicted
-        && detail.starts_with('/')
-        && !Path::new(detail).starts_with(project);
-    match (outside, syscall.as_str()) {
-        (false, _) | (true, "connect") => None,
-        (true, "execve" | "execveat") => Some(Restriction::Program),
-        (true, _) if settings.is_some_and(|settings| Path::new(detail).starts_with(settings)) => {
-            Some(Restriction::Settings)
-        }
-        (true, _) if SYSTEM_DIRS.iter().any(|scope| Path::new(detail).starts_with(scope)) => {
-            Some(Restriction::System)
-        }
-        (true, _) => Some(Restriction::Outside),
+        Subject::Program { .. } => Some(Restriction::Program),
+        Subject::Path { path, .. } => Some(match Path::new(path) {
+            path if settings.is_some_and(|settings| path.starts_with(settings)) => {
+                Restriction::Settings
+            }
+            path if SYSTEM_DIRS.iter().any(|dir| path.starts_with(dir)) => Restriction::System,
+            _ => Restriction::Outside,
+        }),
+        Subject::Start { .. }
+        | Subject::OtherAddress
+        | Subject::Socket(_)
+        | Subject::SocketPair(_)
+        | Subject::Request(_)
+        | Subject::Personality(_)
+        | Subject::HiddenMemory
+        | Subject::Text(_) => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use protocol::confinement::{PathAct, ProcessAct, RefusalKind, SocketSpec};
 
     #[test]
     fn a_closed_directory_for_temporary_files_is_known_by_its_path() {
@@ -202,62 +198,67 @@ mod tests {
         assert!(met(Some("cat /tmp/x"), "") && !met(Some("cat x"), ""));
     }
 
+    fn refusal(subject: Subject) -> Refusal {
+        let kind = RefusalKind::Predicted;
+        Refusal { kind, syscall: String::new(), subject, errno: 1, pid: 1, count: 1 }
+    }
+
+    fn address(text: &str) -> Subject {
+        Subject::Address(text.parse().unwrap())
+    }
+
+    fn socket(family: u32, kind: u32) -> Subject {
+        Subject::Socket(SocketSpec { family, kind, protocol: 0 })
+    }
+
     #[test]
     fn a_refusal_is_about_what_a_person_can_open() {
-        let (refused, predicted) = (RefusalKind::Refused, RefusalKind::Predicted);
-        for (kind, syscall, detail, barrier) in [
-            (predicted, "connect", "93.184.216.34:80", Some(Restriction::Network)),
-            (predicted, "connect", "[2606:2800::1]:443", Some(Restriction::Network)),
-            (predicted, "connect", "127.0.0.1:5432 of the host", Some(Restriction::LocalAddress)),
-            (predicted, "connect", "[::1]:5432 of the host", Some(Restriction::LocalAddress)),
-            (predicted, "connect", "10.1.2.3:80", Some(Restriction::LocalAddress)),
-            (predicted, "sendto", "[fd00::1]:80", Some(Restriction::LocalAddress)),
-            (predicted, "connect", "10.1.2.3:53", Some(Restriction::Network)),
-            (refused, "socket", "AF_INET stream socket", Some(Restriction::Network)),
-            (refused, "socket", "AF_ALG type 5 socket", None),
-            (predicted, "connect", "/run/docker.sock", Some(Restriction::Socket)),
-            (predicted, "openat", "/etc/hosts for writing", Some(Restriction::System)),
-            (predicted, "openat", "/srv/x for writing", Some(Restriction::Outside)),
-            (predicted, "mkdirat", "/usr/x, making it", Some(Restriction::System)),
-            (predicted, "openat", "/var/spool/cron/u for writing", Some(Restriction::System)),
-            (predicted, "openat", "/var/www/u for writing", Some(Restriction::Outside)),
-            (predicted, "openat", "/usrs/u for writing", Some(Restriction::Outside)),
-            (predicted, "connect", "127.0.0.53:53 of the host", Some(Restriction::Network)),
+        let path = |path: &str| Subject::Path { path: path.to_owned(), act: PathAct::Write };
+        let program = |path: &str| Subject::Program { path: path.to_owned(), script: None };
+        let unix = |path: &str| Subject::UnixSocket(path.to_owned());
+        let operation = |path: Option<&str>| Subject::Operation {
+            what: String::new(),
+            path: path.map(Into::into),
+        };
+        for (subject, barrier) in [
+            (address("93.184.216.34:80"), Some(Restriction::Network)),
+            (address("[2606:2800::1]:443"), Some(Restriction::Network)),
             (
-                predicted,
-                "connect",
-                "/run/systemd/resolve/io.systemd.Resolve",
-                Some(Restriction::Network),
+                Subject::HostAddress("127.0.0.1:5432".parse().unwrap()),
+                Some(Restriction::LocalAddress),
             ),
-            (refused, "clone", "new namespaces: user", Some(Restriction::Namespaces)),
-            (refused, "unshare", "new namespaces: user, mount", Some(Restriction::Namespaces)),
-            (refused, "bpf", "programs in the kernel", Some(Restriction::Kernel)),
-            (
-                predicted,
-                "openat",
-                "/srv/b/settings/git/config for writing",
-                Some(Restriction::Outside),
-            ),
-            (
-                predicted,
-                "openat",
-                "/tmp/a/settings/git/config.lock for writing",
-                Some(Restriction::Settings),
-            ),
-            (refused, "ioctl", "TIOCSTI", None),
-            (refused, "add_key", "the kernel's key rings", Some(Restriction::Kernel)),
-            (predicted, "ptrace", "attaching to pid 1", Some(Restriction::Process)),
-            (predicted, "mkdirat", "/projects/x, making it", Some(Restriction::Outside)),
-            (predicted, "openat", "/proj/.envrc for writing", None),
-            (predicted, "execve", "/opt2/bin/tool, running it", Some(Restriction::Program)),
-            (predicted, "execveat", "/x/sh, running /proj/a with it", Some(Restriction::Program)),
-            (predicted, "execve", "/proj/tool, running it", None),
-            (refused, "execve", "starting a program /bin/true", None),
-            (refused, "mount", "mounting /etc", None),
-            (predicted, "kill", "SIGKILL to pid 1", Some(Restriction::Process)),
+            (Subject::HostAddress("[::1]:5432".parse().unwrap()), Some(Restriction::LocalAddress)),
+            (address("10.1.2.3:80"), Some(Restriction::LocalAddress)),
+            (address("[fd00::1]:80"), Some(Restriction::LocalAddress)),
+            (address("10.1.2.3:53"), Some(Restriction::Network)),
+            (Subject::HostAddress("127.0.0.53:53".parse().unwrap()), Some(Restriction::Network)),
+            (socket(2, 1), Some(Restriction::Network)),
+            (socket(38, 5), None),
+            (unix("/run/docker.sock"), Some(Restriction::Socket)),
+            (unix("/run/systemd/resolve/io.systemd.Resolve"), Some(Restriction::Network)),
+            (Subject::AbstractSocket("x".to_owned()), Some(Restriction::Socket)),
+            (path("/etc/hosts"), Some(Restriction::System)),
+            (path("/srv/x"), Some(Restriction::Outside)),
+            (path("/usr/x"), Some(Restriction::System)),
+            (path("/var/spool/cron/u"), Some(Restriction::System)),
+            (path("/var/www/u"), Some(Restriction::Outside)),
+            (path("/usrs/u"), Some(Restriction::Outside)),
+            (path("/srv/b/settings/git/config"), Some(Restriction::Outside)),
+            (path("/tmp/a/settings/git/config.lock"), Some(Restriction::Settings)),
+            (path("/projects/x"), Some(Restriction::Outside)),
+            (path("/proj/.envrc"), None),
+            (program("/opt2/bin/tool"), Some(Restriction::Program)),
+            (program("/proj/tool"), None),
+            (Subject::Namespaces(vec!["user".to_owned()]), Some(Restriction::Namespaces)),
+            (operation(None), Some(Restriction::Kernel)),
+            (operation(Some("/etc")), Some(Restriction::Kernel)),
+            (Subject::Request(0x5412), None),
+            (Subject::Process { act: ProcessAct::Trace, pid: 1 }, Some(Restriction::Process)),
+            (Subject::Signal { signal: 9, pid: 1 }, Some(Restriction::Process)),
+            (Subject::Start { path: Some("/bin/true".to_owned()) }, None),
+            (Subject::Text("/etc/hosts for writing".to_owned()), None),
         ] {
-            let (syscall, detail) = (syscall.to_owned(), detail.to_owned());
-            let refusal = Refusal { kind, syscall, detail, errno: 1, pid: 1, count: 1 };
+            let refusal = refusal(subject);
             let settings = Some(Path::new("/tmp/a/settings/git"));
             assert_eq!(
                 restriction_of(&refusal, Path::new("/proj"), settings),
@@ -269,20 +270,18 @@ mod tests {
 
     #[test]
     fn a_question_for_a_name_is_known_by_its_port_or_its_socket() {
-        for (syscall, detail, expected) in [
-            ("connect", "127.0.0.53:53 of the host", true),
-            ("connect", "[2606:2800::1]:53", true),
-            ("connect", "/run/systemd/resolve/io.systemd.Resolve", true),
-            ("socket", "AF_INET datagram socket", true),
-            ("connect", "127.0.0.1:5353 of the host", false),
-            ("connect", "93.184.216.34:443", false),
-            ("connect", "/run/docker.sock", false),
-            ("socket", "AF_INET stream socket", false),
-            ("openat", "/srv/a:53 for writing", false),
+        let unix = |path: &str| Subject::UnixSocket(path.to_owned());
+        for (subject, expected) in [
+            (Subject::HostAddress("127.0.0.53:53".parse().unwrap()), true),
+            (address("[2606:2800::1]:53"), true),
+            (unix("/run/systemd/resolve/io.systemd.Resolve"), true),
+            (socket(2, 2), true),
+            (Subject::HostAddress("127.0.0.1:5353".parse().unwrap()), false),
+            (address("93.184.216.34:443"), false),
+            (unix("/run/docker.sock"), false),
+            (socket(2, 1), false),
         ] {
-            let (kind, syscall, detail) =
-                (RefusalKind::Predicted, syscall.to_owned(), detail.to_owned());
-            let refusal = Refusal { kind, syscall, detail, errno: 1, pid: 1, count: 1 };
+            let refusal = refusal(subject);
             assert_eq!(is_name_lookup(&refusal), expected, "{refusal:?}");
         }
     }

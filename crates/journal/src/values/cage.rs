@@ -1,4 +1,4 @@
-//! The cage of a call, and what it used and was refused there.
+//! The cage of a call, and what it used there.
 
 use super::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -70,33 +70,6 @@ pub struct ProcessUsage {
     pub peak_kib: u64,
     /// Bytes handed to storage, as `getrusage` counts blocks of 512.
     pub written_bytes: u64,
-}
-
-/// How sure a refusal is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RefusalKind {
-    /// The filter answered it.
-    Refused,
-    /// Seen on its way to the kernel, which refuses it by the same grants.
-    Predicted,
-}
-
-/// One thing that the kernel did not let a call do.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
-pub struct Refusal {
-    /// How sure.
-    pub kind: RefusalKind,
-    /// The system call.
-    pub syscall: String,
-    /// Its decisive argument in words: a path, an address, a socket family.
-    pub detail: String,
-    /// The errno answered or expected.
-    pub errno: i32,
-    /// The process, as the host numbers it.
-    pub pid: u32,
-    /// How often in a row.
-    pub count: u64,
 }
 
 /// Action where the kernel cannot enforce a rule that the tier claims.

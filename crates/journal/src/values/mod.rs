@@ -8,13 +8,15 @@ mod cage;
 mod connection;
 mod content;
 mod expanded_prompt;
+mod refusal;
 mod reopening;
 mod summary_step;
 
-pub use cage::{Enforced, Level, Limits, ProcessUsage, Refusal, RefusalKind, Tier};
+pub use cage::{Enforced, Level, Limits, ProcessUsage, Tier};
 pub use connection::{ConnectionOutcome, ProxyConnection};
 pub use content::{ContentBlock, ImageRef, MediaType};
 pub use expanded_prompt::{ExpandedPrompt, PromptPart};
+pub use refusal::{PathAct, ProcessAct, Refusal, RefusalKind, SocketSpec, Subject};
 pub use reopening::{OpenTurn, RestoredSession};
 pub use summary_step::{CompactionCause, SummaryStep};
 

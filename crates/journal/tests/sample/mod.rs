@@ -237,7 +237,7 @@ pub fn refusal() -> Refusal {
     Refusal {
         kind: RefusalKind::Refused,
         syscall: "socket".to_owned(),
-        detail: "AF_INET".to_owned(),
+        subject: journal::Subject::Address("192.0.2.1:9".parse().unwrap()),
         errno: 97,
         pid: 11,
         count: 1,

@@ -6,7 +6,8 @@ use protocol::call::{
 };
 use protocol::client::{DaemonStatus, ProcessRow, SessionRequest, SessionRow};
 use protocol::confinement::{
-    Confinement, Enforced, FilePath, GitSettings, Limits, PrivateDir, ProxyConnection, Refusal,
+    Confinement, Enforced, FilePath, GitSettings, Limits, PathAct, PrivateDir, ProcessAct,
+    ProxyConnection, Refusal, SocketSpec, Subject,
 };
 use protocol::content::{ImageFile, ImageRef, MediaType, Message, ModelRequest, ToolSpec, Usage};
 use protocol::context::{
@@ -989,6 +990,46 @@ goldens! {
         Refused => RefusalKind::Refused,
         Predicted => RefusalKind::Predicted,
     }
+    confinement::Subject {
+        Path => Subject::Path { path: text("/p/a"), act: PathAct::Write },
+        Program => Subject::Program { path: text("/bin/sh"), script: Some(text("/p/a")) },
+        Start => Subject::Start { path: Some(text("/bin/sh")) },
+        Address => Subject::Address(std::net::SocketAddr::from(([192, 0, 2, 1], 443))),
+        HostAddress => Subject::HostAddress(std::net::SocketAddr::from(([127, 0, 0, 1], 80))),
+        UnixSocket => Subject::UnixSocket(text("/run/a")),
+        AbstractSocket => Subject::AbstractSocket(text("a")),
+        OtherAddress => Subject::OtherAddress,
+        Socket => Subject::Socket(SocketSpec { family: 2, kind: 1, protocol: 0 }),
+        SocketPair => Subject::SocketPair(SocketSpec { family: 1, kind: 2, protocol: 0 }),
+        Signal => Subject::Signal { signal: 9, pid: 7 },
+        Process => Subject::Process { act: ProcessAct::Trace, pid: 7 },
+        Namespaces => Subject::Namespaces(vec![text("user")]),
+        Request => Subject::Request(7),
+        Personality => Subject::Personality(7),
+        Operation => Subject::Operation { what: text("mounting"), path: Some(text("/p/a")) },
+        HiddenMemory => Subject::HiddenMemory,
+        Text => Subject::Text(text("words")),
+    }
+    confinement::PathAct {
+        Write => PathAct::Write,
+        Make => PathAct::Make,
+        Remove => PathAct::Remove,
+        Replace => PathAct::Replace,
+        Link => PathAct::Link,
+        Mode => PathAct::Mode,
+        Owner => PathAct::Owner,
+        Times => PathAct::Times,
+        Length => PathAct::Length,
+        Attributes => PathAct::Attributes,
+        Busy => PathAct::Busy,
+    }
+    confinement::ProcessAct {
+        Trace => ProcessAct::Trace,
+        Memory => ProcessAct::Memory,
+        Descriptor => ProcessAct::Descriptor,
+        Limits => ProcessAct::Limits,
+        Setting => ProcessAct::Setting(text("the priority")),
+    }
     call::TamperRemedy {
         Restored => TamperRemedy::Restored { kept: Some(text(".envrc.quarantined")) },
         Quarantined => TamperRemedy::Quarantined { kept: text(".envrc.quarantined") },
@@ -1463,7 +1504,7 @@ fn report() -> RunReport {
         refusals: vec![Refusal {
             kind: protocol::confinement::RefusalKind::Predicted,
             syscall: text("openat"),
-            detail: text("/etc/shadow"),
+            subject: Subject::Path { path: text("/etc/shadow"), act: PathAct::Write },
             errno: 13,
             pid: 70_000,
             count: 1,

@@ -16,6 +16,7 @@ use crate::seccomp::InetSockets;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::Mode;
+use protocol::confinement::Subject;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) enum Emulated<T> {
     /// Refused by the cage: errno, and the description for the record.
-    Refused(i32, String),
+    Refused(i32, Subject),
     /// Fails for a reason other than the cage.
     Fails(i32),
     /// Allowed, and ready to be made.
@@ -64,9 +65,7 @@ pub(super) fn prepare(
     match copy(notice, processes) {
         Ok((socket, address)) => decide(notice.tid, processes, socket, address, inet, granted),
         // The caller is not dumpable, so neither its sockets nor its memory may be read.
-        Err(Errno::EPERM) => {
-            Emulated::Refused(libc::EPERM, "by a program that hides its memory".to_owned())
-        }
+        Err(Errno::EPERM) => Emulated::Refused(libc::EPERM, Subject::HiddenMemory),
         Err(errno) => Emulated::Fails(errno as i32),
     }
 }
@@ -109,7 +108,7 @@ fn decide(
                 }
                 Err(emulated) => emulated,
             },
-            SocketAddress::Abstract(_) => Emulated::Refused(libc::EACCES, meant.to_string()),
+            SocketAddress::Abstract(_) => Emulated::Refused(libc::EACCES, meant.subject()),
             // The kernel itself refuses these addresses.
             SocketAddress::Unnamed | SocketAddress::Inet(_) | SocketAddress::Other => {
                 Emulated::Ready(PendingConnect { socket, address, _file: None })
@@ -118,7 +117,7 @@ fn decide(
         (libc::AF_NETLINK, _) | (libc::AF_INET | libc::AF_INET6, InetSockets::Allowed) => {
             Emulated::Ready(PendingConnect { socket, address, _file: None })
         }
-        _ => Emulated::Refused(libc::EACCES, meant.to_string()),
+        _ => Emulated::Refused(libc::EACCES, meant.subject()),
     }
 }
 
@@ -139,10 +138,13 @@ fn unix(
         }
     };
     let file = file.map_err(|errno| Emulated::Fails(errno as i32))?;
+    let refused = |path: &Path| {
+        Emulated::Refused(libc::EACCES, Subject::UnixSocket(path.display().to_string()))
+    };
     match processes.path_of(file.as_fd()) {
         Some(real) if is_beneath(granted, &real) => Ok(file),
-        Some(real) => Err(Emulated::Refused(libc::EACCES, real.display().to_string())),
-        None => Err(Emulated::Refused(libc::EACCES, said.display().to_string())),
+        Some(real) => Err(refused(&real)),
+        None => Err(refused(said)),
     }
 }
 

@@ -24,6 +24,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, openat, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
+use protocol::confinement::{PathAct, Subject};
 use std::cell::RefCell;
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
@@ -131,11 +132,9 @@ pub(super) fn replace_if_harmless(
     match locked.replace(mounter) {
         Ok(ReplaceOutcome::Replaced) => Some(Emulated::Ready(())),
         Ok(ReplaceOutcome::Busy) => {
-            let file = locked.config.file.display();
-            let description = format!(
-                "{file}, while another command runs in its repository or since a program outside replaced it"
-            );
-            Some(Emulated::Refused(libc::EBUSY, description))
+            let path = locked.config.file.display().to_string();
+            let subject = Subject::Path { path, act: PathAct::Busy };
+            Some(Emulated::Refused(libc::EBUSY, subject))
         }
         Ok(ReplaceOutcome::Harmful) | Err(_) => None,
     }

@@ -19,6 +19,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::sys::stat::{FchmodatFlags, Mode, UtimensatFlags, fchmodat, utimensat};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, fchownat};
+use protocol::confinement::{PathAct, Subject};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// A file and the requested change.
@@ -76,43 +77,45 @@ fn find(
     writable: &WritablePaths,
 ) -> Result<MetadataChange, Emulated<MetadataChange>> {
     let fails = |errno: Errno| Emulated::Fails(errno as i32);
-    let (to, what) = requested_change(notice, respect, processes).map_err(fails)?;
+    let (to, act) = requested_change(notice, respect, processes).map_err(fails)?;
     let file = match file(notice, subject, processes) {
         Ok(file) => file,
         // The caller is not dumpable, so neither its files nor its memory may be read.
         Err(Errno::EPERM) => {
-            let description = "by a program that hides its memory".to_owned();
-            return Err(Emulated::Refused(libc::EPERM, description));
+            return Err(Emulated::Refused(libc::EPERM, Subject::HiddenMemory));
         }
         Err(errno) => return Err(fails(errno)),
     };
     let real = processes.path_of(file.as_fd()).ok_or_else(|| fails(Errno::ENOENT))?;
     match writable.write_refusal(&real) {
-        Some(errno) => Err(Emulated::Refused(errno, format!("{}, its {what}", real.display()))),
+        Some(errno) => {
+            let path = real.display().to_string();
+            Err(Emulated::Refused(errno, Subject::Path { path, act }))
+        }
         None => Ok(MetadataChange { file, to }),
     }
 }
 
-/// The requested change, and the name of the changed attribute.
+/// The requested change, for the call and for the record.
 #[allow(clippy::cast_possible_truncation)]
 fn requested_change(
     notice: &Notification,
     respect: MetadataField,
     processes: &ProcReader,
-) -> Result<(NewMetadata, &'static str), Errno> {
+) -> Result<(NewMetadata, PathAct), Errno> {
     let low = |at: usize| notice.args[at] as u32;
     match respect {
         MetadataField::Mode(at) => {
-            Ok((NewMetadata::Mode(Mode::from_bits_truncate(low(at) & 0o7777)), "mode"))
+            Ok((NewMetadata::Mode(Mode::from_bits_truncate(low(at) & 0o7777)), PathAct::Mode))
         }
         MetadataField::Owner(at) => {
             let number = |at: usize| (low(at) != u32::MAX).then(|| low(at));
             let (user, group) = (number(at).map(Uid::from_raw), number(at + 1).map(Gid::from_raw));
-            Ok((NewMetadata::Owner(user, group), "owner"))
+            Ok((NewMetadata::Owner(user, group), PathAct::Owner))
         }
         MetadataField::Times(at, unit) => {
             let (read, written) = times(notice, at, unit, processes)?;
-            Ok((NewMetadata::Times(read, written), "times"))
+            Ok((NewMetadata::Times(read, written), PathAct::Times))
         }
     }
 }

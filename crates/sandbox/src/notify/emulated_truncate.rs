@@ -15,6 +15,7 @@ use libc::AT_FDCWD;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, SFlag, fstat};
+use protocol::confinement::{PathAct, Subject};
 use std::fs::File;
 use std::os::fd::AsFd;
 
@@ -72,7 +73,8 @@ fn find(
     }
     let real = processes.path_of(found.as_fd()).ok_or_else(|| fails(Errno::ENOENT))?;
     if let Some(errno) = writable.write_refusal(&real) {
-        return Err(Emulated::Refused(errno, format!("{}, its length", real.display())));
+        let path = real.display().to_string();
+        return Err(Emulated::Refused(errno, Subject::Path { path, act: PathAct::Length }));
     }
     // The command's file size limit is checked here, since this process has none.
     let grows = u64::try_from(now.st_size).is_ok_and(|size| bytes > size);

@@ -24,7 +24,7 @@ use crate::seccomp::{Arch, EmulatedCall, FilterAction, FilterRule, ObservedCall,
 use crate::spawn::read_only_mounts::ReadOnlyMounter;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
+use protocol::confinement::{Network, Refusal, RefusalKind, Subject, Tier};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, OwnedFd};
@@ -236,9 +236,9 @@ impl NotifyLoop {
     }
 
     fn refuse(&self, notice: &Notification, rule: &FilterRule, errno: i32) {
-        let description = describe::describe(rule, &notice.args, notice.tid, &self.processes);
+        let subject = describe::subject(rule, &notice.args, notice.tid, &self.processes);
         if self.notices.answer(notice.id, NotifyAnswer::Errno(errno)) {
-            self.note(notice, rule, RefusalKind::Refused, errno, description);
+            self.note(notice, rule, RefusalKind::Refused, errno, subject);
         }
     }
 
@@ -332,8 +332,8 @@ impl NotifyLoop {
                 go_on().then_some(found)
             }
         };
-        if let Some(Some((errno, description))) = predicted {
-            self.note(notice, rule, RefusalKind::Predicted, errno, description);
+        if let Some(Some((errno, subject))) = predicted {
+            self.note(notice, rule, RefusalKind::Predicted, errno, subject);
         }
     }
 
@@ -379,8 +379,8 @@ impl NotifyLoop {
     ) {
         let mut searches = self.paths.searches.borrow_mut();
         match predicted_exec::predict(start, &self.processes, roots, &self.protection.runnable) {
-            ExecPrediction::Refused(errno, description) => {
-                let refusal = refusal(notice, rule, RefusalKind::Predicted, errno, description);
+            ExecPrediction::Refused(errno, subject) => {
+                let refusal = refusal(notice, rule, RefusalKind::Predicted, errno, subject);
                 self.record().add(refusal.clone());
                 // Only for the PATH that agentd set: with a PATH of its own a command could keep
                 // refusals out of the record.
@@ -409,8 +409,8 @@ impl NotifyLoop {
             return;
         }
         let answer = match emulated {
-            Emulated::Refused(errno, description) => {
-                self.note(notice, rule, RefusalKind::Refused, errno, description);
+            Emulated::Refused(errno, subject) => {
+                self.note(notice, rule, RefusalKind::Refused, errno, subject);
                 NotifyAnswer::Errno(errno)
             }
             Emulated::Fails(errno) => NotifyAnswer::Errno(errno),
@@ -428,8 +428,8 @@ impl NotifyLoop {
             return;
         }
         match emulated {
-            Emulated::Refused(errno, description) => {
-                self.note(notice, rule, RefusalKind::Refused, errno, description);
+            Emulated::Refused(errno, subject) => {
+                self.note(notice, rule, RefusalKind::Refused, errno, subject);
                 self.notices.answer(id, NotifyAnswer::Errno(errno));
             }
             Emulated::Fails(errno) => {
@@ -476,9 +476,9 @@ impl NotifyLoop {
         rule: &FilterRule,
         kind: RefusalKind,
         errno: i32,
-        detail: String,
+        subject: Subject,
     ) {
-        self.record().add(refusal(notice, rule, kind, errno, detail));
+        self.record().add(refusal(notice, rule, kind, errno, subject));
     }
 
     fn record(&self) -> MutexGuard<'_, RefusalLog> {
@@ -491,7 +491,7 @@ fn refusal(
     rule: &FilterRule,
     kind: RefusalKind,
     errno: i32,
-    detail: String,
+    subject: Subject,
 ) -> Refusal {
-    Refusal { kind, syscall: rule.call.to_owned(), detail, errno, pid: notice.tid, count: 1 }
+    Refusal { kind, syscall: rule.call.to_owned(), subject, errno, pid: notice.tid, count: 1 }
 }

@@ -8,7 +8,7 @@ use super::resolve::{FileKind, FinalLink, Resolved, resolve};
 use super::socket;
 use super::socket_address::{LONGEST, SocketAddress, stays_on_this_host};
 use crate::seccomp::EntryChange;
-use protocol::confinement::{Network, TEMPORARY, Tier};
+use protocol::confinement::{Network, Subject, TEMPORARY, Tier};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -68,33 +68,33 @@ pub(super) fn find_missing_listener(
     }
 }
 
-/// Errno and description, if a program on the host listens at an address without a listener in the
+/// Errno and subject, if a program on the host listens at an address without a listener in the
 /// cage. If no program listens at all, this is not a refusal by the cage. At the DNS port it always
 /// is: the lookup fails here even if the host has no resolver.
 pub(super) fn predict_missing_listener(
     unheard: NoListener,
     host: &ListeningPorts,
-) -> Option<(i32, String)> {
+) -> Option<(i32, Subject)> {
     let (inet, is_refusal) = match unheard {
         NoListener::Stream(inet) => (inet, host.has_tcp_listener(&inet)?),
         NoListener::Names(inet) => (inet, true),
     };
-    is_refusal.then(|| (libc::ECONNREFUSED, format!("{inet} of the host")))
+    is_refusal.then_some((libc::ECONNREFUSED, Subject::HostAddress(inet)))
 }
 
-/// Errno and description, if a `connect` to this address will fail because of the cage.
+/// Errno and subject, if a `connect` to this address will fail because of the cage.
 pub(super) fn predict(
     address: &SocketAddress,
     processes: &ProcReader,
     roots: RootDirs<'_>,
     tier: Tier,
     network: Network,
-) -> Option<(i32, String)> {
+) -> Option<(i32, Subject)> {
     match (address, tier, network) {
         (SocketAddress::Inet(inet), Tier::A, Network::Off | Network::Listed)
             if !stays_on_this_host(inet) =>
         {
-            Some((libc::ENETUNREACH, address.to_string()))
+            Some((libc::ENETUNREACH, Subject::Address(*inet)))
         }
         // The temporary directories are the session's own here: the host's socket of that name, as
         // a user's tmux has one, is another one.
@@ -106,7 +106,7 @@ pub(super) fn predict(
                 Resolved::NoParent | Resolved::Missing(_) => {
                     match resolve(processes, roots.host, path, FinalLink::Followed) {
                         Resolved::Exists(real, FileKind::Socket) => {
-                            Some((libc::ENOENT, real.display().to_string()))
+                            Some((libc::ENOENT, Subject::UnixSocket(real.display().to_string())))
                         }
                         Resolved::Exists(..)
                         | Resolved::Missing(_)
@@ -158,7 +158,7 @@ mod tests {
     use std::fs::File;
     use std::os::unix::net::UnixListener;
 
-    fn predicted(address: &SocketAddress, tier: Tier, network: Network) -> Option<(i32, String)> {
+    fn predicted(address: &SocketAddress, tier: Tier, network: Network) -> Option<(i32, Subject)> {
         let (cage, host) = (tempfile::tempdir().unwrap(), File::open("/").unwrap());
         let processes = ProcReader::new(File::open("/proc").unwrap().into()).unwrap();
         let root = |file: File| RootDir::new(&processes, file.into()).unwrap();
@@ -171,7 +171,8 @@ mod tests {
     fn an_empty_namespace_reaches_loopback_only() {
         let far = SocketAddress::Inet("93.184.216.34:80".parse().unwrap());
         let near = SocketAddress::Inet("127.0.0.1:80".parse().unwrap());
-        let unreachable = Some((libc::ENETUNREACH, "93.184.216.34:80".to_owned()));
+        let address = "93.184.216.34:80".parse().unwrap();
+        let unreachable = Some((libc::ENETUNREACH, Subject::Address(address)));
         assert_eq!(predicted(&far, Tier::A, Network::Off), unreachable);
         assert_eq!(predicted(&near, Tier::A, Network::Off), None);
         assert_eq!(predicted(&far, Tier::A, Network::On), None);
@@ -188,7 +189,7 @@ mod tests {
         let _other = UnixListener::bind(&of_session).unwrap();
         assert_eq!(predicted(&SocketAddress::Path(of_session), Tier::A, Network::On), None);
         let nowhere = SocketAddress::Path(path.with_file_name("none"));
-        let left_out = Some((libc::ENOENT, path.display().to_string()));
+        let left_out = Some((libc::ENOENT, Subject::UnixSocket(path.display().to_string())));
         assert_eq!(predicted(&SocketAddress::Path(path), Tier::A, Network::On), left_out);
         assert_eq!(predicted(&nowhere, Tier::A, Network::On), None);
         assert_eq!(predicted(&SocketAddress::Abstract("x".into()), Tier::A, Network::On), None);

@@ -13,7 +13,7 @@ use super::proc_reader::ProcReader;
 use super::resolve::{FileKind, FinalLink, Resolved, RootDir, beginning, resolve};
 use super::writable::RunnablePaths;
 use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, EACCES, ENOENT};
-use protocol::confinement::Refusal;
+use protocol::confinement::{Refusal, Subject};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -61,8 +61,8 @@ pub(super) fn claim(
 /// The predicted result of an exec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ExecPrediction {
-    /// Refused by the grants: the errno and the description for the record.
-    Refused(i32, String),
+    /// Refused by the grants: the errno and the subject for the record.
+    Refused(i32, Subject),
     /// The cage does not refuse it.
     Runs,
     /// Fails for a reason other than the cage, or the result is unknown.
@@ -87,12 +87,12 @@ pub(super) fn predict(
                 (path, end, script) = (next, FinalLink::Followed, Some(real));
             }
             Resolved::Exists(real, FileKind::Program) => {
-                return ExecPrediction::Refused(EACCES, describe(&real, script.as_deref()));
+                return ExecPrediction::Refused(EACCES, program(&real, script.as_deref()));
             }
             Resolved::Missing(_) | Resolved::NoParent => {
                 return match left_out(&path, end, processes, roots.host) {
                     Some(real) if runnable.leaves_out(&real) => {
-                        ExecPrediction::Refused(ENOENT, describe(&real, script.as_deref()))
+                        ExecPrediction::Refused(ENOENT, program(&real, script.as_deref()))
                     }
                     Some(_) | None => ExecPrediction::FailsAnyway,
                 };
@@ -179,12 +179,9 @@ fn interpreter_of(beginning: &[u8]) -> Option<PathBuf> {
     name.starts_with(b"/").then(|| PathBuf::from(OsStr::from_bytes(name)))
 }
 
-fn describe(real: &Path, script: Option<&Path>) -> String {
-    let real = real.display();
-    match script {
-        Some(script) => format!("{real}, running {} with it", script.display()),
-        None => format!("{real}, running it"),
-    }
+fn program(real: &Path, script: Option<&Path>) -> Subject {
+    let text = |path: &Path| path.display().to_string();
+    Subject::Program { path: text(real), script: script.map(text) }
 }
 
 #[cfg(test)]
@@ -196,11 +193,11 @@ mod tests {
         ExecClaim { path: path.into(), end: FinalLink::Followed }
     }
 
-    fn refusal(detail: &str) -> Refusal {
+    fn refusal(path: &str) -> Refusal {
         Refusal {
             kind: RefusalKind::Predicted,
             syscall: "execve".to_owned(),
-            detail: detail.to_owned(),
+            subject: program(Path::new(path), None),
             errno: EACCES,
             pid: 1,
             count: 1,

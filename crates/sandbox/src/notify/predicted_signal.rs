@@ -3,6 +3,7 @@
 use super::notify_fd::Notification;
 use super::proc_reader::{NsPid, ProcReader, ProcStatus};
 use crate::seccomp::{ProcessAct, ProcessArg};
+use protocol::confinement::{self, Subject};
 
 /// The treatment of signals to processes outside the cage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub(crate) enum OutsideSignals {
     Allowed,
 }
 
-/// Errno and description, if the kernel will refuse the call. Call it while the caller waits:
+/// Errno and subject, if the kernel will refuse the call. Call it while the caller waits:
 /// afterwards caller and target may be gone.
 pub(super) fn predict(
     target: ProcessArg,
@@ -21,7 +22,7 @@ pub(super) fn predict(
     notice: &Notification,
     processes: &ProcReader,
     signals: OutsideSignals,
-) -> Option<(i32, String)> {
+) -> Option<(i32, Subject)> {
     let caller = processes.status(notice.tid)?;
     let shown = match target {
         ProcessArg::Number(argument) => low(notice.args[argument]),
@@ -34,19 +35,19 @@ pub(super) fn predict(
         ProcessArg::Number(_) => locate(shown, &caller, processes)?,
         ProcessArg::Descriptor(_) => outside(shown.unsigned_abs(), processes, libc::EPERM)?,
     };
-    let description = match act {
-        ProcessAct::Signal(argument) => {
-            let signal = low(notice.args[argument]);
-            match signals {
-                OutsideSignals::Refused => format!("signal {signal} to {}", named(shown)),
-                OutsideSignals::Allowed => return None,
+    let process = |act| Subject::Process { act, pid: shown };
+    let subject = match act {
+        ProcessAct::Signal(argument) => match signals {
+            OutsideSignals::Refused => {
+                Subject::Signal { signal: low(notice.args[argument]), pid: shown }
             }
-        }
-        ProcessAct::Trace => format!("attaching to {}", named(shown)),
-        ProcessAct::Memory => format!("memory of {}", named(shown)),
-        ProcessAct::Descriptor => format!("a descriptor of {}", named(shown)),
+            OutsideSignals::Allowed => return None,
+        },
+        ProcessAct::Trace => process(confinement::ProcessAct::Trace),
+        ProcessAct::Memory => process(confinement::ProcessAct::Memory),
+        ProcessAct::Descriptor => process(confinement::ProcessAct::Descriptor),
     };
-    Some((place, description))
+    Some((place, subject))
 }
 
 /// The side of the cage on which a process is.
@@ -80,14 +81,6 @@ pub(super) fn owner(wanted: u32, tid: u32, processes: &ProcReader) -> ProcessOwn
         ProcessOwner::Outside
     } else {
         ProcessOwner::NoProcess
-    }
-}
-
-fn named(number: i32) -> String {
-    if number < 0 {
-        format!("process group {}", number.unsigned_abs())
-    } else {
-        format!("pid {number}")
     }
 }
 

@@ -12,6 +12,7 @@ use super::resolve::{FileKind, FinalLink, Resolved, RootDir, on_read_only_mount,
 use super::writable::WritablePaths;
 use crate::seccomp::{EntryChange, FollowLink, ObservedCall, OpenFlags};
 use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, EACCES, O_CREAT, O_EXCL, O_NOFOLLOW, O_PATH, O_TMPFILE};
+use protocol::confinement::{PathAct, Subject};
 use std::path::{Path, PathBuf};
 
 /// The path that a call names and the requested action, copied before the call continues.
@@ -117,7 +118,7 @@ pub(super) fn predict(
     processes: &ProcReader,
     roots: RootDirs<'_>,
     writable: &WritablePaths,
-) -> Option<(i32, String)> {
+) -> Option<(i32, Subject)> {
     for claim in claims {
         let end = match claim.action {
             PathAction::Open(flags) if flags & (O_NOFOLLOW | O_EXCL) != 0 => FinalLink::NotFollowed,
@@ -127,7 +128,7 @@ pub(super) fn predict(
         let found = resolve(processes, roots.cage, &claim.path, end);
         if let Some(real) = left_out(claim, &found, end, processes, roots.host) {
             writable.write_refusal(&real)?;
-            return Some((libc::ENOENT, describe(claim.action, &real)));
+            return Some((libc::ENOENT, subject(claim.action, &real)));
         }
         match judge(claim.action, &found, writable) {
             WritePrediction::Refused(errno, real) => {
@@ -136,7 +137,7 @@ pub(super) fn predict(
                     libc::EROFS if !on_read_only_mount(roots.cage, &real) => EACCES,
                     errno => errno,
                 };
-                return Some((errno, describe(claim.action, &real)));
+                return Some((errno, subject(claim.action, &real)));
             }
             WritePrediction::Passes => {}
             WritePrediction::FailsAnyway => return None,
@@ -258,16 +259,16 @@ fn judge(action: PathAction, found: &Resolved, writable: &WritablePaths) -> Writ
     }
 }
 
-fn describe(action: PathAction, real: &Path) -> String {
-    let real = real.display();
-    match action {
-        PathAction::Open(_) => format!("{real} for writing"),
-        PathAction::Name(EntryChange::Made, _) => format!("{real}, making it"),
-        PathAction::Name(EntryChange::Removed, _) => format!("{real}, removing it"),
-        PathAction::Name(EntryChange::Replaced, _) => format!("{real}, as a new name"),
-        PathAction::Name(EntryChange::Linked, _) => format!("{real}, linking to it"),
-        PathAction::Name(EntryChange::Changed(what, _), _) => format!("{real}, its {what}"),
-    }
+fn subject(action: PathAction, real: &Path) -> Subject {
+    let act = match action {
+        PathAction::Open(_) => PathAct::Write,
+        PathAction::Name(EntryChange::Made, _) => PathAct::Make,
+        PathAction::Name(EntryChange::Removed, _) => PathAct::Remove,
+        PathAction::Name(EntryChange::Replaced, _) => PathAct::Replace,
+        PathAction::Name(EntryChange::Linked, _) => PathAct::Link,
+        PathAction::Name(EntryChange::Changed(act, _), _) => act,
+    };
+    Subject::Path { path: real.display().to_string(), act }
 }
 
 /// The path as given, made absolute by the caller's directory; `None` if there is no path.
@@ -408,9 +409,13 @@ mod tests {
             (EntryChange::Replaced, there("/q/d"), refused(EACCES, "/q/d")),
             (EntryChange::Linked, there("/q/d"), refused(libc::EXDEV, "/q/d")),
             (EntryChange::Linked, there("/p/d"), WritePrediction::Passes),
-            (EntryChange::Changed("mode", FollowLink::Yes), there("/q"), refused(EACCES, "/q")),
             (
-                EntryChange::Changed("mode", FollowLink::Yes),
+                EntryChange::Changed(PathAct::Mode, FollowLink::Yes),
+                there("/q"),
+                refused(EACCES, "/q"),
+            ),
+            (
+                EntryChange::Changed(PathAct::Mode, FollowLink::Yes),
                 there("/dev/null"),
                 WritePrediction::Passes,
             ),

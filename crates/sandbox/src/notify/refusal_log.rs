@@ -6,8 +6,8 @@ use protocol::confinement::Refusal;
 /// Maximum number of entries.
 pub(super) const MAX_LINES: usize = 200;
 
-/// Maximum bytes of a description. Paths and addresses in it come from the confined process.
-const MAX_DETAIL: usize = 512;
+/// Maximum bytes of a path or name, which come from the confined process.
+const MAX_TEXT: usize = 512;
 
 /// The refused calls of one command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct RefusalLog {
 impl RefusalLog {
     /// Adds a refusal. A new entry keeps its `count`.
     pub(super) fn add(&mut self, mut refusal: Refusal) {
-        refusal.detail = sanitize(&refusal.detail);
+        refusal.subject = refusal.subject.cleaned(sanitize);
         if let Some(last) = self.refusals.last_mut()
             && (Refusal { count: last.count, ..refusal.clone() }) == *last
         {
@@ -35,7 +35,7 @@ impl RefusalLog {
 
     /// Removes a refusal that was added by mistake.
     pub(super) fn take_back(&mut self, mut refusal: Refusal) {
-        refusal.detail = sanitize(&refusal.detail);
+        refusal.subject = refusal.subject.cleaned(sanitize);
         let same = |line: &Refusal| Refusal { count: line.count, ..refusal.clone() } == *line;
         match self.refusals.iter().rposition(same) {
             Some(at) if self.refusals[at].count > 1 => self.refusals[at].count -= 1,
@@ -47,10 +47,10 @@ impl RefusalLog {
 
 /// Truncates the text, and escapes control characters: they could move a terminal's cursor or break
 /// a line.
-fn sanitize(detail: &str) -> String {
+fn sanitize(text: &str) -> String {
     let mut shown = String::new();
-    for character in detail.chars() {
-        if shown.len() >= MAX_DETAIL {
+    for character in text.chars() {
+        if shown.len() >= MAX_TEXT {
             shown.push('…');
             break;
         }
@@ -68,13 +68,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use proptest::prelude::*;
-    use protocol::confinement::RefusalKind;
+    use protocol::confinement::{RefusalKind, Subject};
 
-    fn refusal(detail: &str) -> Refusal {
+    fn refusal(path: &str) -> Refusal {
         Refusal {
             kind: RefusalKind::Refused,
             syscall: "mount".to_owned(),
-            detail: detail.to_owned(),
+            subject: Subject::UnixSocket(path.to_owned()),
             errno: 1,
             pid: 7,
             count: 1,
@@ -87,8 +87,12 @@ mod tests {
         for detail in ["a", "a", "b", "a"] {
             record.add(refusal(detail));
         }
-        let seen: Vec<_> = record.refusals.iter().map(|r| (r.detail.as_str(), r.count)).collect();
-        assert_eq!(seen, [("a", 2), ("b", 1), ("a", 1)]);
+        let seen: Vec<_> =
+            record.refusals.iter().map(|r| (r.subject.to_string(), r.count)).collect();
+        assert_eq!(
+            seen,
+            [("a", 2), ("b", 1), ("a", 1)].map(|(path, count)| (path.to_owned(), count))
+        );
         assert_eq!(record.uncounted, 0);
     }
 
@@ -115,17 +119,17 @@ mod tests {
     }
 
     #[test]
-    fn a_long_detail_is_cut_at_a_character() {
+    fn a_long_path_is_cut_at_a_character() {
         let mut record = RefusalLog::default();
         record.add(refusal(&"ä".repeat(600)));
-        assert_eq!(record.refusals[0].detail, format!("{}…", "ä".repeat(256)));
+        assert_eq!(record.refusals[0].subject.to_string(), format!("{}…", "ä".repeat(256)));
     }
 
     #[test]
     fn a_name_cannot_drive_the_terminal_of_a_reader() {
         let mut record = RefusalLog::default();
         record.add(refusal("/tmp/\u{1b}[2J\nallowed\u{9b}"));
-        assert_eq!(record.refusals[0].detail, "/tmp/\\u{1b}[2J\\nallowed\\u{9b}");
+        assert_eq!(record.refusals[0].subject.to_string(), "/tmp/\\u{1b}[2J\\nallowed\\u{9b}");
     }
 
     proptest! {

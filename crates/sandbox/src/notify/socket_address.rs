@@ -1,5 +1,6 @@
-//! Socket addresses in the kernel's binary form, parsed and printed. Pure.
+//! Socket addresses in the kernel's binary form. Pure.
 
+use protocol::confinement::Subject;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStringExt;
@@ -38,14 +39,14 @@ impl SocketAddress {
     }
 }
 
-impl std::fmt::Display for SocketAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl SocketAddress {
+    /// For the record.
+    pub(super) fn subject(self) -> Subject {
         match self {
-            Self::Path(path) => write!(f, "{}", path.display()),
-            Self::Abstract(name) => write!(f, "abstract socket @{name}"),
-            Self::Unnamed => write!(f, "a socket without a name"),
-            Self::Inet(address) => write!(f, "{address}"),
-            Self::Other => write!(f, "an address of another family"),
+            Self::Path(path) => Subject::UnixSocket(path.display().to_string()),
+            Self::Abstract(name) => Subject::AbstractSocket(name),
+            Self::Inet(address) => Subject::Address(address),
+            Self::Unnamed | Self::Other => Subject::OtherAddress,
         }
     }
 }
@@ -97,13 +98,13 @@ mod tests {
             (bytes(1, b"/run/docker.sock\0rest"), "/run/docker.sock"),
             (bytes(1, b"relative"), "relative"),
             (bytes(1, b"\0bus\x01"), "abstract socket @bus\\x01"),
-            (bytes(1, b""), "a socket without a name"),
+            (bytes(1, b""), "an address of another family"),
             (bytes(2, &[0x1F, 0x90, 127, 0, 0, 1, 0, 0]), "127.0.0.1:8080"),
             (bytes(10, &long), "[::1]:8080"),
             (bytes(2, &[0x1F]), "an address of another family"),
             (bytes(16, &[0; 10]), "an address of another family"),
         ] {
-            assert_eq!(SocketAddress::parse(&bytes).to_string(), words);
+            assert_eq!(SocketAddress::parse(&bytes).subject().to_string(), words);
         }
     }
 
@@ -126,7 +127,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_an_address(bytes in proptest::collection::vec(any::<u8>(), 0..LONGEST)) {
-            let _ = SocketAddress::parse(&bytes).to_string();
+            let _ = SocketAddress::parse(&bytes).subject().to_string();
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The types of a filter rule; the rules themselves are in `rule_table`.
 
+use protocol::confinement::PathAct;
+
 /// One row of the table: a condition and an action. The first matching row decides.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FilterRule {
@@ -171,7 +173,7 @@ pub(crate) enum EntryChange {
     /// It must exist and gets a second name elsewhere.
     Linked,
     /// Metadata of its file changes.
-    Changed(&'static str, FollowLink),
+    Changed(PathAct, FollowLink),
 }
 
 /// Treatment of a symbolic link at the end of a path.

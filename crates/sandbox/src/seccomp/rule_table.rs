@@ -9,6 +9,7 @@ use super::filter_spec::{
     ExecFilter, FilterSpec, InetSockets, MetadataRule, Reporting, TruncateGuard, UnixSockets,
 };
 use libc::{EACCES, EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
+use protocol::confinement::PathAct;
 
 /// The rules of a spec, in the order of evaluation.
 pub(super) fn rules(spec: &FilterSpec) -> impl Iterator<Item = &'static FilterRule> + use<> {
@@ -308,7 +309,7 @@ const OBSERVED: &[FilterRule] = &[
     observe_if("openat", &[any_bit(2, WRITE_INTENT)], ObservedCall::Open { dir: Some(0), path: 1, flags: OpenFlags::Arg(2) }),
     observe("openat2", ObservedCall::Open { dir: Some(0), path: 1, flags: OpenFlags::How(2) }),
     observe("creat", ObservedCall::Open { dir: None, path: 0, flags: OpenFlags::Creat }),
-    names("truncate", &[place(0, EntryChange::Changed("length", FollowLink::Yes))]),
+    names("truncate", &[place(0, EntryChange::Changed(PathAct::Length, FollowLink::Yes))]),
     names("mkdir", &[place(0, EntryChange::Made)]),
     names("mkdirat", &[place_at(0, EntryChange::Made)]),
     names("mknod", &[place(0, EntryChange::Made)]),
@@ -348,23 +349,23 @@ const ATTRIBUTES: &str = "attributes";
 /// Observed only where the tree is read-only: Landlock has no right for these calls.
 #[rustfmt::skip]
 const OBSERVED_METADATA: &[FilterRule] = &[
-    names("chmod", &[place(0, EntryChange::Changed(MODE, FollowLink::Yes))]),
-    names("fchmodat", &[place_at(0, EntryChange::Changed(MODE, FollowLink::Yes))]),
-    names("fchmodat2", &[place_at(0, EntryChange::Changed(MODE, FollowLink::Flag(3)))]),
-    names("chown", &[place(0, EntryChange::Changed(OWNER, FollowLink::Yes))]),
-    names("lchown", &[place(0, EntryChange::Changed(OWNER, FollowLink::No))]),
-    names("fchownat", &[place_at(0, EntryChange::Changed(OWNER, FollowLink::Flag(4)))]),
-    names("utime", &[place(0, EntryChange::Changed(TIMES, FollowLink::Yes))]),
-    names("utimes", &[place(0, EntryChange::Changed(TIMES, FollowLink::Yes))]),
-    names("futimesat", &[place_at(0, EntryChange::Changed(TIMES, FollowLink::Yes))]),
-    names("utimensat", &[place_at(0, EntryChange::Changed(TIMES, FollowLink::Flag(3)))]),
-    names("setxattr", &[place(0, EntryChange::Changed(ATTRIBUTES, FollowLink::Yes))]),
-    names("lsetxattr", &[place(0, EntryChange::Changed(ATTRIBUTES, FollowLink::No))]),
-    names("setxattrat", &[place_at(0, EntryChange::Changed(ATTRIBUTES, FollowLink::Flag(2)))]),
-    names("removexattr", &[place(0, EntryChange::Changed(ATTRIBUTES, FollowLink::Yes))]),
-    names("lremovexattr", &[place(0, EntryChange::Changed(ATTRIBUTES, FollowLink::No))]),
-    names("removexattrat", &[place_at(0, EntryChange::Changed(ATTRIBUTES, FollowLink::Flag(2)))]),
-    names("file_setattr", &[place_at(0, EntryChange::Changed(ATTRIBUTES, FollowLink::Flag(4)))]),
+    names("chmod", &[place(0, EntryChange::Changed(PathAct::Mode, FollowLink::Yes))]),
+    names("fchmodat", &[place_at(0, EntryChange::Changed(PathAct::Mode, FollowLink::Yes))]),
+    names("fchmodat2", &[place_at(0, EntryChange::Changed(PathAct::Mode, FollowLink::Flag(3)))]),
+    names("chown", &[place(0, EntryChange::Changed(PathAct::Owner, FollowLink::Yes))]),
+    names("lchown", &[place(0, EntryChange::Changed(PathAct::Owner, FollowLink::No))]),
+    names("fchownat", &[place_at(0, EntryChange::Changed(PathAct::Owner, FollowLink::Flag(4)))]),
+    names("utime", &[place(0, EntryChange::Changed(PathAct::Times, FollowLink::Yes))]),
+    names("utimes", &[place(0, EntryChange::Changed(PathAct::Times, FollowLink::Yes))]),
+    names("futimesat", &[place_at(0, EntryChange::Changed(PathAct::Times, FollowLink::Yes))]),
+    names("utimensat", &[place_at(0, EntryChange::Changed(PathAct::Times, FollowLink::Flag(3)))]),
+    names("setxattr", &[place(0, EntryChange::Changed(PathAct::Attributes, FollowLink::Yes))]),
+    names("lsetxattr", &[place(0, EntryChange::Changed(PathAct::Attributes, FollowLink::No))]),
+    names("setxattrat", &[place_at(0, EntryChange::Changed(PathAct::Attributes, FollowLink::Flag(2)))]),
+    names("removexattr", &[place(0, EntryChange::Changed(PathAct::Attributes, FollowLink::Yes))]),
+    names("lremovexattr", &[place(0, EntryChange::Changed(PathAct::Attributes, FollowLink::No))]),
+    names("removexattrat", &[place_at(0, EntryChange::Changed(PathAct::Attributes, FollowLink::Flag(2)))]),
+    names("file_setattr", &[place_at(0, EntryChange::Changed(PathAct::Attributes, FollowLink::Flag(4)))]),
 ];
 
 const fn status(

@@ -148,7 +148,7 @@ fn tell(ending: &CommandOutcome) {
     for refusal in &ending.refusals {
         println!(
             "refusal: {:?} {} {} {}",
-            refusal.kind, refusal.syscall, refusal.errno, refusal.detail
+            refusal.kind, refusal.syscall, refusal.errno, refusal.subject
         );
     }
 }

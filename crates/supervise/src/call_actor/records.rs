@@ -188,25 +188,34 @@ fn refusals(conclusion: &CallConclusion, decided: &ProxyDecisions) -> Vec<String
 
 /// One refusal, as clients show it after the word "refused:".
 fn in_words(refusal: &Refusal) -> String {
-    let Refusal { kind, syscall, detail, errno, count, pid: _ } = refusal;
+    let Refusal { kind, syscall, subject, errno, count, pid: _ } = refusal;
     let predicted = match kind {
         RefusalKind::Refused => "",
         RefusalKind::Predicted => ", predicted",
     };
     let error = std::io::Error::from_raw_os_error(*errno);
     let times = if *count > 1 { format!(", {count} times") } else { String::new() };
-    format!("{syscall} {detail} ({error}){predicted}{times}")
+    format!("{syscall} {subject} ({error}){predicted}{times}")
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use protocol::confinement::Subject;
 
     #[test]
     fn a_refusal_is_said_once() {
         let refusal = |kind, count| {
-            let (syscall, detail) = ("connect".to_owned(), "10.0.0.7:80".to_owned());
-            in_words(&Refusal { kind, syscall, detail, errno: 101, pid: 1, count })
+            let subject = Subject::Address("10.0.0.7:80".parse().unwrap());
+            in_words(&Refusal {
+                kind,
+                syscall: "connect".to_owned(),
+                subject,
+                errno: 101,
+                pid: 1,
+                count,
+            })
         };
         let error = "Network is unreachable (os error 101)";
         let once = refusal(RefusalKind::Refused, 1);

@@ -82,7 +82,7 @@ pub(super) fn hint_lines(
         Some(Restriction::Program) => Some(Restriction::Program),
         Some(Restriction::Network) => Some(view.network_restriction),
         Some(Restriction::Settings) => Some(Restriction::Settings),
-        _ if is_git_settings(&refusal.detail) => Some(Restriction::Git),
+        _ if refusal.subject.path().is_some_and(is_git_settings) => Some(Restriction::Git),
         other => other,
     };
     let held = tampered.iter().filter(|name| !name.remedy.is_permitted());
@@ -130,6 +130,6 @@ pub(super) fn missing_path_note(
         withheld: &ctx.scope.withheld,
         home: view.home.as_deref().map(Path::new),
     };
-    let details = refusals.iter().map(|refusal| refusal.detail.as_str());
-    view.is_locked.then(|| missing_path::line(printed, details, &shown)).flatten()
+    let refused = refusals.iter().filter_map(|refusal| refusal.subject.path()).map(Path::new);
+    view.is_locked.then(|| missing_path::line(printed, refused, &shown)).flatten()
 }

@@ -6,7 +6,7 @@
 //! description of the change.
 
 use nix::errno::Errno;
-use protocol::confinement::Refusal;
+use protocol::confinement::{Refusal, SocketSpec, Subject};
 
 /// A refusal that does not matter, the program that meets it, and the reason.
 struct HarmlessRefusal {
@@ -113,14 +113,14 @@ const ACTIONS: [&str; 6] = [
 pub(crate) fn is_harmless(refusal: &Refusal, home: Option<&str>) -> bool {
     HARMLESS_REFUSALS.iter().any(|row| {
         let answered = row.errno.is_none_or(|errno| errno as i32 == refusal.errno);
-        answered && covers(row.pattern, &refusal.detail, home)
+        answered && covers(row.pattern, &refusal.subject.to_string(), home)
     })
 }
 
 /// True for the probe by which a library learns at load time that there is no IPv6. After a success
 /// it carries no information.
 pub(crate) fn is_ipv6_probe(refusal: &Refusal) -> bool {
-    refusal.syscall == "socket" && refusal.detail == "AF_INET6 stream socket"
+    refusal.subject == Subject::Socket(SocketSpec { family: 10, kind: 1, protocol: 0 })
 }
 
 /// Programs that look for a newer one of themselves beside their work, and say nothing where that fails.
@@ -178,7 +178,7 @@ mod tests {
         let refusal = Refusal {
             kind: RefusalKind::Predicted,
             syscall: "openat".to_owned(),
-            detail: detail.to_owned(),
+            subject: Subject::Text(detail.to_owned()),
             errno: errno as i32,
             pid: 1,
             count: 1,
@@ -295,14 +295,10 @@ mod tests {
         {
             assert_eq!(is_harmless_home_name(name), is_known, "{name}");
         }
-        for (detail, is_known) in [
-            ("AF_INET6 stream socket", true),
-            ("AF_INET6 datagram socket", false),
-            ("AF_INET stream socket", false),
-        ] {
-            let (kind, syscall, detail) =
-                (RefusalKind::Refused, "socket".to_owned(), detail.to_owned());
-            let refusal = Refusal { kind, syscall, detail, errno: 97, pid: 1, count: 1 };
+        for (family, kind, is_known) in [(10, 1, true), (10, 2, false), (2, 1, false)] {
+            let subject = Subject::Socket(SocketSpec { family, kind, protocol: 0 });
+            let (kind, syscall) = (RefusalKind::Refused, "socket".to_owned());
+            let refusal = Refusal { kind, syscall, subject, errno: 97, pid: 1, count: 1 };
             assert_eq!(is_ipv6_probe(&refusal), is_known, "{refusal:?}");
         }
     }

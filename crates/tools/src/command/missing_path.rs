@@ -124,17 +124,18 @@ const SILENT: [&str; 9] =
 /// and its refusals.
 pub(crate) fn line<'a>(
     printed: &str,
-    refused: impl Iterator<Item = &'a str>,
+    refused: impl Iterator<Item = &'a Path>,
     view: &SandboxView<'_>,
 ) -> Option<String> {
-    let path = |detail: &'a str| detail.split([' ', ',']).next().map(PathBuf::from);
-    let refused: Vec<PathBuf> = refused.filter_map(path).collect();
-    if let Some(meaning) = missed(printed).iter().chain(&refused).find_map(|path| meaning(path)) {
+    let refused: Vec<&Path> = refused.collect();
+    let missed = missed(printed);
+    let mut all = missed.iter().map(PathBuf::as_path).chain(refused.iter().copied());
+    if let Some(meaning) = all.find_map(meaning) {
         return Some(format!("[{meaning}]"));
     }
     // Of a refused change its refusal says more.
-    let mut unseen = missed(printed).into_iter().filter(|path| !refused.contains(path));
-    unseen.find_map(|path| ungranted(&path, view)).or_else(|| gone(printed))
+    let mut unseen = missed.iter().filter(|path| !refused.contains(&path.as_path()));
+    unseen.find_map(|path| ungranted(path, view)).or_else(|| gone(printed))
 }
 
 /// The line about a process that the command does not see.
@@ -336,9 +337,9 @@ mod tests {
         }
         let killed = line("kill: (7) - No such process", std::iter::empty(), &view);
         assert!(killed.unwrap().contains("sees only its own processes"));
-        let written = ["/var/cache for writing"].into_iter();
+        let written = [Path::new("/var/cache")].into_iter();
         assert_eq!(line("sh: /var/cache: No such file or directory", written, &view), None);
-        let refused = ["/run/docker.sock"].into_iter();
+        let refused = [Path::new("/run/docker.sock")].into_iter();
         assert!(line("", refused, &view).unwrap().contains("root on this machine"));
     }
 

@@ -9,8 +9,8 @@ use tool_specs::text::control::visible;
 
 /// Most kinds of refusals that the text names; the record has more.
 const REFUSALS: usize = 10;
-/// Most characters of a refusal's detail in the text.
-const DETAIL_CHARS: usize = 200;
+/// Most characters of a refusal's subject in the text.
+const SUBJECT_CHARS: usize = 200;
 
 /// The refusals that are not known to be harmless.
 pub(super) fn not_harmless(refusals: &[Refusal], home: Option<&str>) -> Vec<Refusal> {
@@ -35,8 +35,8 @@ pub(super) fn kinds(refusals: &[Refusal]) -> Vec<(&Refusal, u64)> {
     let mut kinds: Vec<(&Refusal, u64)> = Vec::new();
     for refusal in refusals {
         let same = |other: &&mut (&Refusal, u64)| {
-            (&other.0.syscall, &other.0.detail, other.0.errno)
-                == (&refusal.syscall, &refusal.detail, refusal.errno)
+            (&other.0.syscall, &other.0.subject, other.0.errno)
+                == (&refusal.syscall, &refusal.subject, refusal.errno)
         };
         match kinds.iter_mut().find(same) {
             Some((_, count)) => *count += refusal.count,
@@ -59,27 +59,29 @@ pub(super) fn refusal_lines(refusals: &[Refusal], uncounted: u64) -> Vec<String>
 }
 
 pub(super) fn line(refusal: &Refusal, count: u64) -> String {
-    let Refusal { kind, syscall, detail, errno, .. } = refusal;
+    let Refusal { kind, syscall, subject, errno, .. } = refusal;
     let times = if count > 1 { format!(", {count} times") } else { String::new() };
     let predicted = match kind {
         RefusalKind::Refused => "",
         // The kernel decided; agentd saw the call on its way there.
         RefusalKind::Predicted => ", predicted",
     };
-    let detail = cut_line(detail, DETAIL_CHARS, 0);
+    let words = subject.to_string();
+    let words = cut_line(&words, SUBJECT_CHARS, 0);
     let errno = Errno::from_raw(*errno);
-    format!("{REFUSED_LINE}{} {detail}: {errno:?}{predicted}{times}]", visible(syscall))
+    format!("{REFUSED_LINE}{} {words}: {errno:?}{predicted}{times}]", visible(syscall))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::confinement::Subject;
 
-    fn refusal(detail: &str, count: u64) -> Refusal {
+    fn refusal(path: &str, count: u64) -> Refusal {
         Refusal {
             kind: RefusalKind::Refused,
             syscall: "connect".to_owned(),
-            detail: detail.to_owned(),
+            subject: Subject::UnixSocket(path.to_owned()),
             errno: Errno::EACCES as i32,
             pid: 1,
             count,

@@ -99,7 +99,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
     format!(
         "{}({}): {}{predicted}{times}, process {}",
         refusal.syscall,
-        refusal.detail,
+        refusal.subject,
         Errno::from_raw(refusal.errno),
         refusal.pid
     )

@@ -62,6 +62,8 @@ pub(crate) fn c(path: &Path) -> CString {
 fn lines(refusals: &[Refusal]) -> Vec<(RefusalKind, &str, &str, i32)> {
     refusals
         .iter()
-        .map(|line| (line.kind, line.syscall.as_str(), line.detail.as_str(), line.errno))
+        .map(|line| {
+            (line.kind, line.syscall.as_str(), &*line.subject.to_string().leak(), line.errno)
+        })
         .collect()
 }

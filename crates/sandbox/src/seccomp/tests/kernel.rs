@@ -108,7 +108,7 @@ fn refused_and_recorded(spec: FilterSpec, more: &[&[Case]]) {
             continue;
         }
         let line = lines.next().unwrap_or_else(|| panic!("no line for {}", case.4));
-        assert_eq!((line.syscall.as_str(), line.detail.as_str()), (case.4, case.3.as_str()));
+        assert_eq!((line.syscall.as_str(), &line.subject.to_string()), (case.4, &case.3));
         assert_eq!((line.kind, line.errno), (RefusalKind::Refused, case.2));
         assert_eq!((line.pid, line.count), (outcome.pid, 1));
     }
@@ -220,7 +220,8 @@ fn own_processes_are_scheduled_and_no_others() {
     });
     let none = -i64::from(libc::ESRCH);
     assert_eq!(outcome.answers, [0, 0, 0, 0, 0, 0, none, none, -1, -1]);
-    let found: Vec<_> = outcome.record.refusals.iter().map(|line| line.detail.as_str()).collect();
+    let found: Vec<_> =
+        outcome.record.refusals.iter().map(|line| line.subject.to_string()).collect();
     let parent = std::process::id();
     let words = ["the priority", "the processors"].map(|what| format!("{what} of pid {parent}"));
     assert_eq!(found, words);
