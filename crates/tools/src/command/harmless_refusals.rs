@@ -6,7 +6,7 @@
 //! description of the change.
 
 use nix::errno::Errno;
-use protocol::confinement::{Refusal, SocketSpec, Subject};
+use protocol::confinement::Refusal;
 
 /// A refusal that does not matter, the program that meets it, and the reason.
 struct HarmlessRefusal {
@@ -117,22 +117,6 @@ pub(crate) fn is_harmless(refusal: &Refusal, home: Option<&str>) -> bool {
     })
 }
 
-/// True for the probe by which a library learns at load time that there is no IPv6. After a success
-/// it carries no information.
-pub(crate) fn is_ipv6_probe(refusal: &Refusal) -> bool {
-    refusal.subject == Subject::Socket(SocketSpec { family: 10, kind: 1, protocol: 0 })
-}
-
-/// Programs that look for a newer one of themselves beside their work, and say nothing where that fails.
-const LOOK_FOR_NEWS: [&str; 2] = ["npm", "npx"];
-
-/// True if a DNS query may come from such an update check. A command that names a URL is excluded,
-/// because the query may be for that URL.
-pub(crate) fn checks_for_updates(command: &str) -> bool {
-    let mut words = command.split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c)));
-    words.any(|word| LOOK_FOR_NEWS.contains(&word)) && !command.contains("://")
-}
-
 /// True for a new name in the home, relative to it, that programs create on their own.
 pub(crate) fn is_harmless_home_name(name: &str) -> bool {
     let detail = format!("/{name} for writing");
@@ -172,7 +156,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::confinement::RefusalKind;
+    use protocol::confinement::{RefusalKind, Subject};
 
     fn noise(detail: &str, errno: Errno) -> bool {
         let refusal = Refusal {
@@ -275,31 +259,11 @@ mod tests {
     ];
 
     #[test]
-    fn who_looks_for_news_of_itself_is_known_by_the_command() {
-        for (command, expected) in [
-            ("npm init -y", true),
-            ("cd n && npm init -y >/dev/null; true", true),
-            ("npm init -y; curl -s https://example.org | head", false),
-            ("pip download x 2>&1 | tail -2", false),
-            ("curl -s example.org | head", false),
-            ("cat npm.txt pnpm-lock.yaml", false),
-        ] {
-            assert_eq!(checks_for_updates(command), expected, "{command}");
-        }
-    }
-
-    #[test]
-    fn names_of_the_home_and_probes_are_known_exactly() {
+    fn names_of_the_home_are_known_exactly() {
         for (name, is_known) in
             [(".bash_history", true), (".viminfo", true), (".bashrc", false), (".config/x", false)]
         {
             assert_eq!(is_harmless_home_name(name), is_known, "{name}");
-        }
-        for (family, kind, is_known) in [(10, 1, true), (10, 2, false), (2, 1, false)] {
-            let subject = Subject::Socket(SocketSpec { family, kind, protocol: 0 });
-            let (kind, syscall) = (RefusalKind::Refused, "socket".to_owned());
-            let refusal = Refusal { kind, syscall, subject, errno: 97, pid: 1, count: 1 };
-            assert_eq!(is_ipv6_probe(&refusal), is_known, "{refusal:?}");
         }
     }
 

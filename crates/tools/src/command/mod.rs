@@ -30,7 +30,6 @@ pub use crate::command::job_control::{InputError, JobControl};
 use crate::command::job_place::JobPlace;
 use crate::command::live_output::{LiveOffer, LiveOutput, LiveSink};
 use crate::command::output_file::REDIRECT;
-use crate::command::refusal_lines::not_harmless;
 use crate::command::result::answer;
 use crate::command::setup::CommandSetup;
 use crate::engine::server::{ServerEngine, ServerLink, ServerPipes, ServerSpeech};
@@ -120,15 +119,19 @@ pub(crate) fn run(
     let (text, time, course) = start_and_wait(wanted, side, &mut *show, ctx, None)
         .map_err(|failure| view.explain(failure, &name))?;
     let way_on = output_file::way_on(&course.out, &course.err, ctx);
+    let complains = course.err.total() > 0;
     let mut answer = answer(text.clone(), (time, &view), (course, way_on), ctx);
     let kept = home_changes::line(&before, &home_changes::list(ctx.scope));
     answer.footer.splice(0..0, kept.map(|line| visible(&line).into_owned()));
     answer.footer.splice(0..0, cut_time);
-    let failed = answer.outcome != Outcome::Exited { code: 0 };
-    let refusals = not_harmless(&ctx.extras.refusals, view.home.as_deref());
-    let command = (failed || !refusals.is_empty()).then_some(text.as_str());
+    let is_silent = answer.outcome == Outcome::Exited { code: 0 } && !complains;
     if view.is_locked
-        && refusal_hints::names_closed_temp_path(command, &answer.body, &refusals, ctx.scope)
+        && !is_silent
+        && refusal_hints::names_closed_temp_path(
+            [&text, &answer.body],
+            &ctx.extras.refusals,
+            ctx.scope,
+        )
     {
         let note = format!("[{}]", closed_temp(&ctx.scope.temp));
         answer.footer.insert(0, note);

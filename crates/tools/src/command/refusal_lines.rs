@@ -17,21 +17,7 @@ pub(super) fn not_harmless(refusals: &[Refusal], home: Option<&str>) -> Vec<Refu
     refusals.iter().filter(|refusal| !is_harmless(refusal, home)).cloned().collect()
 }
 
-/// One line for a successful command: it did its work, or its own output says otherwise.
-pub(super) fn refusal_line_of_success(refusals: &[Refusal], uncounted: u64) -> Option<String> {
-    let kinds = kinds(refusals);
-    let (refusal, count) = kinds.first()?;
-    let first = line(refusal, *count);
-    match kinds.len() as u64 - 1 + uncounted {
-        0 => Some(first),
-        more => {
-            let first = first.trim_end_matches(']');
-            Some(format!("{first}; {more} more: see agentd audit show]"))
-        }
-    }
-}
-
-pub(super) fn kinds(refusals: &[Refusal]) -> Vec<(&Refusal, u64)> {
+fn kinds(refusals: &[Refusal]) -> Vec<(&Refusal, u64)> {
     let mut kinds: Vec<(&Refusal, u64)> = Vec::new();
     for refusal in refusals {
         let same = |other: &&mut (&Refusal, u64)| {
@@ -58,7 +44,7 @@ pub(super) fn refusal_lines(refusals: &[Refusal], uncounted: u64) -> Vec<String>
     lines
 }
 
-pub(super) fn line(refusal: &Refusal, count: u64) -> String {
+fn line(refusal: &Refusal, count: u64) -> String {
     let Refusal { kind, syscall, subject, errno, .. } = refusal;
     let times = if count > 1 { format!(", {count} times") } else { String::new() };
     let predicted = match kind {
@@ -101,13 +87,6 @@ mod tests {
                 "[the sandbox refused connect /x\u{241b}: EACCES, 2 times]"
             ]
         );
-        let passing =
-            |refusals: &[Refusal], uncounted| refusal_line_of_success(refusals, uncounted);
-        assert_eq!(passing(&[], 0), None);
-        let one = "[the sandbox refused connect /a: EACCES, 2 times]";
-        assert_eq!(passing(&[refusal("/a", 2)], 0).as_deref(), Some(one));
-        let more = "[the sandbox refused connect /a: EACCES; 4 more: see agentd audit show]";
-        assert_eq!(passing(&[refusal("/a", 1), refusal("/b", 2)], 3).as_deref(), Some(more));
         let many: Vec<Refusal> = (0..30).map(|i| refusal(&format!("/{i}"), 1)).collect();
         let lines = refusal_lines(&many, 7);
         assert_eq!(lines.len(), REFUSALS + 1);

@@ -5,16 +5,12 @@ use crate::command::command_loop::{CommandEnd, CommandRun, LeftoverProcesses};
 use crate::command::command_view::{
     CommandView, hint_lines, missing_path_note, restrictions_in_output,
 };
-use crate::command::harmless_refusals::{self, is_ipv6_probe};
-use crate::command::missing_path;
-use crate::command::refusal_lines::{not_harmless, refusal_line_of_success, refusal_lines};
+use crate::command::refusal_lines::{not_harmless, refusal_lines};
 use crate::failure::FailureCode;
-use crate::refusal_hints;
 use crate::signing::Signer;
 use crate::tool_context::ToolContext;
 use nix::sys::signal::Signal;
 use protocol::call::{FileEffect, Outcome, TamperRemedy, TamperedFile};
-use protocol::confinement::Refusal;
 use sandbox::{CommandExit, LimitExceeded, LimitKind};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -38,6 +34,7 @@ pub(super) fn answer(
     ctx: &mut ToolContext<'_>,
 ) -> ToolAnswer {
     let CommandRun { out, err, over, limit: _, left_behind, took, ending } = course;
+    let complains = err.total() > 0;
     let CommandOutput { text, notes } = capture::join(out, err, &way_on);
     let mut footer = notes;
     footer.extend(leftover_note(&left_behind));
@@ -47,18 +44,12 @@ pub(super) fn answer(
     let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
     let matters = not_harmless(&ending.refusals, view.home.as_deref());
     let has_failed = outcome != Outcome::Exited { code: 0 };
-    footer.extend(match has_failed {
-        true => refusal_lines(&matters, ending.refusals_uncounted),
-        false => {
-            let is_quiet = harmless_refusals::checks_for_updates(&command)
-                && !missing_path::reached_no_host(&text);
-            let is_told = |one: &&Refusal| {
-                !(is_ipv6_probe(one) || is_quiet && refusal_hints::is_name_lookup(one))
-            };
-            let told: Vec<Refusal> = matters.iter().filter(is_told).cloned().collect();
-            refusal_line_of_success(&told, ending.refusals_uncounted).into_iter().collect()
-        }
-    });
+    let (told, uncounted) = match has_failed || complains {
+        true => (matters.as_slice(), ending.refusals_uncounted),
+        // It did its work and complains of nothing; the record has its refusals.
+        false => (&[][..], 0),
+    };
+    footer.extend(refusal_lines(told, uncounted));
     footer.extend(ending.tampered.iter().map(|name| {
         let said = name.to_string();
         match name.remedy {
@@ -79,8 +70,8 @@ pub(super) fn answer(
         );
     }
     footer.extend(view.signer.into_iter().flat_map(Signer::lines));
+    let mut ways = hint_lines((told, &ending.tampered), &ctx.scope.project, view);
     if has_failed {
-        let mut ways = hint_lines((&matters, &ending.tampered), &ctx.scope.project, view);
         for way in
             restrictions_in_output(&text, view).into_iter().filter_map(Restriction::hint_line)
         {
@@ -88,12 +79,12 @@ pub(super) fn answer(
                 ways.push(way);
             }
         }
-        footer.extend(ways);
-        footer.extend(missing_path_note(&text, &matters, view, ctx));
+    }
+    footer.extend(ways);
+    if has_failed {
+        footer.extend(missing_path_note(&text, told, view, ctx));
         let is_missing = matches!(ending.exit, CommandExit::Code(NOT_FOUND)) && view.is_locked;
         footer.extend(is_missing.then(|| view.search().line(&text)).flatten());
-    } else {
-        footer.extend(hint_lines((&[], &ending.tampered), &ctx.scope.project, view));
     }
     if outcome == Outcome::TimedOut && time < Duration::from_millis(LONGEST_MS) {
         footer.push(format!("[timeout_ms may be up to {LONGEST_MS}]"));
