@@ -1,6 +1,6 @@
-//! The text below a command's output for the model. A refusal that matters is named with its reason
-//! and a way on; a harmless one is left out. The tables are in `rows`; ROWS selects rows by a part
-//! of their name.
+//! The text below a command's output for the model. A failure is told with its refusal, the reason
+//! and a way on; a success that complains of nothing is told nothing. The tables are in `rows`; ROWS
+//! selects rows by a part of their name.
 #![allow(clippy::unwrap_used)]
 
 use crate::everyday::person;
@@ -20,7 +20,7 @@ const LIMIT_MS: u64 = 15_000;
 const SHORT_MS: u64 = 3_000;
 
 #[test]
-fn a_refusal_that_matters_is_told_with_its_reason_and_the_way_on() {
+fn a_failure_is_told_with_its_reason_and_the_way_on() {
     let rows: Vec<_> = MATTERS.iter().filter(|row| is_chosen(row.name)).collect();
     for row in &rows {
         row.needs.iter().for_each(|program| needs(program));
@@ -34,7 +34,7 @@ fn a_refusal_that_matters_is_told_with_its_reason_and_the_way_on() {
 }
 
 #[test]
-fn of_a_harmless_refusal_nothing_is_told() {
+fn of_a_silent_success_nothing_is_told() {
     let rows: Vec<_> = HARMLESS.iter().filter(|row| is_chosen(row.name)).collect();
     let (desk, _beside) = furnished(Settings::Usual);
     for row in &rows {

@@ -102,10 +102,8 @@ pub const MATTERS: &[Matters] = &[
     row("speaks to an agent of the person", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"@HOME@/agent.sock\")'", ["agent.sock", "servers that it started itself", "ask the user"]),
     row("installs a package of the system", "apt-get install -y hello", ["cannot install", "system packages", "venv, npm, cargo"]).untried().needs(&["apt-get"]),
     row("mounts", "unshare -rm mount -t tmpfs none /mnt", ["new namespaces: user, mount", "already run in a sandbox", "--no-sandbox"]).needs(&["unshare"]),
-    row("starts a browser with a sandbox of its own", "echo '[1:1:FATAL:zygote_host_impl_linux.cc(128)] No usable sandbox!' >&2; exit 1", ["commands cannot create namespaces", "already run in a sandbox", "--no-sandbox"]).untried(),
     row("writes in /var/spool", "echo x > /var/spool/agentd-messages", ["/var/spool/agentd-messages", "cannot change system directories", "ask the user"]).untried(),
     row("writes in /usr", "mkdir /usr/agentd-messages", ["/usr/agentd-messages", "cannot change system directories", "ask the user"]).untried(),
-    row("asks for a name by a way that is not seen", "echo 'curl: (6) Could not resolve host: example.org' >&2; exit 6", ["can request `hosts`", "network is off", NET]).untried().in_b(["can request `network`, or", "network is off", ":net on"]),
     row("traces a process outside", "timeout 5 strace -o /dev/null -p $(cat pid)", ["ptrace", "only its own processes", "ask the user"]).untried().needs(&["strace"]),
     row("ends a process outside", "kill -9 $(cat pid)", ["process", "its own processes", "ask the user"]),
     row("measures the processor", "python3 -c 'import ctypes, os; a = ctypes.create_string_buffer(128); a[4] = 112; l = ctypes.CDLL(None, use_errno=True); r = l.syscall(298, a, 0, -1, -1, 0); e = ctypes.get_errno(); assert r >= 0, os.strerror(e)'", ["perf_event_open", "no command may use it", "ask the user"]).untried(),
@@ -121,7 +119,7 @@ pub const MATTERS: &[Matters] = &[
     row("leaves a server running", "sleep 5 >/dev/null 2>&1 & sleep 0.1", ["background processes", "sleep", "in one command"]),
 ];
 
-/// A job whose refusals do not matter.
+/// A job that succeeds and complains of nothing.
 pub struct Harmless {
     pub name: &'static str,
     pub needs: &'static [&'static str],

@@ -115,7 +115,6 @@ impl CageLaunch<'_> {
             },
             baseline: self.baseline,
             limits: self.wanted.limits,
-            network: self.wanted.network,
             proxy_listeners: Vec::new(),
             own_network: NetworkNamespace::default(),
             shared: self.shared,

@@ -22,8 +22,6 @@ pub(super) struct CommandView<'a> {
     /// The restriction that applies to a refused connection.
     pub(super) network_restriction: Restriction,
     pub(super) signer: Option<&'a Signer>,
-    /// True if some hosts are not reachable.
-    pub(super) bars_hosts: bool,
     /// True if the command sees the session's directories in the places of the machine's.
     pub(super) shows_private: bool,
     /// The directory of a copy of the person's git settings.
@@ -46,7 +44,6 @@ impl<'a> CommandView<'a> {
                 (None, true) => Restriction::WholeNetwork,
             },
             signer: side.signer,
-            bars_hosts: side.cage.blocks_hosts(),
             shows_private: side.cage.shows_private(),
             git_settings: copy.filter(|copy| copy.is_absolute()).map(Path::to_owned),
         }
@@ -99,15 +96,6 @@ pub(super) fn hint_lines(
     met.into_iter().filter_map(Restriction::hint_line).collect()
 }
 
-/// The restrictions that the program's own error messages point to, even without a recorded
-/// refusal.
-pub(super) fn restrictions_in_output(printed: &str, view: &CommandView) -> Vec<Restriction> {
-    let no_host = view.bars_hosts && missing_path::reached_no_host(printed);
-    let no_sandbox = view.is_locked && missing_path::has_no_sandbox(printed);
-    let met = [(no_host, view.network_restriction), (no_sandbox, Restriction::Namespaces)];
-    met.into_iter().filter_map(|(is_met, barrier)| is_met.then_some(barrier)).collect()
-}
-
 /// True if this names git settings or hooks, also those of submodules and worktrees.
 pub(super) fn is_git_settings(text: &str) -> bool {
     let Some((_, below)) = text.split_once(".git/") else { return false };
@@ -129,6 +117,7 @@ pub(super) fn missing_path_note(
         granted: &view.granted,
         withheld: &ctx.scope.withheld,
         home: view.home.as_deref().map(Path::new),
+        own_home: ctx.scope.home.as_ref().map(|home| home.kept_at.as_path()),
     };
     let refused = refusals.iter().filter_map(|refusal| refusal.subject.path()).map(Path::new);
     view.is_locked.then(|| missing_path::line(printed, refused, &shown)).flatten()

@@ -1,9 +1,9 @@
 //! Which new names a command left in the session's own home: a program that set itself up there did so
 //! for this session only, and the result says that. For `command`.
 
-use crate::command::harmless_refusals::is_harmless_home_name;
 use sandbox::CallScope;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Directories that programs share: a new entry in one is named, not the directory.
@@ -12,6 +12,11 @@ const SHARED: [&str; 4] = [".config", ".local", ".local/share", ".local/state"];
 const CACHES: &str = ".cache";
 /// Most names in one line.
 const NAMED: usize = 5;
+
+/// True for the name of a file with lines that a person typed; a call has no person at its keyboard.
+fn is_history(name: &str) -> bool {
+    name.ends_with("_history") || matches!(name, ".viminfo" | ".lesshst" | "lesshst")
+}
 
 /// The names in the session's home, relative to it; none where commands find no such home.
 pub(crate) fn list(scope: &CallScope) -> BTreeSet<PathBuf> {
@@ -35,7 +40,7 @@ pub(crate) fn line(before: &BTreeSet<PathBuf>, after: &BTreeSet<PathBuf>) -> Opt
     let is_named = |name: &&PathBuf| {
         !before.contains(*name)
             && !name.starts_with(CACHES)
-            && !name.to_str().is_some_and(is_harmless_home_name)
+            && !name.file_name().and_then(OsStr::to_str).is_some_and(is_history)
             && !SHARED.iter().any(|shared| *name == Path::new(shared))
     };
     let new: Vec<String> =

@@ -6,7 +6,6 @@ mod command_loop;
 mod command_view;
 mod environment;
 pub(crate) mod git;
-mod harmless_refusals;
 mod home_changes;
 mod job_control;
 pub(crate) mod job_place;

@@ -1,6 +1,5 @@
 //! Lines of a result about refusals of the sandbox.
 
-use crate::command::harmless_refusals::is_harmless;
 use crate::text::lines::cut_line;
 use nix::errno::Errno;
 use protocol::call::REFUSED_LINE;
@@ -11,11 +10,6 @@ use tool_specs::text::control::visible;
 const REFUSALS: usize = 10;
 /// Most characters of a refusal's subject in the text.
 const SUBJECT_CHARS: usize = 200;
-
-/// The refusals that are not known to be harmless.
-pub(super) fn not_harmless(refusals: &[Refusal], home: Option<&str>) -> Vec<Refusal> {
-    refusals.iter().filter(|refusal| !is_harmless(refusal, home)).cloned().collect()
-}
 
 fn kinds(refusals: &[Refusal]) -> Vec<(&Refusal, u64)> {
     let mut kinds: Vec<(&Refusal, u64)> = Vec::new();

@@ -2,10 +2,8 @@
 
 use crate::command::capture::{self, CommandOutput};
 use crate::command::command_loop::{CommandEnd, CommandRun, LeftoverProcesses};
-use crate::command::command_view::{
-    CommandView, hint_lines, missing_path_note, restrictions_in_output,
-};
-use crate::command::refusal_lines::{not_harmless, refusal_lines};
+use crate::command::command_view::{CommandView, hint_lines, missing_path_note};
+use crate::command::refusal_lines::refusal_lines;
 use crate::failure::FailureCode;
 use crate::signing::Signer;
 use crate::tool_context::ToolContext;
@@ -14,7 +12,6 @@ use protocol::call::{FileEffect, Outcome, TamperRemedy, TamperedFile};
 use sandbox::{CommandExit, LimitExceeded, LimitKind};
 use std::borrow::Cow;
 use std::time::Duration;
-use tool_specs::Restriction;
 use tool_specs::longest::LONGEST_MS;
 use tool_specs::text::control::visible;
 use tool_specs::{BodyFrom, ToolAnswer};
@@ -42,10 +39,9 @@ pub(super) fn answer(
         footer.push(format!("[{} of its processes could not be killed]", ending.survivors));
     }
     let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
-    let matters = not_harmless(&ending.refusals, view.home.as_deref());
     let has_failed = outcome != Outcome::Exited { code: 0 };
     let (told, uncounted) = match has_failed || complains {
-        true => (matters.as_slice(), ending.refusals_uncounted),
+        true => (ending.refusals.as_slice(), ending.refusals_uncounted),
         // It did its work and complains of nothing; the record has its refusals.
         false => (&[][..], 0),
     };
@@ -70,17 +66,7 @@ pub(super) fn answer(
         );
     }
     footer.extend(view.signer.into_iter().flat_map(Signer::lines));
-    let mut ways = hint_lines((told, &ending.tampered), &ctx.scope.project, view);
-    if has_failed {
-        for way in
-            restrictions_in_output(&text, view).into_iter().filter_map(Restriction::hint_line)
-        {
-            if !ways.contains(&way) {
-                ways.push(way);
-            }
-        }
-    }
-    footer.extend(ways);
+    footer.extend(hint_lines((told, &ending.tampered), &ctx.scope.project, view));
     if has_failed {
         footer.extend(missing_path_note(&text, told, view, ctx));
         let is_missing = matches!(ending.exit, CommandExit::Code(NOT_FOUND)) && view.is_locked;
