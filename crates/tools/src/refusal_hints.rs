@@ -125,6 +125,7 @@ pub(crate) fn restriction_of(
             _ => Restriction::Outside,
         }),
         Subject::Start { .. }
+        | Subject::UnnamedSocket
         | Subject::OtherAddress
         | Subject::Socket(_)
         | Subject::SocketPair(_)

@@ -1,7 +1,8 @@
 //! What the kernel did not let a call do: its type, and its words for every reader.
 
 use super::{Decode, Encode};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use std::fmt::{Display, Formatter, Result};
 use std::net::SocketAddr;
 
@@ -66,6 +67,8 @@ pub enum Subject {
     UnixSocket(String),
     /// A socket in the abstract name space.
     AbstractSocket(String),
+    /// A socket without a name.
+    UnnamedSocket,
     /// An address of another family.
     OtherAddress,
     /// A new socket.
@@ -102,8 +105,8 @@ pub enum Subject {
     },
     /// Any, of a program that hides its memory.
     HiddenMemory,
-    /// The words of an older build.
-    #[serde(untagged)]
+    /// The words of an older build, or the JSON of a newer one.
+    #[serde(untagged, deserialize_with = "any")]
     Text(String),
 }
 
@@ -162,6 +165,12 @@ pub struct SocketSpec {
     pub protocol: u32,
 }
 
+/// A text as it is, anything else as JSON.
+fn any<'de, D: Deserializer<'de>>(read: D) -> std::result::Result<String, D::Error> {
+    let read = Value::deserialize(read)?;
+    Ok(read.as_str().map_or_else(|| read.to_string(), str::to_owned))
+}
+
 impl Subject {
     /// The file, directory, program or socket file that was refused.
     #[must_use]
@@ -174,6 +183,7 @@ impl Subject {
             | Self::Address(_)
             | Self::HostAddress(_)
             | Self::AbstractSocket(_)
+            | Self::UnnamedSocket
             | Self::OtherAddress
             | Self::Socket(_)
             | Self::SocketPair(_)
@@ -200,6 +210,7 @@ impl Subject {
             }
             Self::Address(_)
             | Self::HostAddress(_)
+            | Self::UnnamedSocket
             | Self::OtherAddress
             | Self::Socket(_)
             | Self::SocketPair(_)
@@ -240,6 +251,7 @@ impl Display for Subject {
             Self::HostAddress(address) => write!(f, "{address} of the host"),
             Self::UnixSocket(path) => write!(f, "{path}"),
             Self::AbstractSocket(name) => write!(f, "abstract socket @{name}"),
+            Self::UnnamedSocket => write!(f, "a socket without a name"),
             Self::OtherAddress => write!(f, "an address of another family"),
             Self::Socket(spec) => write!(f, "{spec}"),
             Self::SocketPair(spec) => write!(f, "{spec}, as a pair"),
@@ -365,6 +377,22 @@ mod tests {
         assert_eq!(read.subject.to_string(), "/etc/x for writing");
         let again: Refusal = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
         assert_eq!(again, read);
+    }
+
+    #[test]
+    fn a_subject_of_a_newer_build_is_kept_as_its_json() {
+        for newer in [
+            r#"{"key_ring":{"name":"x"}}"#,
+            r#"{"path":{"act":"encrypt","path":"/etc/x"}}"#,
+            r#"{"path":{"act":"write"}}"#,
+            "[1,null]",
+        ] {
+            let line = format!(
+                r#"{{"kind":"refused","syscall":"x","subject":{newer},"errno":1,"pid":7,"count":1}}"#
+            );
+            let read: Refusal = serde_json::from_str(&line).unwrap();
+            assert_eq!(read.subject, Subject::Text(newer.to_owned()));
+        }
     }
 
     #[test]

@@ -998,6 +998,7 @@ goldens! {
         HostAddress => Subject::HostAddress(std::net::SocketAddr::from(([127, 0, 0, 1], 80))),
         UnixSocket => Subject::UnixSocket(text("/run/a")),
         AbstractSocket => Subject::AbstractSocket(text("a")),
+        UnnamedSocket => Subject::UnnamedSocket,
         OtherAddress => Subject::OtherAddress,
         Socket => Subject::Socket(SocketSpec { family: 2, kind: 1, protocol: 0 }),
         SocketPair => Subject::SocketPair(SocketSpec { family: 1, kind: 2, protocol: 0 }),

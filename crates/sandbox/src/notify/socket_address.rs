@@ -46,7 +46,8 @@ impl SocketAddress {
             Self::Path(path) => Subject::UnixSocket(path.display().to_string()),
             Self::Abstract(name) => Subject::AbstractSocket(name),
             Self::Inet(address) => Subject::Address(address),
-            Self::Unnamed | Self::Other => Subject::OtherAddress,
+            Self::Unnamed => Subject::UnnamedSocket,
+            Self::Other => Subject::OtherAddress,
         }
     }
 }
@@ -98,7 +99,7 @@ mod tests {
             (bytes(1, b"/run/docker.sock\0rest"), "/run/docker.sock"),
             (bytes(1, b"relative"), "relative"),
             (bytes(1, b"\0bus\x01"), "abstract socket @bus\\x01"),
-            (bytes(1, b""), "an address of another family"),
+            (bytes(1, b""), "a socket without a name"),
             (bytes(2, &[0x1F, 0x90, 127, 0, 0, 1, 0, 0]), "127.0.0.1:8080"),
             (bytes(10, &long), "[::1]:8080"),
             (bytes(2, &[0x1F]), "an address of another family"),

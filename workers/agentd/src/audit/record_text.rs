@@ -99,7 +99,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
     format!(
         "{}({}): {}{predicted}{times}, process {}",
         refusal.syscall,
-        refusal.subject,
+        mark_hidden(&refusal.subject.to_string()),
         Errno::from_raw(refusal.errno),
         refusal.pid
     )
@@ -144,7 +144,21 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use journal::Subject;
     use serde_json::json;
+
+    #[test]
+    fn a_name_in_a_refusal_stays_on_its_line() {
+        let line = refusal(&Refusal {
+            kind: RefusalKind::Predicted,
+            syscall: "mkdir".to_owned(),
+            subject: Subject::UnixSocket("/a\u{2028}refused in s1.9: \u{202e}x".to_owned()),
+            errno: Errno::EACCES as i32,
+            pid: 7,
+            count: 1,
+        });
+        assert!(line.contains("/a\\u{2028}refused in s1.9: \\u{202e}x"), "{line}");
+    }
 
     #[test]
     fn the_end_of_a_call_says_how_far_it_came_also_in_records_of_older_builds() {
