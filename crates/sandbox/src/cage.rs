@@ -12,7 +12,7 @@ use crate::spawn::exec_child::{Program, ProgramInput};
 use crate::spawn::setup_channel::SetupChannel;
 use crate::usage::limit_watcher::LimitWatcher;
 use crate::usage::shared_memory::SharedMemory;
-use protocol::confinement::Limits;
+use protocol::confinement::{Limits, Network};
 use protocol::tool::Keeper;
 use std::fs::File;
 use std::io;
@@ -32,6 +32,7 @@ pub struct Cage {
     pub(crate) streams: CommandStreams,
     pub(crate) baseline: Option<Baseline>,
     pub(crate) limits: Limits,
+    pub(crate) network: Network,
     pub(crate) proxy_listeners: Vec<TcpListener>,
     /// The network that was made for it; empty where it joined another, has the host's, or in tier B.
     pub(crate) own_network: NetworkNamespace,
@@ -84,6 +85,12 @@ impl Cage {
     #[must_use]
     pub fn is_tier_b(&self) -> bool {
         self.runnable.is_some()
+    }
+
+    /// True if the command cannot reach hosts, except those of an allow-list.
+    #[must_use]
+    pub fn blocks_hosts(&self) -> bool {
+        self.is_locked() && self.network != Network::On
     }
 
     /// Takes the listening sockets inside the command's network, with their addresses there, for

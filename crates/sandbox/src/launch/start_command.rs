@@ -115,6 +115,7 @@ impl CageLaunch<'_> {
             },
             baseline: self.baseline,
             limits: self.wanted.limits,
+            network: self.wanted.network,
             proxy_listeners: Vec::new(),
             own_network: NetworkNamespace::default(),
             shared: self.shared,

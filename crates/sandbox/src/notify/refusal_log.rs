@@ -26,9 +26,9 @@ impl RefusalLog {
             && (Refusal { count: last.count, ..refusal.clone() }) == *last
         {
             last.count += refusal.count;
-        } else if self.refusals.len() < MAX_LINES {
+        } else if self.refusals.iter().filter(|other| alike(other, &refusal)).count() < MAX_LINES {
             self.refusals.push(refusal);
-        } else {
+        } else if refusal.errno != libc::ESRCH {
             self.uncounted += refusal.count;
         }
     }
@@ -43,6 +43,12 @@ impl RefusalLog {
             None => self.uncounted = self.uncounted.saturating_sub(1),
         }
     }
+}
+
+/// True if both count to the same maximum. Calls on numbers that are processes of the host alone have
+/// one of their own: the command must not learn of them by what else finds room, or is counted.
+fn alike(one: &Refusal, other: &Refusal) -> bool {
+    (one.errno == libc::ESRCH) == (other.errno == libc::ESRCH)
 }
 
 /// Truncates the text, and escapes control characters: they could move a terminal's cursor or break
@@ -130,6 +136,17 @@ mod tests {
         let mut record = RefusalLog::default();
         record.add(refusal("/tmp/\u{1b}[2J\nallowed\u{9b}"));
         assert_eq!(record.refusals[0].subject.to_string(), "/tmp/\\u{1b}[2J\\nallowed\\u{9b}");
+    }
+
+    #[test]
+    fn calls_on_processes_of_the_host_take_no_room_from_others() {
+        let mut record = RefusalLog::default();
+        for at in 0..2 * MAX_LINES {
+            record.add(Refusal { errno: libc::ESRCH, ..refusal(&at.to_string()) });
+        }
+        assert_eq!((record.refusals.len(), record.uncounted), (MAX_LINES, 0));
+        (0..=MAX_LINES).for_each(|at| record.add(refusal(&at.to_string())));
+        assert_eq!((record.refusals.len(), record.uncounted), (2 * MAX_LINES, 1));
     }
 
     proptest! {
