@@ -16,14 +16,10 @@ pub(crate) fn is_closed_temp(path: &Path, scope: &CallScope) -> bool {
     is_shared && !is_shown && !scope.contains(path)
 }
 
-/// True where a command that failed or complained tried to use /tmp or /var/tmp: its refusals, its
-/// text or its output name such a path. The kernel reports no refused read, so refusals alone are
-/// not enough.
-pub(crate) fn names_closed_temp_path(
-    texts: [&str; 2],
-    refusals: &[Refusal],
-    scope: &CallScope,
-) -> bool {
+/// True where a command that failed tried to use /tmp or /var/tmp: its refusals, its text or its
+/// standard error name such a path. The kernel reports no refused read, so refusals alone are not
+/// enough.
+pub(crate) fn met_closed_temp(texts: [&str; 2], refusals: &[Refusal], scope: &CallScope) -> bool {
     let refused = |refusal: &Refusal| {
         refusal.subject.path().is_some_and(|path| is_closed_temp(Path::new(path), scope))
     };
@@ -31,13 +27,15 @@ pub(crate) fn names_closed_temp_path(
 }
 
 /// True for a text that names a closed path below /tmp or /var/tmp.
-fn names_closed_temp(text: &str, scope: &CallScope) -> bool {
+pub(crate) fn names_closed_temp(text: &str, scope: &CallScope) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "_-./~+@%".contains(c);
     SHARED_TEMP.iter().any(|shared| {
         text.match_indices(shared).any(|(at, _)| {
-            let is_begun = text[..at].chars().next_back().is_some_and(is_part);
+            if text[..at].chars().next_back().is_some_and(is_part) {
+                return false;
+            }
             let path = text[at..].split(|c| !is_part(c)).next().unwrap_or_default();
-            !is_begun && is_closed_temp(Path::new(path.trim_end_matches('.')), scope)
+            is_closed_temp(Path::new(path.trim_end_matches('.')), scope)
         })
     })
 }
@@ -58,6 +56,12 @@ const SYSTEM_DIRS: [&str; 13] = [
     "/var/log",
     "/var/spool",
 ];
+
+/// True for a file about one process, as `/proc/7/oom_score_adj`.
+fn is_of_process(path: &Path) -> bool {
+    let below = path.strip_prefix("/proc").ok().and_then(|below| below.iter().next());
+    below.is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
+}
 
 /// Where the resolver of systemd is asked for names.
 const RESOLVER: &str = "/run/systemd/resolve";
@@ -117,6 +121,8 @@ pub(crate) fn restriction_of(
             None
         }
         Subject::Program { .. } => Some(Restriction::Program),
+        // Files of a process, not of the system: there is no way to be given them.
+        Subject::Path { path, .. } if is_of_process(Path::new(path)) => None,
         Subject::Path { path, .. } => Some(match Path::new(path) {
             path if settings.is_some_and(|settings| path.starts_with(settings)) => {
                 Restriction::Settings
@@ -216,6 +222,8 @@ mod tests {
                 Some(Restriction::LocalAddress),
             ),
             (path("/etc/hosts"), Some(Restriction::System)),
+            (path("/proc/7/coredump_filter"), None),
+            (path("/proc/sys/vm/swappiness"), Some(Restriction::System)),
             (path("/srv/x"), Some(Restriction::Outside)),
             (path("/usr/x"), Some(Restriction::System)),
             (path("/var/spool/cron/u"), Some(Restriction::System)),

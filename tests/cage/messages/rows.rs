@@ -104,7 +104,7 @@ pub const MATTERS: &[Matters] = &[
     row("mounts", "unshare -rm mount -t tmpfs none /mnt", ["new namespaces: user, mount", "already run in a sandbox", "--no-sandbox"]).needs(&["unshare"]),
     row("writes in /var/spool", "echo x > /var/spool/agentd-messages", ["/var/spool/agentd-messages", "cannot change system directories", "ask the user"]).untried(),
     row("writes in /usr", "mkdir /usr/agentd-messages", ["/usr/agentd-messages", "cannot change system directories", "ask the user"]).untried(),
-    row("traces a process outside", "timeout 5 strace -o /dev/null -p $(cat pid)", ["ptrace", "only its own processes", "ask the user"]).untried().needs(&["strace"]),
+    row("traces a process outside", "timeout 5 strace -o /dev/null -p $(cat pid)", ["same command", "only its own processes", "ask the user"]).untried().needs(&["strace"]).in_b(["ptrace", "only its own processes", "ask the user"]),
     row("ends a process outside", "kill -9 $(cat pid)", ["process", "its own processes", "ask the user"]),
     row("measures the processor", "python3 -c 'import ctypes, os; a = ctypes.create_string_buffer(128); a[4] = 112; l = ctypes.CDLL(None, use_errno=True); r = l.syscall(298, a, 0, -1, -1, 0); e = ctypes.get_errno(); assert r >= 0, os.strerror(e)'", ["perf_event_open", "no command may use it", "ask the user"]).untried(),
     row("changes the kernel", "cat /proc/sys/vm/swappiness > /proc/sys/vm/swappiness", ["/proc/sys/vm/swappiness", "cannot change system directories", "ask the user"]).untried(),

@@ -2,7 +2,7 @@
 //! watched, its tree ended.
 
 use crate::cancel::Cancel;
-use crate::command::capture::{HeadTail, SPILLED};
+use crate::command::capture::{self, HeadTail, SPILLED};
 use crate::command::job_control::JobControl;
 use crate::command::live_output::LiveOutput;
 use nix::errno::Errno;
@@ -76,6 +76,14 @@ pub(crate) struct CommandRun {
     pub left_behind: LeftoverProcesses,
     pub took: Duration,
     pub ending: CommandOutcome,
+}
+
+impl CommandRun {
+    /// What it wrote to standard error, if anything.
+    pub(super) fn said(&self) -> Option<String> {
+        let any = self.err.total() > 0;
+        any.then(|| capture::join(self.err.clone(), HeadTail::default(), "").text)
+    }
 }
 
 /// The longest time of a command, which may change while it runs.

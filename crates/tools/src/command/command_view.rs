@@ -8,7 +8,7 @@ use crate::refusal_hints;
 use crate::signing::Signer;
 use crate::tool_context::ToolContext;
 use protocol::call::TamperedFile;
-use protocol::confinement::Refusal;
+use protocol::confinement::{PathAct, Refusal, Subject};
 use std::path::{Path, PathBuf};
 use tool_specs::Restriction;
 
@@ -19,8 +19,8 @@ pub(super) struct CommandView<'a> {
     pub(super) home: Option<String>,
     /// The person's search path.
     pub(super) path: String,
-    /// The restriction that applies to a refused connection.
-    pub(super) network_restriction: Restriction,
+    /// The restriction that applies to a refused connection; none where the network is on.
+    pub(super) network_restriction: Option<Restriction>,
     pub(super) signer: Option<&'a Signer>,
     /// True if the command sees the session's directories in the places of the machine's.
     pub(super) shows_private: bool,
@@ -38,11 +38,13 @@ impl<'a> CommandView<'a> {
             granted: side.cage.readable().to_vec(),
             home: home.map(|(_, home)| home.clone()),
             path: path.map(|(_, path)| path.clone()).unwrap_or_default(),
-            network_restriction: match (side.proxy, side.cage.is_tier_b()) {
-                (Some(_), _) => Restriction::Direct,
-                (None, false) => Restriction::Network,
-                (None, true) => Restriction::WholeNetwork,
-            },
+            network_restriction: side.cage.blocks_hosts().then_some(
+                match (side.proxy, side.cage.is_tier_b()) {
+                    (Some(_), _) => Restriction::Direct,
+                    (None, false) => Restriction::Network,
+                    (None, true) => Restriction::WholeNetwork,
+                },
+            ),
             signer: side.signer,
             shows_private: side.cage.shows_private(),
             git_settings: copy.filter(|copy| copy.is_absolute()).map(Path::to_owned),
@@ -69,17 +71,22 @@ impl<'a> CommandView<'a> {
 
 /// How more is given than this call had, where it tried to do more: each way once.
 pub(super) fn hint_lines(
-    (refusals, tampered): (&[Refusal], &[TamperedFile]),
+    (refusals, tampered): (&[&Refusal], &[TamperedFile]),
     project: &Path,
     view: &CommandView,
 ) -> Vec<String> {
     let settings = view.git_settings.as_deref();
-    let of = |refusal: &Refusal| match refusal_hints::restriction_of(refusal, project, settings) {
+    let of = |refusal: &&Refusal| match refusal_hints::restriction_of(refusal, project, settings) {
         // A hook of another place is a program like others.
         Some(Restriction::Program) => Some(Restriction::Program),
-        Some(Restriction::Network) => Some(view.network_restriction),
+        Some(Restriction::Network) => view.network_restriction,
+        Some(Restriction::LocalAddress) => {
+            view.network_restriction.and(Some(Restriction::LocalAddress))
+        }
         Some(Restriction::Settings) => Some(Restriction::Settings),
-        _ if refusal.subject.path().is_some_and(is_git_settings) => Some(Restriction::Git),
+        // It passes by itself.
+        _ if matches!(refusal.subject, Subject::Path { act: PathAct::Busy, .. }) => None,
+        _ if of_git_settings(&refusal.subject) => Some(Restriction::Git),
         other => other,
     };
     let held = tampered.iter().filter(|name| !name.remedy.is_permitted());
@@ -96,6 +103,14 @@ pub(super) fn hint_lines(
     met.into_iter().filter_map(Restriction::hint_line).collect()
 }
 
+/// True for a change of git's settings or hooks, or the run of a hook.
+fn of_git_settings(subject: &Subject) -> bool {
+    if let Subject::Program { script: Some(script), .. } = subject {
+        return is_git_settings(script);
+    }
+    subject.path().is_some_and(is_git_settings)
+}
+
 /// True if this names git settings or hooks, also those of submodules and worktrees.
 pub(super) fn is_git_settings(text: &str) -> bool {
     let Some((_, below)) = text.split_once(".git/") else { return false };
@@ -106,10 +121,10 @@ pub(super) fn is_git_settings(text: &str) -> bool {
         })
 }
 
-/// The note about a path that the command could not see, if its output mentions one.
+/// The note about a path that the command could not see, if its standard error mentions one.
 pub(super) fn missing_path_note(
-    printed: &str,
-    refusals: &[Refusal],
+    said: &str,
+    refusals: &[&Refusal],
     view: &CommandView<'_>,
     ctx: &ToolContext<'_>,
 ) -> Option<String> {
@@ -120,5 +135,5 @@ pub(super) fn missing_path_note(
         own_home: ctx.scope.home.as_ref().map(|home| home.kept_at.as_path()),
     };
     let refused = refusals.iter().filter_map(|refusal| refusal.subject.path()).map(Path::new);
-    view.is_locked.then(|| missing_path::line(printed, refused, &shown)).flatten()
+    view.is_locked.then(|| missing_path::line(said, refused, &shown)).flatten()
 }

@@ -3,7 +3,6 @@
 
 use sandbox::CallScope;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Directories that programs share: a new entry in one is named, not the directory.
@@ -13,9 +12,12 @@ const CACHES: &str = ".cache";
 /// Most names in one line.
 const NAMED: usize = 5;
 
-/// True for the name of a file with lines that a person typed; a call has no person at its keyboard.
-fn is_history(name: &str) -> bool {
-    name.ends_with("_history") || matches!(name, ".viminfo" | ".lesshst" | "lesshst")
+/// True for a file with lines that a person typed; a call has no person at its keyboard.
+fn is_history(name: &Path) -> bool {
+    let others = [".viminfo", ".viminfo.tmp", ".lesshst", ".lesshsQ", ".local/state/lesshst"];
+    let of_shells =
+        |name: &str| name.starts_with('.') && name.ends_with("_history") && !name.contains('/');
+    name.to_str().is_some_and(|name| others.contains(&name) || of_shells(name))
 }
 
 /// The names in the session's home, relative to it; none where commands find no such home.
@@ -40,7 +42,7 @@ pub(crate) fn line(before: &BTreeSet<PathBuf>, after: &BTreeSet<PathBuf>) -> Opt
     let is_named = |name: &&PathBuf| {
         !before.contains(*name)
             && !name.starts_with(CACHES)
-            && !name.file_name().and_then(OsStr::to_str).is_some_and(is_history)
+            && !is_history(name)
             && !SHARED.iter().any(|shared| *name == Path::new(shared))
     };
     let new: Vec<String> =
@@ -69,6 +71,11 @@ mod tests {
         for (left, told) in [
             (&[][..], None),
             (&[".cache", ".cache/pip", ".local", ".local/share", ".bash_history"], None),
+            (&[".lesshsQ", ".local/state", ".local/state/lesshst"], None),
+            (
+                &[".config/chat_history", "build_history"],
+                Some("~/.config/chat_history, ~/build_history"),
+            ),
             (&[".config/mytool", ".m2"], Some("~/.config/mytool, ~/.m2")),
             (&["a", "b", "c", "d", "e", "f", "g"], Some("~/a, ~/b, ~/c, ~/d, ~/e and 2 more")),
         ] {

@@ -1,16 +1,20 @@
 //! Explains which path a failed command could not access because of the sandbox. The kernel
 //! reports no refused reads, and in tier A a path without a grant does not exist; so the last lines
-//! of the program's output are examined.
+//! of the program's standard error are examined.
 //!
 //! The text confirms the existence of a path only if every user of the machine could list it,
-//! outside of all home directories. About the session's own home it says only what holds for any
-//! name, present or not.
+//! outside of all home directories. About the person's home it says only what holds for any name,
+//! present or not; of a name in the session's own home it says nothing.
 
-use std::fs;
+use crate::files::safe_open::open_no_links;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Lines at the end of the output that are read.
+/// Lines at the end of standard error that are read.
 const LAST: usize = 20;
 
 /// Well-known paths with an explanation, which is given whether or not the path exists.
@@ -74,22 +78,33 @@ pub(crate) struct SandboxView<'a> {
 const SILENT: [&str; 9] =
     ["/proc", "/sys", "/dev", "/etc", "/boot", "/root", "/home", "/tmp", "/var/tmp"];
 
-/// The note about a path that a failed command could not access, from the end of its output
+/// The note about a path that a failed command could not access, from the end of its standard error
 /// and its refusals.
 pub(crate) fn line<'a>(
-    printed: &str,
+    said: &str,
     refused: impl Iterator<Item = &'a Path>,
     view: &SandboxView<'_>,
 ) -> Option<String> {
     let refused: Vec<&Path> = refused.collect();
-    let missed = missed(printed);
+    let missed = missed(said);
     let mut all = missed.iter().map(PathBuf::as_path).chain(refused.iter().copied());
     if let Some(meaning) = all.find_map(meaning) {
         return Some(format!("[{meaning}]"));
     }
     // Of a refused change its refusal says more.
     let mut unseen = missed.iter().filter(|path| !refused.contains(&path.as_path()));
-    unseen.find_map(|path| ungranted(path, view))
+    unseen.find_map(|path| ungranted(path, view)).or_else(|| gone(said))
+}
+
+/// The line about a process that the command does not see. No refusal says it: whether a number
+/// outside of the command's PID namespace is a process must not show.
+fn gone(said: &str) -> Option<String> {
+    let says_so = said.lines().rev().take(LAST).any(|line| line.contains("No such process"));
+    says_so.then(|| {
+        "[a command sees only its own processes; those of an earlier call have ended: start \
+            the process in the same command, or ask the user]"
+            .to_owned()
+    })
 }
 
 fn meaning(path: &Path) -> Option<&'static str> {
@@ -101,7 +116,7 @@ fn ungranted(path: &Path, view: &SandboxView<'_>) -> Option<String> {
     let is_home = |place: &PathBuf| Some(place.as_path()) == view.home;
     let below =
         |places: &[PathBuf]| places.iter().any(|place| !is_home(place) && path.starts_with(place));
-    if below(view.granted) || below(view.withheld) {
+    if below(view.granted) || below(view.withheld) || leads_on(path, view) {
         return None;
     }
     let way = "a bash call can request a directory with `directory`, or the user can add one with \
@@ -109,6 +124,9 @@ fn ungranted(path: &Path, view: &SandboxView<'_>) -> Option<String> {
     let said = tool_specs::text::control::visible(path.to_str()?).into_owned();
     if let Some(home) = view.home.filter(|home| path.starts_with(home)) {
         let below = path.strip_prefix(home).ok()?;
+        if is_own(below, home, view) {
+            return None;
+        }
         // A name with a dot may hold keys: no way to those is offered.
         let first = below.iter().next()?;
         if let Some(kept) = KEYS.iter().find(|kept| first == **kept) {
@@ -118,8 +136,7 @@ fn ungranted(path: &Path, view: &SandboxView<'_>) -> Option<String> {
             ));
         }
         let is_plain = !first.as_encoded_bytes().starts_with(b".");
-        let is_own = view.own_home.is_some_and(|own| fs::symlink_metadata(own.join(below)).is_ok());
-        return (is_plain && !is_own).then(|| {
+        return is_plain.then(|| {
             format!(
                 "[{said} is outside the granted directories; commands see only toolchains of \
                 the home directory: {way}]"
@@ -129,6 +146,23 @@ fn ungranted(path: &Path, view: &SandboxView<'_>) -> Option<String> {
     let is_silent = SILENT.iter().any(|place| path.starts_with(place));
     (!is_silent && is_public(path)).then(|| {
         format!("[{said} exists on this machine, but this command has no access to it: {way}]")
+    })
+}
+
+/// True for a directory on the way to a granted one, as which commands see it.
+fn leads_on(path: &Path, view: &SandboxView<'_>) -> bool {
+    view.granted.iter().any(|place| place != path && place.starts_with(path))
+}
+
+/// True if the session's own home has the first part of the path that does more than lead to a
+/// granted directory. No link of the command's is followed: the answer would be about its target.
+fn is_own(below: &Path, home: &Path, view: &SandboxView<'_>) -> bool {
+    let Some(own) = view.own_home.and_then(|own| File::open(own).ok()) else { return false };
+    let parts: Vec<&Path> = below.ancestors().collect();
+    let first = parts.into_iter().rev().skip(1).find(|part| !leads_on(&home.join(part), view));
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW;
+    first.is_none_or(|part| {
+        !matches!(open_no_links(&own, part, flags, Mode::empty()), Err(Errno::ENOENT))
     })
 }
 
@@ -142,9 +176,9 @@ fn is_public(path: &Path) -> bool {
     parent.ancestors().all(open) && fs::symlink_metadata(path).is_ok()
 }
 
-/// Absolute paths at the end of the output, the last line first.
-fn missed(printed: &str) -> Vec<PathBuf> {
-    printed.lines().rev().take(LAST).flat_map(paths).collect()
+/// Absolute paths at the end of standard error, the last line first.
+fn missed(said: &str) -> Vec<PathBuf> {
+    said.lines().rev().take(LAST).flat_map(paths).collect()
 }
 
 fn paths(line: &str) -> Vec<PathBuf> {
@@ -215,10 +249,15 @@ mod tests {
 
     #[test]
     fn what_is_told_of_a_path_that_was_not_granted() {
-        let granted = [PathBuf::from("/usr")];
+        let granted = ["/usr", "/home/u", "/home/u/work/proj", "/var/spool/x/y"].map(PathBuf::from);
         let withheld = [PathBuf::from("/var/lib")];
         let own = tempfile::tempdir().unwrap();
-        fs::write(own.path().join("made-here"), "").unwrap();
+        fs::create_dir_all(own.path().join("made-here/.ssh")).unwrap();
+        fs::create_dir_all(own.path().join("work/proj")).unwrap();
+        fs::create_dir(own.path().join(".aws")).unwrap();
+        // A link to a name that is there, and one to a name that is not.
+        std::os::unix::fs::symlink(own.path(), own.path().join("there")).unwrap();
+        std::os::unix::fs::symlink("/no/such/name", own.path().join("nowhere")).unwrap();
         let view = SandboxView {
             granted: &granted,
             withheld: &withheld,
@@ -237,6 +276,7 @@ mod tests {
                 "/var/cache",
                 Some("/var/cache exists on this machine, but this command has no access"),
             ),
+            ("/var/spool", None),
             ("/var/nothing-there", None),
             ("/var/lib", None),
             ("/usr/bin", None),
@@ -246,7 +286,14 @@ mod tests {
             ("/home/u/work/x", Some("outside the granted directories")),
             ("/home/u/.ssh/id_rsa", Some("commands cannot read ~/.ssh, which holds credentials")),
             ("/home/u/.ssh2/id_rsa", None),
-            ("/home/u/made-here", None),
+            ("/home/u/made-here/x", None),
+            ("/home/u/made-here/.ssh/id_rsa", None),
+            ("/home/u/.aws/credentials", None),
+            ("/home/u/work", None),
+            ("/home/u/work/proj/x", None),
+            ("/home/u/there/.aws", None),
+            ("/home/u/there/none", None),
+            ("/home/u/nowhere/x", None),
             ("/home/u", None),
             ("/tmp/x", None),
         ] {
@@ -255,6 +302,8 @@ mod tests {
                 (line, part) => assert_eq!(line.as_deref(), part, "{path}"),
             }
         }
+        let killed = line("kill: (7) - No such process", std::iter::empty(), &view);
+        assert!(killed.unwrap().contains("sees only its own processes"));
         let written = [Path::new("/var/cache")].into_iter();
         assert_eq!(line("sh: /var/cache: No such file or directory", written, &view), None);
         let refused = [Path::new("/run/docker.sock")].into_iter();

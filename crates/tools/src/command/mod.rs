@@ -118,20 +118,19 @@ pub(crate) fn run(
     let (text, time, course) = start_and_wait(wanted, side, &mut *show, ctx, None)
         .map_err(|failure| view.explain(failure, &name))?;
     let way_on = output_file::way_on(&course.out, &course.err, ctx);
-    let complains = course.err.total() > 0;
-    let mut answer = answer(text.clone(), (time, &view), (course, way_on), ctx);
+    let said = course.said().unwrap_or_default();
+    let mut answer = answer(text.clone(), (time, &view), (course, None, way_on), ctx);
     let kept = home_changes::line(&before, &home_changes::list(ctx.scope));
     answer.footer.splice(0..0, kept.map(|line| visible(&line).into_owned()));
     answer.footer.splice(0..0, cut_time);
-    let is_silent = answer.outcome == Outcome::Exited { code: 0 } && !complains;
-    if view.is_locked
-        && !is_silent
-        && refusal_hints::names_closed_temp_path(
-            [&text, &answer.body],
-            &ctx.extras.refusals,
-            ctx.scope,
-        )
-    {
+    let is_met = match answer.outcome == (Outcome::Exited { code: 0 }) {
+        true => refusal_hints::names_closed_temp(&said, ctx.scope),
+        false => {
+            let refusals = &ctx.extras.refusals;
+            refusal_hints::met_closed_temp([&text, &said], refusals, ctx.scope)
+        }
+    };
+    if view.is_locked && is_met {
         let note = format!("[{}]", closed_temp(&ctx.scope.temp));
         answer.footer.insert(0, note);
     }
@@ -165,7 +164,7 @@ pub(crate) fn filter(
     let printed = std::mem::take(&mut course.out).whole();
     let err = std::mem::take(&mut course.err);
     let said = capture::join(err, HeadTail::default(), REDIRECT).text;
-    let course = (course, REDIRECT.into());
+    let course = (course, None, REDIRECT.into());
     Ok(FilterRun { printed, said, answer: answer(text, (time, &view), course, ctx) })
 }
 
@@ -188,14 +187,14 @@ pub(crate) fn serve(
     let side = (side, capture::KEPT);
     let (text, time, course) = start_and_wait(wanted, side, &mut *show, ctx, Some(server))
         .map_err(|failure| view.explain(failure, &name))?;
-    let answer = answer(text, (time, &view), (course, REDIRECT.into()), ctx);
+    let fault = ended.as_ref().err().map(|fault| match fault {
+        ServerFault::WantsLogIn(_) => FailureCode::LoginRequired,
+        ServerFault::Other(_) => FailureCode::Io,
+    });
+    let answer = answer(text, (time, &view), (course, fault, REDIRECT.into()), ctx);
     Ok(match ended {
         Ok(()) => answer,
         Err(fault) => {
-            let code = match fault {
-                ServerFault::WantsLogIn(_) => FailureCode::LoginRequired,
-                ServerFault::Other(_) => FailureCode::Io,
-            };
             let why = fault.into_words();
             let last = answer.body.lines().rfind(|line| {
                 let line = line.trim();
@@ -205,8 +204,7 @@ pub(crate) fn serve(
             let why: String = visible(&(why + &last)).chars().take(SERVER_END).collect();
             let mut footer = answer.footer;
             footer.insert(0, format!("[{why}]"));
-            let (outcome, code) = (Outcome::Failed, Some(code));
-            ToolAnswer { footer, summary: why, outcome, code, ..answer }
+            ToolAnswer { footer, summary: why, ..answer }
         }
     })
 }

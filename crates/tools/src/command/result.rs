@@ -3,7 +3,7 @@
 use crate::command::capture::{self, CommandOutput};
 use crate::command::command_loop::{CommandEnd, CommandRun, LeftoverProcesses};
 use crate::command::command_view::{CommandView, hint_lines, missing_path_note};
-use crate::command::refusal_lines::refusal_lines;
+use crate::command::refusal_lines::{OF_FAILURE, OF_SUCCESS, nameable, refusal_lines};
 use crate::failure::FailureCode;
 use crate::signing::Signer;
 use crate::tool_context::ToolContext;
@@ -24,28 +24,30 @@ const ENDED_BY_SIZE: i32 = 128 + SIGXFSZ;
 /// The exit code of a shell that did not find a program.
 const NOT_FOUND: i32 = 127;
 
+/// Builds the result. `fault` is why a server was of no use.
 pub(super) fn answer(
     command: String,
     (time, view): (Duration, &CommandView<'_>),
-    (course, way_on): (CommandRun, Cow<'static, str>),
+    (course, fault, way_on): (CommandRun, Option<FailureCode>, Cow<'static, str>),
     ctx: &mut ToolContext<'_>,
 ) -> ToolAnswer {
+    let said = course.said();
     let CommandRun { out, err, over, limit: _, left_behind, took, ending } = course;
-    let complains = err.total() > 0;
     let CommandOutput { text, notes } = capture::join(out, err, &way_on);
     let mut footer = notes;
     footer.extend(leftover_note(&left_behind));
     if ending.survivors > 0 {
         footer.push(format!("[{} of its processes could not be killed]", ending.survivors));
     }
-    let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
+    let ended = verdict(over, ending.exit, time);
+    let (outcome, code, exit) = of_use(untampered(ended, &ending.tampered), fault);
+    let refusals = nameable(&ending.refusals);
+    if let Some(most) = most_named(&outcome, said.as_deref()) {
+        footer.extend(refusal_lines(&refusals, ending.refusals_uncounted, most));
+    }
     let has_failed = outcome != Outcome::Exited { code: 0 };
-    let (told, uncounted) = match has_failed || complains {
-        true => (ending.refusals.as_slice(), ending.refusals_uncounted),
-        // It did its work and complains of nothing; the record has its refusals.
-        false => (&[][..], 0),
-    };
-    footer.extend(refusal_lines(told, uncounted));
+    // Who did the work needs no more rights for it.
+    let obstacles = if has_failed { refusals } else { Vec::new() };
     footer.extend(ending.tampered.iter().map(|name| {
         let said = name.to_string();
         match name.remedy {
@@ -66,9 +68,10 @@ pub(super) fn answer(
         );
     }
     footer.extend(view.signer.into_iter().flat_map(Signer::lines));
-    footer.extend(hint_lines((told, &ending.tampered), &ctx.scope.project, view));
+    footer.extend(hint_lines((&obstacles, &ending.tampered), &ctx.scope.project, view));
     if has_failed {
-        footer.extend(missing_path_note(&text, told, view, ctx));
+        let said = said.as_deref().unwrap_or_default();
+        footer.extend(missing_path_note(said, &obstacles, view, ctx));
         let is_missing = matches!(ending.exit, CommandExit::Code(NOT_FOUND)) && view.is_locked;
         footer.extend(is_missing.then(|| view.search().line(&text)).flatten());
     }
@@ -186,6 +189,26 @@ pub(super) fn untampered(
     }
 }
 
+/// The same, but for a server that was of no use, however its process ended.
+fn of_use(
+    (outcome, code, exit): (Outcome, Option<FailureCode>, String),
+    fault: Option<FailureCode>,
+) -> (Outcome, Option<FailureCode>, String) {
+    match fault {
+        Some(fault) => (Outcome::Failed, Some(fault), exit),
+        None => (outcome, code, exit),
+    }
+}
+
+/// Most kinds of refusals that the result names, if any. A success that writes nothing to standard
+/// error did its work; the record has its refusals.
+fn most_named(outcome: &Outcome, said: Option<&str>) -> Option<usize> {
+    match (outcome, said) {
+        (Outcome::Exited { code: 0 }, said) => said.map(|_| OF_SUCCESS),
+        (_, _) => Some(OF_FAILURE),
+    }
+}
+
 /// How a call ended that used more than it may, with the setting that bounds it.
 pub(super) fn exceeded_limit(
     LimitExceeded { bound, used, most }: LimitExceeded,
@@ -273,5 +296,21 @@ mod tests {
             verdict(CommandEnd::ByItself, CommandExit::Signal(31), time).0,
             Outcome::Confined { .. }
         ));
+    }
+
+    #[test]
+    fn refusals_are_named_by_the_last_word_on_how_it_ended() {
+        let ended = |code| verdict(CommandEnd::ByItself, CommandExit::Code(code), Duration::ZERO);
+        for (code, fault, said, most) in [
+            (0, None, None, None),
+            (0, None, Some("warning"), Some(OF_SUCCESS)),
+            (3, None, None, Some(OF_FAILURE)),
+            (3, None, Some("error"), Some(OF_FAILURE)),
+            // A server that ends before it has begun to serve.
+            (0, Some(FailureCode::Io), None, Some(OF_FAILURE)),
+        ] {
+            let (outcome, ..) = of_use(ended(code), fault);
+            assert_eq!(most_named(&outcome, said), most, "{code} {fault:?} {said:?}");
+        }
     }
 }
