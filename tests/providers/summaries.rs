@@ -221,7 +221,7 @@ fn tools(vendor: Vendor, body: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_small_context_lists_few_tools_and_the_model_loads_others_by_a_search() {
+fn requests_list_few_tools_and_the_model_loads_others_by_a_search() {
     for vendor in VENDORS {
         let desk = Desk::new();
         let config = desk.home().join(".config/agentd/config.toml");
@@ -276,9 +276,9 @@ fn a_small_context_lists_few_tools_and_the_model_loads_others_by_a_search() {
         ask(&["-c", "--model", "small"]);
         let again = &server.requests()[3].body;
         assert_eq!(tools(vendor, again), lists[2], "{vendor:?}");
-        // A large context has all of them, and no search.
+        // A new session begins with few of them in a large context too.
         ask(&["--model", "large"]);
-        let all = tools(vendor, &server.requests()[4].body);
-        assert!(has(&all, "git_log") && !has(&all, "tool_search"), "{vendor:?}: {all:?}");
+        let fresh = &server.requests()[4].body;
+        assert_eq!(tools(vendor, fresh), lists[0], "{vendor:?}");
     }
 }

@@ -34,6 +34,7 @@ mod session_network;
 mod stale_edits;
 #[path = "../support/mod.rs"]
 mod support;
+mod tool_search;
 mod unread_files;
 mod verify;
 mod web;

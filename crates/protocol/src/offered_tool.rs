@@ -12,6 +12,24 @@ pub struct OfferedTool {
     pub kind: crate::judgement::ToolKind,
     /// Its undo strategy.
     pub copies: CopyBeforeChange,
+    /// From when on requests list it.
+    pub listing: ToolListing,
+}
+
+/// From when on requests list a tool. A call is judged and run either way.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ToolListing {
+    /// From the start.
+    Always,
+    /// From the start, if the schemas of all these tools fill little of the model's context.
+    IfSmall,
+    /// Once `tool_search` has found it, by these words too, or the model has called it.
+    Searched {
+        /// Words for its use beside those of its name and description.
+        words: String,
+    },
+    /// Never, and no search finds it: a rule denies each call.
+    Denied,
 }
 
 /// The undo strategy of a tool.

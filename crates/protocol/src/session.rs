@@ -11,7 +11,7 @@ use crate::ids::{CallId, SessionId};
 use crate::judgement::{EXIT_PLAN, PermissionMode};
 use crate::log::LogLine;
 use crate::mcp::ServerNews;
-pub use crate::offered_tool::{CopyBeforeChange, OfferedTool};
+pub use crate::offered_tool::{CopyBeforeChange, OfferedTool, ToolListing};
 pub use crate::pinned::{FileStamp, PinnedNews, PinnedStamp};
 use crate::provider::FromProvider;
 use crate::session_request::ModelFacts;

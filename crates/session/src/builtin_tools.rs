@@ -8,7 +8,8 @@ use crate::plan;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::content::ContentBlock;
 use protocol::judgement::EXIT_PLAN;
-use protocol::session::{OfferedTool, SessionEvent};
+use protocol::mcp;
+use protocol::session::{SessionEvent, SessionSetup};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -82,7 +83,7 @@ impl BuiltinTools {
             SessionEvent::Called { call } => {
                 // A tool that is called without a search is offered from then on.
                 if call.origin.is_model() {
-                    self.load([call.tool.clone()]);
+                    self.load([offered_name(call)]);
                 }
                 if is_own(&call.tool) {
                     self.open.push(call.clone());
@@ -105,8 +106,9 @@ impl BuiltinTools {
         }
     }
 
-    /// A result was cut to make room.
+    /// A result was cut to make room. What is in its place names the tool that shows it.
     pub(crate) fn keep_result(&mut self, call: u32, text: String) {
+        self.load([HISTORY_SEARCH.to_owned()]);
         self.cut.entry(call).or_insert(text);
     }
 
@@ -119,14 +121,14 @@ impl BuiltinTools {
     }
 
     /// The result of a call, if it is for one of these tools. Changes no state yet.
-    pub(crate) fn answer(&self, call: &Call, tools: &[OfferedTool]) -> Option<ToolResult> {
+    pub(crate) fn answer(&self, call: &Call, setup: &SessionSetup) -> Option<ToolResult> {
         let found = match tool(&call.tool)? {
             BuiltinTool::Plan => return Some(plan::approved()),
             BuiltinTool::Search => self.search(&object(call)),
             BuiltinTool::Tools => {
                 let input = object(call);
                 let query = input.get("query").and_then(Value::as_str).unwrap_or_default();
-                let (text, summary) = deferred_tools::search(query, tools);
+                let (text, summary) = deferred_tools::search(query, setup);
                 Ok(ChecklistView { text, summary })
             }
             BuiltinTool::Create | BuiltinTool::Update => {
@@ -203,6 +205,13 @@ impl BuiltinTools {
         }
         Ok(ChecklistView { text, summary: format!("{} messages with {keyword:?}", found.len()) })
     }
+}
+
+/// The name under which requests list the tool of a call.
+fn offered_name(call: &Call) -> String {
+    let of_server = || object(call).get("tool")?.as_str().map(str::to_owned);
+    let name = if call.tool == mcp::CALL { of_server() } else { None };
+    name.unwrap_or_else(|| call.tool.clone())
 }
 
 /// Carries a call on checklists out; `None` for any other.

@@ -75,7 +75,7 @@ impl Session {
     /// The word that starts a call, or that answers one of the conversation's own.
     fn start(&mut self, call: Call, asked: Option<String>) -> FromSession {
         let note = self.notes.remove(&call.id);
-        match self.history.own_answer(&call, &self.setup.tools) {
+        match self.history.own_answer(&call, &self.setup) {
             Some(result) => {
                 let result = result.noted(note.as_deref());
                 FromSession::Answered { call, result, asked }

@@ -19,7 +19,7 @@ use crate::truncate::cut;
 use protocol::call::{Call, CallStage, ToolResult};
 use protocol::content::{ContentBlock, Message, MessageRole};
 use protocol::ids::CallId;
-use protocol::session::{OfferedTool, SessionEvent, TurnEnd};
+use protocol::session::{SessionEvent, SessionSetup, TurnEnd};
 use room::{SummaryState, VendorCount};
 use std::collections::{BTreeMap, HashMap};
 
@@ -168,8 +168,8 @@ impl History {
     }
 
     /// The result of a call that the conversation answers itself.
-    pub fn own_answer(&self, call: &Call, tools: &[OfferedTool]) -> Option<ToolResult> {
-        self.own.answer(call, tools)
+    pub fn own_answer(&self, call: &Call, setup: &SessionSetup) -> Option<ToolResult> {
+        self.own.answer(call, setup)
     }
 
     /// The tools that the model has loaded, in that order.

@@ -9,7 +9,7 @@ use protocol::content::ToolSpec;
 use protocol::hidden::{visible, without_hidden};
 use protocol::judgement::ToolKind;
 use protocol::mcp::{CALL, PREFIX, ServerTool};
-use protocol::session::{CopyBeforeChange, OfferedTool};
+use protocol::session::{CopyBeforeChange, OfferedTool, ToolListing};
 use serde_json::{Map, Value};
 
 /// Longest name that all vendors take.
@@ -79,7 +79,8 @@ pub fn offered(
                 }
                 let spec = ToolSpec { name, description, input_schema };
                 let (kind, copies) = (ToolKind::Mutation, CopyBeforeChange::None);
-                let offer = OfferedTool { spec, kind, copies };
+                let listing = ToolListing::IfSmall;
+                let offer = OfferedTool { spec, kind, copies, listing };
                 let own = tool.name.clone();
                 tools.push(OfferedServerTool { own, offer, renamed, marked });
                 continue;

@@ -8,7 +8,9 @@
 //!
 //! 1. **Contract**: `src/tool/NAME.rs` here, with the argument type (`Deserialize`, `Serialize`, `JsonSchema`; the
 //!    doc comment of each field is the model's documentation) and an `impl ToolSpec`: the sandbox policy, the
-//!    runner, the rules that apply, limits, an example, aliases, the facts for the verdict.
+//!    runner, the rules that apply, limits, an example, aliases, the facts for the verdict. A tool that not every
+//!    session needs has `FOUND_BY`, the words by which `tool_search` finds it, and three phrases in
+//!    `tests/tools/tool_search.rs` of the workspace.
 //! 2. **Row**: `NAME::Type,` in the table of `src/tool/mod.rs`, in the order in which models see the tools. Schema,
 //!    validation, permission rules, help and the runner's lookup follow from this row. Write its section of
 //!    `tests/contract.golden`: `UPDATE_GOLDEN=1 cargo test -p tool-specs --test golden`.
@@ -60,7 +62,7 @@ pub use git::git_words;
 pub use hook_names::{hook_names, hook_subjects};
 pub use manual::named;
 pub use memory_scope::MemoryScope;
-pub use restriction::{Restriction, closed_temp, restrictions, temp_dirs};
+pub use restriction::{Restriction, closed_temp, restrictions};
 pub use rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth, RuleTarget};
 pub use runner_program::RunnerProgram;
 pub use spec::{Alias, Caller, ToolDeclaration, ToolSpec, TypedInput};

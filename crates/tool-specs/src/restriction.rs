@@ -247,8 +247,7 @@ fn outside(confinement: &Confinement) -> Option<String> {
 }
 
 /// Where temporary files go, as a sentence.
-#[must_use]
-pub fn temp_dirs(confinement: &Confinement) -> String {
+fn temp_dirs(confinement: &Confinement) -> String {
     let dirs: Vec<String> =
         confinement.private_dirs().map(|(shown_at, _)| shown_at.display().to_string()).collect();
     match dirs.split_last() {

@@ -65,6 +65,8 @@ pub struct ToolDeclaration {
     pub description: &'static str,
     /// Other names.
     pub aliases: &'static [Alias],
+    /// Words by which `tool_search` finds it; requests list a tool without them from the start.
+    pub found_by: Option<&'static str>,
     /// Its limits, in words; may be empty.
     pub limits: &'static str,
     /// Arguments of an example call, as JSON.
@@ -126,6 +128,10 @@ pub trait ToolSpec {
     /// Other names.
     const ALIASES: &'static [Alias];
 
+    /// Words by which `tool_search` finds it, beside those of its name and description. Requests list a
+    /// tool without them from the start; one with them, once it was found or called.
+    const FOUND_BY: Option<&'static str> = None;
+
     /// Its limits, in words.
     const LIMITS: &'static str = "";
 
@@ -174,6 +180,7 @@ pub(crate) const fn spec_of<T: ToolSpec>() -> ToolDeclaration {
         program: T::PROGRAM,
         description: T::DESCRIPTION,
         aliases: T::ALIASES,
+        found_by: T::FOUND_BY,
         limits: T::LIMITS,
         example: T::EXAMPLE,
         matched_by: T::MATCHED_BY,

@@ -34,6 +34,7 @@ fn section(tool: &ToolDeclaration) -> String {
     for alias in tool.aliases {
         line("alias", format!("{} {}", alias.name, alias.defaults));
     }
+    line("found by", tool.found_by.unwrap_or_default().to_owned());
     line("description", tool.description.to_owned());
     line("limits", tool.limits.to_owned());
     line("example", tool.example.to_owned());

@@ -44,6 +44,13 @@ pub(crate) fn page(spec: &ToolDeclaration) -> String {
         spec.cage(),
         spec.rules()
     );
+    let listed = match spec.found_by {
+        Some(words) => {
+            format!("after `tool_search` found it or the model called it; words: {words}")
+        }
+        None => "from the start".to_owned(),
+    };
+    text.push_str(&format!("In requests: {listed}.\n"));
     let names: Vec<&str> = spec.aliases.iter().map(|alias| alias.name).collect();
     if !names.is_empty() {
         text.push_str(&format!("Other names: {}.\n", names.join(", ")));

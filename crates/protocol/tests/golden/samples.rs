@@ -30,6 +30,12 @@ goldens! {
         Compared => protocol::session::CopyBeforeChange::Compared,
         None => protocol::session::CopyBeforeChange::None,
     }
+    session::ToolListing {
+        Always => protocol::session::ToolListing::Always,
+        IfSmall => protocol::session::ToolListing::IfSmall,
+        Searched => protocol::session::ToolListing::Searched { words: text("entries") },
+        Denied => protocol::session::ToolListing::Denied,
+    }
     session::SessionEvent {
         Prompt => SessionEvent::Prompt { text: text("prompt"), expanded: None },
         Answer => SessionEvent::Answer { round: 300, blocks: blocks(), usage: usage(), cost: Some(300) },
@@ -1262,6 +1268,7 @@ fn setup() -> SessionSetup {
             spec: tool_spec(),
             kind: protocol::judgement::ToolKind::Query,
             copies: protocol::session::CopyBeforeChange::Kept,
+            listing: protocol::session::ToolListing::Searched { words: text("entries") },
         }],
         max_rounds: 25,
         max_calls: 100,

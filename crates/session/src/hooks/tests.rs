@@ -9,7 +9,7 @@ use protocol::context::{CompactionKind, ContextSettings};
 use protocol::hook::{EditHook, EventHook, SessionHooks};
 use protocol::ids::SessionId;
 use protocol::judgement::{PermissionMode, ToolKind};
-use protocol::session::{CopyBeforeChange, OfferedTool, SessionBounds};
+use protocol::session::{CopyBeforeChange, OfferedTool, SessionBounds, ToolListing};
 
 /// Calls name their files as words.
 fn reader(tool: &str, input: &str, _: &str) -> Result<ReadCall, CallError> {
@@ -36,7 +36,12 @@ fn setup(event: HookEvent, commands: &[&str]) -> SessionSetup {
         project: "/p".to_owned(),
         model: "m".to_owned(),
         system: String::new(),
-        tools: vec![OfferedTool { spec, kind, copies: CopyBeforeChange::Kept }],
+        tools: vec![OfferedTool {
+            spec,
+            kind,
+            copies: CopyBeforeChange::Kept,
+            listing: ToolListing::Always,
+        }],
         max_rounds: 9,
         max_calls: 9,
         max_session: SessionBounds::default(),

@@ -12,7 +12,7 @@ use protocol::judgement::ToolKind;
 use protocol::provider::{AnswerDelta, FromProvider};
 use protocol::session::{
     CopyBeforeChange, FileStamp, FromSession, OfferedTool, OpenTurn, PinnedNews, PinnedStamp,
-    SessionBounds, SessionEvent, SessionSetup, ToSession, TurnEnd,
+    SessionBounds, SessionEvent, SessionSetup, ToSession, ToolListing, TurnEnd,
 };
 use serde_json::{Map, Value};
 use session::{CallError, ReadCall, Session};
@@ -31,6 +31,7 @@ pub fn tool(name: &str, kind: ToolKind) -> OfferedTool {
             "bash" => CopyBeforeChange::Compared,
             _ => CopyBeforeChange::None,
         },
+        listing: ToolListing::Always,
     }
 }
 

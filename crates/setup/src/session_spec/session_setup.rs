@@ -2,6 +2,7 @@
 
 use super::SystemTexts;
 use super::describe::describe_network;
+use super::task::is_denied;
 use crate::agents::AgentCatalog;
 use crate::command_env::CommandShell;
 use crate::open_failure::OpenFailure;
@@ -14,9 +15,12 @@ use protocol::context::ContextSettings;
 use protocol::hook::{EditHook, SessionHooks};
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
-use protocol::judgement::ToolKind;
-use protocol::session::TASK;
-use protocol::session::{CopyBeforeChange, OfferedTool, SessionBounds, SessionSetup, TaskUse};
+use protocol::judgement::{Rule, RuleEffect, ToolKind};
+use protocol::session::{
+    CopyBeforeChange, OfferedTool, SessionBounds, SessionSetup, TASK, TaskUse, ToolListing,
+};
+use tool_specs::ToolSpec as _;
+use tool_specs::tool::tool_search::ToolSearchTool;
 
 pub(super) fn session_setup(
     (id, agents): (&SessionId, &AgentCatalog),
@@ -33,7 +37,7 @@ pub(super) fn session_setup(
             spec.caller == tool_specs::Caller::Model && is_available(spec, env, confinement)
         })
         .filter(|spec| spec.name != TASK || !agents.agents.is_empty())
-        .map(|spec| offered_tool(spec, shell, confinement))
+        .map(|spec| offered_tool(spec, shell))
         .map(|tool| with_agents(tool, agents))
         .collect();
     Ok(SessionSetup {
@@ -137,18 +141,10 @@ fn is_available(
     folders.any(|folder| sandbox::startable_by_name(confinement, &folder, program))
 }
 
-fn offered_tool(
-    spec: &tool_specs::ToolDeclaration,
-    shell: &CommandShell,
-    confinement: &Confinement,
-) -> OfferedTool {
+fn offered_tool(spec: &tool_specs::ToolDeclaration, shell: &CommandShell) -> OfferedTool {
     let mut description = spec.told();
     if spec.name == "bash" {
         description.push_str(&format!(" {}", shell.describe()));
-    }
-    let runs_commands = ["bash", "run", "powershell"].contains(&spec.name);
-    if runs_commands && confinement.level != Level::Uncaged {
-        description.push_str(&format!(" {}", tool_specs::temp_dirs(confinement)));
     }
     OfferedTool {
         spec: ToolSpec {
@@ -162,6 +158,27 @@ fn offered_tool(
             (Profile::Command | Profile::Git, ToolKind::Mutation) => CopyBeforeChange::Compared,
             (_, _) => CopyBeforeChange::None,
         },
+        listing: match spec.found_by {
+            Some(words) => {
+                let names = spec.aliases.iter().map(|alias| alias.name);
+                let words: Vec<&str> = [words].into_iter().chain(names).collect();
+                ToolListing::Searched { words: words.join(" ") }
+            }
+            None => ToolListing::Always,
+        },
+    }
+}
+
+/// Tools that rules deny as a whole are not found. Without the search, every tool is listed.
+pub(super) fn hide_denied(tools: &mut [OfferedTool], rules: &[Rule]) {
+    let denies =
+        |tool: &str| rules.iter().any(|rule| rule.effect == RuleEffect::Deny && rule.text == tool);
+    for tool in tools {
+        let is_searched = matches!(tool.listing, ToolListing::Searched { .. });
+        let name = tool.spec.name.as_str();
+        if (is_searched || name == ToolSearchTool::NAME) && is_denied(name, denies) {
+            tool.listing = ToolListing::Denied;
+        }
     }
 }
 

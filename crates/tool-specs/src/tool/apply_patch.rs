@@ -69,6 +69,8 @@ impl ToolSpec for ApplyPatchTool {
         applied or nothing. The context and removed lines of a hunk must match the file \
         exactly, at one place only.";
     const ALIASES: &'static [Alias] = &[Alias::plain("patch")];
+    const FOUND_BY: Option<&'static str> =
+        Some("diff hunk unified patch several files move rename file multiple files");
     const LIMITS: &'static str = "At most 100 files of 8 MiB.";
     const EXAMPLE: &'static str =
         r#"{"patch":"*** Begin Patch\n*** Update File: notes.md\n@@\n-one\n+two\n*** End Patch"}"#;

@@ -16,35 +16,32 @@ pub struct BashTool;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The command, given to the shell in the project directory.
+    /// The command, for the shell.
     pub command: String,
-    /// Let it run in the background, as for a server: if it has not ended after a second, you go on
-    /// while it runs. See bash_output, bash_input and bash_stop. Its standard input is a pipe that
-    /// stays open; add </dev/null for a program that would wait for it.
+    /// For a server: after a second you go on while it runs, and later commands reach it at localhost. See
+    /// bash_output, bash_input and bash_stop. Its standard input is a pipe that stays open; add </dev/null
+    /// for a program that would wait for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
-    /// Longest time it may take, in milliseconds, up to 600000; 120000 where it is left out. In the
-    /// background up to 86400000, which holds there where it is left out.
+    /// Longest time in milliseconds: default 120000, at most 600000; in the background both are 86400000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
-    /// Network access: inherit uses the session's setting. On may need approval.
+    /// Inherit uses the session's setting. On may need approval.
     #[serde(default)]
     pub network: WantedNetwork,
-    /// Hosts that it must reach where the session's network does not lead there, such as crates.io,
-    /// *.crates.io or example.org:8443; nothing else is opened. Has to be approved.
+    /// Hosts to reach that the session's network does not, such as crates.io, *.crates.io or
+    /// example.org:8443. Needs approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "judgeable")]
     pub hosts: Vec<WantedHost>,
-    /// Write access to git settings and hooks (.git/config, .git/hooks), which git remote add, git
-    /// push -u and git branch -m need. Default: keep. Write needs approval.
+    /// Write: may change .git/config and .git/hooks, as git remote add, git push -u and git branch -m do.
+    /// Needs approval.
     #[serde(default)]
     pub git_settings: GitSettingsChoice,
-    /// Sign git commits and tags with the user's ssh key, as their git settings say. Only the
-    /// signatures are made outside the sandbox. On needs approval.
+    /// On: sign commits and tags with the user's ssh key, as their git settings say. Needs approval.
     #[serde(default)]
     pub git_signing: SigningChoice,
-    /// One more directory that it may read and write, as an absolute path; for this call alone. A
-    /// person is asked about it.
+    /// One more directory to read and write, as an absolute path, for this call. Needs approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
 }
@@ -71,7 +68,7 @@ fn judgeable<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<WantedHost>, D::E
     }
 }
 
-/// A host that it asks for.
+// A host that it asks for. A comment with three strokes would go to the model with every request.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, with = "String")]
@@ -107,12 +104,10 @@ impl ToolSpec for BashTool {
     const NAME: &'static str = "bash";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Command;
-    const DESCRIPTION: &'static str = "Run a shell command in the project directory. It has no standard input, is confined to \
-        the project, and all its processes end with it. With background, you go on while it \
-        runs, and later commands reach its servers at localhost. The result is standard output, then \
-        standard error. Below a line `--- agentd ---`, which output can never contain, agentd \
-        adds notes; the last line is the exit code. Of a long output you get the beginning, the end, \
-        and the name of a file with all of it.";
+    const DESCRIPTION: &'static str = "Run a shell command in the project directory. It has no standard input, is confined to the \
+        project, and all its processes end with it. The result is standard output, then standard \
+        error; below a line `--- agentd ---` come notes of agentd, the last one the exit code. Of a \
+        long output you get the beginning, the end, and the name of a file with all of it.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("shell_exec"),
         Alias::plain("shell-run"),

@@ -38,6 +38,8 @@ impl ToolSpec for BashInputTool {
     const DESCRIPTION: &'static str = "Write text to the standard input of a background command. It is a pipe, not a terminal. \
         See bash_output for what the command prints then.";
     const ALIASES: &'static [Alias] = &[Alias::plain("write_stdin")];
+    const FOUND_BY: Option<&'static str> =
+        Some("stdin send type answer prompt interactive keystrokes background process");
     const LIMITS: &'static str = "At most 64 KiB.";
     const EXAMPLE: &'static str = r#"{"call":3,"text":"yes\n"}"#;
     const FIELD_ALIASES: FieldAliases = &[

@@ -14,15 +14,13 @@ pub struct BashOutputTool;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The number of the background command, as its result gives it.
+    /// The number of the command, as its result gives it.
     pub call: u32,
-    /// How long to wait for new output or the end, in milliseconds, up to 600000. Where it is left
-    /// out: 0, or 10000 with a pattern.
+    /// How long to wait for output or the end, in milliseconds; default 0, or 10000 with a pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 600_000))]
     pub wait_ms: Option<u64>,
-    /// Wait on until a new line fits this regular expression, such as "listening on", or the time is
-    /// over.
+    /// Wait until a new line fits this regular expression, such as "listening on".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }
@@ -32,11 +30,12 @@ impl ToolSpec for BashOutputTool {
     const NAME: &'static str = "bash_output";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Session;
-    const DESCRIPTION: &'static str = "Read what a background command has printed since the last bash_output, and whether it \
-        still runs; a long output comes in parts, call by call. Also waits for a sub-agent in the background.";
+    const DESCRIPTION: &'static str = "Read what a background command has printed since the last call, and whether it still runs; a \
+        long output comes in parts. Also waits for a sub-agent in the background.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("task_output"), Alias::plain("read_bash_output")];
-    const LIMITS: &'static str = "The newest 256 KiB that were not read. Of more than 64 KiB a second, parts are left out and counted.";
+    const LIMITS: &'static str = "The newest 256 KiB that were not read; above 64 KiB a second, parts are left out and \
+        counted.";
     const EXAMPLE: &'static str = r#"{"call":3,"wait_ms":10000,"pattern":"listening on"}"#;
     const FIELD_ALIASES: FieldAliases = JOB_FIELDS;
 

@@ -27,6 +27,8 @@ impl ToolSpec for BashStopTool {
         its last output. Also ends a sub-agent in the background.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("kill_bash"), Alias::plain("kill_shell"), Alias::plain("task_stop")];
+    const FOUND_BY: Option<&'static str> =
+        Some("kill terminate cancel stop process server background job sub-agent");
     const EXAMPLE: &'static str = r#"{"call":3}"#;
     const FIELD_ALIASES: FieldAliases = JOB_FIELDS;
 

@@ -35,6 +35,8 @@ impl ToolSpec for ChecklistCreateTool {
         with the same group replaces the earlier one.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("todo_write"), Alias::plain("update_plan"), Alias::plain("todo")];
+    const FOUND_BY: Option<&'static str> =
+        Some("todo list plan steps track progress tasks task list notebook");
     const LIMITS: &'static str = "At most 100 steps.";
     const EXAMPLE: &'static str =
         r#"{"group":"port","title":"Port the parser","items":["read it","write it","test it"]}"#;

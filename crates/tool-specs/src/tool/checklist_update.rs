@@ -39,6 +39,8 @@ impl ToolSpec for ChecklistUpdateTool {
     const DESCRIPTION: &'static str =
         "Set the status of a checklist step: pending, in_progress, done or failed.";
     const ALIASES: &'static [Alias] = &[];
+    const FOUND_BY: Option<&'static str> =
+        Some("todo mark step done complete tick off progress task list notebook");
     const EXAMPLE: &'static str = r#"{"group":"port","item":"read it","status":"done"}"#;
 
     fn facts(_: &Input) -> JudgedFacts {

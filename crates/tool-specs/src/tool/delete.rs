@@ -36,6 +36,7 @@ impl ToolSpec for DeleteTool {
         Alias::plain("file-delete"),
         Alias::plain("delete_files"),
     ];
+    const FOUND_BY: Option<&'static str> = Some("remove rm unlink erase file directory folder");
     const LIMITS: &'static str = "At most 100 paths.";
     const EXAMPLE: &'static str = r#"{"paths":["build"],"recursive":true}"#;
     const FIELD_ALIASES: FieldAliases = &[("path", Field("paths"))];

@@ -14,12 +14,11 @@ pub struct EditTool;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The file, relative to the project directory or absolute.
+    /// Relative to the project directory, or absolute.
     pub path: String,
-    /// The text to replace, exactly as in the file, including white space, without line numbers. It
-    /// must occur once, unless replace_all is set.
+    /// The text to replace, exactly as in the file, including white space, without line numbers.
     pub old_string: String,
-    /// The text to put in its place.
+    /// The replacement.
     pub new_string: String,
     /// Replace every occurrence.
     #[serde(default)]
@@ -32,9 +31,8 @@ impl ToolSpec for EditTool {
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
     const REQUIRES_READ: bool = true;
-    const DESCRIPTION: &'static str = "Replace text in a file. old_string must match exactly, including white space, and \
-        occur only once unless replace_all is set; include surrounding lines to make it \
-        unique.";
+    const DESCRIPTION: &'static str = "Replace text in a file. old_string must occur exactly once, unless replace_all is set: \
+        include surrounding lines to make it unique.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("edit_file"),
         Alias::plain("str_replace"),

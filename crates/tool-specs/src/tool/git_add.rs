@@ -32,6 +32,7 @@ impl ToolSpec for GitAddTool {
     const DESCRIPTION: &'static str = "Stage files of the git repository for the next commit: the given paths, or with all \
         every change below the project directory.";
     const ALIASES: &'static [Alias] = &[];
+    const FOUND_BY: Option<&'static str> = Some("stage staging index add files for commit");
     const EXAMPLE: &'static str = r#"{"paths":["src"]}"#;
     const FIELD_ALIASES: FieldAliases = &[("files", Field("paths")), ("path", Field("paths"))];
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];

@@ -30,6 +30,7 @@ impl ToolSpec for GitCommitTool {
         settings. Hooks do not run and the commit is not signed; to sign, use bash with \
         git_signing \"on\".";
     const ALIASES: &'static [Alias] = &[];
+    const FOUND_BY: Option<&'static str> = Some("commit record save changes message staged");
     const EXAMPLE: &'static str = r#"{"subject":"Fix the parser"}"#;
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
 

@@ -19,10 +19,10 @@ pub struct Input {
     /// Only this file or directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Show the staged changes.
+    /// Show staged changes.
     #[serde(default)]
     pub staged: bool,
-    /// How many unchanged lines to show around each change; 3 where it is left out.
+    /// Unchanged lines around each change; default 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 20))]
     pub context: Option<u8>,
@@ -33,7 +33,7 @@ impl ToolSpec for GitDiffTool {
     const NAME: &'static str = "git_diff";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::GitLook;
-    const DESCRIPTION: &'static str = "Show uncommitted changes in the git repository: the unstaged ones, or with staged the \
+    const DESCRIPTION: &'static str = "Show uncommitted changes of the git repository: the unstaged ones, or with `staged` the \
         staged ones.";
     const ALIASES: &'static [Alias] = &[];
     const EXAMPLE: &'static str = r#"{"path":"src","staged":true}"#;

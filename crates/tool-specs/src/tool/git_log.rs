@@ -33,6 +33,8 @@ impl ToolSpec for GitLogTool {
     const DESCRIPTION: &'static str = "List the newest commits of the git repository with short hash, date, author, subject \
         and branches.";
     const ALIASES: &'static [Alias] = &[];
+    const FOUND_BY: Option<&'static str> =
+        Some("history commits recent changes who author blame when last commit log");
     const LIMITS: &'static str = "At most 50 commits.";
     const EXAMPLE: &'static str = r#"{"limit":5,"path":"src/main.rs"}"#;
     const FIELD_ALIASES: FieldAliases =

@@ -20,8 +20,8 @@ impl ToolSpec for GitStatusTool {
     const NAME: &'static str = "git_status";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::GitLook;
-    const DESCRIPTION: &'static str = "Show the status of the git repository: the branch, and each changed, staged or \
-        untracked file, in git's short format.";
+    const DESCRIPTION: &'static str = "Show branch and changed, staged and untracked files of the git repository, in git's short \
+        format.";
     const ALIASES: &'static [Alias] = &[];
     const EXAMPLE: &'static str = "{}";
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];

@@ -16,8 +16,8 @@ pub struct GlobTool;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Pattern as in a .gitignore: `*.rs` at any depth, `/src/**/*.rs` from the directory on; a
-    /// slash at the end finds directories.
+    /// As in .gitignore: `*.rs` at any depth, `/src/**/*.rs` from the directory on; a slash at the end
+    /// finds directories. Absolute paths work too.
     pub pattern: String,
     /// The directory to look in.
     #[serde(default = "here")]
@@ -29,9 +29,8 @@ impl ToolSpec for GlobTool {
     const NAME: &'static str = "glob";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Find files by name pattern, newest first. Patterns work as in .gitignore: *.rs matches \
-        at any depth, /src/**/*.rs only below src; absolute paths work too. Ignored files are \
-        not listed.";
+    const DESCRIPTION: &'static str =
+        "Find files by name pattern, newest first. Ignored files are not listed.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("file-find"),
         Alias::plain("find_files"),

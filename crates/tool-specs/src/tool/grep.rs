@@ -16,20 +16,19 @@ pub struct GrepTool;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Regular expression in the syntax of Rust's regex crate, matched line by line, or over several
-    /// lines where it has a line break in it.
+    /// Regular expression of Rust's regex crate, matched line by line, or over several lines if it has a
+    /// line break.
     pub pattern: String,
     /// The file or directory to search.
     #[serde(default = "here")]
     pub path: String,
-    /// Search only files that match this pattern, written as in a .gitignore, for example `*.rs`; `!*.md`
-    /// leaves files out.
+    /// Only files that match this .gitignore pattern, such as `*.rs`; `!*.md` leaves files out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include: Option<String>,
-    /// Take upper and lower case as the same.
+    /// Ignore case.
     #[serde(default)]
     pub case_insensitive: bool,
-    /// Lines to show before and after each match.
+    /// Lines before and after each match.
     #[serde(default)]
     #[schemars(range(max = 20))]
     pub context: u32,

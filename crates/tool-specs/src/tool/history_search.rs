@@ -18,11 +18,11 @@ pub struct Input {
     /// The text to find; case is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keyword: Option<String>,
-    /// How many messages, the newest ones; 10 where it is left out.
+    /// How many messages, the newest ones; default 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 50))]
     pub limit: Option<u8>,
-    /// Instead of a search: the number of a call whose result was left out to make room, for all of it.
+    /// Instead of a search: the number of a call whose result was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub call: Option<u32>,
@@ -34,9 +34,12 @@ impl ToolSpec for HistorySearchTool {
     // It reads only the conversation, and the user is not asked.
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Session;
-    const DESCRIPTION: &'static str = "Search the earlier messages of this session, the user's and yours, for a keyword. \
-        Results are in order of time. With `call`, show a result that was left out to make room.";
+    const DESCRIPTION: &'static str = "Search the earlier messages of this session for a keyword; results are in order of time. \
+        With `call`, show a result that was left out to make room.";
     const ALIASES: &'static [Alias] = &[];
+    const FOUND_BY: Option<&'static str> = Some(
+        "earlier conversation previous message said before transcript past result omitted cut output",
+    );
     const LIMITS: &'static str = "At most 50 messages.";
     const EXAMPLE: &'static str = r#"{"keyword":"migration"}"#;
     const FIELD_ALIASES: FieldAliases =

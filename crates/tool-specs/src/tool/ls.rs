@@ -14,7 +14,7 @@ pub struct LsTool;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The directory, relative to the project directory or absolute.
+    /// Relative to the project directory, or absolute.
     #[serde(default = "here")]
     pub path: String,
 }
@@ -28,8 +28,8 @@ impl ToolSpec for LsTool {
     const NAME: &'static str = "ls";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "List one level of a directory, directories first. Each line is d (directory), f (file) \
-        or l (symbolic link), the size in bytes, and the name. Ignored files are counted, not listed.";
+    const DESCRIPTION: &'static str = "List one level of a directory, directories first: d (directory), f (file) or l (symbolic \
+        link), size in bytes, name. Ignored files are counted, not listed.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("list_directory"),
         Alias::plain("list_dir"),

@@ -35,6 +35,8 @@ impl ToolSpec for MemoryAddTool {
     const DESCRIPTION: &'static str = "Save a memory for later: a decision, how this project is built, a preference of the \
         user. Do not save facts that the files already contain, and never keys or passwords.";
     const ALIASES: &'static [Alias] = &[Alias::plain("remember"), Alias::plain("save_memory")];
+    const FOUND_BY: Option<&'static str> =
+        Some("remember store save note fact preference keep for next time memorize");
     const EXAMPLE: &'static str = r#"{"text":"The project is built with make.","scope":"project"}"#;
     const FIELD_ALIASES: FieldAliases =
         &[("fact", Field("text")), ("content", Field("text")), ("memory", Field("text"))];

@@ -28,6 +28,7 @@ impl ToolSpec for MemoryRemoveTool {
     const PROFILE: Profile = Profile::Store;
     const DESCRIPTION: &'static str = "Delete a memory that is no longer true.";
     const ALIASES: &'static [Alias] = &[Alias::plain("forget")];
+    const FOUND_BY: Option<&'static str> = Some("forget delete remove erase outdated wrong note");
     const EXAMPLE: &'static str = r#"{"id":"p12"}"#;
 
     fn facts(Input { id }: &Input) -> JudgedFacts {

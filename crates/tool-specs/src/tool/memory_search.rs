@@ -36,6 +36,8 @@ impl ToolSpec for MemorySearchTool {
     const DESCRIPTION: &'static str = "Search the memories of this session, this project and this user. Search here before \
         you ask the user something that they may have said before.";
     const ALIASES: &'static [Alias] = &[Alias::plain("recall"), Alias::plain("search_memory")];
+    const FOUND_BY: Option<&'static str> =
+        Some("recall remember known preference notes knowledge earlier sessions");
     const LIMITS: &'static str = "At most 20 results.";
     const EXAMPLE: &'static str = r#"{"query":"how the project is built"}"#;
     const FIELD_ALIASES: FieldAliases =

@@ -59,6 +59,8 @@ impl ToolSpec for MultiEditTool {
         text to find, or the lines from start_line to end_line, and the replacement.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("edit_lines"), Alias::plain("multi_edit_file")];
+    const FOUND_BY: Option<&'static str> =
+        Some("several edits multiple replacements at once batch lines range one file");
     const LIMITS: &'static str = "At most 200 edits.";
     const EXAMPLE: &'static str = r#"{"path":"notes.md","edits":[{"find":"one","replace":"two"}]}"#;
     const FIELD_ALIASES: FieldAliases = &[

@@ -36,6 +36,7 @@ impl ToolSpec for PowershellTool {
     const DESCRIPTION: &'static str = "Run a PowerShell script in the project directory. As with bash, it is confined to the \
         project, and the last line of the result is its exit code.";
     const ALIASES: &'static [Alias] = &[Alias::plain("run_powershell"), Alias::plain("pwsh")];
+    const FOUND_BY: Option<&'static str> = Some("pwsh windows script cmdlet");
     const EXAMPLE: &'static str = r#"{"script":"Get-ChildItem"}"#;
     const FIELD_ALIASES: FieldAliases = &[
         ("command", Field("script")),

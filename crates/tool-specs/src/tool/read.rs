@@ -14,25 +14,25 @@ pub struct ReadTool;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The file, relative to the project directory or absolute.
+    /// Relative to the project directory, or absolute.
     pub path: String,
-    /// First line to read, counted from 1.
+    /// First line, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub offset: Option<u64>,
-    /// How many lines to read; 2000 where it is left out.
+    /// Number of lines; default 2000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub limit: Option<u64>,
-    /// First character of each line to show, counted from 1: for the rest of a line that was cut.
-    /// The limit is 1 line then, where it is left out.
+    /// First character of each line, counted from 1: for the rest of a line that was cut. The default limit
+    /// is 1 then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub column: Option<u64>,
-    /// Which pages of a PDF to show, such as "3" or "1-5"; at most 20. Needed above 10 pages.
+    /// Pages of a PDF, such as "3" or "1-5", at most 20. Needed above 10 pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<String>,
-    /// Give the plain text without line numbers.
+    /// Leave out the line numbers.
     #[serde(default)]
     pub raw: bool,
 }
@@ -42,10 +42,10 @@ impl ToolSpec for ReadTool {
     const NAME: &'static str = "read";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Read a text file, an image or a PDF. Each line of a text is shown as its number, a tab and its text; the \
-        number and the tab are not part of the file. If lines remain, the last line of the result \
-        names the offset to continue with. A PNG, JPEG, GIF or WebP image is shown as such, if the \
-        model sees images; so are the pages of a PDF, whose text is shown otherwise.";
+    const DESCRIPTION: &'static str = "Read a text file, an image or a PDF. Each line of a text follows its number and a tab, which \
+        are not part of the file. If lines remain, the last line of the result names the offset to \
+        continue with. Images and pages of a PDF are shown as such if the model sees images; \
+        otherwise you get a PDF's text.";
     const ALIASES: &'static [Alias] = &[
         Alias { name: "read_file", defaults: r#"{"raw":true}"# },
         Alias { name: "file-read", defaults: r#"{"raw":true}"# },
@@ -53,8 +53,7 @@ impl ToolSpec for ReadTool {
         Alias::plain("view"),
         Alias::plain("open_file"),
     ];
-    const LIMITS: &'static str = "A result is cut to tools.max_result_chars. Programs convert a PDF, in a \
-        sandbox without any other file.";
+    const LIMITS: &'static str = "A result is cut to tools.max_result_chars.";
     const EXAMPLE: &'static str = r#"{"path":"src/main.rs","offset":100,"limit":50}"#;
     const FIELD_ALIASES: FieldAliases = &[
         ("start_line", Field("offset")),

@@ -63,6 +63,9 @@ impl ToolSpec for RewriteTool {
     const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace all code that matches a pattern. Either all \
         edits are made or none. For plain text and to rename something use edit.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-edit"), Alias::plain("ast_edit")];
+    const FOUND_BY: Option<&'static str> = Some(
+        "refactor codemod structural replace syntax tree AST search and replace code pattern transform",
+    );
     const LIMITS: &'static str = "At most 50 edits.";
     const EXAMPLE: &'static str =
         r#"{"path":"a.rs","edits":[{"replace":{"pattern":"go($A)","replacement":"run($A)"}}]}"#;

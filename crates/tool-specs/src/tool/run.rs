@@ -45,6 +45,8 @@ impl ToolSpec for RunTool {
         quoting, no pipes, no variables. Otherwise it works as bash. Prefer it if an argument \
         contains characters that a shell would interpret.";
     const ALIASES: &'static [Alias] = &[Alias::plain("exec"), Alias::plain("run_program")];
+    const FOUND_BY: Option<&'static str> =
+        Some("execute program argv without shell no quoting exec binary arguments");
     const EXAMPLE: &'static str = r#"{"argv":["git","log","--oneline"]}"#;
     const FIELD_ALIASES: FieldAliases = COMMAND_FIELDS;
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];

@@ -47,6 +47,9 @@ impl ToolSpec for ScanTool {
         do not matter. Each match is path:line:[enclosing symbol] code, followed by the value \
         of each metavariable. For plain text use grep.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-scan"), Alias::plain("ast_grep")];
+    const FOUND_BY: Option<&'static str> = Some(
+        "structural search syntax tree AST query callers calls of a function usages semantic code search",
+    );
     const LIMITS: &'static str = "At most 500 matches.";
     const EXAMPLE: &'static str = r#"{"patterns":["fetch($URL, $$$)"],"path":"src"}"#;
     const FIELD_ALIASES: FieldAliases = &[

@@ -31,6 +31,8 @@ impl ToolSpec for SkillActivateTool {
     const DESCRIPTION: &'static str =
         "Load the instructions of a skill, and follow them for the current task.";
     const ALIASES: &'static [Alias] = &[Alias::plain("skill"), Alias::plain("use_skill")];
+    const FOUND_BY: Option<&'static str> =
+        Some("use run skill workflow playbook recipe instructions slash command");
     const EXAMPLE: &'static str = r#"{"name":"release","arguments":"1.2.0"}"#;
     const FIELD_ALIASES: FieldAliases = &[
         ("skill", Field("name")),

@@ -22,6 +22,8 @@ impl ToolSpec for SkillListTool {
     const DESCRIPTION: &'static str =
         "List the skills of this project and this user, each with its purpose.";
     const ALIASES: &'static [Alias] = &[];
+    const FOUND_BY: Option<&'static str> =
+        Some("available skills workflows playbooks recipes instructions which skills");
     const EXAMPLE: &'static str = "{}";
 
     fn facts(_: &Input) -> JudgedFacts {

@@ -16,13 +16,13 @@ pub struct TaskTool;
 pub struct Input {
     /// The task in a few words, for the user.
     pub description: String,
-    /// The whole task. The agent sees nothing of this conversation: give it all facts that it needs, and
-    /// say which answer you want back.
+    /// The whole task, with all facts that it needs and the answer that you want: the agent sees nothing of
+    /// this conversation.
     pub prompt: String,
-    /// The name of the agent; `general` if it is left out.
+    /// The name of the agent; default `general`.
     pub subagent_type: Option<String>,
-    /// You go on while it works, and get its answer with a later message. See bash_output, which waits
-    /// for it, and bash_stop. It ends with this session.
+    /// You go on while it works, and get its answer with a later message. bash_output waits for it,
+    /// bash_stop ends it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
 }
@@ -33,9 +33,9 @@ impl ToolSpec for TaskTool {
     // Starting one changes nothing, and several of one answer run at once. Each call of the agent is judged.
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Session;
-    const DESCRIPTION: &'static str = "Give a part of the work to a sub-agent, which has a context of its own, and get its \
-        last answer as the result. Good for searches that read much, and for independent parts: several calls of \
-        one answer run at the same time. It works in the same project, with your rights or fewer.";
+    const DESCRIPTION: &'static str = "Give a part of the work to a sub-agent with a context of its own; its last answer is the \
+        result. Good for searches that read much, and for independent parts: calls of one answer run \
+        at the same time. It works in the same project, with your rights or fewer.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("agent"), Alias::plain("dispatch_agent"), Alias::plain("spawn_agent")];
     const EXAMPLE: &'static str = r#"{"description":"find the retries","prompt":"Find all code that retries a request. List file, line and reason."}"#;

@@ -1,4 +1,4 @@
-//! `tool_search`: loads tools that a small context does not list. The conversation answers it itself; see
+//! `tool_search`: loads tools that requests do not list from the start. The conversation answers it itself; see
 //! the crate `session`.
 
 use crate::arguments::dialect::ArgMeaning::Field;
@@ -25,8 +25,7 @@ impl ToolSpec for ToolSearchTool {
     // It reads only the table of tools, and the user is not asked.
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Session;
-    const DESCRIPTION: &'static str = "Load further tools by name or by what they do. The result has the description and the \
-        arguments of each; you can call them from your next answer on.";
+    const DESCRIPTION: &'static str = "Load further tools by name or by what they do. You can call them from your next answer on.";
     const ALIASES: &'static [Alias] = &[];
     const LIMITS: &'static str = "At most 5 tools at once.";
     const EXAMPLE: &'static str = r#"{"query":"git_log"}"#;

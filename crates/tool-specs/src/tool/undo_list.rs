@@ -27,6 +27,8 @@ impl ToolSpec for UndoListTool {
     const DESCRIPTION: &'static str = "List the changes of this session's file tools and commands that undo_restore can \
         revert, newest first, and the parts that it cannot revert.";
     const ALIASES: &'static [Alias] = &[];
+    const FOUND_BY: Option<&'static str> =
+        Some("revert roll back recent changes history of edits what changed what can be undone");
     const EXAMPLE: &'static str = "{}";
 
     fn facts(_: &Input) -> JudgedFacts {

@@ -36,6 +36,8 @@ impl ToolSpec for UndoRestoreTool {
         their earlier content, or none if one of them has changed since. With path, one file \
         is reverted, over all calls from since to id.";
     const ALIASES: &'static [Alias] = &[Alias::plain("undo"), Alias::plain("undo_edit")];
+    const FOUND_BY: Option<&'static str> =
+        Some("undo revert roll back restore earlier version of a file discard my changes");
     const EXAMPLE: &'static str = r#"{"id":7}"#;
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("write", Inherit::All)];
 

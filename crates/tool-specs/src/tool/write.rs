@@ -14,7 +14,7 @@ pub struct WriteTool;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The file, relative to the project directory or absolute. Missing directories are made.
+    /// Relative to the project directory, or absolute.
     pub path: String,
     /// The whole new content.
     pub content: String,
@@ -25,8 +25,8 @@ impl ToolSpec for WriteTool {
     const NAME: &'static str = "write";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
-    const DESCRIPTION: &'static str = "Write a whole file: create it, with missing directories, or replace its content. To \
-        change part of a file use edit.";
+    const DESCRIPTION: &'static str = "Create a file, with missing directories, or replace its whole content. To change part of a \
+        file use edit.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("write_file"),
         Alias::plain("create_file"),

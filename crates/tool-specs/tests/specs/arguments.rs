@@ -78,7 +78,7 @@ fn schemas_are_stable_to_the_byte() {
         (ls.schema)().to_string(),
         concat!(
             r#"{"additionalProperties":false,"properties":{"path":{"default":".","#,
-            r#""description":"The directory, relative to the project directory or absolute.","type":"string"}},"#,
+            r#""description":"Relative to the project directory, or absolute.","type":"string"}},"#,
             r#""type":"object"}"#
         )
     );
