@@ -129,7 +129,7 @@ pub trait ToolSpec {
     const ALIASES: &'static [Alias];
 
     /// Words by which `tool_search` finds it, beside those of its name and description. Requests list a
-    /// tool without them from the start; one with them, once it was found or called.
+    /// tool without them from the start; one with them, once it was found or a result names it.
     const FOUND_BY: Option<&'static str> = None;
 
     /// Its limits, in words.

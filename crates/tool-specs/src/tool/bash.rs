@@ -18,8 +18,8 @@ pub struct BashTool;
 pub struct Input {
     /// The command, for the shell.
     pub command: String,
-    /// For a server: after a second you go on while it runs, and later commands reach it at localhost. See
-    /// bash_output, bash_input and bash_stop. Its standard input is a pipe that stays open; add </dev/null
+    /// As for a server: if it has not ended after a second, you go on while it runs, and later commands reach
+    /// it at localhost. See bash_output, bash_input and bash_stop. Its standard input is a pipe that stays open; add </dev/null
     /// for a program that would wait for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
@@ -31,7 +31,7 @@ pub struct Input {
     #[serde(default)]
     pub network: WantedNetwork,
     /// Hosts to reach that the session's network does not, such as crates.io, *.crates.io or
-    /// example.org:8443. Needs approval.
+    /// example.org:8443; nothing else is opened. Needs approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "judgeable")]
     pub hosts: Vec<WantedHost>,
     /// Write: may change .git/config and .git/hooks, as git remote add, git push -u and git branch -m do.

@@ -28,7 +28,7 @@ impl ToolSpec for BashStopTool {
     const ALIASES: &'static [Alias] =
         &[Alias::plain("kill_bash"), Alias::plain("kill_shell"), Alias::plain("task_stop")];
     const FOUND_BY: Option<&'static str> =
-        Some("kill terminate cancel stop process server background job sub-agent");
+        Some("kill terminate cancel interrupt stop process server background job sub-agent");
     const EXAMPLE: &'static str = r#"{"call":3}"#;
     const FIELD_ALIASES: FieldAliases = JOB_FIELDS;
 

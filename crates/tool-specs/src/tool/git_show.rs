@@ -30,8 +30,10 @@ impl ToolSpec for GitShowTool {
     const DESCRIPTION: &'static str = "Show a commit of the git repository with its changes, or a file at a commit, for \
         example HEAD~1:src/main.rs.";
     const ALIASES: &'static [Alias] = &[];
-    const FOUND_BY: Option<&'static str> =
-        Some("inspect one commit revision old version of a file at tag branch patch of a commit");
+    const FOUND_BY: Option<&'static str> = Some(
+        "inspect one commit revision old older version of a file at tag branch diff patch of a commit \
+        between commits",
+    );
     const EXAMPLE: &'static str = r#"{"ref":"HEAD~1:src/main.rs"}"#;
     const FIELD_ALIASES: FieldAliases =
         &[("commit", Field("ref")), ("revision", Field("ref")), ("rev", Field("ref"))];

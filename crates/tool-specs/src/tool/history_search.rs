@@ -38,7 +38,8 @@ impl ToolSpec for HistorySearchTool {
         With `call`, show a result that was left out to make room.";
     const ALIASES: &'static [Alias] = &[];
     const FOUND_BY: Option<&'static str> = Some(
-        "earlier conversation previous message said before transcript past result omitted cut output",
+        "earlier conversation previous message user say said told asked before transcript past result \
+        omitted cut output",
     );
     const LIMITS: &'static str = "At most 50 messages.";
     const EXAMPLE: &'static str = r#"{"keyword":"migration"}"#;

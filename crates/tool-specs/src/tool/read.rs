@@ -42,7 +42,7 @@ impl ToolSpec for ReadTool {
     const NAME: &'static str = "read";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Read a text file, an image or a PDF. Each line of a text follows its number and a tab, which \
+    const DESCRIPTION: &'static str = "Read a text file, a PNG, JPEG, GIF or WebP image, or a PDF. Each line of a text follows its number and a tab, which \
         are not part of the file. If lines remain, the last line of the result names the offset to \
         continue with. Images and pages of a PDF are shown as such if the model sees images; \
         otherwise you get a PDF's text.";

@@ -48,7 +48,8 @@ impl ToolSpec for ScanTool {
         of each metavariable. For plain text use grep.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-scan"), Alias::plain("ast_grep")];
     const FOUND_BY: Option<&'static str> = Some(
-        "structural search syntax tree AST query callers calls of a function usages semantic code search",
+        "structural search syntax tree AST query callers calls references of a function usages semantic \
+        code search",
     );
     const LIMITS: &'static str = "At most 500 matches.";
     const EXAMPLE: &'static str = r#"{"patterns":["fetch($URL, $$$)"],"path":"src"}"#;

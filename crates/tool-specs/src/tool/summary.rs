@@ -29,8 +29,10 @@ impl ToolSpec for SummaryTool {
         long file.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("get_file_summary"), Alias::plain("file-summary"), Alias::plain("outline")];
-    const FOUND_BY: Option<&'static str> =
-        Some("overview symbols functions classes signatures structure table of contents skim");
+    const FOUND_BY: Option<&'static str> = Some(
+        "overview outline of source code symbols functions classes signatures structure table of \
+        contents skim",
+    );
     const EXAMPLE: &'static str = r#"{"path":"src/main.rs"}"#;
     // Both show the text of a file.
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("read", Inherit::All)];

@@ -15,7 +15,7 @@ pub struct ToolSearchTool;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Names of tools, or words about what a tool does.
+    /// Names of tools, or a few words about what a tool does.
     pub query: String,
 }
 
@@ -27,7 +27,7 @@ impl ToolSpec for ToolSearchTool {
     const PROFILE: Profile = Profile::Session;
     const DESCRIPTION: &'static str = "Load further tools by name or by what they do. You can call them from your next answer on.";
     const ALIASES: &'static [Alias] = &[];
-    const LIMITS: &'static str = "At most 5 tools at once.";
+    const LIMITS: &'static str = "At most 5 tools by words.";
     const EXAMPLE: &'static str = r#"{"query":"git_log"}"#;
     const FIELD_ALIASES: FieldAliases = &[("keyword", Field("query")), ("name", Field("query"))];
 

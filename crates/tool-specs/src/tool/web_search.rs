@@ -38,8 +38,9 @@ impl ToolSpec for WebSearchTool {
         with web_fetch.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("search_web"), Alias::plain("google_web_search")];
-    const FOUND_BY: Option<&'static str> =
-        Some("internet online google duckduckgo look up search engine news latest documentation");
+    const FOUND_BY: Option<&'static str> = Some(
+        "internet online google duckduckgo look up search engine news latest documentation error message",
+    );
     const LIMITS: &'static str = "At most 10 results.";
     const EXAMPLE: &'static str = r#"{"query":"rust landlock crate","limit":3}"#;
     const FIELD_ALIASES: FieldAliases = &[
