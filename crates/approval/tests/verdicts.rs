@@ -24,6 +24,32 @@ fn refusal(rules: &SessionRules, case: &JudgedCall) -> String {
     }
 }
 
+#[test]
+fn which_rules_deny_each_call_of_a_tool() {
+    for (rule, tool, wanted) in [
+        ("undo_list", "undo_list", true),
+        (" undo_list ", "undo_list", true),
+        ("web_fetch:*", "web_fetch", true),
+        ("host", "web_fetch", true),
+        ("web_fetch:docs.rs", "web_fetch", false),
+        ("bash", "git_log", true),
+        ("bash:*", "bash_input", true),
+        ("bash:git *", "bash", false),
+        ("write", "undo_restore", true),
+        ("write:src/**", "delete", false),
+        ("memory_add:user", "memory_add", false),
+        ("mcp__tracker__delete", "mcp__tracker__delete", true),
+        ("mcp__tracker", "mcp__tracker__delete", true),
+        ("mcp__tracker__list_*", "mcp__tracker__delete", false),
+        ("undo_list", "mcp__tracker__delete", false),
+    ] {
+        let denying = rules(PermissionMode::Auto, &[], &[], &[rule]);
+        assert_eq!(denying.denies_each_call(tool), wanted, "{rule} for {tool}");
+        let allowing = rules(PermissionMode::Auto, &[rule], &[], &[]);
+        assert!(!allowing.denies_each_call(tool), "{rule} for {tool}");
+    }
+}
+
 fn file(below: &str) -> String {
     format!("{PROJECT}/{below}")
 }

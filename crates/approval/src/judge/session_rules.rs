@@ -12,7 +12,7 @@ use protocol::judgement::{
     Ask, Audience, Basis, EXIT_PLAN, JudgedCall, PermissionMode, Question, Rule, RuleEffect,
     RuleSet, ToolKind, Verdict,
 };
-use protocol::mcp::SERVER_TOOLS;
+use protocol::mcp::{self, SERVER_TOOLS};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tool_specs::MemoryScope;
@@ -275,6 +275,18 @@ impl SessionRules {
             return Verdict::Allow(Basis::Query);
         }
         self.by_mode(case, target)
+    }
+
+    /// True if a rule denies each call of this tool, or of this tool of an MCP server, whatever its arguments.
+    #[must_use]
+    pub fn denies_each_call(&self, tool: &str) -> bool {
+        match tool.starts_with(mcp::PREFIX) {
+            true => {
+                let mut rules = self.deny.applied_to(mcp::CALL);
+                rules.any(|(rules, _)| rules.server_tool(tool).is_some())
+            }
+            false => self.deny.applied_to(tool).any(|(rules, _)| rules.fits_each_call()),
+        }
     }
 
     /// The first rule of the index that matches any part of the call, and that part.

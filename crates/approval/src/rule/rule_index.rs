@@ -117,6 +117,11 @@ impl ToolRules {
         self.rule_for_all_calls
     }
 
+    /// True if a rule fits every call of the tool: `bash`, or `bash:*`.
+    pub(crate) fn fits_each_call(&self) -> bool {
+        self.rule_for_all_calls.or_else(|| self.words.first_for_everything()).is_some()
+    }
+
     /// True if any rule has a path pattern.
     pub(crate) fn has_path_patterns(&self) -> bool {
         !self.paths.patterns.is_empty()
