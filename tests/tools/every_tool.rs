@@ -111,7 +111,7 @@ fn script(port: u16) -> Vec<(&'static str, Value, &'static str, &'static str)> {
             "Say hello to Ann.",
             "done",
         ),
-        ("tool_search", json!({"query": "git_log"}), "<tool name=\"git_log\">", "done"),
+        ("tool_search", json!({"query": "git_log"}), "<tool name=\"git_log\"/>", "done"),
         ("history_search", json!({"keyword": "USE EVERY"}), "1. person: Use every tool", "done"),
         (
             "apply_patch",

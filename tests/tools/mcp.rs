@@ -261,6 +261,18 @@ fn a_server_that_hangs_at_its_start_holds_no_prompt_up_and_is_named() {
 }
 
 #[test]
+fn a_tool_that_a_rule_denies_is_not_listed() {
+    let lines = format!("[permissions]\ndeny = [\"mcp__test__ec*\"]\n{}", server(""));
+    let desk = desk(&lines);
+    let echo = ("echo", json!({"text": "hello"}));
+    let (ran, results, server) = rounds(&desk, &AUTO, &[echo]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let tools = server.requests()[0].body["tools"].to_string();
+    assert!(tools.contains("mcp__test__picture") && !tools.contains("mcp__test__echo"), "{tools}");
+    assert!(results[0].contains("mcp__test__ec*"), "the call is refused by the rule: {results:?}");
+}
+
+#[test]
 fn an_image_of_a_server_reaches_the_model() {
     let desk = desk(&server(""));
     let (ran, results, _) = rounds(&desk, &AUTO, &[("picture", json!({}))]);

@@ -8,12 +8,16 @@ use crate::support::{Desk, run, send, write_program};
 use nix::sys::signal::Signal;
 use protocol::client::{FromClient, SessionRequest, SessionStart, SessionWish};
 use protocol::ids::SessionId;
+use protocol::judgement::PermissionMode;
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Most tokens at the start of a session: tools and system prompt.
 const MOST: u64 = 3_500;
+
+/// Tokens of the tool that shows a plan.
+const PLAN: u64 = 250;
 
 /// Words with which a model may look for each tool that is not listed from the start.
 const PHRASES: &[(&str, [&str; 3])] = &[
@@ -50,10 +54,7 @@ const PHRASES: &[(&str, [&str; 3])] = &[
     ),
     ("memory_remove", ["forget something", "delete a memory", "remove an outdated note"]),
     ("skill_list", ["which skills are available", "list skills", "available workflows"]),
-    (
-        "skill_activate",
-        ["load a skill", "run the release skill", "follow the instructions of a skill"],
-    ),
+    ("skill_activate", ["load a skill", "run a skill", "follow the instructions of a skill"]),
     ("checklist_create", ["todo list", "track the steps of my plan", "create a task list"]),
     ("checklist_update", ["mark a step as done", "update the todo list", "check off a task"]),
     (
@@ -120,15 +121,118 @@ fn a_session_of_an_empty_project_begins_with_few_tokens() {
     let desk = Desk::new();
     let server = Server::scripted([Answer::text("a")]);
     let _daemon = desk.daemon();
-    let mut wire = Wire::to(&desk.door());
-    let session = wire.open(&desk.opening(&server));
-    let shown = run(desk.agentd(&["context", &session.0, "--json"]));
-    let report: Value = serde_json::from_str(&shown.out).unwrap();
-    let parts = report["parts"].as_array().unwrap();
-    let tools = parts.iter().find(|part| part["kind"] == "tools").unwrap();
-    assert_eq!(tools["count"], 12);
-    println!("tokens: {}, of them tools: {}", report["used"], tools["estimated_tokens"]);
-    assert!(report["used"].as_u64().unwrap() <= MOST, "more than {MOST}: {report}");
+    for (mode, count, most) in
+        [(PermissionMode::Ask, 12, MOST), (PermissionMode::Plan, 13, MOST + PLAN)]
+    {
+        let opening = SessionRequest { mode: Some(mode), ..desk.opening(&server) };
+        let session = Wire::to(&desk.door()).open(&opening);
+        let shown = run(desk.agentd(&["context", &session.0, "--json"]));
+        let report: Value = serde_json::from_str(&shown.out).unwrap();
+        let parts = report["parts"].as_array().unwrap();
+        let tools = parts.iter().find(|part| part["kind"] == "tools").unwrap();
+        assert_eq!(tools["count"], count);
+        println!(
+            "{mode:?}: {} tokens, of them tools: {}",
+            report["used"], tools["estimated_tokens"]
+        );
+        assert!(report["used"].as_u64().unwrap() <= most, "more than {most}: {report}");
+    }
+}
+
+/// The results of these searches, and the tools that requests list behind them.
+fn searched(desk: &Desk, queries: &[&str]) -> (Vec<String>, Vec<String>) {
+    let asks = queries.iter().enumerate().map(|(at, query)| search(&format!("t{at}"), query));
+    let server = Server::scripted([Answer::says(asks), Answer::text("done")]);
+    let ran = run(desk.with_server(&server, &["-p", "Look."]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let requests = server.requests();
+    let results =
+        requests[1].body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+    let texts = results
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| result["content"].as_str().unwrap().to_owned());
+    let start = listed(&requests[0].body).len();
+    (texts.collect(), listed(&requests[1].body).split_off(start))
+}
+
+#[test]
+fn a_query_names_tools_as_a_call_does_and_all_of_them_are_loaded() {
+    for (query, wanted) in [
+        ("WebFetch", vec!["web_fetch"]),
+        ("select:TodoWrite,MultiEdit", vec!["checklist_create", "multi_edit"]),
+        ("KillShell", vec!["bash_stop"]),
+        ("git log, git show", vec!["git_log", "git_show"]),
+        ("stop and send input", vec!["bash_input", "bash_stop"]),
+        ("remember or forget", vec!["memory_add", "memory_remove"]),
+        (
+            "git_add git_commit git_log git_show undo_list undo_restore",
+            vec!["git_add", "git_commit", "git_log", "git_show", "undo_list", "undo_restore"],
+        ),
+    ] {
+        assert_eq!(searched(&Desk::new(), &[query]).1, wanted, "{query}");
+    }
+}
+
+#[test]
+fn a_query_for_what_no_tool_does_loads_none() {
+    let long = "word ".repeat(100);
+    let rows = [
+        ("lint", "No tool matches"),
+        ("copy a file", "No tool matches"),
+        ("ask the user a question", "No tool matches"),
+        ("create directory", "In your list already: write."),
+        ("read an image", "In your list already: read."),
+        ("edit a file", "In your list already: edit."),
+        (
+            long.as_str(),
+            "Error [invalid_arguments] tool_search: query has more than 400 characters",
+        ),
+    ];
+    let (results, loaded) = searched(&Desk::new(), &rows.map(|(query, _)| query));
+    for ((query, words), result) in rows.iter().zip(results) {
+        assert!(result.contains(words), "{query}: {result}");
+    }
+    assert!(loaded.is_empty(), "{loaded:?}");
+    let (_, loaded) = searched(&Desk::new(), &["note for later", "diff between commits"]);
+    assert_eq!(loaded, ["memory_add", "git_show"]);
+}
+
+#[test]
+fn a_result_that_names_tools_lists_them() {
+    let desk = Desk::new();
+    let background = json!({"command": "sleep 60", "background": true}).to_string();
+    let server = Server::scripted([
+        Answer::says([call("t1", "memory_remove", "{\"id\":\"p99\"}")]),
+        Answer::says([call("t2", "bash", &background)]),
+        Answer::says([call("t3", "scan", "{\"patterns\": 7, \"no\": 1}")]),
+        Answer::says([call("t4", "git_log", "{}")]),
+        Answer::text("done"),
+    ]);
+    let ran = run(desk.with_server(&server, &["-p", "Go.", "--permission-mode", "auto"]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lists: Vec<_> = server.requests().iter().map(|seen| listed(&seen.body)).collect();
+    let start = lists[0].len();
+    let loaded: Vec<_> = lists.iter().map(|list| list[start..].to_vec()).collect();
+    let all = ["memory_search", "bash_input", "bash_stop", "scan"];
+    for (list, count) in loaded.iter().zip([0, 1, 3, 4, 4]) {
+        assert_eq!(list, &all[..count], "{loaded:?}");
+    }
+}
+
+#[test]
+fn a_session_with_skills_lists_the_tool_that_loads_them() {
+    let desk = Desk::new();
+    desk.write(".agents/skills/greet/SKILL.md", "---\ndescription: Greets.\n---\nSay hello.");
+    let server = Server::scripted([Answer::text("done")]);
+    let ran = run(desk.with_server(&server, &["-p", "Go."]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let body = &server.requests()[0].body;
+    assert!(body["system"].to_string().contains("load it with skill_activate before"));
+    assert!(listed(body).contains(&"skill_activate".to_owned()));
+    let finds = found_by(body);
+    assert!(!finds.contains("skill_activate") && finds.contains("skill_list"), "{finds:?}");
 }
 
 #[test]
@@ -159,7 +263,7 @@ fn each_tool_that_is_not_listed_is_found_by_the_words_of_a_model() {
         for (result, (tool, words)) in results["content"].as_array().unwrap().iter().zip(PHRASES) {
             assert!(!start.contains(&(*tool).to_owned()), "{tool} is listed from the start");
             let text = result["content"].to_string();
-            if !text.contains(&format!("<tool name=\\\"{tool}\\\">")) {
+            if !text.contains(&format!("<tool name=\\\"{tool}\\\"/>")) {
                 missed.push(format!("{tool} by {:?}: {text}", words[round]));
             }
         }
@@ -210,7 +314,9 @@ fn the_list_stays_after_a_fork_a_death_and_a_compaction() {
 #[test]
 fn a_tool_that_a_rule_denies_is_not_found() {
     let desk = Desk::new();
-    desk.write(".agentd/config.toml", "[permissions]\ndeny = [\"undo_list\", \"git_log:--all\"]\n");
+    let deny = r#"[permissions]
+deny = [" undo_list", "web_fetch:*", "memory_add:user", "powershell", "run:rm *", "git_log:--all", "write"]"#;
+    desk.write(".agentd/config.toml", deny);
     let asked = ["undo_list", "git_log"].map(|name| search(name, name));
     let server = Server::scripted([
         Answer::says(asked),
@@ -221,10 +327,18 @@ fn a_tool_that_a_rule_denies_is_not_found() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let requests = server.requests();
     let finds = found_by(&requests[0].body);
-    assert!(!finds.contains("undo_list") && finds.contains("git_log"), "{finds:?}");
+    for hidden in ["undo_list", "web_fetch", "undo_restore", "delete", "apply_patch"] {
+        assert!(!finds.contains(hidden), "{hidden}: {finds:?}");
+    }
+    for found in ["git_log", "memory_add", "run", "web_search"] {
+        assert!(finds.contains(found), "{found}: {finds:?}");
+    }
+    // A tool of every day is known anyway.
+    assert!(listed(&requests[0].body).contains(&"write".to_owned()));
     let results = requests[1].body["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(
-        !results.contains("<tool name=\\\"undo_list") && results.contains("<tool name=\\\"git_log"),
+        !results.contains("<tool name=\\\"undo_list")
+            && results.contains("<tool name=\\\"git_log\\\"/>"),
         "{results}"
     );
     assert!(!listed(&requests[2].body).contains(&"undo_list".to_owned()));

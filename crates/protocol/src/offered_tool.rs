@@ -12,6 +12,8 @@ pub struct OfferedTool {
     pub kind: crate::judgement::ToolKind,
     /// Its undo strategy.
     pub copies: CopyBeforeChange,
+    /// Other agents' names for it.
+    pub aliases: Vec<String>,
     /// From when on requests list it.
     pub listing: ToolListing,
 }
@@ -23,7 +25,7 @@ pub enum ToolListing {
     Always,
     /// From the start, if the schemas of all these tools fill little of the model's context.
     IfSmall,
-    /// Once `tool_search` has found it, by these words too, or the model has called it.
+    /// Once `tool_search` has found it, or a result names it as the way on.
     Searched {
         /// Words for its use beside those of its name and description.
         words: String,

@@ -69,7 +69,8 @@ impl SessionSetup {
     /// The tools that the model is offered: a plan can be shown in mode `plan` only.
     pub fn offered(&self) -> impl Iterator<Item = &OfferedTool> {
         let plans = self.mode == PermissionMode::Plan;
-        self.tools.iter().filter(move |tool| plans || tool.spec.name != EXIT_PLAN)
+        let offered = self.tools.iter().filter(|tool| tool.listing != ToolListing::Denied);
+        offered.filter(move |tool| plans || tool.spec.name != EXIT_PLAN)
     }
 }
 

@@ -246,6 +246,8 @@ pub enum FromStore {
         text: String,
         /// For the person: imported files, and those that cannot be used.
         notes: Vec<String>,
+        /// Tools that the text tells the model to call.
+        tools: Vec<String>,
     },
     /// The answer to `Do`; its effects are durable.
     Answered {

@@ -5,16 +5,19 @@
 use crate::checklist::{ChecklistView, Checklists, Refusal};
 use crate::deferred_tools::{self, TOOL_SEARCH};
 use crate::plan;
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, CallStage, Outcome, ToolResult};
 use protocol::content::ContentBlock;
 use protocol::judgement::EXIT_PLAN;
-use protocol::mcp;
 use protocol::session::{SessionEvent, SessionSetup};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The tool that searches earlier messages, and shows results that were cut.
 pub(crate) const HISTORY_SEARCH: &str = "history_search";
+/// The tools for a command in the background, beside the one that reads its output.
+const OF_BACKGROUND: [&str; 2] = ["bash_input", "bash_stop"];
+/// Most characters of a search for tools.
+const LONGEST_QUERY: usize = 400;
 /// Messages that a search gives where it does not say.
 const FOUND: usize = 10;
 /// Most messages of a search.
@@ -37,7 +40,7 @@ pub(crate) struct BuiltinTools {
     said: Vec<(Speaker, String)>,
     /// Calls of ours that wait for their result.
     open: Vec<Call>,
-    /// Tools that a search found or a call named, in that order.
+    /// Tools that a search found or a result named, in that order.
     loaded: Vec<String>,
     /// Results that were cut to make room, by the numbers of their calls.
     cut: BTreeMap<u32, String>,
@@ -81,15 +84,14 @@ impl BuiltinTools {
                 }
             }
             SessionEvent::Called { call } => {
-                // A tool that is called without a search is offered from then on.
-                if call.origin.is_model() {
-                    self.load([offered_name(call)]);
-                }
                 if is_own(&call.tool) {
                     self.open.push(call.clone());
                 }
             }
-            SessionEvent::Result { call, result, .. } => {
+            SessionEvent::Result { call, origin, stage, result } => {
+                if origin.is_model() {
+                    self.load(ways_on(*stage, result));
+                }
                 let Some(at) = self.open.iter().position(|open| open.id == *call) else { return };
                 let call = self.open.remove(at);
                 if !result.is_error {
@@ -128,8 +130,13 @@ impl BuiltinTools {
             BuiltinTool::Tools => {
                 let input = object(call);
                 let query = input.get("query").and_then(Value::as_str).unwrap_or_default();
-                let (text, summary) = deferred_tools::search(query, setup);
-                Ok(ChecklistView { text, summary })
+                match query.chars().count() > LONGEST_QUERY {
+                    true => Err(too_long()),
+                    false => {
+                        let (text, summary) = deferred_tools::search(query, setup);
+                        Ok(ChecklistView { text, summary })
+                    }
+                }
             }
             BuiltinTool::Create | BuiltinTool::Update => {
                 change(&mut self.checklists.clone(), call).unwrap_or_else(|| Ok(nothing()))
@@ -207,11 +214,26 @@ impl BuiltinTools {
     }
 }
 
-/// The name under which requests list the tool of a call.
-fn offered_name(call: &Call) -> String {
-    let of_server = || object(call).get("tool")?.as_str().map(str::to_owned);
-    let name = if call.tool == mcp::CALL { of_server() } else { None };
-    name.unwrap_or_else(|| call.tool.clone())
+/// The tools that a result of the model's call names as the way on: those for a command in the background, those in
+/// the hint of an error, and the tool whose arguments did not fit.
+fn ways_on(stage: CallStage, result: &ToolResult) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    if stage == CallStage::InBackground {
+        names.extend(OF_BACKGROUND.map(str::to_owned));
+    }
+    let said = result.text.strip_prefix("Error [").and_then(|text| text.split_once("] "));
+    let Some((code, said)) = said.filter(|(code, _)| result.code.as_deref() == Some(code)) else {
+        return names;
+    };
+    if code == "invalid_arguments" {
+        names.extend(said.split_once(':').map(|(tool, _)| tool.to_owned()));
+    }
+    // For a tool that is none, the hint names all.
+    let hint = said.lines().find_map(|line| line.strip_prefix("Hint: "));
+    let hint = hint.filter(|_| code != "unknown_tool").unwrap_or_default();
+    let words = hint.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    names.extend(words.filter(|word| word.contains('_')).map(str::to_owned));
+    names
 }
 
 /// Carries a call on checklists out; `None` for any other.
@@ -254,6 +276,12 @@ fn around(text: &str, wanted: &str) -> Option<String> {
     Some(format!("{before}{part}{behind}"))
 }
 
+fn too_long() -> Refusal {
+    let text = format!("query has more than {LONGEST_QUERY} characters");
+    let hint = "Give names of tools, or a few words about what a tool does.".to_owned();
+    ("invalid_arguments", text, hint)
+}
+
 fn nothing() -> ChecklistView {
     ChecklistView { text: String::new(), summary: String::new() }
 }
@@ -272,5 +300,43 @@ fn result(tool: &str, found: Result<ChecklistView, Refusal>) -> ToolResult {
             code: Some(code.to_owned()),
             images: Vec::new(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(code: &str, tool: &str, hint: &str) -> ToolResult {
+        ToolResult::error(Outcome::Failed, code, tool, "it says undo_restore", hint)
+    }
+
+    #[test]
+    fn a_result_loads_the_tools_that_it_names_as_the_way_on() {
+        let gone_on = ToolResult { code: None, text: "Ran.".to_owned(), ..failed("", "", "") };
+        // A program may print what looks like an error.
+        let printed = ToolResult { code: None, ..failed("not_found", "x", "use web_fetch") };
+        for (stage, result, wanted) in [
+            (CallStage::InBackground, gone_on, vec!["bash_input", "bash_stop"]),
+            (
+                CallStage::Ended,
+                failed("not_found", "memory_remove", "memory_search shows the ids."),
+                vec!["memory_search"],
+            ),
+            (
+                CallStage::Ended,
+                failed("invalid_arguments", "scan", "It must be a list."),
+                vec!["scan"],
+            ),
+            (
+                CallStage::Ended,
+                failed("unknown_tool", "nope", "The tools are web_fetch, git_log."),
+                vec![],
+            ),
+            (CallStage::Ended, failed("not_found", "read", ""), vec![]),
+            (CallStage::Ended, printed, vec![]),
+        ] {
+            assert_eq!(ways_on(stage, &result), wanted, "{}", result.text);
+        }
     }
 }

@@ -7,7 +7,8 @@
 //! |---|---|
 //! | `stream`, `answer` | the model's answer, joined from its stream |
 //! | `calls`, `batch`, `budget` | its calls, their order, and how many are left to a turn and a session |
-//! | `tool_lookup`, `deferred_tools` | reads calls; offers tools when they are searched |
+//! | `tool_lookup` | reads calls |
+//! | `deferred_tools`, `tool_search` | offers tools when they are searched; finds them by words |
 //! | `builtin_tools`, `synthetic_results` | calls that need no process; results that no tool produced |
 //! | `hooks`, `hook_runs` | the hooks that are due at events and after edits, and their runs |
 //! | `history`, `images`, `limits` | the messages for the model, the images that a request shows, the sizes |
@@ -50,6 +51,7 @@ mod summary;
 mod synthetic_results;
 mod token_size;
 mod tool_lookup;
+mod tool_search;
 mod truncate;
 mod undo;
 mod undo_request;

@@ -37,7 +37,7 @@ pub(crate) fn limits(setup: &SessionSetup) -> HistoryLimits {
         result_chars: usize::try_from(setup.context.max_result_chars)
             .unwrap_or(usize::MAX)
             .max(PAGE),
-        again: match setup.tools.iter().any(|tool| tool.spec.name == HISTORY_SEARCH) {
+        again: match setup.offered().any(|tool| tool.spec.name == HISTORY_SEARCH) {
             true => ReadAgain::Search,
             false => ReadAgain::Call,
         },
@@ -48,10 +48,24 @@ pub(crate) fn limits(setup: &SessionSetup) -> HistoryLimits {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::*;
+    use crate::deferred_tools::tests::tool;
     use protocol::client::ModelFacts;
     use protocol::context::{CompactionKind, ContextSettings};
     use protocol::ids::SessionId;
-    use protocol::session::{OfferedTool, SessionBounds, SessionSetup};
+    use protocol::session::{OfferedTool, SessionBounds, ToolListing};
+
+    #[test]
+    fn a_cut_names_the_search_where_the_model_has_it() {
+        let mut search = tool(HISTORY_SEARCH, "Search.", ToolListing::Always);
+        for (listing, again) in [
+            (ToolListing::Searched { words: String::new() }, ReadAgain::Search),
+            (ToolListing::Denied, ReadAgain::Call),
+        ] {
+            search.listing = listing;
+            assert_eq!(limits(&setup(vec![search.clone()])).again, again);
+        }
+    }
 
     /// A conversation with these tools.
     pub(crate) fn setup(tools: Vec<OfferedTool>) -> SessionSetup {

@@ -79,8 +79,8 @@ pub fn offered(
                 }
                 let spec = ToolSpec { name, description, input_schema };
                 let (kind, copies) = (ToolKind::Mutation, CopyBeforeChange::None);
-                let listing = ToolListing::IfSmall;
-                let offer = OfferedTool { spec, kind, copies, listing };
+                let (aliases, listing) = (Vec::new(), ToolListing::IfSmall);
+                let offer = OfferedTool { spec, kind, copies, aliases, listing };
                 let own = tool.name.clone();
                 tools.push(OfferedServerTool { own, offer, renamed, marked });
                 continue;

@@ -242,7 +242,7 @@ pub fn build_session_spec(
     if let Some(task) = ground.task {
         task::narrow(task, (&mut rules, &mut confinement), &mut setup, &mut texts);
     }
-    session_setup::hide_denied(&mut setup.tools, &rules.rules);
+    session_setup::hide_denied(&mut setup.tools, &rules);
     let agent = ground.task.map(|task| task.agent.as_str());
     setup.hooks.events = event_hooks::event_hooks(&confinement, &config.hooks, agent, &[]);
     setup.system = session_setup::system_prompt((&confinement, &[]), &texts, &setup.tools);

@@ -82,10 +82,11 @@ impl Store {
         let (instructions, notes) =
             instructions::of(&self.project, self.repository.as_deref(), denied);
         let (skills, troubles) = self.skills.told();
+        let tools = skills.iter().map(|_| "skill_activate".to_owned()).collect();
         let parts: Vec<String> = [instructions, skills].into_iter().flatten().collect();
         let text = search_terms::visible(&parts.join("\n"));
         let notes = notes.iter().map(|note| search_terms::visible(note)).collect();
-        let instructions = FromStore::Instructions { text, notes };
+        let instructions = FromStore::Instructions { text, notes, tools };
         troubles.into_iter().map(warn).chain([instructions]).collect()
     }
 

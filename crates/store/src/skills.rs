@@ -54,7 +54,7 @@ impl Skills {
             return (None, troubles);
         }
         let mut text = "# Skills\n\nInstructions for kinds of tasks. Where one fits, load it with \
-                        skill_activate (tool_search finds it) before you begin.\n\n"
+                        skill_activate before you begin.\n\n"
             .to_owned();
         for (name, skill) in skills.iter().take(TOLD) {
             text.push_str(&format!("- {name}: {}\n", skill.description));

@@ -432,6 +432,7 @@ goldens! {
         Instructions => FromStore::Instructions {
             text: text("Use tabs."),
             notes: vec![text("AGENTS.md imports a.md")],
+            tools: vec![text("ls")],
         },
         Answered => FromStore::Answered { call: call_id(), result: result() },
         BackedUp => FromStore::BackedUp(call_id()),
@@ -1268,6 +1269,7 @@ fn setup() -> SessionSetup {
             spec: tool_spec(),
             kind: protocol::judgement::ToolKind::Query,
             copies: protocol::session::CopyBeforeChange::Kept,
+            aliases: vec![text("list")],
             listing: protocol::session::ToolListing::Searched { words: text("entries") },
         }],
         max_rounds: 25,

@@ -40,6 +40,7 @@ fn setup(event: HookEvent, commands: &[&str]) -> SessionSetup {
             spec,
             kind,
             copies: CopyBeforeChange::Kept,
+            aliases: Vec::new(),
             listing: ToolListing::Always,
         }],
         max_rounds: 9,

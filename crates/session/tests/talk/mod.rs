@@ -31,6 +31,7 @@ pub fn tool(name: &str, kind: ToolKind) -> OfferedTool {
             "bash" => CopyBeforeChange::Compared,
             _ => CopyBeforeChange::None,
         },
+        aliases: Vec::new(),
         listing: ToolListing::Always,
     }
 }

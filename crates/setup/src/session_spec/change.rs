@@ -1,6 +1,6 @@
 //! Changes to a session's specification after it was built.
 
-use super::session_setup::system_prompt;
+use super::session_setup::{hide_denied, system_prompt};
 use super::task::lower;
 use super::unsandboxed::check_mode;
 use super::{SessionSpec, cage_level};
@@ -16,6 +16,7 @@ use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
 use protocol::error_chain::chain;
 use protocol::hosts::HostPort;
 use protocol::judgement::Audience;
+use protocol::session::{OfferedTool, ToolListing};
 use protocol::store::ForkedFrom;
 use settings_copies::{CopiedSettings, SettingsOwner};
 use std::path::{Path, PathBuf};
@@ -135,6 +136,20 @@ impl SessionSpec {
             self.rebuild_system_prompt();
         }
         changed
+    }
+
+    /// Requests list these tools from the start, which the instructions name.
+    pub fn list_tools(&mut self, names: &[String]) {
+        for tool in &mut self.setup.tools {
+            if names.contains(&tool.spec.name) && tool.listing != ToolListing::Denied {
+                tool.listing = ToolListing::Always;
+            }
+        }
+    }
+
+    /// Hides tools of servers that rules deny.
+    pub fn hide_denied(&self, tools: &mut [OfferedTool]) {
+        hide_denied(tools, &self.rules);
     }
 
     /// Sets the sentences about the instructions. Returns true if they are others than before.

@@ -2,11 +2,11 @@
 
 use super::SystemTexts;
 use super::describe::describe_network;
-use super::task::is_denied;
 use crate::agents::AgentCatalog;
 use crate::command_env::CommandShell;
 use crate::open_failure::OpenFailure;
 use crate::sign_in_hosts;
+use approval::SessionRules;
 use config::{Config, HookConfig};
 use protocol::client::RequestFailure;
 use protocol::confinement::{Confinement, Level, Profile};
@@ -15,7 +15,7 @@ use protocol::context::ContextSettings;
 use protocol::hook::{EditHook, SessionHooks};
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
-use protocol::judgement::{Rule, RuleEffect, ToolKind};
+use protocol::judgement::{RuleSet, ToolKind};
 use protocol::session::{
     CopyBeforeChange, OfferedTool, SessionBounds, SessionSetup, TASK, TaskUse, ToolListing,
 };
@@ -103,7 +103,8 @@ pub(super) fn system_prompt(
     texts: &SystemTexts,
     tools: &[OfferedTool],
 ) -> String {
-    let has_powershell = tools.iter().any(|tool| tool.spec.name == "powershell");
+    let mut offered = tools.iter().filter(|tool| tool.listing != ToolListing::Denied);
+    let has_powershell = offered.any(|tool| tool.spec.name == "powershell");
     let network = describe_network(confinement) + &sign_in_hosts::describe(confinement, signs_in);
     let own = include_str!("../../../../config/system.md")
         .replace("{project}", &confinement.project.to_path().display().to_string())
@@ -158,25 +159,22 @@ fn offered_tool(spec: &tool_specs::ToolDeclaration, shell: &CommandShell) -> Off
             (Profile::Command | Profile::Git, ToolKind::Mutation) => CopyBeforeChange::Compared,
             (_, _) => CopyBeforeChange::None,
         },
+        aliases: spec.aliases.iter().map(|alias| alias.name.to_owned()).collect(),
         listing: match spec.found_by {
-            Some(words) => {
-                let names = spec.aliases.iter().map(|alias| alias.name);
-                let words: Vec<&str> = [words].into_iter().chain(names).collect();
-                ToolListing::Searched { words: words.join(" ") }
-            }
+            Some(words) => ToolListing::Searched { words: words.to_owned() },
             None => ToolListing::Always,
         },
     }
 }
 
-/// Tools that rules deny as a whole are not found. Without the search, every tool is listed.
-pub(super) fn hide_denied(tools: &mut [OfferedTool], rules: &[Rule]) {
-    let denies =
-        |tool: &str| rules.iter().any(|rule| rule.effect == RuleEffect::Deny && rule.text == tool);
+/// Hides the tools that rules deny as a whole, but for those of every day: a model knows them anyway, and
+/// learns the rule by a call.
+pub(super) fn hide_denied(tools: &mut [OfferedTool], rules: &RuleSet) {
+    let Ok(rules) = SessionRules::new(rules) else { return };
     for tool in tools {
-        let is_searched = matches!(tool.listing, ToolListing::Searched { .. });
-        let name = tool.spec.name.as_str();
-        if (is_searched || name == ToolSearchTool::NAME) && is_denied(name, denies) {
+        let is_of_every_day =
+            tool.listing == ToolListing::Always && tool.spec.name != ToolSearchTool::NAME;
+        if !is_of_every_day && rules.denies_each_call(&tool.spec.name) {
             tool.listing = ToolListing::Denied;
         }
     }

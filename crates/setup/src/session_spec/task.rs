@@ -185,14 +185,10 @@ fn is_own_worktree(task: &TaskHeader, worktree: &TaskWorktree) -> bool {
 
 fn is_offered(task: &TaskHeader, tool: &OfferedTool) -> bool {
     let name = tool.spec.name.as_str();
-    gives(task, name) && !is_denied(name, |tool| task.deny.iter().any(|rule| rule == tool))
-}
-
-/// True if each call of a tool is denied, where rules deny these whole tools.
-pub(super) fn is_denied(name: &str, denies: impl Fn(&str) -> bool) -> bool {
+    let denied = |name: &str| task.deny.iter().any(|rule| rule == name);
     let target = tool_specs::rule_targets().iter().find(|target| target.name == name);
-    denies(name)
-        || target.is_some_and(|target| target.inherits.iter().any(|other| denies(other.tool)))
+    let inherits = target.is_some_and(|target| target.inherits.iter().any(|it| denied(it.tool)));
+    gives(task, name) && !denied(name) && !inherits
 }
 
 fn gives(task: &TaskHeader, tool: &str) -> bool {

@@ -136,7 +136,7 @@ impl Kept {
         let (mut told, mut troubles) = (String::new(), Vec::new());
         for said in self.store.foreword(store::DeniedReads::NONE) {
             match said {
-                FromStore::Instructions { text, notes } => {
+                FromStore::Instructions { text, notes, .. } => {
                     told = text;
                     troubles.splice(0..0, notes);
                 }

@@ -123,7 +123,8 @@ impl SessionActorState {
     pub(super) async fn on_store_event(&mut self, event: WorkerEvent<StoreLink>) {
         match self.workers.store.on_event(event, &self.spec, &self.calls.running) {
             StoreNews::Handled => {}
-            StoreNews::Instructions { text, notes } => {
+            StoreNews::Instructions { text, notes, tools } => {
+                self.spec.list_tools(&tools);
                 self.take_instructions(text, notes);
                 self.on_instructions_settled().await;
             }

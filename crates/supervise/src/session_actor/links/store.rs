@@ -31,7 +31,7 @@ pub(crate) enum StoreNews {
     /// Nothing: it was for a call, or a client.
     Handled,
     /// The project's instructions, and notes for people.
-    Instructions { text: String, notes: Vec<String> },
+    Instructions { text: String, notes: Vec<String>, tools: Vec<String> },
     /// It has failed: no instructions come.
     Failed,
 }
@@ -113,8 +113,8 @@ impl StoreSeat {
         }
         match message {
             FromStore::Ready | FromStore::Pong(_) => {}
-            FromStore::Instructions { text, notes } => {
-                return StoreNews::Instructions { text, notes };
+            FromStore::Instructions { text, notes, tools } => {
+                return StoreNews::Instructions { text, notes, tools };
             }
             FromStore::Log(line) => log_lines::write("store", &self.session, &line),
             FromStore::Answered { call, result } => calls.send(&call, CallInput::Stored(result)),

@@ -80,7 +80,8 @@ impl<A: Asker> Servers<A> {
 
     /// The tools of all servers that run, and the hooks that know them.
     fn tools_news(&self, spec: &mut SessionSpec) -> ToSession {
-        let tools = self.tools();
+        let mut tools = self.tools();
+        spec.hide_denied(&mut tools);
         let names: Vec<String> = tools.iter().map(|tool| tool.spec.name.clone()).collect();
         spec.know_server_tools(&names);
         let hooks = spec.setup().hooks.events.clone();
