@@ -176,7 +176,7 @@ fn tmp_is_the_session_s_own_for_all_tools_and_kept_for_its_next_run() {
 }
 
 /// Where a path of the shared temporary directories is refused (tier B), the model learns the path
-/// of its own: in the prompt, in the tool's description, and with the refusal.
+/// of its own: in the prompt, once, and with the refusal.
 #[test]
 fn where_temporary_files_go_is_said_wherever_tmp_is_refused() {
     const PATHS: [&str; 2] = ["/tmp/agentd-canary/x", "/var/tmp/agentd-canary/x"];
@@ -226,10 +226,8 @@ fn where_temporary_files_go_is_said_wherever_tmp_is_refused() {
         let told = "put temporary files in $TMPDIR, which is /tmp/agentd-";
         let system = requests[0].body["system"].to_string();
         assert!(system.contains(told), "{tier}: {system}");
-        for tool in requests[0].body["tools"].as_array().unwrap() {
-            let runs = ["bash", "run", "powershell"].contains(&tool["name"].as_str().unwrap());
-            assert_eq!(tool["description"].to_string().contains(told), runs, "{tier}: {tool}");
-        }
+        let tools = requests[0].body["tools"].to_string();
+        assert!(!tools.contains(told), "{tier}: once is enough: {tools}");
         let last = requests[1].body["messages"].as_array().unwrap().last().unwrap();
         for ((tool, input, refused), result) in
             calls.iter().zip(last["content"].as_array().unwrap())

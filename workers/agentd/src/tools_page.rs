@@ -46,7 +46,7 @@ pub(crate) fn page(spec: &ToolDeclaration) -> String {
     );
     let listed = match spec.found_by {
         Some(words) => {
-            format!("after `tool_search` found it or the model called it; words: {words}")
+            format!("after `tool_search` found it or a result named it; words: {words}")
         }
         None => "from the start".to_owned(),
     };
