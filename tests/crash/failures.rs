@@ -62,7 +62,7 @@ const ELSEWHERE: [(u32, &str, &str); 23] = [
     ),
     (50, "crates/session/tests/turns.rs", "words_about_another_request_are_ignored"),
     (51, "crates/session/tests/turns.rs", "prompts_wait_for_their_turn_in_order"),
-    (52, "crates/client/src/sanitize.rs", "control_codes_become_marks"),
+    (52, "crates/protocol/src/hidden.rs", "no_hidden_character_is_left_by_any_way"),
     (
         53,
         "crates/supervise/src/route_tests.rs",

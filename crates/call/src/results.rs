@@ -87,5 +87,8 @@ pub fn interruption(cut: &Cut, tool: &str, names: impl IntoIterator<Item = Strin
 
 /// The protected files that a call changed, each as text for screens and models.
 pub fn tampered_in_words<'a>(files: impl IntoIterator<Item = &'a TamperedFile>) -> Vec<String> {
-    files.into_iter().map(|file| tool_specs::visible(&file.to_string()).into_owned()).collect()
+    files
+        .into_iter()
+        .map(|file| protocol::hidden::line_for_model(&file.to_string()).into_owned())
+        .collect()
 }

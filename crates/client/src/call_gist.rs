@@ -1,11 +1,11 @@
 //! The part of a call that tells most, for one line about it.
 
-use crate::sanitize::mark_hidden;
 use protocol::call::Call;
+use protocol::hidden::visible;
 
 /// The most informative argument of a call, else all of them.
 pub(crate) fn gist(call: &Call) -> String {
-    mark_hidden(&telling_argument(&call.input))
+    visible(&telling_argument(&call.input))
 }
 
 /// The most informative argument of a call, else all of them.

@@ -24,13 +24,13 @@ mod fleet_programs;
 mod installer;
 mod json_view;
 mod line_view;
+mod lines;
 mod live_rows;
 mod liveness;
 mod one_shot;
 mod refusal_lines;
 mod relay_source;
 mod run_view;
-mod sanitize;
 mod screen;
 mod screen_items;
 mod screen_view;
@@ -69,11 +69,11 @@ pub use line_view::{
     Labels, LineView, LiveArea, asks, describe_change, describe_widening, fault_of_turn,
     is_checklist, without_refusals, without_summary,
 };
+pub use lines::{display_width, one_line, wrap};
 pub use live_rows::{key_hint, last_thought, status_row};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use relay_source::RelaySource;
 pub use run_view::{Moment, RunView, ShownOpening, ViewOutput};
-pub use sanitize::{display_width, mark_hidden, one_line, sanitize, wrap};
 pub use screen::colon_command::{COMMANDS, KEYS};
 pub use screen::editor::{Direction, Distance, Editor, Layout};
 pub use screen::{

@@ -3,14 +3,15 @@
 use crate::call_gist::gist;
 use crate::colour::Colour;
 use crate::cost::in_dollars;
+use crate::lines::{one_line, wrap};
 use crate::refusal_lines::refusal_lines;
-use crate::sanitize::{mark_hidden, one_line, sanitize, wrap};
 use crate::screen_items::{CallBlock, ScreenItem};
 use crate::text_view::argument_lines;
 use crate::transcript::fault_of;
 use protocol::call::{Call, REFUSED_LINE, ToolResult};
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
+use protocol::hidden::{on_screen, visible};
 use protocol::judgement::{Ask, ExtraRight, Question, SERVER_QUESTION};
 use protocol::session::TurnEnd;
 
@@ -87,7 +88,7 @@ impl LineView {
                 let mark = if self.labels == Labels::Words { "You: " } else { "> " };
                 format!("\n{}\n\n", self.colour.bold(&indented(mark, text)))
             }
-            ScreenItem::Text(text) => ended(&sanitize(text)),
+            ScreenItem::Text(text) => ended(&on_screen(text)),
             ScreenItem::Thinking(text) => {
                 self.dim_line(&format!("thinking: {}", one_line(text, LINE)))
             }
@@ -109,7 +110,7 @@ impl LineView {
                     (false, true) => "allowed",
                     (false, false) => "not allowed",
                 };
-                let line = format!("  {} {word}: {}", sanitize(tool), one_line(basis, LINE));
+                let line = format!("  {} {word}: {}", on_screen(tool), one_line(basis, LINE));
                 let line = wrap(&line, self.columns, 2);
                 let line = if *allowed { self.colour.green(&line) } else { self.colour.red(&line) };
                 format!("{line}\n")
@@ -120,7 +121,7 @@ impl LineView {
                 self.dim_line(&format!("{} (by {})", describe_change(change), one_line(by, LINE)))
             }
             ScreenItem::Note(text) => {
-                let text = wrap(sanitize(text).trim_end_matches('\n'), self.columns, 0);
+                let text = wrap(on_screen(text).trim_end_matches('\n'), self.columns, 0);
                 ended(&self.colour.dim(&text))
             }
             ScreenItem::Error(text) => ended(&self.trouble(text)),
@@ -128,22 +129,22 @@ impl LineView {
     }
 
     fn trouble(&self, text: &str) -> String {
-        let text = format!("agentd: {}", sanitize(text).trim_end_matches('\n'));
+        let text = format!("agentd: {}", on_screen(text).trim_end_matches('\n'));
         self.colour.red(&wrap(&text, self.columns, 0))
     }
 
     /// A dimmed line of agentd's own text.
     fn dim_line(&self, text: &str) -> String {
-        format!("{}\n", self.colour.dim(&wrap(&sanitize(text), self.columns, 0)))
+        format!("{}\n", self.colour.dim(&wrap(&on_screen(text), self.columns, 0)))
     }
 
     /// A line of a call's output, unwrapped.
     fn dim_as_it_is(&self, text: &str) -> String {
-        format!("{}\n", self.colour.dim(&sanitize(text)))
+        format!("{}\n", self.colour.dim(&on_screen(text)))
     }
 
     fn heading(&self, tool: &str, gist: &str, basis: &str) -> String {
-        let (tool, gist) = (self.colour.bold(&sanitize(tool)), one_line(gist, LINE));
+        let (tool, gist) = (self.colour.bold(&on_screen(tool)), one_line(gist, LINE));
         let basis = if basis.is_empty() { String::new() } else { format!(" ({basis})") };
         format!("{tool} {gist}{}\n", self.colour.dim(&basis))
     }
@@ -187,8 +188,8 @@ impl LineView {
         let Question { call, tool, preview, confinement, reason, widens, .. } = question;
         let asks = asks(question);
         let head = match question.is_of_server() {
-            true => sanitize(reason).clone(),
-            false => format!("{} {}: {asks}", sanitize(tool), call.number),
+            true => on_screen(reason).clone(),
+            false => format!("{} {}: {asks}", on_screen(tool), call.number),
         };
         let head = self.label("Question: ").to_owned() + &head;
         let mut text = format!("\n{}\n", self.colour.bold(&head));
@@ -196,7 +197,7 @@ impl LineView {
             true => argument_lines(&question.input),
             false => preview.clone(),
         };
-        for line in sanitize(&mark_hidden(&preview)).trim_end().lines() {
+        for line in visible(&preview).trim_end().lines() {
             let line = format!("    {line}");
             let line = match line.trim_start().chars().next() {
                 _ if question.is_plan() || question.is_of_server() => line,
@@ -209,17 +210,17 @@ impl LineView {
         // Further rows are indented to the text after the label.
         let about = |line: String| wrap(&line, self.columns, 7);
         if question.is_of_server() {
-            text.push_str(&about(format!("  ({}; {asks})\n", sanitize(confinement))));
+            text.push_str(&about(format!("  ({}; {asks})\n", on_screen(confinement))));
             return text;
         }
-        text.push_str(&about(format!("  why:   {}\n", sanitize(reason))));
-        text.push_str(&about(format!("  cage:  {}\n", sanitize(confinement))));
+        text.push_str(&about(format!("  why:   {}\n", on_screen(reason))));
+        text.push_str(&about(format!("  cage:  {}\n", on_screen(confinement))));
         for widening in widens {
             let line = about(format!("  wider: {}", describe_widening(widening)));
             text.push_str(&format!("{}\n", self.colour.red(&line)));
         }
         for rule in question.rules() {
-            text.push_str(&format!("  rule:  {}\n", sanitize(rule)));
+            text.push_str(&format!("  rule:  {}\n", on_screen(rule)));
         }
         text
     }
@@ -275,7 +276,7 @@ pub fn describe_widening(widening: &ExtraRight) -> String {
             format!("network to {}, for this call only", hosts.join(", "))
         }
         ExtraRight::Directory(dir) => {
-            format!("{}, for this call only", sanitize(&dir.to_path().display().to_string()))
+            format!("{}, for this call only", on_screen(&dir.to_path().display().to_string()))
         }
         ExtraRight::GitAdmin => {
             "git's settings and hooks (.git/config, .git/hooks), for this call only".to_owned()
@@ -325,14 +326,14 @@ pub fn describe_change(change: &SettingChange) -> String {
         SettingChange::Mode(mode) => format!("mode {}", mode.name()),
         SettingChange::Model(name) => format!("model {name}, starting with the next request"),
         SettingChange::Pin(file) => {
-            format!("{} is pinned, starting with the next request", sanitize(file))
+            format!("{} is pinned, starting with the next request", on_screen(file))
         }
-        SettingChange::Unpin(file) => format!("{} is no longer pinned", sanitize(file)),
+        SettingChange::Unpin(file) => format!("{} is no longer pinned", on_screen(file)),
         SettingChange::CostLimit(most) => {
             format!("the session ends its turn before it costs more than {}", in_dollars(*most))
         }
         SettingChange::Flag(key, value) => {
-            format!("each run of this session has {} {}", sanitize(key), one_line(value, LINE))
+            format!("each run of this session has {} {}", on_screen(key), one_line(value, LINE))
         }
         SettingChange::AppendedSystem(text) => {
             format!("the system prompt ends with: {}", one_line(text, LINE))
@@ -344,7 +345,7 @@ pub fn describe_change(change: &SettingChange) -> String {
 }
 
 fn indented(mark: &str, text: &str) -> String {
-    let text = sanitize(text);
+    let text = on_screen(text);
     let lines: Vec<_> = text.trim_end().lines().map(|line| format!("{mark}{line}")).collect();
     lines.join("\n")
 }

@@ -4,12 +4,13 @@
 use crate::call_gist::gist;
 use crate::colour::Colour;
 use crate::cost::{Spent, context_left, in_dollars};
-use crate::sanitize::{one_line, sanitize};
+use crate::lines::one_line;
 use crate::screen::question_keys::lasting_answer;
 use crate::screen::{ConnectionState, Focus, Screen, TurnState};
 use crate::screen_items::{CallBlock, CallPlace};
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
+use protocol::hidden::on_screen;
 use protocol::judgement::PersonAnswer;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -79,7 +80,7 @@ pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveR
         rows.push(row(&keys, Paint::Bold));
     }
     if let Some(hint) = &screen.hint {
-        rows.push(row(&sanitize(hint), Paint::Dim));
+        rows.push(row(&on_screen(hint), Paint::Dim));
     }
     rows.push(row(&status_row(screen, columns), Paint::Dim));
     let (editor, mark) = screen.input();
@@ -115,7 +116,7 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
-    let name = format!("{} {}{more}", sanitize(&question.tool), question.call.number);
+    let name = format!("{} {}{more}", on_screen(&question.tool), question.call.number);
     if screen.options.rights == ClientRights::ReadOnly {
         return Some(format!("{name}: another terminal has to answer"));
     }
@@ -135,7 +136,7 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
         ),
         Focus::Question => {
             let longer = match question.rules().first() {
-                Some(rule) => format!("; s session, a always: {}", sanitize(rule)),
+                Some(rule) => format!("; s session, a always: {}", on_screen(rule)),
                 None => String::new(),
             };
             format!("{name}: y once, n deny, r deny with a reason, x stop the turn{longer}")
@@ -146,7 +147,7 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
                 Some(PersonAnswer::Always(rule)) => (rule, "this project, in your file for it"),
                 Some(_) | None => (String::new(), ""),
             };
-            let rule = sanitize(&rule);
+            let rule = on_screen(&rule);
             format!(
                 "allow `{rule}` in later sessions of {place}? Enter writes it, Tab next choice, Esc goes back"
             )
@@ -161,7 +162,7 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
 
 /// The unfinished line of the answer, its last rows.
 fn streamed(screen: &Screen, columns: usize) -> Vec<LiveRow> {
-    let text = sanitize(screen.items.streaming());
+    let text = on_screen(screen.items.streaming());
     let mut rows = Vec::new();
     for line in text.lines() {
         let mut rest = line;
@@ -186,11 +187,11 @@ fn running(block: &CallBlock) -> Vec<(String, Paint)> {
         (CallPlace::Foreground, None) => "waits",
     };
     let gist = one_line(&gist(&block.call), 200);
-    let mut rows = vec![(format!("{} {gist} ({state})", sanitize(&block.call.tool)), Paint::Bold)];
+    let mut rows = vec![(format!("{} {gist} ({state})", on_screen(&block.call.tool)), Paint::Bold)];
     if block.is_in_background() {
         return rows;
     }
-    let tail = sanitize(&block.tail);
+    let tail = on_screen(&block.tail);
     let lines: Vec<&str> = tail.trim_end().lines().collect();
     let first = lines.len().saturating_sub(OUTPUT);
     rows.extend(lines[first..].iter().map(|line| (format!("  {line}"), Paint::Dim)));
@@ -271,10 +272,10 @@ fn status_words(screen: &Screen) -> Vec<StatusWord> {
         // The first words name the tier. Every question shows the rest.
         let sandbox = facts.sandbox.split(['(', ';']).next().unwrap_or_default().trim();
         if !sandbox.is_empty() {
-            word(StatusRank::Protection, sanitize(sandbox));
+            word(StatusRank::Protection, on_screen(sandbox));
         }
         if !facts.model.is_empty() {
-            word(StatusRank::Model, sanitize(&facts.model));
+            word(StatusRank::Model, on_screen(&facts.model));
         }
     }
     if let (Some(input), Some(output)) = (screen.tokens.all.input, screen.tokens.all.output) {

@@ -1,7 +1,7 @@
 //! The lines about what the kernel refused to a call. For the views that print lines.
 
 use crate::colour::Colour;
-use crate::sanitize::one_line;
+use crate::lines::one_line;
 use protocol::ids::CallId;
 
 /// Most refusals named under a call; the audit record has all.

@@ -4,7 +4,7 @@
 use crate::answer_texts::text_blocks;
 use crate::call_gist::gist;
 use crate::compaction_text::describe_compaction;
-use crate::sanitize::one_line;
+use crate::lines::one_line;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, SettingChange};
 use protocol::confinement::Enforced;

@@ -1,6 +1,6 @@
 //! The MCP servers of a session as text. Pure. Used by the screen and `agentd mcp check`.
 
-use crate::sanitize::{display_width, one_line};
+use crate::lines::{display_width, one_line};
 use protocol::mcp::{ServerReport, ServerState};
 
 /// Most characters of a tool's description.

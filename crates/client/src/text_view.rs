@@ -3,12 +3,13 @@
 use crate::call_gist::gist;
 use crate::colour::{Colour, Terminal};
 use crate::compaction_text::describe_compaction;
+use crate::lines::one_line;
 use crate::refusal_lines::refusal_lines;
 use crate::run_view::{Moment, RunView, ShownOpening, ViewOutput};
-use crate::sanitize::{one_line, sanitize};
 use crate::transcript::{RunConclusion, Transcript};
 use protocol::call::{Call, ToolResult};
 use protocol::client::ClientEvent;
+use protocol::hidden::on_screen;
 use protocol::ids::CallId;
 
 /// Longest line about a call, in characters.
@@ -33,7 +34,7 @@ impl TextView {
         match event {
             ClientEvent::Proposed { call } => {
                 let what = one_line(&gist(call), LINE);
-                format!("{} {what}\n", self.colour.bold(&sanitize(&call.tool)))
+                format!("{} {what}\n", self.colour.bold(&on_screen(&call.tool)))
             }
             ClientEvent::CallEnded { call, result, refused, spent: _ } => {
                 self.ended(transcript, call, result, refused)
@@ -46,9 +47,9 @@ impl TextView {
                 format!("{}\n", self.colour.dim(&one_line(reason, LINE)))
             }
             ClientEvent::Compacted(step) => {
-                format!("{}\n", self.colour.dim(&sanitize(&describe_compaction(step))))
+                format!("{}\n", self.colour.dim(&on_screen(&describe_compaction(step))))
             }
-            ClientEvent::Notice { text } => format!("{}\n", self.colour.dim(&sanitize(text))),
+            ClientEvent::Notice { text } => format!("{}\n", self.colour.dim(&on_screen(text))),
             ClientEvent::Asked { question } => {
                 format!("asked: {}\n", one_line(&question.reason, LINE))
             }
@@ -78,7 +79,7 @@ impl TextView {
         // Several calls may run at once, so each end names its call.
         let tool = transcript.calls.get(call).map_or("", |known| known.call.tool.as_str());
         let summary = one_line(&result.summary, LINE);
-        let line = format!("  {} {summary}", sanitize(tool));
+        let line = format!("  {} {summary}", on_screen(tool));
         let line = if result.is_error { self.colour.red(&line) } else { self.colour.dim(&line) };
         format!("{line}\n{}", refusal_lines(refused, call, self.colour, LINE))
     }
@@ -87,13 +88,13 @@ impl TextView {
         let mut shown = ViewOutput::default();
         if !conclusion.answer.is_empty() {
             let words = match self.answer_to {
-                Terminal::Yes => sanitize(&conclusion.answer),
+                Terminal::Yes => on_screen(&conclusion.answer),
                 Terminal::No => conclusion.answer.clone(),
             };
             shown.out = words.trim_end_matches('\n').to_owned() + "\n";
         }
         if let Some(fault) = &conclusion.fault {
-            let fault = format!("agentd: {}", sanitize(fault));
+            let fault = format!("agentd: {}", on_screen(fault));
             shown.err.push_str(&format!("{}\n", self.colour.red(&fault)));
         }
         let session = &transcript.opened().facts.session;
@@ -103,7 +104,7 @@ impl TextView {
                 "agentd: {count} call(s) needed an approval, but this run is non-interactive; \
                  the first is {}: {}\n  allow them by a rule or by --permission-mode; see \
                  `agentd audit ls --session {session} --denied`\n",
-                sanitize(&first.tool),
+                on_screen(&first.tool),
                 one_line(&gist(first), LINE),
             ));
         }

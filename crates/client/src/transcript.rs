@@ -3,13 +3,13 @@
 use crate::answer_check::AnswerFault;
 use crate::answer_texts::text_blocks;
 use crate::cost::{context_left, in_dollars};
-use crate::sanitize::sanitize;
 use crate::screen_items::{CallBlock, CallPlace};
 use crate::session_facts::SessionFacts;
 use protocol::call::Call;
 use protocol::client::{ClientEvent, SettingChange};
 use protocol::content::{ContentBlock, Usage};
 use protocol::context::{Compaction, SummaryStep};
+use protocol::hidden::on_screen;
 use protocol::ids::{CallId, SessionId};
 use protocol::mcp::ServerReport;
 use protocol::session::{CallSpan, TaskSpent, TurnEnd};
@@ -35,7 +35,7 @@ pub struct OpenedSession {
 impl OpenedSession {
     /// The warnings, a line each, for standard error.
     pub(crate) fn warning_lines(&self) -> String {
-        self.facts.warnings.iter().map(|text| format!("agentd: {}\n", sanitize(text))).collect()
+        self.facts.warnings.iter().map(|text| format!("agentd: {}\n", on_screen(text))).collect()
     }
 }
 

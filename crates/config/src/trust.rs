@@ -4,6 +4,7 @@
 //! foreign project that ships those very bytes must not be trusted with them.
 
 use data_encoding::HEXLOWER;
+use protocol::hidden::on_one_line;
 use sha2::{Digest, Sha256};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -62,7 +63,7 @@ impl TrustStore {
                 .map_err(|source| self.failed("written", source))?;
         }
         // The path after the hash is for people; a line break in it must not start a second line.
-        let shown = path.to_string_lossy().replace(char::is_control, "?");
+        let shown = on_one_line(&path.to_string_lossy());
         let line = format!("{}  {shown}\n", fingerprint(path, content));
         OpenOptions::new()
             .append(true)

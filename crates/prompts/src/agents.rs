@@ -6,7 +6,7 @@ use crate::markdown_files::{self, FoundFiles};
 use crate::plugin_place::PluginPlace;
 use crate::prompt_list::PromptPlaces;
 use crate::prompt_owner::PromptOwner;
-use crate::shown::line;
+use protocol::hidden::line;
 use std::path::{Path, PathBuf};
 
 /// Places of agents below a project; the first that has a name holds.

@@ -185,7 +185,7 @@ impl<'a> Filler<'a> {
             if let (Some(root), Some(taken)) = (&self.root, plugin_root::length(&rest[1..])) {
                 let is_plain = is_plain(root) && !root.contains(char::is_whitespace);
                 if self.place == FillPlace::Command && !is_plain {
-                    return Err(ExpandError::PluginRoot(crate::line(root, 200)));
+                    return Err(ExpandError::PluginRoot(protocol::hidden::line(root, 200)));
                 }
                 filled.push_str(root);
                 rest = &rest[1 + taken..];
@@ -193,7 +193,7 @@ impl<'a> Filler<'a> {
             }
             let (put, taken) = self.placeholder(&rest[1..]).unwrap_or(("$", 0));
             if taken > 0 && self.place == FillPlace::Command && !is_plain(put) {
-                return Err(ExpandError::NotPlain(crate::line(put, 100)));
+                return Err(ExpandError::NotPlain(protocol::hidden::line(put, 100)));
             }
             filled.push_str(put);
             let is_one = taken > 0;

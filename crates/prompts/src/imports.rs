@@ -1,8 +1,8 @@
 //! Imports of files with instructions: `@docs/style.md` in `AGENTS.md` puts the text of that file below.
 //! Pure: the caller reads the files. Used by `instructions` and the doctor.
 
-use crate::shown::line as shown;
 use crate::shown_files::word;
+use protocol::hidden::line as shown;
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};

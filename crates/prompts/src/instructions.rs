@@ -78,7 +78,7 @@ pub fn instructions_of(
 
 fn shown_name(file: &Path, project: &Path) -> String {
     let inside = file.strip_prefix(project).unwrap_or(file);
-    crate::line(&inside.display().to_string(), 200)
+    protocol::hidden::line(&inside.display().to_string(), 200)
 }
 
 /// Reads an imported file, if it is a text of the project.

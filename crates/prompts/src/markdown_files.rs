@@ -2,7 +2,7 @@
 //! subdirectory is a part of the name: `frontend/component.md` is `frontend:component`.
 
 use crate::read_text;
-use crate::shown::line;
+use protocol::hidden::line;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use crate::front_matter::{self, ListItem};
 use crate::plugin_place::PluginPlace;
 use crate::prompt_owner::PromptOwner;
 use crate::read_text;
-use crate::shown::line;
+use protocol::hidden::line;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@ use crate::prompt_file::AllowedTool;
 use crate::prompt_file::PromptFile;
 use crate::prompt_file::PromptKind;
 use crate::prompt_owner::PromptOwner;
-use crate::shown::line;
+use protocol::hidden::line;
 use std::path::Path;
 
 /// Longest description in characters.

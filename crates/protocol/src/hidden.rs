@@ -1,5 +1,10 @@
-//! Characters that deceive the reader of a text, and the three ways to clean text from elsewhere: for a question or
-//! a matter of trust ([`visible`], [`on_one_line`]), for a screen ([`on_screen`]), for the model ([`without_hidden`]).
+//! Characters that deceive the reader of a text, and the one place that cleans text from elsewhere.
+//!
+//! | For | Ways |
+//! |---|---|
+//! | a screen | [`on_screen`], and [`line`] for a short one; [`in_json`] |
+//! | a model | [`for_model`], and [`line_for_model`] for a name; [`without_hidden`] for the words of a server |
+//! | a record, a question, a matter of trust | [`visible`]; [`on_one_line`], [`in_full`] |
 
 use std::borrow::Cow;
 
@@ -104,8 +109,18 @@ pub fn without_hidden(text: &str) -> Cow<'_, str> {
 /// Text from elsewhere for a screen: as [`without_hidden`], with a mark in the place of what is left out, so that
 /// a text can neither move the cursor nor look like another one.
 #[must_use]
-pub fn on_screen(text: &str) -> Cow<'_, str> {
-    clean(text, Some(MARK))
+pub fn on_screen(text: &str) -> String {
+    clean(text, Some(MARK)).into_owned()
+}
+
+/// The same on one line, with `…` behind so many characters.
+#[must_use]
+pub fn line(text: &str, most: usize) -> String {
+    let line = on_screen(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
 }
 
 fn clean(text: &str, mark: Option<char>) -> Cow<'_, str> {
@@ -124,6 +139,38 @@ fn clean(text: &str, mark: Option<char>) -> Cow<'_, str> {
         }
     }
     Cow::Owned(kept)
+}
+
+/// Text of a file or of a command for a model: control characters as signs (`␛`); tabs and line ends stay. So do
+/// letters without width and those that turn the direction, since people write them and the model edits the text.
+#[must_use]
+pub fn for_model(text: &str) -> Cow<'_, str> {
+    with_signs(text, |c| c == '\t' || c == '\n')
+}
+
+/// A name or one line for a model: the same, with signs for line ends too.
+#[must_use]
+pub fn line_for_model(text: &str) -> Cow<'_, str> {
+    with_signs(text, |c| c == '\t')
+}
+
+fn with_signs(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {
+    let is_shown = |c: char| !c.is_control() || stays(c);
+    if text.chars().all(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if stays(c) { c } else { sign(c) }).collect())
+}
+
+/// The visible sign of a control character; others are themselves.
+#[must_use]
+pub fn sign(c: char) -> char {
+    match c {
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or(MARK),
+        '\u{7f}' => '\u{2421}',
+        '\u{80}'..='\u{9f}' => MARK,
+        other => other,
+    }
 }
 
 /// Makes invisible characters visible, so that questions and call lines show exactly the text that
@@ -243,7 +290,8 @@ mod tests {
             let json = format!("[\"{text}\"]");
             for cleaned in [
                 &*without_hidden(&text),
-                &*on_screen(&text),
+                &on_screen(&text),
+                &line(&text, 9),
                 &visible(&text),
                 &on_one_line(&text),
                 &in_full(&text),
@@ -257,6 +305,16 @@ mod tests {
         // The control.
         let plain = "é 漢字 עברית 🦀 \u{915}\u{94d}\u{937} a\tb";
         assert!(!plain.contains(is_hidden));
+    }
+
+    #[test]
+    fn a_model_sees_signs_for_control_codes_and_a_line_is_short() {
+        assert_eq!(line_for_model("a\tb"), "a\tb");
+        assert_eq!(line_for_model("\u{1b}[2J\n"), "\u{241b}[2J\u{240a}");
+        assert_eq!(for_model("a\n\u{7f}\u{9b}\u{202e}"), "a\n\u{2421}\u{fffd}\u{202e}");
+        assert_eq!(line("a\n  b c", 4), "a b …");
+        assert_eq!(line("a\n b\u{2028}", 4), "a b");
+        assert_eq!(line("a\u{1b}[31m", 10), "a\u{fffd}[31m");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) fn texts(found: &FoundSkills, names: &[String]) -> Result<String, Str
         if given.contains(&name) {
             continue;
         }
-        let shown = prompts::line(name, 64);
+        let shown = protocol::hidden::line(name, 64);
         if given.len() == MOST {
             return Err(format!(
                 "{shown:?} is one skill more than the {MOST} that an agent may have"

@@ -128,7 +128,7 @@ impl AgentCatalog {
         };
         found.or_else(general).ok_or_else(|| {
             let names: Vec<_> = self.agents.iter().map(|agent| agent.name.as_str()).collect();
-            let wanted = prompts::line(wanted, 80);
+            let wanted = protocol::hidden::line(wanted, 80);
             format!("there is no agent {wanted:?}; there are: {}", names.join(", "))
         })
     }
@@ -183,7 +183,7 @@ impl AgentCatalog {
             Some(word) => Some(PermissionMode::parse_either(word).ok_or_else(|| {
                 format!(
                     "permissionMode: {} is none of ask, accept-edits, plan, auto, dont-ask",
-                    prompts::line(word, 40)
+                    protocol::hidden::line(word, 40)
                 )
             })?),
         };
@@ -191,7 +191,7 @@ impl AgentCatalog {
             None => None,
             Some(text) => {
                 Some(text.parse().ok().filter(|rounds| *rounds > 0).ok_or_else(|| {
-                    format!("maxTurns: {} is no number above 0", prompts::line(text, 40))
+                    format!("maxTurns: {} is no number above 0", protocol::hidden::line(text, 40))
                 })?)
             }
         };
@@ -203,7 +203,7 @@ impl AgentCatalog {
                 return Err(format!(
                     "isolation: {} is not possible here; use `worktree`, or leave the key out to let it \
                      work in the project",
-                    prompts::line(isolation, 40)
+                    protocol::hidden::line(isolation, 40)
                 ));
             }
         };
@@ -213,7 +213,7 @@ impl AgentCatalog {
             Some(word) => {
                 return Err(format!(
                     "background: {} is neither true nor false",
-                    prompts::line(word, 40)
+                    protocol::hidden::line(word, 40)
                 ));
             }
         };
@@ -300,18 +300,18 @@ fn named(name: &str, unknown: &mut Vec<String>) -> Result<Option<&'static str>, 
         return Err(format!(
             "`{}` names a tool with a pattern; name the tool, and write the pattern as a rule of \
              permissions",
-            prompts::line(name, 100)
+            protocol::hidden::line(name, 100)
         ));
     }
     let own = tool_specs::named(name).filter(|spec| spec.caller == tool_specs::Caller::Model);
     if own.is_none() {
-        unknown.push(prompts::line(name, 60));
+        unknown.push(protocol::hidden::line(name, 60));
     }
     Ok(own.map(|spec| spec.name))
 }
 
 fn shown(path: &Path) -> String {
-    prompts::line(&path.display().to_string(), 300)
+    protocol::hidden::line(&path.display().to_string(), 300)
 }
 
 #[cfg(test)]

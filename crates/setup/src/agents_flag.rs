@@ -1,7 +1,8 @@
 //! The sub-agents of the flag `--agents`: one JSON object, an agent for each name, in Claude Code's spelling.
 //! Pure. Used where a session is specified.
 
-use prompts::{AgentFile, PromptOwner, check_agent_name, line};
+use prompts::{AgentFile, PromptOwner, check_agent_name};
+use protocol::hidden::line;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;

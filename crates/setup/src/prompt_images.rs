@@ -79,7 +79,7 @@ pub fn check(context: &ImageContext, files: Vec<ShownFile>) -> Result<PromptImag
     let mut images = PromptImages::default();
     for ShownFile { path: named, by } in files {
         let path = context.path(&named);
-        let shown = prompts::line(&named, 200);
+        let shown = protocol::hidden::line(&named, 200);
         match (context.check(&path), by) {
             (Ok(()), _) => images.parts.push(PromptPart::File(path_for_read(context, &path))),
             (Err(why), NamedBy::At) => {

@@ -25,7 +25,7 @@ pub fn check_resource(server: &str, uri: &str, offers: &ServerOffers) -> Result<
     if is_known || offers.has_unlisted {
         return Ok(());
     }
-    let uri = prompts::line(uri, 200);
+    let uri = protocol::hidden::line(uri, 200);
     let known: Vec<&str> = offers.resources.iter().map(|known| known.uri.as_str()).collect();
     Err(format!("the MCP server {server} has no resource {uri}{}", named(&known, "@", server)))
 }
@@ -44,7 +44,7 @@ pub fn prompt_arguments(
     let Some(known) = offers.prompts.iter().find(|known| typed_name(known) == prompt) else {
         let known: Vec<String> = offers.prompts.iter().map(typed_name).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let prompt = prompts::line(prompt, 100);
+        let prompt = protocol::hidden::line(prompt, 100);
         if let Some(why) = &offers.no_prompts {
             return Err(format!("the MCP server {server} did not list its prompts: {why}"));
         }
@@ -121,7 +121,7 @@ fn named(known: &[&str], sign: &str, server: &str) -> String {
 }
 
 fn plain(text: &str) -> String {
-    prompts::line(&without_hidden(text), 200)
+    protocol::hidden::line(&without_hidden(text), 200)
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub fn expand(context: &SlashContext, text: &str) -> Result<Option<Expansion>, S
     let model = file.model.clone().filter(|model| model != SAME_MODEL);
     let model = match (model, why_not) {
         (Some(model), Some(why)) => {
-            let model = prompts::line(&model, 60);
+            let model = protocol::hidden::line(&model, 60);
             notes.push(format!("`model: {model}` of {shown} does not count: {why}"));
             None
         }
@@ -86,7 +86,7 @@ pub fn expand(context: &SlashContext, text: &str) -> Result<Option<Expansion>, S
         (PromptPiece::Text(text), _) => PromptPart::Text(text),
         (PromptPiece::Command(command), None) => PromptPart::Command(command),
         (PromptPiece::Command(command), Some(why)) => {
-            let command = prompts::line(&command, 200);
+            let command = protocol::hidden::line(&command, 200);
             notes.push(format!("!`{command}` of {shown} was not run: {why}"));
             PromptPart::Text(format!("[`{command}` was not run: its file gives no rights]"))
         }
@@ -103,7 +103,7 @@ pub fn expand(context: &SlashContext, text: &str) -> Result<Option<Expansion>, S
                 match rule(&tool.text, &file.file, tool.line) {
                     Ok(rule) => allow.push(rule),
                     Err(why) => {
-                        let text = prompts::line(&tool.text, 100);
+                        let text = protocol::hidden::line(&tool.text, 100);
                         let line = tool.line;
                         notes.push(format!("{shown}:{line}: `{text}` has no effect: {why}"));
                     }
@@ -169,7 +169,7 @@ impl SlashContext {
             },
             (Err(_), None) => path.display().to_string(),
         };
-        prompts::line(&shown, 300)
+        protocol::hidden::line(&shown, 300)
     }
 }
 
@@ -200,7 +200,7 @@ fn rule(text: &str, file: &Path, line: u32) -> Result<Rule, String> {
 }
 
 fn not_found(list: &PromptList, name: &str, why: NameNotFound) -> String {
-    let shown = prompts::line(name, 100);
+    let shown = protocol::hidden::line(name, 100);
     let as_text = "To send it as text, put a space before the slash";
     let of_claude = OF_CLAUDE.iter().find(|(theirs, _)| *theirs == name);
     if let (NameNotFound::Unknown, Some((_, ours))) = (&why, of_claude) {

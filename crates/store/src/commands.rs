@@ -5,10 +5,10 @@
 //! silently that it cannot be undone.
 
 use crate::failure::StoreError;
-use crate::search_terms::line;
 use crate::snapshot::{RunningCommand, Snapshot};
 use crate::undo::{CommandEnd, RanCommand, UndoStore};
 use crate::undo_coverage::UndoCoverage;
+use protocol::hidden::line;
 use protocol::store::{SnapshotBefore, StoreCommand, StoreSetup};
 use std::time::{Duration, Instant};
 

@@ -34,6 +34,7 @@ use memory::Memory;
 pub use prompts::DeniedReads;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::confinement::FilePath;
+use protocol::hidden::for_model;
 use protocol::log::{LogLevel, LogLine};
 use protocol::store::{FromStore, StoreSetup, ToStore};
 use skills::Skills;
@@ -84,8 +85,8 @@ impl Store {
         let (skills, troubles) = self.skills.told();
         let tools = skills.iter().map(|_| "skill_activate".to_owned()).collect();
         let parts: Vec<String> = [instructions, skills].into_iter().flatten().collect();
-        let text = search_terms::visible(&parts.join("\n"));
-        let notes = notes.iter().map(|note| search_terms::visible(note)).collect();
+        let text = for_model(&parts.join("\n")).into_owned();
+        let notes = notes.iter().map(|note| for_model(note).into_owned()).collect();
         let instructions = FromStore::Instructions { text, notes, tools };
         troubles.into_iter().map(warn).chain([instructions]).collect()
     }
@@ -227,7 +228,7 @@ impl Store {
 fn result(tool: &str, done: Result<StoreResult, StoreError>) -> ToolResult {
     match done {
         Ok(StoreResult { text, summary }) => {
-            let (text, summary) = (search_terms::visible(&text), search_terms::visible(&summary));
+            let (text, summary) = (for_model(&text).into_owned(), for_model(&summary).into_owned());
             ToolResult {
                 outcome: Outcome::Done,
                 text,
@@ -239,11 +240,9 @@ fn result(tool: &str, done: Result<StoreResult, StoreError>) -> ToolResult {
         }
         Err(StoreError { code, message, hint }) => ToolResult {
             outcome: Outcome::Failed,
-            text: search_terms::visible(&format!(
-                "Error [{}] {tool}: {message}\nHint: {hint}",
-                code.name()
-            )),
-            summary: search_terms::visible(&format!("{tool}: {message}")),
+            text: for_model(&format!("Error [{}] {tool}: {message}\nHint: {hint}", code.name()))
+                .into_owned(),
+            summary: for_model(&format!("{tool}: {message}")).into_owned(),
             is_error: true,
             code: Some(code.name().to_owned()),
             images: Vec::new(),

@@ -1,4 +1,4 @@
-//! Texts as they are looked for and as they are shown. Pure.
+//! Texts as they are looked for. Pure.
 
 /// Most terms of a search; a person would not type more.
 const TERMS: usize = 32;
@@ -12,28 +12,6 @@ pub(crate) fn query(text: &str) -> Option<String> {
     (!terms.is_empty()).then(|| terms.join(" OR "))
 }
 
-/// The same text with control codes as their escapes; lines and tabs stay.
-pub(crate) fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\n' | '\t' => out.push(letter),
-            letter if letter.is_control() => out.extend(letter.escape_default()),
-            letter => out.push(letter),
-        }
-    }
-    out
-}
-
-/// On one line, at most so long.
-pub(crate) fn line(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.chars().count() > most {
-        true => line.chars().take(most).chain(std::iter::once('…')).collect(),
-        false => line,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,12 +22,5 @@ mod tests {
         assert_eq!(query("a\" OR NEAR(b"), Some("\"a\"* OR \"OR\"* OR \"NEAR\"* OR \"b\"*".into()));
         assert_eq!(query("größe"), Some("\"größe\"*".to_owned()));
         assert_eq!(query(" *-\"() "), None);
-    }
-
-    #[test]
-    fn control_codes_are_shown_and_not_obeyed() {
-        assert_eq!(visible("a\u{1b}[31mb\tc\n"), "a\\u{1b}[31mb\tc\n");
-        assert_eq!(line("a\n  b c", 4), "a b …");
-        assert_eq!(line("a\n b", 4), "a b");
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::StoreResult;
 use crate::failure::{StoreError, StoreErrorCode, arguments};
-use prompts::{FoundSkills, PluginPlace, SkillCallers, line};
+use prompts::{FoundSkills, PluginPlace, SkillCallers};
 use protocol::call::Call;
+use protocol::hidden::line;
 use protocol::store::StoreSetup;
 use serde::Deserialize;
 use std::path::PathBuf;

@@ -5,10 +5,11 @@ use crate::markdown::Markdown;
 use crate::row::{Piece, Row, wrap, wrap_text};
 use crate::theme::Theme;
 use client::{
-    CallBlock, ScreenItem, describe_change, fault_of_turn, is_checklist, mark_hidden, one_line,
-    sanitize, telling_argument, without_refusals, without_summary,
+    CallBlock, ScreenItem, describe_change, fault_of_turn, is_checklist, one_line,
+    telling_argument, without_refusals, without_summary,
 };
 use protocol::call::Outcome;
+use protocol::hidden::{on_screen, visible};
 use protocol::session::TurnEnd;
 
 /// Last lines of a call's output in a folded block.
@@ -284,7 +285,7 @@ fn outcome(outcome: &Outcome) -> (&'static str, String) {
 }
 
 fn heading(call: &CallBlock, width: usize, look: &Theme) -> Row {
-    let subject = mark_hidden(&telling_argument(&call.call.input));
+    let subject = visible(&telling_argument(&call.call.input));
     let subject = one_line(&subject, 400);
     let (mark, word, style) = match &call.result {
         Some(result) => {
@@ -307,7 +308,7 @@ fn heading(call: &CallBlock, width: usize, look: &Theme) -> Row {
 }
 
 fn thinking_rows(text: &str, fold: Fold, width: usize, look: &Theme) -> Vec<Row> {
-    let text = sanitize(text);
+    let text = on_screen(text);
     if fold == Fold::Open {
         return wrap_text(&format!("thinking: {text}"), look.dim, width, "  ");
     }

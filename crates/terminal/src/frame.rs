@@ -137,7 +137,7 @@ fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen,
     let (width, height) = size;
     let look = state.look;
     state.size = (usize::from(width), usize::from(height));
-    let streaming = client::sanitize(screen.items().streaming());
+    let streaming = protocol::hidden::on_screen(screen.items().streaming());
     let mut live = Vec::new();
     let mut behind = streaming.as_str();
     if !streaming.is_empty() && !state.conversation.ends_with_answer() {

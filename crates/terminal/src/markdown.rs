@@ -365,7 +365,7 @@ impl Writer<'_> {
             Tag::Strikethrough => self.styled(Style::new().add_modifier(Modifier::CROSSED_OUT)),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.styled(self.look.link);
-                self.link = Some(client::sanitize(&dest_url).into());
+                self.link = Some(protocol::hidden::on_screen(&dest_url).into());
                 self.link_text.clear();
             }
             Tag::TableHead => self.styled(self.look.bold),

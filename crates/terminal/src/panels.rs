@@ -4,10 +4,11 @@ use crate::row::{Row, wrap_text};
 use crate::theme::Theme;
 use client::{
     CallBlock, CallPlace, ConnectionState, Screen, Spent, TurnState, context_left, display_width,
-    in_dollars, one_line, sanitize, telling_argument,
+    in_dollars, one_line, telling_argument,
 };
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
+use protocol::hidden::on_screen;
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -37,7 +38,7 @@ pub(crate) fn panels(
     if let Some(why) = screen.facts().and_then(|facts| facts.trouble.as_ref()) {
         rows.push(Row::default());
         rows.push(Row::new("Trouble", look.bad));
-        rows.extend(wrap_text(&sanitize(why), look.bad, width, ""));
+        rows.extend(wrap_text(&on_screen(why), look.bad, width, ""));
     }
     rows.push(Row::default());
     rows.push(Row::new("Calls", look.heading));

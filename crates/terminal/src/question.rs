@@ -4,10 +4,8 @@ use crate::diff;
 use crate::markdown::Markdown;
 use crate::row::{Piece, Row, wrap, wrap_text};
 use crate::theme::Theme;
-use client::{
-    Direction, QuestionShown, Screen, argument_lines, asks, describe_widening, key_hint,
-    mark_hidden,
-};
+use client::{Direction, QuestionShown, Screen, argument_lines, asks, describe_widening, key_hint};
+use protocol::hidden::visible;
 use protocol::ids::CallId;
 use protocol::judgement::Question;
 
@@ -132,13 +130,13 @@ pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<Qu
 
 fn subject_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {
     if question.is_plan() {
-        return Markdown::new(mark_hidden(&question.preview)).rows(width, "", look);
+        return Markdown::new(visible(&question.preview)).rows(width, "", look);
     }
     let preview = match question.preview.trim().is_empty() {
         true => argument_lines(&question.input),
         false => question.preview.clone(),
     };
-    let preview = mark_hidden(&preview);
+    let preview = visible(&preview);
     let preview = preview.trim_end();
     if question.is_of_server() {
         return preview.lines().flat_map(|line| wrap_text(line, look.text, width, "  ")).collect();

@@ -22,7 +22,7 @@ pub(crate) struct Piece {
 impl Piece {
     /// `text` gets visible marks for control codes, and no tabs.
     pub(crate) fn new(text: &str, style: Style) -> Self {
-        let text = client::sanitize(text).replace('\t', TAB).replace('\n', " ");
+        let text = protocol::hidden::on_screen(text).replace('\t', TAB).replace('\n', " ");
         Self { text, style, link: None }
     }
 }

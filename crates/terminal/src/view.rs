@@ -24,10 +24,10 @@ use crate::tty::{Mouse, Notify, Tty};
 use client::{
     Colour, ConnectionState, Direction, Focus, KeyPress, LongText, QuestionShown, Screen,
     ScreenInput, ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist,
-    sanitize,
 };
 use prompts::PromptPlaces;
 use protocol::client::{SessionRow, ToClient};
+use protocol::hidden::on_screen;
 use protocol::judgement::PermissionMode;
 use std::io;
 use std::path::PathBuf;
@@ -386,13 +386,13 @@ impl ScreenView for FullScreen {
             return self.show(ScreenItem::Note(format!("{}\n{}", long.title, long.text())));
         }
         let (columns, look) = (usize::from(self.tty.area().width), &self.state.look);
-        let text = sanitize(&long.text());
+        let text = on_screen(&long.text());
         let is_diff = diff::is_unified(&text);
         let under = Piece::new("", look.text);
         let (mut rows, mut commands): (Vec<Row>, Vec<_>) = (Vec::new(), Vec::new());
         for part in long.parts {
             commands.push((rows.len(), part.command));
-            let part = sanitize(&part.text);
+            let part = on_screen(&part.text);
             let lines = match is_diff {
                 true => diff::unified(&part, look),
                 false => part.lines().map(|line| Row::new(line, look.text)).collect(),

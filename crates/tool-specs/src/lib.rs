@@ -66,7 +66,6 @@ pub use restriction::{Restriction, closed_temp, restrictions};
 pub use rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth, RuleTarget};
 pub use runner_program::RunnerProgram;
 pub use spec::{Alias, Caller, ToolDeclaration, ToolSpec, TypedInput};
-pub use text::control::visible;
 pub use text::shell_words::shell_words;
 pub use tool::{rule_targets, specs};
 pub use tool_answer::{BodyFrom, SEPARATOR, ToolAnswer, command_output, with_note};

@@ -1,9 +1,9 @@
 //! The failure of a tool: a stable code, a message and a hint.
 
 use protocol::call::{Outcome, ToolResult};
+use protocol::hidden::{for_model, line_for_model};
 use std::io;
 pub use tool_specs::FailureCode;
-use tool_specs::text::control::{visible, visible_lines};
 use tool_specs::text::truncate;
 
 /// A failure with everything that a result says about it.
@@ -57,8 +57,8 @@ impl ToolFailure {
 pub(crate) fn failed(tool: &str, failure: ToolFailure, max: usize) -> ToolResult {
     let ToolFailure { code, message, hint, outcome, source: _ } = failure;
     let result = ToolResult::error(outcome, code.name(), tool, &message, &hint);
-    let text = truncate::fit(&visible_lines(&result.text), max, "");
-    let summary = visible(&result.summary).into_owned();
+    let text = truncate::fit(&for_model(&result.text), max, "");
+    let summary = line_for_model(&result.summary).into_owned();
     ToolResult { text, summary, ..result }
 }
 

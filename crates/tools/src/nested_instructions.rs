@@ -9,11 +9,11 @@ use prompts::{
     nested_directories,
 };
 use protocol::call::{DirectoryInstructions, FileEffect, FileVersion};
+use protocol::hidden::{for_model, line_for_model};
 use sandbox::CallScope;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tool_specs::text::control::{visible, visible_lines};
 
 /// Most directories of one call: those nearest to its files. Each text is bounded as the project's own.
 const DIRECTORIES: usize = 8;
@@ -45,12 +45,12 @@ fn touched(effect: &FileEffect) -> Option<&Path> {
 
 fn read(dir: &Path, scope: &CallScope, denied: DeniedReads<'_>) -> Option<DirectoryInstructions> {
     let (found, troubles) = instructions_of(dir, &scope.project, INSTRUCTION_BYTES, denied);
-    let shown = |path: &Path| visible(&scope.shown(path).to_string_lossy()).into_owned();
+    let shown = |path: &Path| line_for_model(&scope.shown(path).to_string_lossy()).into_owned();
     let troubles = troubles.into_iter().map(|(name, why)| {
-        visible(&format!("{} is not followed: {why}", shown(&dir.join(name)))).into_owned()
+        line_for_model(&format!("{} is not followed: {why}", shown(&dir.join(name)))).into_owned()
     });
     let imports = found.as_ref().map(Instructions::import_notes).unwrap_or_default();
-    let imports = imports.into_iter().map(|note| visible(&note).into_owned());
+    let imports = imports.into_iter().map(|note| line_for_model(&note).into_owned());
     let troubles: Vec<String> = imports.chain(troubles).collect();
     let Some(Instructions { name, text, .. }) = found else {
         let path = dir.join(INSTRUCTION_NAMES[0]).to_string_lossy().into_owned();
@@ -64,7 +64,7 @@ fn read(dir: &Path, scope: &CallScope, denied: DeniedReads<'_>) -> Option<Direct
     let text = format!(
         "# Instructions of this project for {below}/, from {from}\n\nThey hold for the files below \
          {below}/, before those of the directories above it.\n\n{}\n",
-        visible_lines(&text)
+        for_model(&text)
     );
     let file = FileVersion { path: file.to_string_lossy().into_owned(), digest };
     Some(DirectoryInstructions { file, text, troubles })

@@ -4,9 +4,9 @@ use crate::files::image;
 use protocol::call::{Outcome, ProcessUsage, RunReport};
 use protocol::confinement::Profile;
 use protocol::content::ImageFile;
+use protocol::hidden::for_model;
 use protocol::hidden::without_hidden;
 use tool_specs::image_bounds::most_images;
-use tool_specs::text::control::visible_lines;
 use tool_specs::{BodyFrom, ToolAnswer};
 
 /// Says that the answer is not whole.
@@ -38,7 +38,7 @@ pub fn server_report(
                 body.push("[one more image, which is not shown]".to_owned());
             }
             AnswerPart::Text(text) => {
-                let lines = visible_lines(&text);
+                let lines = for_model(&text);
                 let kept = without_hidden(&lines);
                 hides |= kept != lines;
                 body.push(kept.into_owned());

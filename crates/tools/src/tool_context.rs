@@ -16,13 +16,13 @@ use prompts::DeniedReads;
 use protocol::call::{FileVersion, ProcessUsage, TamperedFile};
 use protocol::confinement::Refusal;
 use protocol::content::ImageFile;
+use protocol::hidden::line_for_model;
 use protocol::tool::JudgedPath;
 use sandbox::CallScope;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 use tool_specs::Restriction;
-use tool_specs::text::control::visible;
 
 /// Where a tool works.
 pub(crate) struct ToolContext<'a> {
@@ -149,7 +149,8 @@ impl<'a> ToolContext<'a> {
                 return Err(denied("is a symbolic link loop"));
             }
             TraceEnd::NotADirectory => {
-                let part = visible(&self.scope.shown(&trace.real).to_string_lossy()).into_owned();
+                let part =
+                    line_for_model(&self.scope.shown(&trace.real).to_string_lossy()).into_owned();
                 return Err(ToolFailure::new(
                     FailureCode::NotADirectory,
                     format!("{named:?} goes through {part:?}, which is not a directory"),
@@ -240,7 +241,7 @@ impl<'a> ToolContext<'a> {
 
     /// A real path as the model shall write it, on one line.
     pub fn shown(&self, real: &Path) -> String {
-        visible(&self.scope.shown(real).to_string_lossy()).into_owned()
+        line_for_model(&self.scope.shown(real).to_string_lossy()).into_owned()
     }
 
     /// The model knows this file now, whose bytes have that digest.

@@ -115,8 +115,8 @@ fn judge(head: &[u8]) -> Result<(), String> {
         status if status.len() == 3 && status.starts_with('2') => Ok(()),
         status => Err(format!(
             "refused to connect: {} {}",
-            tool_specs::visible(status),
-            tool_specs::visible(&said)
+            protocol::hidden::line_for_model(status),
+            protocol::hidden::line_for_model(&said)
         )),
     }
 }

@@ -3,13 +3,14 @@
 //! that were made have a limit of their own, so that many refusals cannot displace them.
 
 use protocol::confinement::{ConnectionOutcome, ProxyConnection};
+use protocol::hidden::{line, on_one_line};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Limit of rows for connections that were made, and the same again for all others.
 const MAX_ROWS: usize = 200;
-/// Limit in bytes for a destination written by a command, or a reason from a server or resolver.
-const MAX_TEXT_BYTES: usize = 300;
+/// Limit in characters for a destination written by a command, or a reason from a server or resolver.
+const MAX_TEXT: usize = 300;
 
 /// Bytes transferred over the connections of one row.
 #[derive(Debug, Default)]
@@ -104,21 +105,9 @@ fn presentable(decision: ConnectionOutcome) -> ConnectionOutcome {
     }
 }
 
-/// Truncates a text and escapes control characters, which could move a terminal's cursor or break a
-/// line.
+/// A text for the record, on one line and cut.
 fn cut(text: &str) -> String {
-    let mut shown = String::new();
-    for character in text.chars() {
-        if shown.len() >= MAX_TEXT_BYTES {
-            shown.push('…');
-            break;
-        }
-        match character.is_control() {
-            true => shown.extend(character.escape_default()),
-            false => shown.push(character),
-        }
-    }
-    shown
+    line(&on_one_line(text), MAX_TEXT)
 }
 
 #[cfg(test)]
@@ -183,7 +172,7 @@ mod tests {
         ledger.add(&format!("\u{1b}[2J{}", "ä".repeat(500)), refused("\n"));
         let (lines, _) = ledger.read();
         assert!(lines[0].place.starts_with("\\u{1b}[2J"), "{:?}", lines[0]);
-        assert!(lines[0].place.len() < MAX_TEXT_BYTES + 8, "{:?}", lines[0]);
+        assert!(lines[0].place.len() < MAX_TEXT + 8, "{:?}", lines[0]);
         assert_eq!(lines[0].decision, refused("\\n"));
     }
 }

@@ -16,12 +16,12 @@ use crate::output::print_styled;
 use crate::signals::BlockedSignals;
 use checks::{DemoCheck, DemoEvidence};
 use client::{
-    Colour, Finished, PrivateSource, Prompts, SupervisorLaunch, Task, Terminal, sanitize,
-    sibling_executable,
+    Colour, Finished, PrivateSource, Prompts, SupervisorLaunch, Task, Terminal, sibling_executable,
 };
 use listener::DemoListener;
 use protocol::client::{ProjectTrust, SessionRequest, SessionStart, Unsandboxed};
 use protocol::confinement::{FilePath, Network, Tier};
+use protocol::hidden::on_screen;
 use protocol::judgement::{Audience, PermissionMode};
 use protocol::provider::PassedFd;
 use protocol::session::TurnEnd;
@@ -85,8 +85,8 @@ pub(crate) fn main(afterwards: Afterwards) -> Result<CliExit, CliError> {
     for DemoCheck { claim, found } in &checks {
         held &= found.is_ok();
         let line = match found {
-            Ok(shown) => format!("  {} {claim} ({})", colour.green("ok"), sanitize(shown)),
-            Err(why) => format!("  {} {claim}: {}", colour.red("FAILED"), sanitize(why)),
+            Ok(shown) => format!("  {} {claim} ({})", colour.green("ok"), on_screen(shown)),
+            Err(why) => format!("  {} {claim}: {}", colour.red("FAILED"), on_screen(why)),
         };
         print_styled(&format!("{line}\n"));
     }

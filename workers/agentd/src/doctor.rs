@@ -10,10 +10,11 @@ use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag};
 use crate::output::{print_json, print_styled};
 use crate::query;
-use client::{Colour, Terminal, sanitize, sibling_executable};
+use client::{Colour, Terminal, sibling_executable};
 use config::{KeySource, ValueOrigin};
 use protocol::company_proxy::ProxyEnvironment;
 use protocol::confinement::Tier;
+use protocol::hidden::on_screen;
 use sandbox::{Controller, Delegation, HostProbe, StepOutcome};
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -131,9 +132,9 @@ fn page(findings: &[DoctorFinding]) -> String {
             FindingState::Note => colour.bold("note   "),
             FindingState::Missing => colour.red("MISSING"),
         };
-        page.push_str(&format!("{state} {:<16} {}\n", finding.name, sanitize(&finding.text)));
+        page.push_str(&format!("{state} {:<16} {}\n", finding.name, on_screen(&finding.text)));
         if let Some(hint) = &finding.hint {
-            page.push_str(&format!("{:24} {}\n", "", sanitize(hint)));
+            page.push_str(&format!("{:24} {}\n", "", on_screen(hint)));
         }
     }
     page

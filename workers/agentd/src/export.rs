@@ -16,9 +16,9 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::output::print;
 use crate::sessions;
-use client::sanitize;
 use journal::{AuditRecord, CallFilter};
 use protocol::client::Prices;
+use protocol::hidden::on_screen;
 pub(crate) use redact::Redactor;
 use report::SessionReport;
 
@@ -89,7 +89,7 @@ fn add_audit(
     };
     for call in calls {
         let Some(known) = report.calls.get_mut(&call.call) else { continue };
-        known.audit = sanitize(&redactor.mask(&audit::page(&dir, &call)));
+        known.audit = on_screen(&redactor.mask(&audit::page(&dir, &call)));
         let refusals = call.entries.iter().map(|entry| match &entry.record {
             AuditRecord::Ended(ended) => {
                 let counted: u64 = ended.refusals.iter().map(|refusal| refusal.count).sum();

@@ -102,7 +102,10 @@ pub(crate) fn sessions_elsewhere() -> Vec<Value> {
     match asked {
         Ok(lines) => lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
         Err(why) => {
-            eprintln!("agentd: sessions of the fleet are not listed: {}", client::sanitize(&why));
+            eprintln!(
+                "agentd: sessions of the fleet are not listed: {}",
+                protocol::hidden::on_screen(&why)
+            );
             Vec::new()
         }
     }

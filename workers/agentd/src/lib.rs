@@ -64,7 +64,11 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => {
             // A closed standard error is not an error.
-            let _ = writeln!(std::io::stderr(), "{}", client::sanitize(&failure.to_string()));
+            let _ = writeln!(
+                std::io::stderr(),
+                "{}",
+                protocol::hidden::on_screen(&failure.to_string())
+            );
             failure.code().into()
         }
     }

@@ -4,8 +4,8 @@ use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::sessions;
-use client::sanitize;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use protocol::hidden::on_screen;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::fs::{DirBuilder, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -113,7 +113,7 @@ fn copy(log: &mut BufReader<File>, wanted: &impl Fn(&str) -> bool) -> Result<usi
                 let text = String::from_utf8_lossy(&line);
                 if wanted(&text) {
                     shown += 1;
-                    let text = sanitize(text.trim_end_matches('\n'));
+                    let text = on_screen(text.trim_end_matches('\n'));
                     if writeln!(out, "{text}").is_err() {
                         std::process::exit(0);
                     }

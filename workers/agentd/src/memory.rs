@@ -7,8 +7,8 @@ use crate::cli_exit::CliExit;
 use crate::context::{CliContext, real_dir};
 use crate::output::{print, print_json};
 use crate::table::table;
-use client::{one_line, sanitize, store_output};
-use protocol::hidden::on_one_line;
+use client::{one_line, store_output};
+use protocol::hidden::{on_one_line, on_screen};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(crate) fn main(command: &MemoryCommand) -> Result<CliExit, CliError> {
             let row = named(&rows, id)?;
             let [id, scope, saved, ..] = cells(row, LINE);
             let project = on_one_line(row["project"].as_str().unwrap_or("not on record"));
-            let text = sanitize(word(row, "text"));
+            let text = on_screen(word(row, "text"));
             print(&format!("{id} ({scope}), saved {saved} UTC\nproject: {project}\n\n{text}\n"));
         }
         MemoryCommand::Rm { ids, .. } => memories.remove(ids, print)?,

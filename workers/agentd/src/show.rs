@@ -10,9 +10,9 @@ use crate::describe::{Describer, Description, EndedCall, LINE, ran};
 use crate::export;
 use crate::fleet_commands::{self, FetchedSession};
 use crate::sessions;
-use client::{mark_hidden, one_line, sanitize};
+use client::one_line;
 use journal::{JournalEntry, OpenCall, WorkerDeaths};
-use protocol::hidden::in_json;
+use protocol::hidden::{in_json, on_screen, visible};
 use protocol::ids::SessionId;
 use serde_json::json;
 use std::io::{BufWriter, Write};
@@ -32,7 +32,7 @@ pub(crate) fn show(beginning: &str, calls: CallDetail, json: bool) -> Result<Cli
     let mut describer = Describer::default();
     let text = |entry: &JournalEntry| {
         let said = describer.describe(entry);
-        said.map_or_else(String::new, |said| sanitize(&words(entry.time, &said, calls)))
+        said.map_or_else(String::new, |said| on_screen(&words(entry.time, &said, calls)))
     };
     each(beginning, text, cut_short_words)
 }
@@ -54,7 +54,7 @@ pub(crate) fn export(
             // Control codes of a tool's output are removed, for files and screens.
             let text = |entry: &JournalEntry| {
                 let said = describer.describe(entry);
-                said.map_or_else(String::new, |said| sanitize(&as_markdown(entry.time, &said)))
+                said.map_or_else(String::new, |said| on_screen(&as_markdown(entry.time, &said)))
             };
             each(beginning, text, cut_short_markdown)
         }
@@ -149,7 +149,7 @@ fn cut_short_markdown(cut: &CutShort) -> String {
     });
     let turn = cut.turn.iter();
     let turn = turn.map(|deaths| format!("\n*the turn was cut short: {deaths}*\n"));
-    sanitize(&calls.chain(turn).collect::<String>())
+    on_screen(&calls.chain(turn).collect::<String>())
 }
 
 /// Not on record, so without a number.
@@ -191,8 +191,8 @@ fn words(time_of: u64, said: &Description<'_>, calls: CallDetail) -> String {
         }
         Description::Answer(text) => format!("{}\n", text.trim_end()),
         Description::Proposed { call, tool, input } => match calls {
-            CallDetail::Line => format!("{call}. {tool} {}\n", one_line(&mark_hidden(input), LINE)),
-            CallDetail::Full => format!("{call}. {tool} {}\n", mark_hidden(input)),
+            CallDetail::Line => format!("{call}. {tool} {}\n", one_line(&visible(input), LINE)),
+            CallDetail::Full => format!("{call}. {tool} {}\n", visible(input)),
         },
         Description::Denied { call, message, basis: why } => match calls {
             CallDetail::Line => format!("   {call} not allowed: {}\n", one_line(message, LINE)),

@@ -7,6 +7,7 @@ use crate::readable::UNREADABLE;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::call::{Outcome, RunReport, ToolResult};
+use protocol::hidden::line_for_model;
 use protocol::hidden::without_hidden;
 use rmcp::model::{
     CallToolResult, ContentBlock, PromptMessage, ResourceContents, Role, ServerResult,
@@ -14,7 +15,6 @@ use rmcp::model::{
 use rmcp::service::ServiceError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use tool_specs::visible;
 use tools::{AnswerPart, server_report};
 
 /// Most characters of an error.
@@ -145,7 +145,7 @@ fn failed(named: (&str, &str), outcome: Outcome, code: &str, why: &str, max: u32
     };
     let report = server_report(named, Vec::new(), outcome.clone(), max);
     let tool = format!("{} {}", named.0, named.1);
-    let why: String = without_hidden(&visible(why)).chars().take(ERROR).collect();
+    let why: String = without_hidden(&line_for_model(why)).chars().take(ERROR).collect();
     let result = ToolResult::error(outcome, code, &tool, &why, hint);
     RunReport { result, ..report }
 }

@@ -4,6 +4,7 @@
 use crate::reconnects::Reconnects;
 use crate::renewal::Renewal;
 use futures_util::stream::BoxStream;
+use protocol::hidden::line_for_model;
 use protocol::mcp::ServerFault;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
@@ -15,7 +16,6 @@ use sse_stream::Sse;
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tool_specs::visible;
 
 /// Most characters of a scope that a message shows.
 const SCOPE: usize = 200;
@@ -124,7 +124,7 @@ fn flag(scope: Option<&str>) -> String {
 }
 
 fn short(scope: &str) -> String {
-    visible(scope).chars().take(SCOPE).collect()
+    line_for_model(scope).chars().take(SCOPE).collect()
 }
 
 /// Keeps the last challenge, until a request that began after it ended otherwise. Several requests are under way

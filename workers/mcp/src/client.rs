@@ -13,6 +13,7 @@ use crate::readable::{LONGEST_MESSAGE, ReadableLines};
 use crate::relisting::Relisting;
 use crate::roots::{self, Roots, Sample, SampleRequest};
 use crate::tool_list;
+use protocol::hidden::line_for_model;
 use protocol::mcp::{FromServer, ServerOffers, ServerReply, ServerTool, ToServer};
 use rmcp::ClientHandler;
 use rmcp::model::{
@@ -35,7 +36,6 @@ use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tool_specs::visible;
 use tools::{ServerLink, ServerPipes, ServerSink};
 
 /// Most characters of a line about progress.
@@ -273,7 +273,7 @@ impl<'a> Conversation<'a> {
                         match listed {
                             Ok(tools) => self.tell_tools(tools),
                             // The earlier list holds.
-                            Err(why) => tracing::warn!(why = %visible(&why), "{}", self.server.0),
+                            Err(why) => tracing::warn!(why = %line_for_model(&why), "{}", self.server.0),
                         }
                         self.list(tools.ended(Instant::now()), start);
                     }
@@ -330,7 +330,7 @@ impl<'a> Conversation<'a> {
         let (kept, left_out) = tool_list::tools(listed.things);
         let name = &self.server.0;
         let left_out = left_out.into_iter().map(|tool| {
-            let tool = visible(&tool).into_owned();
+            let tool = line_for_model(&tool).into_owned();
             format!("the tool {tool} of the MCP server {name} is left out: it is too large, or one too many")
         });
         let cut = listed
@@ -392,7 +392,7 @@ impl<'a> Conversation<'a> {
         let question = match questions::question(&self.server.0, params) {
             Ok(question) => question,
             Err(why) => {
-                tracing::warn!(why = %visible(&why), "a question of the server is declined");
+                tracing::warn!(why = %line_for_model(&why), "a question of the server is declined");
                 let _ = answer.send(questions::result(&ServerReply::Decline));
                 return;
             }
@@ -412,7 +412,7 @@ impl<'a> Conversation<'a> {
         let whole = params.total.map(|total| format!(" of {total}")).unwrap_or_default();
         let message = params.message.clone().unwrap_or_default();
         let line = format!("{}{whole} {message}", params.progress);
-        let text: String = visible(line.trim_end()).chars().take(PROGRESS).collect();
+        let text: String = line_for_model(line.trim_end()).chars().take(PROGRESS).collect();
         (self.tell)(FromServer::Progress { number, text: text + "\n" });
     }
 }

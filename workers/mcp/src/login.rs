@@ -10,6 +10,7 @@ use crate::http_client;
 use crate::oauth::{self, ClientIdentity, LogIn, Pending};
 use crate::redirect::{Listener, Redirected};
 use crate::renewal::Renewal;
+use protocol::hidden::line_for_model;
 use protocol::mcp::{FromServer, ServerFault};
 use reqwest::Client;
 use rmcp::transport::auth::AuthError;
@@ -22,7 +23,6 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tool_specs::visible;
 use tools::ServerLink;
 
 /// How long a person may take.
@@ -146,7 +146,7 @@ impl Request {
         let scopes = if granted.is_empty() {
             String::new()
         } else {
-            format!(" with the scopes: {}", visible(&granted.join(" ")))
+            format!(" with the scopes: {}", line_for_model(&granted.join(" ")))
         };
         eprintln!("agentd: logged in to {}{scopes}", self.name);
         eprintln!("agentd: the tokens are in {}", self.file.display());

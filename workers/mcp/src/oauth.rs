@@ -11,6 +11,7 @@ use crate::http_client;
 use crate::redirect::Redirected;
 use crate::renewal::{Renewal, RenewalFailure};
 use oauth2::TokenResponse;
+use protocol::hidden::line_for_model;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, ClientBuilder, Url};
 use rmcp::transport::auth::{
@@ -19,7 +20,6 @@ use rmcp::transport::auth::{
 };
 use std::sync::Arc;
 use std::time::Duration;
-use tool_specs::visible;
 
 /// Longest time of a request.
 const REQUEST: Duration = Duration::from_secs(30);
@@ -341,7 +341,7 @@ fn without_types(text: &str) -> String {
 }
 
 fn short(text: &str) -> String {
-    visible(text).chars().take(ERROR).collect()
+    line_for_model(text).chars().take(ERROR).collect()
 }
 
 /// Sends requests for tokens over a client that its maker chose, which follows no redirect.

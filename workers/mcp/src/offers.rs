@@ -1,11 +1,11 @@
 //! What a server offers people in their prompts: its resources and its prompts. Used by the client.
 
 use crate::pages::{self, Listed};
+use protocol::hidden::line_for_model;
 use protocol::mcp::{PromptArgument, ServerOffers, ServerPrompt, ServerResource};
 use rmcp::model::{Prompt, Resource};
 use rmcp::service::{Peer, RoleClient};
 use std::time::Duration;
-use tool_specs::visible;
 
 /// Most resources and prompts of a server that are listed.
 const RESOURCES: usize = 1000;
@@ -73,7 +73,7 @@ fn prompt(listed: Prompt) -> Option<ServerPrompt> {
     let Prompt { name, title, description, arguments, .. } = listed;
     let arguments = arguments.unwrap_or_default();
     if name.chars().count() > NAME || arguments.len() > ARGUMENTS {
-        tracing::warn!(prompt = %visible(&name).chars().take(NAME).collect::<String>(), "is left out");
+        tracing::warn!(prompt = %line_for_model(&name).chars().take(NAME).collect::<String>(), "is left out");
         return None;
     }
     let described = description.or(title).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Why the tokens of a log-in could not be renewed, as the authorization server said it. The library's errors
 //! lose it on their way. Used by the transport over HTTP, the answers of calls, and `--token`.
 
+use protocol::hidden::line_for_model;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
-use tool_specs::visible;
 
 /// Most characters of an error's code and of its description.
 const CODE: usize = 60;
@@ -50,7 +50,7 @@ impl RenewalFailure {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let field = |name: &str, most: usize| {
             let text = body.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-            text.map(|text| visible(text).chars().take(most).collect::<String>())
+            text.map(|text| line_for_model(text).chars().take(most).collect::<String>())
         };
         let kind = match field("error", CODE).as_deref() {
             // RFC 6749, 5.2. Others, such as `temporarily_unavailable`, say nothing about the tokens.
@@ -75,7 +75,7 @@ impl RenewalFailure {
     /// No answer came.
     pub(crate) fn without_answer(why: &str) -> Self {
         Self {
-            why: visible(why).chars().take(DESCRIPTION).collect(),
+            why: line_for_model(why).chars().take(DESCRIPTION).collect(),
             kind: RenewalFailureKind::Other,
         }
     }

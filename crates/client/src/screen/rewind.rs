@@ -2,7 +2,7 @@
 //! The conversation goes back as a fork, so that the old session keeps everything. Pure.
 
 use super::{ConnectionState, Focus, Pending, Screen, ScreenEffect, SwitchTo, TurnState};
-use crate::sanitize::one_line;
+use crate::lines::one_line;
 use crate::screen_items::ScreenItem;
 use protocol::client::{ClientEvent, NumberedEvent, SessionStart};
 use protocol::content::ContentBlock;

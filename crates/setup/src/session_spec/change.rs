@@ -14,6 +14,7 @@ use crate::writable_paths::writable_paths;
 use protocol::client::{RequestFailure, SettingChange};
 use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
 use protocol::error_chain::chain;
+use protocol::hidden::on_one_line;
 use protocol::hosts::HostPort;
 use protocol::judgement::Audience;
 use protocol::session::{OfferedTool, ToolListing};
@@ -31,7 +32,7 @@ impl SessionSpec {
     pub fn project_rules_file(&self) -> Option<(PathBuf, String)> {
         let project = self.origin.opening.project.to_path();
         let file = self.origin.dirs.project_rules_file(&project)?;
-        let shown = project.display().to_string().replace(char::is_control, "?");
+        let shown = on_one_line(&project.to_string_lossy());
         Some((file, format!("Rules that hold in the project {shown} alone.")))
     }
 

@@ -4,6 +4,7 @@ use super::{UndoStore, list};
 use crate::failure::StoreError;
 use crate::file_copy::{FileCopy, NOT_KEPT, UNKNOWN, look};
 use crate::undo_coverage::UndoCoverage;
+use protocol::hidden::line_for_model;
 use protocol::store::{ChangeSet, FileBackup, FileDiff};
 use rusqlite::{Connection, params};
 use similar::TextDiff;
@@ -52,7 +53,8 @@ impl UndoStore {
         for before in earlier {
             let full = Path::new(&before.path);
             let path =
-                one_line(&full.strip_prefix(&self.project).unwrap_or(full).to_string_lossy());
+                line_for_model(&full.strip_prefix(&self.project).unwrap_or(full).to_string_lossy())
+                    .into_owned();
             if before.kind == NOT_KEPT {
                 let why = before.digest.filter(|why| why != NOT_KEPT);
                 let why = why.unwrap_or_else(|| "too large, or no file".to_owned());
@@ -100,7 +102,7 @@ impl UndoStore {
             notes.push(format!("{left_out} more files may differ; they are too many to be shown."));
         }
         for note in &mut notes {
-            *note = one_line(note);
+            *note = line_for_model(note).into_owned();
         }
         Ok(ChangeSet { files, notes })
     }
@@ -129,7 +131,10 @@ fn difference(
             let name = |link: Option<String>| {
                 link.map_or_else(|| "no link".to_owned(), |to| format!("a link to {to}"))
             };
-            return Some(one_line(&format!("it was {} and is {}", name(was), name(is))) + "\n");
+            return Some(
+                line_for_model(&format!("it was {} and is {}", name(was), name(is))).into_owned()
+                    + "\n",
+            );
         }
     }
     if content.len().max(now.bytes.len()) > OF_A_FILE {
@@ -151,11 +156,6 @@ fn difference(
     let text = diff.unified_diff().context_radius(3).header(&from, &to).to_string();
     // An empty file has no lines to show.
     Some(if text.is_empty() { format!("--- {from}\n+++ {to}\n") } else { text })
-}
-
-/// Without control characters: a name must not look like lines of a diff.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 fn content(connection: &Connection, file: &EarlierFile) -> rusqlite::Result<Vec<u8>> {

@@ -27,7 +27,7 @@ pub(crate) fn named(mut report: RunReport, (tool, profile): (&str, Profile)) -> 
     for ImageFile { image, data } in &mut report.images {
         image.digest = Digest::of(data).to_string();
         image.bytes = data.len() as u64;
-        image.name = prompts::line(&image.name, NAME_CHARS);
+        image.name = protocol::hidden::line(&image.name, NAME_CHARS);
     }
     report.result.images = report.images.iter().map(|file| file.image.clone()).collect();
     report

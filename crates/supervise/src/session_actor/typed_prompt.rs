@@ -245,7 +245,8 @@ impl<A: Asker> PromptSources<'_, A> {
             true => "this session has none".to_owned(),
             false => format!("this session has {}", known.join(", ")),
         };
-        let (name, wanted) = (prompts::line(name, 100), prompts::line(wanted, 200));
+        let (name, wanted) =
+            (protocol::hidden::line(name, 100), protocol::hidden::line(wanted, 200));
         format!("`{wanted}`: there is no MCP server {name}; {known}")
     }
 

@@ -9,10 +9,10 @@ use crate::arguments::invalid::InvalidCall;
 use crate::arguments::reshape::reshape;
 use crate::patch;
 use crate::spec::{Alias, Caller, CheckedInput, ToolDeclaration, TypedInput};
-use crate::text::control::visible;
 use crate::text::did_you_mean::did_you_mean;
 use crate::tool::specs;
 use protocol::confinement::{GitSettings, Network, Profile};
+use protocol::hidden::line_for_model;
 use protocol::hosts::HostRule;
 use protocol::mcp;
 use protocol::web::WebAddress;
@@ -160,7 +160,7 @@ fn notes_line(notes: &CoercionNotes) -> Option<String> {
         text.truncate(end);
         text.push('…');
     }
-    let text = visible(&text).into_owned();
+    let text = line_for_model(&text).into_owned();
     (!text.is_empty()).then(|| format!("[arguments: {text}]"))
 }
 

@@ -1,8 +1,8 @@
 //! The errors of a call that names no tool or has wrong arguments, with their hints for the model.
 
 use crate::failure_code::FailureCode;
-use crate::text::control::visible;
 use protocol::call::{Outcome, ToolResult};
+use protocol::hidden::line_for_model;
 
 /// Why something is no call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -127,15 +127,17 @@ impl InvalidCall {
     /// The result of a call that was none, for the model and the record.
     #[must_use]
     pub fn result(&self) -> ToolResult {
-        let (said, code) = (visible(&self.to_string()).into_owned(), self.code().name());
+        let (said, code) = (line_for_model(&self.to_string()).into_owned(), self.code().name());
         let (tool, message) = match (self, self.tool()) {
-            (Self::UnknownTool { name, .. }, _) => (visible(name).into_owned(), said.as_str()),
+            (Self::UnknownTool { name, .. }, _) => {
+                (line_for_model(name).into_owned(), said.as_str())
+            }
             (_, tool) => {
                 let tool = tool.unwrap_or_default();
                 (tool.to_owned(), said.strip_prefix(&format!("{tool}: ")).unwrap_or(&said))
             }
         };
-        let hint = visible(&self.hint()).into_owned();
+        let hint = line_for_model(&self.hint()).into_owned();
         ToolResult::error(Outcome::Invalid, code, &tool, message, &hint)
     }
 }

@@ -1,8 +1,8 @@
 //! Public keys in `.pub` files and in git's settings. Pure.
 
 use super::fields::WireReader;
-use crate::text::control::visible;
 use data_encoding::{BASE64, BASE64_NOPAD};
+use protocol::hidden::line_for_model;
 use protocol::tool::SigningKey;
 use sha2::{Digest, Sha256};
 
@@ -16,8 +16,10 @@ pub fn signing_key(line: &str) -> Option<SigningKey> {
     let (kind, text) = (words.next()?, words.next()?);
     let blob = BASE64.decode(text.as_bytes()).ok()?;
     let named = WireReader::new(&blob).string()?;
-    let comment: String =
-        visible(words.next().unwrap_or_default().trim()).chars().take(COMMENT_CHARS).collect();
+    let comment: String = line_for_model(words.next().unwrap_or_default().trim())
+        .chars()
+        .take(COMMENT_CHARS)
+        .collect();
     (named == kind.as_bytes()).then_some(SigningKey { blob, comment })
 }
 

@@ -1,41 +1,13 @@
-//! Control codes made harmless before text reaches a model or a terminal.
-//!
 //! The output of a command is meant for a terminal: escape sequences are removed and progress bars
-//! reduced to their last state. The content of a file is data: control characters are replaced by
-//! visible signs. Bidirectional text stays as it is, because people write it.
+//! reduced to their last state. (The content of a file is data: `protocol::hidden` has signs for its control
+//! characters.)
 
+use protocol::hidden::sign;
 use std::borrow::Cow;
 
 /// Longest escape string (a window title, say) that is swallowed; a stray introducer may not hide
 /// the rest of the output.
 const STRING_MAX: usize = 4096;
-
-/// Text of a file or a name, control characters shown as signs; tabs stay.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| c.is_control() && c != '\t') {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.chars().map(|c| if c == '\t' { c } else { sign(c) }).collect())
-}
-
-/// Several lines of a file, control characters shown as signs; tabs and line ends stay.
-pub fn visible_lines(text: &str) -> Cow<'_, str> {
-    let harmless = |c: char| !c.is_control() || c == '\t' || c == '\n';
-    if text.chars().all(harmless) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.chars().map(|c| if harmless(c) { c } else { sign(c) }).collect())
-}
-
-/// The visible sign of a control character; other characters are themselves.
-fn sign(c: char) -> char {
-    match c {
-        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}'),
-        '\u{7f}' => '\u{2421}',
-        '\u{80}'..='\u{9f}' => '\u{fffd}',
-        other => other,
-    }
-}
 
 /// Where in an escape sequence the stream stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -229,13 +201,6 @@ mod tests {
         let mut bytes = b"\x1b]".to_vec();
         bytes.extend(vec![b'x'; 10_000]);
         assert!(printed(&bytes).0.len() > 5_000);
-    }
-
-    #[test]
-    fn what_files_contain() {
-        assert_eq!(visible("a\tb"), "a\tb");
-        assert_eq!(visible("\u{1b}[2J\n"), "\u{241b}[2J\u{240a}");
-        assert_eq!(visible_lines("a\n\u{7f}\u{9b}"), "a\n\u{2421}\u{fffd}");
     }
 
     proptest! {

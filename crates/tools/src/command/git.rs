@@ -10,11 +10,11 @@ use crate::command::{self, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
 use crate::tool_context::ToolContext;
+use protocol::hidden::line_for_model as visible;
 use sandbox::GitFilters;
 use std::path::Path;
 use tool_specs::ToolAnswer;
 use tool_specs::git_words;
-use tool_specs::text::control::visible;
 use tool_specs::text::shell_words::shell_words;
 
 /// Longest time of one call in milliseconds, where `tools.timeout_ms` is no shorter.

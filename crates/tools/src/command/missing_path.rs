@@ -121,7 +121,7 @@ fn ungranted(path: &Path, view: &SandboxView<'_>) -> Option<String> {
     }
     let way = "a bash call can request a directory with `directory`, or the user can add one with \
         :add-dir DIR";
-    let said = tool_specs::text::control::visible(path.to_str()?).into_owned();
+    let said = protocol::hidden::line_for_model(path.to_str()?).into_owned();
     if let Some(home) = view.home.filter(|home| path.starts_with(home)) {
         let below = path.strip_prefix(home).ok()?;
         if is_own(below, home, view) {

@@ -1,10 +1,10 @@
 //! Says why a command did not find a program that the person has: it lies in a directory of their `PATH`
 //! that commands are not given.
 
+use protocol::hidden::line_for_model as visible;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tool_specs::text::control::visible;
 
 /// Lines at the end of the output that are read.
 const LAST: usize = 20;

@@ -37,6 +37,7 @@ use crate::refusal_hints;
 use crate::tool_context::ToolContext;
 use nix::errno::Errno;
 use protocol::call::Outcome;
+use protocol::hidden::line_for_model as visible;
 use protocol::mcp::ServerFault;
 use protocol::tool::OutputStream;
 use sandbox::{CageError, CageStep, Program, ProgramInput};
@@ -50,7 +51,6 @@ use tool_specs::ToolAnswer;
 use tool_specs::closed_temp;
 use tool_specs::longest::BACKGROUND_MS;
 use tool_specs::longest::LONGEST_MS;
-use tool_specs::text::control::visible;
 
 /// The kernel takes no longer argument.
 pub(crate) const ARGUMENT_BYTES: usize = 128 * 1024 - 1;

@@ -5,7 +5,6 @@ use nix::errno::Errno;
 use protocol::call::REFUSED_LINE;
 use protocol::confinement::{Refusal, RefusalKind, Subject};
 use protocol::hidden;
-use tool_specs::text::control::visible;
 
 /// Most kinds of refusals that the text of a failure names; the record has more.
 pub(super) const OF_FAILURE: usize = 10;
@@ -62,7 +61,7 @@ fn line(refusal: &Refusal, count: u64) -> String {
     };
     let words = subject.clone().cleaned(|name| hidden::visible(&cut_line(name, NAME_CHARS, 0)));
     let errno = Errno::from_raw(*errno);
-    format!("{REFUSED_LINE}{} {words}: {errno:?}{predicted}{times}]", visible(syscall))
+    format!("{REFUSED_LINE}{} {words}: {errno:?}{predicted}{times}]", hidden::line_for_model(syscall))
 }
 
 #[cfg(test)]

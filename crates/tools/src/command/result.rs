@@ -9,11 +9,11 @@ use crate::signing::Signer;
 use crate::tool_context::ToolContext;
 use nix::sys::signal::Signal;
 use protocol::call::{FileEffect, Outcome, TamperRemedy, TamperedFile};
+use protocol::hidden::line_for_model as visible;
 use sandbox::{CommandExit, LimitExceeded, LimitKind};
 use std::borrow::Cow;
 use std::time::Duration;
 use tool_specs::longest::LONGEST_MS;
-use tool_specs::text::control::visible;
 use tool_specs::{BodyFrom, ToolAnswer};
 
 /// Most names of processes that a command left running.

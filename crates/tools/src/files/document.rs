@@ -9,12 +9,12 @@ use crate::files::target_path::TargetPath;
 use crate::tool_context::ToolContext;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use protocol::call::{FileEffect, Outcome};
+use protocol::hidden::{for_model, line_for_model};
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek};
 use tool_specs::ToolAnswer;
 use tool_specs::image_bounds::{MODEL_SEES, PAGES_MAX, SHOWN_SIDE};
-use tool_specs::text::control::{visible, visible_lines};
 use tool_specs::text::shell_words::shell_words;
 
 /// Larger files are refused. The programs get a copy in memory.
@@ -193,7 +193,7 @@ fn converted(
 ) -> Result<(u32, Vec<u8>), ToolFailure> {
     let FilterRun { printed, said, answer } = ran;
     let said = said.replace('\n', " ");
-    let said: String = visible(&said).trim().chars().take(SAID_MAX).collect();
+    let said: String = line_for_model(&said).trim().chars().take(SAID_MAX).collect();
     let bad = |why: String| {
         let text = format!("{named:?} cannot be shown: {why}");
         ToolFailure::new(FailureCode::BadDocument, text, DAMAGED)
@@ -272,8 +272,7 @@ fn split_png(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 fn texts(printed: &[u8], PageRange { first, last }: PageRange) -> (String, Vec<String>) {
     let printed = String::from_utf8_lossy(printed);
     let pages = (first..=last).zip(printed.split('\u{c}'));
-    let page =
-        |(number, text)| format!("[page {number}]\n{}\n", visible_lines(str::trim_end(text)));
+    let page = |(number, text)| format!("[page {number}]\n{}\n", for_model(str::trim_end(text)));
     let body: String = pages.map(page).collect();
     let empty = printed.trim_matches(|c: char| c.is_whitespace()).is_empty();
     let note = "[there is no text on these pages; they may be scanned, and a model that sees gets their images]";

@@ -1,11 +1,11 @@
 //! Protected files inside granted directories: programs outside the sandbox run or trust them, so
 //! file tools never write them. For commands the cage protects the same names.
 
+use protocol::hidden::line_for_model;
 use sandbox::CallScope;
 use sandbox::{NameClass, ProtectedBy, ProtectedFiles, ProtectedName};
 use std::cell::OnceCell;
 use std::path::Path;
-use tool_specs::text::control::visible;
 
 const GIT: &str = ".git";
 
@@ -44,7 +44,7 @@ impl ProtectedSearch {
             let home = scope.home.as_ref().map(|home| home.shown_at.clone());
             ProtectedFiles::find(&roots, scope.roots().map(Path::to_owned).collect(), home)
         });
-        let shown = |path| visible(&scope.shown(path).to_string_lossy()).into_owned();
+        let shown = |path| line_for_model(&scope.shown(path).to_string_lossy()).into_owned();
         Some(match files.around(real)? {
             // Of a folder that git's settings name, there is no link.
             ProtectedBy::Name(path) => {

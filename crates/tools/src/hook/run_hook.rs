@@ -8,10 +8,10 @@ use crate::command::{self, CommandSpec, FilterRun};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::tool_context::ToolContext;
 use protocol::call::Outcome;
+use protocol::hidden::line_for_model;
 use protocol::hook::HookEvent;
 use tool_specs::ToolAnswer;
 use tool_specs::hook_input::Input;
-use tool_specs::text::control::visible;
 
 /// Most bytes that a hook may print.
 const LARGEST: usize = 1 << 20;
@@ -46,7 +46,7 @@ pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer,
         place: JobPlace::Fed(words.into_bytes()),
     };
     let ran = command::filter(wanted, LARGEST, ctx);
-    result(&format!("hook {name} `{}`", visible(&command)), event, ran?)
+    result(&format!("hook {name} `{}`", line_for_model(&command)), event, ran?)
 }
 
 /// The result that the conversation reads.
@@ -66,13 +66,13 @@ fn result(label: &str, event: HookEvent, ran: FilterRun) -> Result<ToolAnswer, T
     };
     let stdout = String::from_utf8_lossy(&stdout);
     match answer(event, &HookEnd { code, stdout: &stdout, stderr: &said }) {
-        Err(why) => no(visible(&why).into_owned()),
+        Err(why) => no(line_for_model(&why).into_owned()),
         Ok(answer) => Ok(recorded(label, &answer, ended)),
     }
 }
 
 fn recorded(label: &str, answer: &HookAnswer, ended: ToolAnswer) -> ToolAnswer {
     let body = serde_json::to_string(answer).unwrap_or_default();
-    let summary = format!("{label}: {}", visible(&answer.summary()));
+    let summary = format!("{label}: {}", line_for_model(&answer.summary()));
     ToolAnswer { effects: ended.effects, ..ToolAnswer::done(body, summary, Vec::new()) }
 }

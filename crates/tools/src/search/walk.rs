@@ -11,6 +11,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, Glob};
 use nix::fcntl::{AT_FDCWD, OFlag};
 use nix::sys::stat::Mode;
+use protocol::hidden::line_for_model;
 use sandbox::CallScope;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,7 +20,6 @@ use std::io::Read;
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use tool_specs::text::control::visible;
 
 /// Always ignored; an ignore file cannot re-include them.
 const ALWAYS_IGNORED: [&str; 3] = ["node_modules", ".git", ".agentd"];
@@ -281,7 +281,7 @@ impl DirWalk {
                     let shown = path.to_string_lossy();
                     self.notes.push(format!(
                         "[{} is not a valid ignore file and was not applied]",
-                        visible(&shown)
+                        line_for_model(&shown)
                     ));
                 }
                 Err(()) => {}

@@ -1,7 +1,7 @@
 //! The unified diff of a change, bounded.
 
+use protocol::hidden::for_model;
 use std::time::Duration;
-use tool_specs::text::control::visible_lines;
 
 /// Most lines of a diff that are kept.
 const LINES: usize = 400;
@@ -33,7 +33,7 @@ pub(crate) fn unified(name: &str, old: &str, new: &str) -> String {
     let from = if old.is_empty() { "/dev/null".to_owned() } else { format!("a/{name}") };
     let text =
         diff.unified_diff().context_radius(3).header(&from, &format!("b/{name}")).to_string();
-    bounded(&visible_lines(&text))
+    bounded(&for_model(&text))
 }
 
 /// The diff that removes a whole file. It is not bounded, because it is the only copy of the
@@ -41,7 +41,7 @@ pub(crate) fn unified(name: &str, old: &str, new: &str) -> String {
 pub(crate) fn removed(name: &str, old: &str) -> String {
     let diff = similar::TextDiff::from_lines(old, "");
     let text = diff.unified_diff().header(&format!("a/{name}"), "/dev/null").to_string();
-    visible_lines(&text).into_owned()
+    for_model(&text).into_owned()
 }
 
 fn bounded(diff: &str) -> String {

@@ -1,7 +1,7 @@
 //! Lines of files of any size, each in bounded memory.
 
+use protocol::hidden::line_for_model;
 use std::io::{self, BufRead, Read};
-use tool_specs::text::control::visible;
 
 /// Most characters of a line that are shown. Stops a minified file from filling the result.
 pub(crate) const LINE_CHARS: usize = 2000;
@@ -49,7 +49,7 @@ impl LineBuffer {
         Ok(true)
     }
 
-    /// The line with control characters made visible, cut where it is long.
+    /// The line with control characters made line_for_model, cut where it is long.
     pub fn shown(&self, max_chars: usize) -> Result<String, NotUtf8> {
         let text = match std::str::from_utf8(&self.bytes) {
             Ok(text) => text,
@@ -109,11 +109,11 @@ fn skip_chars(reader: &mut impl BufRead, count: u64) -> io::Result<u64> {
 /// `text` within `max_chars`, with a marker that counts the omitted bytes, including `beyond`.
 pub(crate) fn cut_line(text: &str, max_chars: usize, beyond: u64) -> String {
     match text.char_indices().nth(max_chars) {
-        None if beyond == 0 => visible(text).into_owned(),
-        None => format!("{} [… line cut: {beyond} more bytes]", visible(text)),
+        None if beyond == 0 => line_for_model(text).into_owned(),
+        None => format!("{} [… line cut: {beyond} more bytes]", line_for_model(text)),
         Some((at, _)) => {
             let more = (text.len() - at) as u64 + beyond;
-            format!("{} [… line cut: {more} more bytes]", visible(&text[..at]))
+            format!("{} [… line cut: {more} more bytes]", line_for_model(&text[..at]))
         }
     }
 }

@@ -12,9 +12,9 @@ use crate::spec::Tool;
 use crate::text::diff;
 use crate::tool_context::ToolContext;
 use protocol::call::{FileEffect, Outcome};
+use protocol::hidden::for_model;
 use std::path::{Path, PathBuf};
 use tool_specs::ToolAnswer;
-use tool_specs::text::control::visible_lines;
 use tool_specs::tool::format::{FormatTool, Input, words};
 
 /// Largest file, before and after it.
@@ -102,7 +102,7 @@ fn printed(command: &str, old: &[u8], filtered: FilterRun) -> Result<FilterOutco
         return refuse(FailureCode::NotFound, &why.trim().chars().take(300).collect::<String>());
     }
     if code != 0 {
-        let errors = cut(visible_lines(&said).trim_end(), "run it with bash to see them");
+        let errors = cut(for_model(&said).trim_end(), "run it with bash to see them");
         let body = format!(
             "formatter `{command}`: exit code {code}, the file was not formatted\n{errors}"
         );

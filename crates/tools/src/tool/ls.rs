@@ -7,11 +7,11 @@ use crate::search::walk::{DirWalk, WalkDepth};
 use crate::spec::Tool;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
+use protocol::hidden::line_for_model;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 use tool_specs::ToolAnswer;
-use tool_specs::text::control::visible;
 use tool_specs::tool::ls::{Input, LsTool};
 
 /// More entries are counted, not listed.
@@ -63,8 +63,9 @@ impl Tool for LsTool {
 /// The note about entries that ignore files keep out of the list.
 fn ignored(walk: &DirWalk, ctx: &ToolContext<'_>) -> Option<String> {
     let by = walk.ignored_by().iter();
-    let by: Vec<String> =
-        by.map(|(file, count)| format!("{count} by {}", visible(&ctx.shown(file)))).collect();
+    let by: Vec<String> = by
+        .map(|(file, count)| format!("{count} by {}", line_for_model(&ctx.shown(file))))
+        .collect();
     let told = format!("[ignored entries are not listed: {}; name one as path]", by.join(", "));
     (!by.is_empty()).then_some(told)
 }
@@ -77,7 +78,8 @@ fn nothing(real: &Path, ctx: &ToolContext<'_>) -> String {
         && let Some(found) = walk.next()
     {
         names.push(
-            visible(&found.path.file_name().unwrap_or_default().to_string_lossy()).into_owned(),
+            line_for_model(&found.path.file_name().unwrap_or_default().to_string_lossy())
+                .into_owned(),
         );
     }
     let more = if names.len() > IGNORED { ", …" } else { "" };
@@ -105,11 +107,11 @@ pub(super) fn directory(real: &Path, named: &str) -> Result<(), ToolFailure> {
 
 fn line(path: &Path, read_set: &ReadSet) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = visible(&name);
+    let name = line_for_model(&name);
     match read_set.stat(path) {
         Ok(meta) if meta.is_symlink() => {
             let target = path.read_link().unwrap_or_default();
-            format!("l {} {name} -> {}", meta.len(), visible(&target.to_string_lossy()))
+            format!("l {} {name} -> {}", meta.len(), line_for_model(&target.to_string_lossy()))
         }
         Ok(meta) => format!("{} {} {name}", file_type::letter(meta.file_type()), meta.len()),
         // Removed since the directory was listed.

@@ -11,10 +11,10 @@ use crate::spec::Tool;
 use crate::text::lines::cut_line;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
+use protocol::hidden::line_for_model;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tool_specs::ToolAnswer;
-use tool_specs::text::control::visible;
 use tool_specs::tool::scan::{Input, ScanTool};
 
 /// The search ends after so many files of a language it reads.
@@ -228,14 +228,14 @@ impl ScanResults {
 /// `path:line:[where] code`, and a line for each metavariable.
 fn line(shown: &str, found: &CodeMatch) -> String {
     let mut lines = found.text.lines();
-    let first = visible(lines.next().unwrap_or_default()).into_owned();
+    let first = line_for_model(lines.next().unwrap_or_default()).into_owned();
     let more = match lines.count() {
         0 => String::new(),
         more => format!(" [+{more} lines]"),
     };
     let symbol = match found.symbol.as_str() {
         "" => String::new(),
-        symbol => format!("[{}] ", visible(symbol)),
+        symbol => format!("[{}] ", line_for_model(symbol)),
     };
     let mut text =
         format!("{shown}:{}:{symbol}{}{more}\n", found.line, cut_line(&first, LINE_CHARS, 0));

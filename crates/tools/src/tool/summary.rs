@@ -7,8 +7,8 @@ use crate::spec::Tool;
 use crate::text::lines::cut_line;
 use crate::tool_context::ToolContext;
 use protocol::call::FileEffect;
+use protocol::hidden::line_for_model;
 use tool_specs::ToolAnswer;
-use tool_specs::text::control::visible;
 use tool_specs::tool::summary::{Input, SummaryTool};
 
 /// More entries are counted, not listed.
@@ -58,7 +58,7 @@ fn listed(outline: &Outline) -> String {
             true => format!("{}-{}", entry.line, entry.last),
             false => entry.line.to_string(),
         };
-        let text = cut_line(&visible(&entry.text), ENTRY_CHARS, 0);
+        let text = cut_line(&line_for_model(&entry.text), ENTRY_CHARS, 0);
         format!("{lines}\t{}{text}", "  ".repeat(entry.depth))
     });
     entries.collect::<Vec<_>>().join("\n")

@@ -7,10 +7,10 @@ use crate::failure::{FailureCode, ToolFailure};
 use crate::spec::Tool;
 use crate::tool_context::ToolContext;
 use protocol::call::Outcome;
+use protocol::hidden::for_model;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tool_specs::ToolAnswer;
-use tool_specs::text::control::visible_lines;
 use tool_specs::text::shell_words::shell_words;
 use tool_specs::tool::verify::{Input, VerifyTool};
 
@@ -222,7 +222,7 @@ fn told(
         1 => (found.errors.concat(), format!("{least}1 error, ")),
         n => (found.errors.concat(), format!("{least}{n} errors, ")),
     };
-    let text = visible_lines(&text);
+    let text = for_model(&text);
     let mut shown: String = text.trim_end().chars().take(SHOWN).collect();
     let left = text.trim_end().chars().count().saturating_sub(SHOWN);
     if left > 0 {

@@ -4,8 +4,8 @@ use crate::failure::{FailureCode, ToolFailure};
 use crate::files::image;
 use crate::spec::Tool;
 use crate::tool_context::ToolContext;
+use protocol::hidden::line_for_model;
 use tool_specs::ToolAnswer;
-use tool_specs::text::control::visible;
 use tool_specs::text::truncate;
 use tool_specs::tool::web_fetch::{Input, WebFetchTool};
 
@@ -45,7 +45,7 @@ fn show(bytes: &[u8], url: &str, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer
     };
     // A decoder that the file takes over reaches no one.
     ctx.web()?.leave_network()?;
-    let image = image::decode(bytes, format, (url, visible(url).into_owned()), ctx.cancel)?;
+    let image = image::decode(bytes, format, (url, line_for_model(url).into_owned()), ctx.cancel)?;
     let line = image.line();
     ctx.extras.images.push(image.file);
     Ok(ToolAnswer::done(line.clone(), line, Vec::new()))

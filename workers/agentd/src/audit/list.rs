@@ -30,7 +30,7 @@ pub(crate) fn refusals(calls: &[AuditedCall]) -> String {
                 call.call,
                 record_text::refusal(refusal)
             );
-            text.push_str(&client::sanitize(&line));
+            text.push_str(&protocol::hidden::on_screen(&line));
             text.push('\n');
         }
     }

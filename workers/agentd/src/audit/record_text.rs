@@ -1,12 +1,12 @@
 //! Fields of audit records as text.
 
-use client::mark_hidden;
 use jiff::Timestamp;
 use journal::{
     BasisRecord, ConnectionOutcome, DecidedRecord, DecisionRecord, EndedRecord, Outcome,
     ProxyConnection, Refusal, RefusalKind, ToolKind,
 };
 use nix::errno::Errno;
+use protocol::hidden::visible;
 use serde_json::Value;
 
 /// Milliseconds of Unix time as a date and a time, UTC.
@@ -99,7 +99,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
     format!(
         "{}({}): {}{predicted}{times}, process {}",
         refusal.syscall,
-        mark_hidden(&refusal.subject.to_string()),
+        visible(&refusal.subject.to_string()),
         Errno::from_raw(refusal.errno),
         refusal.pid
     )
@@ -125,7 +125,7 @@ pub(super) fn connection(connection: &ProxyConnection) -> String {
 
 /// The most informative argument of a call, else all of them.
 pub(super) fn gist(input: &str) -> String {
-    mark_hidden(&telling(input))
+    visible(&telling(input))
 }
 
 /// The most informative argument.

@@ -2,10 +2,10 @@
 
 use super::list::records;
 use super::record_text;
-use client::{mark_hidden, sanitize};
 use journal::{
     AuditedCall, DecidedRecord, EndedRecord, Enforced, Level, PolicyRecord, StoredRecord, Tier,
 };
+use protocol::hidden::{on_screen, visible};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -56,7 +56,7 @@ struct CallPage(String);
 impl CallPage {
     fn line(&mut self, name: &str, text: &str) {
         let mut name = name;
-        for line in sanitize(text).lines() {
+        for line in on_screen(text).lines() {
             // Writing into a string cannot fail.
             let _ = writeln!(self.0, "{name:<12} {line}");
             name = "";
@@ -77,8 +77,8 @@ impl CallPage {
             &format!("turn {}, request {} of the model", decided.turn, decided.round),
         );
         match decided.server_call() {
-            Some(call) => self.line("input", &mark_hidden(&call.arguments)),
-            None => self.line("input", &mark_hidden(&decided.input)),
+            Some(call) => self.line("input", &visible(&call.arguments)),
+            None => self.line("input", &visible(&decided.input)),
         }
         match (&decided.script_text, decided.script) {
             (Some(script), _) => self.line("script", script),
@@ -121,7 +121,7 @@ impl CallPage {
             );
         }
         if let Some(StoredRecord { what, bytes }) = &ended.stored {
-            self.line("stored", &mark_hidden(&format!("{what}, {bytes} bytes of text written")));
+            self.line("stored", &visible(&format!("{what}, {bytes} bytes of text written")));
         }
         if !by_store {
             self.resources(ended);

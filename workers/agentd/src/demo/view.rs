@@ -1,11 +1,12 @@
 //! Shows the demo's conversation and collects the inputs of the checks.
 
 use super::accident::Accidents;
-use client::{Colour, Moment, RunView, ShownOpening, Transcript, ViewOutput, one_line, sanitize};
+use client::{Colour, Moment, RunView, ShownOpening, Transcript, ViewOutput, one_line};
 use protocol::call::{Call, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Enforced, Tier};
 use protocol::content::ContentBlock;
+use protocol::hidden::on_screen;
 use protocol::ids::CallId;
 use serde_json::Value;
 
@@ -46,7 +47,7 @@ impl DemoView {
                     text.push_str(&format!(
                         "\n{} {}\n",
                         self.colour.bold("model:"),
-                        sanitize(words)
+                        on_screen(words)
                     ));
                 }
                 ContentBlock::Thinking { .. }
@@ -59,11 +60,11 @@ impl DemoView {
     }
 
     fn proposed(&self, call: &Call) -> String {
-        let name = format!("[{}] {}", call.id.number, self.colour.bold(&sanitize(&call.tool)));
+        let name = format!("[{}] {}", call.id.number, self.colour.bold(&on_screen(&call.tool)));
         let input: Value = serde_json::from_str(&call.input).unwrap_or_default();
         match (input["command"].as_str(), input["path"].as_str()) {
             (Some(script), _) => {
-                let lines = script.lines().map(|line| format!("    $ {}\n", sanitize(line)));
+                let lines = script.lines().map(|line| format!("    $ {}\n", on_screen(line)));
                 format!("  {name}\n{}", lines.collect::<String>())
             }
             (None, Some(path)) => format!("  {name} {}\n", one_line(path, LINE)),
@@ -100,7 +101,7 @@ impl RunView for DemoView {
         let out = match moment {
             Moment::Opened(opened) => {
                 let warnings =
-                    opened.facts.warnings.iter().map(|text| format!("{}\n", sanitize(text)));
+                    opened.facts.warnings.iter().map(|text| format!("{}\n", on_screen(text)));
                 format!(
                     "session {}, {}\n{}",
                     opened.facts.session,
@@ -115,7 +116,7 @@ impl RunView for DemoView {
                 self.accidents.at(call.number).unwrap_or_default()
             }
             Moment::Happened(ClientEvent::Struck { reason }) => {
-                format!("  -- {} --\n", sanitize(reason))
+                format!("  -- {} --\n", on_screen(reason))
             }
             Moment::Happened(ClientEvent::CallEnded { call, result, .. }) => {
                 self.ended(call, result)

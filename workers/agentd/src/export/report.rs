@@ -2,7 +2,7 @@
 
 use super::redact::Redactor;
 use crate::audit::outcome;
-use client::{Spent, argument_lines, in_dollars, mark_hidden, sanitize, telling_argument};
+use client::{Spent, argument_lines, in_dollars, telling_argument};
 use journal::{ContentBlock, JournalEntry, JournalRecord, Outcome, Usage};
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ impl SessionReport {
     ) {
         let time = entry.time;
         self.last = self.last.max(time);
-        let mut plain = |text: &str| sanitize(&redactor.mask(text));
+        let mut plain = |text: &str| on_screen(&redactor.mask(text));
         match &entry.record {
             JournalRecord::Session(header) => {
                 self.session.clone_from(&header.id);
@@ -169,8 +169,8 @@ impl SessionReport {
             JournalRecord::Proposed { call, tool, input, .. } => {
                 let known = CallReport {
                     tool: plain(tool),
-                    headline: plain(&mark_hidden(&telling_argument(input))),
-                    input: plain(&mark_hidden(&argument_lines(input))),
+                    headline: plain(&visible(&telling_argument(input))),
+                    input: plain(&visible(&argument_lines(input))),
                     ..CallReport::default()
                 };
                 self.calls.insert(*call, known);
@@ -178,7 +178,7 @@ impl SessionReport {
             }
             JournalRecord::Asked { call, preview, reason, .. } => {
                 self.asked.insert(*call, time);
-                let question = (plain(&mark_hidden(preview)), plain(reason));
+                let question = (plain(&visible(preview)), plain(reason));
                 self.calls.entry(*call).or_default().question = Some(question);
             }
             JournalRecord::Approved { call, .. } => self.answered(*call, time),

@@ -8,11 +8,12 @@ use crate::context::CliContext;
 use crate::open_request::{KeyNeed, open_request};
 use crate::output::{print, print_json};
 use crate::query;
-use client::{SupervisorConnection, sanitize, servers_text};
+use client::{SupervisorConnection, servers_text};
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, SessionEnding, SessionQuery, SessionStart,
     ToClient,
 };
+use protocol::hidden::on_screen;
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::mcp::{ServerReport, ServerState};
@@ -50,7 +51,7 @@ pub(super) fn main(
         false => {
             // Those about servers say why one is not among them.
             for warning in warnings.iter().filter(|warning| warning.contains("MCP server")) {
-                eprintln!("agentd: {}", sanitize(warning));
+                eprintln!("agentd: {}", on_screen(warning));
             }
             print(&format!("{}\n", servers_text(&reports).trim_end()));
         }

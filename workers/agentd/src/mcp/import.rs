@@ -7,8 +7,8 @@ use crate::cli_exit::CliExit;
 use crate::context::{CliContext, real_dir};
 use crate::export::Redactor;
 use crate::output::print;
-use client::sanitize;
 use config::{FoundServer, NewServer, add_servers, claude_servers, codex_servers, server_line};
+use protocol::hidden::on_screen;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ pub(super) fn main(
             if known.is_empty() { "none".into() } else { known.join(", ") }
         );
         return Err(
-            CliError::user(format!("no server {unknown:?} in {files}")).hint(sanitize(&hint))
+            CliError::user(format!("no server {unknown:?} in {files}")).hint(on_screen(&hint))
         );
     }
     found.retain(|one| names.is_empty() || names.contains(&one.name));

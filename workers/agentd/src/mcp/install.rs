@@ -13,13 +13,13 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::export::Redactor;
 use crate::output::print;
-use client::sanitize;
 use config::{
     McpServerConfig, NewServer, PackageSource, ProjectAccess, ServerPackage, ServerPlace,
 };
 use manager::PackageManager;
 use request::PackageRequest;
 use serde_json::Value;
+use protocol::hidden::on_screen;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 use store::{NewPackage, PackageStore};
@@ -250,7 +250,7 @@ fn agreed(consent: InstallConsent) -> Result<bool, CliError> {
 
 /// A package that cannot be a server here.
 fn unusable(request: &PackageRequest, why: &str) -> CliError {
-    CliError::user(format!("{} cannot be installed: {}", request.in_words(), sanitize(why)))
+    CliError::user(format!("{} cannot be installed: {}", request.in_words(), on_screen(why)))
         .exit(CliExit::Failed)
         .hint("nothing was changed")
 }

@@ -2,7 +2,8 @@
 //! cannot be used, with the reason.
 
 use super::{PartState, ProjectReport};
-use prompts::{AgentFile, AgentList, PromptPlaces, line};
+use prompts::{AgentFile, AgentList, PromptPlaces};
+use protocol::hidden::line;
 
 pub(super) fn look(report: &mut ProjectReport<'_>) {
     let first = report.parts.len();

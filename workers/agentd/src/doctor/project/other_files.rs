@@ -5,7 +5,7 @@ use super::{PartState, ProjectReport};
 use crate::context::TrustFlag;
 use crate::settings::sound_as;
 use config::TrustStore;
-use prompts::line;
+use protocol::hidden::line;
 use serde_json::Value;
 use std::path::Path;
 

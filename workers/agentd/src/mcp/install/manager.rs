@@ -3,8 +3,9 @@
 
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
-use client::{run_installer, sanitize};
+use client::run_installer;
 use config::Environment;
+use protocol::hidden::on_screen;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -119,7 +120,7 @@ impl PackageManager {
         let said = if err.trim().is_empty() { out.as_str() } else { &err };
         let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = lines.get(lines.len().saturating_sub(SHOWN)..).unwrap_or_default().join("\n");
-        Err(failed(format!("{program} failed ({}):\n{}", ran.status, sanitize(&last)))
+        Err(failed(format!("{program} failed ({}):\n{}", ran.status, on_screen(&last)))
             .hint("nothing was changed"))
     }
 }

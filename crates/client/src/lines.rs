@@ -1,32 +1,11 @@
-//! Text from elsewhere, made safe for a terminal.
+//! Lines that fit a terminal.
 
-use protocol::hidden::{is_hidden, on_screen};
-
-/// Replaces each control code except newline and tab, and each other hidden character, by a visible mark. Texts of
-/// models and tools then cannot move the cursor, clear the screen, hide earlier lines or look like others.
-#[must_use]
-pub fn sanitize(text: &str) -> String {
-    on_screen(text).into_owned()
-}
-
-/// Makes invisible, blank and bidirectional characters of the model's text visible, as in the
-/// question about the call. Control codes are left to [`sanitize`].
-#[must_use]
-pub fn mark_hidden(text: &str) -> String {
-    let mut marked = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_hidden(c) && !c.is_control() {
-            true => marked.extend(c.escape_unicode()),
-            false => marked.push(c),
-        }
-    }
-    marked
-}
+use protocol::hidden::on_screen;
 
 /// The beginning of `text` on one line, at most `most` characters.
 #[must_use]
 pub fn one_line(text: &str, most: usize) -> String {
-    let words = sanitize(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = on_screen(text).split_whitespace().collect::<Vec<_>>().join(" ");
     if words.chars().count() <= most {
         return words;
     }
@@ -78,16 +57,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_codes_become_marks() {
-        assert_eq!(sanitize("a\u{1b}[2Jb\r\n\tc\u{202e}d"), "a\u{fffd}[2Jb\u{fffd}\n\tc\u{fffd}d");
+    fn one_line_has_so_many_characters() {
         assert_eq!(one_line("a\n  b\u{7}", 9), "a b\u{fffd}");
         assert_eq!(one_line("abcdef", 4), "abc…");
-    }
-
-    #[test]
-    fn what_shows_as_nothing_is_marked() {
-        assert_eq!(mark_hidden("r\u{200b}m \u{202e}x\u{feff}"), r"r\u{200b}m \u{202e}x\u{feff}");
-        assert_eq!(mark_hidden("é 漢字 🦀\n\tx\u{1b}"), "é 漢字 🦀\n\tx\u{1b}");
     }
 
     #[test]
