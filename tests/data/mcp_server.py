@@ -48,8 +48,7 @@ def tools():
 
 NAME = {"type": "string", "title": "Your name", "minLength": 2}
 COUNT = {"type": "integer", "minimum": 1, "maximum": 9, "default": 3}
-SECRET = {"type": "string", "title": "API key"}
-ODD = {"type": "string", "format": "password"}
+SECRET = {"type": "string", "format": "password"}
 
 
 def form(message, required, **fields):
@@ -60,7 +59,6 @@ def form(message, required, **fields):
 QUESTIONS = {
     "form": form("Who are\u202e you?\x1b[31m\nThe MCP server other asks:", ["name"], name=NAME, count=COUNT),
     "secret": form("Your key, please.", ["value"], value=SECRET),
-    "odd": form("Your word, please.", ["value"], value=ODD),
     "visit": {"mode": "url", "message": "Sign in.", "url": "https://b\u00fccher.example/in?x=1", "elicitationId": "e1"},
 }
 

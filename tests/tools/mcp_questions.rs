@@ -80,8 +80,8 @@ fn a_server_asks_by_form_and_gets_answers_that_fit_in_both_eras() {
         assert_eq!(question.reason, "The MCP server test asks:", "{habit}");
         assert_eq!(
             question.preview,
-            "  (the server sees this; never type a secret)\n  | Who are you?[31m\n  | The MCP server other asks:\n\n  count (whole number, 1 to 9)\n  \
-             name: Your name (text, at least 2 characters, needed)\n",
+            "  | Who are you?[31m\n  | The MCP server other asks:\n\n  count (whole number, 1 to 9)\n  \
+             name: Your name (text, at least 2 characters, needed)\n  (the server sees this; never type a secret)\n",
             "{habit}"
         );
         let lines = ["count = 3", "name ="].map(str::to_owned).to_vec();
@@ -130,23 +130,18 @@ fn a_server_asks_for_a_visit_with_its_host_made_plain() {
 
 #[test]
 fn a_form_for_a_secret_is_declined_and_people_and_the_model_are_told() {
-    for (habit, what) in
-        [("", "secret"), ("", "odd"), (", \"modern\"", "secret"), (", \"modern\"", "odd")]
-    {
+    for habit in ["", ", \"modern\""] {
         let desk = desk(&server(habit));
-        let mut asked = Asked::what(&desk, what);
+        let mut asked = Asked::what(&desk, "secret");
         let told = asked.wire.event("the reason", |event| match event {
             ClientEvent::Notice { text } if text.contains("secret") => Some(text.clone()),
             ClientEvent::Asked { question } => panic!("{question:?}"),
             _ => None,
         });
-        assert!(
-            told.contains("MCP server test") && told.contains("`value`"),
-            "{habit} {what}: {told}"
-        );
+        assert!(told.contains("MCP server test") && told.contains("`value`"), "{habit}: {told}");
         let result = asked.result();
-        assert!(result.contains("decline"), "{habit} {what}: {result}");
-        assert!(result.contains("asks for a secret (`value`)"), "{habit} {what}: {result}");
+        assert!(result.contains("decline"), "{habit}: {result}");
+        assert!(result.contains("asks for a secret (`value`)"), "{habit}: {result}");
     }
 }
 

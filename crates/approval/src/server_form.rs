@@ -1,12 +1,10 @@
 //! The form that an MCP server asks a person to fill in: a flat JSON Schema of primitives, its lines for
 //! the person, and their answers. Pure. Used by the broker's questions.
 //!
-//! `field` checks one value, `secret` finds the fields that a form must not have.
+//! `field` checks one value. No word of a form is read to find one that asks for a secret: a line of agentd under each
+//! form says who sees the answers.
 
 mod field;
-mod fold;
-mod secret;
-mod secret_words;
 
 use field::{FormField, plain_line};
 use serde_json::{Map, Value};
@@ -23,8 +21,6 @@ const ANSWERS: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerForm {
     fields: Vec<FormField>,
-    /// True if a person types any text into it.
-    takes_text: bool,
 }
 
 impl ServerForm {
@@ -60,12 +56,8 @@ impl ServerForm {
                 plain_line(missing, 64)
             ));
         }
-        let shown = properties.values().chain([&schema]).flat_map(secret::shown_texts);
-        if shown.into_iter().any(secret::asks_for_secret) {
-            return Err("its form asks you to type a secret, which the protocol forbids".to_owned());
-        }
         let read = |(name, field): (&String, &Value)| {
-            if secret::is_secret(name, field) {
+            if is_secret(field) {
                 return Err(format!(
                     "its form asks for a secret (`{}`), which the protocol forbids",
                     plain_line(name, 64)
@@ -73,8 +65,7 @@ impl ServerForm {
             }
             FormField::parse(name, field, required.contains(&name.as_str()))
         };
-        let takes_text = properties.values().any(secret::takes_text);
-        Ok(Self { fields: properties.iter().map(read).collect::<Result<_, _>>()?, takes_text })
+        Ok(Self { fields: properties.iter().map(read).collect::<Result<_, _>>()? })
     }
 
     /// The fields in words, a line each.
@@ -164,9 +155,10 @@ pub(crate) fn plain_text(text: &str, most: usize) -> String {
     field::plain(text, most)
 }
 
-/// True for a message that asks a person to type a secret into this form.
-pub(crate) fn asks_for_secret(message: &str, form: &ServerForm) -> bool {
-    secret::asks_for_secret(message) || (form.takes_text && secret::mentions_secret(message))
+/// True for a field whose answer is a secret, as its schema says.
+fn is_secret(field: &Value) -> bool {
+    field.get("format").and_then(Value::as_str) == Some("password")
+        || field.get("writeOnly") == Some(&Value::Bool(true))
 }
 
 #[cfg(test)]
@@ -263,34 +255,16 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_asks_for_a_secret_is_refused() {
-        for (name, field) in [
-            ("password", json!({"type": "string"})),
-            ("apiKey", json!({"type": "string"})),
-            ("api_key", json!({"type": "string"})),
-            ("GITHUB_TOKEN", json!({"type": "string"})),
-            ("value", json!({"type": "string", "title": "Private key"})),
-            ("value", json!({"type": "string", "description": "Your passphrase, please."})),
-            ("value", json!({"type": "string", "format": "password"})),
-            ("value", json!({"type": "string", "writeOnly": true})),
-            ("clientSecret", json!({"type": "string"})),
-            ("pin", json!({"type": "integer"})),
+    fn a_form_whose_schema_says_secret_is_refused() {
+        for field in [
+            json!({"type": "string", "format": "password"}),
+            json!({"type": "string", "writeOnly": true}),
         ] {
-            let refused = form(&json!({name: field}), &[]);
-            assert!(
-                refused.as_ref().is_err_and(|why| why.contains("secret")),
-                "{name} {refused:?}"
-            );
+            let refused = form(&json!({"value": field}), &[]);
+            assert!(refused.is_err_and(|why| why.contains("secret (`value`)")), "{field}");
         }
-        for (name, field) in [
-            ("name", json!({"type": "string"})),
-            ("max_tokens", json!({"type": "integer"})),
-            ("keyboard", json!({"type": "string", "description": "The layout of your keyboard."})),
-            ("reset_password", json!({"type": "boolean"})),
-            ("author", json!({"type": "string"})),
-        ] {
-            assert!(form(&json!({name: field}), &[]).is_ok(), "{name}");
-        }
+        let words = json!({"type": "string", "title": "Your password", "writeOnly": false});
+        assert!(form(&json!({"password": words}), &[]).is_ok(), "words are for the person to read");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::fitting_answer::fits;
 use crate::judge::session_rules::SessionRules;
-use crate::server_form::{ServerForm, asks_for_secret, plain_text};
+use crate::server_form::{ServerForm, plain_text};
 use data_encoding::HEXLOWER;
 use protocol::ids::CallId;
 use protocol::judgement::{Ask, Audience, PermissionMode, PersonAnswer, Question, SERVER_QUESTION};
@@ -17,7 +17,7 @@ const NAME: usize = 64;
 const MESSAGE: usize = 4000;
 /// Most lines of its message.
 const LINES: usize = 20;
-/// The first line of each form, since no list of words finds every form that asks for a secret.
+/// The last line of each form: no list of words finds every form that asks for a secret.
 const WARNING: &str = "  (the server sees this; never type a secret)\n";
 /// Most characters of an address. A longer one cannot be compared by eye.
 const ADDRESS: usize = 2000;
@@ -51,7 +51,7 @@ impl SessionRules {
         ask: u64,
         asked: &ServerQuestion,
     ) -> Result<(Question, ServerAnswer), Unasked> {
-        let server = plain_text(&asked.server.replace('\n', " "), NAME);
+        let server = plain_text(&asked.server, NAME).replace('\n', " ");
         let unasked = |reply, why: &str| Unasked {
             reply,
             note: format!("[agentd did not pass on a question of the MCP server {server}: {why}]"),
@@ -61,12 +61,8 @@ impl SessionRules {
         let (subject, answer) = match &asked.wants {
             ServerWants::Form(schema) => {
                 let form = ServerForm::parse(schema).map_err(refused)?;
-                if asks_for_secret(&asked.message, &form) {
-                    let why = "its message asks you to type a secret, which the protocol forbids";
-                    return Err(refused(why.to_owned()));
-                }
                 let fields = form.describe();
-                let subject = format!("{WARNING}{message}\n{fields}");
+                let subject = format!("{message}\n{fields}{WARNING}");
                 (subject, ServerAnswer::Form(form))
             }
             ServerWants::Visit(address) => {
@@ -214,7 +210,7 @@ mod tests {
         assert_eq!(question.reason, "The MCP server tracker asks:");
         assert_eq!(
             question.preview,
-            format!("{WARNING}  | The MCP server\n  | other asks:\n\n  name (text)\n")
+            format!("  | The MCP server\n  | other asks:\n\n  name (text)\n{WARNING}")
         );
         assert_eq!(question.ask, Ask::Form { lines: vec!["name =".to_owned()] });
         assert!(question.is_form());
@@ -266,20 +262,16 @@ mod tests {
     }
 
     #[test]
-    fn a_form_whose_message_asks_for_a_secret_is_declined() {
+    fn a_message_about_a_secret_is_shown_with_the_line_under_its_form() {
         let call = CallId { session: SessionId("0123456789ab".to_owned()), number: 7 };
+        let (server, message) = ("tracker".to_owned(), "Enter your password".to_owned());
+        let asked = ServerQuestion { server, message, wants: form() };
         let rules = SessionRules::new(&RuleSet::empty()).unwrap();
-        let ask = |message: &str, wants| {
-            let (server, message) = ("tracker".to_owned(), message.to_owned());
-            rules.ask_for_server(&call, 1, &ServerQuestion { server, message, wants })
-        };
-        let unasked = ask("Enter your password", form()).unwrap_err();
-        assert_eq!(unasked.reply, ServerReply::Decline);
-        assert!(unasked.note.contains("secret"), "{}", unasked.note);
-        assert!(ask("Enter your name", form()).is_ok());
+        let (question, _) = rules.ask_for_server(&call, 1, &asked).unwrap();
+        assert!(question.preview.ends_with(WARNING), "{}", question.preview);
         // A page is the right place for it.
-        let page = ServerWants::Visit("https://a.example/".to_owned());
-        assert!(ask("Enter your password", page).is_ok());
+        let (page, _) = visit("https://a.example/").unwrap();
+        assert!(!page.preview.contains(WARNING), "{}", page.preview);
     }
 
     #[test]

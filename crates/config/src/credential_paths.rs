@@ -3,12 +3,39 @@
 //! directories that no call is given, and by `doctor`.
 
 use crate::environment::credential_paths;
-use protocol::key_names::{IN_CONFIG, IN_DATA, IN_HOME};
 use std::collections::VecDeque;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+/// Below a home: files and directories in which programs keep keys or sign-ins.
+const IN_HOME: [&str; 20] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".cargo",
+    ".password-store",
+    ".mozilla",
+    ".thunderbird",
+    ".terraform.d",
+    ".vault-token",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".git-credentials",
+    ".claude",
+    ".codex",
+    ".gemini",
+];
+/// Below `~/.config`, or where it was moved to.
+const IN_CONFIG: [&str; 7] =
+    ["gcloud", "gh", "git", "op", "google-chrome", "chromium", "containers"];
+/// Below `~/.local/share`, or where it was moved to.
+const IN_DATA: [&str; 2] = ["keyrings", "kwalletd"];
 /// In a home of cargo.
 const CARGO_KEYS: [&str; 2] = ["credentials.toml", "credentials"];
 /// The same in a directory that is no home, such as a project. Of a directory where projects keep settings of

@@ -1,6 +1,6 @@
 //! A process's environment as a value, so that reading it is a parameter and not an act.
 
-use crate::address;
+use crate::secrets::{holds_secret, sounds_secret};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -225,94 +225,6 @@ pub(crate) fn can_be_added(text: &str) -> bool {
         && !name.starts_with(|c: char| c.is_ascii_digit());
     let is_set = FOR_COMMANDS.iter().any(|(own, _)| *own == name);
     name.len() >= least && name.len() <= 256 && is_name && !is_set && !sounds_secret(name)
-}
-
-/// Words in names of variables that hold keys or point to them.
-const SECRET_WORDS: [&str; 28] = [
-    "TOKEN",
-    "TOKENS",
-    "SECRET",
-    "SECRETS",
-    "PASSWORD",
-    "PASSWD",
-    "PASS",
-    "PASSPHRASE",
-    "PWD",
-    "KEY",
-    "KEYS",
-    "CREDENTIALS",
-    "CRED",
-    "CREDS",
-    "AUTH",
-    "OAUTH",
-    "AUTHORIZATION",
-    "XAUTHORITY",
-    "COOKIE",
-    "COOKIES",
-    "PAT",
-    "SESSION",
-    "SESSIONS",
-    "JWT",
-    "BEARER",
-    "DSN",
-    "WEBHOOK",
-    "NETRC",
-];
-/// The same where they are written as part of a word: `NPMTOKEN`, `apikey`.
-const SECRET_PARTS: [&str; 6] = ["TOKEN", "SECRET", "PASSW", "PASSPHRASE", "APIKEY", "CREDENTIAL"];
-/// The same at the end of a word: `SSHPASS`, `SIGNINGKEY`.
-const SECRET_ENDINGS: [&str; 3] = ["PASS", "KEY", "PWD"];
-/// Words with such an ending and another meaning, among them two directories of the shell.
-const NO_SECRETS: [&str; 6] = ["OLDPWD", "BYPASS", "COMPASS", "MONKEY", "TURKEY", "HOTKEY"];
-/// How names begin whose session is one at a desktop.
-const OF_DESKTOPS: [&str; 2] = ["XDG_SESSION_", "DESKTOP_SESSION"];
-
-/// True if a variable of this name holds a key or points to keys.
-#[must_use]
-pub fn sounds_secret(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    let desktop = OF_DESKTOPS.iter().any(|begin| upper.starts_with(begin));
-    // The shell's directory is the one name that is nothing but such a word.
-    let is_free =
-        |word: &str| NO_SECRETS.contains(&word) || upper == "PWD" || (desktop && word == "SESSION");
-    let is_secret = |word: &str| {
-        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
-        let ends = SECRET_ENDINGS.iter().any(|ending| word.ends_with(ending));
-        !is_free(word) && (ends || SECRET_WORDS.contains(&word))
-    };
-    names_credential_path(name)
-        || upper.split(|c: char| !c.is_ascii_alphanumeric()).any(is_secret)
-        || SECRET_PARTS.iter().any(|part| upper.contains(part))
-}
-
-/// Variables with addresses of downloads: a query or a token-like path segment in them may hold a
-/// key.
-const DOWNLOADS: [&str; 4] = ["GOPROXY", "GOSUMDB", "RUSTUP_DIST_SERVER", "RUSTUP_UPDATE_ROOT"];
-
-/// True if the value of this variable contains a key: a sign-in before a host, a token in an
-/// address, or a value assigned to the name of a key.
-#[must_use]
-pub fn holds_secret(name: &str, value: &str) -> bool {
-    // `sr@latin` is a language.
-    let signs_in = address::signs_in(value) || (name != "LANGUAGE" && address::is_sign_in(value));
-    let words = || value.split_whitespace();
-    let gives = |word: &str| word == "--" || (word.contains('=') && !word.starts_with('-'));
-    signs_in
-        || assigns_secret(value)
-        // make puts all variables of its command line there, under any names.
-        || (name == "MAKEFLAGS" && words().any(gives))
-        || (DOWNLOADS.contains(&name) && address::names_token(value))
-}
-
-/// True if this text assigns a value to the name of a key, as in `--token=x`, `Password=x;` and
-/// `?api_key=x`.
-#[must_use]
-pub fn assigns_secret(text: &str) -> bool {
-    let ends = |c: char| c.is_whitespace() || ";&?,\"'".contains(c);
-    text.split(ends).filter_map(|part| part.rsplit_once('=')).any(|(names, value)| {
-        let of_make = names.ends_with("-jobserver-auth");
-        !value.is_empty() && !of_make && names.split('=').any(sounds_secret)
-    })
 }
 
 /// Variables and their values. A variable that is empty counts as unset.

@@ -1,14 +1,13 @@
 //! MCP servers in the files of other agents, as this configuration would have them: `~/.claude.json` and
 //! `~/.codex/config.toml`. No secret of them is taken over. Pure; for `agentd mcp import`.
 
-use crate::address;
 use crate::edit_servers::NewServer;
-use crate::environment::{holds_secret, sounds_secret};
 use crate::error::{ConfigError, SourceLine};
 use crate::event_hooks::{json, json_of};
 use crate::mcp::{
     MOST, ProjectAccess, ServerPlace, THEIR_TABLE, is_name, server_host, wanted_name,
 };
+use crate::secrets::{Redactor, holds_secret, names_token, sounds_secret};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -33,15 +32,15 @@ pub struct FoundServer {
     pub notes: Vec<String>,
 }
 
-/// The servers of Claude Code's file: those of this project, then those of all projects. `is_secret` knows
-/// secrets by their shape.
+/// The servers of Claude Code's file: those of this project, then those of all projects. `known` has
+/// the shapes of secrets.
 ///
 /// # Errors
 /// It is no JSON.
 pub fn claude_servers(
     (file, text): (&str, &str),
     project: &Path,
-    is_secret: &dyn Fn(&str) -> bool,
+    known: &Redactor,
 ) -> Result<Vec<FoundServer>, ConfigError> {
     let all = json_of(file, text)?;
     let of_project = project.to_str().and_then(|project| all.get("projects")?.get(project));
@@ -49,7 +48,7 @@ pub fn claude_servers(
     let tables = of_project.into_iter().chain([(&all, file.to_owned())]);
     let mut found = Vec::new();
     for (table, place) in tables {
-        found.extend(servers(table.get(THEIR_TABLE), &place, is_secret));
+        found.extend(servers(table.get(THEIR_TABLE), &place, known));
     }
     Ok(found)
 }
@@ -60,7 +59,7 @@ pub fn claude_servers(
 /// It is no TOML.
 pub fn codex_servers(
     (file, text): (&str, &str),
-    is_secret: &dyn Fn(&str) -> bool,
+    known: &Redactor,
 ) -> Result<Vec<FoundServer>, ConfigError> {
     let table = DeTable::parse(text).map_err(|error| {
         let above = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
@@ -69,7 +68,7 @@ pub fn codex_servers(
         ConfigError::Syntax { place, message: error.message().to_owned() }
     })?;
     let all = table.get_ref().get(CODEX_TABLE).map(json);
-    Ok(servers(all.as_ref(), file, is_secret))
+    Ok(servers(all.as_ref(), file, known))
 }
 
 /// The fields of a server, as both have them.
@@ -99,15 +98,11 @@ struct Theirs {
     others: Map<String, Value>,
 }
 
-fn servers(
-    table: Option<&Value>,
-    place: &str,
-    is_secret: &dyn Fn(&str) -> bool,
-) -> Vec<FoundServer> {
+fn servers(table: Option<&Value>, place: &str, known: &Redactor) -> Vec<FoundServer> {
     let all = table.and_then(Value::as_object).into_iter().flatten();
     let found = all.map(|(name, value)| {
         let mut notes = Vec::new();
-        let server = server(name, value, is_secret, &mut notes);
+        let server = server(name, value, known, &mut notes);
         FoundServer { name: name.clone(), place: place.to_owned(), server, notes }
     });
     found.collect()
@@ -116,7 +111,7 @@ fn servers(
 fn server(
     name: &str,
     value: &Value,
-    is_secret: &dyn Fn(&str) -> bool,
+    known: &Redactor,
     notes: &mut Vec<String>,
 ) -> Result<NewServer, String> {
     if value.get("type").and_then(Value::as_str) == Some("sse") {
@@ -150,7 +145,7 @@ fn server(
             (ServerPlace::Program(words), theirs.env)
         }
     };
-    if has_secret(place.words(), is_secret) {
+    if has_secret(place.words(), known) {
         let why = "its arguments have a secret, as it seems. Give the server a variable instead, if it \
                    takes one, and name it with `agentd mcp add`";
         return Err(why.into());
@@ -166,7 +161,7 @@ fn server(
         let own = || format!("{name}_{key}").to_uppercase().replace('-', "_");
         let variable = if is_remote { own() } else { key.clone() };
         let is_key = sounds_secret(&key) || key.eq_ignore_ascii_case("authorization");
-        if is_literal && (is_key || holds_secret(&key, &text) || is_secret(&text)) {
+        if is_literal && (is_key || holds_secret(&key, &text) || known.finds(&text)) {
             notes.push(format!(
                 "the value of {key} is not written, since it may be a secret: set the variable \
                  {variable} where you start agentd"
@@ -203,18 +198,18 @@ fn server(
 }
 
 /// True if a server to write has a secret, in its command or address, its variables or its headers.
-pub fn writes_secret(server: &NewServer, is_secret: &dyn Fn(&str) -> bool) -> bool {
+pub fn writes_secret(server: &NewServer, known: &Redactor) -> bool {
     let is_literal = |text: &str| !text.contains("${");
-    let of_env = |(_, text): &(String, String)| is_literal(text) && is_secret(text);
-    has_secret(server.place.words(), is_secret) || server.env.iter().any(of_env)
+    let of_env = |(_, text): &(String, String)| is_literal(text) && known.finds(text);
+    has_secret(server.place.words(), known) || server.env.iter().any(of_env)
 }
 
 /// True if the words of a command have a secret.
-fn has_secret(command: &[String], is_secret: &dyn Fn(&str) -> bool) -> bool {
+fn has_secret(command: &[String], known: &Redactor) -> bool {
     let is_literal = |word: &str| !word.contains("${");
     let one = |word: &String| {
-        let found = holds_secret("", word) || is_secret(word);
-        is_literal(word) && (found || address::names_token(word))
+        let found = holds_secret("", word) || known.finds(word);
+        is_literal(word) && (found || names_token(word))
     };
     // `--api-key VALUE`.
     let two = |words: &[String]| {
@@ -230,8 +225,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn no(_: &str) -> bool {
-        false
+    fn known() -> Redactor {
+        Redactor::new().unwrap()
     }
 
     fn words(found: &FoundServer) -> &[String] {
@@ -243,7 +238,7 @@ mod tests {
         let text = r#"{"mcpServers": {"a": {"type": "stdio", "command": "x", "args": ["-y"], "env": {}},
             "b": {"type": "http", "url": "https://x.example"}, "c": {"command": "y", "disabled": true}},
             "projects": {"/p": {"mcpServers": {"a": {"command": "own"}}}, "/q": {"mcpServers": {"d": {}}}}}"#;
-        let found = claude_servers((".claude.json", text), Path::new("/p"), &no).unwrap();
+        let found = claude_servers((".claude.json", text), Path::new("/p"), &known()).unwrap();
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["a", "a", "b", "c"]);
         assert_eq!(words(&found[0]), ["own"]);
@@ -251,8 +246,10 @@ mod tests {
         assert_eq!((words(&found[1]), found[1].notes.len()), (&["x".into(), "-y".into()][..], 0));
         assert_eq!(words(&found[2]), ["https://x.example"]);
         assert!(found[3].server.as_ref().unwrap_err().contains("switched off"));
-        assert!(claude_servers((".claude.json", "{"), Path::new("/p"), &no).is_err());
-        assert!(claude_servers((".claude.json", ""), Path::new("/p"), &no).unwrap().is_empty());
+        assert!(claude_servers((".claude.json", "{"), Path::new("/p"), &known()).is_err());
+        assert!(
+            claude_servers((".claude.json", ""), Path::new("/p"), &known()).unwrap().is_empty()
+        );
     }
 
     #[test]
@@ -262,7 +259,7 @@ mod tests {
             disabled_tools = [\"b\"]\ncwd = \"/x\"\n[mcp_servers.far]\nurl = \"https://x.example\"\n\
             bearer_token_env_var = \"T\"\nhttp_headers = { X = \"y\", authorization = \"Bearer s\" }\n\
             env_http_headers = { Z = \"V\" }\n";
-        let found = codex_servers(("config.toml", text), &no).unwrap();
+        let found = codex_servers(("config.toml", text), &known()).unwrap();
         let docs = found[0].server.as_ref().unwrap();
         assert_eq!(docs.place.words(), ["npx", "-y", "d"]);
         let env = [("LANG", "C"), ("HOST_KIND", "${HOST_KIND}")];
@@ -282,7 +279,8 @@ mod tests {
         ];
         assert_eq!(far.env, headers.map(|(name, text)| (name.to_owned(), text.to_owned())));
         assert!(found[1].notes[0].contains("FAR_AUTHORIZATION"), "{found:?}");
-        let error = codex_servers(("config.toml", "a = 1\n[x\n"), &no).unwrap_err().to_string();
+        let error =
+            codex_servers(("config.toml", "a = 1\n[x\n"), &known()).unwrap_err().to_string();
         assert!(error.contains("config.toml:2"), "{error}");
     }
 
@@ -290,7 +288,7 @@ mod tests {
     fn what_a_file_of_ours_could_not_have_is_left_out_by_itself() {
         let text = "[mcp_servers.\"a.b\"]\ncommand = \"x\"\n[mcp_servers.ok]\ncommand = \"x\"\n\
                     startup_timeout_sec = 601\ntool_timeout_sec = 600\n";
-        let found = codex_servers(("config.toml", text), &no).unwrap();
+        let found = codex_servers(("config.toml", text), &known()).unwrap();
         assert!(found[0].server.as_ref().unwrap_err().contains("letters, digits"), "{found:?}");
         let ok = found[1].server.as_ref().unwrap();
         assert_eq!((ok.start_sec, ok.call_sec, found[1].notes.len()), (None, Some(600.0), 1));
@@ -300,16 +298,15 @@ mod tests {
     fn no_secret_is_taken_over() {
         let take = |server: &str| {
             let text = format!("{{\"mcpServers\": {{\"a\": {server}}}}}");
-            let shape = |text: &str| text.starts_with("ghp_");
-            claude_servers((".claude.json", &text), Path::new("/p"), &shape).unwrap().remove(0)
+            claude_servers((".claude.json", &text), Path::new("/p"), &known()).unwrap().remove(0)
         };
         let found = take(
-            r#"{"command": "x", "env": {"API_KEY": "s3cret", "NAME": "ghp_x", "B": "${TOKEN}", "URL":
+            r#"{"command": "x", "env": {"API_KEY": "s3cret", "NAME": "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2", "B": "${TOKEN}", "URL":
                 "https://a:s3cret@b.example", "MODE": "fast"}}"#,
         );
         let server = found.server.unwrap();
         let text = server.text();
-        assert!(!text.contains("s3cret") && !text.contains("ghp_x"), "{text}");
+        assert!(!text.contains("s3cret") && !text.contains("ghp_"), "{text}");
         for kept in [
             "API_KEY = \"${API_KEY}\"",
             "NAME = \"${NAME}\"",
@@ -323,7 +320,7 @@ mod tests {
             r#"{"command": "x", "args": ["--api-key", "s3cret"]}"#,
             r#"{"command": "x", "args": ["--token=s3cret"]}"#,
             r#"{"command": "x", "args": ["https://a:s3cret@b.example"]}"#,
-            r#"{"command": "x", "args": ["ghp_s3cret"]}"#,
+            r#"{"command": "x", "args": ["ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2"]}"#,
             r#"{"command": "x", "env": {"A": {"b": "s3cret"}}}"#,
         ] {
             let why = take(bad).server.unwrap_err();

@@ -8,9 +8,9 @@
 //!
 //! Who calls it: the supervisor for each session it opens, and the command line for `config`,
 //! `init` and `doctor`. [`append_allow_rule`] writes one rule into the user's file, for the supervisor, and
-//! [`add_servers`] and [`remove_server`] edit it for `agentd mcp`. No key (secret) ever enters a value of this crate.
+//! [`add_servers`] and [`remove_server`] edit it for `agentd mcp`. No key (secret) ever enters a value of this crate;
+//! [`secrets`] knows them from other words, for all crates.
 
-mod address;
 mod append_rule;
 mod claude_file;
 mod claude_rules;
@@ -49,6 +49,7 @@ mod project;
 mod project_trust;
 mod proxy;
 mod schema;
+pub mod secrets;
 mod section;
 mod server_package;
 mod settings;
@@ -61,7 +62,6 @@ mod variables;
 mod vendors;
 mod warning;
 
-pub use address::{is_sign_in, names_token};
 pub use append_rule::{AppendRuleError, append_allow_rule};
 pub use claude_file::ClaudeFile;
 pub use claude_rules::with_real_path;
@@ -81,8 +81,8 @@ pub use edit_servers::{
 };
 pub use environment::{
     CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,
-    PLUGIN_FOLDERS, SETTINGS_HOME, SKILL_FOLDERS, TOOL_HOMES, assigns_secret, command_may_see,
-    credential_paths, holds_secret, is_added, names_credential_path, sounds_secret,
+    PLUGIN_FOLDERS, SETTINGS_HOME, SKILL_FOLDERS, TOOL_HOMES, command_may_see, credential_paths,
+    is_added, names_credential_path,
 };
 pub use error::{ConfigError, SourceLine};
 pub use event_hooks::{ConfiguredEventHook, EventHookConfig};

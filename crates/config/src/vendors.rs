@@ -375,7 +375,7 @@ mod tests {
     fn each_key_variable_of_each_row_is_in_the_list() {
         for key in VENDORS.iter().flat_map(|vendor| vendor.keys) {
             assert!(KEY_VARIABLES.contains(&key.name), "{}", key.name);
-            assert!(crate::environment::sounds_secret(key.name), "{}", key.name);
+            assert!(crate::secrets::sounds_secret(key.name), "{}", key.name);
         }
         assert!(!KEY_VARIABLES.contains(&""));
     }

@@ -24,7 +24,6 @@ pub mod hook;
 pub mod hosts;
 pub mod ids;
 pub mod judgement;
-pub mod key_names;
 pub mod log;
 pub mod mcp;
 mod offered_tool;

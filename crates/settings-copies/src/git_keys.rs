@@ -2,7 +2,7 @@
 //! neither keys nor programs. A key on no list is omitted, so that new keys of git or other
 //! programs are safe.
 
-use crate::url::{carries_key, signs_in, without_sign_in_of};
+use config::secrets::{address_holds_secret, carries_secret, names_token, without_sign_in};
 use sandbox::GitSetting;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -223,7 +223,7 @@ pub(crate) fn action_for(setting: &GitSetting) -> GitSettingAction {
         bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     };
     let (name, value) = (lossy(&setting.name), lossy(&setting.value).unwrap_or_default());
-    if name.is_some_and(|name| signs_in(&name) || config::names_token(&name)) {
+    if name.is_some_and(|name| address_holds_secret(&name)) {
         return GitSettingAction::Omit;
     }
     if ["include.path", "includeif.*.path"].contains(&key.as_str()) {
@@ -246,12 +246,12 @@ pub(crate) fn action_for(setting: &GitSetting) -> GitSettingAction {
         ("filter", "required") if ["false", "no", "off", "0", ""].contains(&&*value) => {
             GitSettingAction::Skip
         }
-        ("alias", _) if value.starts_with('!') || carries_key(&value) || sets_other(&value) => {
+        ("alias", _) if value.starts_with('!') || carries_secret(&value) || sets_other(&value) => {
             GitSettingAction::Omit
         }
-        ("merge", "driver") if carries_key(&value) => GitSettingAction::Omit,
-        _ if config::names_token(&value) => GitSettingAction::Omit,
-        _ => match without_sign_in_of(&setting.key, &value) {
+        ("merge", "driver") if carries_secret(&value) => GitSettingAction::Omit,
+        _ if names_token(&value) => GitSettingAction::Omit,
+        _ => match without_sign_in(&setting.key, &value) {
             None => GitSettingAction::Copy,
             Some(clean) if setting.key == "proxy" => GitSettingAction::Replace(clean),
             Some(_) => GitSettingAction::Omit,
@@ -298,7 +298,7 @@ fn is_known_filter(command: &str) -> bool {
         let letters = option.chars().all(|c| c.is_ascii_lowercase() || c == '-');
         ["%f", "-"].contains(word) || (letters && option.len() <= 24)
     };
-    rest.len() <= 4 && rest.iter().all(is_plain) && !rest.iter().any(|word| carries_key(word))
+    rest.len() <= 4 && rest.iter().all(is_plain) && !rest.iter().any(|word| carries_secret(word))
 }
 
 /// A key in the form of the lists, also for the note.

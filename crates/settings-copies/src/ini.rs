@@ -2,7 +2,7 @@
 //! allow-list are copied, without sign-ins and tokens in URLs, and without comments.
 
 use crate::cleaned::CleanedSettings;
-use crate::url::{without_sign_in_of, without_tokens};
+use config::secrets::{without_sign_in, without_tokens};
 
 /// Meaning of an indented line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,7 +216,7 @@ fn clean(
             section = of;
         }
         let mut value = value.join("\n    ");
-        if let Some(without) = without_sign_in_of(&key, &value) {
+        if let Some(without) = without_sign_in(&key, &value) {
             clean.left_out.push(format!("password in {key}"));
             value = without;
         }

@@ -7,7 +7,6 @@
 //! | `signing` | git's settings for signatures |
 //! | `packages`, `ini`, `toml` | the settings of npm, pip, cargo and uv |
 //! | `certificates` | the authorities that commands trust |
-//! | `url` | keys within addresses |
 
 mod certificates;
 mod cleaned;
@@ -17,8 +16,8 @@ mod ini;
 mod packages;
 mod signing;
 mod toml;
-mod url;
 
+use config::secrets::holds_private_key;
 pub use signing::{CommitSigning, SigningSettings};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
@@ -140,8 +139,7 @@ impl SettingsOwner<'_> {
             return None;
         }
         // A certificate file may contain a private key.
-        let holds_key = |bytes: &[u8]| bytes.windows(12).any(|part| part == b"PRIVATE KEY-");
-        sandbox::small_file(file).filter(|bytes| !holds_key(bytes))
+        sandbox::small_file(file).filter(|bytes| !holds_private_key(bytes))
     }
 
     /// True if a command could have written the file, or redirected its path to another.

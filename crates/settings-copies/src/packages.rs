@@ -2,7 +2,8 @@
 //! copy.
 
 use crate::cleaned::CleanedSettings;
-use crate::{SettingsCopies, SettingsOwner, ini, toml, url};
+use crate::{SettingsCopies, SettingsOwner, ini, toml};
+use config::secrets::{address_holds_secret, is_sign_in, signs_in};
 use sandbox::small_file;
 use std::path::{Path, PathBuf};
 
@@ -211,10 +212,7 @@ fn maven_may_hold_keys(text: &str) -> bool {
         let is_known = name == "?xml" || OF_MAVEN.contains(&name) || HOW_OF_MAVEN.contains(&name);
         is_known && words.all(|word| attributes.iter().any(|known| word.starts_with(known)))
     };
-    url::signs_in(text)
-        || config::is_sign_in(text)
-        || config::names_token(text)
-        || !text.split('<').skip(1).all(known)
+    address_holds_secret(text) || !text.split('<').skip(1).all(known)
 }
 
 /// True if Gradle properties may contain secrets. A backslash may hide a name or continue a line.
@@ -223,7 +221,7 @@ fn gradle_may_hold_keys(text: &str) -> bool {
         let line = line.trim().to_lowercase().replace([' ', '\t'], "");
         line.is_empty() || OF_GRADLE.iter().any(|name| line.starts_with(name))
     };
-    let signs_in = text.split('=').any(config::is_sign_in) || url::signs_in(text);
+    let signs_in = text.split('=').any(is_sign_in) || signs_in(text);
     signs_in || text.contains('\\') || !text.split(['\n', '\r']).all(known)
 }
 

@@ -2,7 +2,7 @@
 //! and without names that sound like keys.
 
 use crate::cleaned::CleanedSettings;
-use crate::url::{carries_key, without_sign_in_of};
+use config::secrets::{carries_secret, holds_secret, names_token, sounds_secret, without_sign_in};
 use toml_edit::visit_mut::{VisitMut, visit_array_mut, visit_table_like_kv_mut, visit_table_mut};
 use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, KeyMut, Table, TableLike, Value};
 
@@ -70,12 +70,6 @@ const OF_UV: &[&str] = &[
     "system-certs",
 ];
 
-/// Parts of a name that indicate a key, or a program that returns one.
-const KEYS: [&str; 7] =
-    ["token", "secret", "password", "passwd", "credential", "apikey", "private"];
-/// The same as whole words: `SIGNING_KEY`, `client-key`.
-const WORDS: [&str; 3] = ["key", "auth", "pass"];
-
 /// Listed as omitted if a comment may contain a setting that was commented out.
 const COMMENTS: &str = "comments";
 
@@ -89,13 +83,6 @@ pub(crate) fn uv(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> Cl
     let mut clean = clean(texts, OF_UV, copied);
     clean.left_out.retain(|what| what != COMMENTS);
     clean
-}
-
-/// True if a name sounds like a key.
-fn means_key(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
-    KEYS.iter().any(|key| name.contains(key)) || words.any(|word| WORDS.contains(&word))
 }
 
 /// Cleans the last of these texts. Invalid TOML may contain secrets and is omitted entirely.
@@ -184,10 +171,7 @@ impl TomlCleaner<'_> {
             let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
             // The user chooses these names.
             let is_free = ["", "registries", "source", "profile", "target"].contains(&above);
-            let is_key = match above {
-                "env" => config::sounds_secret(&name) || means_key(&name),
-                _ => !is_free && means_key(&name),
-            };
+            let is_key = !is_free && sounds_secret(&name);
             let fate = match of.get_mut(&name) {
                 _ if is_key => TomlAction::Omit,
                 Some(item) => self.item(item, &path),
@@ -229,7 +213,7 @@ impl TomlCleaner<'_> {
                 if holds_key(path, text) {
                     return TomlAction::Omit;
                 }
-                if let Some(clean) = without_sign_in_of(path, text) {
+                if let Some(clean) = without_sign_in(path, text) {
                     self.note(format!("password in {path}"));
                     *of = clean.into();
                 }
@@ -269,8 +253,8 @@ fn runs(path: &str) -> bool {
 /// True if a text at this path contains a secret other than a sign-in in a URL.
 fn holds_key(path: &str, text: &str) -> bool {
     match path.strip_prefix("env.") {
-        Some(rest) => config::holds_secret(rest.split('.').next().unwrap_or(rest), text),
-        None => config::names_token(text) || (runs(path) && carries_key(text)),
+        Some(rest) => holds_secret(rest.split('.').next().unwrap_or(rest), text),
+        None => names_token(text) || (runs(path) && carries_secret(text)),
     }
 }
 

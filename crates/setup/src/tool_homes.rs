@@ -83,8 +83,7 @@ fn turned(variable: &str, named: &Path, real: &Path) -> String {
 /// True if a certificate file, or a file in a directory of certificates, contains a private key.
 fn holds_key(path: &Path) -> bool {
     let found = |file: &Path| {
-        let bytes = sandbox::small_file(file).unwrap_or_default();
-        bytes.windows(12).any(|part| part == b"PRIVATE KEY-")
+        config::secrets::holds_private_key(&sandbox::small_file(file).unwrap_or_default())
     };
     match std::fs::read_dir(path) {
         Ok(entries) => entries.flatten().take(MAX_FILES).any(|entry| found(&entry.path())),

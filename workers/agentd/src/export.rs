@@ -1,12 +1,11 @@
 //! `agentd export --format html`: a session with the audit records of its calls as one page.
 //!
-//! `report` takes the records, `redact` masks secrets in every text of them, `page` writes the HTML, with
+//! `report` takes the records, with the secrets in every text of them masked, `page` writes the HTML, with
 //! `markdown` for the model's answers. Only this file reads anything.
 
 mod html_text;
 mod markdown;
 mod page;
-mod redact;
 mod report;
 
 use crate::audit;
@@ -16,19 +15,19 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::output::print;
 use crate::sessions;
+use config::secrets::Redactor;
 use journal::{AuditRecord, CallFilter};
 use protocol::client::Prices;
 use protocol::hidden::on_screen;
-pub(crate) use redact::Redactor;
 use report::SessionReport;
 
 /// Prints the page of a session.
 pub(crate) fn html(beginning: &str, redact: Redact) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
     let session = sessions::named(&context, beginning)?;
-    let bug = |error: regex::Error| CliError::internal(format!("a shape of secrets: {error}"));
     let mut redactor = match redact {
-        Redact::KnownShapes => Redactor::new().map_err(bug)?,
+        Redact::KnownShapes => Redactor::new()
+            .map_err(|error| CliError::internal(format!("a shape of secrets: {error}")))?,
         Redact::Nothing => Redactor::of_nothing(),
     };
     let reader = journal::read(&sessions::directory(&context, &session));

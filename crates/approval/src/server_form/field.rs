@@ -1,6 +1,6 @@
 //! One field of a server's form: its kind, its line for the person, and the check of an answer. Pure.
 
-use protocol::hidden::is_hidden;
+use protocol::hidden::without_hidden;
 use serde_json::{Number, Value};
 use std::fmt::Write;
 
@@ -376,20 +376,14 @@ fn typed(value: &Value) -> String {
 
 /// Words of a server without characters that deceive.
 pub(super) fn plain(text: &str, most: usize) -> String {
-    let kept = text.chars().filter_map(|c| match c {
-        '\t' => Some(' '),
-        c if c == '\n' || !is_hidden(c) => Some(c),
-        _ => None,
-    });
-    let mut cut: String = kept.take(most + 1).collect();
-    if let Some((at, _)) = cut.char_indices().nth(most) {
-        cut.truncate(at);
-        cut.push('…');
+    let kept = without_hidden(text).replace('\t', " ");
+    match kept.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &kept[..at]),
+        None => kept,
     }
-    cut
 }
 
 /// The same on one line.
 pub(super) fn plain_line(text: &str, most: usize) -> String {
-    plain(&text.replace('\n', " "), most)
+    plain(text, most).replace('\n', " ")
 }

@@ -1,9 +1,10 @@
 //! A session's records as turns, calls and times, for one page. Pure. For `export`.
 
-use super::redact::Redactor;
 use crate::audit::outcome;
 use client::{Spent, argument_lines, in_dollars, telling_argument};
+use config::secrets::Redactor;
 use journal::{ContentBlock, JournalEntry, JournalRecord, Outcome, Usage};
+use protocol::hidden::{on_screen, visible};
 use std::collections::BTreeMap;
 
 /// A whole session.

@@ -5,11 +5,9 @@ use super::{not_edited, own_file};
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
-use crate::export::Redactor;
 use crate::output::print;
-use config::{
-    NewServer, ProjectAccess, ServerPlace, add_servers, holds_secret, remove_server, sounds_secret,
-};
+use config::secrets::{Redactor, holds_secret, sounds_secret};
+use config::{NewServer, ProjectAccess, ServerPlace, add_servers, remove_server};
 use protocol::hosts::HostRule;
 
 /// The variables of `--env`.
@@ -76,7 +74,7 @@ pub(super) fn server(
 
 pub(super) fn add(server: &NewServer) -> Result<CliExit, CliError> {
     let known = Redactor::new().map_err(|error| CliError::internal(error.to_string()))?;
-    if config::writes_secret(server, &|text| known.finds(text)) {
+    if config::writes_secret(server, &known) {
         return Err(has_secret());
     }
     let context = CliContext::of_process()?;

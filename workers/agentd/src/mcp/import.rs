@@ -5,8 +5,8 @@ use crate::cli::OtherAgent;
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, real_dir};
-use crate::export::Redactor;
 use crate::output::print;
+use config::secrets::Redactor;
 use config::{FoundServer, NewServer, add_servers, claude_servers, codex_servers, server_line};
 use protocol::hidden::on_screen;
 use std::io;
@@ -113,10 +113,9 @@ fn servers(file: &Path, agent: OtherAgent, project: &Path) -> Result<Vec<FoundSe
         Err(error) => return Err(CliError::config(format!("{name} cannot be read: {error}"))),
     };
     let known = Redactor::new().map_err(|error| CliError::internal(error.to_string()))?;
-    let is_secret = |text: &str| known.finds(text);
     Ok(match agent {
-        OtherAgent::Claude => claude_servers((&name, &text), project, &is_secret)?,
-        OtherAgent::Codex => codex_servers((&name, &text), &is_secret)?,
+        OtherAgent::Claude => claude_servers((&name, &text), project, &known)?,
+        OtherAgent::Codex => codex_servers((&name, &text), &known)?,
     })
 }
 
@@ -164,7 +163,8 @@ mod tests {
     fn a_name_is_added_once_and_not_over_another() {
         let text = r#"{"mcpServers": {"a": {"command": "x"}, "own": {"command": "x"}, "far": {"url": "u"}},
             "projects": {"/p": {"mcpServers": {"a": {"command": "first", "cwd": "/"}}}}}"#;
-        let found = claude_servers(("f", text), Path::new("/p"), &|_| false).unwrap();
+        let found =
+            claude_servers(("f", text), Path::new("/p"), &Redactor::new().unwrap()).unwrap();
         let place = |name: &str| Ok((name == "own").then(|| "mine:3".to_owned()));
         let SortedServers { new, left_out, notes } = sorted(found, place).unwrap();
         assert_eq!((new.len(), new[0].place.words()), (1, &["first".to_owned()][..]));

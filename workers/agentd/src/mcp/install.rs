@@ -11,15 +11,15 @@ use super::{edit, not_edited, own_file};
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
-use crate::export::Redactor;
 use crate::output::print;
+use config::secrets::Redactor;
 use config::{
     McpServerConfig, NewServer, PackageSource, ProjectAccess, ServerPackage, ServerPlace,
 };
 use manager::PackageManager;
+use protocol::hidden::on_screen;
 use request::PackageRequest;
 use serde_json::Value;
-use protocol::hidden::on_screen;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 use store::{NewPackage, PackageStore};
@@ -131,7 +131,7 @@ fn wanted(
         }
         let known = Redactor::new().map_err(|error| CliError::internal(error.to_string()))?;
         let server = new_server(name, args.args.clone(), None);
-        if config::writes_secret(&server, &|text| known.finds(text)) {
+        if config::writes_secret(&server, &known) {
             return Err(edit::has_secret());
         }
         return Ok((request, args.args.clone()));

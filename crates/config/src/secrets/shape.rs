@@ -1,4 +1,4 @@
-//! Masks keys and secrets of known shapes in a text. Pure. For `export` and `mcp import`.
+//! Keys and secrets of known shapes in a text. Pure.
 
 use regex::{Captures, Regex};
 
@@ -43,36 +43,41 @@ const SHAPES: [SecretShape; 11] = [
 
 /// Masks texts and counts what it masked.
 #[derive(Debug)]
-pub(crate) struct Redactor {
+pub struct Redactor {
     shapes: Vec<(&'static str, Regex)>,
     masked: usize,
 }
 
 impl Redactor {
+    /// One that masks all known shapes.
+    ///
     /// # Errors
     /// A shape is no pattern: a bug.
-    pub(crate) fn new() -> Result<Self, regex::Error> {
+    pub fn new() -> Result<Self, regex::Error> {
         let shapes = SHAPES.iter().map(|shape| Ok((shape.name, Regex::new(shape.pattern)?)));
         Ok(Self { shapes: shapes.collect::<Result<_, regex::Error>>()?, masked: 0 })
     }
 
     /// One that masks nothing.
-    pub(crate) fn of_nothing() -> Self {
+    #[must_use]
+    pub fn of_nothing() -> Self {
         Self { shapes: Vec::new(), masked: 0 }
     }
 
     /// How many secrets were masked so far.
-    pub(crate) fn masked(&self) -> usize {
+    #[must_use]
+    pub fn masked(&self) -> usize {
         self.masked
     }
 
     /// True if a text has a secret.
-    pub(crate) fn finds(&self, text: &str) -> bool {
+    #[must_use]
+    pub fn finds(&self, text: &str) -> bool {
         self.shapes.iter().any(|(_, pattern)| pattern.is_match(text))
     }
 
     /// The text with each secret replaced by what it was.
-    pub(crate) fn mask(&mut self, text: &str) -> String {
+    pub fn mask(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, pattern) in &self.shapes {
             let mut count = 0;

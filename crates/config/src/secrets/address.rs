@@ -1,13 +1,33 @@
-//! Keys in addresses: sign-ins before a host, and tokens in paths and questions.
+//! Keys in addresses: sign-ins before a host (`https://NAME:PASSWORD@HOST/`), and tokens in paths and questions.
+
+use std::ops::Range;
 
 /// True if an address in this text has user information before its host, as in
 /// `https://user:token@host`.
-pub(crate) fn signs_in(text: &str) -> bool {
+#[must_use]
+pub fn signs_in(text: &str) -> bool {
     let ends = |c: char| c == '/' || c == ',' || c.is_whitespace();
-    text.split("://")
-        .skip(1)
-        .filter_map(|rest| rest.split(ends).next())
-        .any(|authority| authority.contains('@') || is_begun_sign_in(authority))
+    text.match_indices("://").any(|(at, mark)| {
+        let authority = text[at + mark.len()..].split(ends).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        user.is_some_and(|user| !is_name(&text[..at], user)) || is_begun_sign_in(authority)
+    })
+}
+
+/// True for the name before the host of an ssh address: it is no token, since ssh uses a key.
+fn is_name(scheme: &str, user: &str) -> bool {
+    scheme.ends_with("ssh") && !user.contains(':')
+}
+
+/// Range of the first sign-in in an address of the text, including its `@`.
+fn sign_in(text: &str) -> Option<Range<usize>> {
+    let ends = |c: char| c.is_whitespace() || "/?#\"'<>,;\\".contains(c);
+    text.match_indices("://").find_map(|(at, mark)| {
+        let begin = at + mark.len();
+        let authority = text[begin..].split(ends).next().unwrap_or_default();
+        let (user, _) = authority.rsplit_once('@')?;
+        (!is_name(&text[..at], user)).then(|| begin..begin + user.len() + 1)
+    })
 }
 
 /// True if the colon before the first slash is followed by anything but a port: the start of a
@@ -17,6 +37,31 @@ fn is_begun_sign_in(authority: &str) -> bool {
         let is_port = port.chars().all(|c| c.is_ascii_digit());
         !(is_port || port.starts_with(['$', '{']) || authority.starts_with('['))
     })
+}
+
+/// The text without sign-ins in addresses; `None` if it has none.
+fn without_sign_ins(text: &str) -> Option<String> {
+    let mut clean = text.to_owned();
+    while let Some(range) = sign_in(&clean) {
+        clean.replace_range(range, "");
+    }
+    (clean != text).then_some(clean)
+}
+
+/// The value of such a key without sign-ins; `None` if it has none. A proxy may have no scheme;
+/// everything up to the last `@` is its sign-in.
+#[must_use]
+pub fn without_sign_in(key: &str, value: &str) -> Option<String> {
+    let key = key.to_ascii_lowercase();
+    let is_list = ["noproxy", "no-proxy", "no_proxy"].iter().any(|name| key.ends_with(name));
+    let clean = without_sign_ins(value);
+    if is_list || !key.ends_with("proxy") {
+        return clean;
+    }
+    let rest = clean.as_deref().unwrap_or(value);
+    let Some((before, host)) = rest.rsplit_once('@') else { return clean };
+    let scheme = before.split_once("://").map(|(scheme, _)| format!("{scheme}://"));
+    Some(format!("{}{}", scheme.unwrap_or_default(), host).replace(['"', '\''], ""))
 }
 
 /// Names before a colon that no password follows: `npm:package@1`, `mailto:ann@example.com`.
@@ -73,6 +118,16 @@ fn is_token(part: &str) -> bool {
         plain && (digits == 0 || letters.is_empty() || (letters.len() <= 11 && digits <= 4))
     };
     part.len() >= 16 && mixes && !part.split(['-', '_', '.', '@', '+']).all(is_name)
+}
+
+/// The text without words that are addresses with tokens in path or query; `None` if it has none.
+#[must_use]
+pub fn without_tokens(text: &str) -> Option<String> {
+    if !names_token(text) {
+        return None;
+    }
+    let words = text.split_whitespace().filter(|word| !names_token(word));
+    Some(words.collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]
@@ -135,6 +190,43 @@ mod tests {
             ("a8Kd92kdkdjK3x0q", false),
         ] {
             assert_eq!(names_token(text), names, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_s_sign_in_needs_no_scheme() {
+        for (key, value, clean) in [
+            ("http.proxy", "ann:pw@proxy:3128", Some("proxy:3128")),
+            ("http.proxy", "http://ann:p/w@proxy:3128", Some("http://proxy:3128")),
+            ("https-proxy", "\"ann:pw@proxy:3128\"", Some("proxy:3128")),
+            ("proxy", "http://ann:pw@proxy:3128", Some("http://proxy:3128")),
+            ("PROXY", "pw@proxy", Some("proxy")),
+            ("proxy", "proxy:3128", None),
+            ("noproxy", "a.example,@b", None),
+            ("registry", "https://npm.example/@scope", None),
+        ] {
+            assert_eq!(without_sign_in(key, value).as_deref(), clean, "{key}={value}");
+        }
+    }
+
+    #[test]
+    fn sign_ins_are_found_and_taken_out_of_addresses() {
+        for (text, clean) in [
+            ("https://ann:pw@pkgs.example.com/simple", Some("https://pkgs.example.com/simple")),
+            ("https://ghp_token@github.com/", Some("https://github.com/")),
+            ("http://a%40b:p@proxy:3128", Some("http://proxy:3128")),
+            ("http://ann:p@w@proxy:3128", Some("http://proxy:3128")),
+            ("a https://x@h/ b http://y:z@i", Some("a https://h/ b http://i")),
+            ("ssh://git:pw@host/x", Some("ssh://host/x")),
+            ("ssh://git@host/x https://t@h", Some("ssh://git@host/x https://h")),
+            ("git+ssh://git@host/x", None),
+            ("git@github.com:", None),
+            ("https://registry.npmjs.org/@scope/pkg", None),
+            ("https://github.com/", None),
+            ("ann@example.com", None),
+        ] {
+            assert_eq!(without_sign_ins(text).as_deref(), clean, "{text}");
+            assert_eq!(signs_in(text), clean.is_some(), "{text}");
         }
     }
 }
