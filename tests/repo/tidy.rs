@@ -57,7 +57,7 @@ fn the_floors_hold() {
     ]
     .into();
     // The wires between processes of one build use the words of records; no record uses a wire. ipc carries
-    // protocol's messages; tools run their commands in sandbox's cage. The engines that
+    // protocol's messages; prompts cleans names as all do, by protocol's `hidden`; tools run their commands in sandbox's cage. The engines that
     // read syntax trees and web pages are behind the types of tools; that of the web leaves the network by
     // sandbox's filter. Rules match the declarations
     // of each tool, so that a new tool needs no second table, and sandbox's names of files that a program runs
@@ -67,6 +67,7 @@ fn the_floors_hold() {
     let neighbours = [
         ("protocol", "journal"),
         ("ipc", "protocol"),
+        ("prompts", "protocol"),
         ("tools", "sandbox"),
         ("tools", "tool-specs"),
         ("code", "tools"),

@@ -2,7 +2,6 @@
 //! paths only; the disk is read only to list homes, the files of other users, and links. Used for the
 //! directories that no call is given, and by `doctor`.
 
-use crate::environment::credential_paths;
 use std::collections::VecDeque;
 use std::fs;
 use std::io::ErrorKind;
@@ -87,6 +86,53 @@ const ACCOUNTS: &str = "/etc/passwd";
 const MOUNTS: &str = "/proc/self/mountinfo";
 const LOCAL: [&str; 11] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "tmpfs", "overlay", "jfs"];
+
+/// Variables that name places where programs keep keys; the one of `KEY_LISTS` is a list, like
+/// `PATH`. Commands get none of them except cargo's.
+const KEY_PLACES: [&str; 19] = [
+    "GNUPGHOME",
+    "DOCKER_CONFIG",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_CONFIG_FILE",
+    "CARGO_HOME",
+    "NPM_CONFIG_USERCONFIG",
+    "npm_config_userconfig",
+    "GH_CONFIG_DIR",
+    "AZURE_CONFIG_DIR",
+    "CLOUDSDK_CONFIG",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "PASSWORD_STORE_DIR",
+    "PGPASSFILE",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "SSH_AUTH_SOCK",
+    "NETRC",
+    "KRB5CCNAME",
+    "RCLONE_CONFIG",
+];
+const KEY_LISTS: [&str; 1] = ["KUBECONFIG"];
+
+/// True if the variable of this name points to keys.
+#[must_use]
+pub fn names_credential_path(name: &str) -> bool {
+    KEY_PLACES.contains(&name) || KEY_LISTS.contains(&name)
+}
+
+/// Where keys lie as these variables say, as far as they say it in full.
+#[must_use]
+pub fn credential_paths(variables: &[(String, String)]) -> Vec<PathBuf> {
+    let named = variables.iter().filter(|(name, _)| names_credential_path(name));
+    let paths = named.flat_map(|(name, value)| match KEY_LISTS.contains(&name.as_str()) {
+        true => std::env::split_paths(value).collect(),
+        // Kerberos puts the type before the path.
+        false => {
+            let kinds = ["FILE:", "DIR:"].into_iter();
+            let path = kinds.filter(|_| name == "KRB5CCNAME").find_map(|k| value.strip_prefix(k));
+            vec![PathBuf::from(path.unwrap_or(value))]
+        }
+    });
+    paths.filter(|path| path.is_absolute()).collect()
+}
 
 /// Paths of keys.
 #[derive(Debug, Clone, Default)]
@@ -298,6 +344,23 @@ mod tests {
 
     fn variables(list: &[(&str, String)]) -> Vec<(String, String)> {
         list.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+    }
+
+    #[test]
+    fn variables_name_places_of_keys_in_the_ways_of_their_programs() {
+        let named =
+            |name: &str, value: &str| credential_paths(&[(name.to_owned(), value.to_owned())]);
+        for (name, value, place) in [
+            ("NETRC", "/k/netrc", Some("/k/netrc")),
+            ("KRB5CCNAME", "FILE:/k/cc", Some("/k/cc")),
+            ("KRB5CCNAME", "DIR:/k/ccs", Some("/k/ccs")),
+            ("KRB5CCNAME", "/k/cc", Some("/k/cc")),
+            ("KRB5CCNAME", "KEYRING:persistent:7", None),
+            ("RCLONE_CONFIG", "/k/rclone.conf", Some("/k/rclone.conf")),
+        ] {
+            let place: Vec<PathBuf> = place.map(PathBuf::from).into_iter().collect();
+            assert_eq!(named(name, value), place, "{name}={value}");
+        }
     }
 
     #[test]

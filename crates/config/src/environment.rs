@@ -146,53 +146,6 @@ pub const MAVEN_SETTINGS: &str = "AGENTD_MAVEN_SETTINGS";
 /// See [`MAVEN_SETTINGS`].
 pub const GRADLE_SETTINGS: &str = "AGENTD_GRADLE_PROPERTIES";
 
-/// Variables that name places where programs keep keys; the one of `KEY_LISTS` is a list, like
-/// `PATH`. Commands get none of them except cargo's.
-const KEY_PLACES: [&str; 19] = [
-    "GNUPGHOME",
-    "DOCKER_CONFIG",
-    "AWS_SHARED_CREDENTIALS_FILE",
-    "AWS_CONFIG_FILE",
-    "CARGO_HOME",
-    "NPM_CONFIG_USERCONFIG",
-    "npm_config_userconfig",
-    "GH_CONFIG_DIR",
-    "AZURE_CONFIG_DIR",
-    "CLOUDSDK_CONFIG",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "PASSWORD_STORE_DIR",
-    "PGPASSFILE",
-    "CLAUDE_CONFIG_DIR",
-    "CODEX_HOME",
-    "SSH_AUTH_SOCK",
-    "NETRC",
-    "KRB5CCNAME",
-    "RCLONE_CONFIG",
-];
-const KEY_LISTS: [&str; 1] = ["KUBECONFIG"];
-
-/// True if the variable of this name points to keys.
-#[must_use]
-pub fn names_credential_path(name: &str) -> bool {
-    KEY_PLACES.contains(&name) || KEY_LISTS.contains(&name)
-}
-
-/// Where keys lie as these variables say, as far as they say it in full.
-#[must_use]
-pub fn credential_paths(variables: &[(String, String)]) -> Vec<PathBuf> {
-    let named = variables.iter().filter(|(name, _)| names_credential_path(name));
-    let paths = named.flat_map(|(name, value)| match KEY_LISTS.contains(&name.as_str()) {
-        true => std::env::split_paths(value).collect(),
-        // Kerberos puts the type before the path.
-        false => {
-            let kinds = ["FILE:", "DIR:"].into_iter();
-            let path = kinds.filter(|_| name == "KRB5CCNAME").find_map(|k| value.strip_prefix(k));
-            vec![PathBuf::from(path.unwrap_or(value))]
-        }
-    });
-    paths.filter(|path| path.is_absolute()).collect()
-}
-
 /// True if commands get this variable: it is in the list above, its name is not the name of a key,
 /// and its value contains no key.
 #[must_use]
@@ -348,23 +301,6 @@ mod tests {
             ("MYAPP_OPTIONS", "--url=x --token=y", false),
         ] {
             assert_eq!(is_added(&names, name, value), passes, "{name}={value}");
-        }
-    }
-
-    #[test]
-    fn variables_name_places_of_keys_in_the_ways_of_their_programs() {
-        let named =
-            |name: &str, value: &str| credential_paths(&[(name.to_owned(), value.to_owned())]);
-        for (name, value, place) in [
-            ("NETRC", "/k/netrc", Some("/k/netrc")),
-            ("KRB5CCNAME", "FILE:/k/cc", Some("/k/cc")),
-            ("KRB5CCNAME", "DIR:/k/ccs", Some("/k/ccs")),
-            ("KRB5CCNAME", "/k/cc", Some("/k/cc")),
-            ("KRB5CCNAME", "KEYRING:persistent:7", None),
-            ("RCLONE_CONFIG", "/k/rclone.conf", Some("/k/rclone.conf")),
-        ] {
-            let place: Vec<PathBuf> = place.map(PathBuf::from).into_iter().collect();
-            assert_eq!(named(name, value), place, "{name}={value}");
         }
     }
 

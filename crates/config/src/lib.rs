@@ -66,7 +66,9 @@ pub use append_rule::{AppendRuleError, append_allow_rule};
 pub use claude_file::ClaudeFile;
 pub use claude_rules::with_real_path;
 pub use config::{Config, ConfigRow, Permissions, ProviderConfig};
-pub use credential_paths::{CredentialPaths, every_path, key_paths_in};
+pub use credential_paths::{
+    CredentialPaths, credential_paths, every_path, key_paths_in, names_credential_path,
+};
 pub use credentials::{CredentialConfig, CredentialKey};
 pub use did_you_mean::nearest;
 pub use dirs::{
@@ -81,8 +83,7 @@ pub use edit_servers::{
 };
 pub use environment::{
     CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,
-    PLUGIN_FOLDERS, SETTINGS_HOME, SKILL_FOLDERS, TOOL_HOMES, command_may_see, credential_paths,
-    is_added, names_credential_path,
+    PLUGIN_FOLDERS, SETTINGS_HOME, SKILL_FOLDERS, TOOL_HOMES, command_may_see, is_added,
 };
 pub use error::{ConfigError, SourceLine};
 pub use event_hooks::{ConfiguredEventHook, EventHookConfig};

@@ -7,7 +7,7 @@
 mod address;
 mod shape;
 
-use crate::environment::names_credential_path;
+use crate::credential_paths::names_credential_path;
 pub use address::{is_sign_in, names_token, signs_in, without_sign_in, without_tokens};
 pub use shape::Redactor;
 
