@@ -3,6 +3,8 @@
 
 use crate::host::{Host, repository, runs_its_prompt};
 use crate::postgres::Postgres;
+use crate::support::anthropic::{Answer, Server, call};
+use crate::support::hidden::{hostile, shows_nothing_raw};
 use crate::support::until;
 use protocol::hidden::is_hidden;
 
@@ -49,4 +51,38 @@ fn no_hidden_character_of_a_fleet_reaches_a_screen() {
     let task: serde_json::Value = far.task(1);
     assert_eq!(task["prompt"], prompt.as_str());
     host.end(worker);
+}
+
+#[test]
+fn no_hidden_character_of_a_task_and_its_answer_reaches_a_surface() {
+    let postgres = Postgres::with_fleet(30);
+    let host = Host::new(&postgres);
+    let repo = repository(&host.desk);
+    let prompt = hostile("prompt");
+    host.ok(&["submit", "--repo", &repo, "--prompt", &prompt]);
+    let bash = |command: String| serde_json::json!({ "command": command }).to_string();
+    let model = Server::scripted([
+        Answer::says([
+            call("toolu_1", "bash", &bash(format!("echo x > '{}'", hostile("file")))),
+            call("toolu_2", "bash", &bash(format!(": > '/usr/{}'", hostile("refusal")))),
+        ]),
+        Answer::text(&hostile("answer")),
+    ]);
+    let worked = host.work(&model, &[]);
+    assert_eq!(worked.code, 0, "{}", worked.err);
+    let session = host.task(1)["session"].as_str().unwrap().to_owned();
+    for (words, texts) in [
+        (&["tasks", "ls"][..], &["prompt…"][..]),
+        (&["tasks", "ls", "--json"], &["prompt", "answer"]),
+        (&["tasks", "show", "1"], &["prompt", "answer"]),
+        (&["tasks", "show", "1", "--json"], &["prompt", "answer"]),
+        (&["tasks", "logs", "1"], &["prompt", "answer"]),
+        (&["tasks", "logs", "1", "--json"], &["prompt", "answer", "file", "refusal"]),
+        (&["tasks", "export"], &["prompt", "answer"]),
+        (&["tasks", "export", "--format", "html"], &["prompt", "answer"]),
+        (&["show", &session], &["prompt", "answer"]),
+    ] {
+        let ran = host.agentd(words);
+        shows_nothing_raw(&format!("{words:?}"), &(ran.out + &ran.err), texts);
+    }
 }

@@ -13,6 +13,8 @@ pub mod company_proxy;
 pub mod daemon;
 #[path = "dice.rs"]
 pub mod dice;
+#[path = "hidden.rs"]
+pub mod hidden;
 #[path = "internet.rs"]
 pub mod internet;
 #[path = "recorded.rs"]

@@ -110,7 +110,7 @@ impl LineView {
                     (false, true) => "allowed",
                     (false, false) => "not allowed",
                 };
-                let line = format!("  {} {word}: {}", on_screen(tool), one_line(basis, LINE));
+                let line = format!("  {} {word}: {}", one_line(tool, LINE), one_line(basis, LINE));
                 let line = wrap(&line, self.columns, 2);
                 let line = if *allowed { self.colour.green(&line) } else { self.colour.red(&line) };
                 format!("{line}\n")
@@ -144,7 +144,7 @@ impl LineView {
     }
 
     fn heading(&self, tool: &str, gist: &str, basis: &str) -> String {
-        let (tool, gist) = (self.colour.bold(&on_screen(tool)), one_line(gist, LINE));
+        let (tool, gist) = (self.colour.bold(&one_line(tool, LINE)), one_line(gist, LINE));
         let basis = if basis.is_empty() { String::new() } else { format!(" ({basis})") };
         format!("{tool} {gist}{}\n", self.colour.dim(&basis))
     }
@@ -189,7 +189,7 @@ impl LineView {
         let asks = asks(question);
         let head = match question.is_of_server() {
             true => on_screen(reason).clone(),
-            false => format!("{} {}: {asks}", on_screen(tool), call.number),
+            false => format!("{} {}: {asks}", one_line(tool, LINE), call.number),
         };
         let head = self.label("Question: ").to_owned() + &head;
         let mut text = format!("\n{}\n", self.colour.bold(&head));

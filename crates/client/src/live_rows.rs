@@ -116,7 +116,7 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
-    let name = format!("{} {}{more}", on_screen(&question.tool), question.call.number);
+    let name = format!("{} {}{more}", one_line(&question.tool, 200), question.call.number);
     if screen.options.rights == ClientRights::ReadOnly {
         return Some(format!("{name}: another terminal has to answer"));
     }
@@ -187,7 +187,8 @@ fn running(block: &CallBlock) -> Vec<(String, Paint)> {
         (CallPlace::Foreground, None) => "waits",
     };
     let gist = one_line(&gist(&block.call), 200);
-    let mut rows = vec![(format!("{} {gist} ({state})", on_screen(&block.call.tool)), Paint::Bold)];
+    let mut rows =
+        vec![(format!("{} {gist} ({state})", one_line(&block.call.tool, 200)), Paint::Bold)];
     if block.is_in_background() {
         return rows;
     }

@@ -34,7 +34,7 @@ impl TextView {
         match event {
             ClientEvent::Proposed { call } => {
                 let what = one_line(&gist(call), LINE);
-                format!("{} {what}\n", self.colour.bold(&on_screen(&call.tool)))
+                format!("{} {what}\n", self.colour.bold(&one_line(&call.tool, LINE)))
             }
             ClientEvent::CallEnded { call, result, refused, spent: _ } => {
                 self.ended(transcript, call, result, refused)
@@ -79,7 +79,7 @@ impl TextView {
         // Several calls may run at once, so each end names its call.
         let tool = transcript.calls.get(call).map_or("", |known| known.call.tool.as_str());
         let summary = one_line(&result.summary, LINE);
-        let line = format!("  {} {summary}", on_screen(tool));
+        let line = format!("  {} {summary}", one_line(tool, LINE));
         let line = if result.is_error { self.colour.red(&line) } else { self.colour.dim(&line) };
         format!("{line}\n{}", refusal_lines(refused, call, self.colour, LINE))
     }
@@ -104,7 +104,7 @@ impl TextView {
                 "agentd: {count} call(s) needed an approval, but this run is non-interactive; \
                  the first is {}: {}\n  allow them by a rule or by --permission-mode; see \
                  `agentd audit ls --session {session} --denied`\n",
-                on_screen(&first.tool),
+                one_line(&first.tool, LINE),
                 one_line(&gist(first), LINE),
             ));
         }

@@ -106,8 +106,8 @@ pub fn without_hidden(text: &str) -> Cow<'_, str> {
     clean(text, None)
 }
 
-/// Text from elsewhere for a screen: as [`without_hidden`], with a mark in the place of what is left out, so that
-/// a text can neither move the cursor nor look like another one.
+/// Text from elsewhere for a screen: as [`without_hidden`], with a mark in the place of what is left out and no line
+/// that the text did not have, so that it can neither move the cursor nor look like another one.
 #[must_use]
 pub fn on_screen(text: &str) -> String {
     clean(text, Some(MARK)).into_owned()
@@ -131,7 +131,7 @@ fn clean(text: &str, mark: Option<char>) -> Cow<'_, str> {
     for c in text.chars() {
         let last = kept.chars().next_back();
         match c {
-            '\u{85}' | '\u{2028}' | '\u{2029}' => kept.push('\n'),
+            '\u{85}' | '\u{2028}' | '\u{2029}' if mark.is_none() => kept.push('\n'),
             c if !is_hidden(c) => kept.push(c),
             c if c.is_whitespace() && !c.is_ascii() => kept.push(' '),
             c if joins(c) && last.is_some_and(is_shaped) => kept.push(c),
@@ -271,8 +271,8 @@ mod tests {
         }
         assert!(matches!(without_hidden("plain"), Cow::Borrowed(_)));
         assert_eq!(
-            on_screen("\u{2764}\u{fe0f} a\u{202e}b\u{9b}c\u{a0}d"),
-            "\u{2764}\u{fe0f} a\u{fffd}b\u{fffd}c d"
+            on_screen("\u{2764}\u{fe0f} a\u{202e}b\u{9b}c\u{a0}d\u{2028}e\u{85}f\ng"),
+            "\u{2764}\u{fe0f} a\u{fffd}b\u{fffd}c d e\u{fffd}f\ng"
         );
     }
 

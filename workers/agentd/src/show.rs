@@ -191,8 +191,10 @@ fn words(time_of: u64, said: &Description<'_>, calls: CallDetail) -> String {
         }
         Description::Answer(text) => format!("{}\n", text.trim_end()),
         Description::Proposed { call, tool, input } => match calls {
-            CallDetail::Line => format!("{call}. {tool} {}\n", one_line(&visible(input), LINE)),
-            CallDetail::Full => format!("{call}. {tool} {}\n", visible(input)),
+            CallDetail::Line => {
+                format!("{call}. {} {}\n", one_line(tool, LINE), one_line(&visible(input), LINE))
+            }
+            CallDetail::Full => format!("{call}. {} {}\n", one_line(tool, LINE), visible(input)),
         },
         Description::Denied { call, message, basis: why } => match calls {
             CallDetail::Line => format!("   {call} not allowed: {}\n", one_line(message, LINE)),
@@ -247,7 +249,7 @@ fn as_markdown(time_of: u64, said: &Description<'_>) -> String {
         }
         Description::Answer(text) => format!("\n### Answer\n\n{}\n", text.trim_end()),
         Description::Proposed { call, tool, input } => {
-            format!("\n### Call {call}: {tool}\n\n{}", fenced("json", input))
+            format!("\n### Call {call}: {}\n\n{}", one_line(tool, LINE), fenced("json", input))
         }
         Description::Denied { call, message, .. } => {
             format!("\nCall {call} was not allowed: {message}\n")
