@@ -61,7 +61,10 @@ fn line(refusal: &Refusal, count: u64) -> String {
     };
     let words = subject.clone().cleaned(|name| hidden::visible(&cut_line(name, NAME_CHARS, 0)));
     let errno = Errno::from_raw(*errno);
-    format!("{REFUSED_LINE}{} {words}: {errno:?}{predicted}{times}]", hidden::line_for_model(syscall))
+    format!(
+        "{REFUSED_LINE}{} {words}: {errno:?}{predicted}{times}]",
+        hidden::line_for_model(syscall)
+    )
 }
 
 #[cfg(test)]
