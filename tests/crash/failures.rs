@@ -31,7 +31,7 @@ const ELSEWHERE: [(u32, &str, &str); 23] = [
         "failure_14_a_session_that_is_live_is_joined_and_never_opened_twice",
     ),
     (15, "tests/daemon/lifetime.rs", "failure_15_a_socket_path_that_is_too_long_is_named"),
-    (17, "crates/session/tests/turns.rs", "open_calls_of_a_journal_are_closed_on_load"),
+    (17, "crates/session/tests/session/turns.rs", "open_calls_of_a_journal_are_closed_on_load"),
     (19, "tests/daemon/sessions.rs", "failure_19_and_4_two_projects_never_touch_each_other"),
     (
         20,
@@ -60,8 +60,8 @@ const ELSEWHERE: [(u32, &str, &str); 23] = [
         "tests/client/end_to_end.rs",
         "a_denied_call_does_not_run_and_a_run_without_a_person_says_so_with_ten",
     ),
-    (50, "crates/session/tests/turns.rs", "words_about_another_request_are_ignored"),
-    (51, "crates/session/tests/turns.rs", "prompts_wait_for_their_turn_in_order"),
+    (50, "crates/session/tests/session/turns.rs", "words_about_another_request_are_ignored"),
+    (51, "crates/session/tests/session/turns.rs", "prompts_wait_for_their_turn_in_order"),
     (52, "crates/protocol/src/hidden.rs", "no_hidden_character_is_left_by_any_way"),
     (
         53,

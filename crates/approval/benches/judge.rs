@@ -1,7 +1,7 @@
 //! How long a verdict over a thousand rules takes: `cargo bench -p approval`.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../tests/bench/mod.rs"]
+#[path = "../tests/approval/bench/mod.rs"]
 mod bench;
 
 use approval::SessionRules;

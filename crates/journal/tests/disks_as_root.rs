@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "journal/sample/mod.rs"]
 mod sample;
 
 use journal::{AppendError, Audit, AuditError, DecisionRecord, Journal, OpenError, verify};

@@ -3,9 +3,9 @@
 //! libraries read them.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../tests/support/image_request.rs"]
+#[path = "../tests/provider/support/image_request.rs"]
 mod image_request;
-#[path = "../tests/support/sdk_requests.rs"]
+#[path = "../tests/provider/support/sdk_requests.rs"]
 mod sdk_requests;
 
 use image_request::{all, request};

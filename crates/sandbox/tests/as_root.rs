@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "sandbox/yard/mod.rs"]
 mod yard;
 
 use nix::mount::{MsFlags, mount};

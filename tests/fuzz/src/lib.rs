@@ -1,5 +1,5 @@
 //! Properties for any bytes that a peer may send. Called by the fuzz targets, and by the test in
-//! `crates/ipc/tests/replay.rs` with the inputs that they found.
+//! `crates/ipc/tests/ipc/replay.rs` with the inputs that they found.
 
 use ipc::codec::{Decode, Encode, decode, encode};
 use ipc::{FrameError, HEADER_BYTES, Message, MessageJoiner};

@@ -1,5 +1,5 @@
 //! Properties for any text that a model may propose as a command. Called by the fuzz target, and by
-//! `crates/approval/tests/replay.rs` with the inputs that it found.
+//! `crates/approval/tests/approval/replay.rs` with the inputs that it found.
 
 use approval::{SessionRules, programs};
 use protocol::call::{Call, CallOrigin};

@@ -1,0 +1,16 @@
+//! The conversation, driven message by message.
+
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+mod aside_hooks;
+mod background;
+mod compact_hooks;
+mod event_hooks;
+mod laws;
+mod own;
+mod pinned;
+mod summary;
+mod talk;
+mod turns;
+mod undo;
+mod verify;
