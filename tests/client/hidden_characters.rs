@@ -33,7 +33,7 @@ fn no_hidden_character_of_a_session_reaches_a_surface() {
             call(
                 "toolu_2",
                 "bash",
-                &bash(format!("cat said.txt >&2; exit 3 # {}", hostile("failed"))),
+                &bash(format!(": '{}'; cat said.txt >&2; exit 3", hostile("failed"))),
             ),
             call("toolu_3", "bash", &bash(format!(": > '/usr/{}'", hostile("refusal")))),
             call("toolu_4", "write", &write(format!("/usr/{}", hostile("outside")))),

@@ -406,7 +406,7 @@ mod tests {
             assert!(said.contains(why) && said.contains(&format!("commands/{name}")), "{said}");
         }
         let list = PromptList::read(&place.context().places);
-        let control = "bad\\u{1b}name.md: its name bad\\u{1b}name is not made of";
+        let control = "bad\u{fffd}name.md: its name bad\u{fffd}name is not made of";
         assert!(list.troubles.iter().any(|it| it.contains(control)), "{:?}", list.troubles);
         assert_eq!(list.files.len(), 1, "{:?}", list.files);
         assert!(!format!("{list:?}").contains("secret\""));

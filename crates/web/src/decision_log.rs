@@ -172,7 +172,7 @@ mod tests {
         ledger.add(&format!("\u{1b}[2J{}", "ä".repeat(500)), refused("\n"));
         let (lines, _) = ledger.read();
         assert!(lines[0].place.starts_with("\\u{1b}[2J"), "{:?}", lines[0]);
-        assert!(lines[0].place.len() < MAX_TEXT + 8, "{:?}", lines[0]);
+        assert!(lines[0].place.chars().count() == MAX_TEXT + 1, "{:?}", lines[0]);
         assert_eq!(lines[0].decision, refused("\\n"));
     }
 }

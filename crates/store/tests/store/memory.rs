@@ -118,7 +118,7 @@ fn control_codes_reach_nobody() {
     let mut store = shelf.store("a", "s");
     store.call("memory_add", json!({"text": "red \u{1b}[31mtext\r"}));
     let found = store.call("memory_search", json!({"query": "red"})).text;
-    assert_eq!(found, "p1 (project): red \\u{1b}[31mtext\n");
+    assert_eq!(found, "p1 (project): red \u{241b}[31mtext\n");
 }
 
 #[test]
