@@ -201,7 +201,7 @@ fn git_data_that_calls_do_not_see_are_named_with_the_way_to_grant_them() {
         }
         let place = if layout == "borrowed" { desk.project() } else { place };
         let (ran, _, told) = in_dir(&desk, &dir, "A", None, "git log --format=%s");
-        assert!(!told.contains("one"), "{layout}: the note is true: {told}");
+        assert!(!told.contains(r"one\n"), "{layout}: the note is true: {told}");
         let way_on = format!("--add-dir {}", place.display());
         assert!(ran.err.contains(&way_on), "{layout}: {}", ran.err);
         let doctor = run(desk.agentd(&["doctor", "--project", dir.to_str().unwrap()])).out;
@@ -215,7 +215,7 @@ fn git_data_that_calls_do_not_see_are_named_with_the_way_to_grant_them() {
         agentd.current_dir(&dir);
         let ran = run(agentd);
         let told = server.requests()[1].body["messages"].to_string();
-        assert!(told.contains("one"), "{layout}: {told}");
+        assert!(told.contains(r"one\n"), "{layout}: {told}");
         assert!(!ran.err.contains("which calls do not see"), "{layout}: {}", ran.err);
     }
 }
