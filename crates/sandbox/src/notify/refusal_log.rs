@@ -1,4 +1,4 @@
-//! The list of refused calls. Equal entries in a row are merged. After a maximum number of entries
+//! The list of refused calls. Equal entries in a row are merged, over those of the other kind in [`alike`]. After a maximum number of entries
 //! only a count is kept, so that a loop cannot flood the record.
 
 use protocol::confinement::Refusal;
@@ -22,7 +22,8 @@ impl RefusalLog {
     /// Adds a refusal. A new entry keeps its `count`.
     pub(super) fn add(&mut self, mut refusal: Refusal) {
         refusal.subject = refusal.subject.cleaned(sanitize);
-        if let Some(last) = self.refusals.last_mut()
+        let last = self.refusals.iter_mut().rev().find(|other| alike(other, &refusal));
+        if let Some(last) = last
             && (Refusal { count: last.count, ..refusal.clone() }) == *last
         {
             last.count += refusal.count;
@@ -100,6 +101,22 @@ mod tests {
             [("a", 2), ("b", 1), ("a", 1)].map(|(path, count)| (path.to_owned(), count))
         );
         assert_eq!(record.uncounted, 0);
+    }
+
+    #[test]
+    fn a_process_of_the_host_changes_nothing_else() {
+        let outside = Refusal { errno: libc::ESRCH, ..refusal("kill") };
+        let (mut with, mut without) = (RefusalLog::default(), RefusalLog::default());
+        for at in 0..MAX_LINES {
+            for detail in [at.to_string(), at.to_string()] {
+                without.add(refusal(&detail));
+                with.add(refusal(&detail));
+                with.add(outside.clone());
+            }
+        }
+        with.refusals.retain(|refusal| refusal.errno != libc::ESRCH);
+        assert_eq!(with, without);
+        assert_eq!(without.refusals.len(), MAX_LINES);
     }
 
     #[test]
