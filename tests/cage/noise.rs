@@ -65,7 +65,7 @@ fn which_numbers_are_processes_of_the_host_is_not_told() {
     assert_eq!(refusals.len(), 1, "{refusals:?}");
     let (other, none) = result("A", "kill -0 4190000 || exit 3");
     assert_eq!(none.len(), 0, "{none:?}");
-    assert!(text.contains("those of an earlier call have ended"), "{text}");
+    assert!(text.contains("start the process in the same command"), "{text}");
     assert_eq!(text.replace(&own.to_string(), "4190000"), other);
 }
 

@@ -101,8 +101,8 @@ pub(crate) fn line<'a>(
 fn gone(said: &str) -> Option<String> {
     let says_so = said.lines().rev().take(LAST).any(|line| line.contains("No such process"));
     says_so.then(|| {
-        "[a command sees only its own processes; those of an earlier call have ended: start \
-            the process in the same command, or ask the user]"
+        "[a command sees only its own processes: start the process in the same command, end one in the \
+            background with bash_stop, or ask the user]"
             .to_owned()
     })
 }
