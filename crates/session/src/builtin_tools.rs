@@ -8,6 +8,7 @@ use crate::plan;
 use protocol::call::{Call, CallStage, Outcome, ToolResult};
 use protocol::content::ContentBlock;
 use protocol::judgement::EXIT_PLAN;
+use protocol::mcp;
 use protocol::session::{SessionEvent, SessionSetup};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -84,6 +85,10 @@ impl BuiltinTools {
                 }
             }
             SessionEvent::Called { call } => {
+                // A server's own errors do not say that the arguments were wrong.
+                if call.origin.is_model() {
+                    self.load(tool_of_server(call));
+                }
                 if is_own(&call.tool) {
                     self.open.push(call.clone());
                 }
@@ -214,12 +219,25 @@ impl BuiltinTools {
     }
 }
 
+/// The line between the output of a program and agentd's own words.
+const SEPARATOR: &str = "--- agentd ---";
+
+/// The name under which requests list the tool of a server that is called.
+fn tool_of_server(call: &Call) -> Option<String> {
+    let name = || object(call).get("tool")?.as_str().map(str::to_owned);
+    if call.tool == mcp::CALL { name() } else { None }
+}
+
 /// The tools that a result of the model's call names as the way on: those for a command in the background, those in
 /// the hint of an error, and the tool whose arguments did not fit.
 fn ways_on(stage: CallStage, result: &ToolResult) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     if stage == CallStage::InBackground {
         names.extend(OF_BACKGROUND.map(str::to_owned));
+    }
+    // Where a command printed something, the text begins with its words.
+    if result.text.lines().any(|line| line == SEPARATOR) {
+        return names;
     }
     let said = result.text.strip_prefix("Error [").and_then(|text| text.split_once("] "));
     let Some((code, said)) = said.filter(|(code, _)| result.code.as_deref() == Some(code)) else {

@@ -13,6 +13,8 @@ use protocol::session::{OfferedTool, SessionSetup, ToolListing};
 pub(crate) const TOOL_SEARCH: &str = "tool_search";
 /// The part of the context that schemas may fill before those of servers are deferred: one in so many.
 const SHARE: u64 = 10;
+/// Most tools that a search names without loading them.
+const TOLD: usize = 20;
 /// The beginning of a found tool in a result. What was loaded is read from the results again.
 const BEGINS: &str = "<tool name=\"";
 /// The end of it.
@@ -97,8 +99,13 @@ pub(crate) fn search(query: &str, setup: &SessionSetup) -> (String, String) {
         text.push_str(&format!("{BEGINS}{}{ENDS}\n", tool.spec.name));
     }
     if !found.left_out.is_empty() {
-        let names = names(&found.left_out);
-        text.push_str(&format!("These match too, and their names load them: {names}.\n"));
+        let told = &found.left_out[..found.left_out.len().min(TOLD)];
+        let more = match found.left_out.len() - told.len() {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let names = names(told);
+        text.push_str(&format!("These match too, and their names load them: {names}{more}.\n"));
     }
     if !found.listed.is_empty() {
         text.push_str(&format!("In your list already: {}.\n", names(&found.listed)));
@@ -234,10 +241,15 @@ pub(crate) mod tests {
             assert!(text.contains(says) && !summary.is_empty(), "{query}: {text}");
         }
         let mut many = setup(None);
-        many.tools.extend((0..9).map(|n| tool(&format!("s_{n}"), "A tool.", searched("many"))));
+        many.tools.extend((0..23).map(|n| tool(&format!("s_{n}"), "A tool.", searched("many"))));
+        many.tools.push(tool("many_s", "A tool.", searched("many")));
         let (text, _) = search("many", &many);
-        assert_eq!(found_in(&text), ["s_0", "s_1", "s_2", "s_3", "s_4"]);
-        assert!(text.ends_with("their names load them: s_5, s_6, s_7, s_8.\n"), "{text}");
+        assert_eq!(found_in(&text), ["many_s", "s_0", "s_1", "s_2", "s_3"]);
+        assert!(text.contains("their names load them: s_4, s_5,"), "{text}");
+        many.tools.pop();
+        let (text, _) = search("many", &many);
+        assert_eq!(found_in(&text), [""; 0], "none is better than another");
+        assert!(text.ends_with(", s_18, s_19, and 3 more.\n"), "{text}");
         let all: Vec<String> = (0..9).map(|n| format!("s_{n}")).collect();
         assert_eq!(found_in(&search(&all.join(" "), &many).0), all);
         // As earlier versions wrote it.

@@ -46,28 +46,35 @@ pub(crate) fn find<'a>(
     listed: &[&'a OfferedTool],
     deferred: &[&'a OfferedTool],
 ) -> FoundTools<'a> {
-    let words: Vec<String> = words(query).filter(|word| !is_idle(word)).collect();
-    let (mut loaded, rest) = named(&words, &Names::of(deferred));
-    let rest: BTreeSet<String> = rest.iter().map(|word| stem(word)).collect();
     let all: Vec<&OfferedTool> = listed.iter().chain(deferred).copied().collect();
+    let pieces = query.split_whitespace().filter(|piece| !is_object(piece));
+    let words: Vec<String> = pieces.flat_map(words).filter(|word| !is_idle(word)).collect();
+    let (named, rest) = named(&words, &Names::of(&all));
+    let (mut known, mut loaded): (Vec<_>, Vec<_>) =
+        named.into_iter().partition(|tool| listed.contains(tool));
+    let rest: BTreeSet<String> = rest.iter().map(|word| stem(word)).collect();
     let (scores, whole) = scores(&rest, &all);
     let (of_listed, of_deferred) = scores.split_at(listed.len());
     let best = |scores: &[usize]| scores.iter().copied().max().unwrap_or_default();
     let (best_listed, best_deferred) = (best(of_listed), best(of_deferred));
     if best_listed.max(best_deferred) * 100 < whole * FLOOR || whole == 0 {
-        return FoundTools { loaded, ..FoundTools::default() };
+        return FoundTools { loaded, left_out: Vec::new(), listed: known };
     }
     let is_near = |score: usize| score * 5 > best_listed * 6 && score * 3 >= best_deferred * 2;
     let near = of_deferred.iter().zip(deferred).filter(|(score, _)| is_near(**score));
     let mut near: Vec<_> = near.filter(|(_, tool)| !loaded.contains(tool)).collect();
     // Equals stay in the order of the table.
     near.sort_by_key(|(score, _)| std::cmp::Reverse(**score));
+    // Where more than that match alike, as all tools of a server by its name, none is better than another.
+    let equals =
+        near.first().map_or(0, |(best, _)| near.partition_point(|(score, _)| score >= best));
     let mut near: Vec<&OfferedTool> = near.into_iter().map(|(_, tool)| *tool).collect();
-    let left_out = near.split_off(near.len().min(FOUND));
+    let left_out = near.split_off(if equals > FOUND { 0 } else { near.len().min(FOUND) });
     loaded.extend(near);
     let is_best = |score: usize| score == best_listed && score * 6 >= best_deferred * 5;
-    let listed = of_listed.iter().zip(listed).filter(|(score, _)| is_best(**score));
-    FoundTools { loaded, left_out, listed: listed.map(|(_, tool)| *tool).collect() }
+    let alike = of_listed.iter().zip(listed).filter(|(score, _)| is_best(**score));
+    known.extend(alike.map(|(_, tool)| *tool));
+    FoundTools { loaded, left_out, listed: known }
 }
 
 /// The names and aliases of tools, written together in lower case.
@@ -177,19 +184,30 @@ impl ToolWords {
 }
 
 /// How well each tool matches these words, and the points of one that has all in its name. A word that few tools
-/// have counts more.
+/// have counts more; one that none has, as much as the rarest of the others.
 fn scores(query: &BTreeSet<String>, tools: &[&OfferedTool]) -> (Vec<usize>, usize) {
     let known: Vec<ToolWords> = tools.iter().map(|tool| ToolWords::of(tool)).collect();
-    let (mut scores, mut whole) = (vec![0; tools.len()], 0);
+    let (mut scores, mut whole, mut rarest, mut unknown) = (vec![0; tools.len()], 0, 0, 0);
     for word in query {
         let points: Vec<usize> = known.iter().map(|tool| tool.points(word)).collect();
-        let having = points.iter().filter(|points| **points > 0).count().max(1);
+        let having = points.iter().filter(|points| **points > 0).count();
+        let Some(weight) = tools.len().checked_div(having) else {
+            unknown += 1;
+            continue;
+        };
+        rarest = rarest.max(weight);
         whole += POINTS[0] * tools.len() / having;
         for (score, points) in scores.iter_mut().zip(points) {
             *score += points * tools.len() / having;
         }
     }
-    (scores, whole)
+    (scores, whole + POINTS[0] * rarest * unknown)
+}
+
+/// True for an address or a path: a thing to use a tool on.
+fn is_object(piece: &str) -> bool {
+    let leads_on = |(at, _): (usize, _)| piece[at + 1..].starts_with(char::is_alphanumeric);
+    piece.contains([':', '.']) && piece.match_indices('/').any(leads_on) || piece.starts_with('/')
 }
 
 fn is_idle(word: &str) -> bool {
@@ -294,6 +312,7 @@ mod tests {
             ("remember or forget", vec!["memory_add", "memory_remove"]),
             ("mcp__github__createIssue", vec!["mcp__github__createIssue"]),
             ("run", vec!["run"]),
+            ("select:Bash,Run", vec!["run"]),
         ] {
             let (loaded, _) = found(query);
             assert_eq!(loaded, wanted, "{query}");
@@ -312,6 +331,8 @@ mod tests {
             ("issues", vec!["mcp__github__createIssue"]),
             ("pulls", vec!["mcp__github__listpulls"]),
             ("网页", vec!["mcp__net__s"]),
+            ("open https://docs.rs/landlock", vec!["web_fetch"]),
+            ("history of src/main.rs", vec!["git_log"]),
         ] {
             assert_eq!(
                 found(query),
@@ -335,6 +356,16 @@ mod tests {
         ] {
             assert_eq!(found(query), (vec![], vec![wanted.to_owned()]), "{query}");
         }
+    }
+
+    #[test]
+    fn of_many_that_match_alike_none_is_loaded_and_all_are_named() {
+        let of_server = |at| tool(&format!("mcp__hub__{at}"), "", ToolListing::IfSmall);
+        let all: Vec<OfferedTool> = ["a", "b", "c", "d", "e", "f"].map(of_server).into();
+        let all: Vec<&OfferedTool> = all.iter().collect();
+        let found = find("hub", &[], &all);
+        assert_eq!((found.loaded.len(), found.left_out.len()), (0, 6));
+        assert_eq!(find("hub", &[], &all[..5]).loaded.len(), 5, "the control");
     }
 
     #[test]
