@@ -24,7 +24,7 @@ enum SecretWord {
 use SecretWord::{End, Part, Whole};
 
 /// Words in names of what holds keys or points to them.
-const WORDS: [(&str, SecretWord); 28] = [
+const WORDS: [(&str, SecretWord); 27] = [
     ("TOKEN", Part),
     ("SECRET", Part),
     ("PASSW", Part),
@@ -38,7 +38,6 @@ const WORDS: [(&str, SecretWord); 28] = [
     ("KEYS", Whole),
     ("CRED", Whole),
     ("CREDS", Whole),
-    ("PRIVATE", Whole),
     ("AUTH", Whole),
     ("OAUTH", Whole),
     ("AUTHORIZATION", Whole),
@@ -54,6 +53,9 @@ const WORDS: [(&str, SecretWord); 28] = [
     ("WEBHOOK", Whole),
     ("NETRC", Whole),
 ];
+/// Words of options and headers with keys. Other words of a command line may be anything: `--author=pat`.
+const OF_PROGRAMS: [&str; 8] =
+    ["KEY", "AUTH", "PASS", "SSHPASS", "AUTHORIZATION", "BEARER", "COOKIE", "COOKIES"];
 /// Words with such an ending and another meaning, among them two directories of the shell.
 const NO_SECRETS: [&str; 6] = ["OLDPWD", "BYPASS", "COMPASS", "MONKEY", "TURKEY", "HOTKEY"];
 /// How names begin whose session is one at a desktop.
@@ -119,8 +121,12 @@ pub fn address_holds_secret(text: &str) -> bool {
 /// True if a text such as options, headers or program arguments may contain a secret.
 #[must_use]
 pub fn carries_secret(text: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-    text.split(|c| !is_part(c)).any(sounds_secret) || address_holds_secret(text)
+    let upper = text.to_ascii_uppercase();
+    let mut words = upper.split(|c: char| !c.is_ascii_alphanumeric());
+    WORDS.iter().any(|(part, how)| *how == Part && upper.contains(part))
+        || words.any(|word| OF_PROGRAMS.contains(&word))
+        || assigns_secret(text)
+        || address_holds_secret(text)
 }
 
 /// True for a file with a private key, such as one of a certificate.
@@ -141,6 +147,12 @@ mod tests {
             ("sshpass -p x ssh h", true),
             ("curl -u ann:pw@h", true),
             ("log --oneline --author=ann", false),
+            ("log --author=pat", false),
+            ("/home/pat/bin/clang", false),
+            ("-L /srv/session/lib", false),
+            ("merge-keys %O %A %B", false),
+            ("run --pat=x", true),
+            ("-H 'Cookie: x'", true),
             ("build --release", false),
             ("ls $(pwd)", false),
             ("https://github.com/org/x", false),

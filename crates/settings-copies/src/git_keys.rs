@@ -2,7 +2,7 @@
 //! neither keys nor programs. A key on no list is omitted, so that new keys of git or other
 //! programs are safe.
 
-use config::secrets::{address_holds_secret, carries_secret, names_token, without_sign_in};
+use config::secrets::{carries_secret, names_token, signs_in, without_sign_in};
 use sandbox::GitSetting;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -223,7 +223,8 @@ pub(crate) fn action_for(setting: &GitSetting) -> GitSettingAction {
         bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     };
     let (name, value) = (lossy(&setting.name), lossy(&setting.value).unwrap_or_default());
-    if name.is_some_and(|name| address_holds_secret(&name)) {
+    // A pattern for remotes such as `hasconfig:remote.*.url:git@host:team/**` is no sign-in.
+    if name.is_some_and(|name| signs_in(&name) || names_token(&name)) {
         return GitSettingAction::Omit;
     }
     if ["include.path", "includeif.*.path"].contains(&key.as_str()) {

@@ -170,8 +170,10 @@ impl TomlCleaner<'_> {
         for name in names {
             let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
             // The user chooses these names.
-            let is_free = ["", "registries", "source", "profile", "target"].contains(&above);
-            let is_key = !is_free && sounds_secret(&name);
+            let is_free = ["", "registries", "source", "profile", "target"].contains(&above)
+                || above.starts_with("profile.");
+            let is_private = || name.to_ascii_lowercase().contains("private");
+            let is_key = !is_free && (sounds_secret(&name) || is_private());
             let fate = match of.get_mut(&name) {
                 _ if is_key => TomlAction::Omit,
                 Some(item) => self.item(item, &path),
@@ -331,6 +333,7 @@ mod tests {
             ("[registry]\n[registry]\ntoken = \"s3cret\"\n", ""),
             ("[http]\nproxy = \"ann:s3cret@proxy:3128\"\n", "[http]\nproxy = \"proxy:3128\"\n"),
             ("[env]\nGITHUB_PAT = \"s3cret\"\n", "[env]\n"),
+            ("[env]\nSSHPRIVATE = \"s3cret\"\n", "[env]\n"),
             ("[env]\nSSHPASS = { value = \"s3cret\", force = true }\n", "[env]\n"),
             ("[env]\nDB = \"root:s3cret@tcp(db)/x\"\n", "[env]\n"),
             ("[env]\nDB = { value = \"root:s3cret@tcp(db)/x\" }\n", "[env]\n"),
@@ -347,7 +350,7 @@ mod tests {
             assert_eq!(clean.text, given, "{text}");
             assert!(!clean.left_out.is_empty(), "{text}");
         }
-        let text = "[alias]\nb = \"build --release\"\n[env]\nCOLOR = \"#fff\"\n\n\
+        let text = "[profile.dev.package.jwt]\nopt-level = 2\n\n[alias]\nb = \"build --release\"\n[env]\nCOLOR = \"#fff\"\n\n\
             [registries.c]\nindex = \
             \"https://repo.example/artifactory/api/cargo/cargo-virtual/\"\n";
         let clean = cargo(&[text.to_owned()], &mut str::to_owned);

@@ -10,7 +10,9 @@ pub fn signs_in(text: &str) -> bool {
     text.match_indices("://").any(|(at, mark)| {
         let authority = text[at + mark.len()..].split(ends).next().unwrap_or_default();
         let user = authority.rsplit_once('@').map(|(user, _)| user);
-        user.is_some_and(|user| !is_name(&text[..at], user)) || is_begun_sign_in(authority)
+        // Quotes and tags end an address too; a password may have them.
+        let address = authority.split(|c| "?#\"'<>;\\".contains(c)).next().unwrap_or_default();
+        user.is_some_and(|user| !is_name(&text[..at], user)) || is_begun_sign_in(address)
     })
 }
 
@@ -224,6 +226,8 @@ mod tests {
             ("https://registry.npmjs.org/@scope/pkg", None),
             ("https://github.com/", None),
             ("ann@example.com", None),
+            ("<url>http://nexus.corp:8081</url>", None),
+            ("curl -x 'http://proxy:3128'", None),
         ] {
             assert_eq!(without_sign_ins(text).as_deref(), clean, "{text}");
             assert_eq!(signs_in(text), clean.is_some(), "{text}");
