@@ -116,7 +116,7 @@ pub fn on_screen(text: &str) -> String {
 /// The same on one line, with `…` behind so many characters.
 #[must_use]
 pub fn line(text: &str, most: usize) -> String {
-    let line = on_screen(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = on_screen(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     match line.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,

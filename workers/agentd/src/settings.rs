@@ -6,6 +6,7 @@ use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
 use config::{Config, ConfigRow, CredentialConfig};
+use protocol::hidden::on_screen;
 use protocol::judgement::Audience;
 use std::path::Path;
 
@@ -46,7 +47,7 @@ fn load(project: &Path) -> Result<Config, CliError> {
 pub(crate) fn sound(project: &Path) -> Result<Config, CliError> {
     let config = sound_as(&CliContext::of_process()?, project, TrustFlag::NotGiven)?;
     for warning in &config.warnings {
-        eprintln!("agentd: {warning}");
+        eprintln!("agentd: {}", on_screen(&warning.to_string()));
     }
     Ok(config)
 }

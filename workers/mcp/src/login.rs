@@ -10,7 +10,7 @@ use crate::http_client;
 use crate::oauth::{self, ClientIdentity, LogIn, Pending};
 use crate::redirect::{Listener, Redirected};
 use crate::renewal::Renewal;
-use protocol::hidden::line_for_model;
+use protocol::hidden::line;
 use protocol::mcp::{FromServer, ServerFault};
 use reqwest::Client;
 use rmcp::transport::auth::AuthError;
@@ -31,6 +31,8 @@ const ANSWER: Duration = Duration::from_secs(300);
 const PROBE: Duration = Duration::from_secs(30);
 /// How long the revocation may take.
 const REVOKE: Duration = Duration::from_secs(15);
+/// Most characters of the granted scopes that are shown.
+const SCOPES: usize = 300;
 /// The variable with the secret of a registered client, if it has one.
 const SECRET: &str = "AGENTD_MCP_CLIENT_SECRET";
 const USAGE: &str =
@@ -146,7 +148,7 @@ impl Request {
         let scopes = if granted.is_empty() {
             String::new()
         } else {
-            format!(" with the scopes: {}", line_for_model(&granted.join(" ")))
+            format!(" with the scopes: {}", line(&granted.join(" "), SCOPES))
         };
         eprintln!("agentd: logged in to {}{scopes}", self.name);
         eprintln!("agentd: the tokens are in {}", self.file.display());

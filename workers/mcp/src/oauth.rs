@@ -11,7 +11,7 @@ use crate::http_client;
 use crate::redirect::Redirected;
 use crate::renewal::{Renewal, RenewalFailure};
 use oauth2::TokenResponse;
-use protocol::hidden::line_for_model;
+use protocol::hidden::line;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, ClientBuilder, Url};
 use rmcp::transport::auth::{
@@ -341,7 +341,7 @@ fn without_types(text: &str) -> String {
 }
 
 fn short(text: &str) -> String {
-    line_for_model(text).chars().take(ERROR).collect()
+    line(text, ERROR)
 }
 
 /// Sends requests for tokens over a client that its maker chose, which follows no redirect.
