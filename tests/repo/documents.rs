@@ -154,6 +154,10 @@ fn tests() -> BTreeSet<String> {
         let parts: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
         let (suite, path) = match parts[..] {
             ["tests", suite, ref path @ ..] => (suite.to_owned(), path),
+            // The one executable of a package's tests has the package's name.
+            [_, package, "tests", executable, ref path @ ..] if executable == package => {
+                (package.replace('-', "_"), path)
+            }
             [_, package, _, ref path @ ..] => (package.replace('-', "_"), path),
             _ => continue,
         };
