@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// The user that runs it where the test is root: PostgreSQL refuses root.
 const OTHER: &str = "nobody";
@@ -273,6 +274,17 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// A port that is free, as the next one is, which a standby takes. Below those that the kernel gives to
+/// connections, since another test's connection may take such a one before the server does.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    let begin = (std::process::id() % 4000) as u16;
+    loop {
+        let pair = (begin + TRIED.fetch_add(1, Ordering::Relaxed)) % 6000;
+        let port = 20_000 + 2 * pair;
+        let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if is_free(port) && is_free(port + 1) {
+            return port;
+        }
+    }
 }

@@ -91,12 +91,13 @@ fn a_background_command_s_output_is_read_on_by_further_calls() {
     for command in ["seq 100001 120000; sleep 600", "seq 100001 120000; sleep 2"] {
         let results = told("A", move |results| match results.last() {
             None => Some(("bash", json!({ "command": command, "background": true }))),
-            Some(last) if results.len() == 1 || last.contains("the next bash_output goes on") => {
+            Some(_) if results.len() < 30 && !numbers(results).contains(&120_000) => {
                 Some(("bash_output", json!({ "call": 1, "wait_ms": 3000 })))
             }
             Some(_) => None,
         });
         assert!(results.len() > 4, "{}", results.len());
+        assert!(results.iter().any(|text| text.contains("the next bash_output goes on")));
         assert_eq!(numbers(&results), (100_001..=120_000).collect());
     }
 }
