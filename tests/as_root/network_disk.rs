@@ -60,6 +60,7 @@ fn says(n: usize, (tool, input): &(&str, Value)) -> Answer {
 }
 
 #[test]
+#[ignore = "needs bindfs and /dev/fuse: .ci/nightly machine"]
 fn it_works_as_any_other() {
     for tier in ["A", "B"] {
         let desk = Desk::new();
@@ -94,6 +95,7 @@ fn it_works_as_any_other() {
 /// A call that waits for the disk before it starts is not run. A call that has started ends at its
 /// time limit. Then the turn continues.
 #[test]
+#[ignore = "needs bindfs and /dev/fuse: .ci/nightly machine"]
 fn a_server_that_answers_no_more_holds_up_its_call_and_nothing_else() {
     let before = ("before it began", "read", json!({"path": "a"}));
     let script = "echo x > begun; sleep 2; cat a; echo read";
@@ -146,6 +148,7 @@ fn a_server_that_answers_no_more_holds_up_its_call_and_nothing_else() {
 
 /// No signal ends a process that waits for the rest of an answer which the server has begun.
 #[test]
+#[ignore = "needs bindfs and /dev/fuse: .ci/nightly machine"]
 fn what_cannot_be_killed_holds_up_its_call_and_nothing_else() {
     for tier in ["A", "B"] {
         let desk = Desk::new().with_ping_ms(1000);
@@ -171,6 +174,7 @@ fn what_cannot_be_killed_holds_up_its_call_and_nothing_else() {
 
 /// The same in a runner that writes by itself: a person's stop is a stop.
 #[test]
+#[ignore = "needs bindfs and /dev/fuse: .ci/nightly machine"]
 fn a_write_that_cannot_be_killed_is_over_when_a_person_stops_it() {
     let desk = Desk::new().with_ping_ms(1000);
     let daemon = desk.daemon();
@@ -219,6 +223,7 @@ fn slow(desk: &Desk) -> Served {
 }
 
 #[test]
+#[ignore = "needs bindfs and /dev/fuse: .ci/nightly machine"]
 fn while_it_hangs_the_daemon_answers_and_other_sessions_work() {
     let desk = Desk::new();
     let served = Served::project(&desk, &["--no-allow-other"]);
@@ -267,6 +272,7 @@ fn while_it_hangs_the_daemon_answers_and_other_sessions_work() {
 }
 
 #[test]
+#[ignore = "needs bindfs and /dev/fuse: .ci/nightly machine"]
 fn a_server_that_is_gone_is_told() {
     let desk = Desk::new();
     let served = Served::project(&desk, &["--no-allow-other"]);
@@ -316,6 +322,7 @@ fn a_server_that_is_gone_is_told() {
 
 /// Who mounts such a file system may keep every other user out, root included.
 #[test]
+#[ignore = "needs bindfs and /dev/fuse: .ci/nightly machine"]
 fn a_server_that_refuses_this_user_is_told() {
     needs("setpriv");
     let desk = Desk::new();

@@ -65,6 +65,7 @@ impl Drop for Pooler {
 }
 
 #[test]
+#[ignore = "needs PgBouncer: .ci/nightly machine"]
 fn a_pooler_that_lends_its_connections_is_refused_by_name() {
     let postgres = Postgres::with_fleet(30);
     let model = runs_its_prompt();
@@ -93,6 +94,7 @@ fn a_pooler_that_lends_its_connections_is_refused_by_name() {
 }
 
 #[test]
+#[ignore = "needs PgBouncer: .ci/nightly machine"]
 fn a_pooler_in_session_mode_works() {
     let postgres = Postgres::start();
     for more in ["", "ignore_startup_parameters = options"] {

@@ -155,6 +155,7 @@ impl Drop for Account {
 }
 
 #[test]
+#[ignore = "needs Slurm: .ci/nightly machine"]
 fn a_slurm_array_runs_each_task_once_and_ends_by_itself() {
     let account = Account::new();
     account.submit("until test -e go; do sleep 0.1; done; echo {n} > n{n}", "4");
@@ -188,6 +189,7 @@ fn a_slurm_array_runs_each_task_once_and_ends_by_itself() {
 /// Slurm sends SIGTERM to the worker alone at `--signal`, as before the end of its time, and to each process of
 /// a job that is cancelled.
 #[test]
+#[ignore = "needs Slurm: .ci/nightly machine"]
 fn an_element_that_slurm_ends_gives_its_task_back_to_another() {
     let account = Account::new();
     for (task, flags, state) in
@@ -208,6 +210,7 @@ fn an_element_that_slurm_ends_gives_its_task_back_to_another() {
 }
 
 #[test]
+#[ignore = "needs Slurm: .ci/nightly machine"]
 fn a_requeued_element_comes_again_and_its_task_ends() {
     let account = Account::new();
     account.submit("echo x >> made; sleep 300", "1");

@@ -107,6 +107,7 @@ fn takes_no_more(journal: &mut Journal) {
 }
 
 #[test]
+#[ignore = "needs a loop device: .ci/nightly machine"]
 fn a_sync_that_fails_closes_the_journal_and_what_was_confirmed_is_still_there() {
     let disk = Disk::ext4();
     let mut journal = Journal::create(disk.path(), header("s1")).unwrap();
@@ -126,6 +127,7 @@ fn a_sync_that_fails_closes_the_journal_and_what_was_confirmed_is_still_there() 
 }
 
 #[test]
+#[ignore = "needs a loop device: .ci/nightly machine"]
 fn a_sync_that_fails_closes_the_audit_log_and_what_was_confirmed_is_still_there() {
     let disk = Disk::ext4();
     let dir = disk.path().join("audit");
@@ -148,6 +150,7 @@ fn a_sync_that_fails_closes_the_audit_log_and_what_was_confirmed_is_still_there(
 }
 
 #[test]
+#[ignore = "needs a loop device: .ci/nightly machine"]
 fn a_disk_that_becomes_read_only_closes_the_journal_which_can_still_be_read() {
     let disk = Disk::ext4();
     let mut journal = Journal::create(disk.path(), header("s1")).unwrap();

@@ -229,7 +229,6 @@ pub const HARMLESS: &[Harmless] = &[
         // In tier B the machine's /tmp may have a socket of a tmux of this user, which is refused.
         "tmux -V && mkdir -p of-tmux && (TMUX_TMPDIR=$PWD/of-tmux tmux ls > /dev/null 2>&1; true)",
     ),
-    quiet(&["gdb"], "a debugger", "gdb -batch -ex 'print 1' > /dev/null 2>&1"),
     quiet(&["strace"], "a trace of an own process", "strace -o trace -e trace=none true"),
     quiet(&["taskset"], "priorities", "nice -n 5 true && taskset -c 0 true && ionice -c 3 true"),
     quiet(
