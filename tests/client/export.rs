@@ -128,11 +128,14 @@ fn secrets_of_known_shapes_are_masked_everywhere_and_the_page_says_so() {
     let desk = Desk::new();
     let key = format!("ghp_{}", "a1B2".repeat(9));
     desk.write("env", &format!("API_TOKEN={key}\n"));
+    // A secret with a control code is masked to its end.
+    let rung = "PASSWORD=abcdefgh\u{7}ijklmnop true";
     let server = Server::scripted([
         Answer::says([
             text(&format!("I use {key}.")),
             call("toolu_1", "read", r#"{"path":"env"}"#),
             call("toolu_2", "bash", &json!({ "command": format!("echo {key}") }).to_string()),
+            call("toolu_3", "bash", &json!({ "command": rung }).to_string()),
         ]),
         Answer::text("done"),
     ]);
@@ -141,11 +144,11 @@ fn secrets_of_known_shapes_are_masked_everywhere_and_the_page_says_so() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let id = ran.err.lines().find_map(|line| line.strip_prefix("session ")).unwrap().to_owned();
     let plain = run(desk.agentd(&["export", &id, "--format", "html"]));
-    assert!(plain.out.contains(&key), "the control");
+    assert!(plain.out.contains(&key) && plain.out.contains("ijklmnop"), "the control");
     let masked = run(desk.agentd(&["export", &id, "--format", "html", "--redact"]));
     assert_eq!(masked.code, 0, "{}", masked.err);
     is_inert(&masked.out);
-    assert!(!masked.out.contains(&key));
+    assert!(!masked.out.contains(&key) && !masked.out.contains("ijklmnop"), "{}", masked.out);
     assert!(masked.out.contains("[redacted: GitHub token]"), "{}", masked.out);
     let words = "known shapes; others may remain";
     assert!(masked.out.contains(words) && masked.err.contains(words), "{}", masked.err);

@@ -22,7 +22,7 @@ const SHAPES: [SecretShape; 11] = [
     ),
     shape(
         "value of a secret",
-        r#"(?i)(?P<before>[a-z0-9_.-]*(?:passw(?:or)?d|secret|token|api_?-?key|access_?key)[a-z0-9_.-]*\\?["']?[ \t]*[:=][ \t]*\\?["']?)[^ \t\r\n"',;\\<>\[(]{6,}"#,
+        r#"(?i)(?P<before>[a-z0-9_.-]*(?:passw(?:or)?d|secret|token|api_?-?key|access_?key)[a-z0-9_.-]*\\?["']?[ \t]*[:=][ \t]*\\?["']?)(?:[^ \t\r\n"',;\\<>\[(]|\\u[0-9a-f]{4}){6,}"#,
     ),
     shape(
         "password of an address",
@@ -146,6 +146,8 @@ mod tests {
                 "git clone https://ann:s3cr3t@example.org/x.git",
                 "git clone https://ann:[redacted: password of an address]@example.org/x.git",
             ),
+            // A control code in JSON belongs to the value.
+            (r"PASSWORD=abcdefgh\u0007ijk make", "PASSWORD=[redacted: value of a secret] make"),
             (
                 "Authorization: Bearer abcdefghijklmnop==",
                 "Authorization: Bearer [redacted: bearer token]",
@@ -158,7 +160,7 @@ mod tests {
         ] {
             assert_eq!(redactor.mask(text), masked);
         }
-        assert_eq!(redactor.masked(), 6);
+        assert_eq!(redactor.masked(), 7);
         assert_eq!(redactor.mask("token=[redacted: API key]"), "token=[redacted: API key]");
     }
 }

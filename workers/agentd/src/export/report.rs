@@ -5,6 +5,7 @@ use client::{Spent, argument_lines, in_dollars, telling_argument};
 use config::secrets::Redactor;
 use journal::{ContentBlock, JournalEntry, JournalRecord, Outcome, Usage};
 use protocol::hidden::{on_screen, visible};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// A whole session.
@@ -100,7 +101,10 @@ impl SessionReport {
     ) {
         let time = entry.time;
         self.last = self.last.max(time);
-        let mut plain = |text: &str| on_screen(&redactor.mask(text));
+        let redactor = RefCell::new(redactor);
+        let plain = |text: &str| on_screen(&redactor.borrow_mut().mask(text));
+        // Masked first: a control code in a secret would end the mask once it is spelled.
+        let spelled = |text: &str| visible(&redactor.borrow_mut().mask(text)).to_string();
         match &entry.record {
             JournalRecord::Session(header) => {
                 self.session.clone_from(&header.id);
@@ -170,8 +174,8 @@ impl SessionReport {
             JournalRecord::Proposed { call, tool, input, .. } => {
                 let known = CallReport {
                     tool: plain(tool),
-                    headline: plain(&visible(&telling_argument(input))),
-                    input: plain(&visible(&argument_lines(input))),
+                    headline: spelled(&telling_argument(input)),
+                    input: spelled(&argument_lines(input)),
                     ..CallReport::default()
                 };
                 self.calls.insert(*call, known);
@@ -179,7 +183,7 @@ impl SessionReport {
             }
             JournalRecord::Asked { call, preview, reason, .. } => {
                 self.asked.insert(*call, time);
-                let question = (plain(&visible(preview)), plain(reason));
+                let question = (spelled(preview), plain(reason));
                 self.calls.entry(*call).or_default().question = Some(question);
             }
             JournalRecord::Approved { call, .. } => self.answered(*call, time),
