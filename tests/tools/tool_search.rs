@@ -238,7 +238,7 @@ fn a_session_with_skills_lists_the_tool_that_loads_them() {
 #[test]
 fn each_tool_that_is_not_listed_is_found_by_the_words_of_a_model() {
     let desk = Desk::new();
-    // A stub, so that it counts as installed.
+    // Found in PATH, it counts as installed.
     let bin = desk.project().join("bin");
     std::fs::create_dir_all(&bin).unwrap();
     write_program(&bin.join("pwsh"), "exit 0");

@@ -1,8 +1,7 @@
-//! Secrets in texts: the one place that tells a key, a password or a token from other words. By a name
-//! ([`sounds_secret`]), by what a text gives to such a name (`assigns_secret`), in an address (`address`), by its
-//! shape (`shape`), and each of them in what a variable holds or a program is started with. Pure.
+//! Finds keys, passwords and tokens in texts: by a name ([`sounds_secret`]), by an assignment to such a name
+//! (`assigns_secret`), in an address (`address`), or by their shape (`shape`). Pure.
 //!
-//! Whoever copies settings, gives variables to a command, writes a server of MCP or exports a session asks here.
+//! Used for copies of settings, variables of commands, configured MCP servers and exported sessions.
 
 mod address;
 mod shape;
