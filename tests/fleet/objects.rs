@@ -34,7 +34,7 @@ fn makes_a_large_file(then: Option<&'static str>) -> Server {
     })
 }
 
-/// Like `until`, for what the client of the object store tries again before.
+/// Like `until`, for what the client of the object store tries again before, and for 70 MB on a slow disk.
 fn until_late(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -69,7 +69,7 @@ fn a_large_workspace_is_restored_from_an_object_store() {
     first.ok(&["submit", "--repo", &repo, "--prompt", "make it", RULE]);
     let models = model();
     let mut worker = first.start(&models, &[]);
-    until("its second call runs", || {
+    until_late("its second call runs", || {
         first.ok(&["tasks", "logs", "2"]).matches("START").count() == 2
     });
     first.lose_power();
@@ -92,7 +92,7 @@ fn another_host_restores_a_large_workspace_from_s3() {
     first.ok(&["submit", "--repo", &repo, "--prompt", "make it", RULE]);
     let model = makes_a_large_file(Some("sleep 300"));
     let mut worker = first.start(&model, &[]);
-    until("its second call runs", || {
+    until_late("its second call runs", || {
         first.ok(&["tasks", "logs", "1"]).matches("START").count() == 2
     });
     let session = first.task(1)["session"].as_str().unwrap().to_owned();

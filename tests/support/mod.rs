@@ -275,7 +275,7 @@ pub fn precede(place: &Path, name: &str, script: &str) {
 /// Waits for a condition; 20 s are a machine in trouble.
 #[track_caller]
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < deadline, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -355,9 +355,9 @@ impl Run {
     }
 }
 
-/// Runs it to its end, at most 60 s, and checks that no process of it is left.
+/// Runs it to its end, at most 120 s, and checks that no process of it is left.
 pub fn run(command: Command) -> Run {
-    run_within(command, Duration::from_secs(60))
+    run_within(command, Duration::from_secs(120))
 }
 
 /// The same with another time limit.

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longest wait for something to appear. A machine that builds at the same time is slow.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A person reads a question before answering it. Keys within its first 250 ms count as typed ahead.
 const READ: Duration = Duration::from_millis(400);

@@ -111,7 +111,7 @@ pub const MATTERS: &[Matters] = &[
     row("changes a device", "echo 1 > /sys/power/pm_async", ["/sys/power/pm_async", "cannot change system directories", "ask the user"]).untried(),
     row("keeps a key in the kernel", "python3 -c 'import ctypes, os; l = ctypes.CDLL(None, use_errno=True); r = l.syscall(248, b\"user\", b\"x\", b\"y\", 1, -3); e = ctypes.get_errno(); assert r >= 0, os.strerror(e)'", ["add_key", "no command may use it", "ask the user"]).untried(),
     row("needs more memory", "python3 -c 'x = b\"x\" * (400 << 20); import time; time.sleep(1)'", ["MiB of memory", "used", "sandbox.limits.memory_bytes"]).set(Settings::Tight),
-    row("starts too many processes", "for i in $(seq 80); do sleep 2 & done; wait", ["processes", "used", "sandbox.limits.processes"]).set(Settings::Tight),
+    row("starts too many processes", "for i in $(seq 80); do sleep 9 & done; wait", ["processes", "used", "sandbox.limits.processes"]).set(Settings::Tight),
     row("writes a long file", "head -c 2000000 /dev/zero > long", ["no file", "may grow", "sandbox.limits.file_bytes"]).set(Settings::Tight),
     row("computes for long", "while :; do :; done", ["CPU time", "used", "sandbox.limits.cpu_seconds"]).untried().set(Settings::Tight),
     row("waits for long", "sleep 60", ["timed out", "after 3000 ms", "timeout_ms may be up to"]).untried(),

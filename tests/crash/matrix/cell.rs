@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// From the harm to the end of the turn.
-const TURN: Duration = Duration::from_secs(10);
+const TURN: Duration = Duration::from_secs(20);
 /// The same where a proxy goes silent before it has a cage, which it has ten seconds for.
-const LONG_TURN: Duration = Duration::from_secs(20);
+const LONG_TURN: Duration = Duration::from_secs(40);
 /// The same where the supervisor answers nothing more: its client looks at it before it starts another, for 14
 /// seconds where a signal stopped it and for 30 where it waits.
 const SILENT_TURN: Duration = Duration::from_secs(45);
 /// Limit for steps that take milliseconds.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(20);
 /// How long a stopped client stays stopped.
 const STOPPED: Duration = Duration::from_secs(1);
 
