@@ -61,15 +61,38 @@ impl Postgres {
         let cluster =
             Self { root, port: free_port(), network, standby: None, primary, connections };
         let data = cluster.data();
-        cluster.run("initdb", &["-A", "trust", "-U", "owner", "--no-sync", "-D", path(&data)]);
+        cluster.copy_or_make(&data);
         if cluster.network.is_some() {
             let hba = data.join("pg_hba.conf");
             let text = fs::read_to_string(&hba).unwrap();
             fs::write(&hba, format!("{text}host all all 10.213.0.0/16 trust\n")).unwrap();
         }
         cluster.go();
-        cluster.sql_in("postgres", "create database fleet");
         cluster
+    }
+
+    /// Copies the cluster that the first test on this machine made and kept, one for each version of PostgreSQL:
+    /// `initdb` takes seconds of a processor.
+    fn copy_or_make(&self, data: &Path) {
+        let version = Command::new(program_path("initdb")).arg("--version").output().unwrap();
+        let version = String::from_utf8(version.stdout).unwrap();
+        let version = version.replace(|letter: char| !letter.is_ascii_alphanumeric(), "");
+        let kept = crate::support::tests_directory().join(version);
+        let lock = fs::File::create(kept.with_extension("lock")).unwrap();
+        lock.lock().unwrap();
+        if !kept.exists() {
+            self.run("initdb", &["-A", "trust", "-U", "owner", "--no-sync", "-D", path(data)]);
+            self.go();
+            self.sql_in("postgres", "create database fleet");
+            self.stop_in_order();
+            let part = kept.with_extension("part");
+            let _ = fs::remove_dir_all(&part);
+            copy(data, &part);
+            fs::rename(&part, &kept).unwrap();
+            return;
+        }
+        drop(lock);
+        copy(&kept, data);
     }
 
     /// The same with a fleet whose leases last so many seconds.
@@ -256,6 +279,11 @@ impl Drop for Postgres {
                 .status();
         }
     }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let done = Command::new("cp").args(["-a", "--reflink=auto"]).args([from, to]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// Debian keeps the server's programs out of the PATH.

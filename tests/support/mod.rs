@@ -86,18 +86,7 @@ impl Desk {
     }
 
     pub fn new() -> Self {
-        // Neither in /tmp, of which tier A shows the session's own, nor in the target directory: a
-        // socket's path must be short. Root's home is closed to other users, whom some tests need.
-        let tests = match is_root() {
-            true => PathBuf::from("/srv/agentd-tests"),
-            false => PathBuf::from(std::env::var_os("HOME").expect("HOME is set"))
-                .join(".cache/agentd-tests"),
-        };
-        fs::create_dir_all(&tests).expect("a directory for tests");
-        // A user who is root in a namespace of a test's own makes directories there too; others' stay theirs.
-        let shared = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
-        let _ = fs::set_permissions(&tests, shared);
-        let root = tempfile::Builder::new().prefix("t").tempdir_in(tests);
+        let root = tempfile::Builder::new().prefix("t").tempdir_in(tests_directory());
         let root = root.expect("a directory for this test");
         for directory in ["home", "state", "run", "project"] {
             fs::create_dir(root.path().join(directory)).unwrap();
@@ -353,6 +342,22 @@ impl Run {
     pub fn result(&self) -> String {
         self.json()["result"].as_str().unwrap_or_default().to_owned()
     }
+}
+
+/// Where tests keep their directories, made if it is not there.
+pub fn tests_directory() -> PathBuf {
+    // Neither in /tmp, of which tier A shows the session's own, nor in the target directory: a
+    // socket's path must be short. Root's home is closed to other users, whom some tests need.
+    let tests = match is_root() {
+        true => PathBuf::from("/srv/agentd-tests"),
+        false => PathBuf::from(std::env::var_os("HOME").expect("HOME is set"))
+            .join(".cache/agentd-tests"),
+    };
+    fs::create_dir_all(&tests).expect("a directory for tests");
+    // A user who is root in a namespace of a test's own makes directories there too; others' stay theirs.
+    let shared = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+    let _ = fs::set_permissions(&tests, shared);
+    tests
 }
 
 /// Runs it to its end, at most 120 s, and checks that no process of it is left.
