@@ -45,6 +45,8 @@ if ! as_user cargo --version >/dev/null 2>&1; then
   # Without its books, which are most of its files.
   like "$sysroot/bin" "$sysroot/lib" "$toolchain"
   like "$(dirname "$(command -v cargo)")/." "$home/.cargo/bin"
+  # And the registry's crates, which `cargo tree` reads without network.
+  like "${CARGO_HOME:-$HOME/.cargo}/registry" "$home/.cargo"
   printf 'version = "12"\ndefault_toolchain = "%s"\n' "$(basename "$sysroot")" >"$home/.rustup/settings.toml"
   # The folders alone: a file that is linked is root's too.
   find "$home" -type d -exec chown "$user:$user" {} +

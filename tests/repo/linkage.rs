@@ -62,7 +62,8 @@ const LINKED: [(&str, usize); 3] =
 fn workers_that_run_no_tool_link_few_crates() {
     for (worker, most) in LINKED {
         let tree = ["tree", "-p", worker, "-e", "normal", "--prefix", "none", "--format", "{p}"];
-        let ran = std::process::Command::new(env!("CARGO"))
+        let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+        let ran = std::process::Command::new(cargo)
             .args(tree)
             .args(["--no-dedupe", "--locked", "--offline"])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
