@@ -33,12 +33,15 @@ fn main() -> ExitCode {
         ("it_ends_with_the_thread_that_started_it", it_ends_with_its_parent),
         ("started_by_hand_it_says_what_to_do", it_is_not_for_hands),
     ];
-    for (name, test) in tests {
-        test();
-        println!("test {name} ... ok");
-    }
-    println!("test result: ok. {} passed; 0 failed", tests.len());
-    ExitCode::SUCCESS
+    let trials = tests.map(|(name, test)| {
+        libtest_mimic::Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
+    libtest_mimic::run(&arguments, trials.into()).exit_code()
 }
 
 /// A broker and the supervisor's end of its channel.

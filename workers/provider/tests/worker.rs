@@ -38,32 +38,19 @@ const TESTS: &[(&str, fn())] = &[
     ("started_by_hand_it_says_whose_it_is", started_by_hand_it_says_whose_it_is),
 ];
 
-/// As the usual harness, as far as it is used: names to pick from, `--list`, one line a test.
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("as-worker") {
         return provider_worker::main();
     }
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let picked: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let picks =
-        |name: &str| picked.is_empty() || picked.iter().any(|part| name.contains(part.as_str()));
-    let mut passed = 0;
-    for (name, test) in TESTS {
-        if args.iter().any(|arg| arg == "--ignored") {
-            continue;
-        }
-        if args.iter().any(|arg| arg == "--list") {
-            println!("{name}: test");
-        } else if picks(name) {
+    let trials = TESTS.iter().map(|(name, test)| {
+        libtest_mimic::Trial::test(*name, || {
             test();
-            passed += 1;
-            println!("test {name} ... ok");
-        }
-    }
-    if !args.iter().any(|arg| arg == "--list") {
-        println!("\ntest result: ok. {passed} passed; 0 failed\n");
-    }
-    ExitCode::SUCCESS
+            Ok(())
+        })
+    });
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 /// The worker's process and the supervisor's end of its channel.

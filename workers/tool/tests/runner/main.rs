@@ -19,7 +19,6 @@ mod scope;
 mod supervisor;
 
 use protocol::confinement::Tier;
-use std::panic::catch_unwind;
 use std::process::ExitCode;
 
 type Test = (&'static str, fn());
@@ -32,7 +31,7 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| argument == "--as-code-runner") {
         return tool_worker::main_with(tool_worker::Engine::Trees(&code::Trees));
     }
-    let tests: Vec<Test> = [
+    let tests = [
         files::TESTS,
         scope::TESTS,
         decoder::TESTS,
@@ -42,31 +41,17 @@ fn main() -> ExitCode {
         endings::TESTS,
         repair::TESTS,
         reserve::TESTS,
-    ]
-    .concat();
-    if arguments.iter().any(|argument| argument == "--list") {
-        tests.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    let wanted: Vec<&String> =
-        arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let chosen =
-        |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str()));
-    let (mut passed, mut failed) = (0, 0);
-    let tests = tests.into_iter().filter(|(name, _)| chosen(name));
-    let in_tiers = tests.flat_map(|test| [Tier::A, Tier::B].map(|tier| (test, tier)));
-    for ((name, test), tier) in in_tiers {
-        supervisor::HIGHEST_TIER.set(tier);
-        let name = format!("tier_{}::{name}", if tier == Tier::A { 'a' } else { 'b' });
-        if catch_unwind(test).is_ok() {
-            passed += 1;
-            println!("test {name} ... ok");
-        } else {
-            failed += 1;
-            println!("test {name} ... FAILED");
-        }
-    }
-    let result = if failed == 0 { "ok" } else { "FAILED" };
-    println!("\ntest result: {result}. {passed} passed; {failed} failed");
-    ExitCode::from(u8::from(failed > 0))
+    ];
+    let trials = tests.into_iter().flatten().flat_map(|(name, test)| {
+        [("tier_a", Tier::A), ("tier_b", Tier::B)].map(|(prefix, tier)| {
+            libtest_mimic::Trial::test(format!("{prefix}::{name}"), move || {
+                supervisor::HIGHEST_TIER.set(tier);
+                test();
+                Ok(())
+            })
+        })
+    });
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

@@ -14,7 +14,7 @@ pub const TESTS: &[crate::Test] = &[("the_check_refuses_every_way_out", the_chec
 #[cfg(agentd_hooks)]
 pub const TESTS: &[crate::Test] = &[
     ("the_check_refuses_every_way_out", the_check_refuses),
-    ("the_kernel_refuses_every_way_out", without_the_check::the_kernel_refuses),
+    ("without_the_check_the_kernel_refuses_every_way_out", without_the_check::the_kernel_refuses),
     ("without_the_check_the_project_is_as_open", without_the_check::the_project_is_as_open),
 ];
 
