@@ -1,7 +1,6 @@
 //! Keys for hosts that commands reach through the proxy: the `[net.credentials."HOST"]` tables of the
 //! person's own file, or of the administrator's.
 
-use crate::did_you_mean::nearest;
 use crate::error::{ABSOLUTE_PATH, ConfigError, SourceLine};
 use crate::keys::names_a_key;
 use crate::origin::{Layer, ValueOrigin};
@@ -10,6 +9,7 @@ use crate::schema::ValueKind;
 use crate::source_text::IndexedSource;
 use crate::sources::{Sources, key_path};
 use crate::value;
+use protocol::did_you_mean::nearest;
 use protocol::hosts::{HostPort, HostRule};
 use std::path::PathBuf;
 use toml::Spanned;
@@ -128,7 +128,7 @@ fn hint(field: &str) -> String {
                 key_command"
             .into();
     }
-    match nearest(field, FIELDS) {
+    match nearest(field, FIELDS).first() {
         Some(meant) => format!("; did you mean `{meant}`?"),
         None => ". A credential has key_file or key_command, and user".into(),
     }

@@ -13,6 +13,7 @@ use crate::value::ListItem;
 use crate::vendors::{PROVIDER_NAMES, ProviderName, VENDORS};
 use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::context::CompactionKind;
+use protocol::did_you_mean::nearest;
 use protocol::hosts::HostRule;
 use protocol::judgement::PermissionMode;
 use protocol::provider::ReplaySpeed;
@@ -448,7 +449,7 @@ pub(crate) fn hint(name: &str) -> String {
     let same_end: Vec<_> = all().filter(|key| key.name.rsplit('.').next() == Some(last)).collect();
     let meant = match same_end[..] {
         [only] => Some(only.name),
-        _ => crate::did_you_mean::nearest(name, all().map(|key| key.name)),
+        _ => nearest(name, all().map(|key| key.name)).first().copied(),
     };
     match meant {
         Some(meant) => format!("; did you mean `{meant}`?"),

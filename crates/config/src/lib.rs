@@ -17,7 +17,6 @@ mod claude_rules;
 mod config;
 mod credential_paths;
 mod credentials;
-mod did_you_mean;
 mod dirs;
 mod duration;
 mod edit_file;
@@ -70,7 +69,6 @@ pub use credential_paths::{
     CredentialPaths, credential_paths, every_path, key_paths_in, names_credential_path,
 };
 pub use credentials::{CredentialConfig, CredentialKey};
-pub use did_you_mean::nearest;
 pub use dirs::{
     Dirs, DirsError, SOCKET_PATH_CAP, is_own_runtime, project_dir_name, store_dirs,
     temporary_fallback,

@@ -3,8 +3,8 @@
 //!
 //! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
 //! [`provider`], [`broker`], [`store`], [`tool`], [`client`], [`fleet`]. Words: [`ids`], [`content`], [`call`],
-//! [`confinement`], [`context`], [`error_chain`], [`hidden`], [`hosts`], [`judgement`], [`log`],
-//! [`mcp`], [`pinned`], [`surrogates`].
+//! [`confinement`], [`context`], [`did_you_mean`], [`error_chain`], [`hidden`], [`hosts`], [`judgement`],
+//! [`log`], [`mcp`], [`pinned`], [`surrogates`].
 //!
 //! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Words that the records
 //! have too are the journal's types. Types of this crate are not written to disk: but for the cage of a
@@ -17,6 +17,7 @@ pub mod company_proxy;
 pub mod confinement;
 pub mod content;
 pub mod context;
+pub mod did_you_mean;
 pub mod error_chain;
 pub mod fleet;
 pub mod hidden;

@@ -6,6 +6,7 @@
 
 use config::{Plugin, PluginFolder};
 use prompts::{NameNotFound, PromptFile, PromptList, PromptOwner, PromptPiece, PromptPlaces};
+use protocol::did_you_mean::nearest;
 use protocol::judgement::{Rule, RuleEffect};
 use protocol::session::{ExpandedPrompt, PromptPart};
 use std::path::{Path, PathBuf};
@@ -220,7 +221,7 @@ fn not_found(list: &PromptList, name: &str, why: NameNotFound) -> String {
         ),
         NameNotFound::Unknown => {
             let known = || list.files.iter().map(|file| file.name.as_str());
-            let nearest = config::nearest(name, known()).into_iter();
+            let nearest = nearest(name, known()).into_iter().take(1);
             let similar = known().filter(|known| !name.is_empty() && known.contains(name));
             let mut near: Vec<&str> = nearest.chain(similar).collect();
             near.dedup();

@@ -13,6 +13,7 @@ use crate::cli_exit::CliExit;
 use crate::output::print_styled;
 use clap::CommandFactory;
 use client::{Colour, Terminal};
+use protocol::did_you_mean::nearest;
 use std::io::IsTerminal;
 
 /// A topic of `agentd help`.
@@ -46,9 +47,6 @@ pub(crate) const TOPICS: [Topic; 17] = [
     Topic { name: "security", text: include_str!("../help/security.md") },
     Topic { name: "exit-codes", text: include_str!("../help/exit-codes.md") },
 ];
-
-/// Lowest similarity (0 to 1) of a name that is suggested for a wrong one.
-const SIMILAR: f64 = 0.7;
 
 /// `agentd help`, `agentd help TOPIC` and `agentd help COMMAND…`.
 pub(crate) fn main(words: &[String]) -> Result<CliExit, CliError> {
@@ -136,9 +134,7 @@ fn unknown(name: &str) -> CliError {
     let program = Cli::command();
     let commands = program.get_subcommands().map(clap::Command::get_name);
     let known = TOPICS.iter().map(|topic| topic.name).chain(commands);
-    let similarity = |known: &str| strsim::jaro_winkler(name, known);
-    let nearest = known.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    let meant = match nearest.filter(|nearest| similarity(nearest) >= SIMILAR) {
+    let meant = match nearest(name, known).first() {
         Some(nearest) => format!("; did you mean `agentd help {nearest}`?"),
         None => String::new(),
     };

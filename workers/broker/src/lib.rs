@@ -7,14 +7,15 @@ mod server_questions;
 
 pub use broker::{Broker, OPEN_CAP};
 
-use anyhow::Context;
 use ipc::ChannelError;
 #[cfg(agentd_hooks)]
 use protocol::broker::ToBroker;
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::confinement::{Confinement, Enforced, Profile, Tier};
+use protocol::error_chain::chain;
 use protocol::judgement::Verdict;
 use sandbox::{Cage, CageError};
+use std::error::Error;
 use std::process::ExitCode;
 
 /// The exit code for a cage that cannot be made, as everywhere in agentd.
@@ -26,14 +27,15 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Standard error is the only output left: the channel itself may have failed.
-            eprintln!("agentd-broker: {error:#}");
+            eprintln!("agentd-broker: {}", chain(&*error));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run() -> anyhow::Result<ExitCode> {
-    sandbox::harden().context("this process cannot be hardened")?;
+fn run() -> Result<ExitCode, Box<dyn Error>> {
+    sandbox::harden()
+        .map_err(|error| format!("this process cannot be hardened: {}", chain(&error)))?;
     ipc::step!("broker: up");
     let caged = enter_cage();
     let (mut messages, outbox) = ipc::worker::<BrokerLink>()?;

@@ -1,12 +1,13 @@
 //! `agentd-session`: one conversation in a process that can reach only its channel.
 
-use anyhow::{Context, bail};
 use ipc::ChannelError;
 use protocol::confinement::{Confinement, Profile};
+use protocol::error_chain::chain;
 use protocol::mcp::ServerNews;
 use protocol::session::{FromSession, SessionLink, ToSession};
 use sandbox::{Cage, CageError};
 use session::{CallError, ReadCall, Session};
+use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -20,7 +21,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The channel may have failed, so the error goes to standard error.
-            eprintln!("agentd-session: {error:#}");
+            eprintln!("agentd-session: {}", chain(&*error));
             match error.is::<CageError>() {
                 true => ExitCode::from(NO_CAGE),
                 false => ExitCode::FAILURE,
@@ -29,8 +30,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run() -> anyhow::Result<()> {
-    sandbox::harden().context("the process cannot be hardened")?;
+fn run() -> Result<(), Box<dyn Error>> {
+    sandbox::harden()
+        .map_err(|error| format!("the process cannot be hardened: {}", chain(&error)))?;
     ipc::step!("session: up");
     let (mut words, say) = ipc::worker::<SessionLink>()?;
     let log = say.clone();
@@ -64,7 +66,7 @@ fn run() -> anyhow::Result<()> {
                 | ToSession::Describe
                 | ToSession::Compact { .. }
                 | ToSession::EditSummary(_),
-            ) => bail!("a message came before Begin"),
+            ) => return Err("a message came before Begin".into()),
             Err(ChannelError::Closed) => return Ok(()),
             Err(error) => return Err(error.into()),
         }

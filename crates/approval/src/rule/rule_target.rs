@@ -1,5 +1,6 @@
 //! The tools and rights that rules can name. Each tool declares its rules itself, in the crate `tools`.
 
+use protocol::did_you_mean;
 use protocol::judgement::{ExtraRight, RuleEffect, ToolKind};
 use protocol::mcp;
 use tool_specs::{Inherit, rule_targets};
@@ -103,26 +104,7 @@ pub(crate) fn tool(name: &str) -> Option<&'static RuleTarget> {
     rule_targets().iter().find(|tool| tool.name.eq_ignore_ascii_case(name))
 }
 
-/// The tool that a mistyped name is nearest to: at most two letters added, dropped or changed.
+/// The tool or right that a mistyped name is nearest to.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_lowercase();
-    all()
-        .map(|known| (distance(&name, known.name), known.name))
-        .filter(|(far, known)| *far <= 2 && *far < known.len())
-        .min()
-        .map(|(_, known)| known)
-}
-
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().take(40).enumerate() {
-        let mut row = vec![i + 1];
-        for (j, other) in b.iter().enumerate() {
-            let changed = above[j] + usize::from(letter != *other);
-            row.push(changed.min(above[j + 1] + 1).min(row[j] + 1));
-        }
-        above = row;
-    }
-    above[b.len()]
+    did_you_mean::nearest(name, all().map(|known| known.name)).first().copied()
 }

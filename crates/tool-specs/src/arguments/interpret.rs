@@ -9,9 +9,9 @@ use crate::arguments::invalid::InvalidCall;
 use crate::arguments::reshape::reshape;
 use crate::patch;
 use crate::spec::{Alias, Caller, CheckedInput, ToolDeclaration, TypedInput};
-use crate::text::did_you_mean::did_you_mean;
 use crate::tool::specs;
 use protocol::confinement::{GitSettings, Network, Profile};
+use protocol::did_you_mean::nearest;
 use protocol::hidden::line_for_model;
 use protocol::hosts::HostRule;
 use protocol::mcp;
@@ -211,7 +211,7 @@ fn find(name: &str) -> Result<(&'static ToolDeclaration, Option<&'static Alias>)
     });
     Err(InvalidCall::UnknownTool {
         name: name.chars().take(80).collect(),
-        nearest: did_you_mean(said, all),
+        nearest: nearest(said, all),
         known: offered().map(|spec| spec.name).collect(),
     })
 }

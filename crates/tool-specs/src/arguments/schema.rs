@@ -3,7 +3,7 @@
 //! One schema serves both the model and the check.
 
 use crate::arguments::invalid::InvalidCall;
-use crate::text::did_you_mean::did_you_mean;
+use protocol::did_you_mean::nearest;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -83,7 +83,7 @@ fn check_object(
     for name in input.keys() {
         if !properties.contains_key(name) {
             let known: Vec<String> = properties.keys().cloned().collect();
-            let near = did_you_mean(name, properties.keys().map(String::as_str));
+            let near = nearest(name, properties.keys().map(String::as_str));
             return Err(InvalidCall::UnknownField {
                 tool,
                 field: format!("{prefix}{name}"),

@@ -1,6 +1,5 @@
-//! Text for models and terminals: control codes, words of a shell, limits, similar names.
+//! Text for models and terminals: control codes, words of a shell, limits.
 
 pub mod control;
-pub mod did_you_mean;
 pub mod shell_words;
 pub mod truncate;

@@ -2,9 +2,9 @@
 
 use crate::failure::{FailureCode, ToolFailure};
 use crate::refusal_hints;
+use protocol::did_you_mean::nearest;
 use sandbox::CallScope;
 use std::path::{Path, PathBuf};
-use tool_specs::text::did_you_mean::did_you_mean;
 use tool_specs::{Restriction, closed_temp};
 
 /// Limit for the names of a directory that are compared with a wrong one.
@@ -40,7 +40,7 @@ pub(crate) fn not_found(target: &TargetPath) -> ToolFailure {
         .take(NAMES_COMPARED)
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
-    let near = did_you_mean(wrong, beside.iter().map(String::as_str));
+    let near = nearest(wrong, beside.iter().map(String::as_str));
     let hint = if near.is_empty() {
         "Find the right path with ls or glob.".to_owned()
     } else {
