@@ -4,7 +4,7 @@
 use crate::error::{ConfigError, SourceLine};
 use crate::hook_form::{self, BadField, HookForm};
 use crate::origin::{Layer, ValueOrigin};
-use crate::source_text::FileSource;
+use crate::source_text::{FileSource, IndexedSource};
 use crate::warning::ConfigWarning;
 use protocol::hook::HookEvent;
 use protocol::judgement::{Rule, RuleEffect};
@@ -137,30 +137,23 @@ pub(crate) fn json_of(file: &str, text: &str) -> Result<Value, ConfigError> {
 
 /// Those of one of our own files.
 pub(crate) fn of_table(
-    source: FileSource<'_>,
+    source: &IndexedSource<'_>,
     table: &DeTable<'_>,
 ) -> Result<FileHooks, ConfigError> {
     let Some(hooks) = table.get(TABLE) else { return Ok(FileHooks::default()) };
-    for name in hooks.get_ref().as_table().into_iter().flat_map(|table| table.keys()) {
-        let name = name.get_ref().as_ref();
+    for word in hooks.get_ref().as_table().into_iter().flat_map(|table| table.keys()) {
+        let name = word.get_ref().as_ref();
         if !SETTINGS.contains(&name) && HookEvent::parse(name).is_none() {
             let all = HookEvent::ALL.map(HookEvent::name).join(", ");
-            return Err(ConfigError::UnknownKey {
-                place: SourceLine {
-                    file: source.file.into(),
-                    line: source.line_of(name),
-                    column: 1,
-                },
-                key: format!("{TABLE}.{name}"),
-                hint: format!(". The events are {all}"),
-            });
+            let hint = format!(". The events are {all}");
+            return Err(source.unknown(word, format!("{TABLE}.{name}"), hint));
         }
     }
     let mut value = json(hooks);
     if let Value::Object(fields) = &mut value {
         SETTINGS.iter().for_each(|name| drop(fields.remove(*name)));
     }
-    read(source, &value)
+    read(source.source, &value)
 }
 
 /// A part of one of our own files as a file of Claude Code would have it.
@@ -171,7 +164,7 @@ pub(crate) fn json(value: &Spanned<DeValue<'_>>) -> Value {
 fn read(source: FileSource<'_>, hooks: &Value) -> Result<FileHooks, ConfigError> {
     let mut found = FileHooks::default();
     let table = hooks.as_object().ok_or_else(|| {
-        source.bad(TABLE, hooks, "a table with an event for each key, such as PreToolUse")
+        source.bad(TABLE, TABLE, hooks, "a table with an event for each key, such as PreToolUse")
     })?;
     for (name, groups) in table {
         let key = format!("{TABLE}.{name}");
@@ -182,34 +175,37 @@ fn read(source: FileSource<'_>, hooks: &Value) -> Result<FileHooks, ConfigError>
         };
         let wanted = "a list such as [{\"matcher\": \"Bash\", \"hooks\": [{\"type\": \"command\", \
                       \"command\": \"./check.sh\"}]}]";
-        let groups = groups.as_array().ok_or_else(|| source.bad(&key, groups, wanted))?;
-        for group in groups {
-            let fields = group.as_object().ok_or_else(|| source.bad(&key, group, wanted))?;
+        let way = format!("{TABLE}/{name}");
+        let groups = groups.as_array().ok_or_else(|| source.bad(&way, &key, groups, wanted))?;
+        for (at, group) in groups.iter().enumerate() {
+            let way = format!("{way}/{at}");
+            let fields = group.as_object().ok_or_else(|| source.bad(&way, &key, group, wanted))?;
+            let bad_matcher = |matcher: &Value, wanted: &str| {
+                source.bad(&format!("{way}/matcher"), &format!("{key}.matcher"), matcher, wanted)
+            };
             let matcher = match fields.get("matcher") {
                 None | Some(Value::Null) => String::new(),
                 Some(Value::String(text)) => text.clone(),
-                Some(other) => {
-                    return Err(source.bad(&format!("{key}.matcher"), other, "a text"));
-                }
+                Some(other) => return Err(bad_matcher(other, "a text")),
             };
             if let Err(why) = pattern(&matcher) {
                 let wanted = format!("a regular expression over names of tools: {why}");
-                let named = Value::String(matcher);
-                return Err(source.bad(&format!("{key}.matcher"), &named, &wanted));
+                return Err(bad_matcher(&Value::String(matcher), &wanted));
             }
             let unknown = fields.keys().find(|field| {
                 let field = field.as_str();
                 !GROUP.contains(&field) && !hook_form::HARMLESS.contains(&field)
             });
             let handlers = fields.get("hooks").and_then(Value::as_array);
-            let handlers = handlers.ok_or_else(|| source.bad(&key, group, wanted))?;
-            for handler in handlers {
+            let handlers = handlers.ok_or_else(|| source.bad(&way, &key, group, wanted))?;
+            for (at, handler) in handlers.iter().enumerate() {
+                let way = format!("{way}/hooks/{at}");
                 let handler =
-                    handler.as_object().ok_or_else(|| source.bad(&key, handler, wanted))?;
+                    handler.as_object().ok_or_else(|| source.bad(&way, &key, handler, wanted))?;
                 // A condition of the whole group that agentd does not know is one of each hook.
                 let mut handler = handler.clone();
                 handler.extend(unknown.map(|field| (field.clone(), fields[field].clone())));
-                one(source, (event, &matcher), &handler, &mut found)?;
+                one(source, &way, (event, &matcher), &handler, &mut found)?;
             }
         }
     }
@@ -218,11 +214,15 @@ fn read(source: FileSource<'_>, hooks: &Value) -> Result<FileHooks, ConfigError>
 
 fn one(
     source: FileSource<'_>,
+    way: &str,
     (event, matcher): (HookEvent, &str),
     handler: &Map<String, Value>,
     found: &mut FileHooks,
 ) -> Result<(), ConfigError> {
     let key = format!("{TABLE}.{}", event.name());
+    let bad = |field: &str, value: &Value, wanted: &str| {
+        source.bad(&format!("{way}/{field}"), &format!("{key}.{field}"), value, wanted)
+    };
     let HookForm { command, only, broken } = match hook_form::of(event, handler) {
         Ok(Some(form)) => form,
         Ok(None) => {
@@ -232,7 +232,7 @@ fn one(
         }
         Err(BadField { field, wanted }) => {
             let value = handler.get(field).unwrap_or(&Value::Null);
-            return Err(source.bad(&format!("{key}.{field}"), value, wanted));
+            return Err(bad(field, value, wanted));
         }
     };
     let near = handler.get("command").or(handler.get("type")).and_then(Value::as_str);
@@ -249,8 +249,7 @@ fn one(
         Some(value) => {
             let seconds = value.as_f64().filter(|seconds| *seconds > 0.0);
             let wanted = "a number of seconds above 0";
-            let seconds =
-                seconds.ok_or_else(|| source.bad(&format!("{key}.timeout"), value, wanted))?.ceil();
+            let seconds = seconds.ok_or_else(|| bad("timeout", value, wanted))?.ceil();
             if seconds > MOST_SECONDS as f64 {
                 let text = format!("has a timeout above {MOST_SECONDS} seconds, which is the most");
                 found.warnings.push(source.warning(near, key.clone(), text));
@@ -302,14 +301,17 @@ impl FileSource<'_> {
         ConfigWarning { origin: ValueOrigin { layer, file, line }, key, text }
     }
 
-    pub(crate) fn bad(&self, key: &str, value: &Value, wanted: &str) -> ConfigError {
-        let name = key.split('.').nth(1).unwrap_or(TABLE);
+    /// A value that its key cannot have. The names and numbers in `way` lead to it; in JSON its place is the line of
+    /// the second.
+    pub(crate) fn bad(&self, way: &str, key: &str, value: &Value, wanted: &str) -> ConfigError {
+        let name = way.split('/').nth(1).unwrap_or(TABLE);
+        let in_json = || SourceLine { file: self.file.into(), line: self.line_of(name), column: 1 };
         let mut found = value.to_string();
         if found.chars().count() > 60 {
             found = found.chars().take(60).collect::<String>() + "…";
         }
         ConfigError::BadValue {
-            place: SourceLine { file: self.file.into(), line: self.line_of(name), column: 1 },
+            place: IndexedSource::of(*self).place_at(way).unwrap_or_else(in_json),
             key: key.to_owned(),
             found,
             wanted: wanted.to_owned(),

@@ -1,12 +1,13 @@
 //! MCP servers: `[mcp.NAME]` of our own files and `mcpServers` of a project's `.mcp.json`, in the fields
 //! of Claude Code and Codex. Pure; `load_servers` collects them.
 
-use crate::error::{ConfigError, SourceLine};
+use crate::error::ConfigError;
 use crate::event_hooks::{json, json_of};
 use crate::origin::Layer;
 use crate::server_package::ServerPackage;
-use crate::source_text::FileSource;
+use crate::source_text::{FileSource, IndexedSource};
 use crate::warning::ConfigWarning;
+use protocol::did_you_mean::nearest;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Rule, RuleEffect};
 use protocol::mcp::HEADER_VARIABLE;
@@ -14,7 +15,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use toml::de::DeTable;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 use url::Url;
 
 /// The table of our own files.
@@ -38,6 +40,25 @@ const RESERVED: [&str; 9] = [
     "mcp-protocol-version",
     "mcp-session-id",
     "transfer-encoding",
+];
+/// The field with the package of a server.
+const PACKAGE: &str = "package";
+/// The fields of a server, for hints.
+const FIELDS: [&str; 14] = [
+    "command",
+    "args",
+    "env",
+    "url",
+    "headers",
+    "http_headers",
+    "bearer_token_env_var",
+    "hosts",
+    "write",
+    "enabled",
+    "enabled_tools",
+    "disabled_tools",
+    "startup_timeout_sec",
+    "tool_timeout_sec",
 ];
 /// The kinds of servers that run.
 const KINDS: [&str; 3] = ["stdio", "http", "streamable-http"];
@@ -205,22 +226,62 @@ pub(crate) struct FileServers {
 
 /// Those of one of our own files.
 pub(crate) fn of_table(
-    source: FileSource<'_>,
+    source: &IndexedSource<'_>,
     table: &DeTable<'_>,
 ) -> Result<FileServers, ConfigError> {
     let Some(servers) = table.get(TABLE) else { return Ok(FileServers::default()) };
-    let mut found = of_json(source, TABLE, &json(servers))?;
+    check_fields(source, servers)?;
+    let mut found = of_json(source.source, TABLE, &json(servers))?;
     for server in &mut found.servers {
-        server.by.line = line_in(source.text, &server.name).unwrap_or(server.by.line);
+        server.by.line = line_in(source.source.text, &server.name).unwrap_or(server.by.line);
     }
-    // A key of our own that is unknown is a slip.
-    match found.warnings.into_iter().next() {
-        None => Ok(FileServers { warnings: Vec::new(), ..found }),
-        Some(ConfigWarning { origin, key, text }) => Err(ConfigError::UnknownKey {
-            place: SourceLine { file: origin.file, line: origin.line, column: 1 },
-            key,
-            hint: format!(". It {text}"),
-        }),
+    Ok(found)
+}
+
+/// In our own files a field that is unknown is a slip, and so is one that does not count.
+fn check_fields(
+    source: &IndexedSource<'_>,
+    servers: &Spanned<DeValue<'_>>,
+) -> Result<(), ConfigError> {
+    for (name, server) in servers.get_ref().as_table().into_iter().flatten() {
+        for (word, value) in server.get_ref().as_table().into_iter().flatten() {
+            let field = word.get_ref().as_ref();
+            let key = format!("{TABLE}.{}.{field}", name.get_ref());
+            let alone = Map::from_iter([(field.to_owned(), json(value))]);
+            let Ok(written) = Written::deserialize(Value::Object(alone)) else {
+                return Err(source.unfit(&key, value, wanted_of(field)));
+            };
+            if field == "type" {
+                if !value.get_ref().as_str().is_some_and(|kind| KINDS.contains(&kind)) {
+                    return Err(source.unfit(&key, value, format!("one of {}", KINDS.join(", "))));
+                }
+            } else if written.others.contains_key(field) {
+                let meant = nearest(field, FIELDS).first().copied();
+                let hint = meant.map(|meant| format!("; did you mean `{meant}`?"));
+                let hint =
+                    hint.unwrap_or_else(|| ". `agentd help mcp` lists those there are".into());
+                return Err(source.unknown(word, key, hint));
+            } else if field == PACKAGE && source.source.layer != Layer::User {
+                let reason = "only your own configuration file can have it".to_owned();
+                return Err(ConfigError::Misplaced {
+                    place: source.place(&word.span()),
+                    key,
+                    reason,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn wanted_of(field: &str) -> &'static str {
+    match field {
+        "command" => "a program, or a list of it and its arguments",
+        "url" | "bearer_token_env_var" => "a text",
+        "write" | "enabled" => "true or false",
+        "startup_timeout_sec" | "tool_timeout_sec" => "a number of seconds",
+        "env" | "headers" | "http_headers" => "a table of texts",
+        _ => "a list of texts",
     }
 }
 
@@ -267,14 +328,14 @@ pub(crate) fn of_json(
 ) -> Result<FileServers, ConfigError> {
     let mut found = FileServers::default();
     let wanted = "a table with a server for each name";
-    let servers = servers.as_object().ok_or_else(|| source.bad(table, servers, wanted))?;
+    let servers = servers.as_object().ok_or_else(|| source.bad(table, table, servers, wanted))?;
     for (name, value) in servers {
-        let key = format!("{table}.{name}");
+        let (key, way) = (format!("{table}.{name}"), format!("{table}/{name}"));
         if !is_name(name) {
-            return Err(source.bad(&key, value, &wanted_name()));
+            return Err(source.bad(&way, &key, value, &wanted_name()));
         }
         let written: Written = serde_json::from_value(value.clone())
-            .map_err(|error| source.bad(&key, value, &format!("a server: {error}")))?;
+            .map_err(|error| source.bad(&way, &key, value, &format!("a server: {error}")))?;
         found.add(source, (name, &key), written, value)?;
     }
     Ok(found)
@@ -318,18 +379,22 @@ impl FileServers {
             self.off.push(name.to_owned());
             return Ok(());
         }
-        let bad = |wanted: &str| source.bad(key, value, wanted);
-        let (place, env) = placed(&written).map_err(|why| bad(&why))?;
-        let package = package.map(ServerPackage::read).transpose().map_err(|why| bad(&why))?;
+        // For our own files; in JSON the name is enough.
+        let way = |field: &str| format!("{TABLE}/{name}/{field}");
+        let bad = |field: &str, wanted: &str| source.bad(&way(field), key, value, wanted);
+        let (place, env) = placed(&written).map_err(|(field, why)| bad(field, &why))?;
+        let package = package.map(ServerPackage::read).transpose();
+        let package = package.map_err(|why| bad(PACKAGE, &why))?;
         if package.is_some() && matches!(place, ServerPlace::Url(_)) {
-            return Err(bad("a server with a `command`, since it has a `package`"));
+            return Err(bad(PACKAGE, "a server with a `command`, since it has a `package`"));
         }
-        let host = |text: &String| {
+        let host = |(at, text): (usize, &String)| {
             text.parse::<HostRule>().map_err(|error| {
-                source.bad(&format!("{key}.hosts"), &Value::from(text.as_str()), &error.to_string())
+                let (key, value) = (format!("{key}.hosts"), Value::from(text.as_str()));
+                source.bad(&way(&format!("hosts/{at}")), &key, &value, &error.to_string())
             })
         };
-        let hosts = written.hosts.iter().map(host).collect::<Result<_, _>>()?;
+        let hosts = written.hosts.iter().enumerate().map(host).collect::<Result<_, _>>()?;
         let time = |field: &str, seconds: Option<f64>, usual: f64| {
             let seconds = seconds.unwrap_or(usual);
             match seconds > 0.0 && seconds <= MOST {
@@ -338,7 +403,8 @@ impl FileServers {
                 true => Ok((seconds * 1000.0).ceil() as u64),
                 false => {
                     let wanted = format!("a number of seconds above 0, up to {MOST}");
-                    Err(source.bad(&format!("{key}.{field}"), &Value::from(seconds), &wanted))
+                    let value = Value::from(seconds);
+                    Err(source.bad(&way(field), &format!("{key}.{field}"), &value, &wanted))
                 }
             }
         };
@@ -361,8 +427,11 @@ impl FileServers {
     }
 }
 
+/// The field that is wrong, empty for none alone, and what the server must be.
+type BadServer = (&'static str, String);
+
 /// Where it is, and its variables.
-fn placed(written: &Written) -> Result<(ServerPlace, Vec<(String, String)>), String> {
+fn placed(written: &Written) -> Result<(ServerPlace, Vec<(String, String)>), BadServer> {
     let env = written.env.clone().into_iter().collect();
     let Some(url) = &written.url else {
         let mut command = match &written.command {
@@ -371,26 +440,27 @@ fn placed(written: &Written) -> Result<(ServerPlace, Vec<(String, String)>), Str
             None => Vec::new(),
         };
         if command.first().is_none_or(|program| program.trim().is_empty()) {
-            return Err("a server with a `command` or a `url`".to_owned());
+            return Err(("command", "a server with a `command` or a `url`".to_owned()));
         }
         command.extend(written.args.iter().cloned());
         let has_headers = !written.headers.is_empty() || written.bearer_token_env_var.is_some();
         return match has_headers {
-            true => Err("a server with a `url`, since it has headers".to_owned()),
+            true => Err(("", "a server with a `url`, since it has headers".to_owned())),
             false => Ok((ServerPlace::Program(command), env)),
         };
     };
     let of_command = written.command.is_some() || !written.args.is_empty() || written.write;
     if of_command || !written.env.is_empty() {
         let wanted = "a server with either a `url` or a `command`: `args`, `env` and `write` are for commands";
-        return Err(wanted.to_owned());
+        return Err(("", wanted.to_owned()));
     }
     if !url.contains("${") {
-        server_host(url)?;
+        server_host(url).map_err(|why| ("url", why))?;
     }
     let reserved = |name: &&String| RESERVED.iter().any(|known| known.eq_ignore_ascii_case(name));
     if let Some(name) = written.headers.keys().find(reserved) {
-        return Err(format!("a server whose headers leave out {name}, which the protocol sets"));
+        let wanted = format!("a server whose headers leave out {name}, which the protocol sets");
+        return Err(("headers", wanted));
     }
     let mut headers: Vec<String> =
         written.headers.iter().map(|(name, text)| format!("{name}: {text}")).collect();
@@ -436,7 +506,7 @@ mod tests {
 
     fn own(text: &str) -> Result<FileServers, ConfigError> {
         let source = FileSource { layer: Layer::User, file: "config.toml", text };
-        of_table(source, DeTable::parse(text).unwrap().get_ref())
+        of_table(&IndexedSource::of(source), DeTable::parse(text).unwrap().get_ref())
     }
 
     #[test]
@@ -544,8 +614,13 @@ mod tests {
             ("[mcp.a_]\ncommand = \"x\"", "single `_`"),
             ("[mcp._a]\ncommand = \"x\"", "single `_`"),
             ("[mcp.a]\nargs = [\"x\"]", "a server with a `command`"),
-            ("[mcp.a]\ncommand = 7", "a server: "),
-            ("[mcp.a]\ncommand = \"x\"\ncolour = 1", "`colour`"),
+            ("[mcp.a]\ncommand = 7", "2:11: `mcp.a.command` is"),
+            ("[mcp.a]\ncommand = \"x\"\ntype = \"sse\"", "3:8: `mcp.a.type` is"),
+            (
+                "[mcp.a]\ncommand = \"x\"\nhost = []",
+                "3:1: there is no key `mcp.a.host`; did you mean `hosts`?",
+            ),
+            ("[mcp.a]\ncommand = \"x\"\ncolour = 1", "3:1: there is no key `mcp.a.colour`"),
             ("[mcp.a]\ncommand = \"x\"\nhosts = [\"10.0.0.1\"]", "mcp.a.hosts"),
             ("[mcp.a]\ncommand = \"x\"\ntool_timeout_sec = 0", "seconds above 0"),
             ("[mcp.a]\nurl = \"ftp://x.org\"", "it begins with ftp"),
@@ -558,6 +633,10 @@ mod tests {
         ] {
             let why = own(text).expect_err(text).to_string();
             assert!(why.contains(words) && why.contains("config.toml"), "{text}: {why}");
+        }
+        for field in FIELDS {
+            let no_value = serde_json::json!({ field: { "x": 1 } });
+            assert!(Written::deserialize(no_value).is_err(), "{field} is no field");
         }
         let found = claude("{\"mcpServers\": {\"a\": {\"type\": \"http\", \"url\": \"https://x\"}, \"b\": {\"command\": \"x\", \"cwd\": \"/\"}, \"c\": {\"command\": \"x\", \"enabled\": false}}}").unwrap();
         let places: Vec<_> = found.servers.iter().map(|server| server.place.words()).collect();
@@ -581,6 +660,11 @@ mod tests {
         assert_eq!(found.servers[0].package, None);
         assert!(found.warnings[0].text.contains("only your own configuration file"), "{found:?}");
         let source = FileSource { layer: Layer::Project, file: "c", text: &table };
-        of_table(source, DeTable::parse(&table).unwrap().get_ref()).unwrap_err();
+        let table = DeTable::parse(&table).unwrap();
+        let error = of_table(&IndexedSource::of(source), table.get_ref()).unwrap_err();
+        assert!(
+            error.to_string().starts_with("c:3:1: `mcp.a.package` cannot be set here"),
+            "{error}"
+        );
     }
 }

@@ -6,6 +6,7 @@ use crate::schema::{ListKind, ValueKind};
 use crate::value::{self, ConfigValue, ListExample, ListItem, ValueError, kind_of};
 use protocol::judgement::ExampleVerdict;
 use std::ops::Range;
+use std::str::Split;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -23,10 +24,15 @@ pub(crate) struct FileSource<'a> {
 /// A source with the places of its line breaks, so that each of many rules finds its line at once.
 pub(crate) struct IndexedSource<'a> {
     pub(crate) source: FileSource<'a>,
-    pub(crate) ends: Vec<usize>,
+    ends: Vec<usize>,
 }
 
-impl IndexedSource<'_> {
+impl<'s> IndexedSource<'s> {
+    pub(crate) fn of(source: FileSource<'s>) -> Self {
+        let ends = source.text.match_indices('\n').map(|(at, _)| at).collect();
+        Self { source, ends }
+    }
+
     pub(crate) fn table<'a, 'b>(
         &self,
         name: &str,
@@ -156,6 +162,12 @@ impl IndexedSource<'_> {
         }
     }
 
+    /// The place of the value to which these names and numbers lead, as far as there are any.
+    pub(crate) fn place_at(&self, way: &str) -> Option<SourceLine> {
+        let table = DeTable::parse(self.source.text).ok()?.into_inner();
+        Some(self.place(&span_at(0..0, &DeValue::Table(table), way.split('/'))))
+    }
+
     pub(crate) fn place(&self, span: &Range<usize>) -> SourceLine {
         let above = self.ends.partition_point(|end| *end < span.start);
         let begin = above.checked_sub(1).map_or(0, |last| self.ends[last] + 1);
@@ -166,5 +178,24 @@ impl IndexedSource<'_> {
             line: narrow(above + 1),
             column: narrow(before.chars().count() + 1),
         }
+    }
+}
+
+/// The place of a value below this one, whose own is `span`. That of a table is its name.
+fn span_at(span: Range<usize>, value: &DeValue<'_>, mut way: Split<'_, char>) -> Range<usize> {
+    let below = match (value, way.next()) {
+        (DeValue::Table(table), Some(name)) => table.get_key_value(name).map(|(name, value)| {
+            let is_table = value.get_ref().is_table();
+            (if is_table { name.span() } else { value.span() }, value)
+        }),
+        (DeValue::Array(all), Some(number)) => {
+            let value = number.parse().ok().and_then(|at: usize| all.get(at));
+            value.map(|value| (value.span(), value))
+        }
+        (_, _) => None,
+    };
+    match below {
+        Some((span, value)) => span_at(span, value.get_ref(), way),
+        None => span,
     }
 }

@@ -31,8 +31,7 @@ pub(crate) struct Entries {
 
 /// Parses the file.
 pub(crate) fn entries(source: &FileSource<'_>) -> Result<Entries, ConfigError> {
-    let ends = source.text.match_indices('\n').map(|(at, _)| at).collect();
-    let source = IndexedSource { source: *source, ends };
+    let source = IndexedSource::of(*source);
     let table = DeTable::parse(source.source.text).map_err(|error| ConfigError::Syntax {
         place: error.span().map_or_else(|| source.place(&(0..0)), |span| source.place(&span)),
         message: error.message().to_owned(),
@@ -42,8 +41,8 @@ pub(crate) fn entries(source: &FileSource<'_>) -> Result<Entries, ConfigError> {
     found.entries.sort_by_key(|entry| entry.place.line);
     found.models = models::read(&source, table.get_ref())?;
     found.credentials = credentials::read(&source, table.get_ref())?;
-    found.hooks = event_hooks::of_table(source.source, table.get_ref())?;
-    found.servers = mcp::of_table(source.source, table.get_ref())?;
+    found.hooks = event_hooks::of_table(&source, table.get_ref())?;
+    found.servers = mcp::of_table(&source, table.get_ref())?;
     Ok(found)
 }
 
