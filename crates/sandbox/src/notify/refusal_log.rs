@@ -2,6 +2,7 @@
 //! only a count is kept, so that a loop cannot flood the record.
 
 use protocol::confinement::Refusal;
+use protocol::hidden::on_one_line;
 
 /// Maximum number of entries.
 pub(super) const MAX_LINES: usize = 200;
@@ -21,7 +22,7 @@ pub(crate) struct RefusalLog {
 impl RefusalLog {
     /// Adds a refusal. A new entry keeps its `count`.
     pub(super) fn add(&mut self, mut refusal: Refusal) {
-        refusal.subject = refusal.subject.cleaned(sanitize);
+        refusal.subject = refusal.subject.cleaned(cleaned);
         let last = self.refusals.iter_mut().rev().find(|other| alike(other, &refusal));
         if let Some(last) = last
             && (Refusal { count: last.count, ..refusal.clone() }) == *last
@@ -36,7 +37,7 @@ impl RefusalLog {
 
     /// Removes a refusal that was added by mistake.
     pub(super) fn take_back(&mut self, mut refusal: Refusal) {
-        refusal.subject = refusal.subject.cleaned(sanitize);
+        refusal.subject = refusal.subject.cleaned(cleaned);
         let same = |line: &Refusal| Refusal { count: line.count, ..refusal.clone() } == *line;
         match self.refusals.iter().rposition(same) {
             Some(at) if self.refusals[at].count > 1 => self.refusals[at].count -= 1,
@@ -52,22 +53,14 @@ fn alike(one: &Refusal, other: &Refusal) -> bool {
     (one.errno == libc::ESRCH) == (other.errno == libc::ESRCH)
 }
 
-/// Truncates the text, and escapes control characters: they could move a terminal's cursor or break
-/// a line.
-fn sanitize(text: &str) -> String {
-    let mut shown = String::new();
-    for character in text.chars() {
-        if shown.len() >= MAX_TEXT {
-            shown.push('…');
-            break;
-        }
-        if character.is_control() {
-            shown.extend(character.escape_default());
-        } else {
-            shown.push(character);
-        }
+/// The text on one line without hidden characters, truncated: they could move a terminal's cursor, break a line or
+/// deceive its reader.
+fn cleaned(text: &str) -> String {
+    let shown = on_one_line(text);
+    match shown.char_indices().find(|(at, _)| *at >= MAX_TEXT) {
+        Some((at, _)) => format!("{}…", &shown[..at]),
+        None => shown,
     }
-    shown
 }
 
 #[cfg(test)]
@@ -151,8 +144,11 @@ mod tests {
     #[test]
     fn a_name_cannot_drive_the_terminal_of_a_reader() {
         let mut record = RefusalLog::default();
-        record.add(refusal("/tmp/\u{1b}[2J\nallowed\u{9b}"));
-        assert_eq!(record.refusals[0].subject.to_string(), "/tmp/\\u{1b}[2J\\nallowed\\u{9b}");
+        record.add(refusal("/tmp/\u{1b}[2J\nallowed\u{9b}\u{202e}"));
+        assert_eq!(
+            record.refusals[0].subject.to_string(),
+            "/tmp/\\u{1b}[2J\\nallowed\\u{9b}\\u{202e}"
+        );
     }
 
     #[test]
