@@ -178,7 +178,8 @@ fn with_any_words(words: &[ArgWord]) -> Option<String> {
         return plain.then(|| format!("{program} {subcommand}"));
     }
     let runs = runner(program).map(|row| row.runs);
-    let runs = runs.filter(|runs| !matches!(runs, Runs::Options(_) | Runs::Indices));
+    let runs =
+        runs.filter(|runs| !matches!(runs, Runs::Options(_) | Runs::Variables | Runs::Indices));
     let broad = runs.is_some() || BROAD.contains(&crate::program_name::base_name(program));
     let versioned = program.ends_with(|c: char| c.is_ascii_digit());
     (!broad && !versioned).then(|| program.to_owned())

@@ -438,7 +438,6 @@ impl<'a> GrammarReader<'a> {
         let begun = self.at;
         let mut command = SimpleCommand::default();
         let (mut exported, mut behind_target) = (None, None);
-        let mut variables = Vec::new();
         while self.another_word() {
             let before = self.at;
             if self.redirection(&mut command)? {
@@ -455,8 +454,7 @@ impl<'a> GrammarReader<'a> {
                         (false, true) => exported = Some(name),
                         (false, false) => self.bar(ScriptError::Assignment(name.to_owned())),
                     }
-                    variables.push((name.to_owned(), value.clone()));
-                    self.script.values.push(value);
+                    self.script.variables.push((name.to_owned(), value));
                 }
                 None => {
                     let word = self.word()?;
@@ -480,9 +478,6 @@ impl<'a> GrammarReader<'a> {
             }
         }
         let words = &command.words;
-        if !words.is_empty() {
-            self.script.variables.append(&mut variables);
-        }
         match (words.first(), exported) {
             (Some(_), Some(name)) => self.bar(ScriptError::Assignment(name.to_owned())),
             (Some(ArgWord::Known(program)), None) if is_name(program) => {}

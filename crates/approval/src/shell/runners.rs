@@ -53,6 +53,8 @@ pub(crate) enum Runs {
     Options(&'static [&'static str]),
     /// What its settings name.
     Git,
+    /// What the variables hold that its words set.
+    Variables,
     /// Its words may hold an index that is evaluated.
     Indices,
 }
@@ -186,13 +188,8 @@ const KINDS: &[(Runs, &[&str])] = &[
         ],
     ),
     (Runs::File, &[".", "source"]),
-    (
-        Runs::Indices,
-        &[
-            "[", "declare", "export", "let", "local", "printf", "read", "readonly", "set", "test",
-            "typeset", "unset",
-        ],
-    ),
+    (Runs::Variables, &["declare", "export", "local", "readonly", "typeset"]),
+    (Runs::Indices, &["[", "let", "printf", "read", "set", "test", "unset"]),
     (
         Runs::LaterWords,
         &[

@@ -132,15 +132,8 @@ impl AllRuns {
             self.evaluated(value, depth);
         }
         for (name, value) in &script.variables {
-            if let Some(text) =
-                value.known().filter(|_| RUN_LATER.iter().any(|it| name.contains(it)))
-            {
-                let doubt = Arc::from(format!("a program may run what `{name}` holds"));
-                self.perhaps_text(text, &doubt, depth);
-            }
-            if matches!(name.as_str(), "BASH_ENV" | "ENV") {
-                self.runs_files.push(base_name(value.text()).to_owned());
-            }
+            self.evaluated(value, depth);
+            self.variable(name, value.text(), depth);
         }
         for SimpleCommand { words, inputs } in &script.commands {
             let inputs = inputs.iter().map(|input| match input {
@@ -167,6 +160,27 @@ impl AllRuns {
                 self.hide(&format!("`{shell}` may read `{sign}` in another way than bash"));
             }
             self.script(&script, doubt, depth + 1);
+        }
+    }
+
+    /// A variable of which a program may run the text, or a shell the file.
+    fn variable(&mut self, name: &str, text: &str, depth: usize) {
+        if RUN_LATER.iter().any(|it| name.contains(it)) && !text.contains(HOLE) {
+            let doubt = Arc::from(format!("a program may run what `{name}` holds"));
+            self.perhaps_text(text, &doubt, depth);
+        }
+        if matches!(name, "BASH_ENV" | "ENV") {
+            self.runs_files.push(base_name(text).to_owned());
+        }
+    }
+
+    /// Words of which some set variables: `export NAME=value`.
+    fn variables(&mut self, words: &[ArgWord], depth: usize) {
+        for word in words {
+            self.evaluated(word, depth);
+            if let Some((name, text)) = word.text().split_once('=') {
+                self.variable(name, text, depth);
+            }
         }
     }
 
@@ -227,8 +241,7 @@ impl AllRuns {
                 Runs::Command | Runs::CommandWithInput => {
                     match row.command_start(words, Reader::Deny) {
                         CommandStart::At(at) if row.runs == Runs::Command => {
-                            // The shell may evaluate a variable that is set for it.
-                            words[1..at].iter().for_each(|word| self.evaluated(word, depth));
+                            self.variables(&words[1..at], depth);
                             words = &words[at..];
                         }
                         CommandStart::At(at) => {
@@ -263,6 +276,7 @@ impl AllRuns {
                 Runs::Behind(options) => return self.behind(row, options, &seen),
                 Runs::Options(options) => return self.options(options, &seen),
                 Runs::Git => return self.git(&seen),
+                Runs::Variables => return self.variables(&words[1..], depth),
                 Runs::Indices => {
                     let read = inputs.iter().flatten().copied();
                     return words[1..].iter().chain(read).for_each(|it| self.evaluated(it, depth));
@@ -323,7 +337,9 @@ impl AllRuns {
     fn shells_behind(&mut self, words: &[ArgWord], doubt: &Arc<str>, depth: usize) {
         let reads = |word: &ArgWord| {
             let row = word.known().and_then(runner);
-            row.is_some_and(|row| !matches!(row.runs, Runs::Command | Runs::Indices | Runs::File))
+            row.is_some_and(|row| {
+                !matches!(row.runs, Runs::Command | Runs::Variables | Runs::Indices | Runs::File)
+            })
         };
         let starts: Vec<usize> = (1..words.len()).filter(|at| reads(&words[*at])).collect();
         if starts.len() > CHAIN_CAP || depth >= DEPTH_CAP {

@@ -154,9 +154,9 @@ pub(crate) struct Script {
     pub commands: Vec<SimpleCommand>,
     /// The here-documents, by their number.
     pub documents: Vec<ArgWord>,
-    /// What variables and elements of arrays are set to.
+    /// What elements of arrays and variables of loops are set to.
     pub values: Vec<ArgWord>,
-    /// The variables that are set for one program.
+    /// The other variables, and what they are set to.
     pub variables: Vec<(String, ArgWord)>,
     /// The files that redirections write.
     pub written: Vec<ArgWord>,

@@ -323,6 +323,49 @@ fn words_and_options_that_name_a_program_are_compared() {
     )]);
 }
 
+#[test]
+fn a_variable_that_names_a_program_is_read_wherever_it_is_set() {
+    check(&[
+        (
+            "bash:evil *",
+            &[
+                "GIT_PAGER=evil git log",
+                "GIT_PAGER=evil; export GIT_PAGER; git log",
+                "export GIT_PAGER=evil; git log",
+                "export FOO=1 GIT_PAGER='evil -x'; git log",
+                "declare -x GIT_PAGER=evil; git log",
+                "typeset -x GIT_PAGER=evil; git log",
+                "readonly GIT_PAGER=evil; git log",
+                "f() { local -x GIT_PAGER=evil; git log; }; f",
+                "builtin export GIT_PAGER=evil; git log",
+                "bash -c 'export GIT_PAGER=evil; git log'",
+                "env GIT_PAGER=evil git log",
+                "env -i GIT_PAGER=evil git log",
+                "timeout 5 env EDITOR=evil crontab f",
+                "sudo GIT_PAGER=evil git log",
+            ],
+            &[
+                "export GIT_PAGER=less; git log",
+                "export FOO=evil; git log",
+                "env FOO=evil git log",
+                "env GIT_PAGER=less git log evil",
+                "declare -x FOO=evil GIT_PAGER=cat; git log",
+                "printf 'EDITOR=evil\n' >> .env",
+                "[ GIT_PAGER=evil = x ]",
+                "export -n GIT_PAGER; git log",
+            ],
+        ),
+        (
+            "bash:rm *",
+            &[
+                "echo rm f > s; export BASH_ENV=s; bash -c ls",
+                "echo rm f > s; env BASH_ENV=s bash -c ls",
+            ],
+            &["echo rm f > s; env FOO=s bash -c ls", "export BASH_ENV=s; bash -c ls"],
+        ),
+    ]);
+}
+
 /// What a text says in so many words is denied, not asked about.
 #[test]
 fn what_is_written_out_is_denied() {
@@ -340,6 +383,14 @@ fn what_is_written_out_is_denied() {
         "if ls; then rm f; fi",
         "for x in a; do rm $x; done",
         "f() { rm f; }; f",
+        "f() { git push; }; true | f",
+        "f() { git push; }; true | f | cat",
+        "f() ( git push ); cat x | f",
+        "function f { git push; }; true | f",
+        "function f() { git push; }; true |& f",
+        "true | { f() { git push; }; f; }",
+        "f() { git push; }; f < x",
+        "ls() { git push; }; true | ls",
         "! rm f",
         "x=1 rm f",
         "echo $(rm f)",
@@ -374,6 +425,9 @@ fn what_is_written_out_is_denied() {
         "$x; ~/bin/rm f",
     ] {
         assert_eq!(outcome(&judge, &command(text)), Outcome::Denied, "{text}");
+    }
+    for text in ["f() { git pull; }; true | f", "f() { git log push; }; cat rm | f"] {
+        assert_eq!(outcome(&judge, &command(text)), Outcome::AllowedByMode, "{text}");
     }
 }
 
