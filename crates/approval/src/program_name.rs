@@ -2,5 +2,6 @@
 
 /// The part after the last slash.
 pub(crate) fn base_name(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
+    let behind = program.bytes().rposition(|byte| byte == b'/').map_or(0, |slash| slash + 1);
+    &program[behind..]
 }

@@ -65,7 +65,7 @@ pub(crate) fn covered(
 }
 
 fn beside(script: &[SimpleCommand], above: ShellContext) -> ShellContext {
-    let moves = script.iter().flat_map(|simple| &simple.words).any(wrappers::may_change_dir);
+    let moves = script.iter().flat_map(|simple| simple.words.iter()).any(wrappers::may_change_dir);
     ShellContext {
         company: if script.len() > 1 { ShellUse::Others } else { above.company },
         call_path: if moves { ShellDir::Elsewhere } else { above.call_path },
@@ -131,7 +131,7 @@ fn behind(
             };
             let script = grammar::read_plain(&text).ok()?;
             let moves =
-                script.iter().flat_map(|simple| &simple.words).any(wrappers::may_change_dir);
+                script.iter().flat_map(|simple| simple.words.iter()).any(wrappers::may_change_dir);
             if moves { None } else { all(rules, &script, shared) }
         }
     }

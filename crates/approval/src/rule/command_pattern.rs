@@ -43,6 +43,44 @@ pub(crate) enum Fit {
     Yes,
 }
 
+/// The name of a command's program, looked at once for many patterns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProgramName<'a> {
+    text: &'a str,
+    /// Without its directory.
+    base: &'a str,
+    /// Letters of it are not known.
+    has_holes: bool,
+}
+
+impl<'a> ProgramName<'a> {
+    pub(crate) fn of(word: &'a ArgWord) -> Self {
+        let text = word.text();
+        Self { text, base: base_name(text), has_holes: word.letters().is_none() }
+    }
+
+    pub(crate) fn has_holes(self) -> bool {
+        self.has_holes
+    }
+
+    /// The name as it is written, and without its directory if it has one.
+    pub(crate) fn spellings(self) -> impl Iterator<Item = &'a str> {
+        let base = Some(self.base).filter(|base| base.len() < self.text.len());
+        std::iter::once(self.text).chain(base)
+    }
+
+    /// Whether the first word of a denial fits this program.
+    fn fits(self, first: &PatternWord) -> Fit {
+        if self.spellings().any(|name| first.is(name)) {
+            return Fit::Yes;
+        }
+        match self.has_holes && self.spellings().any(|name| first.could_be(name)) {
+            true => Fit::Unknown,
+            false => Fit::No,
+        }
+    }
+}
+
 impl CommandPattern {
     /// Reads a pattern.
     pub(crate) fn parse(text: &str) -> Result<Self, FaultAt> {
@@ -147,7 +185,7 @@ impl CommandPattern {
         let Some((program, arguments)) = command.split_first() else { return Fit::No };
         let text = self.fits_text(program, arguments);
         let hides_words = program.hides_words();
-        let program = fits_program(first, program);
+        let program = ProgramName::of(program).fits(first);
         if program == Fit::No || text == Fit::Yes {
             return text;
         }
@@ -211,35 +249,24 @@ impl CommandPattern {
     }
 
     /// True if a denial could fit some command of this program.
-    pub(crate) fn could_run(&self, program: &ArgWord) -> bool {
+    pub(crate) fn could_run(&self, program: ProgramName<'_>) -> bool {
         let spans = |first: &PatternWord| {
-            let text = program.text();
             self.text.is_some()
                 && first.literal().is_none()
-                && (first.could_begin(text) || first.could_begin(base_name(text)))
+                && program.spellings().any(|name| first.could_begin(name))
         };
-        let fits = |first: &PatternWord| fits_program(first, program) != Fit::No || spans(first);
+        let fits = |first: &PatternWord| program.fits(first) != Fit::No || spans(first);
         self.words.first().is_none_or(fits)
+    }
+
+    /// The last byte of the names of its programs, where all have the same.
+    pub(crate) fn last_byte_of_program(&self) -> Option<u8> {
+        // The text of a whole command may begin in the middle of the first word.
+        self.words.first().filter(|_| self.text.is_none())?.last_byte()
     }
 
     /// The program's name, where the pattern has it letter by letter.
     pub(crate) fn program(&self) -> Option<&str> {
         self.words.first()?.literal()
-    }
-}
-
-/// Whether the first word of a denial fits this program, which may have a directory.
-fn fits_program(first: &PatternWord, program: &ArgWord) -> Fit {
-    let text = program.text();
-    let name = base_name(text);
-    if first.is(text) || (name.len() < text.len() && first.is(name)) {
-        return Fit::Yes;
-    }
-    if program.letters().is_some() {
-        return Fit::No;
-    }
-    match first.could_be(text) || first.could_be(name) {
-        true => Fit::Unknown,
-        false => Fit::No,
     }
 }

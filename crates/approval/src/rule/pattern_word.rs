@@ -48,16 +48,17 @@ impl PatternWord {
         let [first, middle @ .., last] = &self.pieces[..] else {
             return self.pieces.first().is_some_and(|whole| whole == word);
         };
-        // Most words differ in their last letter.
-        if !last.is_empty() && word.as_bytes().last() != last.as_bytes().last() {
-            return false;
-        }
         let Some(mut rest) = word.strip_prefix(first.as_str()) else { return false };
         for piece in middle {
             let Some(at) = rest.find(piece.as_str()) else { return false };
             rest = &rest[at + piece.len()..];
         }
         rest.ends_with(last.as_str())
+    }
+
+    /// The last byte of each word that it matches, unless it ends in `*`.
+    pub(crate) fn last_byte(&self) -> Option<u8> {
+        self.pieces.last()?.bytes().last()
     }
 
     /// True if a `*` between other letters matched a `..`, which leaves the directory that the

@@ -1,7 +1,7 @@
 //! The rules of one effect, indexed by tool, so that a search among a thousand is fast.
 
 use crate::program_name::base_name;
-use crate::rule::command_pattern::{CommandPattern, Fit};
+use crate::rule::command_pattern::{CommandPattern, Fit, ProgramName};
 use crate::rule::page_pattern::PagePattern;
 use crate::rule::path_pattern::{PathPattern, RulePath};
 use crate::rule::rule_pattern::{CallPattern, ParsedRule};
@@ -44,8 +44,8 @@ struct CommandRules {
     all: Vec<(CommandPattern, RuleNumber)>,
     /// By the program's name, into `all`.
     by_program: HashMap<String, Vec<usize>>,
-    /// Those whose program is a pattern itself, into `all`.
-    by_any_program: Vec<usize>,
+    /// Those whose program is a pattern itself, into `all`, by the last byte of such a program's name.
+    by_any_program: Vec<(Option<u8>, usize)>,
 }
 
 #[derive(Debug, Default)]
@@ -136,8 +136,9 @@ impl ToolRules {
         let program = words.first()?.known()?;
         let named = self.words.by_program.get(program).into_iter().flatten();
         named
-            .chain(&self.words.by_any_program)
-            .map(|at| &self.words.all[*at])
+            .copied()
+            .chain(self.words.of_any_program(program))
+            .map(|at| &self.words.all[at])
             .filter(|(pattern, _)| pattern.covers(words) && pattern.writes_out(guarded))
             .map(|(_, index)| *index)
             .chain(self.rule_for_all_calls)
@@ -159,23 +160,32 @@ impl ToolRules {
         if let (Some(why), Some((_, index))) = (&runs.hidden, self.words.all.first()) {
             fit.perhaps = earlier(fit.perhaps, *index, || why.clone());
         }
-        // The rules that could match a program, for each program met so far.
-        let mut of_program: HashMap<&str, Vec<&(CommandPattern, RuleNumber)>> = HashMap::new();
+        // The rules that could match a program that is not known, for each met so far.
+        let mut of_unknown: HashMap<&str, Vec<&(CommandPattern, RuleNumber)>> = HashMap::new();
         for run in &runs.list {
             let starts = match run.begin {
-                Begin::At(at) => at..at + 1,
-                Begin::From(at) => at..run.words.len(),
+                Begin::First => 0..1,
+                Begin::Later => 1..run.words.len(),
             };
             let many = starts.len() > LATER_WORDS_CAP;
             let literal = run.words.iter().all(|word| word.known().is_some());
             for words in starts.map(|start| &run.words[start..]) {
                 let Some(program) = words.first() else { continue };
-                let of = of_program.entry(program.text());
-                let rules = of.or_insert_with(|| self.words.of(program));
+                let of_program;
+                let rules = if program.letters().is_some() {
+                    of_program = self.words.of(program);
+                    &of_program
+                } else {
+                    let of = of_unknown.entry(program.text());
+                    of.or_insert_with(|| self.words.of(program))
+                };
+                if rules.is_empty() {
+                    continue;
+                }
                 // Such a run is at most a perhaps, of which the first rule counts.
                 let at_most_perhaps =
                     run.doubt.is_some() || base_name(program.text()).contains(HOLE);
-                for (pattern, index) in &*rules {
+                for (pattern, index) in rules {
                     let found = if literal { &fit.literal } else { &fit.perhaps };
                     let known = found.as_ref().is_some_and(|(first, _)| first <= index);
                     if at_most_perhaps && known {
@@ -335,33 +345,42 @@ impl CommandRules {
             Some(program) => {
                 self.by_program.entry(program.to_owned()).or_default().push(self.all.len())
             }
-            None => self.by_any_program.push(self.all.len()),
+            None => {
+                self.by_any_program.push((pattern.last_byte_of_program(), self.all.len()));
+            }
         }
         self.all.push((pattern, index));
+    }
+
+    /// The patterns for programs of which this may be one.
+    fn of_any_program(&self, program: &str) -> impl Iterator<Item = usize> {
+        let last = program.bytes().last();
+        let fits = move |byte: &Option<u8>| byte.is_none() || *byte == last;
+        self.by_any_program.iter().filter(move |(byte, _)| fits(byte)).map(|(_, at)| *at)
     }
 
     /// The first pattern that catches even a command in which nothing can be seen.
     fn first_for_everything(&self) -> Option<RuleNumber> {
         self.by_any_program
             .iter()
-            .map(|at| &self.all[*at])
+            .map(|(_, at)| &self.all[*at])
             .find(|(pattern, _)| pattern.fits(&[]) == Fit::Yes)
             .map(|(_, i)| *i)
     }
 
     /// The rules that could catch a command of this program, in their order.
     fn of(&self, word: &ArgWord) -> Vec<&(CommandPattern, RuleNumber)> {
-        let (program, base) = (word.text(), base_name(word.text()));
-        let mut found: Vec<usize> = if program.contains(HOLE) {
-            (0..self.all.len()).collect()
+        let name = ProgramName::of(word);
+        let could_run = |at: &usize| self.all[*at].0.could_run(name);
+        let mut found: Vec<usize> = if name.has_holes() {
+            (0..self.all.len()).filter(could_run).collect()
         } else {
-            let named = self.by_program.get(program).into_iter().flatten();
-            let based = self.by_program.get(base).filter(|_| base != program).into_iter().flatten();
-            named.chain(based).chain(&self.by_any_program).copied().collect()
+            let written = |name: &str| self.by_program.get(name).into_iter().flatten().copied();
+            let named = name.spellings().flat_map(written);
+            named.chain(self.of_any_program(word.text())).filter(could_run).collect()
         };
         found.sort_unstable();
-        let rules = found.into_iter().map(|at| &self.all[at]);
-        rules.filter(|(pattern, _)| pattern.could_run(word)).collect()
+        found.into_iter().map(|at| &self.all[at]).collect()
     }
 }
 

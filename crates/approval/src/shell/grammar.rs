@@ -103,7 +103,8 @@ impl<'a> GrammarReader<'a> {
     }
 
     pub(crate) fn next_is(&self, text: &str) -> bool {
-        self.text.as_bytes()[self.at..].starts_with(text.as_bytes())
+        // Asked often, and mostly in vain.
+        self.peek() == text.bytes().next() && self.text[self.at..].starts_with(text)
     }
 
     pub(crate) fn take(&mut self, text: &str) -> bool {
@@ -151,9 +152,7 @@ impl<'a> GrammarReader<'a> {
                 Some(b';') if self.ends_case() => return Ok(ListEnd::Cases),
                 Some(_) => {}
             }
-            if let Some(word) = self.bare()
-                && let Some(closer) = closers.iter().find(|closer| **closer == word)
-            {
+            if let Some(closer) = closers.iter().find(|closer| self.keyword(closer)) {
                 self.at += closer.len();
                 return Ok(ListEnd::Word(closer));
             }
@@ -176,7 +175,7 @@ impl<'a> GrammarReader<'a> {
         loop {
             let begin = self.script.commands.len();
             self.blanks();
-            while self.bare() == Some("!") {
+            while self.keyword("!") {
                 self.at += 1;
                 self.blanks();
             }
@@ -203,12 +202,12 @@ impl<'a> GrammarReader<'a> {
     /// Passes `time` before anything but a plain command, which it is a program for.
     fn timed(&mut self) {
         let begun = self.at;
-        if self.bare() != Some("time") {
+        if !self.keyword("time") {
             return;
         }
         self.at += 4;
         self.blanks();
-        if self.bare() == Some("-p") {
+        if self.keyword("-p") {
             self.at += 2;
             self.blanks();
         }
@@ -299,7 +298,7 @@ impl<'a> GrammarReader<'a> {
             self.lines()?;
             match self.peek() {
                 None => return Err(ScriptError::Open('[')),
-                Some(_) if self.bare() == Some("]]") => {
+                Some(_) if self.keyword("]]") => {
                     self.at += 2;
                     return Ok(());
                 }
@@ -357,7 +356,7 @@ impl<'a> GrammarReader<'a> {
             }
             self.at += name.len();
             self.lines()?;
-            if self.bare() == Some("in") {
+            if self.keyword("in") {
                 self.at += 2;
                 while self.another_word() {
                     let word = self.word()?;
@@ -383,13 +382,13 @@ impl<'a> GrammarReader<'a> {
         self.blanks();
         self.word()?;
         self.lines()?;
-        match self.bare() {
-            Some("in") => self.at += 2,
-            _ => return Err(self.misplaced()),
+        if !self.keyword("in") {
+            return Err(self.misplaced());
         }
+        self.at += 2;
         loop {
             self.lines()?;
-            if self.bare() == Some("esac") {
+            if self.keyword("esac") {
                 self.at += 4;
                 return Ok(());
             }
@@ -436,17 +435,17 @@ impl<'a> GrammarReader<'a> {
 
     fn simple(&mut self) -> GrammarResult<()> {
         let begun = self.at;
-        let mut command = SimpleCommand::default();
+        let (mut words, mut inputs): (Vec<ArgWord>, Vec<Input>) = (Vec::new(), Vec::new());
         let (mut exported, mut behind_target) = (None, None);
         while self.another_word() {
             let before = self.at;
-            if self.redirection(&mut command)? {
+            if self.redirection(&mut inputs)? {
                 if self.text[before..].starts_with("&>") {
-                    behind_target = Some(command.words.len());
+                    behind_target = Some(words.len());
                 }
                 continue;
             }
-            match self.assignment().filter(|_| command.words.is_empty()) {
+            match self.assignment().filter(|_| words.is_empty()) {
                 Some(name) => {
                     let value = self.assigned(name)?;
                     match (is_safe_prefix(name, &value), is_safe_loop_variable(name)) {
@@ -463,21 +462,14 @@ impl<'a> GrammarReader<'a> {
                         self.bar(ScriptError::Assignment(written.to_owned()));
                         self.array()?;
                     }
-                    // `12>` and `{name}>` are for one shell what it redirects, for another a word.
-                    let digits = written.bytes().all(|byte| byte.is_ascii_digit());
-                    let named = written.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
-                    let named = named.is_some_and(|name| {
-                        name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-                    });
                     match self.peek() {
-                        Some(b'<') if digits || named => command.inputs.push(Input::Other),
-                        Some(b'>') if digits || named => {}
-                        Some(_) | None => command.words.push(word),
+                        Some(b'<') if is_descriptor(written) => inputs.push(Input::Other),
+                        Some(b'>') if is_descriptor(written) => {}
+                        Some(_) | None => words.push(word),
                     }
                 }
             }
         }
-        let words = &command.words;
         match (words.first(), exported) {
             (Some(_), Some(name)) => self.bar(ScriptError::Assignment(name.to_owned())),
             (Some(ArgWord::Known(program)), None) if is_name(program) => {}
@@ -500,11 +492,11 @@ impl<'a> GrammarReader<'a> {
         if let Some(behind) =
             behind_target.and_then(|at| words.get(at..)).filter(|it| !it.is_empty())
         {
-            let words = behind.to_vec();
+            let words = behind.to_vec().into();
             self.script.commands.push(SimpleCommand { words, inputs: Vec::new() });
         }
-        if !command.words.is_empty() {
-            self.script.commands.push(command);
+        if !words.is_empty() {
+            self.script.commands.push(SimpleCommand { words: words.into(), inputs });
         }
         Ok(())
     }
@@ -550,11 +542,18 @@ impl<'a> GrammarReader<'a> {
     }
 
     /// A here-document begins with the next line.
-    pub(crate) fn document(&mut self, pending: PendingDocument, command: &mut SimpleCommand) {
-        command.inputs.push(Input::Document(pending.number));
+    pub(crate) fn document(&mut self, pending: PendingDocument, inputs: &mut Vec<Input>) {
+        inputs.push(Input::Document(pending.number));
         self.script.documents.push(ArgWord::Known(String::new()));
         self.pending.push(pending);
     }
+}
+
+/// True for `12` and `{name}` before a redirection: for one shell what it redirects, for another a word.
+fn is_descriptor(word: &str) -> bool {
+    let named = word.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
+    let letters = |name: &str| name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+    word.bytes().all(|byte| byte.is_ascii_digit()) || named.is_some_and(letters)
 }
 
 /// Letters of a program's name. Beyond ASCII one letter looks like another.

@@ -35,6 +35,7 @@ static NAMES: LazyLock<HashSet<&'static str>> =
 
 /// True if this program, in any directory, runs none of its words.
 pub(crate) fn is_idle(program: &str) -> bool {
-    NAMES.contains(base_name(program).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
-        || NAMES.contains(base_name(program))
+    let name = base_name(program);
+    let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    NAMES.contains(name) || (unversioned.len() < name.len() && NAMES.contains(unversioned))
 }

@@ -8,8 +8,8 @@ use protocol::hidden::is_hidden;
 #[derive(Debug, Default)]
 pub(crate) struct WordDraft {
     text: String,
-    /// The same with a hole for what is not known.
-    seen: String,
+    /// The same with a hole for what is not known, if anything is not.
+    seen: Option<String>,
     /// Something in it is replaced by one piece of text.
     replaced: bool,
     /// Something in it may become several words, or none.
@@ -25,21 +25,22 @@ pub(crate) struct WordDraft {
 impl WordDraft {
     pub(crate) fn push(&mut self, c: char) {
         self.text.push(c);
-        if !self.blind {
-            self.seen.push(c);
+        if let Some(seen) = self.seen.as_mut().filter(|_| !self.blind) {
+            seen.push(c);
         }
     }
 
     fn push_str(&mut self, text: &str) {
         self.text.push_str(text);
-        if !self.blind {
-            self.seen.push_str(text);
+        if let Some(seen) = self.seen.as_mut().filter(|_| !self.blind) {
+            seen.push_str(text);
         }
     }
 
     fn hole(&mut self) {
-        if !self.seen.ends_with(HOLE) {
-            self.seen.push(HOLE);
+        let seen = self.seen.get_or_insert_with(|| self.text.clone());
+        if !seen.ends_with(HOLE) {
+            seen.push(HOLE);
         }
     }
 
@@ -59,11 +60,12 @@ impl WordDraft {
     /// paths.
     fn tilde(&mut self) {
         self.replaced = true;
-        self.text.push('~');
-        match self.seen.chars().next_back() {
-            None | Some(':' | '=') => self.hole(),
-            Some(_) if self.blind => {}
-            Some(_) => self.seen.push('~'),
+        let seen = self.seen.as_ref().unwrap_or(&self.text);
+        if seen.is_empty() || seen.ends_with([':', '=']) {
+            self.hole();
+            self.text.push('~');
+        } else {
+            self.push('~');
         }
     }
 
@@ -72,8 +74,8 @@ impl WordDraft {
         self.splits = true;
         // Behind other letters a brace makes words that begin alike.
         self.any_fields |= c == '{' && self.text.is_empty();
-        self.text.push(c);
         self.hole();
+        self.text.push(c);
         self.blind |= matches!(c, '[' | '{');
     }
 
@@ -102,10 +104,26 @@ impl WordDraft {
         let plain = !self.unknown_start && !open;
         let start = if plain { WordStart::Plain } else { WordStart::Any };
         let fields = if self.any_fields { Fields::Any } else { Fields::Alike };
-        let written = written.chars().take(60).collect();
-        let unknown = Unknown { start, fields, text: self.seen, written };
+        let written = written.char_indices().nth(60).map_or(written, |(at, _)| &written[..at]);
+        let text = self.seen.unwrap_or(self.text);
+        let unknown = Unknown { start, fields, text, written: written.to_owned() };
         if self.splits { ArgWord::Open(unknown) } else { ArgWord::One(unknown) }
     }
+}
+
+/// True for a letter that ends a word, unless it is quoted.
+fn ends_word(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')')
+}
+
+/// True for a letter that stands for itself in a word.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_graphic()
+        && !ends_word(byte)
+        && !matches!(
+            byte,
+            b'\'' | b'"' | b'\\' | b'$' | b'`' | b'~' | b'*' | b'?' | b'[' | b'{' | b'}'
+        )
 }
 
 impl<'a> GrammarReader<'a> {
@@ -116,7 +134,13 @@ impl<'a> GrammarReader<'a> {
 
     /// Passes blanks, and lines that go on.
     pub(crate) fn blanks(&mut self) {
-        while self.take(" ") || self.take("\t") || self.take("\\\n") {}
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\t') => self.at += 1,
+                Some(b'\\') if self.next_is("\\\n") => self.at += 2,
+                Some(_) | None => return,
+            }
+        }
     }
 
     /// Passes blanks, line breaks, comments and the texts of here-documents.
@@ -132,7 +156,7 @@ impl<'a> GrammarReader<'a> {
     }
 
     fn comment(&mut self) {
-        if self.next_is("#") {
+        if self.peek() == Some(b'#') {
             self.at += self.rest().find('\n').unwrap_or(self.rest().len());
         }
     }
@@ -151,25 +175,28 @@ impl<'a> GrammarReader<'a> {
 
     /// True if the next letter belongs to a word.
     pub(crate) fn in_word(&self) -> bool {
-        !matches!(
-            self.peek(),
-            None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')')
-        )
+        self.peek().is_some_and(|byte| !ends_word(byte))
     }
 
     /// The next word, if it consists of plain letters only and so may be a keyword.
     pub(crate) fn bare(&self) -> Option<&'a str> {
         let rest = self.rest();
-        let end =
-            rest.find([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')']).unwrap_or(rest.len());
-        let word = &rest[..end];
-        (!word.is_empty() && !word.contains(['\'', '"', '\\', '$', '`'])).then_some(word)
+        let quotes = |byte| matches!(byte, b'\'' | b'"' | b'\\' | b'$' | b'`');
+        let end = rest.bytes().position(|byte| ends_word(byte) || quotes(byte));
+        let end = end.unwrap_or(rest.len());
+        let plain = end > 0 && !rest.as_bytes().get(end).copied().is_some_and(quotes);
+        plain.then(|| &rest[..end])
+    }
+
+    /// True if this keyword is next.
+    pub(crate) fn keyword(&self, word: &str) -> bool {
+        self.next_is(word) && self.bare() == Some(word)
     }
 
     /// The name in front of `=`, `+=` or `[…]=`, where the next word assigns.
     pub(crate) fn assignment(&self) -> Option<&'a str> {
         let rest = self.rest();
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        let end = rest.bytes().position(|byte| !byte.is_ascii_alphanumeric() && byte != b'_')?;
         let named = end > 0 && !rest.starts_with(|c: char| c.is_ascii_digit());
         let assigns = rest[end..].starts_with(['=', '[']) || rest[end..].starts_with("+=");
         (named && assigns).then(|| &rest[..end])
@@ -188,6 +215,11 @@ impl<'a> GrammarReader<'a> {
         } else if !self.in_word() || self.next_is("#") {
             return Err(self.misplaced());
         }
+        // Most words are plain to their end.
+        let rest = self.rest();
+        let plain = rest.bytes().position(|byte| !is_plain(byte)).unwrap_or(rest.len());
+        draft.push_str(&rest[..plain]);
+        self.at += plain;
         while self.in_word() {
             match self.next_letter()? {
                 '\'' => self.single_quoted(&mut draft)?,

@@ -3,7 +3,7 @@
 
 use crate::shell::grammar::{DocumentKind, GrammarReader, GrammarResult, PendingDocument, Tabs};
 use crate::shell::quoting::WordDraft;
-use crate::shell::script::{ArgWord, Input, ScriptError, SimpleCommand};
+use crate::shell::script::{ArgWord, Input, ScriptError};
 
 /// Signs of which shells make the same, the longest first.
 const SIGNS: &[&str] = &["&>>", "&>", ">>", ">|", ">&", "<&", "<>", ">", "<"];
@@ -12,13 +12,13 @@ impl GrammarReader<'_> {
     /// Passes the redirections behind a compound command, of which the commands begin here.
     pub(crate) fn redirections(&mut self, begin: usize) -> GrammarResult<()> {
         // Its commands read what is handed to it; of a shell among them the text is not known.
-        let mut compound = SimpleCommand::default();
+        let mut inputs = Vec::new();
         while self.another_word() {
-            if !self.redirection(&mut compound)? {
+            if !self.redirection(&mut inputs)? {
                 return Err(self.misplaced());
             }
         }
-        if !compound.inputs.is_empty() {
+        if !inputs.is_empty() {
             self.hand_input(begin);
         }
         Ok(())
@@ -31,7 +31,7 @@ impl GrammarReader<'_> {
     }
 
     /// Passes one redirection, if one is next.
-    pub(crate) fn redirection(&mut self, command: &mut SimpleCommand) -> GrammarResult<bool> {
+    pub(crate) fn redirection(&mut self, inputs: &mut Vec<Input>) -> GrammarResult<bool> {
         // Asked before every word, so the plain ones are passed quickly.
         if !matches!(self.peek(), Some(b'0'..=b'9' | b'<' | b'>' | b'&')) {
             return Ok(false);
@@ -46,16 +46,16 @@ impl GrammarReader<'_> {
             self.sign(3)?;
             self.blanks();
             let text = self.word()?;
-            command.inputs.push(Input::Text(text));
-            command.inputs.extend(beside.then_some(Input::Other));
+            inputs.push(Input::Text(text));
+            inputs.extend(beside.then_some(Input::Other));
             return Ok(true);
         }
         if self.next_is("<<") {
             self.bar(ScriptError::Here);
             self.sign(2)?;
             let pending = self.document_begins()?;
-            self.document(pending, command);
-            command.inputs.extend(beside.then_some(Input::Other));
+            self.document(pending, inputs);
+            inputs.extend(beside.then_some(Input::Other));
             return Ok(true);
         }
         if self.next_is("<(") || self.next_is(">(") {
@@ -70,7 +70,7 @@ impl GrammarReader<'_> {
         };
         let reads = if numbered { !beside } else { sign.starts_with('<') };
         let nothing = target.known() == Some("/dev/null");
-        command.inputs.extend((reads && !nothing).then_some(Input::Other));
+        inputs.extend((reads && !nothing).then_some(Input::Other));
         let harmless = match (&target, *sign) {
             (ArgWord::Known(target), ">&" | "<&") => is_descriptor(target),
             (ArgWord::Known(target), _) => target == "/dev/null",

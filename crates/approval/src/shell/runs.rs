@@ -6,7 +6,9 @@ use crate::shell::git;
 use crate::shell::grammar;
 use crate::shell::idle::is_idle;
 use crate::shell::runners::{CommandStart, OPEN_SHELLS, Reader, Runner, Runs, runner};
-use crate::shell::script::{ArgWord, HOLE, Input, Script, ScriptError, SimpleCommand, WordStart};
+use crate::shell::script::{
+    ArgWord, HOLE, Input, Script, ScriptError, SharedWords, SimpleCommand, WordStart,
+};
 use crate::shell::subcommands::subcommand_at;
 use crate::shell::wrappers::replaced;
 use std::collections::HashSet;
@@ -45,8 +47,7 @@ pub(crate) struct TooDeep;
 /// A command that a text runs, or may run.
 #[derive(Debug)]
 pub(crate) struct Run {
-    pub words: Arc<[ArgWord]>,
-    /// Where in the words it begins.
+    pub words: SharedWords,
     pub begin: Begin,
     /// Why it may not run at all; none where it does as far as the text says.
     pub doubt: Option<Arc<str>>,
@@ -55,9 +56,9 @@ pub(crate) struct Run {
 /// Where in its words a command begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begin {
-    At(usize),
-    /// At this word or at any later one.
-    From(usize),
+    First,
+    /// At any word behind the first.
+    Later,
 }
 
 /// All that a text runs.
@@ -97,7 +98,7 @@ pub(crate) fn all_runs(script: &Result<Script, ScriptError>) -> Result<AllRuns, 
 
 /// A command under way, and how it is known.
 struct Seen<'a> {
-    words: &'a [ArgWord],
+    words: SharedWords,
     /// None for one of which the text is elsewhere.
     inputs: Vec<Option<&'a ArgWord>>,
     doubt: Option<Arc<str>>,
@@ -141,7 +142,7 @@ impl AllRuns {
                 Input::Document(number) => script.documents.get(*number),
                 Input::Other => None,
             });
-            let inputs = inputs.collect();
+            let (words, inputs) = (words.clone(), inputs.collect());
             self.command(Seen { words, inputs, doubt: doubt.cloned(), depth, chain: 0 });
         }
     }
@@ -199,12 +200,12 @@ impl AllRuns {
         }
     }
 
-    fn push(&mut self, words: &[ArgWord], begin: Begin, doubt: Option<&Arc<str>>) {
+    fn push(&mut self, words: SharedWords, begin: Begin, doubt: Option<&Arc<str>>) {
         self.words += words.len();
         if self.words > WORDS_CAP {
             return self.hide("its commands have too many words");
         }
-        self.list.push(Run { words: words.into(), begin, doubt: doubt.cloned() });
+        self.list.push(Run { words, begin, doubt: doubt.cloned() });
     }
 
     fn command(&mut self, seen: Seen<'_>) {
@@ -215,7 +216,7 @@ impl AllRuns {
             if name.contains(HOLE) || name.is_empty() && first.known().is_none() {
                 return self.hide_word(first);
             }
-            self.push(words, Begin::At(0), doubt.as_ref());
+            self.push(words.clone(), Begin::First, doubt.as_ref());
             if first.text().contains('/') {
                 self.runs_files.push(name.to_owned());
             }
@@ -225,13 +226,13 @@ impl AllRuns {
                     self.writes_files.extend(files);
                 }
                 if !is_idle(name) {
-                    self.later_texts(name, words, depth);
-                    self.later_words(name, words, doubt, depth);
+                    self.later_texts(name, &words, depth);
+                    self.later_words(name, &words, doubt, depth);
                 }
                 return;
             };
             let mut seen = Seen {
-                words,
+                words: words.clone(),
                 inputs: inputs.clone(),
                 doubt: doubt.clone(),
                 depth,
@@ -239,14 +240,13 @@ impl AllRuns {
             };
             match row.runs {
                 Runs::Command | Runs::CommandWithInput => {
-                    match row.command_start(words, Reader::Deny) {
+                    match row.command_start(&words, Reader::Deny) {
                         CommandStart::At(at) if row.runs == Runs::Command => {
                             self.variables(&words[1..at], depth);
-                            words = &words[at..];
+                            words = words.behind(at);
                         }
                         CommandStart::At(at) => {
-                            let command = with_input(&words[..at], &words[at..]);
-                            seen.words = &command;
+                            seen.words = with_input(&words[..at], &words[at..]).into();
                             return self.inner(seen);
                         }
                         CommandStart::Nothing => return,
@@ -255,8 +255,8 @@ impl AllRuns {
                 }
                 Runs::LaterWords => {
                     self.opened(row, &seen);
-                    self.later_texts(name, words, depth);
-                    return self.later_words(name, words, doubt, depth);
+                    self.later_texts(name, &words, depth);
+                    return self.later_words(name, &words, doubt, depth);
                 }
                 Runs::Texts => return self.texts(row, &seen),
                 Runs::TextsOrInput => {
@@ -299,12 +299,12 @@ impl AllRuns {
     fn later_words(
         &mut self,
         name: &str,
-        words: &[ArgWord],
+        words: &SharedWords,
         doubt: Option<Arc<str>>,
         depth: usize,
     ) {
         let doubt = doubt.unwrap_or_else(|| format!("`{name}` may run what follows it").into());
-        self.push(words, Begin::From(1), Some(&doubt));
+        self.push(words.clone(), Begin::Later, Some(&doubt));
         self.shells_behind(words, &doubt, depth);
     }
 
@@ -334,7 +334,7 @@ impl AllRuns {
     }
 
     /// Texts for shells behind a program that may run its words.
-    fn shells_behind(&mut self, words: &[ArgWord], doubt: &Arc<str>, depth: usize) {
+    fn shells_behind(&mut self, words: &SharedWords, doubt: &Arc<str>, depth: usize) {
         let reads = |word: &ArgWord| {
             let row = word.known().and_then(runner);
             row.is_some_and(|row| {
@@ -347,7 +347,7 @@ impl AllRuns {
         }
         for at in starts {
             let (inputs, doubt) = (Vec::new(), Some(Arc::clone(doubt)));
-            let words = &words[at..];
+            let words = words.behind(at);
             self.inner(Seen { words, inputs, doubt, depth: depth + 1, chain: 0 });
         }
     }
@@ -377,7 +377,7 @@ impl AllRuns {
     /// Each word may begin a command or be a text.
     fn texts(&mut self, row: &Runner, seen: &Seen<'_>) {
         self.opened(row, seen);
-        self.later_words(row.name, seen.words, seen.doubt.clone(), seen.depth);
+        self.later_words(row.name, &seen.words, seen.doubt.clone(), seen.depth);
         for (at, word) in seen.words.iter().enumerate().skip(1) {
             let Some(known) = word.letters() else {
                 self.hide_word(word);
@@ -426,11 +426,12 @@ impl AllRuns {
                 self.text(text, Some(&doubt), seen.depth, name);
             } else {
                 let first = ArgWord::Known(text.to_owned());
-                self.push(std::slice::from_ref(&first), Begin::At(0), Some(&doubt));
+                self.push(vec![first.clone()].into(), Begin::First, Some(&doubt));
                 let words: Vec<_> = std::iter::once(first).chain(behind.iter().cloned()).collect();
+                let words = words.into();
                 let (inputs, doubt) = (Vec::new(), Some(Arc::clone(&doubt)));
                 let depth = seen.depth + 1;
-                self.inner(Seen { words: &words, inputs, doubt, depth, chain: 0 });
+                self.inner(Seen { words, inputs, doubt, depth, chain: 0 });
             }
         }
     }
@@ -556,7 +557,7 @@ impl AllRuns {
                     done = at + 1 + end;
                     let (inputs, doubt) = (Vec::new(), seen.doubt.clone());
                     let Seen { depth, chain, .. } = *seen;
-                    self.inner(Seen { words: &words, inputs, doubt, depth, chain });
+                    self.inner(Seen { words: words.into(), inputs, doubt, depth, chain });
                 }
                 // `fd -Hx command`, `fd -xcommand`, `fd --exec=command`
                 ArgWord::Known(known) if row.name != "find" && known.starts_with('-') => {
@@ -576,7 +577,7 @@ impl AllRuns {
             }
         }
         if let Some(at) = guessed {
-            self.later_words(row.name, &seen.words[at..], seen.doubt.clone(), seen.depth);
+            self.later_words(row.name, &seen.words.behind(at), seen.doubt.clone(), seen.depth);
         }
     }
 
@@ -624,7 +625,7 @@ impl AllRuns {
 
     /// The texts in git's settings, and the words of subcommands that run them.
     fn git(&mut self, seen: &Seen<'_>) {
-        let words = seen.words;
+        let words = &seen.words;
         let subcommand = subcommand_at(words).unwrap_or(1);
         let sets_program = |key: &str| !git::HARMLESS_KEYS.iter().any(|safe| key.starts_with(safe));
         for pair in words[1..].windows(2) {
@@ -681,7 +682,7 @@ impl AllRuns {
         }
         if name.is_some_and(|name| git::RUN_THEIR_WORDS.contains(&name)) {
             let seen = Seen {
-                words: &words[subcommand..],
+                words: words.behind(subcommand),
                 inputs: Vec::new(),
                 doubt: seen.doubt.clone(),
                 depth: seen.depth,

@@ -2,6 +2,8 @@
 //! judges. What no rule can allow is an obstacle beside them, and the reading goes on.
 
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// Stands for letters that are not known before the command runs. No real command has it.
 pub(crate) const HOLE: char = '\u{10fffd}';
@@ -55,12 +57,40 @@ pub(crate) enum WordStart {
 }
 
 /// One program with its arguments. The commands of a text are judged one by one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SimpleCommand {
     /// Never empty; the first is the program.
-    pub words: Vec<ArgWord>,
+    pub words: SharedWords,
     /// What it reads, and all that may be in its place.
     pub inputs: Vec<Input>,
+}
+
+/// The words of a command from one on, shared by the commands that run each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SharedWords {
+    all: Arc<[ArgWord]>,
+    begin: usize,
+}
+
+impl SharedWords {
+    /// The words from this one on.
+    pub(crate) fn behind(&self, at: usize) -> Self {
+        Self { all: Arc::clone(&self.all), begin: self.begin + at }
+    }
+}
+
+impl From<Vec<ArgWord>> for SharedWords {
+    fn from(words: Vec<ArgWord>) -> Self {
+        Self { all: words.into(), begin: 0 }
+    }
+}
+
+impl Deref for SharedWords {
+    type Target = [ArgWord];
+
+    fn deref(&self) -> &[ArgWord] {
+        &self.all[self.begin..]
+    }
 }
 
 /// A text that a command reads.
