@@ -241,9 +241,8 @@ impl<'a> GrammarReader<'a> {
         let Some(word) = self.bare().filter(|word| RESERVED.contains(word)) else {
             return self.simple();
         };
-        let word = word.to_owned();
         self.at += word.len();
-        match word.as_str() {
+        match word {
             "{" => self.body(ListEnd::Word("}"))?,
             "if" => self.branches()?,
             "while" | "until" => {
@@ -252,21 +251,21 @@ impl<'a> GrammarReader<'a> {
             }
             "for" => self.for_loop()?,
             "select" => {
-                self.bar(ScriptError::Keyword(word));
+                self.bar(ScriptError::Keyword(word.to_owned()));
                 self.for_loop()?;
             }
             "case" => self.cases()?,
             "function" => return self.function(),
             "[[" => {
-                self.bar(ScriptError::Keyword(word));
+                self.bar(ScriptError::Keyword(word.to_owned()));
                 self.test()?;
             }
             "coproc" => {
-                self.bar(ScriptError::Keyword(word));
+                self.bar(ScriptError::Keyword(word.to_owned()));
                 self.blanks();
                 return self.deeper(Self::command);
             }
-            _ => return Err(ScriptError::Keyword(word)),
+            _ => return Err(ScriptError::Keyword(word.to_owned())),
         }
         self.redirections(begin)
     }

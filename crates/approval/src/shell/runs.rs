@@ -16,19 +16,11 @@ use std::sync::Arc;
 
 /// Deepest text within a text that is looked into. People write two; a deeper one hides something.
 const DEPTH_CAP: usize = 8;
-/// Most texts within a text that are looked into, and their length together.
-const TEXTS_CAP: usize = 500;
-const LENGTH_CAP: usize = 1024 * 1024;
 /// Most programs of one command that each run the next.
 const CHAIN_CAP: usize = 16;
-/// Most commands among the words of others.
-const INNER_CAP: usize = 200;
-/// Most words of all commands together.
-const WORDS_CAP: usize = 256 * 1024;
-/// Most letters of a word in front of a text.
-const GLUED_CAP: usize = 32;
-/// Most words behind such a text.
-const BEHIND_CAP: usize = 256;
+/// Most letters of texts within a text, a word of a command counted as [`WORD`].
+const WORK_CAP: usize = 1024 * 1024;
+const WORD: usize = 4;
 
 /// Parts of names of variables that name a program or hold a text.
 const RUN_LATER: &[&str] =
@@ -67,10 +59,7 @@ pub(crate) struct AllRuns {
     pub list: Vec<Run>,
     /// The first reason why it may run any program.
     pub hidden: Option<String>,
-    texts: usize,
-    length: usize,
-    inner: usize,
-    words: usize,
+    work: usize,
     too_deep: bool,
     /// The text is one command. Its input is then agentd's: empty, or texts that are judged one by one
     /// when they are typed.
@@ -112,8 +101,20 @@ impl AllRuns {
         self.hidden.get_or_insert_with(|| why.to_owned());
     }
 
+    /// True if this work and all before is not too much.
+    fn is_in_reach(&mut self, work: usize) -> bool {
+        self.work += work;
+        let in_reach = self.work <= WORK_CAP;
+        if !in_reach {
+            self.hide("it contains too many commands");
+        }
+        in_reach
+    }
+
     fn hide_word(&mut self, word: &ArgWord) {
-        self.hide(&format!("`{}` is known only when it runs", word.written()));
+        if self.hidden.is_none() {
+            self.hide(&format!("`{}` is known only when it runs", word.written()));
+        }
     }
 
     fn script(
@@ -149,13 +150,9 @@ impl AllRuns {
 
     /// A text that a shell reads.
     fn text(&mut self, text: &str, doubt: Option<&Arc<str>>, depth: usize, shell: &str) {
-        self.texts += 1;
-        self.length += text.len();
         if depth >= DEPTH_CAP {
             self.too_deep = true;
-        } else if self.texts > TEXTS_CAP || self.length > LENGTH_CAP {
-            self.hide("it contains too many texts for shells");
-        } else {
+        } else if self.is_in_reach(WORD + text.len()) {
             let script = grammar::read(text);
             if let (Ok(Script { of_bash: Some(sign), .. }), false) = (&script, shell == "bash") {
                 self.hide(&format!("`{shell}` may read `{sign}` in another way than bash"));
@@ -201,11 +198,9 @@ impl AllRuns {
     }
 
     fn push(&mut self, words: SharedWords, begin: Begin, doubt: Option<&Arc<str>>) {
-        self.words += words.len();
-        if self.words > WORDS_CAP {
-            return self.hide("its commands have too many words");
+        if self.is_in_reach(WORD * words.len()) {
+            self.list.push(Run { words, begin, doubt: doubt.cloned() });
         }
-        self.list.push(Run { words, begin, doubt: doubt.cloned() });
     }
 
     fn command(&mut self, seen: Seen<'_>) {
@@ -217,6 +212,9 @@ impl AllRuns {
                 return self.hide_word(first);
             }
             self.push(words.clone(), Begin::First, doubt.as_ref());
+            if !self.is_in_reach(0) {
+                return;
+            }
             if first.text().contains('/') {
                 self.runs_files.push(name.to_owned());
             }
@@ -247,7 +245,7 @@ impl AllRuns {
                         }
                         CommandStart::At(at) => {
                             seen.words = with_input(&words[..at], &words[at..]).into();
-                            return self.inner(seen);
+                            return self.command(seen);
                         }
                         CommandStart::Nothing => return,
                         CommandStart::Anywhere => return self.anywhere(row, &seen),
@@ -286,15 +284,6 @@ impl AllRuns {
         self.hide("too many programs in it run each other");
     }
 
-    /// A command among the words of another.
-    fn inner(&mut self, seen: Seen<'_>) {
-        self.inner += 1;
-        match self.inner > INNER_CAP {
-            true => self.hide("too many programs in it run each other"),
-            false => self.command(seen),
-        }
-    }
-
     /// Each later word may begin a command.
     fn later_words(
         &mut self,
@@ -310,12 +299,12 @@ impl AllRuns {
 
     /// Each later word may be a text.
     fn later_texts(&mut self, name: &str, words: &[ArgWord], depth: usize) {
-        let doubt = Arc::from(format!("`{name}` may run what follows it"));
         for text in words[1..]
             .iter()
             .filter_map(ArgWord::known)
             .filter(|text| text.contains(char::is_whitespace))
         {
+            let doubt = Arc::from(format!("`{name}` may run what follows it"));
             self.perhaps_text(text, &doubt, depth);
         }
     }
@@ -323,12 +312,11 @@ impl AllRuns {
     /// A text that a program may run. Most such texts are no scripts, so an unclear one hides nothing.
     fn perhaps_text(&mut self, text: &str, doubt: &Arc<str>, depth: usize) {
         if depth + 1 >= DEPTH_CAP {
-            return self.hide("it contains too many texts for shells");
+            return self.hide("too many programs in it run each other");
         }
         let hidden = self.hidden.clone();
         self.text(text, Some(doubt), depth, "bash");
-        let many = self.texts > TEXTS_CAP || self.length > LENGTH_CAP;
-        if !many && self.inner <= INNER_CAP && self.words <= WORDS_CAP {
+        if self.is_in_reach(0) {
             self.hidden = hidden;
         }
     }
@@ -348,7 +336,7 @@ impl AllRuns {
         for at in starts {
             let (inputs, doubt) = (Vec::new(), Some(Arc::clone(doubt)));
             let words = words.behind(at);
-            self.inner(Seen { words, inputs, doubt, depth: depth + 1, chain: 0 });
+            self.command(Seen { words, inputs, doubt, depth: depth + 1, chain: 0 });
         }
     }
 
@@ -411,12 +399,12 @@ impl AllRuns {
         let set = word.match_indices('=').map(|(at, _)| &word[at + 1..]);
         // `env -S 'git -C x' push`
         let whole = Some(word).filter(|_| name == "env" && short.is_empty());
-        for (count, text) in
-            begins.chain(set).chain(whole).filter(|text| !text.is_empty()).enumerate()
-        {
-            let many = count > GLUED_CAP || behind.len() > BEHIND_CAP || self.inner >= INNER_CAP;
-            if many || seen.depth >= DEPTH_CAP {
+        for text in begins.chain(set).chain(whole).filter(|text| !text.is_empty()) {
+            if seen.depth >= DEPTH_CAP {
                 return self.hide("too many programs in it run each other");
+            }
+            if !self.is_in_reach(WORD * behind.len()) {
+                return;
             }
             let blank = text.contains(char::is_whitespace);
             // Words come behind it.
@@ -431,7 +419,7 @@ impl AllRuns {
                 let words = words.into();
                 let (inputs, doubt) = (Vec::new(), Some(Arc::clone(&doubt)));
                 let depth = seen.depth + 1;
-                self.inner(Seen { words, inputs, doubt, depth, chain: 0 });
+                self.command(Seen { words, inputs, doubt, depth, chain: 0 });
             }
         }
     }
@@ -557,7 +545,7 @@ impl AllRuns {
                     done = at + 1 + end;
                     let (inputs, doubt) = (Vec::new(), seen.doubt.clone());
                     let Seen { depth, chain, .. } = *seen;
-                    self.inner(Seen { words: words.into(), inputs, doubt, depth, chain });
+                    self.command(Seen { words: words.into(), inputs, doubt, depth, chain });
                 }
                 // `fd -Hx command`, `fd -xcommand`, `fd --exec=command`
                 ArgWord::Known(known) if row.name != "find" && known.starts_with('-') => {
@@ -587,7 +575,7 @@ impl AllRuns {
             if word.hides_words() {
                 self.hide_word(word);
             }
-            for (option, (glued, spelled)) in
+            for (option, glued) in
                 options.iter().filter_map(|it| Some((it, behind_option(it, word.text())?)))
             {
                 let text = match glued {
@@ -607,7 +595,8 @@ impl AllRuns {
                     known = known.split_once(['=', ' ']).map_or(known, |(_, text)| text);
                 }
                 let guess = || Arc::from(format!("`{}` may run a text", word.written()));
-                let doubt = seen.doubt.clone().or((spelled == Spelled::Otherwise).then(guess));
+                let spelled_out = word.text().starts_with(option);
+                let doubt = seen.doubt.clone().or((!spelled_out).then(guess));
                 self.text(known, doubt.as_ref(), seen.depth, "sh");
             }
         }
@@ -704,28 +693,19 @@ fn program(word: &ArgWord) -> Option<&str> {
     }
 }
 
-/// How an option is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spelled {
-    Out,
-    /// Among others in one word, or by its first letters.
-    Otherwise,
-}
-
-/// What stands behind an option in its own word, if the word holds the option; nothing if its text is
-/// the next word.
-fn behind_option<'a>(option: &str, word: &'a str) -> Option<(&'a str, Spelled)> {
-    let spelled = |out: bool| if out { Spelled::Out } else { Spelled::Otherwise };
+/// What stands behind an option in its own word, if the word holds the option, perhaps among others or by
+/// its first letters; nothing if its text is the next word.
+fn behind_option<'a>(option: &str, word: &'a str) -> Option<&'a str> {
     if option.len() > 2 {
         let (name, text) = word.split_once('=').unwrap_or((word, ""));
         let fits = name == option || (name.len() > 3 && option.starts_with(name));
-        return (fits && !word.ends_with('=')).then(|| (text, spelled(name == option)));
+        return (fits && !word.ends_with('=')).then_some(text);
     }
     let letters = word.strip_prefix('-')?;
     let at = letters.find(&option[1..])?;
     let text = &letters[at + 1..];
     let cluster = letters[..at].bytes().all(|letter| letter.is_ascii_alphanumeric());
-    cluster.then(|| (text.strip_prefix('=').unwrap_or(text), spelled(at == 0)))
+    cluster.then_some(text.strip_prefix('=').unwrap_or(text))
 }
 
 /// True if a shell that reads this file may read an input of its own.
