@@ -4,6 +4,7 @@ pub(crate) mod expansion;
 pub(crate) mod git;
 pub(crate) mod grammar;
 pub(crate) mod idle;
+pub(crate) mod inserted;
 pub(crate) mod quoting;
 pub(crate) mod redirect;
 pub(crate) mod runners;

@@ -162,6 +162,8 @@ impl ToolRules {
         }
         // The rules that could match a program that is not known, for each met so far.
         let mut of_unknown: HashMap<&str, Vec<&(CommandPattern, RuleNumber)>> = HashMap::new();
+        // And those for the last one that is known.
+        let (mut last, mut of_last) = (None, Vec::new());
         for run in &runs.list {
             let starts = match run.begin {
                 Begin::First => 0..1,
@@ -171,10 +173,11 @@ impl ToolRules {
             let literal = run.words.iter().all(|word| word.known().is_some());
             for words in starts.map(|start| &run.words[start..]) {
                 let Some(program) = words.first() else { continue };
-                let of_program;
                 let rules = if program.letters().is_some() {
-                    of_program = self.words.of(program);
-                    &of_program
+                    if last.replace(program.text()) != Some(program.text()) {
+                        of_last = self.words.of(program);
+                    }
+                    &of_last
                 } else {
                     let of = of_unknown.entry(program.text());
                     of.or_insert_with(|| self.words.of(program))

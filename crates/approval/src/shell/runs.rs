@@ -5,12 +5,13 @@ use crate::program_name::base_name;
 use crate::shell::git;
 use crate::shell::grammar;
 use crate::shell::idle::is_idle;
+use crate::shell::inserted::{found_file, with_input};
 use crate::shell::runners::{CommandStart, OPEN_SHELLS, Reader, Runner, Runs, runner};
 use crate::shell::script::{
-    ArgWord, HOLE, Input, Script, ScriptError, SharedWords, SimpleCommand, WordStart,
+    ArgWord, Fields, HOLE, Input, Script, ScriptError, SharedWords, SimpleCommand, Unknown,
+    WordStart,
 };
 use crate::shell::subcommands::subcommand_at;
-use crate::shell::wrappers::replaced;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -18,13 +19,16 @@ use std::sync::Arc;
 const DEPTH_CAP: usize = 8;
 /// Most programs of one command that each run the next.
 const CHAIN_CAP: usize = 16;
-/// Most letters of texts within a text, a word of a command counted as [`WORD`].
+/// Most letters of texts within a text and of words of their commands, a word counted as [`WORD`] more;
+/// of what runs for certain, and of guesses.
 const WORK_CAP: usize = 1024 * 1024;
 const WORD: usize = 4;
 
-/// Parts of names of variables that name a program or hold a text.
-const RUN_LATER: &[&str] =
-    &["ASKPASS", "BROWSER", "COMMAND", "DIFF", "EDITOR", "PAGER", "SHELL", "SSH", "VISUAL"];
+/// Ends of names of variables that name a program or hold a text.
+const RUN_LATER: &[&str] = &[
+    "ASKPASS", "BROWSER", "COMMAND", "DIFF", "DIFFPROG", "EDITOR", "PAGER", "SHELL", "SSH",
+    "VISUAL",
+];
 
 /// Options of shells that take no word and run nothing.
 const SHELL_OPTIONS: &[&str] =
@@ -59,13 +63,16 @@ pub(crate) struct AllRuns {
     pub list: Vec<Run>,
     /// The first reason why it may run any program.
     pub hidden: Option<String>,
-    work: usize,
+    certain_work: usize,
+    guessed_work: usize,
     too_deep: bool,
     /// The text is one command. Its input is then agentd's: empty, or texts that are judged one by one
     /// when they are typed.
     one_command: bool,
     /// Files that it runs, and files that it writes, without their directories.
     runs_files: Vec<String>,
+    /// What `ENV` is: for some shells a file that they run, for people often a word.
+    env_words: Vec<String>,
     writes_files: HashSet<String>,
 }
 
@@ -79,6 +86,7 @@ pub(crate) fn all_runs(script: &Result<Script, ScriptError>) -> Result<AllRuns, 
         any || all.writes_files.contains(*file)
             || (file.contains(HOLE) && !all.writes_files.is_empty())
     });
+    let written = written.or(all.env_words.iter().find(|word| all.writes_files.contains(*word)));
     if let Some(file) = written.cloned() {
         all.hide(&format!("it writes the file `{file}` and runs it"));
     }
@@ -101,14 +109,26 @@ impl AllRuns {
         self.hidden.get_or_insert_with(|| why.to_owned());
     }
 
-    /// True if this work and all before is not too much.
-    fn is_in_reach(&mut self, work: usize) -> bool {
-        self.work += work;
-        let in_reach = self.work <= WORK_CAP;
+    /// True if this work and all before of its kind is not too much. Guesses have their own measure, so
+    /// that they hide nothing that is certain.
+    fn is_in_reach(&mut self, work: usize, doubt: Option<&Arc<str>>) -> bool {
+        let all = match doubt {
+            None => &mut self.certain_work,
+            Some(_) => &mut self.guessed_work,
+        };
+        *all += work;
+        let in_reach = *all <= WORK_CAP;
         if !in_reach {
             self.hide("it contains too many commands");
         }
         in_reach
+    }
+
+    /// The same for all that is done once with each of these words.
+    fn are_in_reach(&mut self, words: &[ArgWord], doubt: Option<&Arc<str>>) -> bool {
+        // First, since the sum takes time too.
+        self.is_in_reach(0, doubt)
+            && self.is_in_reach(words.iter().map(|it| WORD + it.written().len()).sum(), doubt)
     }
 
     fn hide_word(&mut self, word: &ArgWord) {
@@ -152,7 +172,7 @@ impl AllRuns {
     fn text(&mut self, text: &str, doubt: Option<&Arc<str>>, depth: usize, shell: &str) {
         if depth >= DEPTH_CAP {
             self.too_deep = true;
-        } else if self.is_in_reach(WORD + text.len()) {
+        } else if self.is_in_reach(WORD + text.len(), doubt) {
             let script = grammar::read(text);
             if let (Ok(Script { of_bash: Some(sign), .. }), false) = (&script, shell == "bash") {
                 self.hide(&format!("`{shell}` may read `{sign}` in another way than bash"));
@@ -163,12 +183,34 @@ impl AllRuns {
 
     /// A variable of which a program may run the text, or a shell the file.
     fn variable(&mut self, name: &str, text: &str, depth: usize) {
-        if RUN_LATER.iter().any(|it| name.contains(it)) && !text.contains(HOLE) {
+        let name = name.split(['+', '[']).next().unwrap_or(name);
+        if RUN_LATER.iter().any(|end| name.ends_with(end)) {
             let doubt = Arc::from(format!("a program may run what `{name}` holds"));
-            self.perhaps_text(text, &doubt, depth);
+            match text.contains(HOLE) {
+                true => self.named_program(text, doubt),
+                false => self.perhaps_text(text, &doubt, depth),
+            }
         }
-        if matches!(name, "BASH_ENV" | "ENV") {
-            self.runs_files.push(base_name(text).to_owned());
+        match name {
+            "ENV" if !text.contains('/') => self.env_words.push(text.to_owned()),
+            "BASH_ENV" | "ENV" => self.runs_files.push(base_name(text).to_owned()),
+            _ => {}
+        }
+    }
+
+    /// A text of which letters are not known is compared by its program alone. Where that is not known
+    /// either, as in `EDITOR=$x`, too much would be asked about.
+    fn named_program(&mut self, text: &str, doubt: Arc<str>) {
+        let mut words = text.split_whitespace().map(|text| Unknown {
+            start: WordStart::Any,
+            fields: Fields::Any,
+            text: text.to_owned(),
+            written: text.replace(HOLE, "…"),
+        });
+        if let Some(first) = words.next().filter(|first| !base_name(&first.text).contains(HOLE)) {
+            let first = std::iter::once(ArgWord::One(first));
+            let words: Vec<_> = first.chain(words.map(ArgWord::Open)).collect();
+            self.push(words.into(), Begin::First, doubt);
         }
     }
 
@@ -176,9 +218,13 @@ impl AllRuns {
     fn variables(&mut self, words: &[ArgWord], depth: usize) {
         for word in words {
             self.evaluated(word, depth);
-            if let Some((name, text)) = word.text().split_once('=') {
-                self.variable(name, text, depth);
-            }
+            self.assigned(word, depth);
+        }
+    }
+
+    fn assigned(&mut self, word: &ArgWord, depth: usize) {
+        if let Some((name, text)) = word.text().split_once('=') {
+            self.variable(name, text, depth);
         }
     }
 
@@ -197,9 +243,10 @@ impl AllRuns {
         }
     }
 
-    fn push(&mut self, words: SharedWords, begin: Begin, doubt: Option<&Arc<str>>) {
-        if self.is_in_reach(WORD * words.len()) {
-            self.list.push(Run { words, begin, doubt: doubt.cloned() });
+    /// A command that is guessed.
+    fn push(&mut self, words: SharedWords, begin: Begin, doubt: Arc<str>) {
+        if self.are_in_reach(&words, Some(&doubt)) {
+            self.list.push(Run { words, begin, doubt: Some(doubt) });
         }
     }
 
@@ -211,10 +258,13 @@ impl AllRuns {
             if name.contains(HOLE) || name.is_empty() && first.known().is_none() {
                 return self.hide_word(first);
             }
-            self.push(words.clone(), Begin::First, doubt.as_ref());
-            if !self.is_in_reach(0) {
+            // What the outermost text runs is no longer than it, and is never left out.
+            let outermost = depth == 0 && doubt.is_none();
+            if !outermost && !self.are_in_reach(&words, doubt.as_ref()) {
                 return;
             }
+            let run = Run { words: words.clone(), begin: Begin::First, doubt: doubt.clone() };
+            self.list.push(run);
             if first.text().contains('/') {
                 self.runs_files.push(name.to_owned());
             }
@@ -244,6 +294,9 @@ impl AllRuns {
                             words = words.behind(at);
                         }
                         CommandStart::At(at) => {
+                            if !self.are_in_reach(&words, doubt.as_ref()) {
+                                return;
+                            }
                             seen.words = with_input(&words[..at], &words[at..]).into();
                             return self.command(seen);
                         }
@@ -293,19 +346,22 @@ impl AllRuns {
         depth: usize,
     ) {
         let doubt = doubt.unwrap_or_else(|| format!("`{name}` may run what follows it").into());
-        self.push(words.clone(), Begin::Later, Some(&doubt));
+        self.push(words.clone(), Begin::Later, Arc::clone(&doubt));
+        if !self.is_in_reach(0, Some(&doubt)) {
+            return;
+        }
+        // `mywrap env PAGER=text`
+        words[1..].iter().for_each(|word| self.assigned(word, depth));
         self.shells_behind(words, &doubt, depth);
     }
 
     /// Each later word may be a text.
     fn later_texts(&mut self, name: &str, words: &[ArgWord], depth: usize) {
-        for text in words[1..]
-            .iter()
-            .filter_map(ArgWord::known)
-            .filter(|text| text.contains(char::is_whitespace))
-        {
+        let known = words[1..].iter().filter_map(ArgWord::known);
+        let mut texts = known.filter(|text| text.contains(char::is_whitespace)).peekable();
+        if texts.peek().is_some() {
             let doubt = Arc::from(format!("`{name}` may run what follows it"));
-            self.perhaps_text(text, &doubt, depth);
+            texts.for_each(|text| self.perhaps_text(text, &doubt, depth));
         }
     }
 
@@ -316,7 +372,7 @@ impl AllRuns {
         }
         let hidden = self.hidden.clone();
         self.text(text, Some(doubt), depth, "bash");
-        if self.is_in_reach(0) {
+        if self.is_in_reach(0, Some(doubt)) {
             self.hidden = hidden;
         }
     }
@@ -394,8 +450,11 @@ impl AllRuns {
         let doubt = seen.doubt.clone();
         let doubt = doubt.unwrap_or_else(|| format!("`{name}` may run what follows it").into());
         let short = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or("");
-        let letters = short.bytes().take_while(u8::is_ascii_alphanumeric).count();
-        let begins = (1..=letters).filter(|at| !short[*at..].contains('=')).map(|at| &short[at..]);
+        let letters = match short.contains('=') {
+            true => 0,
+            false => short.bytes().take_while(u8::is_ascii_alphanumeric).count(),
+        };
+        let begins = (1..=letters).map(|at| &short[at..]);
         let set = word.match_indices('=').map(|(at, _)| &word[at + 1..]);
         // `env -S 'git -C x' push`
         let whole = Some(word).filter(|_| name == "env" && short.is_empty());
@@ -403,7 +462,7 @@ impl AllRuns {
             if seen.depth >= DEPTH_CAP {
                 return self.hide("too many programs in it run each other");
             }
-            if !self.is_in_reach(WORD * behind.len()) {
+            if !self.is_in_reach(0, Some(&doubt)) {
                 return;
             }
             let blank = text.contains(char::is_whitespace);
@@ -412,9 +471,11 @@ impl AllRuns {
                 self.text(&format!("{text} $@"), Some(&doubt), seen.depth, "bash");
             } else if blank {
                 self.text(text, Some(&doubt), seen.depth, name);
-            } else {
+            } else if self.is_in_reach(text.len(), Some(&doubt))
+                && self.are_in_reach(behind, Some(&doubt))
+            {
                 let first = ArgWord::Known(text.to_owned());
-                self.push(vec![first.clone()].into(), Begin::First, Some(&doubt));
+                self.push(vec![first.clone()].into(), Begin::First, Arc::clone(&doubt));
                 let words: Vec<_> = std::iter::once(first).chain(behind.iter().cloned()).collect();
                 let words = words.into();
                 let (inputs, doubt) = (Vec::new(), Some(Arc::clone(&doubt)));
@@ -541,8 +602,11 @@ impl AllRuns {
                     let rest = &seen.words[at + 1..];
                     let ends = |word: &&ArgWord| matches!(word.known(), Some(";" | "+"));
                     let end = rest.iter().position(|word| ends(&word)).unwrap_or(rest.len());
-                    let words: Vec<_> = rest[..end].iter().map(found_file).collect();
                     done = at + 1 + end;
+                    if !self.are_in_reach(&rest[..end], seen.doubt.as_ref()) {
+                        continue;
+                    }
+                    let words: Vec<_> = rest[..end].iter().map(found_file).collect();
                     let (inputs, doubt) = (Vec::new(), seen.doubt.clone());
                     let Seen { depth, chain, .. } = *seen;
                     self.command(Seen { words: words.into(), inputs, doubt, depth, chain });
@@ -724,33 +788,4 @@ fn file_name(word: &ArgWord) -> Option<&str> {
     let name = base_name(text);
     (!name.is_empty() && (word.known().is_some() || (text.contains('/') && !name.contains(HOLE))))
         .then_some(name)
-}
-
-/// A word of `-exec`, in which `{}` is a file that was found.
-fn found_file(word: &ArgWord) -> ArgWord {
-    match word.known() {
-        Some(known) if known.contains("{}") => replaced(known, "{}"),
-        Some(_) | None => word.clone(),
-    }
-}
-
-/// The command of `xargs`, with words of its input at its end or in place of a mark.
-fn with_input(own: &[ArgWord], command: &[ArgWord]) -> Vec<ArgWord> {
-    let mark = own.iter().zip(own.iter().skip(1)).find_map(|(option, next)| {
-        (option.known() == Some("-I")).then(|| next.letters()).flatten()
-    });
-    let glued = own.iter().find_map(|option| option.letters()?.strip_prefix("-I"));
-    match mark.or(glued.filter(|mark| !mark.is_empty())) {
-        None => {
-            let input = ArgWord::unknown("the input of xargs");
-            command.iter().cloned().chain([input]).collect()
-        }
-        Some(mark) => {
-            let put = |word: &ArgWord| match word.letters() {
-                Some(known) if known.contains(mark) => replaced(known, mark),
-                Some(_) | None => word.clone(),
-            };
-            command.iter().map(put).collect()
-        }
-    }
 }

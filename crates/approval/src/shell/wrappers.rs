@@ -6,9 +6,10 @@
 
 use crate::program_name::base_name;
 use crate::shell::git;
+use crate::shell::inserted::replaced;
 use crate::shell::runners::{CommandStart, Reader, runner};
 use crate::shell::safe_env::is_safe_prefix;
-use crate::shell::script::{ArgWord, Fields, HOLE, Unknown, WordStart};
+use crate::shell::script::{ArgWord, Unknown, WordStart};
 
 /// The command that a wrapper runs.
 #[derive(Debug, PartialEq, Eq)]
@@ -239,16 +240,6 @@ fn xargs(words: &[ArgWord]) -> Option<WrappedCommand> {
         Some(_) | None => word.clone(),
     };
     command(rest.iter().map(put).collect())
-}
-
-/// A word in which a mark is replaced by one text.
-pub(crate) fn replaced(word: &str, mark: &str) -> ArgWord {
-    ArgWord::One(Unknown {
-        start: WordStart::Any,
-        fields: Fields::Alike,
-        text: word.replace(mark, &HOLE.to_string()),
-        written: word.to_owned(),
-    })
 }
 
 /// `sh -c text`, with options that do not change which programs run.

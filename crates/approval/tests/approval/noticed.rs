@@ -343,6 +343,14 @@ fn a_variable_that_names_a_program_is_read_wherever_it_is_set() {
                 "env -i GIT_PAGER=evil git log",
                 "timeout 5 env EDITOR=evil crontab f",
                 "sudo GIT_PAGER=evil git log",
+                "strace env GIT_PAGER=evil git log",
+                "mywrap sudo GIT_PAGER=evil git log",
+                "PROMPT_COMMAND+='evil x' bash",
+                "export PROMPT_COMMAND+='evil x'",
+                "GIT_PAGER=~/bin/evil git log",
+                "export GIT_PAGER=$HOME/bin/evil; git log",
+                "export GIT_PAGER=\"evil $x\"; git log",
+                "env GIT_PAGER=\"$HOME/evil -x\" git log",
             ],
             &[
                 "export GIT_PAGER=less; git log",
@@ -353,6 +361,13 @@ fn a_variable_that_names_a_program_is_read_wherever_it_is_set() {
                 "printf 'EDITOR=evil\n' >> .env",
                 "[ GIT_PAGER=evil = x ]",
                 "export -n GIT_PAGER; git log",
+                "DIFF_NOTE='evil old files'",
+                "export SSH_AUTH_SOCK=evil",
+                // A program of which nothing is known is no reason to ask.
+                "EDITOR=$x; git commit",
+                "env GIT_PAGER=\"$x\" git log",
+                "GIT_PAGER=\"$x-evil\" git log",
+                "GIT_SSH_COMMAND=\"ssh -i $key\" git fetch",
             ],
         ),
         (
@@ -360,8 +375,17 @@ fn a_variable_that_names_a_program_is_read_wherever_it_is_set() {
             &[
                 "echo rm f > s; export BASH_ENV=s; bash -c ls",
                 "echo rm f > s; env BASH_ENV=s bash -c ls",
+                "echo rm f > s; export ENV=s; sh -i",
+                "echo rm f > \"$x\"; export ENV=./s; sh -i",
+                "echo rm f > s; export ENV=$HOME/s; sh -i",
             ],
-            &["echo rm f > s; env FOO=s bash -c ls", "export BASH_ENV=s; bash -c ls"],
+            &[
+                "echo rm f > s; env FOO=s bash -c ls",
+                "export BASH_ENV=s; bash -c ls",
+                "export ENV=prod; make >> \"$log\"",
+                "ENV=prod\nmake > log",
+                "export ENV=$stage; make > log",
+            ],
         ),
     ]);
 }
@@ -481,10 +505,11 @@ fn check(rows: &[Row]) {
     }
 }
 
-/// Words of which each may begin a command take no more time and memory than the text is long.
+/// What may begin a command takes no more time and memory than the text is long.
 #[test]
 fn many_words_that_may_be_options_stay_cheap() {
-    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
+    let judges =
+        ["bash:rm *", "bash:rm -rf /*"].map(|deny| rules(PermissionMode::Auto, &[], &[], &[deny]));
     for (begin, word) in [
         ("find ", "\"$a\" "),
         ("fd ", "-x "),
@@ -493,16 +518,81 @@ fn many_words_that_may_be_options_stay_cheap() {
         ("env -z ", "a=b=c=d "),
         ("git rebase ", "--exec=ls "),
         ("alias ", "a=b "),
+        ("alias x", "=y"),
         ("xterm ", "'rm2 f' "),
         ("docker ", "--x y "),
         ("xterm ", "env -z -Ssh "),
+        ("xterm ", "env -z -Ssh rm "),
         ("xterm ", "'env -z \"env -Sa b\"' "),
+        ("mywrap ", "a "),
+        ("mywrap ", "PAGER="),
+        // Many letters of one word.
+        ("watch -", "a"),
+        ("watch x", "="),
+        ("watch -a", "b="),
+        ("env -z -", "a"),
+        ("git clone -c", "a"),
+        ("git grep -O", "a"),
+        ("fd -x", "a"),
+        // Many commands.
+        ("", "a;"),
+        ("", ":;"),
+        ("xargs xargs xargs xargs xargs xargs xargs xargs ", "a "),
+        ("ssh h '", ":;"),
+        ("ssh h '", "a;"),
     ] {
         let text = begin.to_owned() + &word.repeat(64 * 1024 / word.len());
+        let end = if begin.ends_with('\'') { "'" } else { "" };
+        for judge in &judges {
+            let begun = std::time::Instant::now();
+            let noticed = is_noticed(judge, &(text.clone() + end));
+            assert!(noticed || !word.contains("\"$a"), "{begin}{word}");
+            assert!(begun.elapsed().as_secs() < 5, "{begin}{word}: {:?}", begun.elapsed());
+        }
+    }
+    let long = |length: usize, rest: &str| format!("{}{rest}", "a".repeat(length));
+    for text in [
+        // A long name in a reason, for each of many texts.
+        long(32 * 1024, &" 'a b'".repeat(5 * 1024)),
+        // A long word that many guesses look at again.
+        format!("xterm {} tar -I{}F x", "watch ".repeat(15), long(60 * 1024, "")),
+        format!("xterm {} {}PAGER=a", "watch ".repeat(15), long(60 * 1024, "")),
+        format!("watch -{} \"${}\"", long(1024, ""), long(60 * 1024, "")),
+    ] {
         let begun = std::time::Instant::now();
-        let noticed = is_noticed(&judge, &text);
-        assert!(noticed || !word.contains("\"$a"), "{begin}{word}");
-        assert!(begun.elapsed().as_secs() < 5, "{begin}{word}: {:?}", begun.elapsed());
+        is_noticed(&judges[0], &text);
+        assert!(begun.elapsed().as_secs() < 5, "{:.40}: {:?}", text, begun.elapsed());
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 200 * 1024, "{kib} KiB");
+}
+
+/// Texts that take all guesses leave what is certain certain, and are noticed themselves.
+#[test]
+fn many_guesses_hide_no_command_that_is_written_out() {
+    let deny = ["bash:rm -rf *"];
+    let judge = rules(PermissionMode::Auto, &[], &[], &deny);
+    let asks = rules(PermissionMode::Auto, &[], &deny, &[]);
+    for guesses in [
+        format!("watch -{}", "a".repeat(60 * 1024)),
+        format!("watch x{}", "=".repeat(60 * 1024)),
+        format!("ssh h '{}'", "= ".repeat(600)),
+        format!("ssh h '{}'", "= ".repeat(30 * 1024)),
+        format!("env -z {}", "-Sa ".repeat(15 * 1024)),
+    ] {
+        assert_eq!(outcome(&judge, &command(&guesses)), Outcome::Asked, "{guesses:.30}");
+        for plain in ["sudo rm -rf /x", "sh -c 'rm -rf /x'", "find . -exec rm -rf {} +"] {
+            let case = command(&format!("{guesses}; {plain}"));
+            assert_eq!(outcome(&judge, &case), Outcome::Denied, "{guesses:.30} {plain}");
+        }
+        let case = command(&format!("{guesses}; rm -rf /x"));
+        let Verdict::Ask(question) = asks.judge(&case) else { panic!("{guesses:.30}") };
+        assert!(question.reason.contains("asks about it"), "{guesses:.30}: {question:?}");
+        let configured = Some(rule(RuleEffect::Allow, "hooks", 1));
+        let case = JudgedCall { configured, ..case };
+        assert_eq!(outcome(&judge, &case), Outcome::Denied, "{guesses:.30}");
     }
 }
 
