@@ -157,3 +157,25 @@ fn the_opening_of_a_stream_names_the_servers_and_their_tools() {
     let first: Value = serde_json::from_str(ran.out.lines().next().unwrap()).unwrap();
     assert_eq!(first["mcp_servers"], json!([]), "{}", ran.err);
 }
+
+/// As one that is fetched first: the probe for the newest revision is given up before the server reads it.
+#[test]
+fn a_server_that_starts_slowly_and_answers_the_probe_late_is_ready() {
+    let slow = "import json, sys, time\n\
+                time.sleep(12)\n\
+                for line in sys.stdin:\n\
+                \x20   asked = json.loads(line)\n\
+                \x20   if 'id' not in asked: continue\n\
+                \x20   does = {'initialize': {'protocolVersion': '2025-06-18', 'capabilities': {'tools': {}},\n\
+                \x20                          'serverInfo': {'name': 'slow', 'version': '1'}},\n\
+                \x20           'tools/list': {'tools': [{'name': 'late', 'inputSchema': {'type': 'object'}}]}}\n\
+                \x20   found = does.get(asked['method'])\n\
+                \x20   said = {'result': found} if found else {'error': {'code': -32601, 'message': 'not known'}}\n\
+                \x20   print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], **said}), flush=True)\n";
+    let desk = desk("[mcp.slow]\ncommand = [\"python3\", \"slow.py\"]\n");
+    desk.write("slow.py", slow);
+    let ran = mcp(&desk, &["check"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("slow: ready after "), "{}", ran.out);
+    assert!(ran.out.contains("mcp__slow__late"), "{}", ran.out);
+}

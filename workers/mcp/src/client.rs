@@ -431,10 +431,19 @@ where
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     };
     let mut began = listener.clone().serve_with_lifecycle(connect().await?, mode).await;
-    // Some older servers answer each request that they do not know with an empty result.
-    if let Err(ClientInitializeError::ExpectedInitResult(Some(_))) = &began {
+    // Some older servers answer each request that they do not know with an empty result. One that starts slower than
+    // the library waits answers the probe behind `initialize`, and then that.
+    for _ in 0..2 {
+        let Err(
+            ClientInitializeError::ExpectedInitResult(Some(_))
+            | ClientInitializeError::UncorrelatedErrorResponse { .. }
+            | ClientInitializeError::ConflictInitResponseId(..),
+        ) = &began
+        else {
+            break;
+        };
         let mode = ClientLifecycleMode::Initialize;
-        began = listener.serve_with_lifecycle(connect().await?, mode).await;
+        began = listener.clone().serve_with_lifecycle(connect().await?, mode).await;
     }
     began.map_err(|error| format!("the server does not speak the protocol: {}", said(&error)))
 }
