@@ -30,7 +30,7 @@ for line in sys.stdin:
 
 # Not in /tmp, in whose place tier A shows a directory of the session.
 home=$(mktemp -d /srv/agentd-user-XXXXXX)
-trap 'rm -rf "$home" "$list"' EXIT
+trap 'rm -rf "$home" "$list" "$list.failed"' EXIT
 as_user() {
   setpriv --reuid "$user" --regid "$user" --clear-groups env -i PATH="$path" HOME="$home" TMPDIR=/tmp "$@"
 }
@@ -53,14 +53,23 @@ if ! as_user cargo --version >/dev/null 2>&1; then
   path=$home/.cargo/bin:$PATH
 fi
 as_user cargo --version >/dev/null || { echo "cargo does not run as user $user" >&2; exit 1; }
-failed=0
-ran=0
-# By another descriptor: a test that reads its input would eat the names of those behind it.
-while read -r executable package <&3; do
-  ran=$((ran + 1))
-  echo "== $executable"
-  (exec 3<&- && cd "$package" && as_user CARGO_MANIFEST_DIR="$package" "$executable" "${arguments[@]}" </dev/null) \
-    || failed=$((failed + 1))
-done 3<"$list"
-echo "as user $user: $ran test executables, $failed failed"
+# Two executables at a time, since the end-to-end tests wait most of their time. Each is shown when it ends.
+one() {
+  local shown passed=true
+  shown=$(mktemp)
+  (cd "$2" && as_user CARGO_MANIFEST_DIR="$2" RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}" \
+    "$1" "${arguments[@]}" </dev/null) >"$shown" 2>&1 || passed=false
+  flock "$list" cat <(echo "== $1") "$shown"
+  rm "$shown"
+  $passed || echo "$1" >>"$list.failed"
+}
+: >"$list.failed"
+while read -r executable package; do
+  [ "$(jobs -rp | wc -l)" -lt 2 ] || wait -n || true
+  one "$executable" "$package" &
+done <"$list"
+wait
+failed=$(wc -l <"$list.failed")
+sed 's/^/failed: /' "$list.failed"
+echo "as user $user: $(wc -l <"$list") test executables, $failed failed"
 [ "$failed" -eq 0 ]
