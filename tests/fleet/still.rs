@@ -64,7 +64,8 @@ fn calls_stand_still_while_their_session_waits_for_the_database() {
             if round == 1 {
                 return Answer::says([call("toolu_1", "bash", &input(ticks, true))]);
             }
-            if round == 2 {
+            // The second time until it goes on: with its answer the task is over, and so is what runs in the background.
+            if round == 2 || (round, goes_on_with) == (3, "a call") {
                 let _ = is_away.lock().unwrap().recv();
             }
             match (round, goes_on_with) {
@@ -92,8 +93,8 @@ fn calls_stand_still_while_their_session_waits_for_the_database() {
         assert!(stood < 199, "it ended by itself");
         assert!(!workspace.join("made").exists(), "{goes_on_with}: a call began without its START");
         postgres.go();
-        // With its answer the task is over, and so is what runs in the background.
         until("it goes on", || count() > stood || goes_on_with == "an answer");
+        let _ = away.send(());
         until("it is done", || host.task(1)["state"] == "done");
         assert_eq!(host.task(1)["epoch"], 1, "the lease was not lost");
         let made = host.ok(&["tasks", "diff", "1"]).contains("b/made");
