@@ -221,7 +221,7 @@ fn gone(pid: u32) -> bool {
     stat(pid).is_none_or(|fields| fields[0] == "Z" || fields[0] == "X")
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
         assert!(begin.elapsed() < Duration::from_secs(20), "in vain: {what}");
