@@ -19,14 +19,25 @@ use std::sync::Arc;
 const DEPTH_CAP: usize = 8;
 /// Most programs of one command that each run the next.
 const CHAIN_CAP: usize = 16;
-/// Most letters of texts within a text and of words of their commands, a word counted as [`WORD`] more;
-/// of what runs for certain, and of guesses.
-const WORK_CAP: usize = 1024 * 1024;
+/// Most letters of texts within a text and of words of their commands, a word counted as [`WORD`] more:
+/// of guesses, and of what runs for certain, which each program of a chain counts anew.
+const GUESSED_CAP: usize = 1024 * 1024;
+const CERTAIN_CAP: usize = CHAIN_CAP * GUESSED_CAP;
 const WORD: usize = 4;
 
 /// Ends of names of variables that name a program or hold a text.
 const RUN_LATER: &[&str] = &[
-    "ASKPASS", "BROWSER", "COMMAND", "DIFF", "DIFFPROG", "EDITOR", "PAGER", "SHELL", "SSH",
+    "ASKPASS",
+    "BROWSER",
+    "COMMAND",
+    "DIFF",
+    "DIFFPROG",
+    "EDITOR",
+    "EXECUTABLE",
+    "HELPER",
+    "PAGER",
+    "SHELL",
+    "SSH",
     "VISUAL",
 ];
 
@@ -112,12 +123,12 @@ impl AllRuns {
     /// True if this work and all before of its kind is not too much. Guesses have their own measure, so
     /// that they hide nothing that is certain.
     fn is_in_reach(&mut self, work: usize, doubt: Option<&Arc<str>>) -> bool {
-        let all = match doubt {
-            None => &mut self.certain_work,
-            Some(_) => &mut self.guessed_work,
+        let (all, cap) = match doubt {
+            None => (&mut self.certain_work, CERTAIN_CAP),
+            Some(_) => (&mut self.guessed_work, GUESSED_CAP),
         };
         *all += work;
-        let in_reach = *all <= WORK_CAP;
+        let in_reach = *all <= cap;
         if !in_reach {
             self.hide("it contains too many commands");
         }

@@ -596,6 +596,25 @@ fn many_guesses_hide_no_command_that_is_written_out() {
     }
 }
 
+/// Long commands of which each runs the next, ahead of one that is denied, in a text of their own and outside.
+#[test]
+fn a_long_chain_hides_no_command_that_is_written_out() {
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm -rf *"]);
+    for runner in ["env ", "xargs "] {
+        for words in ["a".repeat(60 * 1024), "a ".repeat(20 * 1024)] {
+            let chain = format!("{}true {words}", runner.repeat(15));
+            for text in [
+                format!("bash -c '{chain}; rm -rf /x'"),
+                format!("{chain}; bash -c 'rm -rf /x'"),
+                format!("{chain}; xargs rm -rf /x"),
+                format!("{chain}; find . -exec rm -rf {{}} +"),
+            ] {
+                assert_eq!(outcome(&judge, &command(&text)), Outcome::Denied, "{text:.40}");
+            }
+        }
+    }
+}
+
 /// What agentd gives a shell to read is nothing, or texts that are judged one by one.
 #[test]
 fn a_shell_alone_reads_what_agentd_gives_it() {
