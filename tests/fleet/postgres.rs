@@ -58,10 +58,12 @@ impl Postgres {
             assert!(owned.success());
         }
         let primary = std::cell::Cell::new("data");
-        let cluster =
+        let mut cluster =
             Self { root, port: free_port(), network, standby: None, primary, connections };
         let data = cluster.data();
         cluster.copy_or_make(&data);
+        // Another test may have taken it while this one waited.
+        cluster.port = free_port();
         if cluster.network.is_some() {
             let hba = data.join("pg_hba.conf");
             let text = fs::read_to_string(&hba).unwrap();
