@@ -55,21 +55,27 @@ fi
 as_user cargo --version >/dev/null || { echo "cargo does not run as user $user" >&2; exit 1; }
 # Two executables at a time, since the end-to-end tests wait most of their time. Each is shown when it ends.
 one() {
-  local shown passed=true
+  local shown passed
+  # Until it has passed and is shown, it has failed.
+  mkdir "$list.failed/$3"
   shown=$(mktemp)
-  (cd "$2" && as_user CARGO_MANIFEST_DIR="$2" RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}" \
-    "$1" "${arguments[@]}" </dev/null) >"$shown" 2>&1 || passed=false
+  if (cd "$2" && as_user CARGO_MANIFEST_DIR="$2" RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}" \
+    "$1" "${arguments[@]}" </dev/null) >"$shown" 2>&1; then
+    passed=true
+  else
+    passed=false
+  fi
   flock "$list" cat <(echo "== $1") "$shown"
   rm "$shown"
-  $passed || echo "$1" >>"$list.failed"
+  ! $passed || rmdir "$list.failed/$3"
 }
-: >"$list.failed"
+mkdir "$list.failed"
 while read -r executable package; do
-  [ "$(jobs -rp | wc -l)" -lt 2 ] || wait -n || true
-  one "$executable" "$package" &
+  while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+  one "$executable" "$package" "$(basename "$executable")" &
 done <"$list"
 wait
-failed=$(wc -l <"$list.failed")
-sed 's/^/failed: /' "$list.failed"
+failed=$(find "$list.failed" -mindepth 1 | wc -l)
+find "$list.failed" -mindepth 1 -printf 'failed: %f\n'
 echo "as user $user: $(wc -l <"$list") test executables, $failed failed"
 [ "$failed" -eq 0 ]
