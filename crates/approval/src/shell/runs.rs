@@ -7,6 +7,7 @@ use crate::shell::grammar;
 use crate::shell::idle::is_idle;
 use crate::shell::inserted::{found_file, with_input};
 use crate::shell::runners::{CommandStart, OPEN_SHELLS, Reader, Runner, Runs, runner};
+use crate::shell::safe_env::names_a_program;
 use crate::shell::script::{
     ArgWord, Fields, HOLE, Input, Script, ScriptError, SharedWords, SimpleCommand, Unknown,
     WordStart,
@@ -24,22 +25,6 @@ const CHAIN_CAP: usize = 16;
 const GUESSED_CAP: usize = 1024 * 1024;
 const CERTAIN_CAP: usize = CHAIN_CAP * GUESSED_CAP;
 const WORD: usize = 4;
-
-/// Ends of names of variables that name a program or hold a text.
-const RUN_LATER: &[&str] = &[
-    "ASKPASS",
-    "BROWSER",
-    "COMMAND",
-    "DIFF",
-    "DIFFPROG",
-    "EDITOR",
-    "EXECUTABLE",
-    "HELPER",
-    "PAGER",
-    "SHELL",
-    "SSH",
-    "VISUAL",
-];
 
 /// Options of shells that take no word and run nothing.
 const SHELL_OPTIONS: &[&str] =
@@ -195,7 +180,7 @@ impl AllRuns {
     /// A variable of which a program may run the text, or a shell the file.
     fn variable(&mut self, name: &str, text: &str, depth: usize) {
         let name = name.split(['+', '[']).next().unwrap_or(name);
-        if RUN_LATER.iter().any(|end| name.ends_with(end)) {
+        if names_a_program(name) {
             let doubt = Arc::from(format!("a program may run what `{name}` holds"));
             match text.contains(HOLE) {
                 true => self.named_program(text, doubt),

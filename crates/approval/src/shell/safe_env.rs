@@ -1,4 +1,4 @@
-//! Variables that can be set without changing which programs run.
+//! Variables that can be set without changing which programs run, and those that name programs.
 
 use crate::shell::script::ArgWord;
 
@@ -22,6 +22,27 @@ const OUTPUT_VARIABLES: &[&str] = &[
     "RUST_LOG",
     "TZ",
 ];
+
+/// Ends of names of variables that name a program or hold a text.
+const RUN_LATER: &[&str] = &[
+    "ASKPASS",
+    "BROWSER",
+    "COMMAND",
+    "DIFF",
+    "DIFFPROG",
+    "EDITOR",
+    "EXECUTABLE",
+    "HELPER",
+    "PAGER",
+    "SHELL",
+    "SSH",
+    "VISUAL",
+];
+
+/// True if a program may run what this variable holds.
+pub(crate) fn names_a_program(name: &str) -> bool {
+    RUN_LATER.iter().any(|end| name.ends_with(end))
+}
 
 /// True if a program may be given this variable: its name is known to be harmless, and its value
 /// names no file. A language must be UTF-8: with another character set, a shell could read other
