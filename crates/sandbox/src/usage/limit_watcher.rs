@@ -112,7 +112,7 @@ impl LimitWatcher {
                     let census = ProcSnapshot::now();
                     let mut used = census.used;
                     if self.limits.memory_bytes > 0 {
-                        used.resident += self.shared.grown();
+                        used.resident += self.shared.grown(|| census.live_pids(own));
                     }
                     self.judge(used, |shared| {
                         let mapped = census.mapped();

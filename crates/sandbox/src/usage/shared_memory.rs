@@ -18,11 +18,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 /// The directory where programs share memory by name.
 pub(crate) const SHM: &str = "/dev/shm";
 /// Bytes per block of `st_blocks`.
 const BLOCK: u64 = 512;
+/// Longest time for which the growth of the machine's shared memory stands for the command's: another
+/// process may have freed as much meanwhile.
+const RENEWAL: Duration = Duration::from_secs(1);
 /// Maximum number of entries below `/dev/shm` in one measurement.
 const ENTRIES: usize = 20_000;
 
@@ -33,6 +37,8 @@ pub(crate) struct SharedMemory {
     /// The machine's shared memory when the command began, plus the growth since then that was not
     /// the command's.
     machine: u64,
+    /// When this was last measured.
+    measured: Instant,
 }
 
 /// With which processes the command shares its shared memory.
@@ -58,23 +64,31 @@ enum MemorySum {
 impl SharedMemory {
     /// For a command with this mount at `/dev/shm` and with the runner's own IPC namespace.
     pub(crate) fn private(shm: OwnedFd) -> Self {
-        Self { whose: ShmScope::Private(shm), machine: system_shared_memory() }
+        Self::begun(ShmScope::Private(shm))
     }
 
     /// For a command that shares both with the user's other processes.
     pub(crate) fn shared(seen: SharedShmCreations) -> Self {
         let segments_before = sysv_segments::all().iter().map(|segment| segment.id).collect();
-        Self { whose: ShmScope::Shared { seen, segments_before }, machine: system_shared_memory() }
+        Self::begun(ShmScope::Shared { seen, segments_before })
     }
 
     /// The same without a notify supervisor.
     pub(crate) fn unobserved() -> Self {
-        Self { whose: ShmScope::Unobserved, machine: system_shared_memory() }
+        Self::begun(ShmScope::Unobserved)
     }
 
-    /// Growth of the machine's shared memory: an upper bound of the command's share. This is one
-    /// short read; an exact measurement opens the descriptor list of every process.
-    pub(crate) fn grown(&self) -> u64 {
+    fn begun(whose: ShmScope) -> Self {
+        Self { whose, machine: system_shared_memory(), measured: Instant::now() }
+    }
+
+    /// Growth of the machine's shared memory, which the command's share is at most unless another
+    /// process freed some within a second. This is one short read; an exact measurement opens the
+    /// descriptor list of every process, once a second. `members` are the command's processes.
+    pub(crate) fn grown(&mut self, members: impl FnOnce() -> Vec<u32>) -> u64 {
+        if self.measured.elapsed() >= RENEWAL {
+            self.bytes(&members());
+        }
         system_shared_memory().saturating_sub(self.machine)
     }
 
@@ -82,12 +96,16 @@ impl SharedMemory {
     pub(crate) fn bytes(&mut self, members: &[u32]) -> u64 {
         // Read first, so that memory allocated meanwhile does not count as another process's.
         let now = system_shared_memory();
+        self.measured = Instant::now();
         match self.sum(members) {
             MemorySum::Whole(bytes) => {
                 self.machine = now.saturating_sub(bytes);
                 bytes
             }
-            MemorySum::Part(bytes) => bytes.max(now.saturating_sub(self.machine)),
+            MemorySum::Part(bytes) => {
+                self.machine = self.machine.min(now.saturating_sub(bytes));
+                now.saturating_sub(self.machine)
+            }
         }
     }
 
@@ -270,5 +288,20 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert_eq!(open_files(&[child.id()]), MemorySum::Whole(0));
+    }
+
+    /// The machine's shared memory does not grow while a command takes what another process frees.
+    #[test]
+    fn what_another_process_frees_hides_no_growth() {
+        const MIB: usize = 1 << 20;
+        let others = Path::new(SHM).join(format!("agentd-test-{}", std::process::id()));
+        fs::write(&others, vec![1; 64 * MIB]).unwrap();
+        let mut shared = SharedMemory::unobserved();
+        fs::remove_file(&others).unwrap();
+        let mut own = File::from(memfd_create(c"own", MFdFlags::empty()).unwrap());
+        own.write_all(&vec![1; 64 * MIB]).unwrap();
+        std::thread::sleep(RENEWAL);
+        let grown = shared.grown(|| vec![std::process::id()]);
+        assert!(grown >= 60 * MIB as u64, "{grown}");
     }
 }
