@@ -252,7 +252,12 @@ fn what_was_moved_aside_in_a_git_directory_rests() {
         let found =
             Command::new("find").arg(&yard.project).args(["-name", "*quarantined*"]).output();
         let found = String::from_utf8(found.unwrap().stdout).unwrap();
-        assert_eq!(found.lines().count(), there.len(), "{tier}: {found} {told:?}");
+        // `git init` makes a link for a moment, to see whether it can, which may be moved aside too.
+        let once = |name: &&str| {
+            let file = format!("/{}.quarantined", name.rsplit('/').next().unwrap());
+            found.lines().filter(|line| line.ends_with(&file)).count() == 1
+        };
+        assert!(there.iter().all(once), "{tier}: {found} {told:?}");
         assert!(!found.contains("quarantined.quarantined"), "{tier}: {found}");
     }
 }
