@@ -348,7 +348,7 @@ pub(crate) fn limits(facts: CageFacts) -> Vec<String> {
     match facts.memory {
         LimitedBy::Kernel => {}
         LimitedBy::Runner => add(
-            "Memory is measured up to ten times a second: between two measurements it can exceed its limit. Shared memory counts once, as the larger of the amount mapped and the amount in files. Not counted: files in memory that are in transit between two sockets, files in memory in the project or TMPDIR, message queues, and kernel buffers of pipes and sockets.",
+            "Memory is measured up to ten times a second: between two measurements it can exceed its limit. Shared memory counts once, as the larger of the amount mapped and the amount in files, and up to one second late while other programs free as much. Not counted: files in memory that are in transit between two sockets, files in memory in the project or TMPDIR, message queues, and kernel buffers of pipes and sockets.",
         ),
         LimitedBy::Nothing => add("Memory is not limited."),
     }
