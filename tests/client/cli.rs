@@ -102,6 +102,25 @@ fn a_missing_worker_is_named_with_the_command_that_builds_it() {
 }
 
 #[test]
+fn without_its_fleet_agentd_names_the_command_that_installs_it() {
+    let desk = Desk::new();
+    let bin = desk.outside().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let own = std::path::Path::new(env!("CARGO_BIN_EXE_agentd"));
+    let ask = || {
+        let mut command = std::process::Command::new(bin.join("agentd"));
+        command.args(["fleet", "status"]).env_clear().stdin(Stdio::null());
+        run(command)
+    };
+    crate::support::copy_program(own, &bin.join("agentd"));
+    let root = format!("--features fleet --root {}", desk.outside().display());
+    says(&ask(), 15, &["agentd-fleet is missing", "cargo install --locked --path .", &root]);
+    crate::support::copy_program(&own.with_file_name("agentd-fleet"), &bin.join("agentd-fleet"));
+    let with_it = ask();
+    assert!(with_it.err.contains("AGENTD_FLEET_URL"), "{with_it:?}");
+}
+
+#[test]
 fn a_worker_of_another_build_is_not_used() {
     let desk = Desk::new();
     let server = Server::scripted([]);

@@ -62,7 +62,7 @@ pub use client_error::{ClientError, RunStop};
 pub use context_text::context_text;
 pub use cost::{Spent, context_left, in_dollars};
 pub use daemon_source::{DaemonError, DaemonSource};
-pub use fleet_programs::fleet_output;
+pub use fleet_programs::{fleet_executable, fleet_output};
 pub use installer::run_installer;
 pub use json_view::{JsonView, StreamJsonView, failure_line};
 pub use line_view::{

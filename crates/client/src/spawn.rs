@@ -266,6 +266,12 @@ pub enum StartError {
         /// Where it should be.
         path: PathBuf,
     },
+    /// `agentd-fleet` was not installed.
+    #[error("{} is missing: commands of a fleet need it, and it is installed by a command of its own", path.display())]
+    NoFleet {
+        /// Where it should be.
+        path: PathBuf,
+    },
     /// The path of this executable is unknown.
     #[error("the directory of agentd's executables is unknown; mount /proc")]
     Nowhere(#[source] io::Error),

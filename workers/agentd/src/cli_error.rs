@@ -5,6 +5,7 @@ use client::{ConnectError, DaemonError, StartError};
 use protocol::ids::SessionId;
 use std::error::Error;
 use std::fmt;
+use std::path::Path;
 
 /// Who can fix the problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +140,18 @@ impl From<config::ConfigError> for CliError {
     }
 }
 
+/// How `agentd-fleet` comes to this path.
+fn fleet_hint(path: &Path) -> String {
+    let bin = path.parent().filter(|directory| directory.ends_with("bin"));
+    let root = match bin.and_then(Path::parent) {
+        Some(root) => format!(" --root {}", root.display()),
+        None => String::new(),
+    };
+    format!(
+        "in a checkout of agentd, `cargo install --locked --path . --features fleet{root}` installs it with the others"
+    )
+}
+
 impl From<StartError> for CliError {
     fn from(error: StartError) -> Self {
         let message = chain(&error);
@@ -149,6 +162,9 @@ impl From<StartError> for CliError {
                      `cargo build --workspace`, or install them with `cargo install --locked \
                      --path .`",
                 )
+            }
+            StartError::NoFleet { path } => {
+                Self::config(message).exit(CliExit::SupervisorUnreachable).hint(fleet_hint(&path))
             }
             StartError::Refused { .. } | StartError::NotUp { .. } | StartError::Nowhere(_) => {
                 Self::internal(message).exit(CliExit::SupervisorUnreachable)

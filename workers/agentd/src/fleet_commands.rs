@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// The words of this command line are checked already.
 pub(crate) fn main() -> Result<CliExit, CliError> {
-    let executable = client::sibling_executable("agentd-fleet")?;
+    let executable = client::fleet_executable()?;
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
     Err(client::become_program(&executable, &words).into())
@@ -70,7 +70,7 @@ impl FetchedSession {
         let mut fetched = Self { directory, session: SessionId(String::new()) };
         let words = ["fleet", "fetch", "--", beginning].map(OsStr::new);
         let words: Vec<&OsStr> = words.into_iter().chain([fetched.directory.as_os_str()]).collect();
-        let executable = client::sibling_executable("agentd-fleet")?;
+        let executable = client::fleet_executable()?;
         let name = fleet_output(&executable, &words).map_err(failed)?;
         name.trim().clone_into(&mut fetched.session.0);
         Ok(fetched)
@@ -94,7 +94,7 @@ pub(crate) fn sessions_elsewhere() -> Vec<Value> {
     if std::env::var_os("AGENTD_FLEET_URL").is_none_or(|url| url.is_empty()) {
         return Vec::new();
     }
-    let asked = client::sibling_executable("agentd-fleet").map_err(|error| error.to_string());
+    let asked = client::fleet_executable().map_err(|error| error.to_string());
     let asked = asked.and_then(|executable: PathBuf| {
         let words = ["fleet", "sessions"].map(OsStr::new);
         fleet_output(Path::new(&executable), &words).map_err(|error| error.to_string())

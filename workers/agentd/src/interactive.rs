@@ -15,7 +15,7 @@ use crate::signals::BlockedSignals;
 use client::{
     AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, Labels, LeaderKey, LeaveReason,
     LinesView, RelaySource, RunFailure, ScreenInput, ScreenItem, ScreenView, SupervisorSource,
-    Terminal, TerminalGuard, TerminalMode, sibling_executable,
+    Terminal, TerminalGuard, TerminalMode, fleet_executable, sibling_executable,
 };
 use config::{UiNotify, UiView};
 use prompts::{PluginPlace, PromptPlaces};
@@ -116,7 +116,7 @@ fn attach_elsewhere(
     flags: &SessionFlags,
     (rights, others): (ClientRights, OtherClients),
 ) -> Result<CliExit, CliError> {
-    let executable = sibling_executable("agentd-fleet")?;
+    let executable = fleet_executable()?;
     let mut relay = RelaySource::start(&executable, beginning)
         .map_err(|error| CliError::user(error.to_string()))?;
     let start = resumed(relay.session(), rights);
