@@ -20,8 +20,15 @@ const TIERS: [&str; 2] = ["A", "B"];
 #[test]
 fn doctor_tries_what_each_tier_claims() {
     let desk = Desk::new();
-    let ran = run(desk.agentd(&["doctor", "--attempts", "--json"]));
+    // Short: the path of a socket in it has 108 bytes at most.
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    let mut doctor = desk.agentd(&["doctor", "--attempts", "--json"]);
+    doctor.env("TMPDIR", temporary.path());
+    let ran = run(doctor);
     assert_eq!(ran.code, 0, "{}", ran.out);
+    // As an ordinary user too, whom an overlay's own directory shuts out.
+    let left: Vec<_> = std::fs::read_dir(temporary.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
     let report = ran.json();
     let rows = report["attempts"].as_array().unwrap();
     for tier in TIERS {

@@ -373,7 +373,14 @@ fn audit_finds_a_changed_log_and_passes_a_whole_one() {
 #[test]
 fn the_demo_shows_the_whole_path() {
     let desk = Desk::new();
-    let ran = run(desk.agentd(&["demo"]));
+    let temporary = desk.outside().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let mut demo = desk.agentd(&["demo"]);
+    demo.env("TMPDIR", &temporary);
+    let ran = run(demo);
     assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
     assert!(ran.out.contains("audit verify: ok"), "{}", ran.out);
+    // As an ordinary user too, whom an overlay's own directory shuts out.
+    let left: Vec<_> = fs::read_dir(&temporary).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }

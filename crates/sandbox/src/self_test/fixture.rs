@@ -1,6 +1,7 @@
 //! The fixture of one attack: a project, files outside it, and listening sockets.
 
 use crate::error::{CageError, CageStep};
+use crate::removal::remove_tree;
 use nix::unistd::Pid;
 use protocol::confinement::{Confinement, FilePath, Level, PrivateDir, Profile, Tier};
 use std::fs::{self, Permissions};
@@ -159,7 +160,8 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        // Anything that cannot be removed stays in the temporary directory.
-        let _ = fs::remove_dir_all(&self.root);
+        // An overlay leaves a directory that its own user cannot enter. Anything that cannot be removed stays in the
+        // temporary directory.
+        let _ = remove_tree(&self.root);
     }
 }

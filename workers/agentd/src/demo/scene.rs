@@ -113,8 +113,9 @@ impl DemoScene {
 impl Drop for DemoScene {
     fn drop(&mut self) {
         if !self.kept {
-            // Leftovers are in the system's temporary directory, which the system cleans.
-            let _ = fs::remove_dir_all(&self.root);
+            // An overlay leaves a directory that its own user cannot enter. Leftovers are in the system's temporary
+            // directory, which the system cleans.
+            let _ = sandbox::remove_tree(&self.root);
         }
     }
 }
