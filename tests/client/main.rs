@@ -11,6 +11,7 @@ mod export;
 mod full_screen;
 mod headless;
 mod hidden_characters;
+mod input_line;
 mod instructions;
 mod mcp_commands;
 mod plan;

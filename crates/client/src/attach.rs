@@ -8,6 +8,7 @@ mod edit;
 pub(crate) mod inline_view;
 mod local_effects;
 mod paint;
+mod suspend;
 mod terminal;
 
 use crate::client_error::ClientError;
@@ -296,6 +297,7 @@ impl AttachedTerminal<'_> {
 
     fn paint(&mut self) -> io::Result<()> {
         self.view.paint(&self.screen)?;
+        self.screen.fit_input(self.view.input_columns());
         self.painted = Some(Instant::now());
         let asked = self.screen.items().questions().first().map(|asked| &asked.call);
         if asked != self.question.shown.as_ref().map(|(call, _)| call) {
@@ -318,6 +320,7 @@ impl AttachedTerminal<'_> {
     fn take_one(&mut self, input: ScreenInput) -> ControlFlow<LeaveReason> {
         let input = match (input, &self.mode) {
             (ScreenInput::OpenEditor(pause), _) => return self.edit(pause),
+            (ScreenInput::Suspend(pause), _) => return self.suspend(pause),
             // A terminal that sends no keys sends this signal for one.
             (ScreenInput::Signal(nix::libc::SIGINT), TerminalMode::Lines) => {
                 ScreenInput::Key(KeyPress::Interrupt)

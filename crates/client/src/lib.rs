@@ -75,11 +75,11 @@ pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use relay_source::RelaySource;
 pub use run_view::{Moment, RunView, ShownOpening, ViewOutput};
 pub use screen::colon_command::{COMMANDS, KEYS};
-pub use screen::editor::{Direction, Distance, Editor, Layout};
+pub use screen::editor::{Editor, Layout};
 pub use screen::{
-    AnswerUsage, AttachOptions, ConnectionState, Focus, KeyPause, KeyPress, LeaveReason, LongText,
-    MouseInput, QuestionShown, RewindKind, RewindPoint, RewindScope, Screen, ScreenEffect,
-    ScreenInput, SlashRow, TextPart, TurnState,
+    AnswerUsage, AttachOptions, ConnectionState, Direction, Distance, EditKey, Focus, KeyPause,
+    KeyPress, LeaveReason, LongText, MouseInput, QuestionShown, RewindKind, RewindPoint,
+    RewindScope, Screen, ScreenEffect, ScreenInput, SlashRow, TextPart, TurnState,
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use servers_text::servers_text;

@@ -5,6 +5,7 @@ pub(crate) mod colon_command;
 mod context;
 pub(crate) mod editor;
 mod key_input;
+mod key_press;
 mod messages;
 mod pasted_image;
 pub(crate) mod question_keys;
@@ -14,6 +15,7 @@ mod rewind;
 mod tests;
 
 use crate::cost::Spent;
+use crate::lines::display_width;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::session_facts::SessionFacts;
 use editor::Editor;
@@ -26,7 +28,7 @@ use protocol::content::Usage;
 use protocol::ids::{CallId, SessionId};
 use std::sync::mpsc::Sender;
 
-pub use key_input::KeyPress;
+pub use key_press::{Direction, Distance, EditKey, KeyPress};
 use rewind::RewindState;
 pub use rewind::{RewindKind, RewindPoint, RewindScope};
 
@@ -65,6 +67,8 @@ pub enum ScreenInput {
     Edited(String),
     /// Ctrl-G: edit the unsent text in an editor. The keys are not read until the pause is dropped.
     OpenEditor(KeyPause),
+    /// Ctrl-Z: give the terminal to the shell. The keys are not read until the pause is dropped.
+    Suspend(KeyPause),
     /// Ask for the list of sessions.
     ListSessions,
     /// Ask for the session's MCP servers, for a view that takes the answer.
@@ -407,8 +411,9 @@ impl Screen {
                 self.last_words.context.resized(columns);
                 Vec::new()
             }
-            // The others are for views that show more. The attachment opens the editor.
+            // The others are for views that show more. The attachment lends the terminal.
             ScreenInput::OpenEditor(_)
+            | ScreenInput::Suspend(_)
             | ScreenInput::Mouse(_)
             | ScreenInput::Focused(_)
             | ScreenInput::Files(_)
@@ -433,6 +438,16 @@ impl Screen {
     #[must_use]
     pub fn add_directory(&self, real: FilePath) -> Vec<ScreenEffect> {
         self.change(protocol::client::SettingChange::AddDirectory(real))
+    }
+
+    /// The input line is shown in so many columns.
+    pub fn fit_input(&mut self, columns: usize) {
+        let (_, mark) = self.input();
+        let room = columns.saturating_sub(display_width(mark));
+        match self.focus {
+            Focus::Reason => self.reason.fit(room),
+            Focus::Line | Focus::Question | Focus::Rule(_) => self.editor.fit(room),
+        }
     }
 
     fn lost(&mut self, why: &str) -> Vec<ScreenEffect> {

@@ -43,6 +43,9 @@ pub trait ScreenView {
     /// If the terminal cannot be written.
     fn paint(&mut self, screen: &Screen) -> io::Result<()>;
 
+    /// Columns of the last painted input line, with its mark.
+    fn input_columns(&self) -> usize;
+
     /// How much of the oldest question was painted. Views that print all of it say `Whole`.
     fn question_shown(&self) -> QuestionShown {
         QuestionShown::Whole

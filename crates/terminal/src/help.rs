@@ -10,7 +10,7 @@ const OWN: &[(&str, &str)] = &[
     ("Ctrl-O, or Esc", "go through the conversation; Esc where no turn runs"),
     ("  ↑ ↓, Enter, o", "choose a block, unfold it, open the whole"),
     ("  / n N, y, i", "search, copy, back to the input"),
-    ("Esc Esc", "rewind: on an empty line, where no turn runs"),
+    ("Esc Esc", "rewind: on an empty line, where no turn runs; else clear it"),
     ("@", "a file of the project; @src/main.rs:10-40 names lines"),
     (":", "a command of this terminal"),
     ("/", "a slash command or a skill; `agentd help commands`"),

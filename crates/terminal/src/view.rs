@@ -357,6 +357,7 @@ impl ScreenView for FullScreen {
             | ScreenInput::Command(_)
             | ScreenInput::Edited(_)
             | ScreenInput::OpenEditor(_)
+            | ScreenInput::Suspend(_)
             | ScreenInput::ListSessions
             | ScreenInput::ListServers
             | ScreenInput::SwitchTo(_)
@@ -446,6 +447,10 @@ impl ScreenView for FullScreen {
         }
         let frame = frame(&mut self.state, screen, self.tty.area());
         self.tty.write(frame.buffer, frame.cursor, frame.links)
+    }
+
+    fn input_columns(&self) -> usize {
+        self.state.size.0
     }
 
     fn question_shown(&self) -> QuestionShown {

@@ -36,7 +36,7 @@ impl AttachedTerminal<'_> {
             }
             self.draft = DraftState { session: Some(session), saved, changed: None };
         }
-        if self.screen.draft() == self.draft.saved {
+        if self.screen.unsent() == self.draft.saved {
             self.draft.changed = None;
             return;
         }
@@ -54,10 +54,11 @@ impl AttachedTerminal<'_> {
 
     pub(super) fn save_draft(&mut self) {
         let Some(session) = self.draft.session.clone() else { return };
-        let text = self.screen.draft().to_owned();
+        let text = self.screen.unsent();
         if text == self.draft.saved {
             return;
         }
+        let text = text.into_owned();
         self.draft.changed = None;
         if let Err(why) = self.services.save_draft(&session, &text) {
             self.view.show(ScreenItem::Error(why));

@@ -131,6 +131,10 @@ impl ScreenView for InlineView {
         write_out(&frame)
     }
 
+    fn input_columns(&self) -> usize {
+        usize::from(terminal::size().0)
+    }
+
     fn tick(&self, _screen: &Screen) -> Option<Duration> {
         None
     }
@@ -196,6 +200,10 @@ impl ScreenView for LinesView {
             self.shown_hint = asking;
         }
         write_out(&text)
+    }
+
+    fn input_columns(&self) -> usize {
+        usize::from(terminal::size().0)
     }
 
     fn tick(&self, _screen: &Screen) -> Option<Duration> {

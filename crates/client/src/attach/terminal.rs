@@ -1,8 +1,7 @@
 //! The user's terminal: raw mode, restored on drop, and its key events. The only file here that uses
 //! the terminal library.
 
-use crate::screen::editor::{Direction, Distance};
-use crate::screen::{KeyPause, KeyPress, MouseInput, ScreenInput};
+use crate::screen::{Direction, Distance, EditKey, KeyPause, KeyPress, MouseInput, ScreenInput};
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind,
     KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
@@ -85,16 +84,18 @@ pub fn size() -> (u16, u16) {
 pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
     loop {
         let input = match crossterm::event::read() {
-            Ok(Event::Key(event)) if is_editor_key(&event) => {
-                let (reader, paused) = mpsc::channel();
-                if inputs.send(ScreenInput::OpenEditor(KeyPause { reader })).is_err() {
-                    return;
+            Ok(Event::Key(event)) => match of_other_program(&event, leader) {
+                Some(input) => {
+                    let (reader, paused) = mpsc::channel();
+                    if inputs.send(input(KeyPause { reader })).is_err() {
+                        return;
+                    }
+                    // The other program reads the terminal until the pause ends.
+                    let _ = paused.recv();
+                    None
                 }
-                // The editor reads the terminal until the pause ends.
-                let _ = paused.recv();
-                None
-            }
-            Ok(Event::Key(event)) => key(&event, leader).map(ScreenInput::Key),
+                None => key(&event, leader).map(ScreenInput::Key),
+            },
             Ok(Event::Paste(text)) => Some(ScreenInput::Paste(text)),
             Ok(Event::Resize(columns, rows)) => Some(ScreenInput::Resized(columns, rows)),
             Ok(Event::FocusGained) => Some(ScreenInput::Focused(true)),
@@ -111,11 +112,16 @@ pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
     }
 }
 
-/// Ctrl-G.
-fn is_editor_key(event: &KeyEvent) -> bool {
-    event.kind != KeyEventKind::Release
-        && event.code == KeyCode::Char('g')
-        && event.modifiers == KeyModifiers::CONTROL
+/// Ctrl-G and Ctrl-Z give the terminal to the person's editor, and to the shell.
+fn of_other_program(event: &KeyEvent, leader: &LeaderKey) -> Option<fn(KeyPause) -> ScreenInput> {
+    if event.kind == KeyEventKind::Release || event.modifiers != KeyModifiers::CONTROL {
+        return None;
+    }
+    if event.code == KeyCode::Char('g') {
+        return Some(ScreenInput::OpenEditor);
+    }
+    let suspends = event.code == KeyCode::Char('z') && !leader.is('z');
+    suspends.then_some(ScreenInput::Suspend)
 }
 
 /// Reads whole lines, for a terminal without keys.
@@ -158,6 +164,9 @@ fn key(event: &KeyEvent, leader: &LeaderKey) -> Option<KeyPress> {
         KeyCode::Char(c) if control => with_control(c),
         KeyCode::Char('b') if alt => Some(KeyPress::Move(Distance::Word, Direction::Start)),
         KeyCode::Char('f') if alt => Some(KeyPress::Move(Distance::Word, Direction::End)),
+        KeyCode::Char('d') if alt => Some(KeyPress::Erase(Distance::Word, Direction::End)),
+        KeyCode::Char('y') if alt => Some(KeyPress::Edit(EditKey::YankEarlier)),
+        KeyCode::Char('/') if alt => Some(KeyPress::Edit(EditKey::Redo)),
         KeyCode::Char(c) if !alt => Some(KeyPress::Char(c)),
         KeyCode::Enter if alt || event.modifiers.contains(KeyModifiers::SHIFT) => {
             Some(KeyPress::NewLine)
@@ -174,8 +183,10 @@ fn key(event: &KeyEvent, leader: &LeaderKey) -> Option<KeyPress> {
         KeyCode::Right if control || alt => Some(KeyPress::Move(Distance::Word, Direction::End)),
         KeyCode::Left => Some(KeyPress::Move(Distance::Character, Direction::Start)),
         KeyCode::Right => Some(KeyPress::Move(Distance::Character, Direction::End)),
-        KeyCode::Home => Some(KeyPress::Move(Distance::All, Direction::Start)),
-        KeyCode::End => Some(KeyPress::Move(Distance::All, Direction::End)),
+        KeyCode::Home if control => Some(KeyPress::Move(Distance::All, Direction::Start)),
+        KeyCode::End if control => Some(KeyPress::Move(Distance::All, Direction::End)),
+        KeyCode::Home => Some(KeyPress::Move(Distance::Line, Direction::Start)),
+        KeyCode::End => Some(KeyPress::Move(Distance::Line, Direction::End)),
         KeyCode::Backspace if alt => Some(KeyPress::Erase(Distance::Word, Direction::Start)),
         KeyCode::Backspace => Some(KeyPress::Erase(Distance::Character, Direction::Start)),
         KeyCode::Delete => Some(KeyPress::Erase(Distance::Character, Direction::End)),
@@ -187,14 +198,17 @@ fn with_control(c: char) -> Option<KeyPress> {
     match c.to_ascii_lowercase() {
         'c' => Some(KeyPress::Interrupt),
         'd' => Some(KeyPress::EndOfInput),
-        'a' => Some(KeyPress::Move(Distance::All, Direction::Start)),
-        'e' => Some(KeyPress::Move(Distance::All, Direction::End)),
+        'a' => Some(KeyPress::Move(Distance::Line, Direction::Start)),
+        'e' => Some(KeyPress::Move(Distance::Line, Direction::End)),
         'w' => Some(KeyPress::Erase(Distance::Word, Direction::Start)),
-        'u' => Some(KeyPress::Erase(Distance::All, Direction::Start)),
-        'k' => Some(KeyPress::Erase(Distance::All, Direction::End)),
+        'u' => Some(KeyPress::Erase(Distance::Line, Direction::Start)),
+        'k' => Some(KeyPress::Erase(Distance::Line, Direction::End)),
         'h' => Some(KeyPress::Erase(Distance::Character, Direction::Start)),
         'l' => Some(KeyPress::Redraw),
         'j' => Some(KeyPress::NewLine),
+        'y' => Some(KeyPress::Edit(EditKey::Yank)),
+        // Ctrl-_ and Ctrl-/ are one control code, which the terminal library reports as a digit.
+        '7' | '_' | '/' => Some(KeyPress::Edit(EditKey::Undo)),
         letter @ 'a'..='z' => Some(KeyPress::Control(letter)),
         _ => None,
     }
@@ -224,5 +238,18 @@ mod tests {
         assert_eq!(pressed(KeyCode::Char('Ä'), KeyModifiers::SHIFT), Some(KeyPress::Char('Ä')));
         assert_eq!(pressed(KeyCode::Enter, KeyModifiers::ALT), Some(KeyPress::NewLine));
         assert_eq!(pressed(KeyCode::F(3), KeyModifiers::NONE), None);
+        let to_start = |reach| Some(KeyPress::Move(reach, Direction::Start));
+        assert_eq!(pressed(KeyCode::Home, KeyModifiers::NONE), to_start(Distance::Line));
+        assert_eq!(pressed(KeyCode::Home, KeyModifiers::CONTROL), to_start(Distance::All));
+        let lends = |letter, leader: &LeaderKey| {
+            let event = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
+            of_other_program(&event, leader).is_some()
+        };
+        assert!(lends('g', &leader) && lends('z', &leader) && !lends('x', &leader));
+        assert!(!lends('z', &LeaderKey { letter: 'z' }), "it leads to another key");
+        for sent in ['7', '_', '/'] {
+            let undo = Some(KeyPress::Edit(EditKey::Undo));
+            assert_eq!(pressed(KeyCode::Char(sent), KeyModifiers::CONTROL), undo);
+        }
     }
 }

@@ -96,14 +96,20 @@ pub const COMMANDS: &[(&str, &str)] = &[
 
 /// The keys, for the same page.
 pub const KEYS: &[(&str, &str)] = &[
-    ("Enter, Alt-Enter", "send; insert a new line"),
+    ("Enter, Alt-Enter", "send; insert a new line, as \\ and Enter do"),
     ("/NAME ARGUMENTS", "send the text of a slash command or a skill"),
     ("Esc, Ctrl-C", "stop the turn"),
-    ("Up, Down", "take back a queued prompt; earlier input"),
-    ("Ctrl-A E W U K", "go to start, end; erase a word, to start, to end"),
+    ("Up, Down", "go by rows; take back a queued prompt; earlier input"),
+    ("Ctrl-A E, Ctrl-Home", "go to start, end of the line; of the text (Ctrl-End)"),
+    ("Ctrl-W U K, Alt-D", "erase a word, to the line's start, end; the next word"),
+    ("Ctrl-Y, Alt-Y", "insert what they erased; then, what before that"),
+    ("Ctrl-_ or /, Alt-/", "undo; redo"),
+    ("Ctrl-S", "put the text away; on an empty line: back again"),
+    ("Esc Esc, Ctrl-C", "clear the line where no turn runs; Up brings it back"),
     ("Ctrl-B", "let the running command go on in the background"),
     ("Ctrl-V", "put the image of the clipboard into the prompt"),
     ("Ctrl-G", "edit the unsent text in $VISUAL"),
+    ("Ctrl-Z", "give the terminal to the shell; fg comes back"),
     ("Tab", "switch between a question and the input line"),
 ];
 

@@ -1,39 +1,57 @@
-//! The input line: UTF-8, wide characters, several rows, history. Pure.
+//! The input line: several rows, kill ring, undo, history. Pure. The text itself is in `buffer`.
 
-use unicode_width::UnicodeWidthChar;
+mod buffer;
+mod history;
+mod kill_ring;
+#[cfg(test)]
+mod tests;
+mod undo;
 
-/// Lines remembered for the arrows.
-const HISTORY: usize = 200;
+use super::key_press::{Direction, Distance, EditKey, KeyPress};
+use buffer::Buffer;
+use history::History;
+use kill_ring::KillRing;
+use std::borrow::Cow;
+use undo::{Change, UndoStack};
 
-/// Which way the cursor goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// To the beginning.
-    Start,
-    /// To the end.
-    End,
-}
-
-/// How far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Distance {
-    /// One character, with the marks that belong to it.
-    Character,
-    /// One word.
-    Word,
-    /// All.
-    All,
-}
-
-/// Text with a cursor.
+/// An input line.
 #[derive(Debug, Clone, Default)]
 pub struct Editor {
-    text: String,
-    /// In bytes, at a character's beginning.
-    cursor: usize,
-    history: Vec<String>,
-    /// Index in the history, and the text that was typed before.
-    recalled: Option<(usize, String)>,
+    buffer: Buffer,
+    history: History,
+    kills: KillRing,
+    undo: UndoStack,
+    /// Texts that were put away, the newest last.
+    stashed: Vec<Buffer>,
+    last: LastKey,
+    /// Columns of its rows, once a view has said them.
+    room: Option<usize>,
+}
+
+/// What the last key did, where the next one goes on with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum LastKey {
+    #[default]
+    Other,
+    Killed,
+    /// Inserted the killed text of this age, from this place on.
+    Yanked {
+        from: usize,
+        age: usize,
+    },
+    /// Went up or down, for this column.
+    Row(usize),
+}
+
+/// What became of the text that is put away or comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stashed {
+    /// It was put away.
+    Away,
+    /// The one that was put away last is in the line.
+    Back,
+    /// The line is empty, and so is the place for such texts.
+    Nothing,
 }
 
 /// The rows of a text in a terminal, and the position of the cursor.
@@ -49,253 +67,223 @@ impl Editor {
     /// The text.
     #[must_use]
     pub fn text(&self) -> &str {
-        &self.text
+        self.buffer.text()
     }
 
     /// The text before the cursor.
     #[must_use]
     pub fn before_cursor(&self) -> &str {
-        &self.text[..self.cursor]
+        self.buffer.before_cursor()
     }
 
     /// Lines that were taken out, the newest last.
     #[must_use]
     pub fn history(&self) -> &[String] {
-        &self.history
+        self.history.lines()
     }
 
     /// True if there is no text.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.text.is_empty()
-    }
-
-    /// Puts text at the cursor. Line ends of any kind become one; other control codes are left out.
-    pub fn insert(&mut self, text: &str) {
-        let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let text: String =
-            text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-        self.text.insert_str(self.cursor, &text);
-        self.cursor += text.len();
-    }
-
-    /// Replaces the text; the cursor moves to its end.
-    pub fn set(&mut self, text: &str) {
-        self.text.clear();
-        self.cursor = 0;
-        self.recalled = None;
-        self.insert(text);
-    }
-
-    /// Takes the text out and remembers it.
-    pub fn take(&mut self) -> String {
-        let text = std::mem::take(&mut self.text);
-        self.cursor = 0;
-        self.recalled = None;
-        if !text.trim().is_empty() && self.history.last() != Some(&text) {
-            self.history.push(text.clone());
-            let surplus = self.history.len().saturating_sub(HISTORY);
-            self.history.drain(..surplus);
-        }
-        text
-    }
-
-    /// Moves the cursor.
-    pub fn move_cursor(&mut self, reach: Distance, toward: Direction) {
-        self.cursor = self.target(reach, toward);
-    }
-
-    /// Erases the text between the cursor and that position.
-    pub fn erase(&mut self, reach: Distance, toward: Direction) {
-        let there = self.target(reach, toward);
-        let (from, to) = (self.cursor.min(there), self.cursor.max(there));
-        self.text.replace_range(from..to, "");
-        self.cursor = from;
-    }
-
-    /// Moves the cursor to the end of the line before, or of the next one.
-    pub fn move_line(&mut self, toward: Direction) {
-        let line_end = |at: usize| self.text[at..].find('\n').map(|behind| at + behind);
-        self.cursor = match toward {
-            Direction::Start => self.text[..self.cursor].rfind('\n').unwrap_or(0),
-            Direction::End => {
-                let next = line_end(self.cursor).map(|end| end + 1);
-                next.map_or(self.text.len(), |next| line_end(next).unwrap_or(self.text.len()))
-            }
-        };
-    }
-
-    /// The line before, from the history.
-    pub fn earlier(&mut self) {
-        let at = self.recalled.as_ref().map_or(self.history.len(), |(at, _)| *at);
-        let Some(before) = at.checked_sub(1) else { return };
-        let draft = self.recalled.take().map_or_else(|| self.text.clone(), |(_, draft)| draft);
-        let text = self.history[before].clone();
-        self.set(&text);
-        self.recalled = Some((before, draft));
-    }
-
-    /// The next line of the history; after its last, the text that was typed.
-    pub fn later(&mut self) {
-        let Some((at, draft)) = self.recalled.take() else { return };
-        match self.history.get(at + 1).cloned() {
-            Some(text) => {
-                self.set(&text);
-                self.recalled = Some((at + 1, draft));
-            }
-            None => self.set(&draft),
-        }
-    }
-
-    fn target(&self, reach: Distance, toward: Direction) -> usize {
-        let (before, behind) = self.text.split_at(self.cursor);
-        match (reach, toward) {
-            (Distance::All, Direction::Start) => 0,
-            (Distance::All, Direction::End) => self.text.len(),
-            (Distance::Character, Direction::Start) => {
-                // A mark of no width belongs to the character before it.
-                let mut chars = before.char_indices().rev();
-                chars.find(|(_, c)| columns(*c) > 0).map_or(0, |(at, _)| at)
-            }
-            (Distance::Character, Direction::End) => {
-                let mut chars = behind.char_indices().skip(1);
-                chars
-                    .find(|(_, c)| columns(*c) > 0)
-                    .map_or(self.text.len(), |(at, _)| self.cursor + at)
-            }
-            (Distance::Word, Direction::Start) => {
-                let word = before.trim_end_matches(char::is_whitespace);
-                word.rfind(char::is_whitespace)
-                    .map_or(0, |at| at + word[at..].chars().next().map_or(1, char::len_utf8))
-            }
-            (Distance::Word, Direction::End) => {
-                let word = behind.trim_start_matches(char::is_whitespace);
-                let skipped = behind.len() - word.len();
-                let length = word.find(char::is_whitespace).unwrap_or(word.len());
-                self.cursor + skipped + length
-            }
-        }
+        self.buffer.is_empty()
     }
 
     /// The text in rows of `width` columns, the first `indent` of each left free.
     #[must_use]
     pub fn layout(&self, indent: usize, width: usize) -> Layout {
-        let room = width.saturating_sub(indent).max(2);
-        let (mut rows, mut row, mut column) = (Vec::new(), String::new(), 0);
-        let mut cursor = (0, 0);
-        for (at, c) in self.text.char_indices() {
-            let wide = columns(c);
-            // The last column stays free for the cursor.
-            if c != '\n' && column + wide > room - 1 {
-                rows.push(std::mem::take(&mut row));
-                column = 0;
-            }
-            if at == self.cursor {
-                cursor = (rows.len(), indent + column);
-            }
-            if c == '\n' {
-                rows.push(std::mem::take(&mut row));
-                column = 0;
-                continue;
-            }
-            row.push(if c == '\t' { '⇥' } else { c });
-            column += wide;
+        self.buffer.layout(indent, width)
+    }
+
+    /// Its rows have so many columns.
+    pub fn fit(&mut self, room: usize) {
+        self.room = Some(room);
+    }
+
+    /// Puts text at the cursor. Line ends of any kind become one; other control codes are left out.
+    pub fn insert(&mut self, text: &str) {
+        self.before(Change::Whole);
+        self.buffer.insert(text);
+    }
+
+    /// Replaces the text; the cursor moves to its end.
+    pub fn set(&mut self, text: &str) {
+        self.before(Change::Whole);
+        self.history.rest();
+        self.buffer = Buffer::of(text);
+    }
+
+    /// Takes the text out and remembers it.
+    pub fn take(&mut self) -> String {
+        let text = std::mem::take(&mut self.buffer).text().to_owned();
+        self.last = LastKey::Other;
+        self.undo.clear();
+        self.history.rest();
+        self.history.push(&text);
+        text
+    }
+
+    /// Empties the line and keeps its text for [`KeyPress::Up`] and for undo.
+    pub fn clear(&mut self) {
+        self.before(Change::Whole);
+        let text = std::mem::take(&mut self.buffer);
+        self.history.rest();
+        self.history.push(text.text());
+    }
+
+    /// Puts the text away; an empty line gets the one back that was put away last.
+    pub fn stash(&mut self) -> Stashed {
+        self.moves();
+        self.history.rest();
+        if !self.is_empty() {
+            self.undo.clear();
+            self.stashed.push(std::mem::take(&mut self.buffer));
+            return Stashed::Away;
         }
-        if self.cursor == self.text.len() {
-            cursor = (rows.len(), indent + column);
+        let Some(text) = self.stashed.pop() else { return Stashed::Nothing };
+        self.undo.clear();
+        self.buffer = text;
+        Stashed::Back
+    }
+
+    /// The text, behind those that were put away.
+    #[must_use]
+    pub fn unsent(&self) -> Cow<'_, str> {
+        if self.stashed.is_empty() {
+            return Cow::Borrowed(self.text());
         }
-        rows.push(row);
-        Layout { rows, cursor }
-    }
-}
-
-/// Columns that a character takes.
-fn columns(c: char) -> usize {
-    match c {
-        '\t' | '\n' => 1,
-        c => c.width().unwrap_or(0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn typed(text: &str) -> Editor {
-        let mut editor = Editor::default();
-        editor.insert(text);
-        editor
+        let all = self.stashed.iter().chain([&self.buffer]).map(Buffer::text);
+        Cow::Owned(all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n"))
     }
 
-    #[test]
-    fn the_cursor_goes_by_characters_words_and_to_the_ends() {
-        let mut editor = typed("ein größeres  Wört");
-        editor.move_cursor(Distance::Word, Direction::Start);
-        editor.move_cursor(Distance::Word, Direction::Start);
-        editor.insert("x");
-        assert_eq!(editor.text(), "ein xgrößeres  Wört");
-        editor.move_cursor(Distance::Character, Direction::End);
-        editor.move_cursor(Distance::Character, Direction::End);
-        editor.move_cursor(Distance::Character, Direction::End);
-        editor.erase(Distance::Character, Direction::Start);
-        assert_eq!(editor.text(), "ein xgrßeres  Wört");
-        editor.erase(Distance::Word, Direction::Start);
-        assert_eq!(editor.text(), "ein ßeres  Wört");
-        editor.move_cursor(Distance::Word, Direction::End);
-        editor.erase(Distance::All, Direction::End);
-        assert_eq!(editor.text(), "ein ßeres");
-        editor.erase(Distance::All, Direction::Start);
-        assert!(editor.is_empty());
-        editor.erase(Distance::Character, Direction::Start);
-        editor.erase(Distance::Word, Direction::End);
-        assert!(editor.is_empty());
+    /// A `\` right before the cursor becomes a new line. False where there is none.
+    pub fn continue_line(&mut self) -> bool {
+        let continues = self.before_cursor().ends_with('\\');
+        if continues {
+            self.before(Change::Whole);
+            self.buffer.remove(Distance::Character, Direction::Start);
+            self.buffer.insert("\n");
+        }
+        continues
     }
 
-    #[test]
-    fn a_mark_without_width_goes_with_its_character() {
-        let mut editor = typed("ae\u{301}b");
-        editor.move_cursor(Distance::Character, Direction::Start);
-        editor.erase(Distance::Character, Direction::Start);
-        assert_eq!(editor.text(), "ab");
+    /// Handles a key of the line; others do nothing.
+    pub fn key(&mut self, key: KeyPress) {
+        match key {
+            KeyPress::Char(c) => {
+                self.before(Change::Typed(c));
+                self.buffer.insert(c.encode_utf8(&mut [0; 4]));
+            }
+            KeyPress::NewLine => self.insert("\n"),
+            KeyPress::Move(reach, toward) => {
+                self.moves();
+                self.buffer.move_cursor(reach, toward);
+            }
+            KeyPress::Erase(reach, toward) => self.erase(reach, toward),
+            KeyPress::EndOfInput => self.erase(Distance::Character, Direction::End),
+            KeyPress::Up => {
+                if !self.move_row(Direction::Start) {
+                    self.recall(Direction::Start);
+                }
+            }
+            KeyPress::Down => {
+                if !self.move_row(Direction::End) {
+                    self.recall(Direction::End);
+                }
+            }
+            KeyPress::Edit(EditKey::Yank) => self.yank(self.buffer.cursor(), 0),
+            KeyPress::Edit(EditKey::YankEarlier) => {
+                if let LastKey::Yanked { from, age } = self.last {
+                    self.yank(from, age + 1);
+                }
+            }
+            KeyPress::Edit(EditKey::Undo) => {
+                let other = self.undo.undo(&self.buffer);
+                self.go_back_to(other);
+            }
+            KeyPress::Edit(EditKey::Redo) => {
+                let other = self.undo.redo(&self.buffer);
+                self.go_back_to(other);
+            }
+            KeyPress::Enter
+            | KeyPress::Escape
+            | KeyPress::Interrupt
+            | KeyPress::Tab
+            | KeyPress::BackTab
+            | KeyPress::Page(_)
+            | KeyPress::Control(_)
+            | KeyPress::Redraw
+            | KeyPress::Leader => {}
+        }
     }
 
-    #[test]
-    fn history_comes_back_and_so_does_what_was_typed() {
-        let mut editor = typed("one");
-        assert_eq!(editor.take(), "one");
-        editor.insert("two");
-        editor.take();
-        editor.insert("dra");
-        editor.earlier();
-        assert_eq!(editor.text(), "two");
-        editor.earlier();
-        editor.earlier();
-        assert_eq!(editor.text(), "one");
-        editor.later();
-        editor.later();
-        assert_eq!(editor.text(), "dra");
-        editor.later();
-        assert_eq!(editor.text(), "dra");
+    /// Moves the cursor by a row. False where there is none that way.
+    pub fn move_row(&mut self, toward: Direction) -> bool {
+        let goal = match self.last {
+            LastKey::Row(column) => Some(column),
+            LastKey::Other | LastKey::Killed | LastKey::Yanked { .. } => None,
+        };
+        let room = self.room.unwrap_or(usize::MAX);
+        let Some(column) = self.buffer.move_row(toward, goal, room) else { return false };
+        self.moves();
+        self.last = LastKey::Row(column);
+        true
     }
 
-    #[test]
-    fn a_paste_keeps_its_lines_and_no_control_codes() {
-        let editor = typed("a\r\nb\rc\u{1b}[2J\td");
-        assert_eq!(editor.text(), "a\nb\nc[2J\td");
-        assert_eq!(editor.layout(2, 20).rows, ["a", "b", "c[2J⇥d"]);
+    /// A line of the history, or the text that was typed before.
+    fn recall(&mut self, toward: Direction) {
+        let line = match toward {
+            Direction::Start => self.history.earlier(&self.buffer),
+            Direction::End => self.history.later(),
+        };
+        if let Some(line) = line {
+            self.before(Change::Whole);
+            self.buffer = line;
+        }
     }
 
-    #[test]
-    fn rows_are_cut_by_columns_and_not_by_characters() {
-        let mut editor = typed("日本語日本語");
-        let layout = editor.layout(2, 9);
-        assert_eq!(layout.rows, ["日本語", "日本語"]);
-        assert_eq!(layout.cursor, (1, 8));
-        editor.move_cursor(Distance::All, Direction::Start);
-        assert_eq!(editor.layout(2, 9).cursor, (0, 2));
-        assert_eq!(
-            Editor::default().layout(2, 9),
-            Layout { rows: vec![String::new()], cursor: (0, 2) }
-        );
+    /// Erases to that position. More than a character can be yanked.
+    fn erase(&mut self, reach: Distance, toward: Direction) {
+        if reach == Distance::Character {
+            self.before(Change::Erased);
+            self.buffer.remove(reach, toward);
+            return;
+        }
+        let was_killed = self.last == LastKey::Killed;
+        self.before(Change::Whole);
+        let text = self.buffer.remove(reach, toward);
+        match was_killed {
+            true => self.kills.extend(&text, toward),
+            false => self.kills.push(text),
+        }
+        self.last = LastKey::Killed;
+    }
+
+    /// Inserts the killed text of this age, in the place of what is between there and the cursor.
+    fn yank(&mut self, from: usize, age: usize) {
+        let Some(text) = self.kills.get(age).map(str::to_owned) else { return };
+        self.before(Change::Whole);
+        self.buffer.remove_to(from);
+        self.buffer.insert(&text);
+        self.last = LastKey::Yanked { from, age };
+    }
+
+    fn go_back_to(&mut self, other: Option<Buffer>) {
+        self.last = LastKey::Other;
+        if let Some(other) = other {
+            self.history.rest();
+            self.buffer = other;
+        }
+    }
+
+    /// The text is about to change.
+    fn before(&mut self, change: Change) {
+        self.last = LastKey::Other;
+        self.undo.note(&self.buffer, change);
+    }
+
+    /// The cursor is about to move.
+    fn moves(&mut self) {
+        self.last = LastKey::Other;
+        self.undo.close();
     }
 }

@@ -2,7 +2,8 @@
 
 use super::colon_command::{self, ChangesOf, ColonCommand};
 use super::context::ContextUse;
-use super::editor::{Direction, Distance};
+use super::editor::Stashed;
+use super::key_press::{Direction, Distance, KeyPress};
 use super::{
     AFTER_LEADER, ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo,
     TurnState,
@@ -16,43 +17,6 @@ use protocol::session::TASK;
 const PAGE: u32 = 100;
 /// Hint of a read-only terminal.
 const WATCHING: &str = "this terminal is read-only; attach without -r to type or answer";
-
-/// A key by its function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyPress {
-    /// A character.
-    Char(char),
-    /// Done with the line.
-    Enter,
-    /// A new line in it.
-    NewLine,
-    /// Stop, or back.
-    Escape,
-    /// Ctrl-C.
-    Interrupt,
-    /// Ctrl-D.
-    EndOfInput,
-    /// Between question and line, or to the next rule.
-    Tab,
-    /// Earlier input, or the queued prompts.
-    Up,
-    /// Later input.
-    Down,
-    /// The cursor moves.
-    Move(Distance, Direction),
-    /// Text goes.
-    Erase(Distance, Direction),
-    /// A page towards the beginning or the end of what is shown.
-    Page(Direction),
-    /// Shift-Tab.
-    BackTab,
-    /// A letter with Ctrl that has no meaning here; views may give it one.
-    Control(char),
-    /// Repaint everything.
-    Redraw,
-    /// The first of two that leave.
-    Leader,
-}
 
 impl Screen {
     pub(super) fn key(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
@@ -109,7 +73,7 @@ impl Screen {
         match self.focus {
             Focus::Line => {
                 self.editor.set(typed);
-                self.at_line(KeyPress::Enter)
+                self.enter()
             }
             Focus::Reason => {
                 self.reason.set(line);
@@ -117,7 +81,7 @@ impl Screen {
             }
             Focus::Question if line.starts_with(':') => {
                 self.editor.set(line);
-                self.at_line(KeyPress::Enter)
+                self.enter()
             }
             Focus::Question | Focus::Rule(_) => {
                 let (letter, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
@@ -166,7 +130,7 @@ impl Screen {
             Focus::Rule(_) | Focus::Reason => self.back_to_question(),
             Focus::Line | Focus::Question if self.turn == TurnState::Working => self.stop(),
             Focus::Line | Focus::Question if !self.editor.is_empty() => {
-                self.editor.set("");
+                self.editor.clear();
                 Vec::new()
             }
             Focus::Line | Focus::Question if pending == Pending::Interrupted => {
@@ -191,23 +155,18 @@ impl Screen {
         self.to_session(|session| FromClient::Interrupt { session })
     }
 
+    // All other keys are the editor's, which lists them.
+    #[allow(clippy::wildcard_enum_match_arm)]
     pub(super) fn at_line(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
         match key {
             KeyPress::EndOfInput if self.editor.is_empty() => return self.leave(),
             KeyPress::Escape if self.turn == TurnState::Working => return self.stop(),
-            KeyPress::Enter if self.editor.text().trim() == "/rewind" => {
-                self.editor.take();
-                return self.command(":rewind");
-            }
-            KeyPress::Enter if self.editor.text().trim_start().starts_with(':') => {
-                let text = self.editor.take();
-                return self.command(text.trim());
-            }
             // A read-only client may only type colon commands: to leave, or to show earlier events.
             KeyPress::Char(c) if !self.may_answer() && self.editor.is_empty() && c != ':' => {
                 return self.say_hint(WATCHING);
             }
-            KeyPress::Enter => return self.submit(),
+            KeyPress::Enter if self.editor.continue_line() => {}
+            KeyPress::Enter => return self.enter(),
             KeyPress::Tab if !self.items.questions().is_empty() && self.may_answer() => {
                 self.focus = Focus::Question;
             }
@@ -217,26 +176,22 @@ impl Screen {
                 }
                 return self.to_session(|session| FromClient::TakeBack { session, only: None });
             }
-            KeyPress::Up => self.editor.earlier(),
-            KeyPress::Down => self.editor.later(),
-            KeyPress::Char(c) => self.editor.insert(c.encode_utf8(&mut [0; 4])),
-            KeyPress::NewLine => self.editor.insert("\n"),
+            KeyPress::Control('s') => return self.stash(),
             KeyPress::Control('b') => return self.send_to_background(),
             KeyPress::Control('v') if !self.may_answer() => return self.say_hint(WATCHING),
             KeyPress::Control('v') => return self.paste_image(),
-            KeyPress::Move(reach, toward) => self.editor.move_cursor(reach, toward),
-            KeyPress::Erase(reach, toward) => self.editor.erase(reach, toward),
-            KeyPress::EndOfInput => self.editor.erase(Distance::Character, Direction::End),
-            KeyPress::Escape
-            | KeyPress::Tab
-            | KeyPress::BackTab
-            | KeyPress::Page(_)
-            | KeyPress::Control(_)
-            | KeyPress::Interrupt
-            | KeyPress::Redraw
-            | KeyPress::Leader => {}
+            key => self.editor.key(key),
         }
         Vec::new()
+    }
+
+    /// Ctrl-S: the draft is put away, or comes back.
+    fn stash(&mut self) -> Vec<ScreenEffect> {
+        match self.editor.stash() {
+            Stashed::Away => self.say_hint("put away; Ctrl-S on an empty line gives it back"),
+            Stashed::Back => Vec::new(),
+            Stashed::Nothing => self.say_hint("no text was put away"),
+        }
     }
 
     /// Ctrl-B: the commands and sub-agents that run go on in the background. Where none runs, it is the key of other
@@ -246,7 +201,7 @@ impl Screen {
         let runs = |call: &CallBlock| call.cage.is_some() || call.call.tool == TASK;
         let is_waited_for = |call: &CallBlock| !call.is_in_background() && runs(call);
         if !self.items.open().iter().any(is_waited_for) {
-            self.editor.move_cursor(Distance::Character, Direction::Start);
+            self.editor.key(KeyPress::Move(Distance::Character, Direction::Start));
             return Vec::new();
         }
         if !self.may_answer() {
@@ -256,9 +211,19 @@ impl Screen {
         self.to_session(|session| FromClient::Wish { session, wish })
     }
 
-    fn submit(&mut self) -> Vec<ScreenEffect> {
-        if self.editor.text().trim().is_empty() {
-            return Vec::new();
+    /// The line is done: a command, or a prompt.
+    fn enter(&mut self) -> Vec<ScreenEffect> {
+        match self.editor.text().trim() {
+            "" => return Vec::new(),
+            "/rewind" => {
+                self.editor.take();
+                return self.command(":rewind");
+            }
+            text if text.starts_with(':') => {
+                let text = self.editor.take();
+                return self.command(text.trim());
+            }
+            _ => {}
         }
         if !self.may_answer() {
             return self.say_hint(WATCHING);

@@ -1,8 +1,8 @@
 //! The keys while a question is pending: answers, the rule of an "always" answer, a reason, and the
 //! mode that a plan is approved with.
 
-use super::editor::Direction;
-use super::{Focus, KeyPress, Pending, QuestionShown, Screen, ScreenEffect};
+use super::key_press::{Direction, KeyPress};
+use super::{Focus, Pending, QuestionShown, Screen, ScreenEffect};
 use protocol::client::FromClient;
 use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
 
@@ -55,6 +55,7 @@ impl Screen {
             | KeyPress::Down
             | KeyPress::Move(..)
             | KeyPress::Erase(..)
+            | KeyPress::Edit(_)
             | KeyPress::Page(_)
             | KeyPress::BackTab
             | KeyPress::Control(_)
@@ -179,6 +180,7 @@ impl Screen {
             | KeyPress::Up
             | KeyPress::Move(..)
             | KeyPress::Erase(..)
+            | KeyPress::Edit(_)
             | KeyPress::Page(_)
             | KeyPress::BackTab
             | KeyPress::Control(_)
@@ -189,6 +191,8 @@ impl Screen {
         }
     }
 
+    // All other keys are the editor's, which lists them.
+    #[allow(clippy::wildcard_enum_match_arm)]
     pub(super) fn at_reason(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
         match key {
             KeyPress::Enter if self.asks_for_form() => {
@@ -200,22 +204,11 @@ impl Screen {
                 return self.answer(PersonAnswer::Deny(reason));
             }
             KeyPress::Escape => return self.back_to_question(),
-            KeyPress::Char(c) => self.reason.insert(c.encode_utf8(&mut [0; 4])),
-            KeyPress::NewLine => self.reason.insert("\n"),
-            KeyPress::Up if self.asks_for_form() => self.reason.move_line(Direction::Start),
-            KeyPress::Down if self.asks_for_form() => self.reason.move_line(Direction::End),
-            KeyPress::Up => self.reason.earlier(),
-            KeyPress::Down => self.reason.later(),
-            KeyPress::Move(reach, toward) => self.reason.move_cursor(reach, toward),
-            KeyPress::Erase(reach, toward) => self.reason.erase(reach, toward),
-            KeyPress::Interrupt
-            | KeyPress::EndOfInput
-            | KeyPress::Tab
-            | KeyPress::BackTab
-            | KeyPress::Page(_)
-            | KeyPress::Control(_)
-            | KeyPress::Redraw
-            | KeyPress::Leader => {}
+            // The rows of a form, and no earlier reason.
+            KeyPress::Up if self.asks_for_form() => drop(self.reason.move_row(Direction::Start)),
+            KeyPress::Down if self.asks_for_form() => drop(self.reason.move_row(Direction::End)),
+            KeyPress::EndOfInput => {}
+            key => self.reason.key(key),
         }
         Vec::new()
     }

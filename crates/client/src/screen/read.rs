@@ -6,6 +6,7 @@ use crate::screen_items::ScreenItems;
 use crate::session_facts::SessionFacts;
 use protocol::client::SessionRow;
 use protocol::ids::SessionId;
+use std::borrow::Cow;
 
 impl Screen {
     /// The session, once one is open.
@@ -69,6 +70,12 @@ impl Screen {
     #[must_use]
     pub fn draft(&self) -> &str {
         self.editor.text()
+    }
+
+    /// The same, behind the texts that were put away: a draft keeps all of them.
+    #[must_use]
+    pub fn unsent(&self) -> Cow<'_, str> {
+        self.editor.unsent()
     }
 
     /// Prompts of this terminal, the newest last.

@@ -182,21 +182,27 @@ impl Screen {
         self.seqs.first.is_some_and(|first| first > 2)
     }
 
-    /// True if Esc has nothing to stop: no turn runs, and the line is empty.
+    /// True if Esc has nothing to stop: no turn runs.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.focus == Focus::Line && self.turn == TurnState::Idle && self.editor.is_empty()
+        self.focus == Focus::Line && self.turn == TurnState::Idle
     }
 
-    /// Esc twice rewinds.
+    /// Esc twice clears the line, or rewinds where it is empty.
     pub(super) fn escape_at_rest(&mut self, pending: Pending) -> Vec<ScreenEffect> {
-        if !self.may_answer() {
-            return Vec::new();
-        }
-        if pending == Pending::Escaped {
-            return self.list_rewind_points();
+        match (pending == Pending::Escaped, self.editor.is_empty()) {
+            (_, true) if !self.may_answer() => return Vec::new(),
+            (true, true) => return self.list_rewind_points(),
+            (true, false) => {
+                self.editor.clear();
+                return self.say_hint("cleared; Up brings it back");
+            }
+            (false, _) => {}
         }
         self.pending = Pending::Escaped;
-        self.say_hint("Esc again to rewind")
+        self.say_hint(match self.editor.is_empty() {
+            true => "Esc again to rewind",
+            false => "Esc again to clear the line; Up brings it back",
+        })
     }
 
     /// The list of places, for views without a picker.

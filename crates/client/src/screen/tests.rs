@@ -1347,9 +1347,13 @@ fn escape_twice_on_an_empty_line_lists_the_places_and_never_while_a_line_is_type
     let listed = format!("{:?}", screen.update(escape()));
     assert!(listed.contains("first") && listed.contains("second"), "{listed}");
     press(&mut screen, "x");
-    for _ in 0..2 {
+    for (hint, text) in [("Esc again to clear", "x"), ("cleared; Up", "")] {
         assert_eq!(screen.update(escape()), [], "there is text");
+        assert!(screen.hint().unwrap().contains(hint), "{:?}", screen.hint());
+        assert_eq!(screen.draft(), text);
     }
+    screen.update(ScreenInput::Key(KeyPress::Up));
+    assert_eq!(screen.draft(), "x");
     screen.update(ScreenInput::Edited("/rewind".to_owned()));
     let listed = format!("{:?}", screen.update(ScreenInput::Key(KeyPress::Enter)));
     assert!(listed.contains("second"), "{listed}");

@@ -1,0 +1,182 @@
+//! A text with a cursor, and its rows in a terminal. Pure.
+
+use super::Layout;
+use crate::screen::key_press::{Direction, Distance};
+use unicode_width::UnicodeWidthChar;
+
+/// Text with a cursor.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Buffer {
+    text: String,
+    /// In bytes, at a character's beginning.
+    cursor: usize,
+}
+
+/// A place of the cursor, and where it is shown.
+#[derive(Debug, Clone, Copy)]
+struct Spot {
+    at: usize,
+    row: usize,
+    column: usize,
+}
+
+impl Buffer {
+    /// This text, with the cursor at its end.
+    pub(super) fn of(text: &str) -> Self {
+        let mut buffer = Self::default();
+        buffer.insert(text);
+        buffer
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn size(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(super) fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    pub(super) fn before_cursor(&self) -> &str {
+        &self.text[..self.cursor]
+    }
+
+    /// Puts text at the cursor. Line ends of any kind become one; other control codes are left out.
+    pub(super) fn insert(&mut self, text: &str) {
+        let text = plain(text);
+        self.text.insert_str(self.cursor, &text);
+        self.cursor += text.len();
+    }
+
+    pub(super) fn move_cursor(&mut self, reach: Distance, toward: Direction) {
+        self.cursor = self.target(reach, toward);
+    }
+
+    /// Takes out the text between the cursor and that position. At the end of a line, the rest of it is the line's end.
+    pub(super) fn remove(&mut self, reach: Distance, toward: Direction) -> String {
+        let there = match (reach, self.target(reach, toward)) {
+            (Distance::Line, there) if there == self.cursor => {
+                self.target(Distance::Character, toward)
+            }
+            (_, there) => there,
+        };
+        self.remove_to(there)
+    }
+
+    /// Takes out the text between the cursor and this place.
+    pub(super) fn remove_to(&mut self, there: usize) -> String {
+        let (from, to) = (self.cursor.min(there), self.cursor.max(there));
+        self.cursor = from;
+        self.text.drain(from..to).collect()
+    }
+
+    fn target(&self, reach: Distance, toward: Direction) -> usize {
+        let (before, behind) = self.text.split_at(self.cursor);
+        match (reach, toward) {
+            (Distance::All, Direction::Start) => 0,
+            (Distance::All, Direction::End) => self.text.len(),
+            (Distance::Line, Direction::Start) => before.rfind('\n').map_or(0, |end| end + 1),
+            (Distance::Line, Direction::End) => {
+                self.cursor + behind.find('\n').unwrap_or(behind.len())
+            }
+            (Distance::Character, Direction::Start) => {
+                // A mark of no width belongs to the character before it.
+                let mut chars = before.char_indices().rev();
+                chars.find(|(_, c)| columns(*c) > 0).map_or(0, |(at, _)| at)
+            }
+            (Distance::Character, Direction::End) => {
+                let mut chars = behind.char_indices().skip(1);
+                chars
+                    .find(|(_, c)| columns(*c) > 0)
+                    .map_or(self.text.len(), |(at, _)| self.cursor + at)
+            }
+            (Distance::Word, Direction::Start) => {
+                let word = before.trim_end_matches(char::is_whitespace);
+                word.rfind(char::is_whitespace)
+                    .map_or(0, |at| at + word[at..].chars().next().map_or(1, char::len_utf8))
+            }
+            (Distance::Word, Direction::End) => {
+                let word = behind.trim_start_matches(char::is_whitespace);
+                let skipped = behind.len() - word.len();
+                let length = word.find(char::is_whitespace).unwrap_or(word.len());
+                self.cursor + skipped + length
+            }
+        }
+    }
+
+    /// Moves the cursor to the next row that way, to `goal` or as near before it as the row is long. Returns the column
+    /// to go on with; none where there is no such row.
+    pub(super) fn move_row(
+        &mut self,
+        toward: Direction,
+        goal: Option<usize>,
+        room: usize,
+    ) -> Option<usize> {
+        let (_, spots) = self.rows(room);
+        let here = spots.iter().find(|spot| spot.at == self.cursor)?;
+        let row = match toward {
+            Direction::Start => here.row.checked_sub(1)?,
+            Direction::End => here.row + 1,
+        };
+        let goal = goal.unwrap_or(here.column);
+        let of_row = spots.iter().filter(|spot| spot.row == row);
+        self.cursor = of_row.take_while(|spot| spot.column <= goal).last()?.at;
+        Some(goal)
+    }
+
+    /// The text in rows of `width` columns, the first `indent` of each left free.
+    pub(super) fn layout(&self, indent: usize, width: usize) -> Layout {
+        let (rows, spots) = self.rows(width.saturating_sub(indent));
+        let cursor = spots.iter().find(|spot| spot.at == self.cursor);
+        let cursor = cursor.map_or((0, 0), |spot| (spot.row, spot.column));
+        Layout { rows, cursor: (cursor.0, indent + cursor.1) }
+    }
+
+    /// Its rows of so many columns, and each place that the cursor can have.
+    fn rows(&self, room: usize) -> (Vec<String>, Vec<Spot>) {
+        let room = room.max(2);
+        let (mut rows, mut row, mut column) = (Vec::new(), String::new(), 0);
+        let mut spots = Vec::new();
+        for (at, c) in self.text.char_indices() {
+            let wide = columns(c);
+            // The last column stays free for the cursor.
+            if c != '\n' && column + wide > room - 1 {
+                rows.push(std::mem::take(&mut row));
+                column = 0;
+            }
+            spots.push(Spot { at, row: rows.len(), column });
+            if c == '\n' {
+                rows.push(std::mem::take(&mut row));
+                column = 0;
+                continue;
+            }
+            row.push(if c == '\t' { '⇥' } else { c });
+            column += wide;
+        }
+        spots.push(Spot { at: self.text.len(), row: rows.len(), column });
+        rows.push(row);
+        (rows, spots)
+    }
+}
+
+/// Text as a buffer keeps it.
+fn plain(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+/// Columns that a character takes.
+fn columns(c: char) -> usize {
+    match c {
+        '\t' | '\n' => 1,
+        c => c.width().unwrap_or(0),
+    }
+}

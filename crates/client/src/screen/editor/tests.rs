@@ -1,0 +1,238 @@
+//! Tests of the input line.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use Direction::{End, Start};
+use Distance::{All, Character, Line, Word};
+
+fn typed(text: &str) -> Editor {
+    let mut editor = Editor::default();
+    editor.insert(text);
+    editor
+}
+
+#[test]
+fn the_cursor_goes_by_characters_words_and_to_the_ends() {
+    let mut editor = typed("ein größeres  Wört");
+    editor.key(KeyPress::Move(Word, Start));
+    editor.key(KeyPress::Move(Word, Start));
+    editor.insert("x");
+    assert_eq!(editor.text(), "ein xgrößeres  Wört");
+    editor.key(KeyPress::Move(Character, End));
+    editor.key(KeyPress::Move(Character, End));
+    editor.key(KeyPress::Move(Character, End));
+    editor.key(KeyPress::Erase(Character, Start));
+    assert_eq!(editor.text(), "ein xgrßeres  Wört");
+    editor.key(KeyPress::Erase(Word, Start));
+    assert_eq!(editor.text(), "ein ßeres  Wört");
+    editor.key(KeyPress::Move(Word, End));
+    editor.key(KeyPress::Erase(All, End));
+    assert_eq!(editor.text(), "ein ßeres");
+    editor.key(KeyPress::Erase(All, Start));
+    assert!(editor.is_empty());
+    editor.key(KeyPress::Erase(Character, Start));
+    editor.key(KeyPress::Erase(Word, End));
+    assert!(editor.is_empty());
+}
+
+#[test]
+fn a_mark_without_width_goes_with_its_character() {
+    let mut editor = typed("ae\u{301}b");
+    editor.key(KeyPress::Move(Character, Start));
+    editor.key(KeyPress::Erase(Character, Start));
+    assert_eq!(editor.text(), "ab");
+}
+
+#[test]
+fn history_comes_back_and_so_does_what_was_typed() {
+    let mut editor = typed("one");
+    assert_eq!(editor.take(), "one");
+    editor.insert("two");
+    editor.take();
+    editor.insert("dra");
+    editor.key(KeyPress::Up);
+    assert_eq!(editor.text(), "two");
+    editor.key(KeyPress::Up);
+    editor.key(KeyPress::Up);
+    assert_eq!(editor.text(), "one");
+    editor.key(KeyPress::Down);
+    editor.key(KeyPress::Down);
+    assert_eq!(editor.text(), "dra");
+    editor.key(KeyPress::Down);
+    assert_eq!(editor.text(), "dra");
+}
+
+#[test]
+fn a_paste_keeps_its_lines_and_no_control_codes() {
+    let editor = typed("a\r\nb\rc\u{1b}[2J\td");
+    assert_eq!(editor.text(), "a\nb\nc[2J\td");
+    assert_eq!(editor.layout(2, 20).rows, ["a", "b", "c[2J⇥d"]);
+}
+
+#[test]
+fn rows_are_cut_by_columns_and_not_by_characters() {
+    let mut editor = typed("日本語日本語");
+    let layout = editor.layout(2, 9);
+    assert_eq!(layout.rows, ["日本語", "日本語"]);
+    assert_eq!(layout.cursor, (1, 8));
+    editor.key(KeyPress::Move(All, Start));
+    assert_eq!(editor.layout(2, 9).cursor, (0, 2));
+    assert_eq!(
+        Editor::default().layout(2, 9),
+        Layout { rows: vec![String::new()], cursor: (0, 2) }
+    );
+}
+
+/// Presses these keys one after the other: `<up>`, `<C-k>` and the like, others are characters.
+fn press(editor: &mut Editor, keys: &str) {
+    let mut rest = keys;
+    while let Some(c) = rest.chars().next() {
+        let named = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'));
+        let (key, behind) = match named {
+            Some((name, behind)) => (named_key(name), behind),
+            None => (KeyPress::Char(c), &rest[c.len_utf8()..]),
+        };
+        editor.key(key);
+        rest = behind;
+    }
+}
+
+fn named_key(name: &str) -> KeyPress {
+    match name {
+        "up" => KeyPress::Up,
+        "down" => KeyPress::Down,
+        "left" => KeyPress::Move(Character, Start),
+        "nl" => KeyPress::NewLine,
+        "bs" => KeyPress::Erase(Character, Start),
+        "C-a" => KeyPress::Move(Line, Start),
+        "C-e" => KeyPress::Move(Line, End),
+        "C-k" => KeyPress::Erase(Line, End),
+        "C-u" => KeyPress::Erase(Line, Start),
+        "C-w" => KeyPress::Erase(Word, Start),
+        "M-d" => KeyPress::Erase(Word, End),
+        "C-y" => KeyPress::Edit(EditKey::Yank),
+        "M-y" => KeyPress::Edit(EditKey::YankEarlier),
+        "C-_" => KeyPress::Edit(EditKey::Undo),
+        "M-/" => KeyPress::Edit(EditKey::Redo),
+        other => panic!("no key {other}"),
+    }
+}
+
+/// The text behind these keys, with `|` for the cursor.
+fn pressed(editor: &mut Editor, keys: &str) -> String {
+    press(editor, keys);
+    let (before, text) = (editor.before_cursor(), editor.text());
+    format!("{before}|{}", &text[before.len()..])
+}
+
+#[test]
+fn up_and_down_go_by_rows_and_to_the_history_only_at_the_edge() {
+    let mut editor = typed("sent before");
+    editor.take();
+    let mut at = |keys: &str| pressed(&mut editor, keys);
+    assert_eq!(at("longer<nl>s<nl>three"), "longer\ns\nthree|");
+    assert_eq!(at("<up>"), "longer\ns|\nthree");
+    assert_eq!(at("<up>"), "longe|r\ns\nthree", "the column is kept over a short row");
+    assert_eq!(at("<up>"), "sent before|");
+    assert_eq!(at("<down>"), "longe|r\ns\nthree");
+    assert_eq!(at("<down><down>"), "longer\ns\nthree|");
+    assert_eq!(at("<down>"), "longer\ns\nthree|", "there is nothing later");
+}
+
+#[test]
+fn rows_are_those_that_the_terminal_shows() {
+    let mut editor = typed("sent before");
+    editor.take();
+    // Five columns, the last one for the cursor.
+    editor.fit(5);
+    let mut at = |keys: &str| pressed(&mut editor, keys);
+    assert_eq!(at("abcdefgh日本<left>"), "abcdefgh日|本");
+    assert_eq!(at("<up>"), "abcdef|gh日本");
+    assert_eq!(at("<up>"), "ab|cdefgh日本");
+    assert_eq!(at("<up>"), "sent before|");
+}
+
+#[test]
+fn keys_of_the_line_leave_other_lines_alone() {
+    let mut editor = typed("one two\nthree four\nfive");
+    let mut at = |keys: &str| pressed(&mut editor, keys);
+    assert_eq!(at("<up>"), "one two\nthre|e four\nfive");
+    assert_eq!(at("<C-a>"), "one two\n|three four\nfive");
+    assert_eq!(at("<C-e>"), "one two\nthree four|\nfive");
+    assert_eq!(at("<C-u>"), "one two\n|\nfive");
+    assert_eq!(at("<C-k>"), "one two\n|five", "an empty rest of the line is its end");
+    assert_eq!(at("<C-k>"), "one two\n|");
+    assert_eq!(at("<C-u>"), "one two|");
+}
+
+#[test]
+fn killed_text_comes_back_and_so_does_the_one_before_it() {
+    let mut editor = typed("one two three four");
+    let mut at = |keys: &str| pressed(&mut editor, keys);
+    assert_eq!(at("<C-w><C-w>"), "one two |");
+    assert_eq!(at("<C-a><M-d>"), "| two ");
+    assert_eq!(at("<C-e><C-y>"), " two one|");
+    assert_eq!(at("<M-y>"), " two three four|", "kills in a row are one text");
+    assert_eq!(at("<M-y>"), " two one|", "behind the oldest comes the newest");
+    assert_eq!(at("!<M-y>"), " two one!|", "only behind a yank");
+    assert_eq!(at("<bs><C-y>"), " two oneone|", "an erased character is not killed");
+    assert_eq!(pressed(&mut Editor::default(), "<C-k><C-y><M-y>"), "|");
+}
+
+#[test]
+fn changes_are_taken_back_and_made_again() {
+    let mut editor = typed("");
+    let mut at = |keys: &str| pressed(&mut editor, keys);
+    at("one two");
+    assert_eq!(at("<C-_>"), "one |", "a word is a step");
+    assert_eq!(at("<M-/>"), "one two|");
+    assert_eq!(at("<C-w>x<C-_><C-_>"), "one two|");
+    assert_eq!(at("<bs><bs><bs><bs><bs><bs><bs><bs><bs>"), "|");
+    assert_eq!(at("<C-_>"), "one two|");
+    assert_eq!(at("<C-a>3<C-_>"), "|one two", "where the cursor moved, a step begins");
+    assert_eq!(at("3<M-/>"), "3|one two", "a new change leaves nothing to be made again");
+    assert_eq!(at("<C-_><C-_><C-_><C-_><C-_>"), "|");
+    editor.insert("kept");
+    editor.clear();
+    assert_eq!(pressed(&mut editor, "<C-_>"), "kept|");
+    editor.clear();
+    assert_eq!(pressed(&mut editor, "<up>"), "kept|", "a line that was cleared is in the history");
+    editor.take();
+    assert_eq!(pressed(&mut editor, "<C-_>"), "|", "what was sent is not taken back");
+}
+
+#[test]
+fn a_backslash_before_the_cursor_becomes_a_new_line() {
+    let mut editor = typed("one\\");
+    assert!(editor.continue_line());
+    assert_eq!(pressed(&mut editor, "two"), "one\ntwo|");
+    assert!(!editor.continue_line());
+    assert_eq!(pressed(&mut editor, "\\<left>"), "one\ntwo|\\");
+    assert!(!editor.continue_line(), "it is behind the cursor");
+}
+
+#[test]
+fn a_text_that_was_put_away_comes_back_last_in_first_out() {
+    let mut editor = typed("one");
+    assert_eq!(editor.stash(), Stashed::Away);
+    assert_eq!(pressed(&mut editor, "two"), "two|");
+    assert_eq!(editor.stash(), Stashed::Away);
+    assert_eq!(pressed(&mut editor, "<C-_>three"), "three|", "it is not there twice");
+    assert_eq!(editor.unsent(), "one\ntwo\nthree");
+    editor.take();
+    for (stashed, text) in [(Stashed::Back, "two"), (Stashed::Back, "one"), (Stashed::Nothing, "")]
+    {
+        assert_eq!((editor.stash(), editor.text()), (stashed, text));
+        editor.clear();
+    }
+}
+
+#[test]
+fn a_line_of_the_history_is_there_once() {
+    let mut editor = Editor::default();
+    for text in ["one", "two", "one", "one", " "] {
+        editor.insert(text);
+        editor.take();
+    }
+    assert_eq!(editor.history(), ["two", "one"]);
+}

@@ -1,0 +1,130 @@
+//! The input line, end to end: rows, kill ring, undo, and what becomes of a text that is not sent.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::Desk;
+use crate::support::anthropic::{Answer, Server};
+use crate::support::terminal::Tmux;
+use std::process::Command;
+
+const WIDE: (u16, u16) = (120, 34);
+/// Without panels.
+const NARROW: (u16, u16) = (60, 24);
+
+/// The words of the last request, as JSON.
+#[track_caller]
+fn asked(server: &Server, number: usize) -> String {
+    server.requests()[number].body["messages"].to_string()
+}
+
+#[test]
+fn a_draft_of_several_rows_is_edited_as_in_an_editor() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("One.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new"]), NARROW);
+    one.shows("ready");
+    one.types("one two");
+    one.press(&["M-Enter"]);
+    one.types("three");
+    one.shows("  three");
+    one.press(&["Up", "C-k"]);
+    one.shows("> one t\n");
+    one.press(&["Down", "C-y"]);
+    one.shows("  threewo");
+    one.press(&["C-_"]);
+    one.shows("  three\n");
+    // Longer than a row: the one above is a part of the same line.
+    one.types(&"x".repeat(100));
+    one.shows("threexxx");
+    one.press(&["Up"]);
+    one.types("+up+");
+    one.shows("x+up+x");
+    one.press(&["C-_", "C-e", "C-u"]);
+    one.shows_no_more("xxx");
+    one.types("three\\");
+    one.press(&["Enter"]);
+    one.types("four");
+    one.shows("  four");
+    one.press(&["Enter"]);
+    one.shows("One.");
+    one.shows("ready");
+    let words = asked(&server, 0);
+    assert!(words.contains("one t\\nthree\\nfour"), "{words}");
+    one.types("not so");
+    one.press(&["Escape"]);
+    one.shows("Esc again to clear the line");
+    one.press(&["Escape"]);
+    one.shows_no_more("not so");
+    one.press(&["Up"]);
+    one.shows("> not so");
+    one.press(&["C-c", "Up", "Up"]);
+    one.shows("  four");
+    assert_eq!(server.requests().len(), 1, "nothing of this was sent");
+}
+
+#[test]
+fn a_draft_is_put_away_for_another_prompt_and_outlives_its_terminal() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("One.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new"]), WIDE);
+    one.shows("ready");
+    one.types("half a thought");
+    one.press(&["C-s"]);
+    one.shows("put away");
+    one.enters("first this");
+    one.shows("One.");
+    one.shows("ready");
+    assert!(!asked(&server, 0).contains("half"), "{}", asked(&server, 0));
+    one.press(&["C-s"]);
+    one.shows("> half a thought");
+    one.press(&["C-s"]);
+    one.shows("put away");
+    // On the next attachment no text waits behind a key that the person may not remember.
+    one.press(&["C-d"]);
+    assert_eq!(one.ends(), 0, "{}", one.screen());
+    let two = tmux.run("two", &desk.with_server(&server, &["attach"]), WIDE);
+    two.shows("> half a thought");
+}
+
+#[test]
+fn a_suspended_client_leaves_the_shell_its_terminal_and_comes_back_as_it_was() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("One.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let agentd = desk.with_server(&server, &["new", "hello"]);
+    let words: Vec<_> = agentd.get_args().map(|word| word.to_str().unwrap()).collect();
+    let mut shell = Command::new("setsid");
+    shell.args(["bash", "--norc", "--noprofile", "-i"]).env("PS1", "shell> ");
+    shell.envs(agentd.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(agentd.get_current_dir().unwrap());
+    let one = tmux.run("one", &shell, WIDE);
+    one.shows("shell>");
+    one.enters("stty -g > before");
+    one.enters(&words.join(" "));
+    one.shows("ready");
+    one.types("my words");
+    one.shows("> my words");
+    for _ in 0..2 {
+        one.press(&["C-z"]);
+        one.shows("Stopped");
+        assert_eq!(one.modes(), "0 0 1", "alternate screen, mouse, cursor");
+        one.enters("clear; stty -g | cmp - before && echo SAME");
+        let screen = one.shows("SAME\nshell>");
+        assert!(!screen.contains("network"), "{screen}");
+        one.enters("fg");
+        let screen = one.shows("> my words");
+        assert!(screen.contains("One.") && screen.contains("network"), "{screen}");
+        assert_eq!(one.modes(), "1 1 1", "alternate screen, mouse, cursor");
+    }
+    one.types(" and more");
+    one.shows("> my words and more");
+    // Where no shell could continue it, it goes on.
+    let alone = tmux.run("alone", &desk.with_server(&server, &["attach"]), WIDE);
+    alone.shows("One.");
+    alone.press(&["C-z"]);
+    alone.shows("no shell started agentd here");
+}
