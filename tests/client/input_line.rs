@@ -1,9 +1,11 @@
 //! The input line, end to end: rows, kill ring, undo, and what becomes of a text that is not sent.
 #![allow(clippy::unwrap_used)]
 
-use crate::support::Desk;
 use crate::support::anthropic::{Answer, Server};
 use crate::support::terminal::Tmux;
+use crate::support::{Desk, run};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 const WIDE: (u16, u16) = (120, 34);
@@ -127,4 +129,55 @@ fn a_suspended_client_leaves_the_shell_its_terminal_and_comes_back_as_it_was() {
     alone.shows("One.");
     alone.press(&["C-z"]);
     alone.shows("no shell started agentd here");
+}
+
+#[test]
+fn prompts_of_all_sessions_of_a_project_are_recalled_until_their_session_is_removed() {
+    let desk = Desk::new();
+    let server = Server::answering(|_, _| Answer::text("Here."));
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new", "alpha words"]), WIDE);
+    one.shows("Here.");
+    let first = session_of(&one.shows("ready"));
+    let two = tmux.run("two", &desk.with_server(&server, &["new"]), WIDE);
+    two.shows("ready");
+    two.press(&["Up"]);
+    two.shows("> alpha words");
+    two.press(&["C-u"]);
+    two.enters("beta words");
+    two.shows("Here.");
+    two.shows("ready");
+    // Those of the session come first, then those of its project.
+    let again = tmux.run("again", &desk.with_server(&server, &["attach", &first]), WIDE);
+    again.shows("ready");
+    again.press(&["Up"]);
+    again.shows("> alpha words");
+    again.press(&["Up"]);
+    again.shows("> beta words");
+    again.press(&["C-r"]);
+    again.shows("2 of 2");
+    again.types("beta");
+    again.press(&["Enter"]);
+    again.shows("> beta words");
+    let kept = || {
+        let file = fs::read_dir(desk.state().join("history")).unwrap().next().unwrap().unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        fs::read_to_string(file.path()).unwrap()
+    };
+    assert!(kept().contains("alpha words") && kept().contains("beta words"), "{}", kept());
+    for terminal in [one, again] {
+        terminal.press(&["C-c", "C-d"]);
+        terminal.ends();
+    }
+    assert_eq!(run(desk.agentd(&["stop", &first])).code, 0);
+    let removed = run(desk.agentd(&["rm", &first]));
+    assert_eq!(removed.code, 0, "{}", removed.err);
+    assert!(!kept().contains("alpha") && kept().contains("beta words"), "{}", kept());
+}
+
+/// The session that the panel names.
+fn session_of(screen: &str) -> String {
+    let row = screen.lines().find_map(|line| line.split_once(" id ")).unwrap().1;
+    row.trim().to_owned()
 }

@@ -5,6 +5,7 @@
 
 mod draft;
 mod edit;
+mod history;
 pub(crate) mod inline_view;
 mod local_effects;
 mod paint;
@@ -87,6 +88,15 @@ pub trait AttachServices {
 
     /// The unsent text of a session's input line, from a terminal that is gone.
     fn draft(&self, session: &SessionId) -> Option<String>;
+
+    /// The prompts that terminals sent to the sessions of this one's project, the newest last.
+    fn history(&self, session: &SessionId) -> Vec<String>;
+
+    /// Adds one that was sent to this session.
+    ///
+    /// # Errors
+    /// One sentence for the user.
+    fn add_to_history(&self, session: &SessionId, text: &str) -> Result<(), String>;
 
     /// Opens an unsent text in the person's editor, and returns the edited text.
     ///
@@ -341,13 +351,21 @@ impl AttachedTerminal<'_> {
         {
             self.connection.forget_losses();
         }
+        let opens = matches!(&input, ScreenInput::Message(ToClient::Opened { .. }));
+        let before = opens.then(|| self.screen.session().cloned()).flatten();
         let effects = self.screen.update(input);
+        if opens && self.screen.session() != before.as_ref() {
+            self.read_history();
+        }
         self.perform_all(effects)
     }
 
     fn perform(&mut self, effect: ScreenEffect) -> ControlFlow<LeaveReason> {
         match effect {
-            ScreenEffect::Send(word) => self.connection.send(&word),
+            ScreenEffect::Send(word) => {
+                self.connection.send(&word);
+                self.add_to_history(&word);
+            }
             ScreenEffect::Show(item) => self.view.show(item),
             ScreenEffect::ShowEarlier(items) => self.view.show_earlier(items),
             ScreenEffect::StartOver => self.view.start_over(),

@@ -440,6 +440,11 @@ impl Screen {
         self.change(protocol::client::SettingChange::AddDirectory(real))
     }
 
+    /// The input line recalls these lines, the newest last.
+    pub fn set_history(&mut self, lines: Vec<String>) {
+        self.editor.set_history(lines);
+    }
+
     /// The input line is shown in so many columns.
     pub fn fit_input(&mut self, columns: usize) {
         let (_, mark) = self.input();

@@ -15,7 +15,7 @@ const OWN: &[(&str, &str)] = &[
     (":", "a command of this terminal"),
     ("/", "a slash command or a skill; `agentd help commands`"),
     ("Ctrl-P", "another session"),
-    ("Ctrl-R", "an earlier prompt"),
+    ("Ctrl-R", "an earlier prompt of any session of this project"),
     ("Shift-Tab", "next mode: ask, accept-edits, plan"),
     ("Tab", "panels, in a narrow terminal"),
     ("?", "this"),

@@ -1,5 +1,5 @@
 //! What an attached terminal asks of the command line's side: audit records, openings of other
-//! sessions, drafts.
+//! sessions, drafts, the history of the input line.
 
 use crate::audit;
 use crate::cli::SessionFlags;
@@ -7,6 +7,7 @@ use crate::cli_error::chain;
 use crate::context::CliContext;
 use crate::memory::{self, ProjectMemories};
 use crate::open_request::{KeyNeed, open_request};
+use crate::prompt_history::PromptHistory;
 use crate::resumed::resumed;
 use crate::sessions;
 use client::{AttachServices, edit_file};
@@ -71,6 +72,17 @@ impl AttachServices for CliServices<'_> {
         Some(text)
     }
 
+    fn history(&self, session: &SessionId) -> Vec<String> {
+        self.history_of(session).map(|history| history.prompts()).unwrap_or_default()
+    }
+
+    fn add_to_history(&self, session: &SessionId, text: &str) -> Result<(), String> {
+        let Some(history) = self.history_of(session) else { return Ok(()) };
+        history
+            .add(session, text)
+            .map_err(|error| format!("the prompt is sent, but not in the history: {error}"))
+    }
+
     fn edit(&self, session: &SessionId, text: &str) -> Result<String, String> {
         // Not the name of a draft: its ending is no number.
         let name = format!("{session}.{}.md", std::process::id());
@@ -94,6 +106,12 @@ impl AttachServices for CliServices<'_> {
 }
 
 impl CliServices<'_> {
+    /// The prompts of the session's project; none where the session is on another host.
+    fn history_of(&self, session: &SessionId) -> Option<PromptHistory> {
+        let header = journal::header(&sessions::directory(self.context, session)).ok()?;
+        Some(PromptHistory::of(&self.context.dirs.state, &header.project.0))
+    }
+
     /// The memories of the session's project and of all projects.
     fn memories_of(&self, session: &SessionId) -> Result<ProjectMemories, String> {
         let header = journal::header(&sessions::directory(self.context, session));

@@ -29,6 +29,7 @@ mod no_key;
 mod open_request;
 mod output;
 mod prompt;
+mod prompt_history;
 mod ps;
 mod query;
 mod restart;

@@ -9,6 +9,7 @@ use crate::daemon;
 use crate::fleet_commands;
 use crate::open_request::{KeyNeed, open_request};
 use crate::output::{print, print_json};
+use crate::prompt_history;
 use crate::query;
 use crate::sessions;
 use client::sibling_executable;
@@ -64,6 +65,10 @@ pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
     // Drafts are the terminals' own.
     for draft in tasks.iter().chain([&session]).flat_map(|session| drafts(&context, session)) {
         let _ = std::fs::remove_file(draft);
+    }
+    let removed: Vec<_> = tasks.iter().chain([&session]).collect();
+    if let Err(error) = prompt_history::forget(&context.dirs.state, &removed) {
+        eprintln!("agentd: its prompts stay in the history of the input line: {error}");
     }
     match &tasks[..] {
         [] => eprintln!("agentd: session {session} is removed; its audit records stay"),

@@ -82,6 +82,16 @@ impl Editor {
         self.history.lines()
     }
 
+    /// These lines are recalled instead, the newest last.
+    pub fn set_history(&mut self, lines: Vec<String>) {
+        self.history = History::of(lines);
+    }
+
+    /// A line that was sent from elsewhere is recalled too.
+    pub fn remember(&mut self, line: &str) {
+        self.history.push(line);
+    }
+
     /// True if there is no text.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -278,6 +278,9 @@ impl Screen {
             ClientEvent::Prompt { text } => {
                 self.turn = TurnState::Working;
                 self.confirm(text);
+                if !text.starts_with(':') {
+                    self.editor.remember(text);
+                }
             }
             ClientEvent::Proposed { call } if call.origin == CallOrigin::EventHook => {
                 self.hook_begins(call)

@@ -67,6 +67,19 @@ fn ctrl_v_and_paste_put_the_image_of_the_clipboard_where_the_cursor_is() {
 }
 
 #[test]
+fn up_has_the_prompts_of_the_session_that_was_attached_to_behind_those_of_its_project() {
+    let mut screen = screen();
+    screen.set_history(vec!["of another session".to_owned()]);
+    for (seq, text) in [(2, "of this one"), (3, ":undo")] {
+        screen.update(event(seq, ClientEvent::Prompt { text: text.to_owned() }));
+    }
+    for recalled in ["of this one", "of another session", "of another session"] {
+        screen.update(ScreenInput::Key(KeyPress::Up));
+        assert_eq!(screen.draft(), recalled);
+    }
+}
+
+#[test]
 fn memories_are_listed_by_any_terminal_and_removed_by_one_with_rights() {
     for (rights, may) in [(ClientRights::Full, true), (ClientRights::ReadOnly, false)] {
         let mut screen = screen_with(rights);

@@ -1,6 +1,7 @@
 //! Lines that were sent, for the arrows. Pure.
 
 use super::buffer::Buffer;
+use std::collections::HashSet;
 
 /// Lines remembered.
 const LINES: usize = 1000;
@@ -15,6 +16,14 @@ pub(super) struct History {
 }
 
 impl History {
+    /// The newest of these lines, each once.
+    pub(super) fn of(lines: Vec<String>) -> Self {
+        let mut seen = HashSet::new();
+        let newest = lines.iter().rev().filter(|line| seen.insert(line.as_str())).take(LINES);
+        let newest: Vec<&String> = newest.collect();
+        Self { lines: newest.into_iter().rev().cloned().collect(), recalled: None }
+    }
+
     pub(super) fn lines(&self) -> &[String] {
         &self.lines
     }

@@ -235,4 +235,11 @@ fn a_line_of_the_history_is_there_once() {
         editor.take();
     }
     assert_eq!(editor.history(), ["two", "one"]);
+    editor.set_history(["a", "b", "a", "c"].map(str::to_owned).to_vec());
+    assert_eq!(editor.history(), ["b", "a", "c"]);
+    editor.remember("b");
+    assert_eq!(pressed(&mut editor, "<up><up>"), "c|");
+    // While one is shown, none moves.
+    editor.remember("a");
+    assert_eq!(pressed(&mut editor, "<up><up>"), "a|");
 }
