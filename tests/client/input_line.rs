@@ -176,6 +176,37 @@ fn prompts_of_all_sessions_of_a_project_are_recalled_until_their_session_is_remo
     assert!(!kept().contains("alpha") && kept().contains("beta words"), "{}", kept());
 }
 
+#[test]
+fn a_long_paste_is_one_word_is_sent_whole_and_is_folded_in_the_conversation() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("Read.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new"]), WIDE);
+    one.shows("ready");
+    let log: String = (1..=800).map(|number| format!("log line {number}\n")).collect();
+    one.types("first ");
+    one.pastes(&log);
+    one.shows("> first [pasted 800 lines, 11 KB]");
+    one.press(&["BSpace"]);
+    one.shows_no_more("[pasted");
+    one.pastes(&log);
+    one.types("what failed?");
+    one.shows("> first [pasted 800 lines, 11 KB]what failed?");
+    one.press(&["Enter"]);
+    let screen = one.shows("Read.");
+    let words = asked(&server, 0);
+    assert!(
+        words.contains("first log line 1\\n") && words.contains("800\\nwhat failed?"),
+        "{words}"
+    );
+    assert!(screen.contains("▌ log line 6 ") && !screen.contains("line 7 "), "{screen}");
+    assert!(screen.contains("▌ … 795 more lines"), "{screen}");
+    one.shows("ready");
+    one.press(&["C-o", "k", "Enter"]);
+    one.shows("▌ what failed?");
+}
+
 /// The session that the panel names.
 fn session_of(screen: &str) -> String {
     let row = screen.lines().find_map(|line| line.split_once(" id ")).unwrap().1;

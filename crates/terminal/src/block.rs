@@ -14,6 +14,9 @@ use protocol::session::TurnEnd;
 
 /// Last lines of a call's output in a folded block.
 const FOLDED: usize = 6;
+/// Rows of a folded prompt, and of one that is not folded.
+const PROMPT: usize = 6;
+const WHOLE_PROMPT: usize = 12;
 /// Lines of a change in a folded block.
 const FOLDED_DIFF: usize = 30;
 /// Refusals in a folded block.
@@ -179,13 +182,7 @@ impl Block {
 
     fn render(&mut self, width: usize, look: &Theme) -> Vec<Row> {
         let mut rows = match &mut self.entry {
-            Entry::Prompt(text) => {
-                let mut rows = wrap_text(text, look.prompt, width.saturating_sub(2), "");
-                for row in &mut rows {
-                    *row = std::mem::take(row).behind("▌ ", look.prompt);
-                }
-                rows
-            }
+            Entry::Prompt(text) => prompt_rows(text, self.fold, width, look),
             Entry::Answer(markdown) => markdown.rows(width, "", look),
             Entry::Thinking(text) => thinking_rows(text, self.fold, width, look),
             Entry::Call(call) => call_rows(call, self.fold, width, look),
@@ -305,6 +302,16 @@ fn heading(call: &CallBlock, width: usize, look: &Theme) -> Row {
         .with(&format!(" {subject}"), look.text);
     let room = width.saturating_sub(Row::new(&end, style).width()).max(12);
     start.cut(room).with(&end, style).cut(width)
+}
+
+fn prompt_rows(text: &str, fold: Fold, width: usize, look: &Theme) -> Vec<Row> {
+    let mut rows = wrap_text(text, look.prompt, width.saturating_sub(2), "");
+    if fold == Fold::Folded && rows.len() > WHOLE_PROMPT {
+        let more = format!("… {} more lines", rows.len() - PROMPT);
+        rows.truncate(PROMPT);
+        rows.push(Row::new(&more, look.dim));
+    }
+    rows.into_iter().map(|row| row.behind("▌ ", look.prompt)).collect()
 }
 
 fn thinking_rows(text: &str, fold: Fold, width: usize, look: &Theme) -> Vec<Row> {

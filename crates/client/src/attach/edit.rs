@@ -22,7 +22,7 @@ impl AttachedTerminal<'_> {
             return ControlFlow::Continue(());
         }
         let edited =
-            self.view.lend_terminal(&mut || self.services.edit(&session, self.screen.draft()));
+            self.view.lend_terminal(&mut || self.services.edit(&session, &self.screen.draft()));
         drop(pause);
         match edited {
             Ok(Ok(text)) => drop(self.screen.update(ScreenInput::Edited(text))),

@@ -104,6 +104,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("Ctrl-W U K, Alt-D", "erase a word, to the line's start, end; the next word"),
     ("Ctrl-Y, Alt-Y", "insert what they erased; then, what before that"),
     ("Ctrl-_ or /, Alt-/", "undo; redo"),
+    ("a long paste", "one word that is sent whole; Ctrl-G shows all of it"),
     ("Ctrl-S", "put the text away; on an empty line: back again"),
     ("Esc Esc, Ctrl-C", "clear the line where no turn runs; Up brings it back"),
     ("Ctrl-B", "let the running command go on in the background"),

@@ -64,15 +64,15 @@ pub struct Layout {
 }
 
 impl Editor {
-    /// The text.
+    /// The text, folded pastes too.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub fn text(&self) -> Cow<'_, str> {
         self.buffer.text()
     }
 
     /// The text before the cursor.
     #[must_use]
-    pub fn before_cursor(&self) -> &str {
+    pub fn before_cursor(&self) -> Cow<'_, str> {
         self.buffer.before_cursor()
     }
 
@@ -115,6 +115,12 @@ impl Editor {
         self.buffer.insert(text);
     }
 
+    /// The same. A long text is shown as one word and goes as one character.
+    pub fn paste(&mut self, text: &str) {
+        self.before(Change::Whole);
+        self.buffer.paste(text);
+    }
+
     /// Replaces the text; the cursor moves to its end.
     pub fn set(&mut self, text: &str) {
         self.before(Change::Whole);
@@ -124,7 +130,7 @@ impl Editor {
 
     /// Takes the text out and remembers it.
     pub fn take(&mut self) -> String {
-        let text = std::mem::take(&mut self.buffer).text().to_owned();
+        let text = std::mem::take(&mut self.buffer).text().into_owned();
         self.last = LastKey::Other;
         self.undo.clear();
         self.history.rest();
@@ -137,7 +143,7 @@ impl Editor {
         self.before(Change::Whole);
         let text = std::mem::take(&mut self.buffer);
         self.history.rest();
-        self.history.push(text.text());
+        self.history.push(&text.text());
     }
 
     /// Puts the text away; an empty line gets the one back that was put away last.
@@ -159,7 +165,7 @@ impl Editor {
     #[must_use]
     pub fn unsent(&self) -> Cow<'_, str> {
         if self.stashed.is_empty() {
-            return Cow::Borrowed(self.text());
+            return self.text();
         }
         let all = self.stashed.iter().chain([&self.buffer]).map(Buffer::text);
         Cow::Owned(all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n"))
@@ -167,7 +173,7 @@ impl Editor {
 
     /// A `\` right before the cursor becomes a new line. False where there is none.
     pub fn continue_line(&mut self) -> bool {
-        let continues = self.before_cursor().ends_with('\\');
+        let continues = self.buffer.is_behind('\\');
         if continues {
             self.before(Change::Whole);
             self.buffer.remove(Distance::Character, Direction::Start);
@@ -273,7 +279,7 @@ impl Editor {
         let Some(text) = self.kills.get(age).map(str::to_owned) else { return };
         self.before(Change::Whole);
         self.buffer.remove_to(from);
-        self.buffer.insert(&text);
+        self.buffer.paste(&text);
         self.last = LastKey::Yanked { from, age };
     }
 

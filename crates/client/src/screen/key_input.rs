@@ -60,7 +60,7 @@ impl Screen {
             self.reason.insert(text);
         } else {
             self.focus = Focus::Line;
-            self.editor.insert(text);
+            self.editor.paste(text);
         }
         Vec::new()
     }

@@ -190,7 +190,7 @@ impl Screen {
 
     /// Puts prompts back into the input line, before the text typed meanwhile.
     pub(super) fn give_back(&mut self, texts: Vec<String>) {
-        let typed = self.editor.text().to_owned();
+        let typed = self.editor.text().into_owned();
         let all: Vec<_> =
             texts.into_iter().chain([typed]).filter(|text| !text.is_empty()).collect();
         self.editor.set(&all.join("\n"));

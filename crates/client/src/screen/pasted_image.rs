@@ -16,7 +16,7 @@ impl Screen {
         match saved {
             Err(why) => vec![ScreenEffect::Show(ScreenItem::Error(why))],
             Ok(path) => {
-                let name = at_name(self.editor.before_cursor(), &path);
+                let name = at_name(&self.editor.before_cursor(), &path);
                 let mut effects = self.paste(&name);
                 let note = format!("the image of the clipboard is {}", path.display());
                 effects.push(ScreenEffect::Show(ScreenItem::Note(note)));

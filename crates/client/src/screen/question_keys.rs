@@ -196,7 +196,7 @@ impl Screen {
     pub(super) fn at_reason(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
         match key {
             KeyPress::Enter if self.asks_for_form() => {
-                let answers = self.reason.text().to_owned();
+                let answers = self.reason.text().into_owned();
                 return self.answer(PersonAnswer::Form(answers));
             }
             KeyPress::Enter => {

@@ -68,7 +68,7 @@ impl Screen {
 
     /// The unsent text of the input line.
     #[must_use]
-    pub fn draft(&self) -> &str {
+    pub fn draft(&self) -> Cow<'_, str> {
         self.editor.text()
     }
 

@@ -263,7 +263,7 @@ fn a_rule_is_shown_before_it_is_written_and_can_be_another() {
     press(&mut screen, "a");
     screen.update(ScreenInput::Key(KeyPress::Tab));
     assert_eq!(press(&mut screen, "y"), [], "a letter may be a word's");
-    assert_eq!((screen.focus, screen.draft()), (Focus::Line, "y"));
+    assert_eq!((screen.focus, &*screen.draft()), (Focus::Line, "y"));
     screen.update(ScreenInput::Key(KeyPress::Tab));
     press(&mut screen, "a");
     screen.update(ScreenInput::Key(KeyPress::Tab));
@@ -295,7 +295,7 @@ fn prose_at_a_question_is_written_and_answers_nothing() {
         screen.update(event(1, question(1, &["bash:cargo test"])));
         assert_eq!(types(&mut screen, text), [], "{text}");
         assert_eq!(screen.update(ScreenInput::LetterAlone(QuestionShown::Whole)), [], "{text}");
-        assert_eq!((screen.focus, screen.draft()), (Focus::Line, text));
+        assert_eq!((screen.focus, &*screen.draft()), (Focus::Line, text));
         assert_eq!(screen.items().questions().len(), 1, "the question waits");
         screen.update(ScreenInput::Key(KeyPress::Tab));
         assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once, "the control");
@@ -435,7 +435,7 @@ fn a_key_before_the_question_could_be_read_goes_to_the_line() {
     screen.update(event(1, question(1, &[])));
     let effects = screen.update(ScreenInput::TypedAhead(KeyPress::Char('y')));
     assert!(says(&effects).is_empty(), "{effects:?}");
-    assert_eq!((screen.draft(), screen.focus()), ("y", Focus::Line));
+    assert_eq!((&*screen.draft(), screen.focus()), ("y", Focus::Line));
     screen.update(ScreenInput::Key(KeyPress::Tab));
     assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once, "the control");
 }
@@ -464,7 +464,7 @@ fn another_session_starts_with_an_empty_screen_and_line() {
     let effects = screen.update(opened(other.clone()));
     assert!(effects.contains(&ScreenEffect::StartOver), "{effects:?}");
     assert!(says(&effects).contains(&&FromClient::Detach { session: session() }), "{effects:?}");
-    assert_eq!((screen.draft(), screen.session()), ("", Some(&other)));
+    assert_eq!((&*screen.draft(), screen.session()), ("", Some(&other)));
     assert_eq!(screen.turn(), TurnState::Idle);
 }
 
@@ -1146,7 +1146,7 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
             session: session(),
             name: "terminal 1".to_owned(),
         }));
-        screen.editor.text().to_owned()
+        screen.editor.text().into_owned()
     };
     let mut lost = said();
     assert_eq!(back(&mut lost, None), "second\ntyped");

@@ -1,15 +1,27 @@
-//! A text with a cursor, and its rows in a terminal. Pure.
+//! A text with a cursor, and its rows in a terminal. A long paste is one character of it. Pure.
 
 use super::Layout;
 use crate::screen::key_press::{Direction, Distance};
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 use unicode_width::UnicodeWidthChar;
+
+/// Lines and bytes of a paste that is shown as it is.
+const PASTED_LINES: usize = 10;
+const PASTED_BYTES: usize = 2000;
+
+/// Stand for the folded pastes. Unicode leaves these to programs; no text has them.
+const FOLDS: RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
 /// Text with a cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Buffer {
+    /// With a character of [`FOLDS`] for each folded paste.
     text: String,
     /// In bytes, at a character's beginning.
     cursor: usize,
+    folded: Vec<Arc<str>>,
 }
 
 /// A place of the cursor, and where it is shown.
@@ -28,11 +40,12 @@ impl Buffer {
         buffer
     }
 
-    pub(super) fn text(&self) -> &str {
-        &self.text
+    /// The whole text, pastes too.
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        self.unfolded(&self.text)
     }
 
-    /// Bytes that it takes.
+    /// Bytes that it takes beside pastes, which its copies share.
     pub(super) fn size(&self) -> usize {
         self.text.len()
     }
@@ -45,15 +58,57 @@ impl Buffer {
         self.cursor
     }
 
-    pub(super) fn before_cursor(&self) -> &str {
-        &self.text[..self.cursor]
+    pub(super) fn before_cursor(&self) -> Cow<'_, str> {
+        self.unfolded(&self.text[..self.cursor])
+    }
+
+    /// True if this character stands before the cursor, and not at the end of a folded paste.
+    pub(super) fn is_behind(&self, c: char) -> bool {
+        self.text[..self.cursor].ends_with(c)
     }
 
     /// Puts text at the cursor. Line ends of any kind become one; other control codes are left out.
     pub(super) fn insert(&mut self, text: &str) {
         let text = plain(text);
-        self.text.insert_str(self.cursor, &text);
+        self.put(&text);
+    }
+
+    /// The same, with a long text folded.
+    pub(super) fn paste(&mut self, text: &str) {
+        let text = plain(text);
+        let is_long = text.len() > PASTED_BYTES || text.lines().nth(PASTED_LINES).is_some();
+        match FOLDS.clone().nth(self.folded.len()).filter(|_| is_long) {
+            Some(fold) => {
+                self.folded.push(Arc::from(text));
+                self.put(fold.encode_utf8(&mut [0; 4]));
+            }
+            None => self.put(&text),
+        }
+    }
+
+    fn put(&mut self, text: &str) {
+        self.text.insert_str(self.cursor, text);
         self.cursor += text.len();
+    }
+
+    fn folded(&self, c: char) -> Option<&str> {
+        let number = FOLDS.contains(&c).then(|| u32::from(c) - u32::from(*FOLDS.start()))?;
+        self.folded.get(usize::try_from(number).ok()?).map(|text| &**text)
+    }
+
+    /// A part of the text, pastes in full.
+    fn unfolded<'a>(&self, part: &'a str) -> Cow<'a, str> {
+        if self.folded.is_empty() {
+            return Cow::Borrowed(part);
+        }
+        let mut whole = String::new();
+        for c in part.chars() {
+            match self.folded(c) {
+                Some(text) => whole.push_str(text),
+                None => whole.push(c),
+            }
+        }
+        Cow::Owned(whole)
     }
 
     pub(super) fn move_cursor(&mut self, reach: Distance, toward: Direction) {
@@ -75,7 +130,9 @@ impl Buffer {
     pub(super) fn remove_to(&mut self, there: usize) -> String {
         let (from, to) = (self.cursor.min(there), self.cursor.max(there));
         self.cursor = from;
-        self.text.drain(from..to).collect()
+        let removed = self.unfolded(&self.text[from..to]).into_owned();
+        self.text.replace_range(from..to, "");
+        removed
     }
 
     fn target(&self, reach: Distance, toward: Direction) -> usize {
@@ -146,20 +203,27 @@ impl Buffer {
         let (mut rows, mut row, mut column) = (Vec::new(), String::new(), 0);
         let mut spots = Vec::new();
         for (at, c) in self.text.char_indices() {
-            let wide = columns(c);
-            // The last column stays free for the cursor.
-            if c != '\n' && column + wide > room - 1 {
-                rows.push(std::mem::take(&mut row));
-                column = 0;
+            let label = self.folded(c).map(label);
+            let own = [c].into_iter().filter(|_| label.is_none());
+            let shown = label.iter().flat_map(|label| label.chars()).chain(own);
+            for (nth, c) in shown.enumerate() {
+                let wide = columns(c);
+                // The last column stays free for the cursor.
+                if c != '\n' && column + wide > room - 1 {
+                    rows.push(std::mem::take(&mut row));
+                    column = 0;
+                }
+                if nth == 0 {
+                    spots.push(Spot { at, row: rows.len(), column });
+                }
+                if c == '\n' {
+                    rows.push(std::mem::take(&mut row));
+                    column = 0;
+                    continue;
+                }
+                row.push(if c == '\t' { '⇥' } else { c });
+                column += wide;
             }
-            spots.push(Spot { at, row: rows.len(), column });
-            if c == '\n' {
-                rows.push(std::mem::take(&mut row));
-                column = 0;
-                continue;
-            }
-            row.push(if c == '\t' { '⇥' } else { c });
-            column += wide;
         }
         spots.push(Spot { at: self.text.len(), row: rows.len(), column });
         rows.push(row);
@@ -170,13 +234,29 @@ impl Buffer {
 /// Text as a buffer keeps it.
 fn plain(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    let is_text = |c: &char| matches!(c, '\n' | '\t') || !c.is_control() && !FOLDS.contains(c);
+    text.chars().filter(is_text).collect()
+}
+
+/// A folded paste as it is shown.
+fn label(text: &str) -> String {
+    let lines = match text.lines().count() {
+        1 => "1 line".to_owned(),
+        count => format!("{count} lines"),
+    };
+    let size = match text.len() {
+        bytes @ ..1000 => format!("{bytes} bytes"),
+        bytes @ ..1_000_000 => format!("{} KB", bytes.div_ceil(1000)),
+        bytes => format!("{} MB", bytes.div_ceil(1_000_000)),
+    };
+    format!("[pasted {lines}, {size}]")
 }
 
 /// Columns that a character takes.
 fn columns(c: char) -> usize {
     match c {
         '\t' | '\n' => 1,
+        c if FOLDS.contains(&c) => 1,
         c => c.width().unwrap_or(0),
     }
 }

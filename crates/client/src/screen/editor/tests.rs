@@ -209,6 +209,8 @@ fn a_backslash_before_the_cursor_becomes_a_new_line() {
     assert!(!editor.continue_line());
     assert_eq!(pressed(&mut editor, "\\<left>"), "one\ntwo|\\");
     assert!(!editor.continue_line(), "it is behind the cursor");
+    editor.paste(&"x\\".repeat(2000));
+    assert!(!editor.continue_line(), "it is a part of a folded paste");
 }
 
 #[test]
@@ -222,9 +224,55 @@ fn a_text_that_was_put_away_comes_back_last_in_first_out() {
     editor.take();
     for (stashed, text) in [(Stashed::Back, "two"), (Stashed::Back, "one"), (Stashed::Nothing, "")]
     {
-        assert_eq!((editor.stash(), editor.text()), (stashed, text));
+        assert_eq!((editor.stash(), &*editor.text()), (stashed, text));
         editor.clear();
     }
+}
+
+#[test]
+fn a_long_paste_is_shown_as_a_word_goes_as_a_character_and_is_sent_whole() {
+    let long = "a line\n".repeat(11);
+    let mut editor = typed("see ");
+    editor.paste(&long);
+    press(&mut editor, " there");
+    let row = "see [pasted 11 lines, 77 bytes] there";
+    assert_eq!(editor.layout(2, 80), Layout { rows: vec![row.to_owned()], cursor: (0, 39) });
+    // In a narrow terminal the word goes over rows as others do.
+    assert_eq!(editor.layout(2, 23).rows, ["see [pasted 11 lines", ", 77 bytes] there"]);
+    editor.fit(21);
+    assert_eq!(
+        pressed(&mut editor, "<up>!"),
+        format!("see !|{long} there"),
+        "the word begins there"
+    );
+    press(&mut editor, "<C-_><C-e>");
+    let whole = format!("see {long} there");
+    assert_eq!(editor.text(), whole);
+    press(&mut editor, "<bs><bs><bs><bs><bs><bs><bs>");
+    assert_eq!(editor.text(), "see ");
+    press(&mut editor, "<C-_>");
+    assert_eq!(editor.text(), whole);
+    press(&mut editor, "<C-u><C-y>");
+    assert!(editor.layout(2, 80).rows[0].starts_with("[pasted 12 lines"), "yanked, it is long");
+    assert_eq!(editor.take(), whole);
+    assert_eq!(pressed(&mut editor, "<up>"), format!("{whole}|"));
+}
+
+#[test]
+fn sizes_of_pastes_are_rounded_and_short_ones_stay_as_they_are() {
+    let shown = |text: &str| {
+        let mut editor = Editor::default();
+        editor.paste(text);
+        editor.layout(2, 90).rows.swap_remove(0)
+    };
+    assert_eq!(shown(&"x".repeat(50_001)), "[pasted 1 line, 51 KB]");
+    assert_eq!(shown(&"x\n".repeat(600_000)), "[pasted 600000 lines, 2 MB]");
+    assert_eq!(shown("a\nb"), "a");
+    assert_eq!(shown("\u{fdd0}x"), "x", "the sign of a paste cannot be typed");
+    // There are no signs for more; the text is there all the same.
+    let mut editor = Editor::default();
+    (0..40).for_each(|_| editor.paste(&"y\n".repeat(20)));
+    assert_eq!(editor.text(), "y\n".repeat(800));
 }
 
 #[test]
