@@ -207,6 +207,23 @@ fn a_long_paste_is_one_word_is_sent_whole_and_is_folded_in_the_conversation() {
     one.shows("▌ what failed?");
 }
 
+#[test]
+fn the_words_that_leave_other_programs_leave_the_session() {
+    let desk = Desk::new();
+    let server = Server::scripted([]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    for (name, word) in [("one", "exit"), ("two", "/quit")] {
+        let terminal = tmux.run(name, &desk.with_server(&server, &["new"]), NARROW);
+        terminal.shows("ready");
+        terminal.types(word);
+        terminal.shows(word.trim_start_matches('/'));
+        terminal.press(&["Enter"]);
+        assert_eq!(terminal.ends(), 0, "{}", terminal.screen());
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
 /// The session that the panel names.
 fn session_of(screen: &str) -> String {
     let row = screen.lines().find_map(|line| line.split_once(" id ")).unwrap().1;

@@ -173,6 +173,12 @@ impl Picker {
             KeyPress::Enter | KeyPress::Tab => {
                 return match self.chosen() {
                     Some(item) => PickerAction::Choose(item.value.clone(), self.query.clone()),
+                    // Two words that leave, without a row of their own.
+                    None if self.kind == PickerKind::Slash
+                        && matches!(&*self.query, "exit" | "quit") =>
+                    {
+                        PickerAction::Choose(":q".to_owned(), self.query.clone())
+                    }
                     // The screen names the fault of an unknown command.
                     None if self.kind == PickerKind::Commands && !self.query.is_empty() => {
                         PickerAction::Choose(format!(":{}", self.query), self.query.clone())
@@ -250,6 +256,24 @@ mod tests {
             }
             assert_eq!(picker.key(KeyPress::Char(end)), PickerAction::Close(typed.to_owned()));
         }
+    }
+
+    #[test]
+    fn behind_a_slash_exit_and_quit_leave_unless_a_command_has_that_name() {
+        let typed = |items: Vec<PickerItem>, words: &str| {
+            let mut picker = Picker::new(PickerKind::Slash, items);
+            words
+                .chars()
+                .for_each(|c| assert_eq!(picker.key(KeyPress::Char(c)), PickerAction::Stay));
+            picker.key(KeyPress::Enter)
+        };
+        for word in ["exit", "quit"] {
+            let leaves = PickerAction::Choose(":q".to_owned(), word.to_owned());
+            assert_eq!(typed(vec![item("/usual FILE")], word), leaves);
+        }
+        let own = PickerAction::Choose("/exit".to_owned(), "exit".to_owned());
+        assert_eq!(typed(vec![item("/exit")], "exit"), own);
+        assert_eq!(typed(vec![], "exits"), PickerAction::Close("exits".to_owned()));
     }
 
     fn item(text: &str) -> PickerItem {

@@ -50,7 +50,7 @@ pub(crate) enum ChangesOf {
 
 /// Each command and its use.
 pub const COMMANDS: &[(&str, &str)] = &[
-    (":q", "leave; the session continues"),
+    (":q", "leave; the session continues. exit and quit do it too"),
     (":net on, :net off", "network of new commands"),
     (":net allow HOST", "only listed hosts: crates.io, *.crates.io"),
     (

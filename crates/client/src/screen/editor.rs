@@ -28,7 +28,7 @@ pub struct Editor {
     room: Option<usize>,
 }
 
-/// What the last key did, where the next one goes on with it.
+/// The last key, if the next one may continue its work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum LastKey {
     #[default]
@@ -43,7 +43,7 @@ enum LastKey {
     Row(usize),
 }
 
-/// What became of the text that is put away or comes back.
+/// The effect of [`Editor::stash`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stashed {
     /// It was put away.
@@ -274,7 +274,7 @@ impl Editor {
         self.last = LastKey::Killed;
     }
 
-    /// Inserts the killed text of this age, in the place of what is between there and the cursor.
+    /// Replaces the text between `from` and the cursor by the killed text of this age.
     fn yank(&mut self, from: usize, age: usize) {
         let Some(text) = self.kills.get(age).map(str::to_owned) else { return };
         self.before(Change::Whole);

@@ -219,6 +219,10 @@ impl Screen {
                 self.editor.take();
                 return self.command(":rewind");
             }
+            "exit" | "quit" | "/exit" | "/quit" => {
+                self.editor.take();
+                return self.leave();
+            }
             text if text.starts_with(':') => {
                 let text = self.editor.take();
                 return self.command(text.trim());

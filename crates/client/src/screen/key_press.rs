@@ -22,7 +22,7 @@ pub enum Distance {
     All,
 }
 
-/// A key that changes text by what was there before.
+/// A key that brings earlier text back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditKey {
     /// Insert the text that was killed last.

@@ -80,6 +80,24 @@ fn up_has_the_prompts_of_the_session_that_was_attached_to_behind_those_of_its_pr
 }
 
 #[test]
+fn words_that_leave_other_programs_leave_and_go_to_no_model() {
+    let enters = |line: &str| {
+        let mut screen = screen();
+        screen.update(ScreenInput::Edited(line.to_owned()));
+        screen.update(ScreenInput::Key(KeyPress::Enter))
+    };
+    for word in ["exit", " quit ", "/exit", "/quit"] {
+        assert_eq!(enters(word), [ScreenEffect::Leave(LeaveReason::Quit)], "{word}");
+    }
+    for words in ["exit code", "Exit", "/exit now"] {
+        assert!(matches!(says(&enters(words))[..], [FromClient::Prompt { .. }]), "{words}");
+    }
+    let mut lines = screen();
+    let left = lines.update(ScreenInput::Line("exit".to_owned()));
+    assert_eq!(left, [ScreenEffect::Leave(LeaveReason::Quit)]);
+}
+
+#[test]
 fn memories_are_listed_by_any_terminal_and_removed_by_one_with_rights() {
     for (rights, may) in [(ClientRights::Full, true), (ClientRights::ReadOnly, false)] {
         let mut screen = screen_with(rights);
