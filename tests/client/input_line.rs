@@ -203,6 +203,11 @@ fn a_long_paste_is_one_word_is_sent_whole_and_is_folded_in_the_conversation() {
     assert!(screen.contains("▌ log line 6 ") && !screen.contains("line 7 "), "{screen}");
     assert!(screen.contains("▌ … 795 more lines"), "{screen}");
     one.shows("ready");
+    one.press(&["C-r"]);
+    let screen = one.shows("  │ … 792 more lines");
+    assert!(screen.contains("  │ first log line 1 "), "{screen}");
+    one.press(&["Escape"]);
+    one.shows_no_more("earlier prompt");
     one.press(&["C-o", "k", "Enter"]);
     one.shows("▌ what failed?");
 }

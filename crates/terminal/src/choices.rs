@@ -59,11 +59,7 @@ pub(crate) fn earlier(mut prompts: Vec<String>, typed: &[String]) -> Vec<PickerI
     for value in prompts.into_iter().rev() {
         if items.iter().all(|item| item.value != value) {
             let text = one_line(&value, 400);
-            let detail = match value.lines().count() {
-                0 | 1 => String::new(),
-                count => format!("{count} lines"),
-            };
-            items.push(PickerItem { text, detail, value });
+            items.push(PickerItem { text, detail: String::new(), value });
         }
     }
     items

@@ -1,7 +1,7 @@
 //! A list with a fuzzy search: sessions, files, commands, slash commands, earlier prompts. Pure.
 
 use crate::conversation::Conversation;
-use crate::row::Row;
+use crate::row::{Row, wrap_text};
 use crate::theme::Theme;
 use client::{KeyPress, ScreenItems};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
@@ -228,6 +228,19 @@ impl Picker {
         }
         let room = height.saturating_sub(rows.len() + 1).min(PREVIEWED);
         let chosen = self.chosen().map(|item| item.value.clone());
+        if let (PickerKind::History, Some(prompt)) = (self.kind, &chosen)
+            && prompt.contains('\n')
+            && room > 1
+        {
+            let mut shown = wrap_text(prompt, look.text, width.saturating_sub(4), "");
+            if shown.len() > room {
+                let more = format!("… {} more lines", shown.len() + 1 - room);
+                shown.truncate(room - 1);
+                shown.push(Row::new(&more, look.dim));
+            }
+            rows.push(Row::new(&"─".repeat(width), look.dim));
+            rows.extend(shown.into_iter().map(|row| row.behind("  │ ", look.dim)));
+        }
         if let Some((of, conversation)) = &mut self.preview
             && chosen.as_ref() == Some(of)
             && room > 0

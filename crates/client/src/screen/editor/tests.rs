@@ -275,6 +275,34 @@ fn sizes_of_pastes_are_rounded_and_short_ones_stay_as_they_are() {
     assert_eq!(editor.text(), "y\n".repeat(800));
 }
 
+/// Whatever is pressed, the cursor is one of the shown places, and undo leads back to the beginning.
+#[test]
+fn no_row_of_keys_loses_the_cursor_or_the_way_back() {
+    let keys = [
+        "a", " ", "é", "日", "e\u{301}", "<nl>", "<left>", "<up>", "<down>", "<bs>", "<C-a>",
+        "<C-e>", "<C-k>", "<C-u>", "<C-w>", "<M-d>", "<C-y>", "<M-y>", "<C-_>", "<M-/>",
+    ];
+    let mut dice: u64 = 7;
+    for round in 0..60 {
+        let mut editor = Editor::default();
+        editor.fit(3 + round % 9);
+        for _ in 0..150 {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let roll = usize::try_from(dice >> 33).unwrap();
+            match roll % 29 {
+                at @ 0..20 => press(&mut editor, keys[at]),
+                20 => editor.paste(&"line\n".repeat(roll % 20)),
+                _ => press(&mut editor, "b"),
+            }
+            let Layout { rows, cursor } = editor.layout(2, 5 + round % 9);
+            assert!(cursor.0 < rows.len(), "{rows:?} {cursor:?}");
+            assert!(editor.text().starts_with(&*editor.before_cursor()));
+        }
+        (0..300).for_each(|_| press(&mut editor, "<C-_>"));
+        assert!(editor.is_empty(), "{:?}", editor.text());
+    }
+}
+
 #[test]
 fn a_line_of_the_history_is_there_once() {
     let mut editor = Editor::default();
