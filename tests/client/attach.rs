@@ -187,7 +187,7 @@ fn ctrl_b_lets_the_turn_go_on_while_the_command_runs() {
     let tmux = Tmux::new(&desk);
     let arguments = ["new", "--permission-mode", "auto", "serve"];
     let one = tmux.run("one", &typed(&desk, &server, &arguments), SIZE);
-    one.shows("(runs)");
+    one.shows("● echo begun; sleep 7301 · ");
     one.press(&["C-b"]);
     one.shows("call 1 goes on in the background");
     one.shows("I went on.");

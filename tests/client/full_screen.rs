@@ -247,6 +247,32 @@ fn the_models_thinking_is_folded_and_opens() {
 }
 
 #[test]
+fn the_line_above_the_input_says_what_the_turn_does_and_that_esc_stops_it() {
+    let desk = Desk::new();
+    let script = "for i in 1 2 3 4 5 6 7 8 9; do echo row $i; sleep 1; done";
+    let server = Server::scripted([Answer::says([
+        thinking("It has to be counted. I shall count it.", "c2ln"),
+        bash("toolu_1", script),
+    ])
+    .in_pieces_of(12)
+    .paced(Duration::from_millis(250))]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let arguments = ["new", "--permission-mode", "auto", "count"];
+    let one = tmux.run("one", &desk.with_server(&server, &arguments), WIDE);
+    one.shows("● thinks · 1 s · ~");
+    one.shows("● writes a call of bash · ");
+    let screen = one.shows("row 3 · Esc stops");
+    let line = screen.lines().find(|line| line.starts_with("● for i in 1 2 3"));
+    assert!(line.is_some_and(|line| line.contains(" lines · ")), "{screen}");
+    // The lines before are above it.
+    assert!(screen.contains("  row 2"), "{screen}");
+    one.press(&["Escape"]);
+    let screen = one.shows("the turn was stopped");
+    assert!(!screen.contains("· Esc stops"), "{screen}");
+}
+
+#[test]
 fn files_commands_and_sessions_are_picked() {
     let desk = Desk::new();
     desk.write("src/parser.rs", "fn parse() {}\n");

@@ -115,7 +115,7 @@ fn a_model_that_a_person_chose_meanwhile_comes_before_the_fallback_model() {
     let change = SettingChange::Model("claude-opus-4-5".to_owned());
     wire.say(FromClient::Change { session: session.clone(), change });
     wire.event("the request is sent again", |event| match event {
-        ClientEvent::Struck { reason } => reason.contains("does not answer").then_some(()),
+        ClientEvent::Struck { reason, next: _ } => reason.contains("does not answer").then_some(()),
         _ => None,
     });
     wire.turn_ends();

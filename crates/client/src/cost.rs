@@ -50,6 +50,15 @@ pub fn in_dollars(micros: u64) -> String {
     }
 }
 
+/// Tokens, in thousands or millions where there are so many.
+pub(crate) fn count(tokens: u64) -> String {
+    match tokens {
+        0..1000 => tokens.to_string(),
+        1000..1_000_000 => format!("{:.1}k", tokens as f64 / 1e3),
+        _ => format!("{:.1}M", tokens as f64 / 1e6),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

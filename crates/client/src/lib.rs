@@ -27,6 +27,7 @@ mod line_view;
 mod lines;
 mod live_rows;
 mod liveness;
+mod living_line;
 mod one_shot;
 mod refusal_lines;
 mod relay_source;
@@ -46,12 +47,13 @@ mod supervisor_source;
 mod terminal_use;
 mod text_view;
 mod transcript;
+mod turn_progress;
 
 pub use attach::{
     AttachArgs, AttachEnd, AttachServices, InlineView, LeaderKey, LinesView, TerminalMode,
     TerminalUse, attach, terminal_size,
 };
-pub use call_gist::telling_argument;
+pub use call_gist::{call_title, telling_argument};
 pub use colour::{Colour, Terminal};
 pub use ipc::ChannelError;
 pub use screen_items::{CallBlock, CallPlace, ScreenItem, ScreenItems};
@@ -69,8 +71,9 @@ pub use line_view::{
     Labels, LineView, LiveArea, asks, describe_change, describe_widening, fault_of_turn,
     is_checklist, without_refusals, without_summary,
 };
-pub use lines::{display_width, one_line, wrap};
-pub use live_rows::{key_hint, last_thought, status_row};
+pub use lines::{display_width, last_lines, one_line, wrap};
+pub use live_rows::{key_hint, status_row};
+pub use living_line::{LivingLine, TurnClock};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use relay_source::RelaySource;
 pub use run_view::{Moment, RunView, ShownOpening, ViewOutput};
@@ -95,3 +98,4 @@ pub use text_view::{TextView, argument_lines};
 pub use transcript::{
     OpenedSession, RunConclusion, TasksSpent, Timing, Transcript, resume_hint, sum,
 };
+pub use turn_progress::TurnProgress;

@@ -96,6 +96,10 @@ impl LineView {
                 let struck = format!("the shown part of this answer is void: {reason}");
                 self.dim_line(&struck)
             }
+            ScreenItem::Retrying(text) => match self.live_area {
+                LiveArea::Shown => String::new(),
+                LiveArea::Absent => self.dim_line(text),
+            },
             ScreenItem::Proposed(call) => match self.live_area {
                 LiveArea::Shown => String::new(),
                 LiveArea::Absent => {
@@ -150,7 +154,8 @@ impl LineView {
     }
 
     fn block(&self, block: &CallBlock) -> String {
-        let CallBlock { call, basis, result, refused, tail: _, cage: _, place: _ } = block;
+        let CallBlock { call, basis, result, refused, tail: _, lines: _, cage: _, place: _ } =
+            block;
         let basis = basis.as_deref().map(|basis| one_line(basis, LINE)).unwrap_or_default();
         let heading = self.heading(&call.tool, &gist(call), &basis);
         let mut text = self.label("Call ended: ").to_owned() + &heading;

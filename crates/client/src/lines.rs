@@ -13,6 +13,15 @@ pub fn one_line(text: &str, most: usize) -> String {
     format!("{cut}…")
 }
 
+/// The last lines of an output that goes on.
+#[must_use]
+pub fn last_lines(output: &str, most: usize) -> Vec<String> {
+    let output = on_screen(output);
+    let lines: Vec<&str> = output.trim_end().lines().collect();
+    let first = lines.len().saturating_sub(most);
+    lines[first..].iter().map(|line| (*line).to_owned()).collect()
+}
+
 /// Wraps lines at `width` columns, between words. Further rows begin below the first word of their
 /// line, or `under` columns behind it. Words without spaces are left to the terminal.
 #[must_use]

@@ -3,8 +3,9 @@
 
 use crate::call_gist::gist;
 use crate::colour::Colour;
-use crate::cost::{Spent, context_left, in_dollars};
-use crate::lines::one_line;
+use crate::cost::{Spent, context_left, count, in_dollars};
+use crate::lines::{last_lines, one_line};
+use crate::living_line::LivingLine;
 use crate::screen::question_keys::lasting_answer;
 use crate::screen::{ConnectionState, Focus, Screen, TurnState};
 use crate::screen_items::{CallBlock, CallPlace};
@@ -59,15 +60,19 @@ pub(crate) struct LiveRows {
 }
 
 /// The rows of a screen in a terminal of so many columns and rows.
-pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveRows {
+pub(crate) fn live_rows(
+    screen: &Screen,
+    living: Option<&LivingLine>,
+    (columns, height): (usize, usize),
+) -> LiveRows {
     let row = |text: &str, paint| LiveRow { text: truncate(text, columns), paint };
     let mut rows = Vec::new();
-    if let Some(line) = last_thought(screen) {
-        rows.push(row(&line, Paint::Dim));
-    }
     rows.extend(streamed(screen, columns));
+    let only = living.and(screen.items.only_call());
     for block in screen.items.open().iter().take(RUNNING) {
-        rows.extend(running(block).into_iter().map(|(text, paint)| row(&text, paint)));
+        let is_living = only.is_some_and(|only| only.call.id == block.call.id);
+        let shown = if is_living { living_output(block) } else { running(block) };
+        rows.extend(shown.into_iter().map(|(text, paint)| row(&text, paint)));
     }
     let queue = &screen.prompts.queued;
     for text in queue.iter().take(QUEUED) {
@@ -75,6 +80,9 @@ pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveR
     }
     if queue.len() > QUEUED {
         rows.push(row(&format!("queued: {} more", queue.len() - QUEUED), Paint::Dim));
+    }
+    if let Some(line) = living {
+        rows.push(row(&line.text(), Paint::Dim));
     }
     if let Some(keys) = key_hint(screen) {
         rows.push(row(&keys, Paint::Bold));
@@ -97,14 +105,6 @@ pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveR
     let surplus = rows.len().saturating_sub(height.saturating_sub(1).max(1)).min(cursor.0);
     rows.drain(..surplus);
     LiveRows { rows, cursor: (cursor.0 - surplus, cursor.1) }
-}
-
-/// The line that the model is thinking, while it does.
-#[must_use]
-pub fn last_thought(screen: &Screen) -> Option<String> {
-    let text = screen.items.thinking().trim_end();
-    let last = text.rsplit('\n').next().filter(|last| !last.is_empty())?;
-    Some(format!("thinking: {}", one_line(last, 400)))
 }
 
 /// The meaning of the keys while a question is pending.
@@ -192,11 +192,19 @@ fn running(block: &CallBlock) -> Vec<(String, Paint)> {
     if block.is_in_background() {
         return rows;
     }
-    let tail = on_screen(&block.tail);
-    let lines: Vec<&str> = tail.trim_end().lines().collect();
-    let first = lines.len().saturating_sub(OUTPUT);
-    rows.extend(lines[first..].iter().map(|line| (format!("  {line}"), Paint::Dim)));
+    rows.extend(last_lines(&block.tail, OUTPUT).into_iter().map(output_row));
     rows
+}
+
+/// The output of the call that the living line is about, without the last line, which is there.
+fn living_output(block: &CallBlock) -> Vec<(String, Paint)> {
+    let mut lines = last_lines(&block.tail, OUTPUT);
+    lines.pop();
+    lines.into_iter().map(output_row).collect()
+}
+
+fn output_row(line: String) -> (String, Paint) {
+    (format!("  {line}"), Paint::Dim)
 }
 
 /// One fact of the status row.
@@ -290,14 +298,6 @@ fn status_words(screen: &Screen) -> Vec<StatusWord> {
         word(StatusRank::Tokens, format!("{} left", count(left)));
     }
     words
-}
-
-fn count(tokens: u64) -> String {
-    match tokens {
-        0..1000 => tokens.to_string(),
-        1000..1_000_000 => format!("{:.1}k", tokens as f64 / 1e3),
-        _ => format!("{:.1}M", tokens as f64 / 1e6),
-    }
 }
 
 /// How many bytes of `text` fit into so many columns; at least one character.

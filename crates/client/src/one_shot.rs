@@ -416,7 +416,7 @@ impl OneShot<'_> {
             self.sent = PromptState::Unsent;
         }
         let reason = "the supervisor was lost; another one continues the session".to_owned();
-        self.happened(run, &ClientEvent::Struck { reason });
+        self.happened(run, &ClientEvent::Struck { reason, next: None });
         self.resume(run)
     }
 

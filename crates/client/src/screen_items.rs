@@ -5,6 +5,7 @@ use crate::answer_texts::text_blocks;
 use crate::call_gist::gist;
 use crate::compaction_text::describe_compaction;
 use crate::lines::one_line;
+use crate::turn_progress::TurnProgress;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, SettingChange};
 use protocol::confinement::Enforced;
@@ -35,6 +36,8 @@ pub enum ScreenItem {
     Thinking(String),
     /// The shown part of the answer is void, with the reason.
     Struck(String),
+    /// A request failed and is tried again. Shown only if there is no live area, which counts the wait down.
+    Retrying(String),
     /// The model requested a call. Shown only if there is no live area.
     Proposed(Call),
     /// A question to the user.
@@ -73,6 +76,8 @@ pub struct CallBlock {
     pub place: CallPlace,
     /// The end of its output so far.
     pub tail: String,
+    /// The lines of its output so far.
+    pub lines: usize,
     /// Its result.
     pub result: Option<ToolResult>,
     /// Refusals by the kernel, one line each.
@@ -96,6 +101,7 @@ impl CallBlock {
             cage: None,
             place: CallPlace::Foreground,
             tail: String::new(),
+            lines: 0,
             result: None,
             refused: Vec::new(),
         }
@@ -109,6 +115,7 @@ impl CallBlock {
 
     fn printed(&mut self, text: &str) {
         self.tail.push_str(text);
+        self.lines += text.matches('\n').count();
         let surplus = self.tail.chars().count().saturating_sub(TAIL);
         if surplus > 0 {
             self.tail = self.tail.chars().skip(surplus).collect();
@@ -138,6 +145,7 @@ pub struct ScreenItems {
     /// Reasoning of this answer that was emitted.
     thought: String,
     seen: StreamStart,
+    progress: TurnProgress,
     /// The number of the first call since the newest prompt; 0 before a prompt was received.
     turn_from: u32,
     /// The name of this terminal. Recorded events may name an earlier terminal of the same name.
@@ -175,6 +183,20 @@ impl ScreenItems {
         &self.thinking
     }
 
+    /// How far the model's answer is.
+    #[must_use]
+    pub fn progress(&self) -> &TurnProgress {
+        &self.progress
+    }
+
+    /// The one call that the conversation waits for.
+    #[must_use]
+    pub fn only_call(&self) -> Option<&CallBlock> {
+        let mut calls = self.open.iter().filter(|call| !call.is_in_background());
+        let first = calls.next();
+        first.filter(|_| calls.next().is_none() && self.questions.is_empty())
+    }
+
     /// The following events are new, and name this terminal so.
     pub fn attached_as(&mut self, name: String) {
         self.own_name = Some(name);
@@ -197,6 +219,7 @@ impl ScreenItems {
 
     /// Handles one event and returns its finished items.
     pub fn take(&mut self, event: &ClientEvent) -> Vec<ScreenItem> {
+        self.progress.take(event);
         match event {
             ClientEvent::Delta { part: AnswerPart::Text, text } => {
                 let mut items = self.end_of_thinking();
@@ -207,14 +230,20 @@ impl ScreenItems {
                 self.thinking.push_str(text);
                 Vec::new()
             }
-            ClientEvent::Struck { reason } => {
+            ClientEvent::Delta { part: AnswerPart::Tool | AnswerPart::Arguments, text: _ } => {
+                Vec::new()
+            }
+            ClientEvent::Struck { reason, next } => {
                 let shown = [&self.streamed, &self.thought, &self.thinking];
                 let is_blank = shown.iter().all(|part| part.trim().is_empty());
                 self.clear_stream();
-                vec![match is_blank {
-                    true => ScreenItem::Note(reason.clone()),
-                    false => ScreenItem::Struck(reason.clone()),
-                }]
+                let again = next.map(|next| format!("{reason}; {}", next.in_words()));
+                let void = match is_blank {
+                    true if again.is_some() => None,
+                    true => Some(ScreenItem::Note(reason.clone())),
+                    false => Some(ScreenItem::Struck(reason.clone())),
+                };
+                void.into_iter().chain(again.map(ScreenItem::Retrying)).collect()
             }
             ClientEvent::Answer { blocks, usage: _ } => {
                 // For a slow reader some pieces may be missing. Then all of it is shown again.

@@ -43,8 +43,9 @@ impl TextView {
                 let text = format!("call {} goes on in the background", call.number);
                 format!("{}\n", self.colour.dim(&text))
             }
-            ClientEvent::Struck { reason } => {
-                format!("{}\n", self.colour.dim(&one_line(reason, LINE)))
+            ClientEvent::Struck { reason, next } => {
+                let next = next.map(|next| format!("; {}", next.in_words())).unwrap_or_default();
+                format!("{}\n", self.colour.dim(&(one_line(reason, LINE) + &next)))
             }
             ClientEvent::Compacted(step) => {
                 format!("{}\n", self.colour.dim(&on_screen(&describe_compaction(step))))

@@ -211,6 +211,30 @@ pub enum AnswerPart {
     Text,
     /// Reasoning, where the vendor sends it.
     Thinking,
+    /// A call of this tool begins. Its arguments may take minutes, so a client shows that they come.
+    Tool,
+    /// The arguments of that call, as JSON.
+    Arguments,
+}
+
+/// The next try of a request that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct NextTry {
+    /// Its number, counted from 1.
+    pub attempt: u32,
+    /// Most tries.
+    pub of: u32,
+    /// The wait before it.
+    pub wait_ms: u64,
+}
+
+impl NextTry {
+    /// For a line that stays.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let Self { attempt, of, wait_ms } = self;
+        format!("retrying {attempt}/{of} in {:.1} s", *wait_ms as f64 / 1000.0)
+    }
 }
 
 /// Something a client sees of a session.
@@ -230,8 +254,10 @@ pub enum ClientEvent {
     },
     /// Discard the deltas of this answer.
     Struck {
-        /// Why, with the try to come, in plain words.
+        /// Why, in plain words.
         reason: String,
+        /// The try to come, where the request is repeated after a wait. Clients count it down.
+        next: Option<NextTry>,
     },
     /// The model's whole answer.
     Answer {

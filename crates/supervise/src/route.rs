@@ -448,7 +448,7 @@ impl Router {
         let mut steps = self.cancel_request();
         if !steps.is_empty() {
             let reason = format!("agentd-session {cause}; the request is sent again");
-            steps.push(RouteStep::Show(ClientEvent::Struck { reason }));
+            steps.push(RouteStep::Show(ClientEvent::Struck { reason, next: None }));
         }
         steps.extend(self.stopping.then_some(RouteStep::CancelCalls));
         steps

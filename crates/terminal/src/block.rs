@@ -94,7 +94,9 @@ impl Block {
             ScreenItem::Struck(reason) => {
                 Entry::Note(format!("the shown part of this answer is void: {reason}"))
             }
-            ScreenItem::Proposed(_) | ScreenItem::Asked(_) => return None,
+            ScreenItem::Proposed(_) | ScreenItem::Asked(_) | ScreenItem::Retrying(_) => {
+                return None;
+            }
             ScreenItem::Decided { tool, allowed, basis } => {
                 let word = if allowed { "allowed" } else { "not allowed" };
                 Entry::Decided(format!("{tool} {word}: {basis}"), allowed)

@@ -8,9 +8,10 @@ use crate::picker::Picker;
 use crate::question::{QuestionScroll, question};
 use crate::row::{Links, Row};
 use crate::theme::Theme;
-use client::{ConnectionState, Screen, display_width, one_line, status_row};
+use client::{ConnectionState, Screen, TurnClock, display_width, one_line, status_row};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
+use std::time::Instant;
 
 /// From this width on the panels stand beside the conversation.
 const WIDE: u16 = 100;
@@ -40,6 +41,8 @@ pub(crate) struct ViewState {
     /// The project's directory.
     pub(crate) project: String,
     pub(crate) started: Started,
+    /// The times of the turn.
+    pub(crate) clock: TurnClock,
     /// The shown part of the question's subject.
     pub(crate) question: QuestionScroll,
     /// Panels in the place of the conversation, in a narrow terminal.
@@ -144,9 +147,6 @@ fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen,
         live = Markdown::new(String::new()).rows(usize::from(width), &streaming, &look);
         behind = "";
     }
-    if let Some(line) = client::last_thought(screen) {
-        live.push(Row::new(&line, look.dim).cut(usize::from(width)));
-    }
     live.extend(panels::running(screen, &state.started, usize::from(width), &look));
     let shown = state.conversation.view(state.size, behind, &live, &look);
     let chosen = state.conversation.chosen();
@@ -192,6 +192,11 @@ fn bottom_rows(
     }
     if queue.len() > QUEUED {
         between.push(Row::new(&format!("queued: {} more", queue.len() - QUEUED), look.dim));
+    }
+    if let Some(line) = state.clock.line(screen, columns, Instant::now()) {
+        let style = if line.mark == "●" { look.text } else { look.asks };
+        let row = Row::new(&format!("{} ", line.mark), look.asks);
+        between.push(row.with(&line.phase, style).with(&line.rest, look.dim).cut(columns));
     }
     if let Some(words) = hint(state, screen) {
         between.push(Row::new(&words, look.dim).cut(columns));

@@ -3,8 +3,8 @@
 use crate::row::{Row, wrap_text};
 use crate::theme::Theme;
 use client::{
-    CallBlock, CallPlace, ConnectionState, Screen, Spent, TurnState, context_left, display_width,
-    in_dollars, one_line, telling_argument,
+    CallBlock, CallPlace, ConnectionState, Screen, Spent, TurnState, call_title, context_left,
+    display_width, in_dollars, last_lines, one_line,
 };
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
@@ -59,7 +59,6 @@ pub(crate) fn panels(
 }
 
 fn call_row(call: &CallBlock, started: &Started, width: usize, look: &Theme) -> Row {
-    let subject = one_line(&telling_argument(&call.call.input), 200);
     let seconds = started.get(&call.call.id.to_string()).map(|since| since.elapsed().as_secs());
     let state = match (call.place, seconds) {
         (CallPlace::Background, Some(seconds)) => format!("background {seconds} s "),
@@ -69,24 +68,30 @@ fn call_row(call: &CallBlock, started: &Started, width: usize, look: &Theme) -> 
     };
     Row::new("● ", look.asks)
         .with(&state, look.dim)
-        .with(&call.call.tool, look.bold)
-        .with(&format!(" {subject}"), look.text)
+        .with(&one_line(&call_title(&call.call), 200), look.text)
         .cut(width)
 }
 
-/// Running calls with the end of their output, for the end of the conversation.
+/// Running calls with the end of their output, for the end of the conversation. The call that the living line is
+/// about has its name and its last line there.
 pub(crate) fn running(screen: &Screen, started: &Started, width: usize, look: &Theme) -> Vec<Row> {
+    let only = screen.items().only_call().map(|call| &call.call.id);
+    // The question shows its call.
+    let asked: Vec<_> = screen.items().questions().iter().map(|asked| &asked.call).collect();
+    let open = screen.items().open().iter().filter(|call| !asked.contains(&&call.call.id));
     let mut rows = Vec::new();
-    for call in screen.items().open().iter().take(CALLS) {
-        rows.push(call_row(call, started, width, look));
+    for call in open.take(CALLS) {
+        let mut lines = last_lines(&call.tail, 3);
+        if only == Some(&call.call.id) {
+            lines.pop();
+        } else {
+            rows.push(call_row(call, started, width, look));
+        }
         if call.is_in_background() {
             continue;
         }
-        let tail = call.tail.trim_end();
-        let lines: Vec<&str> = tail.lines().collect();
-        for line in &lines[lines.len().saturating_sub(3)..] {
-            rows.push(Row::new(&format!("  {line}"), look.dim).cut(width));
-        }
+        let row = |line: &String| Row::new(&format!("  {line}"), look.dim).cut(width);
+        rows.extend(lines.iter().map(row));
     }
     rows
 }

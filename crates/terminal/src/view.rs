@@ -23,7 +23,8 @@ use crate::theme::Theme;
 use crate::tty::{Mouse, Notify, Tty};
 use client::{
     Colour, ConnectionState, Direction, Focus, KeyPress, LongText, QuestionShown, Screen,
-    ScreenInput, ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist,
+    ScreenInput, ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnClock, TurnState,
+    is_checklist,
 };
 use prompts::PromptPlaces;
 use protocol::client::{SessionRow, ToClient};
@@ -458,8 +459,10 @@ impl ScreenView for FullScreen {
     }
 
     fn tick(&self, screen: &Screen) -> Option<Duration> {
+        // The panel shows how long a command in the background has run.
         let runs = screen.items().open().iter().any(|call| call.cage.is_some());
-        runs.then_some(Duration::from_secs(1))
+        let of_panel = runs.then_some(Duration::from_secs(1));
+        self.state.clock.until_next(Instant::now()).or(of_panel)
     }
 
     fn leave(&mut self, _screen: &Screen) {
@@ -483,6 +486,7 @@ impl ViewState {
             checklist: String::new(),
             project: String::new(),
             started: std::collections::HashMap::new(),
+            clock: TurnClock::default(),
             question: QuestionScroll::default(),
             panels_shown: false,
             search: String::new(),

@@ -8,12 +8,13 @@ use crate::colour::Colour;
 use crate::line_view::{Labels, LineView, LiveArea};
 use crate::lines::wrap;
 use crate::live_rows::{LiveRows, key_hint, live_rows};
+use crate::living_line::TurnClock;
 use crate::screen::{LongText, Screen, ScreenInput};
 use crate::screen_items::ScreenItem;
 use crate::screen_view::ScreenView;
 use crate::terminal_use::TerminalUse;
 use std::io::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Finished lines scroll away above the live rows.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub struct InlineView {
     painter: Painter,
     /// The painted rows, and the terminal width at that time.
     painted: Option<(LiveRows, u16)>,
+    clock: TurnClock,
     /// Absent once the terminal was given back.
     raw: Option<RawMode>,
 }
@@ -75,6 +77,7 @@ impl InlineView {
             lines: PrintedLines::new(LineView::new(colour, LiveArea::Shown)),
             painter: Painter::default(),
             painted: None,
+            clock: TurnClock::default(),
             raw: Some(RawMode::enter()?),
         })
     }
@@ -120,7 +123,9 @@ impl ScreenView for InlineView {
 
     fn paint(&mut self, screen: &Screen) -> io::Result<()> {
         let (columns, rows) = terminal::size();
-        let live = live_rows(screen, usize::from(columns), usize::from(rows));
+        let size = (usize::from(columns), usize::from(rows));
+        let living = self.clock.line(screen, size.0, Instant::now());
+        let live = live_rows(screen, living.as_ref(), size);
         let same = self.painted.as_ref() == Some(&(live.clone(), columns));
         if same && self.lines.unwritten.is_empty() {
             return Ok(());
@@ -136,7 +141,7 @@ impl ScreenView for InlineView {
     }
 
     fn tick(&self, _screen: &Screen) -> Option<Duration> {
-        None
+        self.clock.until_next(Instant::now())
     }
 
     fn leave(&mut self, _screen: &Screen) {

@@ -57,6 +57,12 @@ impl Screen {
         &self.prompts.queued
     }
 
+    /// True if a prompt was sent and is not known to be on disk.
+    #[must_use]
+    pub fn has_unconfirmed(&self) -> bool {
+        !self.prompts.sent.is_empty()
+    }
+
     /// The input line, or the line of the reason where one is typed, with its mark.
     #[must_use]
     pub fn input(&self) -> (&Editor, &'static str) {

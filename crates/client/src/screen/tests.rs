@@ -2,9 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::live_rows::{key_hint, last_thought, live_rows};
+use crate::colour::Colour;
+use crate::line_view::{LineView, LiveArea};
+use crate::live_rows::{key_hint, live_rows};
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
-use protocol::client::{AnswerPart, ClientEvent, DetachReason, NumberedEvent, SettingChange};
+use protocol::client::{
+    AnswerPart, ClientEvent, DetachReason, NextTry, NumberedEvent, SettingChange,
+};
 use protocol::client::{SessionQuery, SessionWish};
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
@@ -542,7 +546,7 @@ fn what_protects_the_person_is_the_last_to_leave_the_status_row() {
     let mut screen = screen();
     screen.facts.as_mut().unwrap().mode = PermissionMode::AcceptEdits;
     let status = |columns| {
-        let rows = live_rows(&screen, columns, 24).rows;
+        let rows = live_rows(&screen, None, (columns, 24)).rows;
         rows.into_iter().map(|row| row.text).find(|text| text.contains("net")).unwrap()
     };
     let all =
@@ -864,11 +868,19 @@ fn streamed_lines_are_shown_once_and_the_rest_with_the_answer() {
     screen.update(delta("one\ntwo\nthree\n"));
     assert_eq!(screen.update(event(3, answer("one\ntwo"))), []);
     screen.update(delta("half\n"));
-    let struck = || event(3, ClientEvent::Struck { reason: "again".to_owned() });
+    let struck = || event(3, ClientEvent::Struck { reason: "again".to_owned(), next: None });
     assert_eq!(
         screen.update(struck()),
         [ScreenEffect::Show(ScreenItem::Struck("again".to_owned()))]
     );
+    // The live area counts the wait down, and nothing was shown that would be void.
+    let next = Some(NextTry { attempt: 2, of: 5, wait_ms: 500 });
+    let again = || event(3, ClientEvent::Struck { reason: "busy".to_owned(), next });
+    let retrying = ScreenItem::Retrying("busy; retrying 2/5 in 0.5 s".to_owned());
+    assert_eq!(screen.update(again()), [ScreenEffect::Show(retrying.clone())]);
+    let lines = |live_area| LineView::new(Colour::Off, live_area).lines(&retrying);
+    assert_eq!(lines(LiveArea::Shown), "");
+    assert_eq!(lines(LiveArea::Absent), "busy; retrying 2/5 in 0.5 s\n");
     // Nothing of this answer was shown, so nothing is void.
     assert_eq!(screen.update(struck()), [ScreenEffect::Show(ScreenItem::Note("again".to_owned()))]);
 }
@@ -945,9 +957,9 @@ fn thinking_is_shown_once_before_what_followed_it() {
         .map(|item| move |text: &str| item(text.to_owned()));
     let mut screen = screen();
     assert_eq!(screen.update(delta(AnswerPart::Thinking, "Hm.\nSo")), []);
-    assert_eq!(last_thought(&screen).as_deref(), Some("thinking: So"));
+    assert!(screen.items.thinking().ends_with("So"));
     assert_eq!(shown(screen.update(delta(AnswerPart::Text, "It"))), [thinking("Hm.\nSo")]);
-    assert_eq!(last_thought(&screen), None);
+    assert_eq!(screen.items.thinking(), "");
     let whole = vec![thought("Hm.\nSo"), text("It is.")];
     assert_eq!(shown(screen.update(answer(whole.clone()))), [words("It is.")]);
     // From the journal, and for one who came in its middle.
@@ -964,8 +976,8 @@ fn thinking_is_shown_once_before_what_followed_it() {
     // A vendor that keeps it to itself, and an answer that is void.
     assert_eq!(shown(screen.update(answer(vec![thought(" "), text("x")]))), [words("x")]);
     screen.update(delta(AnswerPart::Thinking, "void"));
-    screen.update(event(3, ClientEvent::Struck { reason: "again".to_owned() }));
-    assert_eq!(last_thought(&screen), None);
+    screen.update(event(3, ClientEvent::Struck { reason: "again".to_owned(), next: None }));
+    assert_eq!(screen.items.thinking(), "");
 }
 
 #[test]
@@ -979,7 +991,7 @@ fn who_comes_in_the_middle_of_an_answer_sees_it_whole_and_once() {
     }));
     let delta = ClientEvent::Delta { part: AnswerPart::Text, text: "iddle\nend".to_owned() };
     assert_eq!(screen.update(event(1, delta)), []);
-    assert!(live_rows(&screen, 80, 24).rows.iter().any(|row| row.text == "end"));
+    assert!(live_rows(&screen, None, (80, 24)).rows.iter().any(|row| row.text == "end"));
     let blocks = vec![ContentBlock::Text { text: "middle\nend".to_owned() }];
     let effects = screen.update(event(2, ClientEvent::Answer { blocks, usage: Usage::default() }));
     assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Text("middle\nend".to_owned()))]);
@@ -999,7 +1011,8 @@ fn a_call_is_a_live_block_until_it_ends() {
         1,
         ClientEvent::Output { call: call_id(1), text: "a\nb\nc\nd\n".to_owned() },
     ));
-    let rows: Vec<_> = live_rows(&screen, 80, 24).rows.into_iter().map(|row| row.text).collect();
+    let rows: Vec<_> =
+        live_rows(&screen, None, (80, 24)).rows.into_iter().map(|row| row.text).collect();
     assert!(rows[0].starts_with(r"bash make\u{1b}[2J "), "{rows:?}");
     // Invisible, blank and bidirectional characters, as the question shows them.
     assert!(rows[0].contains(r" x\u{200b}\u{202e}y\u{a0}z (waits)"), "{rows:?}");
@@ -1134,7 +1147,7 @@ fn rows_fit_the_terminal_whatever_its_size() {
     screen.update(event(1, ClientEvent::Queue { texts: vec!["日本語".repeat(50); 9] }));
     screen.update(ScreenInput::Paste("long ".repeat(400)));
     for (columns, height) in [(1, 1), (2, 3), (7, 4), (80, 24), (200, 5)] {
-        let live = live_rows(&screen, columns, height);
+        let live = live_rows(&screen, None, (columns, height));
         assert!(live.rows.len() <= height.max(2), "{columns}x{height}: {}", live.rows.len());
         assert!(live.cursor.0 < live.rows.len(), "{columns}x{height}");
         if columns >= 7 {

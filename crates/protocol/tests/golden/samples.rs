@@ -749,11 +749,16 @@ goldens! {
     client::AnswerPart {
         Text => protocol::client::AnswerPart::Text,
         Thinking => protocol::client::AnswerPart::Thinking,
+        Tool => protocol::client::AnswerPart::Tool,
+        Arguments => protocol::client::AnswerPart::Arguments,
     }
     client::ClientEvent {
         Prompt => ClientEvent::Prompt { text: text("p") },
         Delta => ClientEvent::Delta { part: protocol::client::AnswerPart::Thinking, text: text("d") },
-        Struck => ClientEvent::Struck { reason: text("retrying 2/5") },
+        Struck => ClientEvent::Struck {
+            reason: text("busy"),
+            next: Some(protocol::client::NextTry { attempt: 2, of: 5, wait_ms: 500 }),
+        },
         Answer => ClientEvent::Answer { blocks: blocks(), usage: usage() },
         Proposed => ClientEvent::Proposed { call: call() },
         Asked => ClientEvent::Asked { question: question() },

@@ -1,7 +1,7 @@
 //! The model's stream as people see it. Pure; used by the router.
 
 use super::RouteStep;
-use protocol::client::{AnswerPart, ClientEvent};
+use protocol::client::{AnswerPart, ClientEvent, NextTry};
 use protocol::provider::{AnswerDelta, FromProvider};
 use protocol::session::ToSession;
 
@@ -13,26 +13,20 @@ pub(super) fn strike(
     wait_ms: u64,
     reason: String,
 ) -> Vec<RouteStep> {
-    let text = format!("{reason}; retrying {attempt}/{of} in {:.1} s", wait_ms as f64 / 1000.0);
+    let next = Some(NextTry { attempt, of, wait_ms });
+    let shown = ClientEvent::Struck { reason: reason.clone(), next };
     let message = FromProvider::Retrying { round, attempt, of, wait_ms, reason };
-    vec![
-        RouteStep::ToSession(ToSession::Stream(message)),
-        RouteStep::Show(ClientEvent::Struck { reason: text }),
-    ]
+    vec![RouteStep::ToSession(ToSession::Stream(message)), RouteStep::Show(shown)]
 }
 
 /// The part of a delta that people see.
 pub(super) fn shown(delta: &AnswerDelta) -> Option<ClientEvent> {
-    match delta {
-        AnswerDelta::Text(text) => {
-            Some(ClientEvent::Delta { part: AnswerPart::Text, text: text.clone() })
-        }
-        AnswerDelta::Thinking(text) => {
-            Some(ClientEvent::Delta { part: AnswerPart::Thinking, text: text.clone() })
-        }
-        AnswerDelta::ThinkingDone { .. }
-        | AnswerDelta::ToolStart { .. }
-        | AnswerDelta::ToolInput(_)
-        | AnswerDelta::BlockDone => None,
-    }
+    let (part, text) = match delta {
+        AnswerDelta::Text(text) => (AnswerPart::Text, text),
+        AnswerDelta::Thinking(text) => (AnswerPart::Thinking, text),
+        AnswerDelta::ToolStart { id: _, name } => (AnswerPart::Tool, name),
+        AnswerDelta::ToolInput(text) => (AnswerPart::Arguments, text),
+        AnswerDelta::ThinkingDone { .. } | AnswerDelta::BlockDone => return None,
+    };
+    Some(ClientEvent::Delta { part, text: text.clone() })
 }

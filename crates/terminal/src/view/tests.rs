@@ -208,6 +208,27 @@ fn question(number: u32) -> ClientEvent {
     ClientEvent::Asked { question }
 }
 
+#[test]
+fn a_second_of_the_living_line_costs_few_bytes_and_none_while_nothing_runs() {
+    let mut desk = Desk::new(120, 40);
+    assert_eq!(desk.view.tick(&desk.screen), None);
+    desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+    let text = "one two three four five six seven eight nine ten ".repeat(40);
+    desk.event(ClientEvent::Delta { part: AnswerPart::Thinking, text });
+    desk.paint();
+    let mut bytes = Vec::new();
+    let began = Instant::now();
+    while bytes.len() < 2 && began.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(desk.view.tick(&desk.screen).unwrap());
+        bytes.push(desk.paint());
+    }
+    // Moving the cursor and the marks of a frame take some 30.
+    assert!(bytes.iter().all(|bytes| (1..=60).contains(bytes)), "{bytes:?}");
+    desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
+    desk.paint();
+    assert_eq!(desk.view.tick(&desk.screen), None);
+}
+
 /// A session with each kind of block, and an open question.
 fn busy(columns: u16, rows: u16) -> Desk {
     let mut desk = Desk::new(columns, rows);
@@ -365,7 +386,8 @@ fn thinking_is_shown_while_it_comes_and_folded_behind_that() {
     };
     desk.event(thought("First I look.\nThen I wri"));
     let shown = desk.shown();
-    assert!(shown.contains("thinking: Then I wri") && !shown.contains("First I look"), "{shown}");
+    assert!(shown.contains("● thinks · 0 s · ~6 tokens · First I look. Then I wri"), "{shown}");
+    assert!(!shown.contains("thinking: "), "{shown}");
     desk.event(thought("te."));
     desk.event(ClientEvent::Delta { part: AnswerPart::Text, text: "Here ".to_owned() });
     let shown = desk.shown();
@@ -564,7 +586,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         (1..6u32).prop_map(question),
         Just(ClientEvent::TurnEnded { end: TurnEnd::Done }),
         text.prop_map(|text| ClientEvent::Notice { text }),
-        text.prop_map(|reason| ClientEvent::Struck { reason }),
+        text.prop_map(|reason| ClientEvent::Struck { reason, next: None }),
     ];
     prop_oneof![
         6 => any_key().prop_map(Step::Key),
@@ -590,6 +612,7 @@ fn words(item: &ScreenItem) -> Option<String> {
         // Others show these, and an end without a fault is nothing to see.
         ScreenItem::Proposed(_)
         | ScreenItem::Asked(_)
+        | ScreenItem::Retrying(_)
         | ScreenItem::TurnEnded(_)
         | ScreenItem::Changed(..) => None,
     }

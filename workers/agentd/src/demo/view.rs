@@ -115,7 +115,7 @@ impl RunView for DemoView {
                 self.cages.push(enforced.clone());
                 self.accidents.at(call.number).unwrap_or_default()
             }
-            Moment::Happened(ClientEvent::Struck { reason }) => {
+            Moment::Happened(ClientEvent::Struck { reason, next: _ }) => {
                 format!("  -- {} --\n", on_screen(reason))
             }
             Moment::Happened(ClientEvent::CallEnded { call, result, .. }) => {
