@@ -120,20 +120,30 @@ fn provider(
         table: extras.table,
         headers: extras.headers,
         effort: extras.effort,
-        fallback_model: written.fallback_model,
         max_tokens: written.max_tokens,
         patience: ProviderTimeouts {
             tries: written.tries,
+            overload_tries: overload_tries(written.tries, written.fallback_model.as_deref()),
             max_wait_ms: written.max_wait_ms,
             byte_timeout_ms: written.byte_timeout_ms,
             progress_timeout_ms: written.progress_timeout_ms,
             connect_timeout_ms: written.connect_timeout_ms,
         },
+        fallback_model: written.fallback_model,
         replay_speed: written.replay_speed,
         key,
         proxy: proxy::proxy_for(&base_url, &sources.environment)?,
         base_url,
     })
+}
+
+/// An overload passes within minutes, so it is worth more tries than another failure. Who wants one try has one, and
+/// who has another model need not wait.
+fn overload_tries(tries: u32, fallback_model: Option<&str>) -> u32 {
+    match (tries, fallback_model) {
+        (1, _) | (_, Some(_)) => tries,
+        (_, None) => tries.saturating_mul(2),
+    }
 }
 
 /// Most rules of a session, and most examples. People write tens. The bound keeps the broker's

@@ -94,6 +94,8 @@ pub enum Effort {
 pub struct ProviderTimeouts {
     /// Tries for one request, the first included.
     pub tries: u32,
+    /// The same while the server is overloaded.
+    pub overload_tries: u32,
     /// Longest wait that a server may ask for.
     pub max_wait_ms: u64,
     /// Without a byte for so long, the stream is broken.

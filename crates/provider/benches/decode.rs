@@ -115,6 +115,7 @@ fn main() {
                 }),
                 patience: ProviderTimeouts {
                     tries: 5,
+                    overload_tries: 5,
                     max_wait_ms: 60_000,
                     byte_timeout_ms: 60_000,
                     progress_timeout_ms: 300_000,

@@ -2,9 +2,10 @@
 
 use crate::fault::AttemptFault;
 use crate::recording::RecordedRetry;
-use crate::retry::{RetryDecision, decide};
+use crate::retry::{RetryDecision, TriesMade, decide};
 use crate::step::AnswerStep;
 use protocol::provider::{FromProvider, ProviderFailure, ProviderTimeouts};
+use std::time::Duration;
 
 /// Where the words about an answer go.
 pub(crate) type Emit<'a> = &'a mut dyn FnMut(FromProvider);
@@ -76,7 +77,8 @@ impl Emitter<'_> {
 
     /// The request has failed and is not tried again.
     pub(crate) fn give_up(&mut self, fault: &AttemptFault, patience: &ProviderTimeouts) {
-        if let RetryDecision::GiveUp { kind, words } = decide(fault, u32::MAX, patience, 0.0) {
+        let tried = TriesMade { made: u32::MAX, waited: Duration::ZERO };
+        if let RetryDecision::GiveUp { kind, words } = decide(fault, tried, patience, 0.0) {
             self.failed(kind, words);
         }
     }

@@ -6,7 +6,7 @@ use crate::fault::AttemptFault;
 use crate::http::Endpoint;
 use crate::recording::{RecordedRetry, Recorder};
 use crate::refused_tool::{refused_tool, shown};
-use crate::retry::{RetryDecision, decide};
+use crate::retry::{RetryDecision, TriesMade, decide};
 use crate::stream::StreamDecoder;
 use protocol::content::ModelRequest;
 use protocol::provider::ProviderTimeouts;
@@ -37,6 +37,7 @@ pub(crate) async fn send_request(
     if let Some(recorder) = recorder {
         recorder.request(&request, endpoint.server().api, emitter.of, &body);
     }
+    let mut waited = Duration::ZERO;
     loop {
         let Err(fault) = attempt(endpoint, (&request.model, body.clone()), recorder, emitter).await
         else {
@@ -75,11 +76,12 @@ pub(crate) async fn send_request(
             }
             continue;
         }
-        match decide(&fault, emitter.attempt, patience, random()) {
-            RetryDecision::Again { wait } => {
+        let tried = TriesMade { made: emitter.attempt, waited };
+        match decide(&fault, tried, patience, random()) {
+            RetryDecision::Again { wait, of } => {
                 let retry = RecordedRetry {
                     attempt: emitter.attempt + 1,
-                    of: emitter.of,
+                    of,
                     // Rounded down; the wait itself is exact.
                     wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
                     reason: fault.message(),
@@ -88,6 +90,7 @@ pub(crate) async fn send_request(
                     recorder.retrying(&retry);
                 }
                 let wait = Duration::from_millis(retry.wait_ms);
+                waited += wait;
                 emitter.retrying(retry);
                 tokio::time::sleep(wait).await;
             }

@@ -11,6 +11,21 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Longest wait of our own accord.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
+/// The same while the server is overloaded, which takes minutes rather than seconds.
+const LONGEST_OVERLOAD_WAIT: Duration = Duration::from_secs(60);
+
+/// Longest time of all waits for an overloaded server.
+const OVERLOAD_TIME: Duration = Duration::from_secs(300);
+
+/// The tries of a request so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TriesMade {
+    /// How many.
+    pub made: u32,
+    /// All waits between them.
+    pub waited: Duration,
+}
+
 /// The decision after a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryDecision {
@@ -18,6 +33,8 @@ pub enum RetryDecision {
     Again {
         /// How long to wait.
         wait: Duration,
+        /// Most tries at such a fault.
+        of: u32,
     },
     /// The request has failed.
     GiveUp {
@@ -28,15 +45,19 @@ pub enum RetryDecision {
     },
 }
 
-/// Decides about the fault of try number `made`, counted from 1. `jitter` is a random number from
-/// 0 to 1.
+/// Decides about the fault of the last try. `jitter` is a random number from 0 to 1.
 #[must_use]
 pub fn decide(
     fault: &AttemptFault,
-    made: u32,
+    TriesMade { made, waited }: TriesMade,
     patience: &ProviderTimeouts,
     jitter: f64,
 ) -> RetryDecision {
+    let is_overload = kind(&fault.cause) == ProviderFailure::Overloaded;
+    let (of, longest) = match is_overload {
+        true => (patience.overload_tries.max(patience.tries), LONGEST_OVERLOAD_WAIT),
+        false => (patience.tries, LONGEST_WAIT),
+    };
     let give_up = |more: String| {
         let kind = kind(&fault.cause);
         let words = format!("{}{more}{}", fault.message(), next_step(&fault.cause));
@@ -45,7 +66,7 @@ pub fn decide(
     if !worth_another(fault) {
         return give_up(String::new());
     }
-    if made >= patience.tries {
+    if made >= of {
         return give_up(match made {
             1 => String::new(),
             _ => format!("; gave up after {made} tries"),
@@ -60,13 +81,17 @@ pub fn decide(
             in_words(limit)
         ));
     }
-    RetryDecision::Again { wait: own_wait(made, jitter).min(limit).max(asked) }
+    let wait = own_wait(made, longest, jitter).min(limit).max(asked);
+    if is_overload && waited + wait > OVERLOAD_TIME {
+        return give_up(format!("; gave up after {made} tries in {}", in_words(waited)));
+    }
+    RetryDecision::Again { wait, of }
 }
 
-/// Half a second, doubling to eight, less up to a quarter so that clients do not come in step.
-fn own_wait(made: u32, jitter: f64) -> Duration {
+/// Half a second, doubling to the longest, less up to a quarter so that clients do not come in step.
+fn own_wait(made: u32, longest: Duration, jitter: f64) -> Duration {
     let doubled = FIRST_WAIT.saturating_mul(1 << made.saturating_sub(1).min(16));
-    doubled.min(LONGEST_WAIT).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0)
+    doubled.min(longest).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0)
 }
 
 fn worth_another(fault: &AttemptFault) -> bool {
@@ -156,14 +181,25 @@ mod tests {
 
     const PATIENCE: ProviderTimeouts = ProviderTimeouts {
         tries: 5,
+        overload_tries: 10,
         max_wait_ms: 60_000,
         byte_timeout_ms: 0,
         progress_timeout_ms: 0,
         connect_timeout_ms: 0,
     };
 
-    fn again(ms: u64) -> RetryDecision {
-        RetryDecision::Again { wait: Duration::from_millis(ms) }
+    fn again(ms: u64, of: u32) -> RetryDecision {
+        RetryDecision::Again { wait: Duration::from_millis(ms), of }
+    }
+
+    /// The decision after so many tries without a wait between them.
+    fn after(
+        fault: &AttemptFault,
+        made: u32,
+        patience: &ProviderTimeouts,
+        jitter: f64,
+    ) -> RetryDecision {
+        decide(fault, TriesMade { made, waited: Duration::ZERO }, patience, jitter)
     }
 
     fn kind_of(decision: RetryDecision) -> Option<ProviderFailure> {
@@ -215,9 +251,11 @@ mod tests {
         ];
         for (cause, first, last) in table {
             let fault = AttemptFault::new(cause.clone(), "x");
-            let decided = |made| kind_of(decide(&fault, made, &PATIENCE, 0.0));
+            let decided = |made| kind_of(after(&fault, made, &PATIENCE, 0.0));
             assert_eq!(decided(1), first, "{cause:?}");
-            assert_eq!(decided(5), Some(last), "{cause:?}");
+            let is_overload = first.is_none() && last == Overloaded;
+            assert_eq!(decided(5), (!is_overload).then_some(last), "{cause:?}");
+            assert_eq!(decided(10), Some(last), "{cause:?}");
         }
     }
 
@@ -227,11 +265,44 @@ mod tests {
         let patience = ProviderTimeouts { tries: 99, ..PATIENCE };
         let waits = [(1, 500), (2, 1000), (3, 2000), (4, 4000), (5, 8000), (6, 8000), (98, 8000)];
         for (made, ms) in waits {
-            assert_eq!(decide(&fault, made, &patience, 0.0), again(ms));
-            assert_eq!(decide(&fault, made, &patience, 1.0), again(ms * 3 / 4));
+            assert_eq!(after(&fault, made, &patience, 0.0), again(ms, 99));
+            assert_eq!(after(&fault, made, &patience, 1.0), again(ms * 3 / 4, 99));
         }
         let hurried = ProviderTimeouts { max_wait_ms: 20, ..PATIENCE };
-        assert_eq!(decide(&fault, 1, &hurried, 0.0), again(20));
+        assert_eq!(after(&fault, 1, &hurried, 0.0), again(20, 5));
+    }
+
+    #[test]
+    fn an_overloaded_server_gets_twice_the_tries_within_five_minutes() {
+        let mut fault = AttemptFault::new(FaultCause::Status(529), "the server answered 529");
+        let mut tried = TriesMade { made: 1, waited: Duration::ZERO };
+        let mut waits = Vec::new();
+        while let RetryDecision::Again { wait, of } = decide(&fault, tried, &PATIENCE, 0.0) {
+            assert_eq!(of, 10);
+            waits.push(wait.as_secs_f64());
+            tried = TriesMade { made: tried.made + 1, waited: tried.waited + wait };
+        }
+        assert_eq!(waits, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]);
+        // It asks for more: the time is over before the tries are.
+        fault.wait = Some(Duration::from_secs(60));
+        let decided = |seconds| {
+            decide(
+                &fault,
+                TriesMade { made: 6, waited: Duration::from_secs(seconds) },
+                &PATIENCE,
+                0.0,
+            )
+        };
+        assert_eq!(decided(240), again(60_000, 10));
+        assert_eq!(
+            decided(241),
+            RetryDecision::GiveUp {
+                kind: ProviderFailure::Overloaded,
+                words: "the server answered 529; gave up after 6 tries in 4 min 1 s. Ask again \
+                        later"
+                    .into()
+            }
+        );
     }
 
     #[test]
@@ -239,12 +310,12 @@ mod tests {
         let mut fault = AttemptFault::new(FaultCause::Status(429), "the server answered 429");
         for (asked, got) in [(1, 500), (700, 700), (60_000, 60_000)] {
             fault.wait = Some(Duration::from_millis(asked));
-            assert_eq!(decide(&fault, 1, &PATIENCE, 0.0), again(got));
+            assert_eq!(after(&fault, 1, &PATIENCE, 0.0), again(got, 10));
         }
         fault.wait = Some(Duration::from_secs(3600));
         fault.request_id = Some("req_1".into());
         assert_eq!(
-            decide(&fault, 1, &PATIENCE, 0.0),
+            after(&fault, 1, &PATIENCE, 0.0),
             RetryDecision::GiveUp {
                 kind: ProviderFailure::Overloaded,
                 words: "the server answered 429 (request id req_1); it asks for a wait of 1 h, \
@@ -258,12 +329,12 @@ mod tests {
     fn the_servers_word_about_another_try_wins() {
         let mut fault = AttemptFault::new(FaultCause::Status(429), "x");
         fault.try_again = Some(false);
-        assert_eq!(kind_of(decide(&fault, 1, &PATIENCE, 0.0)), Some(ProviderFailure::Overloaded));
+        assert_eq!(kind_of(after(&fault, 1, &PATIENCE, 0.0)), Some(ProviderFailure::Overloaded));
         let mut fault = AttemptFault::new(FaultCause::Status(400), "x");
         fault.try_again = Some(true);
-        assert_eq!(decide(&fault, 1, &PATIENCE, 0.0), again(500));
+        assert_eq!(after(&fault, 1, &PATIENCE, 0.0), again(500, 5));
         // But not over the number of tries.
-        assert_eq!(kind_of(decide(&fault, 5, &PATIENCE, 0.0)), Some(ProviderFailure::BadRequest));
+        assert_eq!(kind_of(after(&fault, 5, &PATIENCE, 0.0)), Some(ProviderFailure::BadRequest));
     }
 
     #[test]

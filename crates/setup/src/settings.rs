@@ -281,6 +281,7 @@ mod tests {
             max_tokens: 1,
             patience: ProviderTimeouts {
                 tries: 1,
+                overload_tries: 1,
                 max_wait_ms: 1,
                 byte_timeout_ms: 1,
                 progress_timeout_ms: 1,

@@ -93,6 +93,7 @@ impl Worker {
             source,
             patience: ProviderTimeouts {
                 tries: 2,
+                overload_tries: 2,
                 max_wait_ms: 10,
                 byte_timeout_ms: 5000,
                 progress_timeout_ms: 5000,

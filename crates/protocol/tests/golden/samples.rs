@@ -1342,6 +1342,7 @@ fn log() -> LogLine {
 fn patience() -> ProviderTimeouts {
     ProviderTimeouts {
         tries: 5,
+        overload_tries: 5,
         max_wait_ms: 60_000,
         byte_timeout_ms: 1,
         progress_timeout_ms: 2,

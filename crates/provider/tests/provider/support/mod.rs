@@ -13,6 +13,7 @@ use std::io::Write;
 
 pub const PATIENCE: ProviderTimeouts = ProviderTimeouts {
     tries: 3,
+    overload_tries: 3,
     max_wait_ms: 30,
     byte_timeout_ms: 400,
     progress_timeout_ms: 900,
