@@ -228,7 +228,8 @@ pub fn is_as_kept(name: &str, screen: &str, desk: &Desk) {
 
 /// A line about a turn without its seconds, which are chance.
 fn without_seconds(line: &str) -> String {
-    if !line.starts_with(['●', '?', '↻', '✓']) {
+    let is_line = |c: char| "●?↻✓".contains(c) || c.is_ascii_digit();
+    if !line.starts_with(is_line) {
         return line.to_owned();
     }
     let is_number = |word: &str| word.parse::<f64>().is_ok();

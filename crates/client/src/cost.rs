@@ -31,6 +31,16 @@ impl Spent {
     }
 }
 
+/// What was spent since `before`; none where a part of it is unknown.
+#[must_use]
+pub(crate) fn spent_since(before: Spent, now: Spent) -> Option<u64> {
+    match (before, now) {
+        (Spent::Nothing, Spent::Micros(now)) => Some(now),
+        (Spent::Micros(before), Spent::Micros(now)) => Some(now.saturating_sub(before)),
+        (_, Spent::Nothing | Spent::Unknown) | (Spent::Unknown, Spent::Micros(_)) => None,
+    }
+}
+
 /// Tokens left in the model's context after the newest answer.
 #[must_use]
 pub fn context_left(newest: Usage, facts: ModelFacts) -> Option<u64> {
@@ -56,6 +66,21 @@ pub(crate) fn count(tokens: u64) -> String {
         0..1000 => tokens.to_string(),
         1000..1_000_000 => format!("{:.1}k", tokens as f64 / 1e3),
         _ => format!("{:.1}M", tokens as f64 / 1e6),
+    }
+}
+
+/// A sum; a count that only one side has is taken from that side.
+#[must_use]
+pub fn sum(a: Usage, b: Usage) -> Usage {
+    let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (one, other) => one.or(other),
+    };
+    Usage {
+        input: add(a.input, b.input),
+        output: add(a.output, b.output),
+        cache_read: add(a.cache_read, b.cache_read),
+        cache_write: add(a.cache_write, b.cache_write),
     }
 }
 
@@ -112,6 +137,9 @@ mod tests {
         spent.answered(Usage::default(), None);
         spent.answered(usage, Some(cheap));
         assert_eq!(spent, Spent::Micros(4000));
+        assert_eq!(spent_since(Spent::Micros(3000), spent), Some(1000));
+        assert_eq!(spent_since(Spent::Nothing, spent), Some(4000));
+        assert_eq!(spent_since(spent, Spent::Unknown), None);
         spent.answered(usage, None);
         spent.answered(usage, Some(PRICES));
         assert_eq!(spent, Spent::Unknown);

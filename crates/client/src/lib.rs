@@ -48,6 +48,7 @@ mod terminal_use;
 mod text_view;
 mod transcript;
 mod turn_progress;
+mod turn_totals;
 
 pub use attach::{
     AttachArgs, AttachEnd, AttachServices, InlineView, LeaderKey, LinesView, TerminalMode,
@@ -62,7 +63,7 @@ pub use screen_view::ScreenView;
 pub use answer_check::{AnswerCheck, AnswerFault};
 pub use client_error::{ClientError, RunStop};
 pub use context_text::context_text;
-pub use cost::{Spent, context_left, in_dollars};
+pub use cost::{Spent, context_left, in_dollars, sum};
 pub use daemon_source::{DaemonError, DaemonSource};
 pub use fleet_programs::{fleet_executable, fleet_output};
 pub use installer::run_installer;
@@ -95,7 +96,6 @@ pub use spawn::{
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SourceResult, SupervisorSource};
 pub use text_view::{TextView, argument_lines};
-pub use transcript::{
-    OpenedSession, RunConclusion, TasksSpent, Timing, Transcript, resume_hint, sum,
-};
+pub use transcript::{OpenedSession, RunConclusion, TasksSpent, Timing, Transcript, resume_hint};
 pub use turn_progress::TurnProgress;
+pub use turn_totals::TurnTotals;

@@ -120,6 +120,10 @@ impl LineView {
                 format!("{line}\n")
             }
             ScreenItem::Ended(block) => self.block(block),
+            ScreenItem::TurnTotals(totals) => match totals.in_words().as_str() {
+                "" => String::new(),
+                words => self.dim_line(&format!("{}{words}", self.label("The turn took: "))),
+            },
             ScreenItem::TurnEnded(end) => self.turn_end(end),
             ScreenItem::Changed(change, by) => {
                 self.dim_line(&format!("{} (by {})", describe_change(change), one_line(by, LINE)))

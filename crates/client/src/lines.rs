@@ -22,6 +22,15 @@ pub fn last_lines(output: &str, most: usize) -> Vec<String> {
     lines[first..].iter().map(|line| (*line).to_owned()).collect()
 }
 
+/// Seconds up to two minutes, then minutes too.
+pub(crate) fn in_time(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
 /// Wraps lines at `width` columns, between words. Further rows begin below the first word of their
 /// line, or `under` columns behind it. Words without spaces are left to the terminal.
 #[must_use]

@@ -74,7 +74,7 @@ pub(crate) fn live_rows(
         let shown = if is_living { living_output(block) } else { running(block) };
         rows.extend(shown.into_iter().map(|(text, paint)| row(&text, paint)));
     }
-    let queue = &screen.prompts.queued;
+    let queue = screen.queued();
     for text in queue.iter().take(QUEUED) {
         rows.push(row(&format!("queued: {}", one_line(text, columns)), Paint::Dim));
     }

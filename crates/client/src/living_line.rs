@@ -3,9 +3,10 @@
 
 use crate::call_gist::call_title;
 use crate::cost::count;
-use crate::lines::{display_width, last_lines, one_line};
-use crate::screen::{ConnectionState, Screen, TurnState};
-use protocol::client::{AnswerPart, ClientRights, NextTry};
+use crate::lines::{display_width, in_time, last_lines, one_line};
+use crate::screen::{ConnectionState, Screen, ScreenInput, TurnState};
+use crate::screen_items::ScreenItem;
+use protocol::client::{AnswerPart, ClientEvent, ClientRights, NextTry, ToClient};
 use protocol::hidden::on_screen;
 use protocol::ids::CallId;
 use std::time::{Duration, Instant};
@@ -50,6 +51,8 @@ pub struct TurnClock {
     /// The signs of life so far, and when the last one came.
     signs: Option<(u64, Instant)>,
     made: Option<MadeLine>,
+    /// When the turn began, if this terminal saw it.
+    began: Option<Instant>,
 }
 
 #[derive(Debug, Clone)]
@@ -82,7 +85,7 @@ impl TurnClock {
     /// The line of this moment; none while no turn runs. Within a second it stays as it is, unless the phase changes.
     pub fn line(&mut self, screen: &Screen, columns: usize, now: Instant) -> Option<LivingLine> {
         let Some(phase) = phase(screen) else {
-            *self = Self::default();
+            *self = Self { began: self.began, ..Self::default() };
             return None;
         };
         let signs = screen.items().progress().signs();
@@ -105,6 +108,25 @@ impl TurnClock {
         self.phase = Some((phase, since));
         self.made = Some(MadeLine { second, columns, line: line.clone() });
         Some(line)
+    }
+
+    /// Notes the beginning of a turn. `screen` has not seen the input yet.
+    pub fn note(&mut self, input: &ScreenInput, screen: &Screen, now: Instant) {
+        if let ScreenInput::Message(ToClient::Event { event: ClientEvent::Prompt { .. }, .. }) =
+            input
+            && screen.connection() == ConnectionState::Live
+            && screen.turn() == TurnState::Idle
+        {
+            self.began = Some(now);
+        }
+    }
+
+    /// The item as it is shown: the end of a turn gets its time.
+    #[must_use]
+    pub fn timed(&mut self, item: ScreenItem, now: Instant) -> ScreenItem {
+        let ScreenItem::TurnTotals(totals) = item else { return item };
+        let took = self.began.take().map(|began| now.saturating_duration_since(began));
+        ScreenItem::TurnTotals(Box::new(totals.lasting(took)))
     }
 
     /// When the line changes by itself; never while no turn runs.
@@ -272,16 +294,7 @@ fn lines_in_words(lines: usize) -> Option<String> {
     }
 }
 
-/// Seconds up to two minutes, then minutes too.
-pub(crate) fn in_time(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-    }
-}
-
-/// The same on one line.
+/// A text on one line, its end.
 fn words(text: &str) -> String {
     // Only the end is shown, and a model may think for long.
     let start = text.char_indices().rev().nth(1000).map_or(0, |(at, _)| at);

@@ -13,6 +13,7 @@ mod read;
 mod rewind;
 #[cfg(test)]
 mod tests;
+mod unstarted_prompts;
 
 use crate::cost::Spent;
 use crate::lines::display_width;
@@ -31,6 +32,7 @@ use std::sync::mpsc::Sender;
 pub use key_press::{Direction, Distance, EditKey, KeyPress};
 use rewind::RewindState;
 pub use rewind::{RewindKind, RewindPoint, RewindScope};
+use unstarted_prompts::UnstartedPrompts;
 
 /// Events that are shown of a session that has more: some screens full.
 const FIRST_PAGE: u32 = 200;
@@ -288,17 +290,6 @@ pub struct AttachOptions {
     pub first_words: Option<&'static str>,
 }
 
-/// Prompts that are not part of a turn yet.
-#[derive(Debug, Default)]
-pub(crate) struct UnstartedPrompts {
-    /// Queued by the supervisor behind the running turn.
-    pub(crate) queued: Vec<String>,
-    /// Sent, but not yet confirmed to be on disk.
-    sent: Vec<String>,
-    /// Sent over a connection that was lost before the confirmation.
-    unsure: Vec<String>,
-}
-
 /// Tokens and costs of the session's answers.
 #[derive(Debug, Default)]
 pub struct AnswerUsage {
@@ -308,6 +299,8 @@ pub struct AnswerUsage {
     pub newest: Usage,
     /// Costs of all answers.
     pub spent: Spent,
+    /// The same when the newest turn began.
+    before_turn: Spent,
 }
 
 /// What the supervisor said last about matters that no event shows.

@@ -6,6 +6,7 @@ use crate::call_gist::gist;
 use crate::compaction_text::describe_compaction;
 use crate::lines::one_line;
 use crate::turn_progress::TurnProgress;
+use crate::turn_totals::TurnTotals;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, SettingChange};
 use protocol::confinement::Enforced;
@@ -53,6 +54,8 @@ pub enum ScreenItem {
     },
     /// A call ended.
     Ended(Box<CallBlock>),
+    /// What the turn that ends took.
+    TurnTotals(Box<TurnTotals>),
     /// The turn ended.
     TurnEnded(TurnEnd),
     /// A user changed a setting.
@@ -61,6 +64,14 @@ pub enum ScreenItem {
     Note(String),
     /// Something that is not as it should be.
     Error(String),
+}
+
+impl ScreenItem {
+    /// The same; the end of a turn with the cost of its answers.
+    pub(crate) fn costing(self, cost: Option<u64>) -> Self {
+        let Self::TurnTotals(totals) = self else { return self };
+        Self::TurnTotals(Box::new(totals.costing(cost)))
+    }
 }
 
 /// A tool call and its state.
@@ -146,6 +157,7 @@ pub struct ScreenItems {
     thought: String,
     seen: StreamStart,
     progress: TurnProgress,
+    totals: TurnTotals,
     /// The number of the first call since the newest prompt; 0 before a prompt was received.
     turn_from: u32,
     /// The name of this terminal. Recorded events may name an earlier terminal of the same name.
@@ -214,7 +226,8 @@ impl ScreenItems {
 
     /// Drops the state of a lost supervisor's turn.
     pub fn lost(&mut self) {
-        *self = Self { turn_from: self.turn_from, ..Self::default() };
+        let totals = std::mem::take(&mut self.totals);
+        *self = Self { turn_from: self.turn_from, totals, ..Self::default() };
     }
 
     /// Handles one event and returns its finished items.
@@ -245,7 +258,8 @@ impl ScreenItems {
                 };
                 void.into_iter().chain(again.map(ScreenItem::Retrying)).collect()
             }
-            ClientEvent::Answer { blocks, usage: _ } => {
+            ClientEvent::Answer { blocks, usage } => {
+                self.totals.answered(*usage);
                 // For a slow reader some pieces may be missing. Then all of it is shown again.
                 let (whole, came) = (thinking_of(blocks), self.thought.clone() + &self.thinking);
                 let is_complete = !self.thought.is_empty() && begins_with_text(&came, &whole);
@@ -298,14 +312,19 @@ impl ScreenItems {
                 let text = format!("call {} goes on in the background", call.number);
                 vec![ScreenItem::Note(text)]
             }
-            ClientEvent::CallEnded { call, result, refused, spent: _ } => {
+            ClientEvent::CallEnded { call, result, refused, spent } => {
+                if let Some(block) = self.open.iter().find(|block| block.call.id == *call) {
+                    self.totals.called(&block.call, result, spent.as_deref());
+                }
                 self.ended(call, result, refused)
             }
             ClientEvent::TurnEnded { end } => {
                 self.clear_stream();
                 self.open.retain(CallBlock::is_in_background);
                 self.questions.clear();
-                vec![ScreenItem::TurnEnded(end.clone())]
+                let totals = std::mem::take(&mut self.totals).ending(end.clone());
+                let totals = ScreenItem::TurnTotals(Box::new(totals));
+                vec![totals, ScreenItem::TurnEnded(end.clone())]
             }
             ClientEvent::Changed { change, by } => {
                 vec![ScreenItem::Changed(change.clone(), self.who(by))]

@@ -2,7 +2,7 @@
 
 use crate::answer_check::AnswerFault;
 use crate::answer_texts::text_blocks;
-use crate::cost::{context_left, in_dollars};
+use crate::cost::{context_left, in_dollars, sum};
 use crate::screen_items::{CallBlock, CallPlace};
 use crate::session_facts::SessionFacts;
 use protocol::call::Call;
@@ -375,19 +375,4 @@ pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
 
 fn words_of(blocks: &[ContentBlock]) -> String {
     text_blocks(blocks).join("\n\n")
-}
-
-/// A sum; a count that only one side has is taken from that side.
-#[must_use]
-pub fn sum(a: Usage, b: Usage) -> Usage {
-    let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
-        (Some(a), Some(b)) => Some(a.saturating_add(b)),
-        (one, other) => one.or(other),
-    };
-    Usage {
-        input: add(a.input, b.input),
-        output: add(a.output, b.output),
-        cache_read: add(a.cache_read, b.cache_read),
-        cache_write: add(a.cache_write, b.cache_write),
-    }
 }

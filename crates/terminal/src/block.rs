@@ -60,6 +60,8 @@ pub(crate) enum Entry {
     Error(String),
     /// A decision of a person: allowed or not.
     Decided(String, bool),
+    /// What a turn took.
+    Totals(String),
     /// The end of a turn without a fault.
     TurnEnd,
 }
@@ -103,6 +105,10 @@ impl Block {
             }
             ScreenItem::Ended(call) if is_quiet_query(&call) => Entry::Queries(vec![*call]),
             ScreenItem::Ended(call) => Entry::Call(call),
+            ScreenItem::TurnTotals(totals) => match totals.in_words() {
+                words if words.is_empty() => return None,
+                words => Entry::Totals(words),
+            },
             ScreenItem::TurnEnded(TurnEnd::Interrupted) => {
                 Entry::Note("the turn was stopped".to_owned())
             }
@@ -189,7 +195,7 @@ impl Block {
             Entry::Thinking(text) => thinking_rows(text, self.fold, width, look),
             Entry::Call(call) => call_rows(call, self.fold, width, look),
             Entry::Queries(calls) => query_rows(calls, self.fold, width, look),
-            Entry::Note(text) => wrap_text(text, look.dim, width, ""),
+            Entry::Note(text) | Entry::Totals(text) => wrap_text(text, look.dim, width, ""),
             Entry::Error(text) => wrap_text(&format!("✗ agentd: {text}"), look.bad, width, "  "),
             Entry::Decided(text, allowed) => {
                 let (mark, style) = if *allowed { ("✓", look.good) } else { ("✗", look.bad) };
@@ -207,6 +213,7 @@ impl Block {
             Entry::Prompt(text)
             | Entry::Thinking(text)
             | Entry::Note(text)
+            | Entry::Totals(text)
             | Entry::Error(text) => text.clone(),
             Entry::Decided(text, _) => text.clone(),
             Entry::Answer(markdown) => markdown.text().to_owned(),

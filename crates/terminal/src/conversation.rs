@@ -54,7 +54,8 @@ impl Conversation {
             None => Some(block),
         };
         if let Some(block) = rest {
-            if self.anchor != Anchor::End && !matches!(block.entry, Entry::TurnEnd) {
+            let is_end = matches!(block.entry, Entry::Totals(_) | Entry::TurnEnd);
+            if self.anchor != Anchor::End && !is_end {
                 self.below += 1;
             }
             self.blocks.push_back(block);
@@ -105,6 +106,7 @@ impl Conversation {
             | Entry::Note(_)
             | Entry::Error(_)
             | Entry::Decided(..)
+            | Entry::Totals(_)
             | Entry::TurnEnd => None,
         };
         self.blocks.iter().filter_map(prompt).collect()
@@ -247,9 +249,10 @@ impl Conversation {
             None => self.blocks.len().checked_sub(1),
         };
         while let Some(candidate) = at.filter(|at| *at < self.blocks.len()) {
-            // A decision has no text to open; the result of its call follows.
-            let is_decision = matches!(self.blocks[candidate].entry, Entry::Decided(..));
-            if !is_decision && !self.rows_of(candidate, size.0, look).is_empty() {
+            // These have no text to open.
+            let entry = &self.blocks[candidate].entry;
+            let is_line = matches!(entry, Entry::Decided(..) | Entry::Totals(_));
+            if !is_line && !self.rows_of(candidate, size.0, look).is_empty() {
                 self.chosen = Some(candidate);
                 self.show(candidate, size, look);
                 return;

@@ -293,6 +293,7 @@ impl ScreenView for FullScreen {
     fn take(&mut self, input: ScreenInput, screen: &Screen) -> Vec<ScreenInput> {
         self.typing = !screen.draft().is_empty();
         self.servers.note(&input);
+        self.state.clock.note(&input, screen, Instant::now());
         match input {
             ScreenInput::Key(key) => self.key(key, screen),
             ScreenInput::Mouse(mouse) => self.mouse(mouse, screen),
@@ -374,6 +375,7 @@ impl ScreenView for FullScreen {
         {
             self.state.checklist.clone_from(&result.text);
         }
+        let item = self.state.clock.timed(item, Instant::now());
         self.state.conversation.push(item);
     }
 

@@ -37,6 +37,8 @@ pub struct LinesView {
     labels: Labels,
     /// Is the last printed item a part of an answer?
     in_answer: bool,
+    /// The times of turns. No line of this view changes by itself.
+    clock: TurnClock,
 }
 
 /// Lines for good that are not written yet.
@@ -84,12 +86,13 @@ impl InlineView {
 }
 
 impl ScreenView for InlineView {
-    fn take(&mut self, input: ScreenInput, _screen: &Screen) -> Vec<ScreenInput> {
+    fn take(&mut self, input: ScreenInput, screen: &Screen) -> Vec<ScreenInput> {
+        self.clock.note(&input, screen, Instant::now());
         vec![input]
     }
 
     fn show(&mut self, item: ScreenItem) {
-        self.lines.show(&item);
+        self.lines.show(&self.clock.timed(item, Instant::now()));
     }
 
     fn show_earlier(&mut self, items: Vec<ScreenItem>) {
@@ -156,12 +159,19 @@ impl LinesView {
     #[must_use]
     pub fn new(colour: Colour, labels: Labels) -> Self {
         let view = LineView::new(colour, LiveArea::Absent).with_labels(labels);
-        Self { lines: PrintedLines::new(view), shown_hint: None, labels, in_answer: false }
+        Self {
+            lines: PrintedLines::new(view),
+            shown_hint: None,
+            labels,
+            in_answer: false,
+            clock: TurnClock::default(),
+        }
     }
 }
 
 impl ScreenView for LinesView {
-    fn take(&mut self, input: ScreenInput, _screen: &Screen) -> Vec<ScreenInput> {
+    fn take(&mut self, input: ScreenInput, screen: &Screen) -> Vec<ScreenInput> {
+        self.clock.note(&input, screen, Instant::now());
         vec![input]
     }
 
@@ -171,7 +181,7 @@ impl ScreenView for LinesView {
             self.lines.unwritten.push_str("Model:\n");
         }
         self.in_answer = is_answer;
-        self.lines.show(&item);
+        self.lines.show(&self.clock.timed(item, Instant::now()));
     }
 
     fn show_earlier(&mut self, items: Vec<ScreenItem>) {

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::screen::{AttachOptions, ScreenInput};
+use crate::screen::AttachOptions;
 use protocol::call::{Call, CallOrigin};
-use protocol::client::{ClientEvent, ModelFacts, OtherClients, ToClient};
+use protocol::client::{ModelFacts, OtherClients};
 use protocol::confinement::{FilePath, Network};
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::SessionId;
@@ -214,4 +214,31 @@ fn a_retry_is_counted_down_on_the_one_line_and_gone_with_the_first_byte() {
     assert_eq!(desk.line(30_000), format!("↻ retrying 3/10 in 30 s{why}"));
     desk.delta(AnswerPart::Text, "At last");
     assert_eq!(desk.line(0), "● writes · 0 s · ~1 tokens · Esc stops");
+}
+
+#[test]
+fn the_end_of_a_turn_has_its_time_only_where_its_beginning_was_seen() {
+    let mut desk = Desk::new();
+    let prompt = ToClient::Event {
+        session: session(),
+        seq: 1,
+        event: ClientEvent::Prompt { text: "go".to_owned() },
+    };
+    let prompt = || ScreenInput::Message(prompt.clone());
+    let ended = |desk: &mut Desk| {
+        let totals = ScreenItem::TurnTotals(Box::default());
+        let ScreenItem::TurnTotals(totals) = desk.clock.timed(totals, desk.now) else {
+            panic!("another item")
+        };
+        totals.in_words()
+    };
+    desk.clock.note(&prompt(), &desk.screen, desk.now);
+    desk.screen.update(prompt());
+    desk.now += Duration::from_secs(31);
+    // A prompt within the turn begins no other.
+    desk.clock.note(&prompt(), &desk.screen, desk.now);
+    desk.now += Duration::from_secs(17);
+    desk.line(0);
+    assert_eq!(ended(&mut desk), "48 s");
+    assert_eq!(ended(&mut desk), "");
 }

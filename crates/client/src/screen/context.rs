@@ -3,8 +3,8 @@
 
 use super::{Screen, ScreenEffect, TurnState};
 use crate::context_text::context_text;
+use crate::cost::sum;
 use crate::screen_items::ScreenItem;
-use crate::transcript::sum;
 use protocol::call::Call;
 use protocol::client::{FromClient, SessionQuery, SessionWish};
 use protocol::context::{Compaction, ContextReport, NumberedSummary, SummaryStep};

@@ -5,11 +5,10 @@ use super::{
     AFTER_LEADER, AnswerUsage, ConnectionState, Focus, LeaveReason, LongText, Pending, Screen,
     ScreenEffect, SeqRange, SwitchTo, TextPart, TurnState, UnstartedPrompts,
 };
-use crate::cost::Spent;
+use crate::cost::{Spent, sum};
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::servers_text::servers_text;
 use crate::session_facts::SessionFacts;
-use crate::transcript::sum;
 use protocol::call::CallOrigin;
 use protocol::client::{
     ClientEvent, ClientRights, DetachReason, FromClient, NumberedEvent, OtherClients, Prices,
@@ -17,6 +16,7 @@ use protocol::client::{
 };
 use protocol::content::Usage;
 use protocol::ids::SessionId;
+use protocol::session::TurnEnd;
 use protocol::store::ChangeSet;
 
 impl Screen {
@@ -49,11 +49,7 @@ impl Screen {
             ToClient::Page { session, events } if self.is_here(&session) => self.page(&events),
             ToClient::TakenBack { session, texts } if self.is_here(&session) => {
                 self.seqs.rewind.given_back(&texts);
-                for text in &texts {
-                    self.confirm(text);
-                    let place = self.prompts.queued.iter().rposition(|queued| queued == text);
-                    place.map(|place| self.prompts.queued.remove(place));
-                }
+                texts.iter().for_each(|text| self.prompts.taken_back(text));
                 self.give_back(texts);
                 Vec::new()
             }
@@ -196,16 +192,6 @@ impl Screen {
         self.editor.set(&all.join("\n"));
     }
 
-    /// The prompt is on disk.
-    fn confirm(&mut self, text: &str) {
-        for said in [&mut self.prompts.unsure, &mut self.prompts.sent] {
-            if let Some(place) = said.iter().position(|said| said == text) {
-                said.remove(place);
-                return;
-            }
-        }
-    }
-
     fn failed(&mut self, kind: RequestFailure, message: String) -> Vec<ScreenEffect> {
         match self.connection {
             ConnectionState::Live => {
@@ -234,7 +220,9 @@ impl Screen {
             // An event clears hints about the turn. This hint is about the next key.
             self.hint = Some(AFTER_LEADER.to_owned());
         }
-        let mut effects: Vec<_> = items.into_iter().map(ScreenEffect::Show).collect();
+        let cost = self.tokens.of_turn();
+        let mut effects: Vec<_> =
+            items.into_iter().map(|item| ScreenEffect::Show(item.costing(cost))).collect();
         let asked = self.items.questions().len();
         if asked > asked_before && self.connection == ConnectionState::Live {
             effects.push(ScreenEffect::Bell);
@@ -242,6 +230,19 @@ impl Screen {
         self.refocus(asked_before);
         effects.extend(self.follow_rewind(event));
         effects
+    }
+
+    /// A turn that could not be sent: its prompts wait in the input line for another try.
+    fn give_back_failed(&mut self, end: &TurnEnd) {
+        let is_live = self.connection == ConnectionState::Live;
+        if is_live
+            && matches!(end, TurnEnd::ProviderFailed { .. })
+            && let Some(line) = self.prompts.turn_failed(&self.editor.text())
+        {
+            self.editor.set(&line);
+            self.hint = Some("the prompt was not answered: Enter sends it again".to_owned());
+        }
+        self.prompts.answered();
     }
 
     /// The prices of the session's model, where they are known.
@@ -255,9 +256,10 @@ impl Screen {
             facts.update(event);
         }
         match event {
-            ClientEvent::TurnEnded { .. } => {
+            ClientEvent::TurnEnded { end } => {
                 self.turn = TurnState::Idle;
                 self.hint = None;
+                self.give_back_failed(end);
             }
             ClientEvent::Degraded { reason: _ } => {
                 self.turn = TurnState::Idle;
@@ -268,6 +270,7 @@ impl Screen {
             }
             ClientEvent::Answer { blocks: _, usage } => {
                 self.turn = TurnState::Working;
+                self.prompts.answered();
                 self.tokens.all = sum(self.tokens.all, *usage);
                 // A stopped answer has no usage. Neither has the result of an undo.
                 if *usage != Usage::default() {
@@ -276,8 +279,11 @@ impl Screen {
                 self.tokens.spent.answered(*usage, self.prices());
             }
             ClientEvent::Prompt { text } => {
+                if self.turn == TurnState::Idle {
+                    self.tokens.before_turn = self.tokens.spent;
+                }
                 self.turn = TurnState::Working;
-                self.confirm(text);
+                self.prompts.begins(text);
                 if !text.starts_with(':') {
                     self.editor.remember(text);
                 }
@@ -302,7 +308,7 @@ impl Screen {
             ClientEvent::Decided { .. } => self.hint = None,
             ClientEvent::Queue { texts } => {
                 self.prompts.queued.clone_from(texts);
-                texts.iter().for_each(|text| self.confirm(text));
+                texts.iter().for_each(|text| self.prompts.confirm(text));
             }
             // It is unknown which of the two models gave the replayed answers.
             ClientEvent::Changed { change: SettingChange::Model(_), .. } => {

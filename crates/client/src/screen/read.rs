@@ -2,11 +2,19 @@
 
 use super::editor::Editor;
 use super::{AnswerUsage, AttachOptions, ConnectionState, Focus, Screen, TurnState};
+use crate::cost::spent_since;
 use crate::screen_items::ScreenItems;
 use crate::session_facts::SessionFacts;
 use protocol::client::SessionRow;
 use protocol::ids::SessionId;
 use std::borrow::Cow;
+
+impl AnswerUsage {
+    /// The cost of the newest turn's answers, if it is known.
+    pub(super) fn of_turn(&self) -> Option<u64> {
+        spent_since(self.before_turn, self.spent)
+    }
+}
 
 impl Screen {
     /// The session, once one is open.

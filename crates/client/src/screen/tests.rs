@@ -6,6 +6,7 @@ use crate::colour::Colour;
 use crate::line_view::{LineView, LiveArea};
 use crate::live_rows::{key_hint, live_rows};
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
+use protocol::client::ModelFacts;
 use protocol::client::{
     AnswerPart, ClientEvent, DetachReason, NextTry, NumberedEvent, SettingChange,
 };
@@ -15,6 +16,7 @@ use protocol::content::{ContentBlock, Usage};
 use protocol::context::{Compaction, CompactionCause, ContextReport, NumberedSummary, SummaryStep};
 use protocol::ids::CallId;
 use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
+use protocol::provider::ProviderFailure;
 use protocol::session::TurnEnd;
 use protocol::store::{ChangeSet, FileDiff};
 
@@ -1154,6 +1156,59 @@ fn rows_fit_the_terminal_whatever_its_size() {
             assert!(live.rows.iter().all(|row| row.columns() <= columns), "{columns}x{height}");
         }
     }
+}
+
+#[test]
+fn the_prompt_of_a_turn_that_could_not_be_sent_is_in_the_line_again() {
+    let failed = || TurnEnd::ProviderFailed {
+        kind: ProviderFailure::Overloaded,
+        message: "the server answered 529; gave up after 10 tries".to_owned(),
+    };
+    let sends = |screen: &mut Screen, text: &str| {
+        screen.update(ScreenInput::Edited(text.to_owned()));
+        screen.update(ScreenInput::Key(KeyPress::Enter));
+        screen.update(event(1, ClientEvent::Prompt { text: text.to_owned() }));
+    };
+    let mut screen = screen();
+    sends(&mut screen, "mend it");
+    screen.update(ScreenInput::Paste("more".to_owned()));
+    screen.update(event(2, ClientEvent::TurnEnded { end: failed() }));
+    assert_eq!(screen.draft(), "mend it\nmore");
+    assert!(screen.hint().is_some_and(|hint| hint.contains("Enter sends it again")));
+    // Another end gives nothing back, and neither does a turn with an answer.
+    sends(&mut screen, "mend that");
+    screen.update(event(3, ClientEvent::TurnEnded { end: TurnEnd::Interrupted }));
+    assert_eq!(screen.draft(), "");
+    sends(&mut screen, "and that");
+    let (blocks, usage) = (Vec::new(), Usage::default());
+    screen.update(event(4, ClientEvent::Answer { blocks, usage }));
+    screen.update(event(5, ClientEvent::TurnEnded { end: failed() }));
+    assert_eq!(screen.draft(), "");
+}
+
+#[test]
+fn the_end_of_a_turn_has_the_cost_of_that_turn_alone() {
+    let mut screen = screen();
+    let prices = protocol::client::Prices {
+        input: 1_000_000,
+        output: 1_000_000,
+        cache_read: None,
+        cache_write: None,
+    };
+    let facts = ModelFacts { prices: Some(prices), ..ModelFacts::default() };
+    screen.update(event(1, ClientEvent::Model { name: "model-1".to_owned(), facts }));
+    let mut turn = |tokens: u64| {
+        screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
+        let usage = Usage { input: Some(tokens), output: Some(0), ..Usage::default() };
+        screen.update(event(2, ClientEvent::Answer { blocks: Vec::new(), usage }));
+        let effects = screen.update(event(3, ClientEvent::TurnEnded { end: TurnEnd::Done }));
+        let ScreenEffect::Show(ScreenItem::TurnTotals(totals)) = &effects[0] else {
+            panic!("{effects:?}")
+        };
+        totals.in_words()
+    };
+    assert_eq!(turn(20_000), "✓ 20.0k in · 0 out · $0.02");
+    assert_eq!(turn(50_000), "✓ 50.0k in · 0 out · $0.05");
 }
 
 #[test]

@@ -613,6 +613,7 @@ fn words(item: &ScreenItem) -> Option<String> {
         ScreenItem::Proposed(_)
         | ScreenItem::Asked(_)
         | ScreenItem::Retrying(_)
+        | ScreenItem::TurnTotals(_)
         | ScreenItem::TurnEnded(_)
         | ScreenItem::Changed(..) => None,
     }
