@@ -222,10 +222,11 @@ fn what_a_tool_prints_moves_no_cursor_and_its_block_shows_what_was_refused() {
     one.shows("It was refused.");
     // Error texts of the kernel differ between hosts, so this screen is not compared.
     let screen = one.shows("ready");
-    for words in ["> print", "  ab\n", "  refused: ", "exit code: 3"] {
+    for words in ["> print", "  ab\n", "  refused: ", "· exit 3 · "] {
         assert!(screen.contains(words), "{words:?} is not in:\n{screen}");
     }
-    assert_eq!(screen.matches("exit code: 3").count(), 1, "the exit code is shown once:\n{screen}");
+    assert_eq!(screen.matches("· exit 3 · ").count(), 1, "the exit code is shown once:\n{screen}");
+    assert!(!screen.contains("exit code") && !screen.contains("agentd ---"), "{screen}");
 }
 
 #[test]
@@ -292,7 +293,7 @@ fn without_colour_nothing_is_coloured() {
     assert!(!plain.coloured().contains('\u{1b}'), "{}", plain.coloured());
     plain.press(&["x"]);
     let stopped = plain.shows("ready");
-    assert!(stopped.contains("interrupted: never started"), "{stopped}");
+    assert!(stopped.contains("⊘ edit greet.txt · not run · never started"), "{stopped}");
     assert!(!stopped.contains("may have run"), "{stopped}");
     let server = Server::scripted([Answer::says([edit("toolu_1")]), Answer::text("Changed.")]);
     let colourful = tmux.run("two", &typed(&desk, &server, &arguments), SIZE);
@@ -300,10 +301,10 @@ fn without_colour_nothing_is_coloured() {
     assert!(colourful.coloured().contains("\u{1b}[31m"), "the positive control");
     colourful.press(&["Escape"]);
     let stopped = colourful.shows("ready");
-    assert!(stopped.contains("interrupted: never started"), "{stopped}");
+    assert!(stopped.contains("⊘ edit greet.txt · not run · never started"), "{stopped}");
     assert!(!stopped.contains("may have run"), "{stopped}");
     let listed = run(desk.agentd(&["audit", "ls"])).out;
-    assert!(listed.contains("interrupted: never started"), "it was never allowed: {listed}");
+    assert!(listed.contains("not run: never started"), "it was never allowed: {listed}");
 }
 
 #[test]

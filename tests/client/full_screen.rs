@@ -64,8 +64,15 @@ fn a_question_shows_its_cage_and_a_key_answers_it() {
     one.shows("Made.");
     assert!(desk.project().join("made").exists());
     let screen = one.shows("ready");
-    assert!(screen.contains("✓ bash allowed: answered by you"), "{screen}");
-    assert!(screen.contains("exit 0"), "{screen}");
+    assert!(screen.contains("✓ touch made · 0."), "{screen}");
+    for unasked in ["answered by you", "agentd ---", "exit code"] {
+        assert!(!screen.contains(unasked), "{unasked}: {screen}");
+    }
+    one.press(&["C-o"]);
+    one.shows("↑ ↓ choose");
+    one.press(&["k", "Enter"]);
+    let screen = one.shows("allowed: answered by you · ");
+    assert!(screen.contains("audit show ") && screen.contains("exit code: 0"), "{screen}");
 }
 
 #[test]
@@ -390,10 +397,9 @@ fn a_screen_reader_hears_who_says_what() {
     let labels = [
         "You: make it",
         "Model:\nI make it.",
-        "Call: bash touch made",
+        "Call: touch made",
         "Question: bash 1",
-        "Call ended: bash",
-        "Result: exit code: 0",
+        "Call ended: done: touch made: 0.",
         "Model:\nIt is made.",
     ];
     let places: Vec<_> = labels.iter().map(|label| screen.find(label)).collect();

@@ -35,7 +35,11 @@ pub fn call_title(call: &Call) -> String {
         "exit_plan" => Some("plan".to_owned()),
         _ => None,
     };
-    let title = known.unwrap_or_else(|| {
+    // A tool of an MCP server.
+    let arguments = word("arguments").and_then(|it| serde_json::from_str(it).ok());
+    let of_server =
+        word("tool").zip(arguments).map(|(tool, of)| format!("{tool} {}", in_words(&of)));
+    let title = known.or(of_server).unwrap_or_else(|| {
         format!("{} {}", call.tool, telling(&fields).unwrap_or_else(|| in_words(&fields)))
     });
     visible(title.trim_end())
@@ -97,6 +101,11 @@ mod tests {
             ("exit_plan", r##"{"plan":"# Plan\n1. Change"}"##, "plan"),
             ("bash_output", r#"{"id":3}"#, "bash_output id 3"),
             ("undo_list", "{}", "undo_list"),
+            (
+                "mcp",
+                r#"{"tool":"mcp__t__ask","arguments":"{\"text\":\"why\"}"}"#,
+                "mcp__t__ask text why",
+            ),
             ("odd", "no json", "odd no json"),
         ] {
             let id = CallId { session: SessionId("s".to_owned()), number: 1 };

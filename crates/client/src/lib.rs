@@ -12,6 +12,7 @@ mod answer_check;
 mod answer_texts;
 mod attach;
 mod call_gist;
+mod call_line;
 mod call_time;
 mod client_error;
 mod clipboard_image;
@@ -55,6 +56,10 @@ pub use attach::{
     TerminalUse, attach, terminal_size,
 };
 pub use call_gist::{call_title, telling_argument};
+pub use call_line::{
+    CallLine, CallState, failure_of, outcome_words, reason_of_person, shown_output,
+    without_refusals,
+};
 pub use colour::{Colour, Terminal};
 pub use ipc::ChannelError;
 pub use screen_items::{CallBlock, CallPlace, ScreenItem, ScreenItems};
@@ -70,7 +75,7 @@ pub use installer::run_installer;
 pub use json_view::{JsonView, StreamJsonView, failure_line};
 pub use line_view::{
     Labels, LineView, LiveArea, asks, describe_change, describe_widening, fault_of_turn,
-    is_checklist, without_refusals, without_summary,
+    is_checklist,
 };
 pub use lines::{display_width, last_lines, one_line, wrap};
 pub use live_rows::{key_hint, status_row};

@@ -1,6 +1,7 @@
 //! Items as lines that scroll away, for an attached terminal. Pure.
 
-use crate::call_gist::gist;
+use crate::call_gist::call_title;
+use crate::call_line::{CallLine, CallState, failure_of, reason_of_person, shown_output};
 use crate::colour::Colour;
 use crate::cost::in_dollars;
 use crate::lines::{one_line, wrap};
@@ -8,7 +9,7 @@ use crate::refusal_lines::refusal_lines;
 use crate::screen_items::{CallBlock, ScreenItem};
 use crate::text_view::argument_lines;
 use crate::transcript::fault_of;
-use protocol::call::{Call, REFUSED_LINE, ToolResult};
+use protocol::call::Call;
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
 use protocol::hidden::{on_screen, visible};
@@ -103,7 +104,8 @@ impl LineView {
             ScreenItem::Proposed(call) => match self.live_area {
                 LiveArea::Shown => String::new(),
                 LiveArea::Absent => {
-                    self.label("Call: ").to_owned() + &self.heading(&call.tool, &gist(call), "")
+                    let title = self.colour.bold(&one_line(&call_title(call), LINE));
+                    format!("{}{title}\n", self.label("Call: "))
                 }
             },
             ScreenItem::Asked(question) => self.question(question),
@@ -151,31 +153,37 @@ impl LineView {
         format!("{}\n", self.colour.dim(&on_screen(text)))
     }
 
-    fn heading(&self, tool: &str, gist: &str, basis: &str) -> String {
-        let (tool, gist) = (self.colour.bold(&one_line(tool, LINE)), one_line(gist, LINE));
-        let basis = if basis.is_empty() { String::new() } else { format!(" ({basis})") };
-        format!("{tool} {gist}{}\n", self.colour.dim(&basis))
-    }
-
     fn block(&self, block: &CallBlock) -> String {
-        let CallBlock { call, basis, result, refused, tail: _, lines: _, cage: _, place: _ } =
-            block;
-        let basis = basis.as_deref().map(|basis| one_line(basis, LINE)).unwrap_or_default();
-        let heading = self.heading(&call.tool, &gist(call), &basis);
-        let mut text = self.label("Call ended: ").to_owned() + &heading;
-        if let Some(result) = result {
-            let most = if is_checklist(call) { usize::MAX } else { OUTPUT_LINES };
-            let output = without_refusals(without_summary(result), refused);
-            text.push_str(&self.output(&output, most));
-            let summary = one_line(&result.summary, LINE);
-            let summary = format!("  {}{summary}", self.label("Result: "));
-            let summary = match result.is_error {
-                true => self.colour.red(&summary),
-                false => self.colour.dim(&summary),
-            };
-            text.push_str(&format!("{summary}\n"));
+        let line = CallLine::of(block);
+        let title = one_line(&line.title, LINE);
+        let mut text = match self.labels {
+            Labels::Words => {
+                let (word, facts) = (line.state.word(), line.facts.join(", "));
+                let facts = if facts.is_empty() { facts } else { format!(": {facts}") };
+                format!("Call ended: {word}: {title}{facts}\n")
+            }
+            Labels::Signs => {
+                let (mark, end) = (line.state.mark(), line.end());
+                let (mark, end) = match line.state {
+                    CallState::Done | CallState::Runs => {
+                        (self.colour.green(mark), self.colour.dim(&end))
+                    }
+                    CallState::Failed | CallState::NotRun | CallState::Unknown => {
+                        (self.colour.red(mark), self.colour.red(&end))
+                    }
+                };
+                format!("{mark} {}{end}\n", self.colour.bold(&title))
+            }
+        };
+        let most = if is_checklist(&block.call) { usize::MAX } else { OUTPUT_LINES };
+        text.push_str(&self.output(&shown_output(block), most));
+        if let Some(why) = failure_of(block) {
+            text.push_str(&format!("{}\n", self.colour.red(&format!("  {}", one_line(why, LINE)))));
         }
-        text + &refusal_lines(refused, &call.id, self.colour, LINE)
+        if let Some(reason) = reason_of_person(block) {
+            text.push_str(&self.dim_line(&format!("  “{}”", one_line(reason, LINE))));
+        }
+        text + &refusal_lines(&block.refused, &block.call.id, self.colour, LINE)
     }
 
     /// The last lines of a call's output.
@@ -300,24 +308,6 @@ pub fn describe_widening(widening: &ExtraRight) -> String {
 #[must_use]
 pub fn is_checklist(call: &Call) -> bool {
     matches!(call.tool.as_str(), "checklist_create" | "checklist_update")
-}
-
-/// A call's output without its last line, if the summary below repeats that line.
-#[must_use]
-pub fn without_summary(result: &ToolResult) -> &str {
-    let text = result.text.trim_end();
-    let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
-    match result.summary.trim().strip_prefix(last.trim()) {
-        Some(rest) if rest.is_empty() || rest.starts_with(',') => before,
-        Some(_) | None => text,
-    }
-}
-
-/// A call's output without the refusals that are shown below it.
-#[must_use]
-pub fn without_refusals(output: &str, refused: &[String]) -> String {
-    let is_shown = |line: &&str| !refused.is_empty() && line.starts_with(REFUSED_LINE);
-    output.lines().filter(|line| !is_shown(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// A changed setting, as one line.

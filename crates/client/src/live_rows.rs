@@ -1,7 +1,7 @@
 //! The rows at the bottom of an attached terminal that are repainted: streamed line, running calls,
 //! queued prompts, key hint, settings, input line. Pure.
 
-use crate::call_gist::gist;
+use crate::call_gist::call_title;
 use crate::colour::Colour;
 use crate::cost::{Spent, context_left, count, in_dollars};
 use crate::lines::{last_lines, one_line};
@@ -186,9 +186,8 @@ fn running(block: &CallBlock) -> Vec<(String, Paint)> {
         (CallPlace::Foreground, Some(_)) => "runs",
         (CallPlace::Foreground, None) => "waits",
     };
-    let gist = one_line(&gist(&block.call), 200);
-    let mut rows =
-        vec![(format!("{} {gist} ({state})", one_line(&block.call.tool, 200)), Paint::Bold)];
+    let title = one_line(&call_title(&block.call), 200);
+    let mut rows = vec![(format!("● {title} ({state})"), Paint::Bold)];
     if block.is_in_background() {
         return rows;
     }

@@ -93,6 +93,8 @@ pub struct CallBlock {
     pub result: Option<ToolResult>,
     /// Refusals by the kernel, one line each.
     pub refused: Vec<String>,
+    /// The calls of the sub-agent that it was, where the supervisor counted them.
+    pub agent_calls: Option<u32>,
 }
 
 /// Whether the conversation waits for a call.
@@ -115,6 +117,7 @@ impl CallBlock {
             lines: 0,
             result: None,
             refused: Vec::new(),
+            agent_calls: None,
         }
     }
 
@@ -313,8 +316,9 @@ impl ScreenItems {
                 vec![ScreenItem::Note(text)]
             }
             ClientEvent::CallEnded { call, result, refused, spent } => {
-                if let Some(block) = self.open.iter().find(|block| block.call.id == *call) {
+                if let Some(block) = self.open.iter_mut().find(|block| block.call.id == *call) {
                     self.totals.called(&block.call, result, spent.as_deref());
+                    block.agent_calls = spent.as_ref().map(|spent| spent.calls);
                 }
                 self.ended(call, result, refused)
             }

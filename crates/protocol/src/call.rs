@@ -89,6 +89,9 @@ pub enum CallStage {
 /// Error code of the store for a call that changed nothing.
 pub const NO_CHANGE: &str = "not_found";
 
+/// The line between a program's output and the notes that agentd adds for the model.
+pub const SEPARATOR: &str = "--- agentd ---";
+
 /// How a line about a refusal of the cage begins in a result's text.
 pub const REFUSED_LINE: &str = "[the sandbox refused ";
 

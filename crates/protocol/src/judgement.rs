@@ -61,6 +61,13 @@ impl PermissionMode {
 /// The tool that shows a plan to a person. Its questions are answered by `PersonAnswer::Mode`.
 pub const EXIT_PLAN: &str = "exit_plan";
 
+/// How the result of a call begins that a person refused. A colon and their reason may follow. Screens show the reason
+/// alone.
+pub const REFUSED_BY_PERSON: &str = "Not run: the user refused this call";
+
+/// The same of a plan.
+pub const PLAN_REFUSED: &str = "The user did not approve the plan";
+
 /// The name of the tool in questions that an MCP server asks a person during a call.
 pub const SERVER_QUESTION: &str = "mcp_question";
 

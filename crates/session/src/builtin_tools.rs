@@ -5,7 +5,7 @@
 use crate::checklist::{ChecklistView, Checklists, Refusal};
 use crate::deferred_tools::{self, TOOL_SEARCH};
 use crate::plan;
-use protocol::call::{Call, CallStage, Outcome, ToolResult};
+use protocol::call::{Call, CallStage, Outcome, SEPARATOR, ToolResult};
 use protocol::content::ContentBlock;
 use protocol::judgement::EXIT_PLAN;
 use protocol::mcp;
@@ -218,9 +218,6 @@ impl BuiltinTools {
         Ok(ChecklistView { text, summary: format!("{} messages with {keyword:?}", found.len()) })
     }
 }
-
-/// The line between the output of a program and agentd's own words.
-const SEPARATOR: &str = "--- agentd ---";
 
 /// The name under which requests list the tool of a server that is called.
 fn tool_of_server(call: &Call) -> Option<String> {

@@ -5,11 +5,13 @@ use crate::markdown::Markdown;
 use crate::row::{Piece, Row, wrap, wrap_text};
 use crate::theme::Theme;
 use client::{
-    CallBlock, ScreenItem, describe_change, fault_of_turn, is_checklist, one_line,
-    telling_argument, without_refusals, without_summary,
+    CallBlock, CallLine, CallState, ScreenItem, call_title, describe_change, display_width,
+    failure_of, fault_of_turn, is_checklist, reason_of_person, shown_output, telling_argument,
+    without_refusals,
 };
-use protocol::call::Outcome;
-use protocol::hidden::{on_screen, visible};
+use protocol::confinement::{Enforced, Tier};
+use protocol::hidden::on_screen;
+use protocol::judgement::SERVER_QUESTION;
 use protocol::session::TurnEnd;
 
 /// Last lines of a call's output in a folded block.
@@ -99,8 +101,10 @@ impl Block {
             ScreenItem::Proposed(_) | ScreenItem::Asked(_) | ScreenItem::Retrying(_) => {
                 return None;
             }
+            // The line of the call says it.
+            ScreenItem::Decided { tool, .. } if tool != SERVER_QUESTION => return None,
             ScreenItem::Decided { tool, allowed, basis } => {
-                let word = if allowed { "allowed" } else { "not allowed" };
+                let word = if allowed { "answered" } else { "not answered" };
                 Entry::Decided(format!("{tool} {word}: {basis}"), allowed)
             }
             ScreenItem::Ended(call) if is_quiet_query(&call) => Entry::Queries(vec![*call]),
@@ -260,7 +264,11 @@ fn is_quiet_query(call: &CallBlock) -> bool {
 }
 
 fn call_text(call: &CallBlock) -> String {
-    let mut text = format!("{} {}", call.call.tool, telling_argument(&call.call.input));
+    let mut text = call_title(&call.call);
+    let subject = telling_argument(&call.call.input);
+    if !text.contains(&subject) {
+        text.push_str(&format!("\n{subject}"));
+    }
     if let Some(result) = &call.result {
         text.push_str(&format!("\n{}", result.text.trim_end()));
     }
@@ -270,47 +278,35 @@ fn call_text(call: &CallBlock) -> String {
     text
 }
 
-/// The outcome as a mark and a word.
-fn outcome(outcome: &Outcome) -> (&'static str, String) {
-    match outcome {
-        Outcome::Done => ("✓", "done".to_owned()),
-        Outcome::Failed => ("✗", "failed".to_owned()),
-        Outcome::Exited { code: 0 } => ("✓", "exit 0".to_owned()),
-        Outcome::Exited { code } => ("✗", format!("exit {code}")),
-        Outcome::Signalled { signal } => ("✗", format!("signal {signal}")),
-        Outcome::TimedOut => ("✗", "timed out".to_owned()),
-        Outcome::Denied => ("✗", "denied".to_owned()),
-        Outcome::Refused { .. } => ("✗", "refused by a rule".to_owned()),
-        Outcome::Confined { .. } => ("✗", "stopped by the sandbox".to_owned()),
-        Outcome::OutOfMemory => ("✗", "out of memory".to_owned()),
-        Outcome::Crashed => ("✗", "crashed".to_owned()),
-        Outcome::Interrupted => ("?", "may have run".to_owned()),
-        Outcome::Invalid => ("✗", "invalid".to_owned()),
-        Outcome::NeverStarted => ("✗", "never started".to_owned()),
-    }
+fn heading(call: &CallBlock, width: usize, look: &Theme) -> Row {
+    let line = CallLine::of(call);
+    let style = match line.state {
+        CallState::Done => look.good,
+        CallState::Failed => look.bad,
+        CallState::NotRun => look.refused,
+        CallState::Unknown | CallState::Runs => look.asks,
+    };
+    let is_uncaged = call.cage.as_ref().and_then(Enforced::of_command) == Some(Tier::C);
+    let danger = if is_uncaged { " · NO SANDBOX" } else { "" };
+    let quiet = if line.state == CallState::Done { look.dim } else { style };
+    let end = line.end();
+    let start = Row::new(&format!("{} ", line.state.mark()), style).with(&line.title, look.text);
+    let room = width.saturating_sub(display_width(&end) + display_width(danger)).max(12);
+    start.cut(room).with(&end, quiet).with(danger, look.bad).cut(width)
 }
 
-fn heading(call: &CallBlock, width: usize, look: &Theme) -> Row {
-    let subject = visible(&telling_argument(&call.call.input));
-    let subject = one_line(&subject, 400);
-    let (mark, word, style) = match &call.result {
-        Some(result) => {
-            let (mark, word) = outcome(&result.outcome);
-            (mark, word, if result.is_error { look.bad } else { look.good })
-        }
-        None => ("●", if call.cage.is_some() { "runs" } else { "waits" }.to_owned(), look.asks),
-    };
-    let tier = call.cage.as_ref().and_then(|cage| cage.of_command()).map(|tier| match tier {
-        protocol::confinement::Tier::A => " · full sandbox",
-        protocol::confinement::Tier::B => " · partial sandbox",
-        protocol::confinement::Tier::C => " · NO SANDBOX",
+/// What an unfolded call says beyond its line: the approval, the cage, the record.
+fn about(call: &CallBlock) -> String {
+    let is_allowed = CallLine::of(call).state != CallState::NotRun;
+    let verdict = if is_allowed { "allowed" } else { "not allowed" };
+    let basis = call.basis.as_ref().map(|basis| format!("{verdict}: {basis}"));
+    let cage = call.cage.as_ref().and_then(Enforced::of_command).map(|tier| match tier {
+        Tier::A => "full sandbox".to_owned(),
+        Tier::B => "partial sandbox".to_owned(),
+        Tier::C => "NO SANDBOX".to_owned(),
     });
-    let end = format!(" · {word}{}", tier.unwrap_or_default());
-    let start = Row::new(&format!("{mark} "), style)
-        .with(&call.call.tool, look.bold)
-        .with(&format!(" {subject}"), look.text);
-    let room = width.saturating_sub(Row::new(&end, style).width()).max(12);
-    start.cut(room).with(&end, style).cut(width)
+    let record = format!("record: agentd audit show {}", call.call.id);
+    basis.into_iter().chain(cage).chain([record]).collect::<Vec<_>>().join(" · ")
 }
 
 fn prompt_rows(text: &str, fold: Fold, width: usize, look: &Theme) -> Vec<Row> {
@@ -342,17 +338,22 @@ fn call_rows(call: &CallBlock, fold: Fold, width: usize, look: &Theme) -> Vec<Ro
     let inner = width.saturating_sub(2);
     let indent = |row: Row| row.behind("  ", look.text);
     let Some(result) = &call.result else { return rows };
-    if let (Fold::Open, Some(basis)) = (fold, &call.basis) {
-        rows.extend(wrap_text(basis, look.dim, inner, "").into_iter().map(indent));
+    let is_open = fold == Fold::Open;
+    if is_open {
+        rows.extend(wrap_text(&about(call), look.dim, inner, "").into_iter().map(indent));
+        let subject = telling_argument(&call.call.input);
+        if subject.contains('\n') || subject.len() > inner {
+            rows.extend(wrap_text(&subject, look.code, inner, "").into_iter().map(indent));
+        }
     }
-    let subject = telling_argument(&call.call.input);
-    if fold == Fold::Open && (subject.contains('\n') || subject.len() > inner) {
-        rows.extend(wrap_text(&subject, look.code, inner, "").into_iter().map(indent));
-    }
-    let output = without_refusals(without_summary(result), &call.refused);
+    // The model's text is in view once it is asked for.
+    let output = match is_open {
+        true => without_refusals(&result.text, &call.refused),
+        false => shown_output(call),
+    };
     let output = output.trim_end();
     let summary = result.summary.trim();
-    // The last row says it.
+    // The heading says it.
     let output =
         output.strip_prefix(summary).filter(|_| diff::is_unified(output)).unwrap_or(output);
     let output = output.trim_start_matches('\n');
@@ -361,7 +362,7 @@ fn call_rows(call: &CallBlock, fold: Fold, width: usize, look: &Theme) -> Vec<Ro
         let under = Piece::new("            ", look.text);
         let wrapped: Vec<Row> =
             diff.iter().flat_map(|row| wrap(&row.pieces, inner, &under)).collect();
-        let most = if fold == Fold::Open { usize::MAX } else { FOLDED_DIFF };
+        let most = if is_open { usize::MAX } else { FOLDED_DIFF };
         let left_out = wrapped.len().saturating_sub(most);
         rows.extend(wrapped.into_iter().take(most).map(indent));
         if left_out > 0 {
@@ -369,7 +370,7 @@ fn call_rows(call: &CallBlock, fold: Fold, width: usize, look: &Theme) -> Vec<Ro
         }
     } else {
         let lines: Vec<&str> = output.lines().collect();
-        let all = fold == Fold::Open || is_checklist(&call.call);
+        let all = is_open || is_checklist(&call.call);
         let first = if all { 0 } else { lines.len().saturating_sub(FOLDED) };
         if first > 0 {
             rows.push(Row::new(&format!("  … {first} more lines"), look.dim));
@@ -381,12 +382,14 @@ fn call_rows(call: &CallBlock, fold: Fold, width: usize, look: &Theme) -> Vec<Ro
             }
         }
     }
-    let style = if result.is_error { look.bad } else { look.dim };
-    // Errors are short, and name what the summary does.
-    if !(result.is_error && !summary.is_empty() && output.contains(summary)) {
-        rows.extend(wrap_text(summary, style, inner, "").into_iter().map(indent));
+    if let Some(why) = failure_of(call).filter(|_| !is_open) {
+        rows.extend(wrap_text(why, look.bad, inner, "").into_iter().map(indent));
     }
-    let most = if fold == Fold::Open { usize::MAX } else { REFUSALS };
+    if let Some(reason) = reason_of_person(call).filter(|_| !is_open) {
+        let reason = format!("“{reason}”");
+        rows.extend(wrap_text(&reason, look.text, inner, "").into_iter().map(indent));
+    }
+    let most = if is_open { usize::MAX } else { REFUSALS };
     for refusal in call.refused.iter().take(most) {
         let line = format!("⊘ refused: {refusal}");
         rows.extend(wrap_text(&line, look.refused, inner, "  ").into_iter().map(indent));

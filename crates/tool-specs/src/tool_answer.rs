@@ -13,8 +13,7 @@ const FULL_CHARS: usize = 2_500_000;
 /// Room for the words below a part of an output, beside its own line.
 const PAGE_WORDS: usize = 120;
 
-/// The line between a program's output and the notes that agentd adds.
-pub const SEPARATOR: &str = "--- agentd ---";
+pub use protocol::call::SEPARATOR;
 
 /// The result of a command with one more line among our words, where the command has run.
 #[must_use]

@@ -17,7 +17,7 @@ use journal::{
 use std::path::Path;
 
 pub(crate) use list::{refusals, table};
-pub(crate) use record_text::{basis, outcome, time};
+pub(crate) use record_text::{basis, end_of, time};
 pub(crate) use show::page;
 
 pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {

@@ -199,8 +199,8 @@ fn server_question(action: &str, by: Option<&str>) -> String {
 /// How far a call came that was cut short.
 pub(crate) fn ran(progress: CallProgress) -> &'static str {
     match progress {
-        CallProgress::NeverStarted => "it never started",
-        CallProgress::MayHaveRun => "it may have run",
+        CallProgress::NeverStarted => "⊘ not run: it never started",
+        CallProgress::MayHaveRun => "? unknown: it may have run",
     }
 }
 

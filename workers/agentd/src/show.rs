@@ -1,7 +1,7 @@
 //! `agentd show` and `agentd export`: prints a session's journal, without a supervisor. Damage is
 //! reported after the readable records before it.
 
-use crate::audit::{basis, outcome, time};
+use crate::audit::{basis, end_of, time};
 use crate::cli::{ExportFormat, Redact};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
@@ -10,7 +10,7 @@ use crate::describe::{Describer, Description, EndedCall, LINE, ran};
 use crate::export;
 use crate::fleet_commands::{self, FetchedSession};
 use crate::sessions;
-use client::one_line;
+use client::{CallState, one_line};
 use journal::{JournalEntry, OpenCall, WorkerDeaths};
 use protocol::hidden::{in_json, on_screen, visible};
 use protocol::ids::SessionId;
@@ -197,7 +197,7 @@ fn words(time_of: u64, said: &Description<'_>, calls: CallDetail) -> String {
             CallDetail::Full => format!("{call}. {} {}\n", one_line(tool, LINE), visible(input)),
         },
         Description::Denied { call, message, basis: why } => match calls {
-            CallDetail::Line => format!("   {call} not allowed: {}\n", one_line(message, LINE)),
+            CallDetail::Line => format!("   {call} ⊘ not allowed: {}\n", one_line(message, LINE)),
             CallDetail::Full => {
                 let why = one_line(&basis(why), LINE);
                 format!("   {call} denied {why}: {}\n", one_line(message, LINE))
@@ -208,13 +208,19 @@ fn words(time_of: u64, said: &Description<'_>, calls: CallDetail) -> String {
             CallDetail::Full => format!("   {call} allowed {}\n", one_line(&basis(why), LINE)),
         },
         Description::OfCall { call, step } => format!("   {call} {step}\n"),
-        Description::Ended(EndedCall { call, summary, whole, cached_from, .. }) => {
+        Description::Ended(EndedCall { call, outcome, summary, whole, cached_from, .. }) => {
+            let state = CallState::of(outcome);
+            let state = format!("{} {}", state.mark(), state.word());
             let again = cached_from.map_or(String::new(), |by| {
                 format!(" (cached from call {by}; its files are unchanged)")
             });
             match calls {
-                CallDetail::Line => format!("   {call} {}{again}\n", one_line(summary, LINE)),
-                CallDetail::Full => format!("   {call} {summary}{again}\n{}", indented(whole)),
+                CallDetail::Line => {
+                    format!("   {call} {state}: {}{again}\n", one_line(summary, LINE))
+                }
+                CallDetail::Full => {
+                    format!("   {call} {state}: {summary}{again}\n{}", indented(whole))
+                }
             }
         }
         Description::CutShort { call, cause, ran, tampered } => {
@@ -256,7 +262,7 @@ fn as_markdown(time_of: u64, said: &Description<'_>) -> String {
         }
         Description::OfCall { call, step } => format!("\nCall {call} {step}.\n"),
         Description::Ended(EndedCall { call, outcome: how, text, .. }) => {
-            format!("\nCall {call} ended ({}):\n\n{}", outcome(how), fenced("", text))
+            format!("\nCall {call} ended ({}):\n\n{}", end_of(how), fenced("", text))
         }
         Description::CutShort { call, cause, ran, tampered } => {
             let names: String = tampered.iter().map(|name| format!("- {name}\n")).collect();

@@ -9,7 +9,9 @@ use crate::server_questions::{AskedByServer, ServerQuestions};
 use approval::SessionRules;
 use protocol::broker::{FromBroker, ToBroker};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Ask, Basis, JudgedCall, PersonAnswer, RuleSet, Verdict};
+use protocol::judgement::{
+    Ask, Basis, JudgedCall, PersonAnswer, REFUSED_BY_PERSON, RuleSet, Verdict,
+};
 use protocol::log::{LogLevel, LogLine};
 use protocol::mcp::{ServerQuestion, ServerReply};
 use std::collections::{BTreeMap, VecDeque};
@@ -260,13 +262,11 @@ impl Broker {
             }
             PersonAnswer::Deny(reason) if reason.trim().is_empty() => Verdict::Deny(
                 Basis::Person(by),
-                "Not run: the user refused this call. Find another way, or ask what they want."
-                    .into(),
+                format!("{REFUSED_BY_PERSON}. Find another way, or ask what they want."),
             ),
-            PersonAnswer::Deny(reason) => Verdict::Deny(
-                Basis::Person(by),
-                format!("Not run: the user refused this call: {}", reason.trim()),
-            ),
+            PersonAnswer::Deny(reason) => {
+                Verdict::Deny(Basis::Person(by), format!("{REFUSED_BY_PERSON}: {}", reason.trim()))
+            }
         };
         FromBroker::Verdict { call, verdict }
     }

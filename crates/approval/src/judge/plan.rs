@@ -3,7 +3,9 @@
 
 use super::digest::digest;
 use protocol::hidden::visible;
-use protocol::judgement::{Ask, Audience, Basis, JudgedCall, PermissionMode, Question, Verdict};
+use protocol::judgement::{
+    Ask, Audience, Basis, JudgedCall, PLAN_REFUSED, PermissionMode, Question, Verdict,
+};
 use serde_json::Value;
 
 /// The modes that a plan may be approved with. The first is the most careful one.
@@ -60,12 +62,8 @@ pub(super) fn verdict(case: &JudgedCall, mode: PermissionMode, audience: Audienc
 pub fn plan_denied(reason: &str) -> String {
     let stays = "The session stays in permission mode `plan`.";
     match reason.trim() {
-        "" => format!(
-            "The user did not approve the plan. {stays} Ask what they want, or show another plan."
-        ),
-        reason => format!(
-            "The user did not approve the plan: {reason}\n{stays} Change the plan, and show it again."
-        ),
+        "" => format!("{PLAN_REFUSED}. {stays} Ask what they want, or show another plan."),
+        reason => format!("{PLAN_REFUSED}: {reason}\n{stays} Change the plan, and show it again."),
     }
 }
 

@@ -581,7 +581,7 @@ fn a_question_without_a_preview_shows_arguments_in_lines() {
 }
 
 #[test]
-fn a_refusal_is_shown_once_and_its_hint_stays() {
+fn a_refusal_is_shown_once_and_no_hint_for_the_model() {
     use crate::colour::Colour;
     use crate::line_view::{LineView, LiveArea};
     let mut items = ScreenItems::default();
@@ -592,17 +592,22 @@ fn a_refusal_is_shown_once_and_its_hint_stays() {
         input: "{}".to_owned(),
     };
     items.take(&ClientEvent::Proposed { call });
-    let text = "cat: x\n[the sandbox refused connect 10.0.0.7:80: ENETUNREACH]\n[hint: ask]";
+    let notes = "[the sandbox refused connect 10.0.0.7:80: ENETUNREACH]\n[hint: ask]";
     let result = ToolResult {
-        summary: "exit code: 1".to_owned(),
-        ..ToolResult::error(Outcome::Failed, "exit", "bash", text, "")
+        outcome: Outcome::Exited { code: 1 },
+        text: format!("cat: x\n--- agentd ---\n{notes}\nexit code: 1"),
+        summary: "exit 1 · 0.1 s".to_owned(),
+        is_error: true,
+        code: None,
+        images: Vec::new(),
     };
     let refused = vec!["connect 10.0.0.7:80 (Network is unreachable)".to_owned()];
     let shown =
         items.take(&ClientEvent::CallEnded { call: call_id(1), result, refused, spent: None });
     let shown = LineView::new(Colour::Off, LiveArea::Shown).lines(&shown[0]);
     assert_eq!(shown.matches("10.0.0.7:80").count(), 1, "{shown}");
-    assert!(shown.contains("  refused: connect") && shown.contains("[hint: ask]"), "{shown}");
+    assert!(shown.contains("  refused: connect") && shown.contains("  cat: x"), "{shown}");
+    assert!(!shown.contains("hint") && !shown.contains("agentd ---"), "{shown}");
 }
 
 #[test]
@@ -1015,7 +1020,7 @@ fn a_call_is_a_live_block_until_it_ends() {
     ));
     let rows: Vec<_> =
         live_rows(&screen, None, (80, 24)).rows.into_iter().map(|row| row.text).collect();
-    assert!(rows[0].starts_with(r"bash make\u{1b}[2J "), "{rows:?}");
+    assert!(rows[0].starts_with(r"● make\u{1b}[2J "), "{rows:?}");
     // Invisible, blank and bidirectional characters, as the question shows them.
     assert!(rows[0].contains(r" x\u{200b}\u{202e}y\u{a0}z (waits)"), "{rows:?}");
     assert_eq!(rows[1..4], ["  b", "  c", "  d"]);

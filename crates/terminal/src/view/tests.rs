@@ -173,7 +173,7 @@ fn ended(number: u32, text: &str) -> ClientEvent {
     let result = ToolResult {
         outcome: Outcome::Exited { code: 0 },
         text: text.to_owned(),
-        summary: "exit code: 0, 0.1 s".to_owned(),
+        summary: "exit 0 · 0.1 s".to_owned(),
         is_error: false,
         code: None,
         images: Vec::new(),
@@ -538,7 +538,7 @@ fn a_failed_call_leaves_the_checklist_and_one_that_never_began_says_so() {
         let (id, refused, spent) = (CallId { session: session(), number: 3 }, Vec::new(), None);
         desk.event(ClientEvent::CallEnded { call: id, result, refused, spent });
         let shown = desk.shown();
-        let row = shown.lines().rfind(|row| row.contains("bash ")).unwrap();
+        let row = shown.lines().rfind(|row| row.contains("ship it")).unwrap();
         assert!(row.contains(said), "{shown}");
     }
 }
@@ -607,10 +607,10 @@ fn words(item: &ScreenItem) -> Option<String> {
         | ScreenItem::Note(text)
         | ScreenItem::Error(text)
         | ScreenItem::Struck(text) => Some(text.clone()),
-        ScreenItem::Ended(call) => Some(call.call.tool.clone()),
-        ScreenItem::Decided { tool, .. } => Some(tool.clone()),
-        // Others show these, and an end without a fault is nothing to see.
-        ScreenItem::Proposed(_)
+        ScreenItem::Ended(call) => Some(client::call_title(&call.call)),
+        // The line of the call shows the decision, others show these, and an end without a fault is nothing to see.
+        ScreenItem::Decided { .. }
+        | ScreenItem::Proposed(_)
         | ScreenItem::Asked(_)
         | ScreenItem::Retrying(_)
         | ScreenItem::TurnTotals(_)

@@ -80,7 +80,8 @@ pub(super) fn answer(
     }
     let place = ctx.scope.private_note_of(&command).filter(|_| view.shows_private);
     let place = place.map(|place| format!("; {place}")).unwrap_or_default();
-    let summary = format!("{exit}, {:.1} s{place}", took.as_secs_f64());
+    let end = exit.replacen("exit code: ", "exit ", 1);
+    let summary = format!("{end} · {:.1} s{place}", took.as_secs_f64());
     footer.push(exit);
     ctx.extras.refusals = ending.refusals;
     ctx.extras.refusals_uncounted = ending.refusals_uncounted;

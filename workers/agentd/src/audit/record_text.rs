@@ -1,5 +1,6 @@
 //! Fields of audit records as text.
 
+use client::CallState;
 use jiff::Timestamp;
 use journal::{
     BasisRecord, ConnectionOutcome, DecidedRecord, DecisionRecord, EndedRecord, Outcome,
@@ -65,27 +66,19 @@ pub(super) fn end(ended: &EndedRecord, decided: Option<&DecidedRecord>) -> Strin
         (Outcome::Interrupted, DecisionRecord::Denied | DecisionRecord::Expired) => {
             outcome(&Outcome::NeverStarted)
         }
-        (Outcome::Denied, DecisionRecord::Expired) => "not answered in time".to_owned(),
+        (Outcome::Denied, DecisionRecord::Expired) => "not run: not answered in time".to_owned(),
         (ended, _) => outcome(ended),
     }
 }
 
-pub(crate) fn outcome(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Done => "done".to_owned(),
-        Outcome::Failed => "failed".to_owned(),
-        Outcome::Exited { code } => format!("exit code {code}"),
-        Outcome::Signalled { signal } => format!("ended by signal {signal}"),
-        Outcome::TimedOut => "timed out".to_owned(),
-        Outcome::Denied => "denied".to_owned(),
-        Outcome::Refused { rule } => format!("refused ({rule})"),
-        Outcome::Confined { what } => format!("stopped by the cage ({what})"),
-        Outcome::OutOfMemory => "out of memory".to_owned(),
-        Outcome::Crashed => "crashed".to_owned(),
-        Outcome::Interrupted => "interrupted: may have run".to_owned(),
-        Outcome::Invalid => "invalid call".to_owned(),
-        Outcome::NeverStarted => "interrupted: never started".to_owned(),
-    }
+/// The word for how a call ended, and what it does not say: the words of the screen.
+fn outcome(outcome: &Outcome) -> String {
+    client::outcome_words(outcome)
+}
+
+/// The same behind its mark, for lines about calls.
+pub(crate) fn end_of(how: &Outcome) -> String {
+    format!("{} {}", CallState::of(how).mark(), outcome(how))
 }
 
 /// One refusal, to follow the word "refused".
@@ -175,13 +168,13 @@ mod tests {
             end(&ended, Some(&serde_json::from_value(decided).unwrap()))
         };
         for (outcome, decision, text) in [
-            ("never_started", "denied", "interrupted: never started"),
-            ("never_started", "allowed", "interrupted: never started"),
-            ("interrupted", "allowed", "interrupted: may have run"),
+            ("never_started", "denied", "not run: never started"),
+            ("never_started", "allowed", "not run: never started"),
+            ("interrupted", "allowed", "unknown: may have run"),
             // Before there was a word for it.
-            ("interrupted", "denied", "interrupted: never started"),
-            ("denied", "denied", "denied"),
-            ("denied", "expired", "not answered in time"),
+            ("interrupted", "denied", "not run: never started"),
+            ("denied", "denied", "not run: denied"),
+            ("denied", "expired", "not run: not answered in time"),
         ] {
             assert_eq!(end(outcome, decision), text, "{outcome} {decision}");
         }

@@ -1,6 +1,6 @@
 //! A session's records as turns, calls and times, for one page. Pure. For `export`.
 
-use crate::audit::outcome;
+use crate::audit::end_of;
 use client::{Spent, argument_lines, in_dollars, telling_argument};
 use config::secrets::Redactor;
 use journal::{ContentBlock, JournalEntry, JournalRecord, Outcome, Usage};
@@ -213,16 +213,16 @@ impl SessionReport {
                 let text = plain(full.as_ref().unwrap_or(text));
                 let is_good =
                     !is_error && matches!(how, Outcome::Done | Outcome::Exited { code: 0 });
-                let end = plain(&outcome(how));
+                let end = plain(&end_of(how));
                 let end = if is_good { CallEnd::Good(end) } else { CallEnd::Bad(end) };
                 self.ended(*call, time, end, text);
             }
             JournalRecord::Interrupted { call, progress, cause, .. } => {
-                let ran = match progress {
-                    journal::CallProgress::NeverStarted => "never started",
-                    journal::CallProgress::MayHaveRun => "may have run",
+                let how = match progress {
+                    journal::CallProgress::NeverStarted => Outcome::NeverStarted,
+                    journal::CallProgress::MayHaveRun => Outcome::Interrupted,
                 };
-                let end = CallEnd::Bad(format!("interrupted: {ran}"));
+                let end = CallEnd::Bad(end_of(&how));
                 self.ended(*call, time, end, plain(cause));
             }
             JournalRecord::TurnEnded { end } => {

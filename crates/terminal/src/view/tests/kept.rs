@@ -35,10 +35,15 @@ fn started(number: u32, profile: &str) -> ClientEvent {
 fn called(desk: &mut Desk, number: u32, tool: &str, input: &str, text: &str, refused: &[&str]) {
     desk.event(ClientEvent::Proposed { call: call(number, tool, input) });
     desk.event(started(number, if tool == "bash" { "command" } else { tool }));
+    let code = i32::from(!refused.is_empty());
+    let (outcome, summary) = match tool {
+        "bash" => (Outcome::Exited { code }, format!("exit {code} · 0.2 s")),
+        _ => (Outcome::Done, "cart.py: 9 lines".to_owned()),
+    };
     let result = ToolResult {
-        outcome: Outcome::Exited { code: u8::from(!refused.is_empty()).into() },
+        outcome,
         text: text.to_owned(),
-        summary: format!("exit code: {}, 0.2 s", u8::from(!refused.is_empty())),
+        summary,
         is_error: !refused.is_empty(),
         code: None,
         images: Vec::new(),

@@ -1,0 +1,363 @@
+//! A call that has ended, as one line: state, title, facts. Five words have one meaning on every screen and in every
+//! text. Pure.
+
+use crate::call_gist::call_title;
+use crate::lines::one_line;
+use crate::screen_items::CallBlock;
+use crate::turn_totals::ChangedLines;
+use protocol::call::{Outcome, REFUSED_LINE, SEPARATOR, ToolResult};
+use protocol::hidden::on_screen;
+use protocol::judgement::{PLAN_REFUSED, REFUSED_BY_PERSON};
+
+/// Most characters of a fact.
+const FACT: usize = 80;
+/// Notes of agentd below an output that are about the person's files. The others are for the model.
+const FOR_PEOPLE: [&str; 3] = ["[protected file", "[git-admin", "[run later"];
+
+/// What the model gets of a command that printed nothing.
+const NO_OUTPUT: &str = "(no output)";
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallState {
+    /// It did what it should.
+    Done,
+    /// It ran, and did not.
+    Failed,
+    /// Nothing of it ran.
+    NotRun,
+    /// It was cut short, and may have run.
+    Unknown,
+    /// It has no end yet.
+    Runs,
+}
+
+impl CallState {
+    /// Of a call that ended so.
+    #[must_use]
+    pub fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Done | Outcome::Exited { code: 0 } => Self::Done,
+            Outcome::Failed
+            | Outcome::Exited { .. }
+            | Outcome::Signalled { .. }
+            | Outcome::TimedOut
+            | Outcome::Confined { .. }
+            | Outcome::OutOfMemory
+            | Outcome::Crashed => Self::Failed,
+            Outcome::Denied
+            | Outcome::Refused { .. }
+            | Outcome::Invalid
+            | Outcome::NeverStarted => Self::NotRun,
+            Outcome::Interrupted => Self::Unknown,
+        }
+    }
+
+    /// One character.
+    #[must_use]
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Done => "✓",
+            Self::Failed => "✗",
+            Self::NotRun => "⊘",
+            Self::Unknown => "?",
+            Self::Runs => "●",
+        }
+    }
+
+    /// The word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::NotRun => "not run",
+            Self::Unknown => "unknown",
+            Self::Runs => "runs",
+        }
+    }
+}
+
+/// How a call ended, beyond its state. None where the state says it.
+fn outcome_detail(outcome: &Outcome) -> Option<String> {
+    Some(match outcome {
+        Outcome::Done | Outcome::Failed | Outcome::Exited { code: 0 } => return None,
+        Outcome::Exited { code } => format!("exit {code}"),
+        Outcome::Signalled { signal } => format!("ended by signal {signal}"),
+        Outcome::TimedOut => "timed out".to_owned(),
+        Outcome::Denied => "denied".to_owned(),
+        Outcome::Refused { rule } => format!("refused ({rule})"),
+        Outcome::Confined { what } => format!("stopped by the cage ({what})"),
+        Outcome::OutOfMemory => "out of memory".to_owned(),
+        Outcome::Crashed => "crashed".to_owned(),
+        Outcome::Interrupted => "may have run".to_owned(),
+        Outcome::Invalid => "invalid call".to_owned(),
+        Outcome::NeverStarted => "never started".to_owned(),
+    })
+}
+
+/// How a call ended: the word, and what it does not say.
+#[must_use]
+pub fn outcome_words(outcome: &Outcome) -> String {
+    let word = CallState::of(outcome).word();
+    match outcome_detail(outcome) {
+        Some(detail) => format!("{word}: {detail}"),
+        None => word.to_owned(),
+    }
+}
+
+/// A call in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallLine {
+    /// What became of it.
+    pub state: CallState,
+    /// The call, without JSON.
+    pub title: String,
+    /// What is worth knowing about its end, the most important first.
+    pub facts: Vec<String>,
+}
+
+impl CallLine {
+    /// Of a call with or without an end.
+    #[must_use]
+    pub fn of(block: &CallBlock) -> Self {
+        let title = one_line(&call_title(&block.call), 400);
+        let Some(result) = &block.result else {
+            let waits = block.cage.is_none().then(|| "waits".to_owned());
+            return Self { state: CallState::Runs, title, facts: waits.into_iter().collect() };
+        };
+        let state = CallState::of(&result.outcome);
+        let has_failed = state == CallState::Done && result.is_error;
+        let state = if has_failed { CallState::Failed } else { state };
+        let mut facts = end_facts(state, block, result);
+        facts.extend(block.agent_calls.map(|calls| match calls {
+            1 => "1 call".to_owned(),
+            calls => format!("{calls} calls"),
+        }));
+        Self { state, title, facts: facts.iter().map(|fact| one_line(fact, FACT)).collect() }
+    }
+
+    /// The facts behind the title, with the word where neither the mark nor a fact says it.
+    #[must_use]
+    pub fn end(&self) -> String {
+        let word = match self.state {
+            CallState::Done | CallState::Runs => None,
+            CallState::Failed => self.facts.is_empty().then_some(self.state),
+            CallState::NotRun | CallState::Unknown => Some(self.state),
+        };
+        let words = word.map(CallState::word).into_iter();
+        words.chain(self.facts.iter().map(String::as_str)).map(|it| format!(" · {it}")).collect()
+    }
+}
+
+fn end_facts(state: CallState, block: &CallBlock, result: &ToolResult) -> Vec<String> {
+    // A command's line for the screen has its code and its time.
+    if let Some(end) = result.summary.strip_prefix("exit ").filter(|_| state != CallState::NotRun) {
+        let of_success = end.strip_prefix("0 · ").filter(|_| state == CallState::Done);
+        return vec![of_success.map_or_else(|| format!("exit {end}"), str::to_owned)];
+    }
+    match (state, outcome_detail(&result.outcome), block.basis.as_deref()) {
+        (CallState::Done | CallState::Runs, ..) => done_facts(block, result),
+        (CallState::NotRun, Some(_), Some(basis)) if result.outcome == Outcome::Denied => {
+            vec![format!("denied: {basis}")]
+        }
+        (_, detail, _) => detail.into_iter().collect(),
+    }
+}
+
+fn done_facts(block: &CallBlock, result: &ToolResult) -> Vec<String> {
+    if let Some(lines) = ChangedLines::of(&block.call, result).in_words() {
+        return vec![lines];
+    }
+    let summary = result.summary.trim();
+    // Most tools name their subject first, as the title does.
+    let fact = summary.split_once(": ").map_or(summary, |(_, fact)| fact);
+    // The answer of a sub-agent is shown below.
+    let is_told =
+        ["", "done"].contains(&fact) || block.call.tool == "task" || result.text.trim() == fact;
+    if is_told { Vec::new() } else { vec![fact.to_owned()] }
+}
+
+/// The reason that a person gave for a refusal, in their words.
+#[must_use]
+pub fn reason_of_person(block: &CallBlock) -> Option<&str> {
+    let result = block.result.as_ref()?;
+    let of = |beginning: &str| result.summary.strip_prefix(beginning)?.strip_prefix(": ");
+    of(REFUSED_BY_PERSON).or_else(|| of(PLAN_REFUSED)).map(str::trim).filter(|it| !it.is_empty())
+}
+
+/// Why a call failed that is no command, for people.
+#[must_use]
+pub fn failure_of(block: &CallBlock) -> Option<&str> {
+    let result = block.result.as_ref()?;
+    let is_failure = CallState::of(&result.outcome) == CallState::Failed;
+    let summary = result.summary.trim();
+    let summary = summary.strip_prefix(&format!("{}: ", block.call.tool)).unwrap_or(summary);
+    Some(summary).filter(|it| is_failure && !it.is_empty() && !it.starts_with("exit "))
+}
+
+/// The part of a result that people see without asking for more: what a program or a tool printed. What agentd says to
+/// the model is left out.
+#[must_use]
+pub fn shown_output(block: &CallBlock) -> String {
+    let Some(result) = &block.result else { return String::new() };
+    let for_model = result.text.starts_with("Error [") || block.call.tool == "exit_plan";
+    if for_model || CallState::of(&result.outcome) == CallState::NotRun {
+        return String::new();
+    }
+    let separator = format!("{SEPARATOR}\n");
+    let (printed, notes) = match result.text.rsplit_once(&separator) {
+        Some(parts) => parts,
+        None => (without_summary(result), ""),
+    };
+    let printed = without_refusals(printed, &block.refused);
+    let for_people = |line: &&str| FOR_PEOPLE.iter().any(|note| line.starts_with(note));
+    let all: Vec<&str> = printed.lines().chain(notes.lines().filter(for_people)).collect();
+    let all = all.join("\n");
+    on_screen(Some(all.trim_end()).filter(|all| *all != NO_OUTPUT).unwrap_or_default())
+}
+
+/// A call's output without the refusals that are shown below it.
+#[must_use]
+pub fn without_refusals(output: &str, refused: &[String]) -> String {
+    let is_shown = |line: &&str| !refused.is_empty() && line.starts_with(REFUSED_LINE);
+    output.lines().filter(|line| !is_shown(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// A tool's text without its last line, if the summary repeats that line.
+fn without_summary(result: &ToolResult) -> &str {
+    let text = result.text.trim_end();
+    let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
+    match result.summary.trim().strip_prefix(last.trim()) {
+        Some(rest) if rest.is_empty() || rest.starts_with(',') => before,
+        Some(_) | None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::call::{Call, CallOrigin};
+    use protocol::ids::{CallId, SessionId};
+
+    fn block(tool: &str, input: &str, outcome: Outcome, text: &str, summary: &str) -> CallBlock {
+        let id = CallId { session: SessionId("s".to_owned()), number: 1 };
+        let (tool, input) = (tool.to_owned(), input.to_owned());
+        let mut block = CallBlock::new(Call { id, origin: CallOrigin::model("u"), tool, input });
+        let is_error = CallState::of(&outcome) != CallState::Done;
+        let (text, summary) = (text.to_owned(), summary.to_owned());
+        let (code, images) = (None, Vec::new());
+        block.result = Some(ToolResult { outcome, text, summary, is_error, code, images });
+        block
+    }
+
+    fn line(block: &CallBlock) -> String {
+        let line = CallLine::of(block);
+        format!("{} {}{}", line.state.mark(), line.title, line.end())
+    }
+
+    #[test]
+    fn each_end_of_a_call_is_one_line_in_one_of_five_words() {
+        let bash = r#"{"command":"python3 tests/run.py"}"#;
+        let edit = r#"{"path":"a.rs"}"#;
+        let diff = "edited a.rs: 1 replacement\n--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-a\n+b\n";
+        for (tool, input, outcome, text, summary, shown) in [
+            (
+                "bash",
+                bash,
+                Outcome::Exited { code: 0 },
+                "ok",
+                "exit 0 · 0.1 s",
+                "✓ python3 tests/run.py · 0.1 s",
+            ),
+            (
+                "bash",
+                bash,
+                Outcome::Exited { code: 1 },
+                "no",
+                "exit 1 · 0.1 s",
+                "✗ python3 tests/run.py · exit 1 · 0.1 s",
+            ),
+            (
+                "edit",
+                edit,
+                Outcome::Done,
+                diff,
+                "edited a.rs: 1 replacement",
+                "✓ edit a.rs · +1 -1",
+            ),
+            ("read", edit, Outcome::Done, "x", "a.rs: 1 lines", "✓ read a.rs · 1 lines"),
+            (
+                "edit",
+                edit,
+                Outcome::Failed,
+                "Error [x] edit: no",
+                "edit: no",
+                "✗ edit a.rs · failed",
+            ),
+            (
+                "edit",
+                edit,
+                Outcome::NeverStarted,
+                "x",
+                "x",
+                "⊘ edit a.rs · not run · never started",
+            ),
+            ("edit", edit, Outcome::Interrupted, "x", "x", "? edit a.rs · unknown · may have run"),
+            (
+                "exit_plan",
+                "{}",
+                Outcome::Done,
+                "carry the plan out",
+                "the session left mode plan",
+                "✓ plan · the session left mode plan",
+            ),
+        ] {
+            assert_eq!(line(&block(tool, input, outcome, text, summary)), shown);
+        }
+        let running = CallBlock::new(block("bash", bash, Outcome::Done, "", "").call);
+        assert_eq!(line(&running), "● python3 tests/run.py · waits");
+    }
+
+    #[test]
+    fn of_a_denial_the_persons_words_are_shown_and_none_of_those_for_the_model() {
+        let text = format!("Error [denied] edit: {REFUSED_BY_PERSON}: use yarn");
+        let summary = format!("{REFUSED_BY_PERSON}: use yarn");
+        let mut denied = block("edit", r#"{"path":"a.rs"}"#, Outcome::Denied, &text, &summary);
+        denied.basis = Some("answered by you".to_owned());
+        assert_eq!(line(&denied), "⊘ edit a.rs · not run · denied: answered by you");
+        assert_eq!(reason_of_person(&denied), Some("use yarn"));
+        assert_eq!(shown_output(&denied), "");
+        let silent = format!("{REFUSED_BY_PERSON}. Find another way, or ask what they want.");
+        let silent = block("edit", "{}", Outcome::Denied, &silent, &silent);
+        assert_eq!(reason_of_person(&silent), None);
+    }
+
+    #[test]
+    fn an_output_is_what_the_program_printed_and_what_became_of_the_persons_files() {
+        let text =
+            format!("one\n{SEPARATOR}\n[protected file: .git/config]\n[hint: ask]\nexit code: 1");
+        let failed = block("bash", "{}", Outcome::Exited { code: 1 }, &text, "exit 1 · 0.1 s");
+        assert_eq!(shown_output(&failed), "one\n[protected file: .git/config]");
+        let silent = format!("{NO_OUTPUT}\n{SEPARATOR}\nexit code: 0");
+        let silent = block("bash", "{}", Outcome::Exited { code: 0 }, &silent, "exit 0 · 0.1 s");
+        assert_eq!(shown_output(&silent), "");
+        let error = block("edit", "{}", Outcome::Failed, "Error [x] edit: no\nHint: y", "edit: no");
+        assert_eq!(shown_output(&error), "");
+        assert_eq!(failure_of(&error), Some("no"));
+    }
+
+    #[test]
+    fn outcomes_in_words_for_records() {
+        let cases = [
+            (Outcome::Done, "done"),
+            (Outcome::Exited { code: 3 }, "failed: exit 3"),
+            (Outcome::Denied, "not run: denied"),
+            (Outcome::NeverStarted, "not run: never started"),
+            (Outcome::Interrupted, "unknown: may have run"),
+        ];
+        for (outcome, words) in cases {
+            assert_eq!(outcome_words(&outcome), words);
+        }
+    }
+}
