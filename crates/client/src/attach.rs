@@ -286,12 +286,12 @@ impl AttachedTerminal<'_> {
         AttachEnd { session: self.screen.session().cloned(), reason: how, unconfirmed }
     }
 
-    /// The time until a letter at a question becomes an answer.
+    /// The time until a letter at a question becomes an answer, or a word leaves.
     fn until_letter(&self) -> Option<Duration> {
         self.question.letter.map(|since| LETTER_ALONE.saturating_sub(since.elapsed()))
     }
 
-    /// Makes a letter at a question an answer once it has stayed alone.
+    /// Makes a letter at a question an answer once it has stayed alone, and has a word leave.
     fn follow_letter(&mut self) -> ControlFlow<LeaveReason> {
         if !self.screen.letter_waits() {
             self.question.letter = None;

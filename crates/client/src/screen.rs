@@ -59,7 +59,8 @@ pub enum ScreenInput {
     Line(String),
     /// A key that would answer a question which appeared a moment ago: it was meant for the line.
     TypedAhead(KeyPress),
-    /// No key followed the letter at a question for a while: it was an answer and no word.
+    /// No key followed for a while: the letter at a question was an answer and no word, a word that leaves no line of a
+    /// paste.
     LetterAlone(QuestionShown),
     /// Unsent text of an earlier visit.
     Draft(String),
@@ -261,6 +262,8 @@ pub(crate) enum Pending {
     Interrupted,
     /// Esc on an idle, empty line.
     Escaped,
+    /// Enter behind a word that leaves.
+    Leaving,
     /// A letter at a question: an answer if it stays alone, else the first letter of a word.
     Letter(char, CallId),
 }

@@ -31,6 +31,11 @@ impl Screen {
                 self.say_hint(AFTER_LEADER)
             }
             (_, KeyPress::Redraw) => vec![ScreenEffect::Repaint],
+            // Of a paste whose marks the terminal does not send: the rest must not reach a shell.
+            (Pending::Leaving, KeyPress::Char(_) | KeyPress::Enter) => {
+                self.editor.insert("\n");
+                self.key(key)
+            }
             (Pending::Letter(first, _), KeyPress::Char(next)) => self.word(first, next),
             // From one who is used to lines.
             (pending @ Pending::Letter(..), KeyPress::Enter) => {
@@ -166,6 +171,7 @@ impl Screen {
                 return self.say_hint(WATCHING);
             }
             KeyPress::Enter if self.editor.continue_line() => {}
+            KeyPress::Enter if self.is_word_that_leaves() => self.pending = Pending::Leaving,
             KeyPress::Enter => return self.enter(),
             KeyPress::Tab if !self.items.questions().is_empty() && self.may_answer() => {
                 self.focus = Focus::Question;
@@ -211,7 +217,12 @@ impl Screen {
         self.to_session(|session| FromClient::Wish { session, wish })
     }
 
-    /// The line is done: a command, or a prompt.
+    fn is_word_that_leaves(&self) -> bool {
+        matches!(self.editor.text().trim_end(), "exit" | "quit" | "/exit" | "/quit")
+    }
+
+    /// The line is done: a command, or a prompt. The bare words are prompts of a terminal of lines, which does not tell
+    /// a typed line from one of a paste.
     fn enter(&mut self) -> Vec<ScreenEffect> {
         match self.editor.text().trim() {
             "" => return Vec::new(),
@@ -219,10 +230,7 @@ impl Screen {
                 self.editor.take();
                 return self.command(":rewind");
             }
-            "exit" | "quit" | "/exit" | "/quit" => {
-                self.editor.take();
-                return self.leave();
-            }
+            "/exit" | "/quit" if self.is_word_that_leaves() => return self.leave_by_word(),
             text if text.starts_with(':') => {
                 let text = self.editor.take();
                 return self.command(text.trim());
@@ -245,6 +253,11 @@ impl Screen {
         }
         self.prompts.sent.push(text.clone());
         self.to_session(|session| FromClient::Prompt { session, text, form: None })
+    }
+
+    pub(super) fn leave_by_word(&mut self) -> Vec<ScreenEffect> {
+        self.editor.take();
+        self.leave()
     }
 
     pub(super) fn leave(&self) -> Vec<ScreenEffect> {

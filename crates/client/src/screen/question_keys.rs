@@ -64,12 +64,12 @@ impl Screen {
         }
     }
 
-    /// True while a letter waits that [`ScreenInput::LetterAlone`] makes an answer.
+    /// True while a letter waits that [`ScreenInput::LetterAlone`] makes an answer, or a word that leaves.
     ///
     /// [`ScreenInput::LetterAlone`]: super::ScreenInput::LetterAlone
     #[must_use]
     pub fn letter_waits(&self) -> bool {
-        matches!(self.pending, Pending::Letter(..))
+        matches!(self.pending, Pending::Letter(..) | Pending::Leaving)
     }
 
     /// Two printable keys in a row are words, which the question waits for.
@@ -80,11 +80,14 @@ impl Screen {
         effects
     }
 
-    /// The letter answers the question that it was pressed at, if its reader could see all of it.
+    /// The letter answers the question that it was pressed at, if its reader could see all of it. The word leaves.
     pub(super) fn letter_alone(&mut self, shown: QuestionShown) -> Vec<ScreenEffect> {
-        let Pending::Letter(letter, call) = std::mem::replace(&mut self.pending, Pending::Nothing)
-        else {
-            return Vec::new();
+        let (letter, call) = match std::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Letter(letter, call) => (letter, call),
+            Pending::Leaving => return self.leave_by_word(),
+            Pending::Nothing | Pending::Leader | Pending::Interrupted | Pending::Escaped => {
+                return Vec::new();
+            }
         };
         let asked = self.items.questions().first();
         if self.focus != Focus::Question || asked.is_none_or(|asked| asked.call != call) {

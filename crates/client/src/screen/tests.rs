@@ -86,21 +86,52 @@ fn up_has_the_prompts_of_the_session_that_was_attached_to_behind_those_of_its_pr
 }
 
 #[test]
-fn words_that_leave_other_programs_leave_and_go_to_no_model() {
+fn words_that_leave_other_programs_leave_where_no_key_follows_and_go_to_no_model() {
     let enters = |line: &str| {
         let mut screen = screen();
         screen.update(ScreenInput::Edited(line.to_owned()));
-        screen.update(ScreenInput::Key(KeyPress::Enter))
+        let sent = screen.update(ScreenInput::Key(KeyPress::Enter));
+        (screen, sent)
     };
-    for word in ["exit", " quit ", "/exit", "/quit"] {
-        assert_eq!(enters(word), [ScreenEffect::Leave(LeaveReason::Quit)], "{word}");
+    let alone = || ScreenInput::LetterAlone(QuestionShown::Whole);
+    let leaves = [ScreenEffect::Leave(LeaveReason::Quit)];
+    for word in ["exit", "quit ", "/exit", "/quit"] {
+        let (mut screen, sent) = enters(word);
+        assert!(sent.is_empty() && screen.letter_waits(), "{word}");
+        assert_eq!(screen.update(alone()), leaves, "{word}");
+        assert_eq!(screen.unsent(), "", "it is no draft");
+        // A line of a paste.
+        let (mut screen, _) = enters(word);
+        screen.update(ScreenInput::Key(KeyPress::Enter));
+        assert_eq!(types(&mut screen, "rm x"), []);
+        assert_eq!(screen.update(alone()), []);
+        assert_eq!(screen.draft(), format!("{word}\n\nrm x"));
+        // It is taken back.
+        let (mut screen, _) = enters(word);
+        screen.update(ScreenInput::Key(KeyPress::Erase(Distance::Word, Direction::Start)));
+        assert_eq!(screen.update(alone()), [], "{word}");
     }
-    for words in ["exit code", "Exit", "/exit now"] {
-        assert!(matches!(says(&enters(words))[..], [FromClient::Prompt { .. }]), "{words}");
+    for words in ["exit code", "Exit", "/exit now", " exit"] {
+        let (_, sent) = enters(words);
+        assert!(matches!(says(&sent)[..], [FromClient::Prompt { .. }]), "{words}");
     }
-    let mut lines = screen();
-    let left = lines.update(ScreenInput::Line("exit".to_owned()));
-    assert_eq!(left, [ScreenEffect::Leave(LeaveReason::Quit)]);
+}
+
+#[test]
+fn a_terminal_of_lines_is_left_by_no_line_that_may_be_pasted() {
+    for (line, leaves) in [
+        ("exit", false),
+        ("quit", false),
+        ("  /exit", false),
+        ("/exit", true),
+        ("/quit ", true),
+        (":q", true),
+    ] {
+        let effects = screen().update(ScreenInput::Line(line.to_owned()));
+        let left = effects == [ScreenEffect::Leave(LeaveReason::Quit)];
+        assert_eq!(left, leaves, "{line}");
+        assert_eq!(matches!(says(&effects)[..], [FromClient::Prompt { .. }]), !leaves, "{line}");
+    }
 }
 
 #[test]
