@@ -92,6 +92,40 @@ fn a_draft_is_put_away_for_another_prompt_and_outlives_its_terminal() {
 }
 
 #[test]
+fn each_session_of_one_terminal_keeps_its_own_draft() {
+    let desk = Desk::new();
+    let server = Server::answering(|_, _| Answer::text("Here."));
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new", "alpha words"]), WIDE);
+    one.shows("Here.");
+    let first = session_of(&one.shows("ready"));
+    one.types("put aside");
+    one.press(&["C-s"]);
+    one.shows("put away");
+    one.enters(":clear");
+    one.shows("this is the new session");
+    one.shows("ready");
+    one.press(&["C-s"]);
+    one.shows("no text was put away");
+    one.types("of the second");
+    one.press(&["C-p"]);
+    one.types("alpha");
+    one.shows("1 of 2");
+    one.press(&["Enter"]);
+    one.shows(&format!("this is session {first}"));
+    let screen = one.shows("> put aside");
+    assert!(!screen.contains("of the second"), "{screen}");
+    one.types(" and more");
+    one.press(&["C-s"]);
+    one.shows("put away");
+    let files = fs::read_dir(desk.state().join("drafts")).unwrap().flatten();
+    let mut drafts: Vec<_> = files.map(|file| fs::read_to_string(file.path()).unwrap()).collect();
+    drafts.sort();
+    assert_eq!(drafts, ["of the second", "put aside and more"]);
+}
+
+#[test]
 fn a_suspended_client_leaves_the_shell_its_terminal_and_comes_back_as_it_was() {
     let desk = Desk::new();
     let server = Server::scripted([Answer::text("One.")]);

@@ -353,6 +353,10 @@ impl AttachedTerminal<'_> {
         }
         let opens = matches!(&input, ScreenInput::Message(ToClient::Opened { .. }));
         let before = opens.then(|| self.screen.session().cloned()).flatten();
+        if opens {
+            // What was typed since belongs to the session before.
+            self.save_draft();
+        }
         let effects = self.screen.update(input);
         if opens && self.screen.session() != before.as_ref() {
             self.read_history();

@@ -65,10 +65,13 @@ impl AttachServices for CliServices<'_> {
     }
 
     fn draft(&self, session: &SessionId) -> Option<String> {
-        // A terminal that is still there keeps its own.
-        let left = drafts(self.context, session).into_iter().find(|draft| !is_running(draft))?;
-        let text = fs::read_to_string(&left).ok()?;
-        fs::rename(&left, own_draft(self.context, session)).ok()?;
+        let own = own_draft(self.context, session);
+        let all = drafts(self.context, session);
+        // A terminal that is still there keeps its own; this one left the session and is back.
+        let left = all.iter().find(|draft| **draft == own);
+        let left = left.or_else(|| all.iter().find(|draft| !is_running(draft)))?;
+        let text = fs::read_to_string(left).ok()?;
+        fs::rename(left, &own).ok()?;
         Some(text)
     }
 

@@ -98,6 +98,12 @@ impl Editor {
         self.buffer.is_empty()
     }
 
+    /// Another use begins: nothing comes back but the lines of the history.
+    pub fn start_over(&mut self) {
+        let lines = self.history.lines().to_vec();
+        *self = Self { history: History::of(lines), room: self.room, ..Self::default() };
+    }
+
     /// The text in rows of `width` columns, the first `indent` of each left free.
     #[must_use]
     pub fn layout(&self, indent: usize, width: usize) -> Layout {

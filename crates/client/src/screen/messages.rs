@@ -145,7 +145,9 @@ impl Screen {
         self.focus = Focus::Line;
         self.prompts = UnstartedPrompts::default();
         self.tokens = AnswerUsage::default();
-        self.editor.set("");
+        // What was put away is in the draft of its own session.
+        self.editor.start_over();
+        self.reason.start_over();
         self.seqs = SeqRange::default();
     }
 

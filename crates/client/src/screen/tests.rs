@@ -514,13 +514,22 @@ fn another_session_starts_with_an_empty_screen_and_line() {
     assert_eq!(screen.draft(), "unsent");
     assert_eq!(screen.update(ScreenInput::SwitchTo(session())), [], "it is here");
     let other = SessionId("aaaaaaaaaaaa".to_owned());
+    screen.update(ScreenInput::Key(KeyPress::Control('s')));
+    screen.update(ScreenInput::Edited("more".to_owned()));
+    assert_eq!(screen.unsent(), "unsent\nmore");
     let effects = screen.update(ScreenInput::SwitchTo(other.clone()));
     assert_eq!(effects, [ScreenEffect::Switch(other.clone())]);
     let effects = screen.update(opened(other.clone()));
     assert!(effects.contains(&ScreenEffect::StartOver), "{effects:?}");
     assert!(says(&effects).contains(&&FromClient::Detach { session: session() }), "{effects:?}");
-    assert_eq!((&*screen.draft(), screen.session()), ("", Some(&other)));
+    assert_eq!((&*screen.unsent(), screen.session()), ("", Some(&other)));
     assert_eq!(screen.turn(), TurnState::Idle);
+    for key in [KeyPress::Control('s'), KeyPress::Edit(EditKey::Undo)] {
+        screen.update(ScreenInput::Key(key));
+        assert_eq!(screen.draft(), "", "{key:?} brings nothing of the first session");
+    }
+    screen.update(ScreenInput::Key(KeyPress::Up));
+    assert_eq!(screen.draft(), "one", "but its prompts");
 }
 
 #[test]
