@@ -130,50 +130,54 @@ impl Editor {
     /// Replaces the text; the cursor moves to its end.
     pub fn set(&mut self, text: &str) {
         self.before(Change::Whole);
-        self.history.rest();
         self.buffer = Buffer::of(text);
     }
 
-    /// Takes the text out and remembers it.
+    /// Takes the text out and remembers it. Where it was recalled, the text that was typed before is in the line again.
     pub fn take(&mut self) -> String {
-        let text = std::mem::take(&mut self.buffer).text().into_owned();
+        let text = self.take_shown().text().into_owned();
         self.last = LastKey::Other;
         self.undo.clear();
-        self.history.rest();
         self.history.push(&text);
         text
     }
 
-    /// Empties the line and keeps its text for [`KeyPress::Up`] and for undo.
+    /// The same, and keeps the text for [`KeyPress::Up`] and for undo.
     pub fn clear(&mut self) {
         self.before(Change::Whole);
-        let text = std::mem::take(&mut self.buffer);
-        self.history.rest();
+        let text = self.take_shown();
         self.history.push(&text.text());
     }
 
-    /// Puts the text away; an empty line gets the one back that was put away last.
+    fn take_shown(&mut self) -> Buffer {
+        let before = self.history.rest().unwrap_or_default();
+        std::mem::replace(&mut self.buffer, before)
+    }
+
+    /// Puts the text away; an empty line gets the one back that was put away last, or typed before a recalled one.
     pub fn stash(&mut self) -> Stashed {
         self.moves();
-        self.history.rest();
         if !self.is_empty() {
             self.undo.clear();
-            self.stashed.push(std::mem::take(&mut self.buffer));
+            let shown = self.take_shown();
+            self.stashed.push(shown);
             return Stashed::Away;
         }
-        let Some(text) = self.stashed.pop() else { return Stashed::Nothing };
+        let typed = self.history.rest().filter(|typed| !typed.is_empty());
+        let Some(text) = typed.or_else(|| self.stashed.pop()) else { return Stashed::Nothing };
         self.undo.clear();
         self.buffer = text;
         Stashed::Back
     }
 
-    /// The text, behind those that were put away.
+    /// The text, behind those that were put away and the one that was typed before a recalled one.
     #[must_use]
     pub fn unsent(&self) -> Cow<'_, str> {
-        if self.stashed.is_empty() {
+        let typed = self.history.draft();
+        if self.stashed.is_empty() && typed.is_none() {
             return self.text();
         }
-        let all = self.stashed.iter().chain([&self.buffer]).map(Buffer::text);
+        let all = self.stashed.iter().chain(typed).chain([&self.buffer]).map(Buffer::text);
         Cow::Owned(all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n"))
     }
 
@@ -292,7 +296,9 @@ impl Editor {
     fn go_back_to(&mut self, other: Option<Buffer>) {
         self.last = LastKey::Other;
         if let Some(other) = other {
-            self.history.rest();
+            if self.history.draft() == Some(&other) {
+                self.history.rest();
+            }
             self.buffer = other;
         }
     }

@@ -44,9 +44,14 @@ impl History {
         }
     }
 
-    /// The text is another one now; the next line that is recalled is the newest.
-    pub(super) fn rest(&mut self) {
-        self.recalled = None;
+    /// The text that was typed before a line was recalled.
+    pub(super) fn draft(&self) -> Option<&Buffer> {
+        self.recalled.as_ref().map(|(_, draft)| draft)
+    }
+
+    /// The next line that is recalled is the newest. Returns the text that was typed before.
+    pub(super) fn rest(&mut self) -> Option<Buffer> {
+        self.recalled.take().map(|(_, draft)| draft)
     }
 
     /// The line before the shown one.

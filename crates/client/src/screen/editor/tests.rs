@@ -230,6 +230,39 @@ fn a_text_that_was_put_away_comes_back_last_in_first_out() {
 }
 
 #[test]
+fn a_text_that_was_typed_before_a_recalled_one_is_never_lost() {
+    let recalled = || {
+        let mut editor = typed("sent before");
+        editor.take();
+        assert_eq!(pressed(&mut editor, "typed<up>"), "sent before|");
+        assert_eq!(editor.unsent(), "typed\nsent before");
+        editor
+    };
+    let mut editor = recalled();
+    assert_eq!(editor.take(), "sent before");
+    assert_eq!(pressed(&mut editor, "<up><down>"), "typed|");
+    let mut editor = recalled();
+    editor.set("edited elsewhere");
+    assert_eq!(editor.take(), "edited elsewhere");
+    assert_eq!(editor.text(), "typed");
+    let mut editor = recalled();
+    editor.clear();
+    assert_eq!(editor.text(), "typed");
+    let mut editor = recalled();
+    assert_eq!(editor.stash(), Stashed::Away);
+    assert_eq!((&*editor.text(), &*editor.unsent()), ("typed", "sent before\ntyped"));
+    let mut editor = recalled();
+    press(&mut editor, "<C-u>");
+    assert_eq!((editor.stash(), &*editor.text()), (Stashed::Back, "typed"));
+    // Where undo brought it back, it is there once.
+    let mut editor = recalled();
+    assert_eq!(pressed(&mut editor, "x<C-_><C-_>!"), "typed!|");
+    assert_eq!(editor.unsent(), "typed!");
+    editor.take();
+    assert!(editor.is_empty());
+}
+
+#[test]
 fn a_long_paste_is_shown_as_a_word_goes_as_a_character_and_is_sent_whole() {
     let long = "a line\n".repeat(11);
     let mut editor = typed("see ");
