@@ -169,23 +169,29 @@ impl Buffer {
         }
     }
 
-    /// Moves the cursor to the next row that way, to `goal` or as near before it as the row is long. Returns the column
-    /// to go on with; none where there is no such row.
+    /// Moves the cursor to the next row that way, to `goal` or as near before it as the row is long. Where the label of a
+    /// folded paste is there, it goes behind it, or on beyond the row. Returns the column to go on with; none where
+    /// there is no such row.
     pub(super) fn move_row(
         &mut self,
         toward: Direction,
         goal: Option<usize>,
         room: usize,
     ) -> Option<usize> {
-        let (_, spots) = self.rows(room);
+        let (rows, spots) = self.rows(room);
         let here = spots.iter().find(|spot| spot.at == self.cursor)?;
         let row = match toward {
             Direction::Start => here.row.checked_sub(1)?,
-            Direction::End => here.row + 1,
+            Direction::End => Some(here.row + 1).filter(|row| *row < rows.len())?,
         };
         let goal = goal.unwrap_or(here.column);
-        let of_row = spots.iter().filter(|spot| spot.row == row);
-        self.cursor = of_row.take_while(|spot| spot.column <= goal).last()?.at;
+        let of_row = || spots.iter().filter(|spot| spot.row == row);
+        let near = of_row().take_while(|spot| spot.column <= goal).last();
+        let beyond = || match toward {
+            Direction::Start => spots.iter().rev().find(|spot| spot.row < row),
+            Direction::End => spots.iter().find(|spot| spot.row > row),
+        };
+        self.cursor = near.or_else(|| of_row().next()).or_else(beyond)?.at;
         Some(goal)
     }
 

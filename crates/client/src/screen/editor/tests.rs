@@ -308,6 +308,23 @@ fn sizes_of_pastes_are_rounded_and_short_ones_stay_as_they_are() {
     assert_eq!(editor.text(), "y\n".repeat(800));
 }
 
+#[test]
+fn up_and_down_pass_the_label_of_a_paste_over_several_rows() {
+    let mut editor = typed("sent before");
+    editor.take();
+    let long = "a line\n".repeat(11);
+    editor.paste(&long);
+    press(&mut editor, " x<nl>y");
+    editor.fit(12);
+    let rows = ["[pasted 11 ", "lines, 77 b", "ytes] x", "y"];
+    assert_eq!(editor.layout(2, 14).rows, rows);
+    let mut at = |keys: &str| pressed(&mut editor, keys);
+    assert_eq!(at("<up>"), format!("{long}| x\ny"));
+    assert_eq!(at("<up>"), format!("|{long} x\ny"));
+    assert_eq!(at("<down>"), format!("{long}| x\ny"));
+    assert_eq!(at("<up><up>"), "sent before|");
+}
+
 /// Whatever is pressed, the cursor is one of the shown places, and undo leads back to the beginning.
 #[test]
 fn no_row_of_keys_loses_the_cursor_or_the_way_back() {
@@ -318,12 +335,24 @@ fn no_row_of_keys_loses_the_cursor_or_the_way_back() {
     let mut dice: u64 = 7;
     for round in 0..60 {
         let mut editor = Editor::default();
+        editor.set_history(vec!["sent before".to_owned()]);
         editor.fit(3 + round % 9);
         for _ in 0..150 {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let roll = usize::try_from(dice >> 33).unwrap();
+            let layout = editor.layout(2, 5 + round % 9);
             match roll % 29 {
-                at @ 0..20 => press(&mut editor, keys[at]),
+                at @ 0..20 => {
+                    let before = (editor.text().into_owned(), layout.cursor);
+                    press(&mut editor, keys[at]);
+                    let has_row = match keys[at] {
+                        "<up>" => layout.cursor.0 > 0,
+                        "<down>" => layout.cursor.0 + 1 < layout.rows.len(),
+                        _ => false,
+                    };
+                    let after = (editor.text(), editor.layout(2, 5 + round % 9).cursor);
+                    assert!(!has_row || before.0 == after.0 && before.1 != after.1, "{layout:?}");
+                }
                 20 => editor.paste(&"line\n".repeat(roll % 20)),
                 _ => press(&mut editor, "b"),
             }
