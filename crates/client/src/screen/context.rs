@@ -75,7 +75,9 @@ impl Screen {
             return vec![ScreenEffect::Show(ScreenItem::Note(text))];
         }
         self.last_words.context.editing = Some(number);
-        self.editor.set(&format!(":context summary {text}"));
+        // It is here to be changed: no part of it is folded.
+        self.editor.set(":context summary ");
+        self.editor.insert(&text);
         self.say_hint("Enter replaces the summary; Ctrl-G edits it in $VISUAL; Ctrl-C leaves it")
     }
 

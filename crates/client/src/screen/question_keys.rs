@@ -114,7 +114,8 @@ impl Screen {
             'y' if question.is_form() => {
                 // Answers that did not fit are there to be changed.
                 if self.reason.is_empty() {
-                    self.reason.set(&form_lines(&question));
+                    self.reason.start_over();
+                    self.reason.insert(&form_lines(&question));
                 }
                 self.focus = Focus::Reason;
                 Vec::new()

@@ -858,9 +858,10 @@ fn the_summary_comes_into_the_line_and_goes_back_with_its_number() {
         matches!(&effects[..], [ScreenEffect::Show(ScreenItem::Error(text))] if text.contains(":compact"))
     );
     assert_eq!(typed(&mut screen, ":context summary"), asks);
-    let text = "GOAL: one\n\nNEXT: two".to_owned();
+    let text = format!("GOAL: one\n\nNEXT: two{}", "\nthen".repeat(20));
     screen.update(report(Some(NumberedSummary { number: 3, text: text.clone() })));
     assert_eq!(screen.draft(), format!(":context summary {text}"));
+    assert_eq!(screen.input().0.layout(2, 80).rows.len(), 23, "it is here to be changed");
     screen.update(ScreenInput::Paste(" and three".to_owned()));
     let text = format!("{text} and three");
     let wish = SessionWish::EditSummary(NumberedSummary { number: 3, text });

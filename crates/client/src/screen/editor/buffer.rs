@@ -33,10 +33,10 @@ struct Spot {
 }
 
 impl Buffer {
-    /// This text, with the cursor at its end.
+    /// This text, with the cursor at its end. A long one is folded: its rows would be made for each frame.
     pub(super) fn of(text: &str) -> Self {
         let mut buffer = Self::default();
-        buffer.insert(text);
+        buffer.paste(text);
         buffer
     }
 

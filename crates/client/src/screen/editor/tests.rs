@@ -289,6 +289,9 @@ fn a_long_paste_is_shown_as_a_word_goes_as_a_character_and_is_sent_whole() {
     assert!(editor.layout(2, 80).rows[0].starts_with("[pasted 12 lines"), "yanked, it is long");
     assert_eq!(editor.take(), whole);
     assert_eq!(pressed(&mut editor, "<up>"), format!("{whole}|"));
+    assert!(editor.layout(2, 80).rows[0].starts_with("[pasted 12 lines"), "recalled, it is long");
+    editor.set(&whole);
+    assert_eq!((editor.layout(2, 80).rows.len(), &*editor.text()), (1, &*whole));
 }
 
 #[test]
