@@ -202,6 +202,16 @@ fn changes_are_taken_back_and_made_again() {
 }
 
 #[test]
+fn the_last_change_of_a_text_of_any_size_is_taken_back() {
+    let long = "x".repeat(2 << 20);
+    let mut editor = typed(&long);
+    editor.key(KeyPress::Erase(All, Start));
+    assert!(editor.is_empty());
+    assert!(pressed(&mut editor, "<C-_>") == format!("{long}|"), "{}", editor.text().len());
+    assert!(pressed(&mut editor, "<C-_>") == format!("{long}|"), "no earlier one is kept");
+}
+
+#[test]
 fn a_backslash_before_the_cursor_becomes_a_new_line() {
     let mut editor = typed("one\\");
     assert!(editor.continue_line());

@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 
-/// Steps that are remembered, and bytes of their texts.
+/// Steps that are remembered, and bytes of their texts. The newest one is, of any size.
 const STEPS: usize = 200;
 const BYTES: usize = 1 << 20;
 
@@ -44,7 +44,7 @@ impl UndoStack {
         self.past.push(before.clone());
         let surplus = self.past.len().saturating_sub(STEPS);
         self.past.drain(..surplus);
-        while self.past.iter().map(Buffer::size).sum::<usize>() > BYTES {
+        while self.past.len() > 1 && self.past.iter().map(Buffer::size).sum::<usize>() > BYTES {
             self.past.remove(0);
         }
     }
