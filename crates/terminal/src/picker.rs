@@ -146,6 +146,15 @@ impl Picker {
         self.matches = found.into_iter().map(|(_, at)| at).collect();
     }
 
+    /// Two words behind a slash leave, without a row of their own, unless a command has that very name.
+    fn leaves(&self) -> bool {
+        let name =
+            |item: &PickerItem| item.text.split(' ').next() == Some(&format!("/{}", self.query));
+        self.kind == PickerKind::Slash
+            && matches!(&*self.query, "exit" | "quit")
+            && !self.items.iter().any(name)
+    }
+
     // All other keys do nothing here.
     #[allow(clippy::wildcard_enum_match_arm)]
     pub(crate) fn key(&mut self, key: KeyPress) -> PickerAction {
@@ -170,15 +179,12 @@ impl Picker {
             }
             KeyPress::Up => self.at = self.at.saturating_sub(1),
             KeyPress::Down => self.at = (self.at + 1).min(self.matches.len().saturating_sub(1)),
+            KeyPress::Enter if self.leaves() => {
+                return PickerAction::Choose(":q".to_owned(), self.query.clone());
+            }
             KeyPress::Enter | KeyPress::Tab => {
                 return match self.chosen() {
                     Some(item) => PickerAction::Choose(item.value.clone(), self.query.clone()),
-                    // Two words that leave, without a row of their own.
-                    None if self.kind == PickerKind::Slash
-                        && matches!(&*self.query, "exit" | "quit") =>
-                    {
-                        PickerAction::Choose(":q".to_owned(), self.query.clone())
-                    }
                     // The screen names the fault of an unknown command.
                     None if self.kind == PickerKind::Commands && !self.query.is_empty() => {
                         PickerAction::Choose(format!(":{}", self.query), self.query.clone())
@@ -283,9 +289,13 @@ mod tests {
         for word in ["exit", "quit"] {
             let leaves = PickerAction::Choose(":q".to_owned(), word.to_owned());
             assert_eq!(typed(vec![item("/usual FILE")], word), leaves);
+            // It matches, and is another command.
+            assert_eq!(typed(vec![item(&format!("/{word}-test FILE"))], word), leaves);
         }
         let own = PickerAction::Choose("/exit".to_owned(), "exit".to_owned());
         assert_eq!(typed(vec![item("/exit")], "exit"), own);
+        let own = PickerAction::Choose("/quit NOW".to_owned(), "quit".to_owned());
+        assert_eq!(typed(vec![item("/quit NOW")], "quit"), own);
         assert_eq!(typed(vec![], "exits"), PickerAction::Close("exits".to_owned()));
     }
 
