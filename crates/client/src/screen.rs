@@ -469,6 +469,7 @@ impl Screen {
         self.prompts.queued.clear();
         self.turn = TurnState::Idle;
         self.focus = Focus::Line;
+        self.reason.start_over();
         let note = "the connection is lost; connecting again".to_owned();
         vec![ScreenEffect::Show(ScreenItem::Note(note)), ScreenEffect::Reconnect(session)]
     }

@@ -335,7 +335,7 @@ impl Screen {
     fn refocus(&mut self, asked_before: usize) {
         let asked = self.items.questions().len();
         if asked < asked_before {
-            self.reason.set("");
+            self.reason.start_over();
         }
         match self.focus {
             Focus::Line if asked_before == 0 && asked > 0 && self.may_answer() => {

@@ -135,7 +135,7 @@ impl Screen {
                 Vec::new()
             }
             'r' => {
-                self.reason.set("");
+                self.reason.start_over();
                 self.focus = Focus::Reason;
                 Vec::new()
             }

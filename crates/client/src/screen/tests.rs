@@ -455,6 +455,36 @@ fn a_servers_form_is_filled_in_and_sent_and_stays_as_it_was_typed() {
 }
 
 #[test]
+fn answers_to_one_form_never_come_back_in_another() {
+    let undo = || ScreenInput::Key(KeyPress::Edit(EditKey::Undo));
+    let mut screen = screen();
+    screen.update(event(1, server_question(&["password ="])));
+    press(&mut screen, "y secret");
+    let basis = "answered by terminal 2".to_owned();
+    let decided = ClientEvent::Decided { call: call_id(1), allowed: true, basis };
+    screen.update(event(2, decided));
+    screen.update(event(3, server_question(&["name ="])));
+    press(&mut screen, "y");
+    for input in [undo(), undo(), ScreenInput::Key(KeyPress::Edit(EditKey::Yank))] {
+        screen.update(input);
+        assert!(!screen.input().0.text().contains("secret"), "{}", screen.input().0.text());
+    }
+    press(&mut screen, "also secret");
+    screen.update(ScreenInput::Lost("gone".to_owned()));
+    screen.update(opened(session()));
+    screen.update(event(4, server_question(&["city ="])));
+    press(&mut screen, "y");
+    assert_eq!(screen.input().0.text(), "city =");
+    let basis = "answered by terminal 2".to_owned();
+    let decided = ClientEvent::Decided { call: call_id(1), allowed: true, basis };
+    screen.update(event(5, decided));
+    screen.update(event(6, question(2, &[])));
+    press(&mut screen, "r");
+    screen.update(undo());
+    assert_eq!((screen.focus(), &*screen.input().0.text()), (Focus::Reason, ""));
+}
+
+#[test]
 fn a_servers_page_is_confirmed_as_visited() {
     let mut screen = screen();
     screen.update(event(1, server_question(&[])));
