@@ -57,6 +57,8 @@ impl Screen {
 
     pub(super) fn paste(&mut self, text: &str) -> Vec<ScreenEffect> {
         self.hint = None;
+        // No key of before has its second one behind the paste.
+        self.pending = Pending::Nothing;
         if !self.may_answer() {
             return self.say_hint(WATCHING);
         }

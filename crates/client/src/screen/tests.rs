@@ -1529,6 +1529,11 @@ fn escape_twice_on_an_empty_line_lists_the_places_and_never_while_a_line_is_type
     }
     screen.update(ScreenInput::Key(KeyPress::Up));
     assert_eq!(screen.draft(), "x");
+    // What was pasted between the two is not cleared.
+    screen.update(escape());
+    screen.update(ScreenInput::Paste(" and more".to_owned()));
+    screen.update(escape());
+    assert_eq!(screen.draft(), "x and more");
     screen.update(ScreenInput::Edited("/rewind".to_owned()));
     let listed = format!("{:?}", screen.update(ScreenInput::Key(KeyPress::Enter)));
     assert!(listed.contains("second"), "{listed}");
