@@ -159,10 +159,17 @@ fn a_suspended_client_leaves_the_shell_its_terminal_and_comes_back_as_it_was() {
     one.types(" and more");
     one.shows("> my words and more");
     // Where no shell could continue it, it goes on.
-    let alone = tmux.run("alone", &desk.with_server(&server, &["attach"]), WIDE);
-    alone.shows("One.");
-    alone.press(&["C-z"]);
-    alone.shows("no shell started agentd here");
+    let attach = desk.with_server(&server, &["attach"]);
+    let mut without_jobs = Command::new("setsid");
+    without_jobs.args(["sh", "-c", r#""$@"; true"#, "sh"]).args(attach.get_args());
+    without_jobs.envs(attach.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    without_jobs.current_dir(attach.get_current_dir().unwrap());
+    for (name, command) in [("alone", attach), ("jobs", without_jobs)] {
+        let alone = tmux.run(name, &command, WIDE);
+        alone.shows("One.");
+        alone.press(&["C-z"]);
+        alone.shows("no shell started agentd here");
+    }
 }
 
 #[test]

@@ -4,14 +4,15 @@ use super::AttachedTerminal;
 use crate::screen::{KeyPause, LeaveReason};
 use crate::screen_items::ScreenItem;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, getpid, getsid};
+use nix::unistd::{Pid, getpgrp, getppid, getsid};
 use std::ops::ControlFlow;
 
 impl AttachedTerminal<'_> {
     /// Stops this process, and reads the keys again once it continues. The view is painted anew.
     pub(super) fn suspend(&mut self, pause: KeyPause) -> ControlFlow<LeaveReason> {
-        // A program that leads its terminal has no shell, and could never continue.
-        if getsid(None) == Ok(getpid()) {
+        // The group that leads its terminal, and one whose shell is gone, have no shell: the kernel stops no such group.
+        let own = getsid(None);
+        if own == Ok(getpgrp()) || getsid(Some(getppid())) != own {
             let none = "no shell started agentd here that could continue it";
             self.view.show(ScreenItem::Error(none.to_owned()));
             return ControlFlow::Continue(());
