@@ -1,5 +1,6 @@
 //! The prompts that terminals sent to a project's sessions, for Up and Ctrl-R: one file for each project,
-//! `history/PROJECT.jsonl` in the state directory. Terminals write it, supervisors do not. Only its user can read it.
+//! `history/PROJECT.jsonl` in the state directory, and a lock beside it. Terminals write it, supervisors do not. Only its
+//! user can read it.
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::ids::SessionId;
