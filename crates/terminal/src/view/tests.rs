@@ -13,6 +13,8 @@ use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Ask, PermissionMode, Question};
 use protocol::session::TurnEnd;
+use ratatui_core::buffer::Cell;
+use ratatui_core::style::{Color, Modifier};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -141,6 +143,23 @@ impl Desk {
             }
         }
         bytes.len()
+    }
+
+    /// Panics unless a terminal that gets this frame whole shows the same cells, attributes too.
+    fn equals_a_redraw(&mut self) {
+        // A hint may go with the frame that showed what it spoke of.
+        self.paint();
+        let size = self.terminal.screen().size();
+        let mut fresh = vt100::Parser::new(size.0, size.1, 0);
+        self.view.repaint();
+        self.view.paint(&self.screen).unwrap();
+        fresh.process(&std::mem::take(&mut *self.sent.0.borrow_mut()));
+        let (shown, fresh) = (self.terminal.screen(), fresh.screen());
+        let places = (0..size.0.get()).flat_map(|y| (0..size.1.get()).map(move |x| (y, x)));
+        for (y, x) in places {
+            let cells = [shown, fresh].map(|screen| cell(screen, (x, y)));
+            assert_eq!(cells[0], cells[1], "row {y}, column {x}");
+        }
     }
 
     fn resize(&mut self, columns: u16, rows: u16) {
@@ -339,29 +358,34 @@ fn a_search_brings_each_row_with_the_words_into_view() {
 
 #[test]
 fn a_picker_has_no_style_of_the_text_that_it_covers() {
-    let picked = |answered: Option<&str>| {
+    let picked = |key: KeyPress, answered: Option<&str>| {
         let mut desk = Desk::new(80, 24);
         desk.event(ClientEvent::Prompt { text: "go".to_owned() });
         if let Some(text) = answered {
             desk.event(answer(text));
         }
         desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
-        desk.types(":");
+        desk.input(ScreenInput::Key(key));
         let shown = desk.shown();
-        let top = shown.lines().position(|line| line.contains("command :")).unwrap();
+        let top = shown.lines().position(|line| line.contains("▏ ")).unwrap();
         let screen = desk.terminal.screen();
         let place = |at: usize| (u16::try_from(top + at / 80).unwrap(), (at % 80) as u16);
-        let cells = (0..8 * 80).map(|at| screen.cell(place(at).0, place(at).1).cloned().unwrap());
+        let cells = (0..(24 - top) * 80).map(|at| screen.cell(place(at).0, place(at).1).cloned());
         cells.collect::<Vec<_>>()
     };
-    let plain = picked(None);
+    let lists = [':', '/', '@'].map(KeyPress::Char);
     for styled in [
         "**bold words that go on and on to the end of the row and further**\n\n",
         "# Head\n\n",
         "`code`\n\n",
         "[a link](https://example.org)\n\n",
     ] {
-        assert!(picked(Some(&styled.repeat(30))) == plain, "{styled}");
+        for key in lists.into_iter().chain(['r', 'p'].map(KeyPress::Control)) {
+            assert!(
+                picked(key, Some(&styled.repeat(30))) == picked(key, None),
+                "{key:?}: {styled}"
+            );
+        }
     }
 }
 
@@ -543,9 +567,65 @@ fn a_failed_call_leaves_the_checklist_and_one_that_never_began_says_so() {
     }
 }
 
+fn colour(colour: vt100::Color) -> Color {
+    const NAMED: [Color; 16] = [
+        Color::Black,
+        Color::Red,
+        Color::Green,
+        Color::Yellow,
+        Color::Blue,
+        Color::Magenta,
+        Color::Cyan,
+        Color::Gray,
+        Color::DarkGray,
+        Color::LightRed,
+        Color::LightGreen,
+        Color::LightYellow,
+        Color::LightBlue,
+        Color::LightMagenta,
+        Color::LightCyan,
+        Color::White,
+    ];
+    match colour {
+        vt100::Color::Default => Color::Reset,
+        vt100::Color::Idx(index) => NAMED.get(usize::from(index)).copied().unwrap_or(Color::Reset),
+        vt100::Color::Rgb(red, green, blue) => Color::Rgb(red, green, blue),
+    }
+}
+
+/// A cell of a terminal with its attributes.
+fn cell(screen: &vt100::Screen, place: (u16, u16)) -> Cell {
+    let shown = screen.cell(place.1, place.0).unwrap();
+    let mut cell = Cell::default();
+    if shown.has_contents() {
+        cell.set_symbol(shown.contents());
+    }
+    cell.fg = colour(shown.fgcolor());
+    cell.bg = colour(shown.bgcolor());
+    for (is_so, modifier) in [
+        (shown.bold(), Modifier::BOLD),
+        (shown.dim(), Modifier::DIM),
+        (shown.italic(), Modifier::ITALIC),
+        (shown.underline(), Modifier::UNDERLINED),
+        (shown.inverse(), Modifier::REVERSED),
+    ] {
+        cell.modifier.set(modifier, is_so);
+    }
+    cell
+}
+
+/// Texts with all that text may have.
+const ANY_TEXT: &str = "[a-z*#`\\n 日é👩‍👧\u{7}\u{1b}-]{0,40}";
+/// Texts of characters of whose width all terminals think alike.
+const PLAIN_TEXT: &str = "[a-z*#`\\n é-]{0,40}";
+
 fn any_key() -> impl Strategy<Value = KeyPress> {
+    prop_oneof![8 => proptest::char::any().prop_map(KeyPress::Char), 14 => own_key()]
+}
+
+/// Keys with a meaning.
+fn own_key() -> impl Strategy<Value = KeyPress> {
     prop_oneof![
-        8 => proptest::char::any().prop_map(KeyPress::Char),
         8 => proptest::sample::select(vec!['y', 'n', 'x', 'r', 'a', 's', ':', '/', '@', '?', 'o', 'q', 'j', 'k', 'v', 'G', 'g', 'i'])
             .prop_map(KeyPress::Char),
         6 => proptest::sample::select(vec![
@@ -571,8 +651,10 @@ fn any_part() -> impl Strategy<Value = AnswerPart> {
     prop_oneof![3 => Just(AnswerPart::Text), 1 => Just(AnswerPart::Thinking)]
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
-    let text = "[a-z*#`\\n 日é👩‍👧\u{7}\u{1b}-]{0,40}";
+fn any_step(
+    text: &'static str,
+    key: impl Strategy<Value = KeyPress> + 'static,
+) -> impl Strategy<Value = Step> {
     let event = prop_oneof![
         text.prop_map(|text| ClientEvent::Prompt { text }),
         (any_part(), text).prop_map(|(part, text)| ClientEvent::Delta { part, text }),
@@ -589,13 +671,30 @@ fn any_step() -> impl Strategy<Value = Step> {
         text.prop_map(|reason| ClientEvent::Struck { reason, next: None }),
     ];
     prop_oneof![
-        6 => any_key().prop_map(Step::Key),
+        6 => key.prop_map(Step::Key),
         6 => event.prop_map(|event| Step::Event(Box::new(event))),
         1 => (1..130u16, 1..50u16).prop_map(|(columns, rows)| Step::Resize(columns, rows)),
         1 => (-3..3i32).prop_map(|notches| Step::Mouse(MouseInput::Wheel(notches))),
         1 => (0..130u16, 0..50u16).prop_map(|(x, y)| Step::Mouse(MouseInput::Pressed(x, y))),
         1 => Just(Step::Lost),
     ]
+}
+
+impl Desk {
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Key(key) => self.input(ScreenInput::Key(key)),
+            Step::Event(event) => self.event(*event),
+            Step::Resize(columns, rows) => self.resize(columns, rows),
+            Step::Mouse(mouse) => self.input(ScreenInput::Mouse(mouse)),
+            Step::Lost => {
+                self.input(ScreenInput::Lost("gone".to_owned()));
+                let name = "terminal 1".to_owned();
+                self.message(ToClient::Attached { session: session(), name });
+            }
+        }
+        self.paint();
+    }
 }
 
 /// Words of an item that a view has to show.
@@ -624,21 +723,11 @@ proptest! {
 
     /// Whatever comes, nothing panics, and no item that the inline view prints is missing here.
     #[test]
-    fn any_sequence_of_inputs_is_survived_and_no_item_lost(steps in proptest::collection::vec(any_step(), 1..60)) {
+    fn any_sequence_of_inputs_is_survived_and_no_item_lost(
+        steps in proptest::collection::vec(any_step(ANY_TEXT, any_key()), 1..60),
+    ) {
         let mut desk = Desk::new(80, 24);
-        for step in steps {
-            match step {
-                Step::Key(key) => desk.input(ScreenInput::Key(key)),
-                Step::Event(event) => desk.event(*event),
-                Step::Resize(columns, rows) => desk.resize(columns, rows),
-                Step::Mouse(mouse) => desk.input(ScreenInput::Mouse(mouse)),
-                Step::Lost => {
-                    desk.input(ScreenInput::Lost("gone".to_owned()));
-                    desk.message(ToClient::Attached { session: session(), name: "terminal 1".to_owned() });
-                }
-            }
-            desk.paint();
-        }
+        steps.into_iter().for_each(|step| desk.step(step));
         let all = desk.view.state.conversation.text();
         // The other view has the same words, in lines.
         let lines = LineView::new(Colour::Off, LiveArea::Shown).in_columns(80);
@@ -650,6 +739,23 @@ proptest! {
             prop_assert!(shown, "{item:?} is not in {all:?}");
             let printed = words(item).is_none_or(|words| inline.contains(&bare(&words)));
             prop_assert!(printed, "{item:?} is not in {inline:?}");
+        }
+    }
+}
+
+proptest! {
+    // Two paints a step, and a whole one.
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever comes, each frame is that of a full redraw: no cell keeps a character or an attribute of an older frame.
+    #[test]
+    fn each_frame_equals_a_full_redraw(
+        steps in proptest::collection::vec(any_step(PLAIN_TEXT, own_key()), 1..40),
+    ) {
+        let mut desk = Desk::new(80, 24);
+        for step in steps {
+            desk.step(step);
+            desk.equals_a_redraw();
         }
     }
 }

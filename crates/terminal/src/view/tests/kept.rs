@@ -7,7 +7,6 @@ use crate::frame::frame;
 use protocol::confinement::{Enforced, Tier};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
-use ratatui_core::style::{Color, Modifier};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -126,53 +125,12 @@ fn the_pictures_show_what_is_painted() {
     }
 }
 
-fn colour(colour: vt100::Color) -> Color {
-    const NAMED: [Color; 16] = [
-        Color::Black,
-        Color::Red,
-        Color::Green,
-        Color::Yellow,
-        Color::Blue,
-        Color::Magenta,
-        Color::Cyan,
-        Color::Gray,
-        Color::DarkGray,
-        Color::LightRed,
-        Color::LightGreen,
-        Color::LightYellow,
-        Color::LightBlue,
-        Color::LightMagenta,
-        Color::LightCyan,
-        Color::White,
-    ];
-    match colour {
-        vt100::Color::Default => Color::Reset,
-        vt100::Color::Idx(index) => NAMED.get(usize::from(index)).copied().unwrap_or(Color::Reset),
-        vt100::Color::Rgb(red, green, blue) => Color::Rgb(red, green, blue),
-    }
-}
-
 /// What a terminal shows.
 fn painted(screen: &vt100::Screen) -> Buffer {
     let (rows, columns) = (screen.size().0.get(), screen.size().1.get());
     let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
     for (y, x) in (0..rows).flat_map(|y| (0..columns).map(move |x| (y, x))) {
-        let shown = screen.cell(y, x).unwrap();
-        let cell = &mut buffer[(x, y)];
-        if shown.has_contents() {
-            cell.set_symbol(shown.contents());
-        }
-        cell.fg = colour(shown.fgcolor());
-        cell.bg = colour(shown.bgcolor());
-        for (is_so, modifier) in [
-            (shown.bold(), Modifier::BOLD),
-            (shown.dim(), Modifier::DIM),
-            (shown.italic(), Modifier::ITALIC),
-            (shown.underline(), Modifier::UNDERLINED),
-            (shown.inverse(), Modifier::REVERSED),
-        ] {
-            cell.modifier.set(modifier, is_so);
-        }
+        buffer[(x, y)] = cell(screen, (x, y));
     }
     buffer
 }
