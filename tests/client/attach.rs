@@ -693,7 +693,7 @@ fn what_we_say_is_folded_between_words() {
     one.enters(":net on");
     one.shows("network on for");
     one.enters(":frok");
-    one.shows("lists them");
+    one.shows("mean :fork?");
     one.enters(":add nowhere.txt");
     is_as_kept("folded", &one.shows("(os error 2)"), &desk);
 }

@@ -69,8 +69,12 @@ fn a_command_is_picked_behind_a_slash_and_runs_with_its_arguments() {
     let one = tmux.run("one", &desk.with_server(&server, &["new"]), (200, 34));
     one.shows("ready");
     one.types("/");
-    let screen = one.shows("/docs:greet NAME  Say hello  (project command, .claude/commands");
-    assert!(screen.contains("/pdf  Reads PDFs  (project skill, .claude/skills/pdf"), "{screen}");
+    let screen = one.shows("Say hello  (project command, .claude/commands");
+    let behind = |name: &str| screen.lines().find_map(|row| row.split_once(name)).map(|it| it.1);
+    let (greet, pdf) = (behind("/docs:greet NAME "), behind("/pdf "));
+    assert!(greet.is_some_and(|it| it.trim_start().starts_with("Say hello")), "{screen}");
+    let skill = "Reads PDFs  (project skill, .claude/skills/pdf";
+    assert!(pdf.is_some_and(|it| it.trim_start().starts_with(skill)), "{screen}");
     one.types("broken");
     one.shows("broken.md: its front matter: line 2 is not");
     one.press(&["Escape"]);

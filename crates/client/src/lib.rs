@@ -85,6 +85,7 @@ pub use relay_source::RelaySource;
 pub use run_view::{Moment, RunView, ShownOpening, ViewOutput};
 pub use screen::colon_command::{COMMANDS, KEYS};
 pub use screen::editor::{Editor, Layout};
+pub use screen::other_names::{OTHER_NAMES, OtherName};
 pub use screen::{
     AnswerUsage, AttachOptions, ConnectionState, Direction, Distance, EditKey, Focus, KeyPause,
     KeyPress, LeaveReason, LongText, MouseInput, QuestionShown, RewindKind, RewindPoint,

@@ -7,6 +7,7 @@ pub(crate) mod editor;
 mod key_input;
 mod key_press;
 mod messages;
+pub(crate) mod other_names;
 mod pasted_image;
 pub(crate) mod question_keys;
 mod read;

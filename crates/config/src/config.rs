@@ -111,8 +111,19 @@ pub struct ProviderConfig {
     pub key: Option<KeySource>,
     /// True if the base URL is on this machine.
     pub local: bool,
+    /// Models to choose from: those of tables, then those that agentd knows of this vendor's server.
+    pub models: Vec<KnownModel>,
     /// From `HTTPS_PROXY` and its kin, unless `NO_PROXY` exempts this base URL. It may hold a password.
     pub proxy: Option<String>,
+}
+
+/// A model to choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownModel {
+    /// As `:model` and `--model` take it.
+    pub name: String,
+    /// Its context size and prices, as far as they are known.
+    pub facts: ModelFacts,
 }
 
 impl ProviderConfig {

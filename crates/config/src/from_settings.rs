@@ -132,6 +132,7 @@ fn provider(
         fallback_model: written.fallback_model,
         replay_speed: written.replay_speed,
         key,
+        models: Vec::new(),
         proxy: proxy::proxy_for(&base_url, &sources.environment)?,
         base_url,
     })

@@ -108,6 +108,7 @@ impl Config {
         let plugins = hooks.add_plugins(&settings, sources, &mut servers)?;
         let extras = model.map(|model| model.extras).unwrap_or_default();
         let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
+        config.provider.models = models::known(&named, &config.provider);
         config.managed = limits;
         config.plugins = plugins;
         config.credentials = credentials::all(written, sources)?;

@@ -1,5 +1,6 @@
 //! Built-in facts about models: the table in `config/models.toml`.
 
+use crate::config::KnownModel;
 use protocol::client::{ImageLimits, ModelFacts, Prices};
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -77,6 +78,15 @@ pub fn facts(model: &str) -> ModelFacts {
     })
 }
 
+/// The models of a vendor, as its own server knows them.
+pub(crate) fn models_of(vendor: &str) -> Vec<KnownModel> {
+    // A vendor may have several interfaces: `openai`, `openai-chat`.
+    let its = |source: &str| vendor.starts_with(source);
+    let is_its = |row: &Value| row.get("source").and_then(Value::as_str).is_some_and(its);
+    let names = part("model").into_iter().filter(|(_, row)| is_its(row)).map(|(name, _)| name);
+    names.map(|name| KnownModel { facts: facts(&name), name }).collect()
+}
+
 /// True for a word that stands for a model in files for agents and commands.
 #[must_use]
 pub fn is_model_alias(word: &str) -> bool {
@@ -104,6 +114,17 @@ fn is_edition(name: &str, model: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn the_models_of_a_vendor_are_its_own() {
+        let names = |vendor| models_of(vendor).into_iter().map(|model| model.name);
+        assert!(names("anthropic").any(|name| name == "claude-sonnet-4-5"));
+        assert!(names("anthropic").all(|name| name.starts_with("claude-")));
+        assert!(names("openai").any(|name| name == "gpt-5"));
+        assert!(names("openai-chat").any(|name| name == "gpt-5"));
+        assert!(names("gemini").any(|name| name == "gemini-2.5-pro"));
+        assert_eq!(names("nobody").count(), 0);
+    }
 
     #[test]
     fn a_model_is_known_by_its_name_and_by_its_dated_editions() {

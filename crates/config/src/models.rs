@@ -1,8 +1,9 @@
 //! Models that the user defined: the `[models.NAME]` tables, which `--model NAME` chooses.
 
+use crate::config::{KnownModel, ProviderConfig};
 use crate::error::ConfigError;
 use crate::keys;
-use crate::model_catalog::WrittenPrices;
+use crate::model_catalog::{self, WrittenPrices};
 use crate::schema::ConfigKey;
 use crate::settings::{LayeredSettings, SettingEntry};
 use crate::source_text::IndexedSource;
@@ -173,6 +174,23 @@ pub(crate) fn chosen<'a>(
         None => settings.text("provider.model")?,
     };
     Ok(models.iter().rev().find(|model| model.name == name))
+}
+
+/// The models to choose from.
+pub(crate) fn known(named: &[NamedModel], provider: &ProviderConfig) -> Vec<KnownModel> {
+    let mut known: Vec<KnownModel> = Vec::new();
+    // Of two tables of one name the later one counts.
+    for model in named.iter().rev() {
+        if known.iter().all(|other| other.name != model.name) {
+            known.push(KnownModel { name: model.name.clone(), facts: model.extras.facts });
+        }
+    }
+    known.sort_by(|a, b| a.name.cmp(&b.name));
+    let vendor = provider.name.vendor();
+    if vendor.has_server(&provider.base_url) {
+        known.extend(model_catalog::models_of(vendor.name));
+    }
+    known
 }
 
 /// Applies a chosen model. If it is of another provider and names no server or key, it gets that

@@ -104,6 +104,22 @@ fn a_named_model_never_sends_one_vendor_s_key_to_another_s_server() {
 }
 
 #[test]
+fn models_to_choose_from_are_those_of_tables_and_of_the_vendor_s_own_server() {
+    let names = |text: &str| -> Vec<String> {
+        let models = place().user(text).load().provider.models.into_iter();
+        models.map(|model| model.name).collect()
+    };
+    let tables = "[models.b]\nmodel = 'x'\n[models.a]\nmodel = 'y'\n";
+    let all = names(tables);
+    assert_eq!(all[..2], ["a", "b"]);
+    assert!(all.iter().any(|name| name == "claude-sonnet-4-5"), "{all:?}");
+    assert_eq!(
+        names(&format!("[provider]\nbase_url = 'http://127.0.0.1:1'\n{tables}")),
+        ["a", "b"]
+    );
+}
+
+#[test]
 fn images_and_schemas_are_those_of_the_model_and_of_its_server() {
     let facts = |lines: &str| {
         let at = place().user(&format!("[models.m]\n{lines}\n")).env(&[("OPENAI_API_KEY", "k")]);

@@ -290,6 +290,7 @@ mod tests {
             replay_speed: ReplaySpeed::Full,
             key: None,
             local: false,
+            models: Vec::new(),
             proxy: None,
         };
         ChosenModel { chosen_by: None, model: name.to_owned(), provider }

@@ -1,15 +1,32 @@
 //! The rows of the pickers, and the effect of a choice. Pure.
 
 use crate::picker::{Picker, PickerItem, PickerKind};
-use client::{COMMANDS, RewindPoint, RewindScope, Screen, ScreenInput, one_line};
-use protocol::client::{SessionRow, SessionStatus};
+use client::{
+    COMMANDS, OTHER_NAMES, OtherName, RewindPoint, RewindScope, Screen, ScreenInput, in_dollars,
+    one_line,
+};
+use protocol::client::{ModelFacts, SessionRow, SessionStatus};
 use protocol::ids::SessionId;
+use protocol::judgement::PermissionMode;
 
 /// Characters of the reason why a session cannot go on.
 const REASON: usize = 60;
 
+/// The modes, the one that asks least last.
+const MODES: [PermissionMode; 5] = [
+    PermissionMode::Ask,
+    PermissionMode::AcceptEdits,
+    PermissionMode::Plan,
+    PermissionMode::DontAsk,
+    PermissionMode::Auto,
+];
+
 /// The command that opens the picker of places.
 pub(crate) const REWIND: &str = ":rewind";
+/// The other name that opens the picker of sessions.
+pub(crate) const RESUME: &str = ":resume";
+/// The command that leaves.
+const LEAVE: &str = ":q";
 /// The command that loads earlier events.
 const EARLIER: &str = ":earlier";
 
@@ -75,6 +92,66 @@ pub(crate) fn commands() -> Vec<PickerItem> {
     COMMANDS.iter().map(item).collect()
 }
 
+/// With the command that leaves as the last one.
+pub(crate) fn leave_last(mut items: Vec<PickerItem>) -> Vec<PickerItem> {
+    items.extend(commands());
+    items.sort_by_key(|item| item.value == LEAVE);
+    items
+}
+
+/// Names that other agents have for commands, behind the sign that opened the list.
+pub(crate) fn other_names(sign: char) -> Vec<PickerItem> {
+    let item = |(name, leads_to): &(&str, OtherName)| PickerItem {
+        text: format!("{sign}{name}"),
+        detail: match leads_to {
+            OtherName::Command(command) => format!("as {command}"),
+            OtherName::Words(words) => (*words).to_owned(),
+        },
+        value: match leads_to {
+            OtherName::Command(command) => (*command).to_owned(),
+            OtherName::Words(_) => format!(":{name}"),
+        },
+    };
+    OTHER_NAMES.iter().map(item).collect()
+}
+
+/// The second step of a command that needs one of these values.
+pub(crate) fn values(command: &str, models: &[(String, ModelFacts)]) -> Option<Picker> {
+    let mode = |mode: PermissionMode| PickerItem {
+        text: mode.name().to_owned(),
+        detail: match mode {
+            PermissionMode::Ask => "asks about each change and each command without a rule",
+            PermissionMode::AcceptEdits => "edits files of the project; asks about the rest",
+            PermissionMode::Plan => "only looks, and ends with a plan that you answer",
+            PermissionMode::Auto => "never asks: does all that the sandbox allows",
+            PermissionMode::DontAsk => "never asks: refuses what no rule allows",
+        }
+        .to_owned(),
+        value: mode.name().to_owned(),
+    };
+    let model = |(name, facts): &(String, ModelFacts)| PickerItem {
+        text: name.clone(),
+        detail: in_words(facts),
+        value: name.clone(),
+    };
+    let (command, items): (&'static str, Vec<PickerItem>) = match command {
+        ":mode" | ":mode MODE" => (":mode", MODES.into_iter().map(mode).collect()),
+        ":model" | ":model MODEL" => (":model", models.iter().map(model).collect()),
+        _ => return None,
+    };
+    (!items.is_empty()).then(|| Picker::new(PickerKind::Values(command), items))
+}
+
+/// Its context, and its prices for a million tokens.
+fn in_words(facts: &ModelFacts) -> String {
+    let context = facts.context.map(|tokens| format!("{}k tokens", tokens / 1000));
+    let prices = facts.prices.as_ref().map(|prices| {
+        let (input, output) = (in_dollars(prices.input), in_dollars(prices.output));
+        format!("{input} in, {output} out")
+    });
+    context.into_iter().chain(prices).collect::<Vec<_>>().join(" · ")
+}
+
 /// A session of the supervisor's list.
 pub(crate) fn session(row: &SessionRow) -> PickerItem {
     let state = match &row.state {
@@ -132,6 +209,8 @@ pub(crate) fn inputs(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenIn
         // The rest of a long session, to choose from it afterwards.
         PickerKind::Rewind => vec![ScreenInput::Command(EARLIER.to_owned())],
         PickerKind::RewindScope => vec![ScreenInput::Command(format!("{REWIND} {value}"))],
+        PickerKind::Values(command) => vec![ScreenInput::Command(format!("{command} {value}"))],
+        PickerKind::Commands if !value.starts_with(':') => inputs(PickerKind::Slash, value, typed),
         PickerKind::Commands => {
             // Words in capitals stand for what is to be typed.
             let command = value.split(',').next().unwrap_or(value);

@@ -3,29 +3,42 @@
 use crate::conversation::Conversation;
 use crate::row::{Row, wrap_text};
 use crate::theme::Theme;
-use client::{KeyPress, ScreenItems};
+use client::{KeyPress, ScreenItems, display_width};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use protocol::client::NumberedEvent;
+use protocol::did_you_mean::nearest;
 
 /// Rows that are shown.
 const SHOWN: usize = 10;
 /// Rows of the preview.
 const PREVIEWED: usize = 10;
+/// Columns of the first column: what is longer shifts what stands behind it.
+const COLUMN: usize = 24;
 
 /// What is chosen from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PickerKind {
     Sessions,
     Files,
+    /// Slash commands, skills and colon commands, behind a colon.
     Commands,
-    /// Slash commands, skills and colon commands.
+    /// The same list, behind the other sign.
     Slash,
     History,
     /// Prompts and rounds to go back before.
     Rewind,
     /// What goes back.
     RewindScope,
+    /// Values of this command.
+    Values(&'static str),
+}
+
+impl PickerKind {
+    /// True for the list of commands, whichever sign opened it.
+    fn is_of_commands(self) -> bool {
+        matches!(self, Self::Commands | Self::Slash)
+    }
 }
 
 /// One row of the list.
@@ -45,7 +58,9 @@ pub(crate) struct Picker {
     pub(crate) kind: PickerKind,
     pub(crate) query: String,
     items: Vec<PickerItem>,
-    /// Indexes of the items that match, the best first.
+    /// Other names of items; shown to who types them.
+    other_names: Vec<PickerItem>,
+    /// The items that match, the best first: indexes, those of other names behind those of items.
     matches: Vec<usize>,
     at: usize,
     /// The value that the preview is of, and the end of what it holds.
@@ -65,9 +80,16 @@ pub(crate) enum PickerAction {
 impl Picker {
     pub(crate) fn new(kind: PickerKind, items: Vec<PickerItem>) -> Self {
         let (query, matches) = (String::new(), Vec::new());
-        let mut picker = Self { kind, query, items, matches, at: 0, preview: None };
+        let other_names = Vec::new();
+        let mut picker = Self { kind, query, items, other_names, matches, at: 0, preview: None };
         picker.search();
         picker
+    }
+
+    /// With other names of its items.
+    pub(crate) fn and_names(mut self, other_names: Vec<PickerItem>) -> Self {
+        self.other_names = other_names;
+        self
     }
 
     /// Replaces the list; what is chosen stays where it is still there.
@@ -75,15 +97,32 @@ impl Picker {
         if self.items == items {
             return;
         }
-        let chosen = self.chosen().map(|item| item.value.clone());
+        // Nobody chose the first command of a list that is still being read.
+        let is_chosen = !(self.kind.is_of_commands() && self.at == 0 && self.query.is_empty());
+        let chosen = self.chosen().filter(|_| is_chosen).map(|item| item.value.clone());
         self.items = items;
         self.search();
-        let place = |at: &usize| chosen.as_ref() == Some(&self.items[*at].value);
+        let place = |at: &usize| chosen.as_ref() == self.item(*at).map(|item| &item.value);
         self.at = self.matches.iter().position(place).unwrap_or(0);
     }
 
     fn chosen(&self) -> Option<&PickerItem> {
-        self.matches.get(self.at).map(|at| &self.items[*at])
+        self.matches.get(self.at).and_then(|at| self.item(*at))
+    }
+
+    /// Of an index of `matches`.
+    fn item(&self, at: usize) -> Option<&PickerItem> {
+        let other = || self.other_names.get(at - self.items.len());
+        self.items.get(at).or_else(other)
+    }
+
+    /// The names that what was typed is near to, where nothing matches.
+    fn nearest(&self) -> Vec<String> {
+        if !self.kind.is_of_commands() || !self.matches.is_empty() {
+            return Vec::new();
+        }
+        let all = self.items.iter().chain(&self.other_names).map(|item| name(&item.text));
+        nearest(&self.query, all).into_iter().map(str::to_owned).collect()
     }
 
     /// The chosen value, once, if it has no preview yet.
@@ -117,7 +156,8 @@ impl Picker {
             | PickerKind::Slash
             | PickerKind::History
             | PickerKind::Rewind
-            | PickerKind::RewindScope => &self.query,
+            | PickerKind::RewindScope
+            | PickerKind::Values(_) => &self.query,
         };
         if words.is_empty() {
             self.matches = (0..self.items.len()).collect();
@@ -130,7 +170,8 @@ impl Picker {
             | PickerKind::Slash
             | PickerKind::History
             | PickerKind::Rewind
-            | PickerKind::RewindScope => Config::DEFAULT,
+            | PickerKind::RewindScope
+            | PickerKind::Values(_) => Config::DEFAULT,
         };
         let mut matcher = Matcher::new(config);
         let pattern = Pattern::parse(words, CaseMatching::Smart, Normalization::Smart);
@@ -142,17 +183,19 @@ impl Picker {
                 found.push((score, at));
             }
         }
-        found.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        // A command that is typed whole comes before what is only like it.
+        let is_of_commands = self.kind.is_of_commands();
+        let is_other = |at: usize| !is_of_commands || name(&self.items[at].text) != words;
+        found.sort_by_key(|(score, at)| (is_other(*at), std::cmp::Reverse(*score), *at));
         self.matches = found.into_iter().map(|(_, at)| at).collect();
-    }
-
-    /// Two words behind a slash leave, without a row of their own, unless a command has that very name.
-    fn leaves(&self) -> bool {
-        let name =
-            |item: &PickerItem| item.text.split(' ').next() == Some(&format!("/{}", self.query));
-        self.kind == PickerKind::Slash
-            && matches!(&*self.query, "exit" | "quit")
-            && !self.items.iter().any(name)
+        let is_begun = |item: &PickerItem| name(&item.text).starts_with(words);
+        let named = self.other_names.iter().enumerate().filter(|(_, item)| is_begun(item));
+        self.matches.extend(named.map(|(at, _)| self.items.len() + at));
+        // So does another name that is typed whole.
+        let whole = |at: &usize| self.item(*at).is_some_and(|item| name(&item.text) == words);
+        if is_of_commands && let Some(first) = self.matches.iter().position(whole) {
+            self.matches[..=first].rotate_right(1);
+        }
     }
 
     // All other keys do nothing here.
@@ -179,8 +222,9 @@ impl Picker {
             }
             KeyPress::Up => self.at = self.at.saturating_sub(1),
             KeyPress::Down => self.at = (self.at + 1).min(self.matches.len().saturating_sub(1)),
-            KeyPress::Enter if self.leaves() => {
-                return PickerAction::Choose(":q".to_owned(), self.query.clone());
+            KeyPress::Tab if !self.nearest().is_empty() => {
+                self.query = self.nearest().swap_remove(0);
+                self.search();
             }
             KeyPress::Enter | KeyPress::Tab => {
                 return match self.chosen() {
@@ -210,6 +254,7 @@ impl Picker {
             PickerKind::History => "earlier prompt",
             PickerKind::Rewind => "rewind to the moment before",
             PickerKind::RewindScope => "rewind what",
+            PickerKind::Values(command) => command,
         };
         let counts = format!("{} of {}", self.matches.len(), self.items.len());
         let mut rows = vec![
@@ -219,18 +264,30 @@ impl Picker {
                 .with(&counts, look.dim)
                 .cut(width),
         ];
+        let matched = self.matches.iter().filter_map(|at| self.item(*at));
+        let with_detail = matched.filter(|item| !item.detail.is_empty());
+        let column = with_detail.map(|item| display_width(&item.text)).max().unwrap_or(0);
+        let column = column.min(COLUMN);
         let first = (self.at + 1).saturating_sub(SHOWN);
         for (number, at) in self.matches.iter().enumerate().skip(first).take(SHOWN) {
-            let item = &self.items[*at];
+            let Some(item) = self.item(*at) else { continue };
+            let gap = column.saturating_sub(display_width(&item.text)) + 2;
             let mark = if number == self.at { "▸ " } else { "  " };
             let row = Row::new(mark, look.asks)
                 .with(&item.text, look.text)
-                .with(&format!("  {}", item.detail), look.dim)
+                .with(&format!("{:gap$}{}", "", item.detail), look.dim)
                 .cut(width);
             rows.push(if number == self.at { row.patched(look.bold) } else { row });
         }
         if self.matches.is_empty() {
-            rows.push(Row::new("  nothing matches; Esc closes", look.dim));
+            let words = match &*self.nearest() {
+                [] => "  nothing matches; Esc closes".to_owned(),
+                near => {
+                    let near = near.join(" or ");
+                    format!("  nothing matches; did you mean {near}? Tab takes it, Esc closes")
+                }
+            };
+            rows.push(Row::new(&words, look.dim).cut(width));
         }
         let room = height.saturating_sub(rows.len() + 1).min(PREVIEWED);
         let chosen = self.chosen().map(|item| item.value.clone());
@@ -262,9 +319,16 @@ impl Picker {
     }
 }
 
+/// The name of a command, without its sign and its arguments.
+fn name(text: &str) -> &str {
+    let text = text.trim_start_matches([':', '/']);
+    text.split([' ', ',']).next().unwrap_or(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choices;
 
     #[test]
     fn behind_a_slash_arguments_and_paths_go_back_to_the_line() {
@@ -277,26 +341,69 @@ mod tests {
         }
     }
 
+    fn with_commands(kind: PickerKind) -> Picker {
+        let mut picker = Picker::new(kind, choices::commands());
+        picker = picker.and_names(choices::other_names('/'));
+        picker.set_items(choices::leave_last(vec![item("/usual FILE"), item("/sql-query")]));
+        picker
+    }
+
+    fn typed(mut picker: Picker, words: &str) -> PickerAction {
+        words.chars().for_each(|c| assert_eq!(picker.key(KeyPress::Char(c)), PickerAction::Stay));
+        picker.key(KeyPress::Enter)
+    }
+
     #[test]
-    fn behind_a_slash_exit_and_quit_leave_unless_a_command_has_that_name() {
-        let typed = |items: Vec<PickerItem>, words: &str| {
-            let mut picker = Picker::new(PickerKind::Slash, items);
-            words
-                .chars()
-                .for_each(|c| assert_eq!(picker.key(KeyPress::Char(c)), PickerAction::Stay));
-            picker.key(KeyPress::Enter)
-        };
-        for word in ["exit", "quit"] {
-            let leaves = PickerAction::Choose(":q".to_owned(), word.to_owned());
-            assert_eq!(typed(vec![item("/usual FILE")], word), leaves);
-            // It matches, and is another command.
-            assert_eq!(typed(vec![item(&format!("/{word}-test FILE"))], word), leaves);
+    fn both_signs_open_one_list_in_which_nothing_leaves_by_accident() {
+        let first = PickerAction::Choose("/usual FILE".to_owned(), String::new());
+        for kind in [PickerKind::Slash, PickerKind::Commands] {
+            assert_eq!(typed(with_commands(kind), ""), first);
+            let mut picker = with_commands(kind);
+            let last = picker.items.last().map(|item| item.value.clone());
+            assert_eq!(last.as_deref(), Some(":q"));
+            let all = picker.items.len();
+            assert_eq!(picker.matches.len(), all, "other names are shown to who types them");
+            // What is typed whole comes first.
+            let leaves = |query: &str| PickerAction::Choose(":q".to_owned(), query.to_owned());
+            for query in ["q", "exit", "quit"] {
+                assert_eq!(typed(with_commands(kind), query), leaves(query));
+            }
+            let mode = PickerAction::Choose(":mode MODE".to_owned(), "mode".to_owned());
+            assert_eq!(typed(with_commands(kind), "mode"), mode);
+            let said = PickerAction::Choose(":cost".to_owned(), "cost".to_owned());
+            assert_eq!(typed(with_commands(kind), "cost"), said);
+            picker.set_items(vec![item("/quit-test FILE"), item("/exit-test")]);
+            assert_eq!(typed(picker, "quit"), leaves("quit"), "it matches, and is another command");
+            let mut picker = with_commands(kind);
+            picker.set_items(vec![item("/exit")]);
+            let own = PickerAction::Choose("/exit".to_owned(), "exit".to_owned());
+            assert_eq!(typed(picker, "exit"), own, "a file of that name goes before");
         }
-        let own = PickerAction::Choose("/exit".to_owned(), "exit".to_owned());
-        assert_eq!(typed(vec![item("/exit")], "exit"), own);
-        let own = PickerAction::Choose("/quit NOW".to_owned(), "quit".to_owned());
-        assert_eq!(typed(vec![item("/quit NOW")], "quit"), own);
-        assert_eq!(typed(vec![], "exits"), PickerAction::Close("exits".to_owned()));
+    }
+
+    #[test]
+    fn a_list_without_a_match_offers_the_nearest_and_its_columns_are_aligned() {
+        let (mut picker, look) = (with_commands(PickerKind::Slash), Theme::plain());
+        let rows = |picker: &mut Picker| -> Vec<String> {
+            picker.view((80, 24), &look).iter().map(Row::text).collect()
+        };
+        let shown = rows(&mut picker);
+        let place = |words: &str| shown.iter().find_map(|row| row.find(words)).unwrap_or_default();
+        assert_eq!(place("start a new"), place("show what fills"), "{shown:?}");
+        assert!(place("start a new") > 0, "{shown:?}");
+        "claer".chars().for_each(|c| drop(picker.key(KeyPress::Char(c))));
+        let shown = rows(&mut picker);
+        assert!(
+            shown[0].contains("0 of ") && shown[1].contains("did you mean clear?"),
+            "{shown:?}"
+        );
+        assert_eq!(picker.key(KeyPress::Tab), PickerAction::Stay, "only Enter acts");
+        let clear = PickerAction::Choose(":clear".to_owned(), "clear".to_owned());
+        assert_eq!(picker.key(KeyPress::Enter), clear);
+        let mut picker = with_commands(PickerKind::Slash);
+        "zzzzzzz".chars().for_each(|c| drop(picker.key(KeyPress::Char(c))));
+        assert!(rows(&mut picker)[1].contains("nothing matches; Esc"), "the control");
+        assert_eq!(picker.key(KeyPress::Enter), PickerAction::Close("zzzzzzz".to_owned()));
     }
 
     fn item(text: &str) -> PickerItem {

@@ -1,6 +1,5 @@
-//! The list behind `/`: slash commands and skills, read in the background, then the colon commands.
+//! Slash commands and skills in the list behind `/` and `:`, read in the background.
 
-use crate::choices;
 use crate::picker::PickerItem;
 use client::{ScreenInput, SlashRow, one_line};
 use prompts::{PromptFile, PromptList, PromptPlaces};
@@ -51,7 +50,7 @@ fn shown(path: &Path, places: &PromptPlaces) -> String {
     inside.or_else(of_home).unwrap_or_else(|| path.display().to_string())
 }
 
-/// The items of the picker.
+/// The items of the picker; those that cannot be used come last.
 pub(crate) fn items(rows: &[SlashRow]) -> Vec<PickerItem> {
     let item = |row: &SlashRow| PickerItem {
         text: row.text.clone(),
@@ -60,7 +59,7 @@ pub(crate) fn items(rows: &[SlashRow]) -> Vec<PickerItem> {
     };
     let usable = rows.iter().filter(|row| row.insert.is_some()).map(item);
     let broken = rows.iter().filter(|row| row.insert.is_none()).map(item);
-    usable.chain(choices::commands()).chain(broken).collect()
+    usable.chain(broken).collect()
 }
 
 #[cfg(test)]
@@ -98,7 +97,6 @@ mod tests {
             "Review a file  (project command, .claude/commands/review.md; hides \
              ~/.claude/commands/review.md)"
         );
-        assert!(items[1].value.starts_with(':'), "colon commands follow: {items:?}");
         let last = items.last().unwrap();
         assert_eq!((last.detail.as_str(), last.value.as_str()), ("cannot be used", ""));
     }

@@ -27,7 +27,7 @@ use client::{
     is_checklist,
 };
 use prompts::PromptPlaces;
-use protocol::client::{SessionRow, ToClient};
+use protocol::client::{ModelFacts, SessionRow, ToClient};
 use protocol::hidden::on_screen;
 use protocol::judgement::PermissionMode;
 use std::io;
@@ -56,6 +56,8 @@ pub struct FullScreenOptions {
     pub project: PathBuf,
     /// Where slash commands lie beside the project's.
     pub prompt_places: PromptPlaces,
+    /// Models to choose from.
+    pub models: Vec<(String, ModelFacts)>,
 }
 
 /// The view.
@@ -163,7 +165,8 @@ impl FullScreen {
                             | PickerKind::Sessions
                             | PickerKind::History
                             | PickerKind::Rewind
-                            | PickerKind::RewindScope => return Vec::new(),
+                            | PickerKind::RewindScope
+                            | PickerKind::Values(_) => return Vec::new(),
                         };
                         vec![ScreenInput::Paste(typed_back)]
                     }
@@ -171,6 +174,13 @@ impl FullScreen {
                         self.state.mode = Mode::Input;
                         if value == choices::REWIND {
                             return self.rewind(screen);
+                        }
+                        if value == choices::RESUME {
+                            return self.list_sessions();
+                        }
+                        if let Some(picker) = choices::values(&value, &self.options.models) {
+                            self.state.mode = Mode::Picker(picker);
+                            return Vec::new();
                         }
                         if kind == PickerKind::Rewind && !value.is_empty() {
                             return self.rewind_scope(&value);
@@ -202,10 +212,7 @@ impl FullScreen {
                 self.escaped = true;
                 self.state.hint = Some("Esc again to rewind".to_owned());
             }
-            KeyPress::Control('p') => {
-                self.state.mode = Mode::Picker(Picker::new(PickerKind::Sessions, Vec::new()));
-                return vec![ScreenInput::ListSessions];
-            }
+            KeyPress::Control('p') => return self.list_sessions(),
             KeyPress::Control('r') => {
                 let items = choices::earlier(self.state.conversation.prompts(), screen.history());
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::History, items));
@@ -227,18 +234,22 @@ impl FullScreen {
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::Files, self.files.clone()));
                 return self.servers.ask(screen.session());
             }
-            KeyPress::Char('/') if at_line && empty => {
+            KeyPress::Char(sign @ ('/' | ':')) if at_line && empty => {
+                let kind = if sign == '/' { PickerKind::Slash } else { PickerKind::Commands };
                 let places = PromptPlaces {
                     project: self.project(screen),
                     ..self.options.prompt_places.clone()
                 };
                 slash::list(places, self.inputs.clone());
-                self.state.mode = Mode::Picker(Picker::new(PickerKind::Slash, Vec::new()));
+                let items = choices::leave_last(self.servers.beside(kind, &self.slash));
+                let picker = Picker::new(kind, items).and_names(choices::other_names(sign));
+                self.state.mode = Mode::Picker(picker);
                 return self.servers.ask(screen.session());
             }
-            KeyPress::Char(':') if at_line && empty => {
-                let items = choices::commands();
-                self.state.mode = Mode::Picker(Picker::new(PickerKind::Commands, items));
+            KeyPress::Enter if at_line && self.asks_for_value(screen) => {
+                self.state.mode = choices::values(screen.draft().trim(), &self.options.models)
+                    .map_or(Mode::Input, Mode::Picker);
+                return vec![ScreenInput::Edited(String::new())];
             }
             KeyPress::Char('?') if at_line && empty => {
                 let rows = help_rows(
@@ -261,19 +272,31 @@ impl FullScreen {
         Vec::new()
     }
 
-    /// Puts the present items into the list of files, or that behind `/`.
+    /// True if the line is a command that asks for one of a few values.
+    fn asks_for_value(&self, screen: &Screen) -> bool {
+        choices::values(screen.draft().trim(), &self.options.models).is_some()
+    }
+
+    fn list_sessions(&mut self) -> Vec<ScreenInput> {
+        self.state.mode = Mode::Picker(Picker::new(PickerKind::Sessions, Vec::new()));
+        vec![ScreenInput::ListSessions]
+    }
+
+    /// Puts the present items into the list of files, or that of commands.
     fn fill_picker(&mut self) {
         let Mode::Picker(picker) = &mut self.state.mode else { return };
-        let own = match picker.kind {
-            PickerKind::Files => &self.files,
-            PickerKind::Slash => &self.slash,
+        let items = match picker.kind {
+            PickerKind::Files => self.servers.beside(picker.kind, &self.files),
+            PickerKind::Slash | PickerKind::Commands => {
+                choices::leave_last(self.servers.beside(picker.kind, &self.slash))
+            }
             PickerKind::Sessions
-            | PickerKind::Commands
             | PickerKind::History
             | PickerKind::Rewind
-            | PickerKind::RewindScope => return,
+            | PickerKind::RewindScope
+            | PickerKind::Values(_) => return,
         };
-        picker.set_items(self.servers.beside(picker.kind, own));
+        picker.set_items(items);
     }
 
     fn copy(&mut self, text: &str) {

@@ -1,7 +1,9 @@
 //! The colon commands and their parser. Pure.
 
+use super::other_names::{OtherName, other_name};
 use super::rewind::RewindScope;
 use protocol::confinement::Network;
+use protocol::did_you_mean::nearest;
 use protocol::hosts::HostRule;
 use protocol::judgement::PermissionMode;
 
@@ -39,6 +41,8 @@ pub(crate) enum ColonCommand {
     RemoveMemories(Vec<String>),
     Earlier,
     Help,
+    /// No command; these words say what to do.
+    Say(&'static str),
 }
 
 /// The calls whose changes are shown.
@@ -48,18 +52,14 @@ pub(crate) enum ChangesOf {
     Session,
 }
 
-/// Each command and its use.
+/// Each command and its use; what is used often comes first.
 pub const COMMANDS: &[(&str, &str)] = &[
-    (":q", "leave; the session continues. exit and quit do it too"),
-    (":net on, :net off", "network of new commands"),
-    (":net allow HOST", "only listed hosts: crates.io, *.crates.io"),
+    (":model MODEL", "use this model, starting with the next request"),
     (
         ":mode MODE",
         "how to treat calls that match no rule:\n\
          ask, accept-edits, plan, auto, dont-ask",
     ),
-    (":model MODEL", "use this model, starting with the next request"),
-    (":add-dir DIR", "grant tools one more directory"),
     (":context", "show what fills the model's context"),
     (
         ":context summary",
@@ -69,10 +69,11 @@ pub const COMMANDS: &[(&str, &str)] = &[
         ":compact FOCUS",
         "shrink the model's context: a summary replaces the\noldest messages (kept on disk)",
     ),
-    (":mcp", "show the MCP servers with their sandboxes and tools"),
-    (":paste", "put the image of the clipboard into the prompt"),
-    (":add FILE", "pin a file: each request contains its current text"),
-    (":drop FILE", "unpin a file"),
+    (":clear", "start a new session; attach returns to this one"),
+    (
+        ":rewind",
+        "go back before a prompt or a round: the conversation\nas a copy, the files, or both",
+    ),
     (
         ":undo",
         "revert the changes of the last turn that changed\nfiles; again: those of the turn before",
@@ -82,16 +83,19 @@ pub const COMMANDS: &[(&str, &str)] = &[
         ":changes",
         "show what the last turn changed, commands included;\n:changes all: what the session changed",
     ),
-    (
-        ":rewind",
-        "go back before a prompt or a round: the conversation\nas a copy, the files, or both",
-    ),
-    (":clear", "start a new session; attach returns to this one"),
+    (":net on, :net off", "network of new commands"),
+    (":net allow HOST", "only listed hosts: crates.io, *.crates.io"),
+    (":add FILE", "pin a file: each request contains its current text"),
+    (":drop FILE", "unpin a file"),
+    (":add-dir DIR", "grant tools one more directory"),
+    (":paste", "put the image of the clipboard into the prompt"),
+    (":mcp", "show the MCP servers with their sandboxes and tools"),
     (":fork", "copy this session and continue in the copy"),
+    (":memory", "show what is remembered for later sessions;\n:memory rm ID: remove it"),
     (":earlier", "show earlier events"),
     (":audit", "show the audit records of this session"),
-    (":memory", "show what is remembered for later sessions;\n:memory rm ID: remove it"),
     (":help", "this"),
+    (":q", "leave; the session continues. exit and quit do it too"),
 ];
 
 /// The keys, for the same page.
@@ -201,7 +205,22 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
         "drop" => Ok(ColonCommand::Unpin(rest)),
         "add-dir" if rest.is_empty() => Err("give a directory, as in :add-dir ../lib".to_owned()),
         "add-dir" => Ok(ColonCommand::AddDirectory(rest)),
-        other => Err(format!("there is no command :{other}; :help lists them")),
+        other => match other_name(other).filter(|_| rest.is_empty()) {
+            Some(OtherName::Command(command)) => parse(command),
+            Some(OtherName::Words(words)) => Ok(ColonCommand::Say(words)),
+            None => Err(unknown(other)),
+        },
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let known = COMMANDS.iter().map(|(command, _)| {
+        let end = command.find([' ', ',']).unwrap_or(command.len());
+        &command[1..end]
+    });
+    match nearest(name, known).first() {
+        Some(near) => format!("there is no command :{name}. Did you mean :{near}?"),
+        None => format!("there is no command :{name}; :help lists them"),
     }
 }
 
@@ -272,10 +291,33 @@ mod tests {
             (":context summaries", ":context summary"),
             (":memory rm", ":memory rm ID"),
             (":memory u1", ":memory rm ID"),
-            (":frok", "no command :frok"),
+            (":frok", "no command :frok. Did you mean :fork?"),
+            (":launch", "no command :launch; :help"),
+            (":cost now", "no command :cost"),
         ] {
             let error = parse(wrong).unwrap_err();
             assert!(error.contains(said), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn names_of_other_agents_lead_to_a_command_or_say_what_to_do() {
+        for (name, leads_to) in super::super::other_names::OTHER_NAMES {
+            let parsed = parse(&format!(":{name}"));
+            match leads_to {
+                // It asks which one.
+                OtherName::Command(":mode") => assert!(parsed.is_err(), "{name}"),
+                OtherName::Command(command) => assert_eq!(parsed, parse(command), "{name}"),
+                OtherName::Words(words) => {
+                    assert_eq!(parsed, Ok(ColonCommand::Say(words)), "{name}");
+                    assert!(words.len() <= 64, "one line beside its name: {words}");
+                }
+            }
+        }
+        for name in
+            "cost status resume init exit usage permissions agents config theme quit new".split(' ')
+        {
+            assert!(parse(&format!(":{name}")).is_ok(), "{name}");
         }
     }
 

@@ -299,6 +299,7 @@ impl Screen {
             | ColonCommand::Servers
             | ColonCommand::Summary(None)
             | ColonCommand::Earlier
+            | ColonCommand::Say(_)
             | ColonCommand::Help => false,
         };
         if changes && !self.may_answer() {
@@ -306,6 +307,9 @@ impl Screen {
         }
         match meant {
             ColonCommand::Quit => self.leave(),
+            ColonCommand::Say(words) => {
+                vec![ScreenEffect::Show(ScreenItem::Note(words.to_owned()))]
+            }
             ColonCommand::Network(network) => self.change(SettingChange::Network(network)),
             ColonCommand::AllowHost(host) => self.change(SettingChange::Host(host)),
             ColonCommand::Mode(mode) => self.change(SettingChange::Mode(mode)),

@@ -65,6 +65,13 @@ impl Desk {
             guard: None,
             project: PathBuf::from("/"),
             prompt_places: PromptPlaces::default(),
+            models: vec![
+                ("local".to_owned(), ModelFacts::default()),
+                (
+                    "model-2".to_owned(),
+                    ModelFacts { context: Some(200_000), ..ModelFacts::default() },
+                ),
+            ],
         };
         let (inputs, _) = std::sync::mpsc::sync_channel(8);
         let mut desk = Self {
@@ -479,10 +486,49 @@ fn a_key_goes_to_the_next_mode_and_a_wrong_command_is_named() {
     let sent = desk.view.take(ScreenInput::Key(KeyPress::BackTab), &desk.screen);
     let mode = |sent: &[ScreenInput]| format!("{sent:?}").contains(":mode accept-edits");
     assert!(mode(&sent), "{sent:?}");
-    desk.types(":cost");
+    desk.types(":claer");
     desk.input(ScreenInput::Key(KeyPress::Enter));
     let shown = desk.shown();
-    assert!(shown.contains("there is no command :cost") && !shown.contains("> :cost"), "{shown}");
+    assert!(shown.contains("there is no command :claer. Did you mean :clear?"), "{shown}");
+    assert!(!shown.contains("> :claer"), "{shown}");
+    // What other agents have is said in one line.
+    desk.types("/cost");
+    desk.input(ScreenInput::Key(KeyPress::Enter));
+    let shown = desk.shown();
+    assert!(shown.contains("input line has tokens and cost"), "{shown}");
+    assert_eq!(shown.matches('✗').count(), 1, "that of the wrong command: {shown}");
+}
+
+#[test]
+fn a_command_that_needs_a_value_offers_those_that_there_are() {
+    for (typed, words) in
+        [("/model", ["model-2", "200k tokens"]), ("/mode", ["accept-edits", "asks"])]
+    {
+        let mut desk = Desk::new(80, 24);
+        desk.types(typed);
+        desk.input(ScreenInput::Key(KeyPress::Enter));
+        let shown = desk.shown();
+        let has_all = words.iter().all(|words| shown.contains(words));
+        assert!(has_all && !shown.contains("✗ agentd"), "{shown}");
+        // Esc takes nothing, and the whole command in the line opens the same list.
+        desk.input(ScreenInput::Key(KeyPress::Escape));
+        assert!(!desk.shown().contains(words[1]));
+        desk.input(ScreenInput::Paste(typed.replace('/', ":")));
+        desk.input(ScreenInput::Key(KeyPress::Enter));
+        assert!(desk.shown().contains(words[1]));
+        desk.input(ScreenInput::Key(KeyPress::Down));
+        let chosen = desk.view.take(ScreenInput::Key(KeyPress::Enter), &desk.screen);
+        let command = format!("{} {}", typed.replace('/', ":"), words[0]);
+        assert!(
+            matches!(&chosen[..], [ScreenInput::Command(said)] if *said == command),
+            "{chosen:?}"
+        );
+    }
+    // The control: a value that only the person knows is typed.
+    let mut desk = Desk::new(80, 24);
+    desk.types("/add-dir");
+    desk.input(ScreenInput::Key(KeyPress::Enter));
+    assert!(desk.shown().contains("> :add-dir"), "{}", desk.shown());
 }
 
 #[test]
