@@ -9,19 +9,84 @@ use similar::{ChangeTag, TextDiff};
 /// A longer line is data, and comparing its words takes long.
 const LONGEST_LINE: usize = 2_000;
 
-/// The rows of a unified diff: numbers, sign, text in the colours of the language.
+/// Rows of a diff of which the language is shown.
+const HIGHLIGHTED: usize = 2_000;
+
+/// Signs of strings of several lines that are closed by what opens them.
+const QUOTES: [&str; 2] = ["\"\"\"", "'''"];
+
+/// Both sides of a hunk as code. A hunk is no part of the one before it, and its two sides are two texts.
+struct Sides {
+    old: Highlighter,
+    new: Highlighter,
+}
+
+impl Sides {
+    fn of_file(path: &str, look: &Theme) -> Self {
+        Self { old: Highlighter::of_file(path, look), new: Highlighter::of_file(path, look) }
+    }
+
+    /// For a hunk of these lines, with their signs. One that begins within a string begins with its quotes.
+    fn of_hunk(path: &str, hunk: &[&str], look: &Theme) -> Self {
+        let mut sides = Self::of_file(path, look);
+        for (code, other) in [(&mut sides.old, '+'), (&mut sides.new, '-')] {
+            let own = hunk.iter().filter(|line| !line.starts_with(other));
+            let lines: Vec<&str> = own.map(|line| line.get(1..).unwrap_or_default()).collect();
+            if let Some(quotes) = QUOTES.iter().find(|quotes| begins_within(&lines, quotes)) {
+                code.line(quotes);
+            }
+        }
+        sides
+    }
+}
+
+/// True if these lines begin within a string of such quotes, as far as their places tell: text stands behind
+/// quotes that open and before those that close.
+fn begins_within(lines: &[&str], quotes: &str) -> bool {
+    let continues = |text: &str| text.ends_with(['=', '(', '[', '{', ',', ':']);
+    let (mut opens, mut before) = (true, "");
+    let mut evidence = 0;
+    for line in lines {
+        for (at, _) in line.match_indices(quotes) {
+            let (left, right) = (line[..at].trim(), line[at + quotes.len()..].trim());
+            let looks_open = match (left.is_empty(), right.is_empty()) {
+                (true, false) => true,
+                (true, true) => continues(before),
+                (false, _) => continues(left),
+            };
+            evidence += if looks_open == opens { 1 } else { -1 };
+            opens = !opens;
+        }
+        before = if line.trim().is_empty() { before } else { line.trim_end() };
+    }
+    evidence < 0
+}
+
+/// The lines of a hunk with so many lines of each side.
+fn of_hunk<'a>(lines: impl Iterator<Item = &'a str>, mut left: (u32, u32)) -> Vec<&'a str> {
+    let is_inside = |line: &&str| {
+        let is_inside = left != (0, 0);
+        left.0 = left.0.saturating_sub(u32::from(!line.starts_with('+')));
+        left.1 = left.1.saturating_sub(u32::from(!line.starts_with('-')));
+        is_inside
+    };
+    lines.take(HIGHLIGHTED).take_while(is_inside).collect()
+}
+
+/// The rows of a unified diff: numbers and sign in the colour of the change, text in the colours of the language.
 pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
     let mut rows = Vec::new();
     let (mut old, mut new) = (0u32, 0u32);
     // Lines of each side that the hunk still has: a removed `-- x` is no header.
     let mut remaining = (0u32, 0u32);
-    let mut code = Highlighter::of_language("", look);
+    let mut path = "";
+    let mut code = Sides::of_file(path, look);
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let inside = remaining != (0, 0);
         let header = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- "));
-        if let Some(path) = header.filter(|_| !inside) {
-            code = Highlighter::of_file(path.trim().trim_matches('"'), look);
+        if let Some(named) = header.filter(|_| !inside) {
+            path = named.trim().trim_matches('"');
             rows.push(Row::new(line, look.bold));
         } else if line.starts_with("# ") && !inside {
             // Between two files; a line of a hunk begins with a sign or a space.
@@ -29,6 +94,12 @@ pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
         } else if let Some((from, to)) = hunk(line).filter(|_| !inside) {
             (old, new) = (from.0, to.0);
             remaining = (from.1, to.1);
+            let file = if rows.len() < HIGHLIGHTED { path } else { "" };
+            // Before the first line of a file no string begins.
+            code = match from.0 <= 1 || to.0 <= 1 {
+                true => Sides::of_file(file, look),
+                false => Sides::of_hunk(file, &of_hunk(lines.clone(), remaining), look),
+            };
             rows.push(Row::new(line, look.dim));
         } else if let Some(removed) = line.strip_prefix('-') {
             // A removed line with the line in its place: what changed within it is marked.
@@ -36,19 +107,19 @@ pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
             let is_alone = place.is_some_and(|_| !rows.last().is_some_and(is_removed));
             let marks = place.filter(|_| is_alone).map(|added| changed_words(removed, added));
             let (left, right) = marks.unwrap_or_default();
-            rows.push(side(Some(old), None, '-', removed, &left, look));
+            rows.push(side((Some(old), None), removed, &left, &mut code.old, look));
             old += 1;
             remaining.0 = remaining.0.saturating_sub(1);
             if let (Some(added), true) = (place, is_alone)
                 && !follows_plus(&lines)
             {
-                rows.push(side(None, Some(new), '+', added, &right, look));
+                rows.push(side((None, Some(new)), added, &right, &mut code.new, look));
                 new += 1;
                 remaining.1 = remaining.1.saturating_sub(1);
                 lines.next();
             }
         } else if let Some(added) = line.strip_prefix('+') {
-            rows.push(side(None, Some(new), '+', added, &[], look));
+            rows.push(side((None, Some(new)), added, &[], &mut code.new, look));
             new += 1;
             remaining.1 = remaining.1.saturating_sub(1);
         } else if (old, new) == (0, 0) {
@@ -56,7 +127,8 @@ pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
             rows.push(Row::new(line, look.dim));
         } else {
             let kept = line.strip_prefix(' ').unwrap_or(line);
-            let mut pieces = code.line(kept);
+            code.old.line(kept);
+            let mut pieces = code.new.line(kept);
             pieces.insert(0, Piece::new(&gutter(Some(old), Some(new), ' '), look.dim));
             rows.push(Row::of(pieces));
             (old, new) = (old + 1, new + 1);
@@ -86,24 +158,47 @@ fn gutter(old: Option<u32>, new: Option<u32>, sign: char) -> String {
     }
 }
 
+/// A removed or an added line: the number that it has tells which.
 fn side(
-    old: Option<u32>,
-    new: Option<u32>,
-    sign: char,
+    numbers: (Option<u32>, Option<u32>),
     text: &str,
     marks: &[(bool, String)],
+    code: &mut Highlighter,
     look: &Theme,
 ) -> Row {
-    let style = if sign == '-' { look.bad } else { look.good };
-    let mut pieces = vec![Piece::new(&gutter(old, new, sign), style)];
-    if marks.is_empty() {
-        pieces.push(Piece::new(text, style));
+    let (sign, style) = if numbers.0.is_some() { ('-', look.bad) } else { ('+', look.good) };
+    // Text without a language has the colour of its sign.
+    let mut pieces = match code.is_known() {
+        true => code.line(text),
+        false => vec![Piece::new(text, style)],
+    };
+    if !marks.is_empty() {
+        pieces = marked(&pieces, marks, look);
     }
-    for (changed, part) in marks {
-        let style = if *changed { style.add_modifier(look.changed) } else { style };
-        pieces.push(Piece::new(part, style));
-    }
+    pieces.insert(0, Piece::new(&gutter(numbers.0, numbers.1, sign), style));
     Row::of(pieces)
+}
+
+/// These pieces with what changed in them marked; as they are where the marks are of another text.
+fn marked(pieces: &[Piece], marks: &[(bool, String)], look: &Theme) -> Vec<Piece> {
+    let mut flags: Vec<bool> = Vec::new();
+    for (changed, part) in marks {
+        let shown = Piece::new(part, look.text).text;
+        flags.resize(flags.len() + shown.chars().count(), *changed);
+    }
+    let letters = || pieces.iter().flat_map(|piece| piece.text.chars().map(move |c| (piece, c)));
+    if letters().count() != flags.len() {
+        return pieces.to_vec();
+    }
+    let mut result: Vec<Piece> = Vec::new();
+    for ((piece, letter), changed) in letters().zip(flags) {
+        let style = if changed { piece.style.add_modifier(look.changed) } else { piece.style };
+        match result.last_mut() {
+            Some(last) if last.style == style => last.text.push(letter),
+            Some(_) | None => result.push(Piece { text: letter.to_string(), style, link: None }),
+        }
+    }
+    result
 }
 
 type Marks = Vec<(bool, String)>;
@@ -174,6 +269,59 @@ mod tests {
     }
 
     use super::*;
+    use ratatui_core::style::Color;
+
+    /// The colours of the words of a row that has these.
+    fn colours(rows: &[Row], words: &str) -> Vec<Option<Color>> {
+        let row = rows.iter().find(|row| row.text().contains(words));
+        let pieces = row.iter().flat_map(|row| row.pieces.iter().skip(1));
+        let ink = pieces.filter(|piece| !piece.text.trim().is_empty());
+        ink.map(|piece| piece.style.fg).collect()
+    }
+
+    #[test]
+    fn lines_behind_the_end_of_a_string_are_no_part_of_it() {
+        let look = Theme::ansi();
+        let code = |start: u32, first: &str, last: &str| {
+            let text = format!(
+                "--- a/m.py\n+++ b/m.py\n@@ -{start},5 +{start},6 @@\n {first}\n \n def share(a):\n     \
+                 return len(a)\n+KEPT = 1\n {last}\n"
+            );
+            colours(&unified(&text, &look), "return len")
+        };
+        let outside = code(20, "import os", "");
+        assert!(outside.len() > 1, "several words: {outside:?}");
+        // The first line ends a string, whatever follows.
+        for first in ["    \"\"\"", "and so on.\"\"\"", "'''"] {
+            assert_eq!(code(20, first, ""), outside, "{first}");
+            assert_eq!(code(20, first, "\"\"\"Next.\"\"\""), outside, "{first}");
+        }
+        // The controls: a whole string, and two that hold what follows.
+        assert_eq!(code(20, "\"\"\"One.\"\"\"", ""), outside);
+        assert_ne!(code(20, "TEXT = \"\"\"", "\"\"\""), outside);
+        assert_ne!(code(1, "\"\"\"", "\"\"\""), outside, "no string is before the first line");
+    }
+
+    #[test]
+    fn a_change_colours_the_sign_and_the_language_the_words() {
+        let look = Theme::ansi();
+        let lines = "-let a = \"x\"; // why\n+let b = \"x\"; // why\n kept";
+        let rows = unified(&format!("--- a.rs\n+++ a.rs\n@@ -3,2 +3,2 @@\n{lines}"), &look);
+        let signs: Vec<_> = rows[3..5].iter().map(|row| row.pieces[0].style).collect();
+        assert_eq!(signs, [look.bad, look.good]);
+        assert!(colours(&rows, "let a").len() > 2, "{rows:?}");
+        assert!(colours(&rows, "let a").iter().any(Option::is_some), "{rows:?}");
+        assert_eq!(colours(&rows, "let a"), colours(&rows, "let b"));
+        // The sides are two texts: quotes that went are no part of what came.
+        let of = |lines: &str| {
+            let rows = unified(&format!("--- a.py\n+++ a.py\n{lines}\n"), &look);
+            colours(&rows, "return y")
+        };
+        assert_eq!(of("@@ -3,1 +3,1 @@\n-x = \"\"\"\n+return y"), of("@@ -3,0 +3,1 @@\n+return y"));
+        // Without a language the line has the colour of its sign.
+        let rows = unified("--- a.zzz\n+++ a.zzz\n@@ -1 +1 @@\n-one\n+two", &look);
+        assert_eq!(colours(&rows, "one"), [look.bad.fg]);
+    }
 
     #[test]
     fn a_unified_diff_has_numbers_of_both_sides_and_marks_changed_words() {

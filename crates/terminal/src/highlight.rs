@@ -95,6 +95,11 @@ impl Highlighter {
         Self { lines, left: MOST_LINES, style: look.text }
     }
 
+    /// True if the language is known, and its words get colours.
+    pub(crate) fn is_known(&self) -> bool {
+        self.lines.is_some()
+    }
+
     /// The next line, without its end.
     pub(crate) fn line(&mut self, line: &str) -> Vec<Piece> {
         let plain = || vec![Piece::new(line, self.style)];
