@@ -148,6 +148,16 @@ impl Block {
         self.cache = None;
     }
 
+    /// How many rows with these words it has where it is unfolded for them.
+    pub(crate) fn count_of(&mut self, words: &str, width: usize, look: &Theme) -> usize {
+        let fold = self.fold;
+        let count = self.rows_with(words, width, look).len();
+        if self.fold != fold {
+            self.toggle();
+        }
+        count
+    }
+
     /// The places of its rows with these words. Unfolds it where some of them are not in view. Of words on two rows the
     /// first one counts.
     pub(crate) fn rows_with(&mut self, words: &str, width: usize, look: &Theme) -> Vec<usize> {

@@ -326,6 +326,29 @@ impl Conversation {
         false
     }
 
+    /// Which of the rows with these words was found last, and how many there are.
+    pub(crate) fn place_found(
+        &mut self,
+        words: &str,
+        size: (usize, usize),
+        look: &Theme,
+    ) -> Option<(usize, usize)> {
+        let (at, row) = self.found?;
+        let (mut before, mut all) = (0, 0);
+        for (number, block) in self.blocks.iter_mut().enumerate() {
+            let count = match number == at {
+                true => {
+                    let rows = block.rows_with(words, size.0, look);
+                    before = all + rows.iter().filter(|other| **other <= row).count();
+                    rows.len()
+                }
+                false => block.count_of(words, size.0, look),
+            };
+            all += count;
+        }
+        Some((before, all))
+    }
+
     /// The next search begins with the chosen block.
     pub(crate) fn search_anew(&mut self) {
         self.found = None;

@@ -16,6 +16,8 @@ use std::time::Instant;
 /// From this width on the panels stand beside the conversation.
 const WIDE: u16 = 100;
 const PANELS: u16 = 36;
+/// Columns before the conversation while a block of it is chosen.
+const MARGIN: u16 = 2;
 /// Rows of the input line.
 const TYPED: usize = 10;
 const QUEUED: usize = 3;
@@ -137,8 +139,12 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
 }
 
 fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen, size: (u16, u16)) {
-    let (width, height) = size;
+    let (mut width, height) = size;
     let look = state.look;
+    let chosen = state.conversation.chosen();
+    // The rows make room for the mark of what is chosen.
+    let margin = if chosen.is_some() && width > 4 * MARGIN { MARGIN } else { 0 };
+    width -= margin;
     state.size = (usize::from(width), usize::from(height));
     let streaming = protocol::hidden::on_screen(screen.items().streaming());
     let mut live = Vec::new();
@@ -149,7 +155,7 @@ fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen,
     }
     live.extend(panels::running(screen, &state.started, usize::from(width), &look));
     let shown = state.conversation.view(state.size, behind, &live, &look);
-    let chosen = state.conversation.chosen();
+    let searched = if matches!(state.mode, Mode::Browse(_)) { &*state.search } else { "" };
     let mut places = Vec::new();
     let top = height.saturating_sub(u16::try_from(shown.len()).unwrap_or(height));
     for (y, (block, row)) in (top..).zip(&shown) {
@@ -157,8 +163,12 @@ fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen,
             places.push((y, *block));
         }
         let is_chosen = chosen.is_some() && *block == chosen && !row.text().trim().is_empty();
-        let row = if is_chosen { row.clone().patched(look.chosen) } else { row.clone() };
-        row.draw(&mut frame.buffer, (0, y), width, &mut frame.links);
+        if is_chosen && margin > 0 {
+            frame.rows(&[Row::new("▎", look.asks)], (0, y), margin);
+        }
+        let found = if is_chosen { look.found_here } else { look.found() };
+        let row = row.clone().marked(searched, found);
+        row.draw(&mut frame.buffer, (margin, y), width, &mut frame.links);
     }
     state.conversation.placed(places);
 }

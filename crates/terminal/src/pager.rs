@@ -49,7 +49,10 @@ impl Pager {
                 .is_some_and(|first| (first.min(self.top)..=first.max(self.top)).contains(&at));
             match (hit, selected) {
                 (_, true) => row.clone().patched(look.chosen),
-                (true, false) => row.clone().patched(look.found),
+                (true, false) if at == self.top => {
+                    row.clone().marked(&self.search, look.found_here)
+                }
+                (true, false) => row.clone().marked(&self.search, look.found()),
                 (false, false) => row.clone(),
             }
         };
@@ -143,11 +146,14 @@ impl Pager {
     fn find(&mut self, step: isize) {
         let words = self.search.to_lowercase();
         let count = self.rows.len();
+        let has = |row: &Row| row.text().to_lowercase().contains(&words);
         for distance in 0..count {
             let moved = if step == 0 { distance as isize } else { step * (distance as isize + 1) };
             let at = (self.top as isize + moved).rem_euclid(count as isize) as usize;
-            if self.rows[at].text().to_lowercase().contains(&words) {
+            if has(&self.rows[at]) {
                 self.top = at;
+                let hits = |rows: &[Row]| rows.iter().filter(|row| has(row)).count();
+                self.hint = format!("{}/{}", hits(&self.rows[..=at]), hits(&self.rows));
                 return;
             }
         }

@@ -93,6 +93,38 @@ impl Row {
         self
     }
 
+    /// With `style` laid over each place of these words, in whatever case.
+    pub(crate) fn marked(self, words: &str, style: Style) -> Self {
+        let lower = |c: char| c.to_lowercase().next().unwrap_or(c);
+        let words: Vec<char> = words.chars().map(lower).collect();
+        let letters: Vec<char> = self.text().chars().map(lower).collect();
+        let mut is_marked = vec![false; letters.len()];
+        if !words.is_empty() {
+            for (at, window) in letters.windows(words.len()).enumerate() {
+                if window == words {
+                    is_marked[at..at + words.len()].fill(true);
+                }
+            }
+        }
+        let mut marks = is_marked.into_iter();
+        let mut pieces: Vec<Piece> = Vec::new();
+        for piece in self.pieces {
+            let mut begins = true;
+            for (letter, is_marked) in piece.text.chars().zip(marks.by_ref()) {
+                let style = if is_marked { piece.style.patch(style) } else { piece.style };
+                match pieces.last_mut() {
+                    Some(last) if !begins && last.style == style => last.text.push(letter),
+                    Some(_) | None => {
+                        let link = piece.link.clone();
+                        pieces.push(Piece { text: letter.to_string(), style, link });
+                    }
+                }
+                begins = false;
+            }
+        }
+        Self { pieces }
+    }
+
     /// Writes it into a buffer, and the places of its links behind one another.
     pub(crate) fn draw(&self, buffer: &mut Buffer, at: (u16, u16), width: u16, links: &mut Links) {
         let (mut x, y) = at;

@@ -29,8 +29,8 @@ pub(crate) struct Theme {
     pub(crate) changed: Modifier,
     /// The chosen block or row.
     pub(crate) chosen: Style,
-    /// What a search found.
-    pub(crate) found: Style,
+    /// What a search found where it is now.
+    pub(crate) found_here: Style,
     /// Are colours used?
     pub(crate) coloured: bool,
 }
@@ -53,9 +53,14 @@ impl Theme {
             asks: style.fg(Color::Yellow).add_modifier(Modifier::BOLD),
             changed: Modifier::UNDERLINED,
             chosen: style.add_modifier(Modifier::REVERSED),
-            found: style.fg(Color::Black).bg(Color::Yellow),
+            found_here: style.fg(Color::Black).bg(Color::Yellow),
             coloured: true,
         }
+    }
+
+    /// What a search found elsewhere.
+    pub(crate) fn found(&self) -> Style {
+        self.bold.add_modifier(self.changed)
     }
 
     /// Without colours.
@@ -71,7 +76,7 @@ impl Theme {
             bad: bold,
             refused: bold,
             asks: bold,
-            found: style.add_modifier(Modifier::REVERSED),
+            found_here: style.add_modifier(Modifier::REVERSED),
             coloured: false,
             ..Self::ansi()
         }

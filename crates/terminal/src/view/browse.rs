@@ -96,6 +96,10 @@ impl FullScreen {
         let (size, look, words) = (self.state.size, self.state.look, self.state.search.clone());
         if words.is_empty() || !self.state.conversation.find(&words, step, size, &look) {
             self.state.hint = Some(format!("not found: {words}"));
+            return;
         }
+        let place = self.state.conversation.place_found(&words, size, &look);
+        self.state.hint =
+            place.map(|(at, all)| format!("{at}/{all} {words} · n N go on, / search"));
     }
 }

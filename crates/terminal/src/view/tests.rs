@@ -336,6 +336,42 @@ fn a_long_call_folds_opens_and_is_searched() {
 }
 
 #[test]
+fn what_is_chosen_has_a_bar_and_a_search_marks_the_words_and_counts() {
+    let mut desk = Desk::new(80, 24);
+    desk.event(answer("One word.\n\nTwo **words** of it.\n\nThree"));
+    desk.event(ClientEvent::Prompt { text: "No such thing".to_owned() });
+    desk.event(answer("The last word."));
+    desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
+    assert!(!desk.shown().contains('▎'), "the control");
+    desk.input(ScreenInput::Key(KeyPress::Control('o')));
+    let shown = desk.shown();
+    assert!(
+        shown.contains("▎ The last word.") && shown.contains("\n  Two words of it."),
+        "{shown}"
+    );
+    let marked = |desk: &Desk, is_so: fn(&Cell) -> bool| -> String {
+        let screen = desk.terminal.screen();
+        let places = (0..20).flat_map(|y| (0..80).map(move |x| (x, y)));
+        let cells = places.map(|place| cell(screen, place)).filter(is_so);
+        cells.map(|cell| cell.symbol().to_owned()).collect()
+    };
+    let reversed = |cell: &Cell| cell.modifier.contains(Modifier::REVERSED);
+    assert_eq!(marked(&desk, reversed), "", "no block is in reverse video");
+    desk.types("/WORD");
+    desk.input(ScreenInput::Key(KeyPress::Enter));
+    assert!(desk.shown().contains("3/3 WORD"), "{}", desk.shown());
+    assert_eq!(marked(&desk, |cell| cell.bg == Color::Yellow), "word", "that of the chosen block");
+    assert_eq!(marked(&desk, |cell| cell.modifier.contains(Modifier::UNDERLINED)), "wordword");
+    desk.types("n");
+    assert!(desk.shown().contains("2/3 WORD"), "{}", desk.shown());
+    desk.types("o/w");
+    desk.input(ScreenInput::Key(KeyPress::Enter));
+    assert!(desk.shown().contains("1/2"), "{}", desk.shown());
+    desk.types("n");
+    assert!(desk.shown().contains("2/2"), "{}", desk.shown());
+}
+
+#[test]
 fn a_search_brings_each_row_with_the_words_into_view() {
     let lines: Vec<String> = (1..=2000).map(|line| format!("row-{line}-x")).collect();
     for opened in ["", " "] {

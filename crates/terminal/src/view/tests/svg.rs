@@ -146,12 +146,12 @@ fn write(out: &mut String, cell: &Cell, text: &str, at: (usize, usize)) {
 fn colour(colour: Color, usual: &'static str) -> &'static str {
     match colour {
         Color::Black => "#16181d",
-        Color::Red | Color::LightRed => "#f0717a",
-        Color::Green | Color::LightGreen => "#8cc570",
-        Color::Yellow | Color::LightYellow => "#e2bd6b",
-        Color::Blue | Color::LightBlue => "#6cb0f0",
-        Color::Magenta | Color::LightMagenta => "#cf86e0",
-        Color::Cyan | Color::LightCyan => "#5cc0c8",
+        Color::Red | Color::LightRed | Color::Indexed(1 | 9) => "#f0717a",
+        Color::Green | Color::LightGreen | Color::Indexed(2 | 10) => "#8cc570",
+        Color::Yellow | Color::LightYellow | Color::Indexed(3 | 11) => "#e2bd6b",
+        Color::Blue | Color::LightBlue | Color::Indexed(4 | 12) => "#6cb0f0",
+        Color::Magenta | Color::LightMagenta | Color::Indexed(5 | 13) => "#cf86e0",
+        Color::Cyan | Color::LightCyan | Color::Indexed(6 | 14) => "#5cc0c8",
         Color::Gray => "#a5abb6",
         Color::DarkGray => "#737b8a",
         Color::White => "#ffffff",
