@@ -14,7 +14,6 @@ mod read;
 mod rewind;
 #[cfg(test)]
 mod tests;
-mod unstarted_prompts;
 
 use crate::cost::Spent;
 use crate::lines::display_width;
@@ -33,7 +32,6 @@ use std::sync::mpsc::Sender;
 pub use key_press::{Direction, Distance, EditKey, KeyPress};
 use rewind::RewindState;
 pub use rewind::{RewindKind, RewindPoint, RewindScope};
-use unstarted_prompts::UnstartedPrompts;
 
 /// Events that are shown of a session that has more: some screens full.
 const FIRST_PAGE: u32 = 200;
@@ -294,6 +292,17 @@ pub struct AttachOptions {
     pub first_words: Option<&'static str>,
 }
 
+/// Prompts that are not part of a turn yet.
+#[derive(Debug, Default)]
+struct UnstartedPrompts {
+    /// Queued by the supervisor behind the running turn.
+    queued: Vec<String>,
+    /// Sent, but not yet confirmed to be on disk.
+    sent: Vec<String>,
+    /// Sent over a connection that was lost before the confirmation.
+    unsure: Vec<String>,
+}
+
 /// Tokens and costs of the session's answers.
 #[derive(Debug, Default)]
 pub struct AnswerUsage {
@@ -337,7 +346,7 @@ pub struct Screen {
     pub(crate) turn: TurnState,
     pub(crate) focus: Focus,
     pub(crate) connection: ConnectionState,
-    pub(crate) prompts: UnstartedPrompts,
+    prompts: UnstartedPrompts,
     pub(crate) editor: Editor,
     pub(crate) reason: Editor,
     /// One line about the last action, or why it is not possible.

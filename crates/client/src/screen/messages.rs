@@ -16,7 +16,6 @@ use protocol::client::{
 };
 use protocol::content::Usage;
 use protocol::ids::SessionId;
-use protocol::session::TurnEnd;
 use protocol::store::ChangeSet;
 
 impl Screen {
@@ -49,7 +48,11 @@ impl Screen {
             ToClient::Page { session, events } if self.is_here(&session) => self.page(&events),
             ToClient::TakenBack { session, texts } if self.is_here(&session) => {
                 self.seqs.rewind.given_back(&texts);
-                texts.iter().for_each(|text| self.prompts.taken_back(text));
+                for text in &texts {
+                    self.confirm(text);
+                    let place = self.prompts.queued.iter().rposition(|queued| queued == text);
+                    place.map(|place| self.prompts.queued.remove(place));
+                }
                 self.give_back(texts);
                 Vec::new()
             }
@@ -194,6 +197,16 @@ impl Screen {
         self.editor.set(&all.join("\n"));
     }
 
+    /// The prompt is on disk.
+    fn confirm(&mut self, text: &str) {
+        for said in [&mut self.prompts.unsure, &mut self.prompts.sent] {
+            if let Some(place) = said.iter().position(|said| said == text) {
+                said.remove(place);
+                return;
+            }
+        }
+    }
+
     fn failed(&mut self, kind: RequestFailure, message: String) -> Vec<ScreenEffect> {
         match self.connection {
             ConnectionState::Live => {
@@ -234,19 +247,6 @@ impl Screen {
         effects
     }
 
-    /// A turn that could not be sent: its prompts wait in the input line for another try.
-    fn give_back_failed(&mut self, end: &TurnEnd) {
-        let is_live = self.connection == ConnectionState::Live;
-        if is_live
-            && matches!(end, TurnEnd::ProviderFailed { .. })
-            && let Some(line) = self.prompts.turn_failed(&self.editor.text())
-        {
-            self.editor.set(&line);
-            self.hint = Some("the prompt was not answered: Enter sends it again".to_owned());
-        }
-        self.prompts.answered();
-    }
-
     /// The prices of the session's model, where they are known.
     pub(super) fn prices(&self) -> Option<Prices> {
         self.facts.as_ref()?.of_model.prices
@@ -258,10 +258,9 @@ impl Screen {
             facts.update(event);
         }
         match event {
-            ClientEvent::TurnEnded { end } => {
+            ClientEvent::TurnEnded { .. } => {
                 self.turn = TurnState::Idle;
                 self.hint = None;
-                self.give_back_failed(end);
             }
             ClientEvent::Degraded { reason: _ } => {
                 self.turn = TurnState::Idle;
@@ -272,7 +271,6 @@ impl Screen {
             }
             ClientEvent::Answer { blocks: _, usage } => {
                 self.turn = TurnState::Working;
-                self.prompts.answered();
                 self.tokens.all = sum(self.tokens.all, *usage);
                 // A stopped answer has no usage. Neither has the result of an undo.
                 if *usage != Usage::default() {
@@ -285,7 +283,7 @@ impl Screen {
                     self.tokens.before_turn = self.tokens.spent;
                 }
                 self.turn = TurnState::Working;
-                self.prompts.begins(text);
+                self.confirm(text);
                 if !text.starts_with(':') {
                     self.editor.remember(text);
                 }
@@ -310,7 +308,7 @@ impl Screen {
             ClientEvent::Decided { .. } => self.hint = None,
             ClientEvent::Queue { texts } => {
                 self.prompts.queued.clone_from(texts);
-                texts.iter().for_each(|text| self.prompts.confirm(text));
+                texts.iter().for_each(|text| self.confirm(text));
             }
             // It is unknown which of the two models gave the replayed answers.
             ClientEvent::Changed { change: SettingChange::Model(_), .. } => {

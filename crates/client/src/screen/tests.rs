@@ -1235,31 +1235,16 @@ fn rows_fit_the_terminal_whatever_its_size() {
 }
 
 #[test]
-fn the_prompt_of_a_turn_that_could_not_be_sent_is_in_the_line_again() {
-    let failed = || TurnEnd::ProviderFailed {
-        kind: ProviderFailure::Overloaded,
-        message: "the server answered 529; gave up after 10 tries".to_owned(),
-    };
-    let sends = |screen: &mut Screen, text: &str| {
-        screen.update(ScreenInput::Edited(text.to_owned()));
-        screen.update(ScreenInput::Key(KeyPress::Enter));
-        screen.update(event(1, ClientEvent::Prompt { text: text.to_owned() }));
-    };
+fn the_prompt_of_a_turn_that_failed_stays_in_the_conversation_alone() {
     let mut screen = screen();
-    sends(&mut screen, "mend it");
+    screen.update(ScreenInput::Edited("mend it".to_owned()));
+    screen.update(ScreenInput::Key(KeyPress::Enter));
+    screen.update(event(1, ClientEvent::Prompt { text: "mend it".to_owned() }));
     screen.update(ScreenInput::Paste("more".to_owned()));
-    screen.update(event(2, ClientEvent::TurnEnded { end: failed() }));
-    assert_eq!(screen.draft(), "mend it\nmore");
-    assert!(screen.hint().is_some_and(|hint| hint.contains("Enter sends it again")));
-    // Another end gives nothing back, and neither does a turn with an answer.
-    sends(&mut screen, "mend that");
-    screen.update(event(3, ClientEvent::TurnEnded { end: TurnEnd::Interrupted }));
-    assert_eq!(screen.draft(), "");
-    sends(&mut screen, "and that");
-    let (blocks, usage) = (Vec::new(), Usage::default());
-    screen.update(event(4, ClientEvent::Answer { blocks, usage }));
-    screen.update(event(5, ClientEvent::TurnEnded { end: failed() }));
-    assert_eq!(screen.draft(), "");
+    let message = "the server answered 529; gave up after 10 tries".to_owned();
+    let end = TurnEnd::ProviderFailed { kind: ProviderFailure::Overloaded, message };
+    screen.update(event(2, ClientEvent::TurnEnded { end }));
+    assert_eq!(screen.draft(), "more");
 }
 
 #[test]
