@@ -121,7 +121,7 @@ fn output_then_errors_then_the_exit_code() {
             project.path("").display().to_string().trim_end_matches('/')
         )
     );
-    assert!(report.result.summary.starts_with("exit code: 127, "));
+    assert!(report.result.summary.starts_with("exit 127 · "));
 }
 
 fn a_command_has_no_input_and_little_environment() {
