@@ -11,8 +11,24 @@ use protocol::judgement::{PLAN_REFUSED, REFUSED_BY_PERSON};
 
 /// Most characters of a fact.
 const FACT: usize = 80;
-/// Notes of agentd below an output that are about the person's files. The others are for the model.
-const FOR_PEOPLE: [&str; 3] = ["[protected file", "[git-admin", "[run later"];
+/// How notes of agentd begin that are for people too: what became of their files, processes, keys and network, and what
+/// is not shown. The others are hints for the model.
+const FOR_PEOPLE: [&str; 11] = [
+    "[protected file",
+    "[a protected name",
+    "[git-admin",
+    "[git-sign",
+    "[run later",
+    "[background processes were killed",
+    "[no file may grow",
+    "[the network proxy",
+    "[the proxy",
+    "[stdout had",
+    "[stderr had",
+];
+/// What such notes say behind a number.
+const FOR_PEOPLE_COUNTED: [&str; 2] =
+    [" of its processes could not be killed]", " more were not made; "];
 
 /// What the model gets of a command that printed nothing.
 const NO_OUTPUT: &str = "(no output)";
@@ -152,7 +168,7 @@ impl CallLine {
 
 fn end_facts(state: CallState, block: &CallBlock, result: &ToolResult) -> Vec<String> {
     // A command's line for the screen has its code and its time.
-    if let Some(end) = result.summary.strip_prefix("exit ").filter(|_| state != CallState::NotRun) {
+    if let Some(end) = command_end(&result.summary).filter(|_| state != CallState::NotRun) {
         let of_success = end.strip_prefix("0 · ").filter(|_| state == CallState::Done);
         return vec![of_success.map_or_else(|| format!("exit {end}"), str::to_owned)];
     }
@@ -163,6 +179,11 @@ fn end_facts(state: CallState, block: &CallBlock, result: &ToolResult) -> Vec<St
         }
         (_, detail, _) => detail.into_iter().collect(),
     }
+}
+
+/// The code and the time in a command's summary, which agentd makes when all of it has ended.
+fn command_end(summary: &str) -> Option<&str> {
+    summary.strip_prefix("exit ")
 }
 
 fn done_facts(block: &CallBlock, result: &ToolResult) -> Vec<String> {
@@ -186,14 +207,18 @@ pub fn reason_of_person(block: &CallBlock) -> Option<&str> {
     of(REFUSED_BY_PERSON).or_else(|| of(PLAN_REFUSED)).map(str::trim).filter(|it| !it.is_empty())
 }
 
-/// Why a call failed that is no command, for people.
+/// Why a call did not do what it should, for people. None of a command, which has its code, and of a person's refusal.
 #[must_use]
 pub fn failure_of(block: &CallBlock) -> Option<&str> {
     let result = block.result.as_ref()?;
-    let is_failure = CallState::of(&result.outcome) == CallState::Failed;
+    let is_good = CallState::of(&result.outcome) == CallState::Done;
     let summary = result.summary.trim();
+    let is_refusal = [REFUSED_BY_PERSON, PLAN_REFUSED].iter().any(|it| summary.starts_with(it));
+    if is_good || is_refusal || command_end(summary).is_some() {
+        return None;
+    }
     let summary = summary.strip_prefix(&format!("{}: ", block.call.tool)).unwrap_or(summary);
-    Some(summary).filter(|it| is_failure && !it.is_empty() && !it.starts_with("exit "))
+    Some(summary).filter(|it| !it.is_empty())
 }
 
 /// The part of a result that people see without asking for more: what a program or a tool printed. What agentd says to
@@ -201,20 +226,25 @@ pub fn failure_of(block: &CallBlock) -> Option<&str> {
 #[must_use]
 pub fn shown_output(block: &CallBlock) -> String {
     let Some(result) = &block.result else { return String::new() };
-    let for_model = result.text.starts_with("Error [") || block.call.tool == "exit_plan";
-    if for_model || CallState::of(&result.outcome) == CallState::NotRun {
-        return String::new();
-    }
+    let is_for_model = result.is_own_error()
+        || block.call.tool == "exit_plan"
+        || CallState::of(&result.outcome) == CallState::NotRun;
     let separator = format!("{SEPARATOR}\n");
     let (printed, notes) = match result.text.rsplit_once(&separator) {
         Some(parts) => parts,
+        None if is_for_model => ("", result.text.as_str()),
         None => (without_summary(result), ""),
     };
     let printed = without_refusals(printed, &block.refused);
-    let for_people = |line: &&str| FOR_PEOPLE.iter().any(|note| line.starts_with(note));
-    let all: Vec<&str> = printed.lines().chain(notes.lines().filter(for_people)).collect();
+    let notes = notes.lines().filter(|line| is_for_people(line));
+    let all: Vec<&str> = printed.lines().chain(notes).collect();
     let all = all.join("\n");
     on_screen(Some(all.trim_end()).filter(|all| *all != NO_OUTPUT).unwrap_or_default())
+}
+
+fn is_for_people(note: &str) -> bool {
+    FOR_PEOPLE.iter().any(|it| note.starts_with(it))
+        || FOR_PEOPLE_COUNTED.iter().any(|it| note.starts_with('[') && note.contains(it))
 }
 
 /// A call's output without the refusals that are shown below it.
@@ -327,6 +357,7 @@ mod tests {
         denied.basis = Some("answered by you".to_owned());
         assert_eq!(line(&denied), "⊘ edit a.rs · not run · denied: answered by you");
         assert_eq!(reason_of_person(&denied), Some("use yarn"));
+        assert_eq!(failure_of(&denied), None);
         assert_eq!(shown_output(&denied), "");
         let silent = format!("{REFUSED_BY_PERSON}. Find another way, or ask what they want.");
         let silent = block("edit", "{}", Outcome::Denied, &silent, &silent);
@@ -342,9 +373,69 @@ mod tests {
         let silent = format!("{NO_OUTPUT}\n{SEPARATOR}\nexit code: 0");
         let silent = block("bash", "{}", Outcome::Exited { code: 0 }, &silent, "exit 0 · 0.1 s");
         assert_eq!(shown_output(&silent), "");
-        let error = block("edit", "{}", Outcome::Failed, "Error [x] edit: no\nHint: y", "edit: no");
-        assert_eq!(shown_output(&error), "");
-        assert_eq!(failure_of(&error), Some("no"));
+    }
+
+    #[test]
+    fn only_an_error_in_agentds_own_words_is_hidden() {
+        let with_code = |mut block: CallBlock, code: &str| {
+            if let Some(result) = &mut block.result {
+                result.code = Some(code.to_owned());
+            }
+            block
+        };
+        let own = block("edit", "{}", Outcome::Failed, "Error [x] edit: no\nHint: y", "edit: no");
+        let own = with_code(own, "x");
+        assert_eq!((shown_output(&own).as_str(), failure_of(&own)), ("", Some("no")));
+        // A program prints the same.
+        let node = "Error [ERR_MODULE_NOT_FOUND]: Cannot find package";
+        let text = format!("{node}\n{SEPARATOR}\n[hint: ask]\nexit code: 1");
+        let printed = block("bash", "{}", Outcome::Exited { code: 1 }, &text, "exit 1 · 0.1 s");
+        assert_eq!(shown_output(&printed), node);
+        let text = format!("Error [timed_out] mine\n{SEPARATOR}\nexit code: 124 (timed out)");
+        let slow = block("bash", "{}", Outcome::TimedOut, &text, "exit 124 (timed out) · 2.0 s");
+        assert_eq!(shown_output(&with_code(slow, "timed_out")), "Error [timed_out] mine");
+    }
+
+    #[test]
+    fn notes_for_people_are_shown_and_those_for_the_model_are_not() {
+        let notes = [
+            "[stdout had 9 bytes, 4 not shown; narrow it]",
+            "[background processes were killed when the command ended: sleep; start it]",
+            "[2 of its processes could not be killed]",
+            "[the network proxy: example.org:443 was refused]",
+            "[3 more were not made; agentd audit show has the record]",
+        ];
+        let text = format!(
+            "x\n{SEPARATOR}\n{}\n[timeout_ms may be up to 9]\nexit code: 1",
+            notes.join("\n")
+        );
+        let failed = block("bash", "{}", Outcome::Exited { code: 1 }, &text, "exit 1 · 0.1 s");
+        assert_eq!(shown_output(&failed), format!("x\n{}", notes.join("\n")));
+        let text =
+            "Error [interrupted] bash: interrupted: may have run.\n[a protected name: .envrc]";
+        let mut lost =
+            block("bash", "{}", Outcome::Interrupted, text, "interrupted: may have run.");
+        if let Some(result) = &mut lost.result {
+            result.code = Some("interrupted".to_owned());
+        }
+        assert_eq!(shown_output(&lost), "[a protected name: .envrc]");
+    }
+
+    #[test]
+    fn a_call_that_did_not_run_has_its_reason() {
+        for (outcome, summary, why) in [
+            (Outcome::Invalid, "edit: path is missing", "path is missing"),
+            (
+                Outcome::NeverStarted,
+                "not run: the turn was stopped",
+                "not run: the turn was stopped",
+            ),
+            (Outcome::Interrupted, "interrupted: may have run", "interrupted: may have run"),
+        ] {
+            let text = format!("Error [x] {summary}\nHint: y");
+            let block = block("edit", "{}", outcome, &text, summary);
+            assert_eq!(failure_of(&block), Some(why));
+        }
     }
 
     #[test]

@@ -156,11 +156,15 @@ impl LineView {
     fn block(&self, block: &CallBlock) -> String {
         let line = CallLine::of(block);
         let title = one_line(&line.title, LINE);
+        // Nothing unfolds here, so the line also says who or what decided.
+        let basis = block.basis.as_deref().map(|basis| one_line(basis, LINE));
+        let basis = basis.filter(|basis| !line.facts.iter().any(|fact| fact.contains(basis)));
+        let basis = basis.map(|basis| format!(" ({basis})")).unwrap_or_default();
         let mut text = match self.labels {
             Labels::Words => {
                 let (word, facts) = (line.state.word(), line.facts.join(", "));
                 let facts = if facts.is_empty() { facts } else { format!(": {facts}") };
-                format!("Call ended: {word}: {title}{facts}\n")
+                format!("Call ended: {word}: {title}{facts}{basis}\n")
             }
             Labels::Signs => {
                 let (mark, end) = (line.state.mark(), line.end());
@@ -172,7 +176,7 @@ impl LineView {
                         (self.colour.red(mark), self.colour.red(&end))
                     }
                 };
-                format!("{mark} {}{end}\n", self.colour.bold(&title))
+                format!("{mark} {}{end}{}\n", self.colour.bold(&title), self.colour.dim(&basis))
             }
         };
         let most = if is_checklist(&block.call) { usize::MAX } else { OUTPUT_LINES };

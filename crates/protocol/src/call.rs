@@ -127,11 +127,19 @@ impl ToolResult {
         Self { outcome, text, summary, is_error: true, code, images }
     }
 
+    /// True if all of its text is agentd's, about an error, as [`Self::error`] makes it. Words of a program never are:
+    /// they come without a code, or stand above [`SEPARATOR`].
+    #[must_use]
+    pub fn is_own_error(&self) -> bool {
+        let begins = |code: &String| self.text.starts_with(&format!("Error [{code}] "));
+        self.code.as_ref().is_some_and(begins) && !self.text.contains(SEPARATOR)
+    }
+
     /// With a line before its text, or behind an error, which begins with its code.
     #[must_use]
     pub fn noted(mut self, note: Option<&str>) -> Self {
         match note {
-            Some(note) if self.text.starts_with("Error [") => {
+            Some(note) if self.is_own_error() => {
                 self.text.push_str(&format!("\n{note}"));
             }
             Some(note) => self.text.insert_str(0, &format!("{note}\n")),

@@ -703,6 +703,41 @@ fn what_the_own_terminal_did_is_said_of_you_and_records_keep_their_names() {
 }
 
 #[test]
+fn lines_that_do_not_unfold_say_who_or_what_allowed_a_call() {
+    for (allowed, outcome, basis, line) in [
+        (true, Outcome::Done, "rule bash:ls", "✓ ls (rule bash:ls)\n"),
+        (true, Outcome::Done, "answered by pts/7", "✓ ls (answered by pts/7)\n"),
+        (
+            false,
+            Outcome::Denied,
+            "answered by pts/7",
+            "⊘ ls · not run · denied: answered by pts/7\n",
+        ),
+    ] {
+        let mut items = ScreenItems::default();
+        let input = r#"{"command":"ls"}"#.to_owned();
+        let (id, origin) = (call_id(1), CallOrigin::model("toolu_1"));
+        items.take(&ClientEvent::Proposed {
+            call: Call { id, origin, tool: "bash".to_owned(), input },
+        });
+        items.take(&ClientEvent::Decided { call: call_id(1), allowed, basis: basis.to_owned() });
+        let result = ToolResult {
+            outcome,
+            text: String::new(),
+            summary: String::new(),
+            is_error: !allowed,
+            code: None,
+            images: Vec::new(),
+        };
+        let (refused, spent) = (Vec::new(), None);
+        let shown =
+            items.take(&ClientEvent::CallEnded { call: call_id(1), result, refused, spent });
+        let view = LineView::new(Colour::Off, LiveArea::Absent);
+        assert_eq!(view.lines(&shown[0]), line);
+    }
+}
+
+#[test]
 fn a_rule_meant_for_one_question_is_not_written_for_the_next() {
     let mut screen = screen();
     screen.update(event(1, question(1, &["bash:ls"])));
