@@ -138,11 +138,14 @@ fn provider(
     })
 }
 
-/// An overload passes within minutes, so it is worth more tries than another failure. Who wants one try has one, and
-/// who has another model need not wait.
+/// The default of `provider.tries`.
+const USUAL_TRIES: u32 = 5;
+
+/// An overload passes within minutes, so it is worth more tries than another failure. Who wants fewer than usual has no
+/// more, and who has another model need not wait.
 fn overload_tries(tries: u32, fallback_model: Option<&str>) -> u32 {
     match (tries, fallback_model) {
-        (1, _) | (_, Some(_)) => tries,
+        (0..USUAL_TRIES, _) | (_, Some(_)) => tries,
         (_, None) => tries.saturating_mul(2),
     }
 }

@@ -67,8 +67,8 @@ section! {
         /// Most tokens of one answer.
         max_tokens: u32 = key("provider.max_tokens", 16384, Count(1, 1_000_000), Tighten(Smaller)),
         // Enough for a short outage; a longer one is reported instead of waited for. Each try is paid for.
-        /// Most tries of one request; twice as many, within 5 minutes, if the server is overloaded and there is no
-        /// fallback model.
+        /// Most tries of one request. An overloaded server that refuses it gets twice as many within 5 minutes, unless
+        /// this is below the default or there is a fallback model.
         tries: u32 = key("provider.tries", 5, Count(1, 20), Tighten(Smaller)),
         // Each wait is a turn that hangs.
         /// Longest wait that a server may ask for; beyond it the turn ends.

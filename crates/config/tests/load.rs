@@ -754,6 +754,19 @@ fn an_untrusted_project_raises_no_bound_and_names_no_model() {
 }
 
 #[test]
+fn an_overloaded_server_gets_more_tries_unless_fewer_than_usual_or_another_model_are_configured() {
+    for (written, overload_tries) in [
+        ("", 10),
+        ("provider.tries = 6\n", 12),
+        ("provider.tries = 4\n", 4),
+        ("provider.fallback_model = 'other'\n", 5),
+    ] {
+        let config = place().project(written).trusted().load();
+        assert_eq!(config.provider.patience.overload_tries, overload_tries, "{written}");
+    }
+}
+
+#[test]
 fn a_key_file_that_calls_could_read_is_refused() {
     let at = place();
     let base = at.dir.path().to_owned();

@@ -56,7 +56,7 @@ impl Emitter<'_> {
 
     pub(crate) fn retrying(&mut self, retry: RecordedRetry) {
         self.any = false;
-        self.attempt = retry.attempt;
+        (self.attempt, self.of) = (retry.attempt, retry.of);
         (self.emit)(FromProvider::Retrying {
             round: self.round,
             attempt: retry.attempt,
@@ -77,8 +77,9 @@ impl Emitter<'_> {
 
     /// The request has failed and is not tried again.
     pub(crate) fn give_up(&mut self, fault: &AttemptFault, patience: &ProviderTimeouts) {
-        let tried = TriesMade { made: u32::MAX, waited: Duration::ZERO };
-        if let RetryDecision::GiveUp { kind, words } = decide(fault, tried, patience, 0.0) {
+        let made = (TriesMade::default().and(fault), Duration::ZERO);
+        let patience = ProviderTimeouts { tries: 1, overload_tries: 1, ..*patience };
+        if let RetryDecision::GiveUp { kind, words } = decide(fault, made, &patience, 0.0) {
             self.failed(kind, words);
         }
     }

@@ -22,6 +22,17 @@ pub struct AttemptFault {
     pub try_again: Option<bool>,
     /// The server's number of the request.
     pub request_id: Option<String>,
+    /// How far the answer was.
+    pub answer: AnswerReached,
+}
+
+/// How far an answer was at its fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerReached {
+    /// There was none.
+    Nothing,
+    /// It had begun, and may be paid for.
+    Stream,
 }
 
 /// Kinds of fault that are treated differently.
@@ -72,7 +83,14 @@ impl AttemptFault {
     /// A fault of this cause, in these words.
     #[must_use]
     pub fn new(cause: FaultCause, words: impl Into<String>) -> Self {
-        Self { cause, words: words.into(), wait: None, try_again: None, request_id: None }
+        Self {
+            cause,
+            words: words.into(),
+            wait: None,
+            try_again: None,
+            request_id: None,
+            answer: AnswerReached::Nothing,
+        }
     }
 
     /// A stream that came to no proper end.
@@ -119,6 +137,7 @@ impl AttemptFault {
                 Some(_) | None => None,
             },
             request_id: id.or(other_id).map(str::to_owned).or(error.request_id),
+            answer: AnswerReached::Nothing,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::api::{OldThinking, encode, is_for_old_thinking};
 use crate::emit::Emitter;
-use crate::fault::AttemptFault;
+use crate::fault::{AnswerReached, AttemptFault};
 use crate::http::Endpoint;
 use crate::recording::{RecordedRetry, Recorder};
 use crate::refused_tool::{refused_tool, shown};
@@ -12,7 +12,7 @@ use protocol::content::ModelRequest;
 use protocol::provider::ProviderTimeouts;
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most tools that are left out. Stops a server that refuses one after the other.
 const LEFT_OUT: usize = 20;
@@ -37,7 +37,7 @@ pub(crate) async fn send_request(
     if let Some(recorder) = recorder {
         recorder.request(&request, endpoint.server().api, emitter.of, &body);
     }
-    let mut waited = Duration::ZERO;
+    let (mut made, first) = (TriesMade::default(), Instant::now());
     loop {
         let Err(fault) = attempt(endpoint, (&request.model, body.clone()), recorder, emitter).await
         else {
@@ -76,8 +76,8 @@ pub(crate) async fn send_request(
             }
             continue;
         }
-        let tried = TriesMade { made: emitter.attempt, waited };
-        match decide(&fault, tried, patience, random()) {
+        made = made.and(&fault);
+        match decide(&fault, (made, first.elapsed()), patience, random()) {
             RetryDecision::Again { wait, of } => {
                 let retry = RecordedRetry {
                     attempt: emitter.attempt + 1,
@@ -90,7 +90,6 @@ pub(crate) async fn send_request(
                     recorder.retrying(&retry);
                 }
                 let wait = Duration::from_millis(retry.wait_ms);
-                waited += wait;
                 emitter.retrying(retry);
                 tokio::time::sleep(wait).await;
             }
@@ -121,6 +120,7 @@ async fn attempt(
     let request_id = stream.request_id.clone();
     let named = |fault: AttemptFault| AttemptFault {
         request_id: fault.request_id.or_else(|| request_id.clone()),
+        answer: AnswerReached::Stream,
         ..fault
     };
     let secrets = endpoint.secrets();

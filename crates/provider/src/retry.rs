@@ -1,6 +1,6 @@
 //! The retry policy: whether and when to try again, and which failure to report if not. No IO.
 
-use crate::fault::{AttemptFault, FaultCause};
+use crate::fault::{AnswerReached, AttemptFault, FaultCause};
 use crate::server_error::{ErrorMeaning, nature};
 use protocol::provider::{ProviderFailure, ProviderTimeouts};
 use std::time::Duration;
@@ -14,16 +14,31 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 /// The same while the server is overloaded, which takes minutes rather than seconds.
 const LONGEST_OVERLOAD_WAIT: Duration = Duration::from_secs(60);
 
-/// Longest time of all waits for an overloaded server.
+/// Longest time from the first try to the last one of an overloaded server.
 const OVERLOAD_TIME: Duration = Duration::from_secs(300);
 
-/// The tries of a request so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The tries of a request so far, each by its fault: one kind does not use up the tries of the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TriesMade {
-    /// How many.
-    pub made: u32,
-    /// All waits between them.
-    pub waited: Duration,
+    /// That an overloaded server refused.
+    overloads: u32,
+    others: u32,
+}
+
+impl TriesMade {
+    /// With one more that failed so.
+    #[must_use]
+    pub fn and(self, fault: &AttemptFault) -> Self {
+        let Self { overloads, others } = self;
+        match is_overload(fault) {
+            true => Self { overloads: overloads.saturating_add(1), others },
+            false => Self { overloads, others: others.saturating_add(1) },
+        }
+    }
+
+    fn all(self) -> u32 {
+        self.overloads.saturating_add(self.others)
+    }
 }
 
 /// The decision after a failed attempt.
@@ -33,7 +48,7 @@ pub enum RetryDecision {
     Again {
         /// How long to wait.
         wait: Duration,
-        /// Most tries at such a fault.
+        /// Most tries, if all others fail so.
         of: u32,
     },
     /// The request has failed.
@@ -45,18 +60,21 @@ pub enum RetryDecision {
     },
 }
 
-/// Decides about the fault of the last try. `jitter` is a random number from 0 to 1.
+/// Decides about the fault of the last try, which is one of those `made`, so long after the first one began. `jitter` is
+/// a random number from 0 to 1.
 #[must_use]
 pub fn decide(
     fault: &AttemptFault,
-    TriesMade { made, waited }: TriesMade,
+    (made, since_first): (TriesMade, Duration),
     patience: &ProviderTimeouts,
     jitter: f64,
 ) -> RetryDecision {
-    let is_overload = kind(&fault.cause) == ProviderFailure::Overloaded;
-    let (of, longest) = match is_overload {
-        true => (patience.overload_tries.max(patience.tries), LONGEST_OVERLOAD_WAIT),
-        false => (patience.tries, LONGEST_WAIT),
+    let is_overload = is_overload(fault);
+    let (like_it, most, longest) = match is_overload {
+        true => {
+            (made.overloads, patience.overload_tries.max(patience.tries), LONGEST_OVERLOAD_WAIT)
+        }
+        false => (made.others, patience.tries, LONGEST_WAIT),
     };
     let give_up = |more: String| {
         let kind = kind(&fault.cause);
@@ -66,10 +84,10 @@ pub fn decide(
     if !worth_another(fault) {
         return give_up(String::new());
     }
-    if made >= of {
-        return give_up(match made {
+    if like_it >= most {
+        return give_up(match made.all() {
             1 => String::new(),
-            _ => format!("; gave up after {made} tries"),
+            all => format!("; gave up after {all} tries"),
         });
     }
     let limit = Duration::from_millis(patience.max_wait_ms);
@@ -81,11 +99,21 @@ pub fn decide(
             in_words(limit)
         ));
     }
-    let wait = own_wait(made, longest, jitter).min(limit).max(asked);
-    if is_overload && waited + wait > OVERLOAD_TIME {
-        return give_up(format!("; gave up after {made} tries in {}", in_words(waited)));
+    let wait = own_wait(like_it, longest, jitter).min(limit).max(asked);
+    // The usual tries are made whatever they take.
+    if like_it >= patience.tries && since_first + wait > OVERLOAD_TIME {
+        return give_up(format!(
+            "; gave up after {} tries in {}",
+            made.all(),
+            in_words(since_first)
+        ));
     }
-    RetryDecision::Again { wait, of }
+    RetryDecision::Again { wait, of: most.saturating_add(made.all() - like_it) }
+}
+
+/// True if an overloaded server refused the request. One that breaks off its answer may be paid for it.
+fn is_overload(fault: &AttemptFault) -> bool {
+    kind(&fault.cause) == ProviderFailure::Overloaded && fault.answer == AnswerReached::Nothing
 }
 
 /// Half a second, doubling to the longest, less up to a quarter so that clients do not come in step.
@@ -192,6 +220,11 @@ mod tests {
         RetryDecision::Again { wait: Duration::from_millis(ms), of }
     }
 
+    /// So many tries that failed so.
+    fn tries(fault: &AttemptFault, made: u32) -> TriesMade {
+        (0..made).fold(TriesMade::default(), |tries, _| tries.and(fault))
+    }
+
     /// The decision after so many tries without a wait between them.
     fn after(
         fault: &AttemptFault,
@@ -199,7 +232,7 @@ mod tests {
         patience: &ProviderTimeouts,
         jitter: f64,
     ) -> RetryDecision {
-        decide(fault, TriesMade { made, waited: Duration::ZERO }, patience, jitter)
+        decide(fault, (tries(fault, made), Duration::ZERO), patience, jitter)
     }
 
     fn kind_of(decision: RetryDecision) -> Option<ProviderFailure> {
@@ -275,23 +308,21 @@ mod tests {
     #[test]
     fn an_overloaded_server_gets_twice_the_tries_within_five_minutes() {
         let mut fault = AttemptFault::new(FaultCause::Status(529), "the server answered 529");
-        let mut tried = TriesMade { made: 1, waited: Duration::ZERO };
+        let (mut made, mut since_first) = (tries(&fault, 1), Duration::ZERO);
         let mut waits = Vec::new();
-        while let RetryDecision::Again { wait, of } = decide(&fault, tried, &PATIENCE, 0.0) {
+        while let RetryDecision::Again { wait, of } =
+            decide(&fault, (made, since_first), &PATIENCE, 0.0)
+        {
             assert_eq!(of, 10);
             waits.push(wait.as_secs_f64());
-            tried = TriesMade { made: tried.made + 1, waited: tried.waited + wait };
+            (made, since_first) = (made.and(&fault), since_first + wait);
         }
         assert_eq!(waits, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]);
         // It asks for more: the time is over before the tries are.
         fault.wait = Some(Duration::from_secs(60));
         let decided = |seconds| {
-            decide(
-                &fault,
-                TriesMade { made: 6, waited: Duration::from_secs(seconds) },
-                &PATIENCE,
-                0.0,
-            )
+            let since_first = Duration::from_secs(seconds);
+            decide(&fault, (tries(&fault, 6), since_first), &PATIENCE, 0.0)
         };
         assert_eq!(decided(240), again(60_000, 10));
         assert_eq!(
@@ -303,6 +334,33 @@ mod tests {
                     .into()
             }
         );
+    }
+
+    #[test]
+    fn each_kind_of_fault_has_its_own_tries() {
+        let busy = AttemptFault::new(FaultCause::Status(529), "busy");
+        let broken = AttemptFault::new(FaultCause::Status(500), "broken");
+        let mut made = tries(&busy, 5).and(&broken);
+        let decided = |fault, made| decide(fault, (made, Duration::ZERO), &PATIENCE, 0.0);
+        assert_eq!(decided(&broken, made), again(500, 10));
+        made = made.and(&busy);
+        assert_eq!(decided(&busy, made), again(16_000, 11));
+        made = (0..4).fold(made, |made, _| made.and(&broken));
+        let words = "broken; gave up after 11 tries. Check the network, the proxy and the base URL, \
+                     then ask again";
+        let kind = ProviderFailure::Unreachable;
+        assert_eq!(decided(&broken, made), RetryDecision::GiveUp { kind, words: words.into() });
+    }
+
+    #[test]
+    fn an_answer_that_an_overload_breaks_off_may_be_paid_for_and_gets_no_more_tries() {
+        let name = || FaultCause::Event("overloaded_error".into());
+        let refused = AttemptFault::new(name(), "x");
+        let broken_off = AttemptFault { answer: AnswerReached::Stream, ..refused.clone() };
+        assert_eq!(after(&refused, 5, &PATIENCE, 0.0), again(8_000, 10));
+        assert_eq!(after(&broken_off, 4, &PATIENCE, 0.0), again(4_000, 5));
+        let last = after(&broken_off, 5, &PATIENCE, 0.0);
+        assert_eq!(kind_of(last), Some(ProviderFailure::Overloaded));
     }
 
     #[test]
