@@ -177,6 +177,28 @@ fn a_streamed_answer_is_seen_as_it_comes_and_stopped_with_the_session_left() {
 }
 
 #[test]
+fn a_command_that_a_person_stops_was_stopped_on_each_surface() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::says([bash("toolu_1", "echo be''gun; sleep 7302")])]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let arguments = ["new", "--permission-mode", "auto", "serve"];
+    let one = tmux.run("one", &typed(&desk, &server, &arguments), SIZE);
+    // The title of the call has other letters.
+    one.shows("begun");
+    one.press(&["Escape"]);
+    let screen = one.shows("✗ echo be''gun; sleep 7302 · stopped · ");
+    let id = screen.split(" · session ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let shown = run(desk.agentd(&["show", &id])).out;
+    assert!(shown.contains("✗ failed: exit 130"), "{shown}");
+    let listed = run(desk.agentd(&["audit", "ls"])).out;
+    assert!(listed.contains("failed: stopped"), "{listed}");
+    for text in [screen, shown, listed] {
+        assert!(!text.contains("may have run"), "{text}");
+    }
+}
+
+#[test]
 fn ctrl_b_lets_the_turn_go_on_while_the_command_runs() {
     let desk = Desk::new();
     let server = Server::scripted([

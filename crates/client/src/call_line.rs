@@ -48,10 +48,30 @@ pub enum CallState {
     Runs,
 }
 
+/// What is known of the end of a call that was interrupted. Other outcomes say it themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InterruptedEnd {
+    /// A person stopped a command, and all its processes have ended.
+    Stopped,
+    /// Nothing is.
+    Unknown,
+}
+
+impl InterruptedEnd {
+    /// By a result's line for the screen: a command's has its code, once it has ended.
+    #[must_use]
+    pub fn of_summary(summary: &str) -> Self {
+        match command_end(summary) {
+            Some(_) => Self::Stopped,
+            None => Self::Unknown,
+        }
+    }
+}
+
 impl CallState {
     /// Of a call that ended so.
     #[must_use]
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn of(outcome: &Outcome, end: InterruptedEnd) -> Self {
         match outcome {
             Outcome::Done | Outcome::Exited { code: 0 } => Self::Done,
             Outcome::Failed
@@ -65,8 +85,15 @@ impl CallState {
             | Outcome::Refused { .. }
             | Outcome::Invalid
             | Outcome::NeverStarted => Self::NotRun,
-            Outcome::Interrupted => Self::Unknown,
+            Outcome::Interrupted => match end {
+                InterruptedEnd::Stopped => Self::Failed,
+                InterruptedEnd::Unknown => Self::Unknown,
+            },
         }
+    }
+
+    fn of_result(result: &ToolResult) -> Self {
+        Self::of(&result.outcome, InterruptedEnd::of_summary(&result.summary))
     }
 
     /// One character.
@@ -95,7 +122,7 @@ impl CallState {
 }
 
 /// How a call ended, beyond its state. None where the state says it.
-fn outcome_detail(outcome: &Outcome) -> Option<String> {
+fn outcome_detail(outcome: &Outcome, end: InterruptedEnd) -> Option<String> {
     Some(match outcome {
         Outcome::Done | Outcome::Failed | Outcome::Exited { code: 0 } => return None,
         Outcome::Exited { code } => format!("exit {code}"),
@@ -106,7 +133,10 @@ fn outcome_detail(outcome: &Outcome) -> Option<String> {
         Outcome::Confined { what } => format!("stopped by the cage ({what})"),
         Outcome::OutOfMemory => "out of memory".to_owned(),
         Outcome::Crashed => "crashed".to_owned(),
-        Outcome::Interrupted => "may have run".to_owned(),
+        Outcome::Interrupted => match end {
+            InterruptedEnd::Stopped => "stopped".to_owned(),
+            InterruptedEnd::Unknown => "may have run".to_owned(),
+        },
         Outcome::Invalid => "invalid call".to_owned(),
         Outcome::NeverStarted => "never started".to_owned(),
     })
@@ -114,9 +144,9 @@ fn outcome_detail(outcome: &Outcome) -> Option<String> {
 
 /// How a call ended: the word, and what it does not say.
 #[must_use]
-pub fn outcome_words(outcome: &Outcome) -> String {
-    let word = CallState::of(outcome).word();
-    match outcome_detail(outcome) {
+pub fn outcome_words(outcome: &Outcome, end: InterruptedEnd) -> String {
+    let word = CallState::of(outcome, end).word();
+    match outcome_detail(outcome, end) {
         Some(detail) => format!("{word}: {detail}"),
         None => word.to_owned(),
     }
@@ -142,7 +172,7 @@ impl CallLine {
             let waits = block.cage.is_none().then(|| "waits".to_owned());
             return Self { state: CallState::Runs, title, facts: waits.into_iter().collect() };
         };
-        let state = CallState::of(&result.outcome);
+        let state = CallState::of_result(result);
         let has_failed = state == CallState::Done && result.is_error;
         let state = if has_failed { CallState::Failed } else { state };
         let mut facts = end_facts(state, block, result);
@@ -169,10 +199,15 @@ impl CallLine {
 fn end_facts(state: CallState, block: &CallBlock, result: &ToolResult) -> Vec<String> {
     // A command's line for the screen has its code and its time.
     if let Some(end) = command_end(&result.summary).filter(|_| state != CallState::NotRun) {
+        if result.outcome == Outcome::Interrupted {
+            let time = end.split_once(" · ").map(|(_, time)| time.to_owned());
+            return std::iter::once("stopped".to_owned()).chain(time).collect();
+        }
         let of_success = end.strip_prefix("0 · ").filter(|_| state == CallState::Done);
         return vec![of_success.map_or_else(|| format!("exit {end}"), str::to_owned)];
     }
-    match (state, outcome_detail(&result.outcome), block.basis.as_deref()) {
+    match (state, outcome_detail(&result.outcome, InterruptedEnd::Unknown), block.basis.as_deref())
+    {
         (CallState::Done | CallState::Runs, ..) => done_facts(block, result),
         (CallState::NotRun, Some(_), Some(basis)) if result.outcome == Outcome::Denied => {
             vec![format!("denied: {basis}")]
@@ -211,7 +246,7 @@ pub fn reason_of_person(block: &CallBlock) -> Option<&str> {
 #[must_use]
 pub fn failure_of(block: &CallBlock) -> Option<&str> {
     let result = block.result.as_ref()?;
-    let is_good = CallState::of(&result.outcome) == CallState::Done;
+    let is_good = CallState::of_result(result) == CallState::Done;
     let summary = result.summary.trim();
     let is_refusal = [REFUSED_BY_PERSON, PLAN_REFUSED].iter().any(|it| summary.starts_with(it));
     if is_good || is_refusal || command_end(summary).is_some() {
@@ -228,7 +263,7 @@ pub fn shown_output(block: &CallBlock) -> String {
     let Some(result) = &block.result else { return String::new() };
     let is_for_model = result.is_own_error()
         || block.call.tool == "exit_plan"
-        || CallState::of(&result.outcome) == CallState::NotRun;
+        || CallState::of_result(result) == CallState::NotRun;
     let separator = format!("{SEPARATOR}\n");
     let (printed, notes) = match result.text.rsplit_once(&separator) {
         Some(parts) => parts,
@@ -274,7 +309,7 @@ mod tests {
         let id = CallId { session: SessionId("s".to_owned()), number: 1 };
         let (tool, input) = (tool.to_owned(), input.to_owned());
         let mut block = CallBlock::new(Call { id, origin: CallOrigin::model("u"), tool, input });
-        let is_error = CallState::of(&outcome) != CallState::Done;
+        let is_error = CallState::of(&outcome, InterruptedEnd::Unknown) != CallState::Done;
         let (text, summary) = (text.to_owned(), summary.to_owned());
         let (code, images) = (None, Vec::new());
         block.result = Some(ToolResult { outcome, text, summary, is_error, code, images });
@@ -332,6 +367,14 @@ mod tests {
                 "x",
                 "x",
                 "⊘ edit a.rs · not run · never started",
+            ),
+            (
+                "bash",
+                bash,
+                Outcome::Interrupted,
+                "x",
+                "exit 130 (cancelled; all its processes were killed) · 3.0 s",
+                "✗ python3 tests/run.py · stopped · 3.0 s",
             ),
             ("edit", edit, Outcome::Interrupted, "x", "x", "? edit a.rs · unknown · may have run"),
             (
@@ -447,8 +490,10 @@ mod tests {
             (Outcome::NeverStarted, "not run: never started"),
             (Outcome::Interrupted, "unknown: may have run"),
         ];
+        let stopped = outcome_words(&Outcome::Interrupted, InterruptedEnd::Stopped);
+        assert_eq!(stopped, "failed: stopped");
         for (outcome, words) in cases {
-            assert_eq!(outcome_words(&outcome), words);
+            assert_eq!(outcome_words(&outcome, InterruptedEnd::Unknown), words);
         }
     }
 }

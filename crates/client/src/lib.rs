@@ -57,7 +57,7 @@ pub use attach::{
 };
 pub use call_gist::{call_title, telling_argument};
 pub use call_line::{
-    CallLine, CallState, failure_of, outcome_words, reason_of_person, shown_output,
+    CallLine, CallState, InterruptedEnd, failure_of, outcome_words, reason_of_person, shown_output,
     without_refusals,
 };
 pub use colour::{Colour, Terminal};

@@ -10,7 +10,7 @@ use crate::describe::{Describer, Description, EndedCall, LINE, ran};
 use crate::export;
 use crate::fleet_commands::{self, FetchedSession};
 use crate::sessions;
-use client::{CallState, one_line};
+use client::{CallState, InterruptedEnd, one_line};
 use journal::{JournalEntry, OpenCall, WorkerDeaths};
 use protocol::hidden::{in_json, on_screen, visible};
 use protocol::ids::SessionId;
@@ -209,7 +209,7 @@ fn words(time_of: u64, said: &Description<'_>, calls: CallDetail) -> String {
         },
         Description::OfCall { call, step } => format!("   {call} {step}\n"),
         Description::Ended(EndedCall { call, outcome, summary, whole, cached_from, .. }) => {
-            let state = CallState::of(outcome);
+            let state = CallState::of(outcome, InterruptedEnd::of_summary(summary));
             let state = format!("{} {}", state.mark(), state.word());
             let again = cached_from.map_or(String::new(), |by| {
                 format!(" (cached from call {by}; its files are unchanged)")
@@ -261,8 +261,8 @@ fn as_markdown(time_of: u64, said: &Description<'_>) -> String {
             format!("\nCall {call} was not allowed: {message}\n")
         }
         Description::OfCall { call, step } => format!("\nCall {call} {step}.\n"),
-        Description::Ended(EndedCall { call, outcome: how, text, .. }) => {
-            format!("\nCall {call} ended ({}):\n\n{}", end_of(how), fenced("", text))
+        Description::Ended(EndedCall { call, outcome: how, summary, text, .. }) => {
+            format!("\nCall {call} ended ({}):\n\n{}", end_of(how, summary), fenced("", text))
         }
         Description::CutShort { call, cause, ran, tampered } => {
             let names: String = tampered.iter().map(|name| format!("- {name}\n")).collect();

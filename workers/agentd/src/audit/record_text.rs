@@ -1,6 +1,6 @@
 //! Fields of audit records as text.
 
-use client::CallState;
+use client::{CallState, InterruptedEnd};
 use jiff::Timestamp;
 use journal::{
     BasisRecord, ConnectionOutcome, DecidedRecord, DecisionRecord, EndedRecord, Outcome,
@@ -64,21 +64,24 @@ pub(super) fn end(ended: &EndedRecord, decided: Option<&DecidedRecord>) -> Strin
     let decision = decided.map_or(DecisionRecord::Allowed, |decided| decided.decision);
     match (&ended.outcome, decision) {
         (Outcome::Interrupted, DecisionRecord::Denied | DecisionRecord::Expired) => {
-            outcome(&Outcome::NeverStarted)
+            client::outcome_words(&Outcome::NeverStarted, InterruptedEnd::Unknown)
         }
         (Outcome::Denied, DecisionRecord::Expired) => "not run: not answered in time".to_owned(),
-        (ended, _) => outcome(ended),
+        (outcome, _) => {
+            // Only the report about an ended command has its number.
+            let end = match ended.command_pid {
+                Some(_) => InterruptedEnd::Stopped,
+                None => InterruptedEnd::Unknown,
+            };
+            client::outcome_words(outcome, end)
+        }
     }
 }
 
-/// The word for how a call ended, and what it does not say: the words of the screen.
-fn outcome(outcome: &Outcome) -> String {
-    client::outcome_words(outcome)
-}
-
-/// The same behind its mark, for lines about calls.
-pub(crate) fn end_of(how: &Outcome) -> String {
-    format!("{} {}", CallState::of(how).mark(), outcome(how))
+/// How a call ended, in the words of the screen behind their mark. `summary` is its result's line.
+pub(crate) fn end_of(how: &Outcome, summary: &str) -> String {
+    let end = InterruptedEnd::of_summary(summary);
+    format!("{} {}", CallState::of(how, end).mark(), client::outcome_words(how, end))
 }
 
 /// One refusal, to follow the word "refused".
@@ -155,9 +158,10 @@ mod tests {
 
     #[test]
     fn the_end_of_a_call_says_how_far_it_came_also_in_records_of_older_builds() {
-        let end = |outcome: &str, decision: &str| {
+        let end = |outcome: &str, decision: &str, command_pid: Option<u32>| {
             let ended = json!({
                 "session": "s", "call": 1, "tool": "bash", "outcome": {"how": outcome}, "ended": 1,
+                "command_pid": command_pid,
             });
             let decided = json!({
                 "session": "s", "turn": 1, "round": 1, "call": 1, "tool": "bash",
@@ -176,7 +180,8 @@ mod tests {
             ("denied", "denied", "not run: denied"),
             ("denied", "expired", "not run: not answered in time"),
         ] {
-            assert_eq!(end(outcome, decision), text, "{outcome} {decision}");
+            assert_eq!(end(outcome, decision, None), text, "{outcome} {decision}");
         }
+        assert_eq!(end("interrupted", "allowed", Some(7)), "failed: stopped");
     }
 }

@@ -209,11 +209,11 @@ impl SessionReport {
                     .items
                     .push(ReportItem::Note(format!("call {call} was done in session {session}")));
             }
-            JournalRecord::Result { call, outcome: how, text, full, is_error, .. } => {
+            JournalRecord::Result { call, outcome: how, summary, text, full, is_error, .. } => {
                 let text = plain(full.as_ref().unwrap_or(text));
                 let is_good =
                     !is_error && matches!(how, Outcome::Done | Outcome::Exited { code: 0 });
-                let end = plain(&end_of(how));
+                let end = plain(&end_of(how, summary));
                 let end = if is_good { CallEnd::Good(end) } else { CallEnd::Bad(end) };
                 self.ended(*call, time, end, text);
             }
@@ -222,7 +222,7 @@ impl SessionReport {
                     journal::CallProgress::NeverStarted => Outcome::NeverStarted,
                     journal::CallProgress::MayHaveRun => Outcome::Interrupted,
                 };
-                let end = CallEnd::Bad(end_of(&how));
+                let end = CallEnd::Bad(end_of(&how, ""));
                 self.ended(*call, time, end, plain(cause));
             }
             JournalRecord::TurnEnded { end } => {
