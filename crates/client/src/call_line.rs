@@ -4,7 +4,6 @@
 use crate::call_gist::call_title;
 use crate::lines::one_line;
 use crate::screen_items::CallBlock;
-use crate::turn_totals::ChangedLines;
 use protocol::call::{Outcome, REFUSED_LINE, SEPARATOR, ToolResult};
 use protocol::hidden::on_screen;
 use protocol::judgement::{PLAN_REFUSED, REFUSED_BY_PERSON};
@@ -222,9 +221,6 @@ fn command_end(summary: &str) -> Option<&str> {
 }
 
 fn done_facts(block: &CallBlock, result: &ToolResult) -> Vec<String> {
-    if let Some(lines) = ChangedLines::of(&block.call, result).in_words() {
-        return vec![lines];
-    }
     let summary = result.summary.trim();
     // Most tools name their subject first, as the title does.
     let fact = summary.split_once(": ").map_or(summary, |(_, fact)| fact);
@@ -349,7 +345,7 @@ mod tests {
                 Outcome::Done,
                 diff,
                 "edited a.rs: 1 replacement",
-                "✓ edit a.rs · +1 -1",
+                "✓ edit a.rs · 1 replacement",
             ),
             ("read", edit, Outcome::Done, "x", "a.rs: 1 lines", "✓ read a.rs · 1 lines"),
             (

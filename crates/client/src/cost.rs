@@ -29,15 +29,15 @@ impl Spent {
             (Self::Unknown, _) | (_, None) => Self::Unknown,
         };
     }
-}
 
-/// What was spent since `before`; none where a part of it is unknown.
-#[must_use]
-pub(crate) fn spent_since(before: Spent, now: Spent) -> Option<u64> {
-    match (before, now) {
-        (Spent::Nothing, Spent::Micros(now)) => Some(now),
-        (Spent::Micros(before), Spent::Micros(now)) => Some(now.saturating_sub(before)),
-        (_, Spent::Nothing | Spent::Unknown) | (Spent::Unknown, Spent::Micros(_)) => None,
+    /// Both.
+    #[must_use]
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Nothing, one) | (one, Self::Nothing) => one,
+            (Self::Micros(a), Self::Micros(b)) => Self::Micros(a.saturating_add(b)),
+        }
     }
 }
 
@@ -137,9 +137,9 @@ mod tests {
         spent.answered(Usage::default(), None);
         spent.answered(usage, Some(cheap));
         assert_eq!(spent, Spent::Micros(4000));
-        assert_eq!(spent_since(Spent::Micros(3000), spent), Some(1000));
-        assert_eq!(spent_since(Spent::Nothing, spent), Some(4000));
-        assert_eq!(spent_since(spent, Spent::Unknown), None);
+        assert_eq!(spent.and(Spent::Micros(1000)), Spent::Micros(5000));
+        assert_eq!(Spent::Nothing.and(spent), spent);
+        assert_eq!(spent.and(Spent::Unknown), Spent::Unknown);
         spent.answered(usage, None);
         spent.answered(usage, Some(PRICES));
         assert_eq!(spent, Spent::Unknown);

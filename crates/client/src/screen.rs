@@ -312,8 +312,8 @@ pub struct AnswerUsage {
     pub newest: Usage,
     /// Costs of all answers.
     pub spent: Spent,
-    /// The same when the newest turn began.
-    before_turn: Spent,
+    /// Costs of the answers of the newest turn.
+    of_turn: Spent,
 }
 
 /// What the supervisor said last about matters that no event shows.

@@ -4,6 +4,7 @@
 use crate::answer_texts::text_blocks;
 use crate::call_gist::gist;
 use crate::compaction_text::describe_compaction;
+use crate::cost::Spent;
 use crate::lines::one_line;
 use crate::turn_progress::TurnProgress;
 use crate::turn_totals::TurnTotals;
@@ -68,7 +69,7 @@ pub enum ScreenItem {
 
 impl ScreenItem {
     /// The same; the end of a turn with the cost of its answers.
-    pub(crate) fn costing(self, cost: Option<u64>) -> Self {
+    pub(crate) fn costing(self, cost: Spent) -> Self {
         let Self::TurnTotals(totals) = self else { return self };
         Self::TurnTotals(Box::new(totals.costing(cost)))
     }
@@ -160,7 +161,8 @@ pub struct ScreenItems {
     thought: String,
     seen: StreamStart,
     progress: TurnProgress,
-    totals: TurnTotals,
+    /// Of the running turn, if its beginning was seen.
+    totals: Option<TurnTotals>,
     /// The number of the first call since the newest prompt; 0 before a prompt was received.
     turn_from: u32,
     /// The name of this terminal. Recorded events may name an earlier terminal of the same name.
@@ -229,8 +231,12 @@ impl ScreenItems {
 
     /// Drops the state of a lost supervisor's turn.
     pub fn lost(&mut self) {
-        let totals = std::mem::take(&mut self.totals);
-        *self = Self { turn_from: self.turn_from, totals, ..Self::default() };
+        *self = Self { turn_from: self.turn_from, ..Self::default() };
+    }
+
+    /// The next event is the prompt that begins a turn, now.
+    pub(crate) fn turn_begins(&mut self) {
+        self.totals = Some(TurnTotals::default());
     }
 
     /// Handles one event and returns its finished items.
@@ -262,7 +268,9 @@ impl ScreenItems {
                 void.into_iter().chain(again.map(ScreenItem::Retrying)).collect()
             }
             ClientEvent::Answer { blocks, usage } => {
-                self.totals.answered(*usage);
+                if let Some(totals) = &mut self.totals {
+                    totals.answered(*usage);
+                }
                 // For a slow reader some pieces may be missing. Then all of it is shown again.
                 let (whole, came) = (thinking_of(blocks), self.thought.clone() + &self.thinking);
                 let is_complete = !self.thought.is_empty() && begins_with_text(&came, &whole);
@@ -288,6 +296,9 @@ impl ScreenItems {
                     return Vec::new();
                 }
                 self.turn_from = self.turn_from.min(call.id.number);
+                if let Some(totals) = &mut self.totals {
+                    totals.called(call);
+                }
                 self.open.push(CallBlock::new(call.clone()));
                 vec![ScreenItem::Proposed(call.clone())]
             }
@@ -317,8 +328,10 @@ impl ScreenItems {
             }
             ClientEvent::CallEnded { call, result, refused, spent } => {
                 if let Some(block) = self.open.iter_mut().find(|block| block.call.id == *call) {
-                    self.totals.called(&block.call, result, spent.as_deref());
                     block.agent_calls = spent.as_ref().map(|spent| spent.calls);
+                }
+                if let (Some(totals), Some(spent)) = (&mut self.totals, spent) {
+                    totals.spent(spent);
                 }
                 self.ended(call, result, refused)
             }
@@ -326,9 +339,9 @@ impl ScreenItems {
                 self.clear_stream();
                 self.open.retain(CallBlock::is_in_background);
                 self.questions.clear();
-                let totals = std::mem::take(&mut self.totals).ending(end.clone());
-                let totals = ScreenItem::TurnTotals(Box::new(totals));
-                vec![totals, ScreenItem::TurnEnded(end.clone())]
+                let totals = self.totals.take().map(|totals| totals.ending(end.clone()));
+                let totals = totals.map(|totals| ScreenItem::TurnTotals(Box::new(totals)));
+                totals.into_iter().chain([ScreenItem::TurnEnded(end.clone())]).collect()
             }
             ClientEvent::Changed { change, by } => {
                 vec![ScreenItem::Changed(change.clone(), self.who(by))]

@@ -1,93 +1,21 @@
-//! The line at the end of a turn: its time, calls, tokens, cost and changed lines. Pure.
+//! The line at the end of a turn: its time, calls, tokens and cost. Pure.
 
-use crate::cost::{count, in_dollars, sum};
+use crate::cost::{Spent, count, in_dollars, sum};
 use crate::lines::in_time;
-use protocol::call::{Call, ToolResult};
+use protocol::call::Call;
 use protocol::content::Usage;
 use protocol::session::{TaskSpent, TurnEnd};
 use std::time::Duration;
-
-/// Tools whose result is the diff of what they changed.
-const EDITS: &[&str] =
-    &["edit", "multi_edit", "write", "rewrite", "apply_patch", "delete", "format", "undo_restore"];
-
-/// Added and removed lines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ChangedLines {
-    added: u32,
-    removed: u32,
-}
 
 /// What a turn took.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnTotals {
     calls: u32,
     usage: Usage,
-    changed: ChangedLines,
-    /// The cost of sub-agents; none where one is not known.
-    tasks: Option<u64>,
-    /// The whole cost, if it is known.
-    cost: Option<u64>,
+    cost: Spent,
     took: Option<Duration>,
     /// How it ended.
     end: Option<TurnEnd>,
-}
-
-impl ChangedLines {
-    /// Of a call's result.
-    pub(crate) fn of(call: &Call, result: &ToolResult) -> Self {
-        match EDITS.contains(&call.tool.as_str()) && !result.is_error {
-            true => Self::of_diff(&result.text),
-            false => Self::default(),
-        }
-    }
-
-    /// A line of a hunk may look like a header, so the lengths of hunks count.
-    fn of_diff(text: &str) -> Self {
-        let mut changed = Self::default();
-        let (mut old, mut new) = (0u32, 0u32);
-        for line in text.lines() {
-            if let (0, 0) = (old, new) {
-                (old, new) = hunk(line).unwrap_or_default();
-                continue;
-            }
-            match line.as_bytes().first() {
-                Some(b'+') => {
-                    changed.added += 1;
-                    new = new.saturating_sub(1);
-                }
-                Some(b'-') => {
-                    changed.removed += 1;
-                    old = old.saturating_sub(1);
-                }
-                Some(b'\\') => {}
-                Some(_) | None => (old, new) = (old.saturating_sub(1), new.saturating_sub(1)),
-            }
-        }
-        changed
-    }
-
-    /// None where no line changed.
-    pub(crate) fn in_words(self) -> Option<String> {
-        let Self { added, removed } = self;
-        (added + removed > 0).then(|| format!("+{added} -{removed}"))
-    }
-
-    fn add(&mut self, more: Self) {
-        self.added = self.added.saturating_add(more.added);
-        self.removed = self.removed.saturating_add(more.removed);
-    }
-}
-
-/// The lengths in a hunk's header, `@@ -1,4 +1,4 @@`.
-fn hunk(line: &str) -> Option<(u32, u32)> {
-    let (ranges, _) = line.strip_prefix("@@ -")?.split_once(" @@")?;
-    let (old, new) = ranges.split_once(" +")?;
-    let length = |range: &str| match range.split_once(',') {
-        Some((_, length)) => length.parse().ok(),
-        None => Some(1),
-    };
-    Some((length(old)?, length(new)?))
 }
 
 impl TurnTotals {
@@ -95,20 +23,15 @@ impl TurnTotals {
         self.usage = sum(self.usage, usage);
     }
 
-    /// A call ended; `spent` is what its sub-agent used.
-    pub(crate) fn called(&mut self, call: &Call, result: &ToolResult, spent: Option<&TaskSpent>) {
-        if !call.origin.is_model() {
-            return;
-        }
-        if self.calls == 0 {
-            self.tasks = Some(0);
-        }
-        self.calls = self.calls.saturating_add(1);
-        self.changed.add(ChangedLines::of(call, result));
-        if let Some(spent) = spent {
-            self.usage = sum(self.usage, spent.usage);
-            self.tasks = self.tasks.zip(spent.cost).map(|(all, more)| all.saturating_add(more));
-        }
+    /// The model asked for a call.
+    pub(crate) fn called(&mut self, call: &Call) {
+        self.calls = self.calls.saturating_add(u32::from(call.origin.is_model()));
+    }
+
+    /// A sub-agent ended, which used so much.
+    pub(crate) fn spent(&mut self, spent: &TaskSpent) {
+        self.usage = sum(self.usage, spent.usage);
+        self.cost = self.cost.and(spent.cost.map_or(Spent::Unknown, Spent::Micros));
     }
 
     /// With its end.
@@ -117,12 +40,10 @@ impl TurnTotals {
         Self { end: Some(end), ..self }
     }
 
-    /// With the cost of the turn's own answers, if it is known.
+    /// With the cost of the turn's own answers.
     #[must_use]
-    pub(crate) fn costing(self, own: Option<u64>) -> Self {
-        let tasks = if self.calls == 0 { Some(0) } else { self.tasks };
-        let cost = own.zip(tasks).map(|(own, tasks)| own.saturating_add(tasks));
-        Self { cost, ..self }
+    pub(crate) fn costing(self, own: Spent) -> Self {
+        Self { cost: self.cost.and(own), ..self }
     }
 
     /// With the time it took, where this terminal saw its beginning.
@@ -142,13 +63,16 @@ impl TurnTotals {
             1 => Some("1 call".to_owned()),
             calls => Some(format!("{calls} calls")),
         };
+        let cost = match self.cost {
+            Spent::Micros(cost) => Some(in_dollars(cost)),
+            Spent::Nothing | Spent::Unknown => None,
+        };
         let words = [
             self.took.map(time),
             calls,
             sent.map(|tokens| format!("{} in", count(tokens))),
             output.map(|tokens| format!("{} out", count(tokens))),
-            self.cost.map(in_dollars),
-            self.changed.in_words(),
+            cost,
         ];
         let words = words.into_iter().flatten().collect::<Vec<_>>().join(" · ");
         match self.end {
@@ -168,19 +92,13 @@ fn time(took: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::call::{CallOrigin, Outcome};
+    use protocol::call::CallOrigin;
     use protocol::ids::{CallId, SessionId};
 
-    fn call(tool: &str) -> Call {
+    fn call(tool: &str, origin: CallOrigin) -> Call {
         let id = CallId { session: SessionId("s".to_owned()), number: 1 };
         let tool = tool.to_owned();
-        Call { id, origin: CallOrigin::model("u"), tool, input: "{}".to_owned() }
-    }
-
-    fn result(text: &str) -> ToolResult {
-        let (text, summary) = (text.to_owned(), String::new());
-        let (code, images) = (None, Vec::new());
-        ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code, images }
+        Call { id, origin, tool, input: "{}".to_owned() }
     }
 
     #[test]
@@ -194,12 +112,12 @@ mod tests {
             ..Usage::default()
         };
         totals.answered(usage);
-        let diff = "edited a\n--- a/a\n+++ b/a\n@@ -1,2 +1,3 @@\n kept\n--- no header\n++++ nor this\n+x\n";
-        totals.called(&call("edit"), &result(diff), None);
-        // A tool that only shows a diff changes nothing.
-        totals.called(&call("git_diff"), &result(diff), None);
-        let totals = totals.costing(Some(150_000)).lasting(Some(Duration::from_secs(48)));
-        let words = "48 s · 2 calls · 83.0k in · 1.2k out · $0.15 · +2 -1";
+        totals.called(&call("edit", CallOrigin::model("u")));
+        totals.called(&call("bash", CallOrigin::model("u")));
+        // The model did not ask for this one.
+        totals.called(&call("read", CallOrigin::PinnedRead));
+        let totals = totals.costing(Spent::Micros(150_000)).lasting(Some(Duration::from_secs(48)));
+        let words = "48 s · 2 calls · 83.0k in · 1.2k out · $0.15";
         assert_eq!(totals.clone().ending(TurnEnd::Interrupted).in_words(), words);
         assert_eq!(totals.ending(TurnEnd::Done).in_words(), format!("✓ {words}"));
         assert_eq!(TurnTotals::default().ending(TurnEnd::Done).in_words(), "");
@@ -215,15 +133,9 @@ mod tests {
             let usage = Usage { output: Some(7), ..Usage::default() };
             let session = SessionId("t".to_owned());
             let spent = TaskSpent { session, rounds: 1, calls: 2, usage, cost };
-            totals.called(&call("task"), &result("found"), Some(&spent));
-            assert_eq!(totals.costing(Some(100_000)).in_words(), words);
+            totals.called(&call("task", CallOrigin::model("u")));
+            totals.spent(&spent);
+            assert_eq!(totals.costing(Spent::Micros(100_000)).in_words(), words);
         }
-    }
-
-    #[test]
-    fn lines_of_several_files_and_hunks() {
-        let text = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n\\ No newline\n--- c\n+++ d\n@@ -0,0 +1,2 @@\n+1\n+2\n";
-        assert_eq!(ChangedLines::of_diff(text).in_words().as_deref(), Some("+3 -1"));
-        assert_eq!(ChangedLines::of_diff("+ no diff\n").in_words(), None);
     }
 }

@@ -3,7 +3,6 @@
 
 use super::{Screen, ScreenEffect, TurnState};
 use crate::context_text::context_text;
-use crate::cost::sum;
 use crate::screen_items::ScreenItem;
 use protocol::call::Call;
 use protocol::client::{FromClient, SessionQuery, SessionWish};
@@ -110,8 +109,7 @@ impl Screen {
             Compaction::Summary(
                 SummaryStep::Written { usage, .. } | SummaryStep::Failed { usage, .. },
             ) => {
-                self.tokens.all = sum(self.tokens.all, *usage);
-                self.tokens.spent.answered(*usage, self.prices());
+                self.tokens.answered(*usage, self.prices());
                 self.turn = self.last_words.context.turn.take().unwrap_or(self.turn);
             }
             Compaction::Cut { .. } | Compaction::Summary(SummaryStep::Edited { .. }) => {}

@@ -5,7 +5,7 @@ use super::{
     AFTER_LEADER, AnswerUsage, ConnectionState, Focus, LeaveReason, LongText, Pending, Screen,
     ScreenEffect, SeqRange, SwitchTo, TextPart, TurnState, UnstartedPrompts,
 };
-use crate::cost::{Spent, sum};
+use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::servers_text::servers_text;
 use crate::session_facts::SessionFacts;
@@ -229,13 +229,19 @@ impl Screen {
             self.seqs.rewind.take(seq, event);
         }
         let asked_before = self.items.questions().len();
+        if matches!(event, ClientEvent::Prompt { .. })
+            && (self.connection, self.turn) == (ConnectionState::Live, TurnState::Idle)
+        {
+            self.items.turn_begins();
+            self.tokens.of_turn = Spent::Nothing;
+        }
         let items = self.items.take(event);
         self.update_facts(event);
         if self.pending == Pending::Leader {
             // An event clears hints about the turn. This hint is about the next key.
             self.hint = Some(AFTER_LEADER.to_owned());
         }
-        let cost = self.tokens.of_turn();
+        let cost = self.tokens.of_turn;
         let mut effects: Vec<_> =
             items.into_iter().map(|item| ScreenEffect::Show(item.costing(cost))).collect();
         let asked = self.items.questions().len();
@@ -271,17 +277,13 @@ impl Screen {
             }
             ClientEvent::Answer { blocks: _, usage } => {
                 self.turn = TurnState::Working;
-                self.tokens.all = sum(self.tokens.all, *usage);
                 // A stopped answer has no usage. Neither has the result of an undo.
                 if *usage != Usage::default() {
                     self.tokens.newest = *usage;
                 }
-                self.tokens.spent.answered(*usage, self.prices());
+                self.tokens.answered(*usage, self.prices());
             }
             ClientEvent::Prompt { text } => {
-                if self.turn == TurnState::Idle {
-                    self.tokens.before_turn = self.tokens.spent;
-                }
                 self.turn = TurnState::Working;
                 self.confirm(text);
                 if !text.starts_with(':') {

@@ -2,17 +2,20 @@
 
 use super::editor::Editor;
 use super::{AnswerUsage, AttachOptions, ConnectionState, Focus, Screen, TurnState};
-use crate::cost::spent_since;
+use crate::cost::sum;
 use crate::screen_items::ScreenItems;
 use crate::session_facts::SessionFacts;
-use protocol::client::SessionRow;
+use protocol::client::{Prices, SessionRow};
+use protocol::content::Usage;
 use protocol::ids::SessionId;
 use std::borrow::Cow;
 
 impl AnswerUsage {
-    /// The cost of the newest turn's answers, if it is known.
-    pub(super) fn of_turn(&self) -> Option<u64> {
-        spent_since(self.before_turn, self.spent)
+    /// One more answer.
+    pub(super) fn answered(&mut self, usage: Usage, prices: Option<Prices>) {
+        self.all = sum(self.all, usage);
+        self.spent.answered(usage, prices);
+        self.of_turn.answered(usage, prices);
     }
 }
 

@@ -1291,9 +1291,9 @@ fn the_end_of_a_turn_has_the_cost_of_that_turn_alone() {
         cache_read: None,
         cache_write: None,
     };
-    let facts = ModelFacts { prices: Some(prices), ..ModelFacts::default() };
-    screen.update(event(1, ClientEvent::Model { name: "model-1".to_owned(), facts }));
-    let mut turn = |tokens: u64| {
+    let turn = |screen: &mut Screen, prices, tokens: u64| {
+        let facts = ModelFacts { prices, ..ModelFacts::default() };
+        screen.update(event(1, ClientEvent::Model { name: "model-1".to_owned(), facts }));
         screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
         let usage = Usage { input: Some(tokens), output: Some(0), ..Usage::default() };
         screen.update(event(2, ClientEvent::Answer { blocks: Vec::new(), usage }));
@@ -1303,8 +1303,42 @@ fn the_end_of_a_turn_has_the_cost_of_that_turn_alone() {
         };
         totals.in_words()
     };
-    assert_eq!(turn(20_000), "✓ 20.0k in · 0 out · $0.02");
-    assert_eq!(turn(50_000), "✓ 50.0k in · 0 out · $0.05");
+    assert_eq!(turn(&mut screen, Some(prices), 20_000), "✓ 20.0k in · 0 out · $0.02");
+    assert_eq!(turn(&mut screen, None, 50_000), "✓ 50.0k in · 0 out");
+    // One turn of unknown cost leaves the next ones known.
+    assert_eq!(turn(&mut screen, Some(prices), 50_000), "✓ 50.0k in · 0 out · $0.05");
+}
+
+#[test]
+fn a_turn_whose_beginning_was_not_seen_here_has_no_totals() {
+    let has_totals = |effects: &[ScreenEffect]| {
+        effects.iter().any(|it| matches!(it, ScreenEffect::Show(ScreenItem::TurnTotals(_))))
+    };
+    let ends = |screen: &mut Screen| {
+        let (blocks, usage) = (Vec::new(), Usage { input: Some(9), ..Usage::default() });
+        screen.update(event(2, ClientEvent::Answer { blocks, usage }));
+        let effects = screen.update(event(3, ClientEvent::TurnEnded { end: TurnEnd::Done }));
+        has_totals(&effects)
+    };
+    let prompt = || event(1, ClientEvent::Prompt { text: "go".to_owned() });
+    let mut seen = screen();
+    seen.update(prompt());
+    assert!(ends(&mut seen));
+    assert!(!ends(&mut seen), "a turn without its prompt");
+    // The connection is lost within a turn, and comes back within it.
+    seen.update(prompt());
+    seen.update(ScreenInput::Lost("gone".to_owned()));
+    seen.connection = ConnectionState::Replaying;
+    seen.update(prompt());
+    seen.update(ScreenInput::Message(ToClient::Attached {
+        session: seen.session().unwrap().clone(),
+        name: "terminal 1".to_owned(),
+    }));
+    // A prompt within the turn begins none.
+    seen.update(prompt());
+    assert!(!ends(&mut seen));
+    seen.update(prompt());
+    assert!(ends(&mut seen));
 }
 
 #[test]
