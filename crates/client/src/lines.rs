@@ -1,6 +1,7 @@
 //! Lines that fit a terminal.
 
 use protocol::hidden::on_screen;
+use unicode_width::UnicodeWidthChar;
 
 /// The beginning of `text` on one line, at most `most` characters.
 #[must_use]
@@ -20,6 +21,29 @@ pub fn last_lines(output: &str, most: usize) -> Vec<String> {
     let lines: Vec<&str> = output.trim_end().lines().collect();
     let first = lines.len().saturating_sub(most);
     lines[first..].iter().map(|line| (*line).to_owned()).collect()
+}
+
+/// How many bytes of `text` fit into so many columns; at least one character.
+pub(crate) fn fitting(text: &str, columns: usize) -> usize {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(1);
+        if used > columns && at > 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// Truncates to one row.
+pub(crate) fn truncate(text: &str, columns: usize) -> String {
+    let text = text.replace(['\n', '\t'], " ");
+    let fits = fitting(&text, columns);
+    if fits == text.len() {
+        return text;
+    }
+    let shorter = fitting(&text, columns.saturating_sub(1));
+    format!("{}…", &text[..shorter])
 }
 
 /// Seconds up to two minutes, then minutes too.

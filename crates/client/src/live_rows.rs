@@ -4,7 +4,7 @@
 use crate::call_gist::call_title;
 use crate::colour::Colour;
 use crate::cost::{Spent, context_left, count, in_dollars};
-use crate::lines::{last_lines, one_line};
+use crate::lines::{fitting, last_lines, one_line, truncate};
 use crate::living_line::LivingLine;
 use crate::screen::question_keys::lasting_answer;
 use crate::screen::{ConnectionState, Focus, Screen, TurnState};
@@ -13,7 +13,7 @@ use protocol::client::ClientRights;
 use protocol::confinement::Network;
 use protocol::hidden::on_screen;
 use protocol::judgement::PersonAnswer;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// Most rows of streamed text, running calls, a call's output, and queued prompts.
 const STREAMED: usize = 6;
@@ -297,27 +297,4 @@ fn status_words(screen: &Screen) -> Vec<StatusWord> {
         word(StatusRank::Tokens, format!("{} left", count(left)));
     }
     words
-}
-
-/// How many bytes of `text` fit into so many columns; at least one character.
-fn fitting(text: &str, columns: usize) -> usize {
-    let mut used = 0;
-    for (at, c) in text.char_indices() {
-        used += c.width().unwrap_or(1);
-        if used > columns && at > 0 {
-            return at;
-        }
-    }
-    text.len()
-}
-
-/// Truncates to one row.
-fn truncate(text: &str, columns: usize) -> String {
-    let text = text.replace(['\n', '\t'], " ");
-    let fits = fitting(&text, columns);
-    if fits == text.len() {
-        return text;
-    }
-    let shorter = fitting(&text, columns.saturating_sub(1));
-    format!("{}…", &text[..shorter])
 }

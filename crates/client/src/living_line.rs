@@ -3,7 +3,7 @@
 
 use crate::call_gist::call_title;
 use crate::cost::count;
-use crate::lines::{display_width, in_time, last_lines, one_line};
+use crate::lines::{display_width, in_time, last_lines, one_line, truncate};
 use crate::screen::{ConnectionState, Screen, ScreenInput, TurnState};
 use crate::screen_items::ScreenItem;
 use protocol::client::{AnswerPart, ClientEvent, ClientRights, NextTry, ToClient};
@@ -42,6 +42,28 @@ enum TurnPhase {
     /// So many calls run at once.
     RunsSeveral(usize),
     Asks(CallId),
+}
+
+impl TurnPhase {
+    fn asks(&self) -> bool {
+        matches!(self, Self::Asks(_))
+    }
+
+    /// The wait before the next try, in whole seconds.
+    fn announced_wait(&self) -> Duration {
+        match self {
+            Self::Retries(next) => Duration::from_secs(next.wait_ms.div_ceil(1000)),
+            Self::Sent
+            | Self::Awaits
+            | Self::Thinks
+            | Self::Writes
+            | Self::WritesCall(_)
+            | Self::CallWaits(_)
+            | Self::Runs(_)
+            | Self::RunsSeveral(_)
+            | Self::Asks(_) => Duration::ZERO,
+        }
+    }
 }
 
 /// Since when a turn is in its phase, and the line that was made last.
@@ -100,10 +122,12 @@ impl TurnClock {
             }
         };
         let second = now.saturating_duration_since(since).as_secs();
+        // A wait that was announced is no silence.
+        let silence = self.silence(since + phase.announced_wait(), now);
         let is_made = |made: &&MadeLine| (made.second, made.columns) == (second, columns);
         let line = match self.made.as_ref().filter(is_made) {
             Some(made) => made.line.clone(),
-            None => line(screen, &phase, (second, self.silence(now)), columns).fit(columns),
+            None => line(screen, &phase, (second, silence), columns).fit(columns),
         };
         self.phase = Some((phase, since));
         self.made = Some(MadeLine { second, columns, line: line.clone() });
@@ -129,18 +153,18 @@ impl TurnClock {
         ScreenItem::TurnTotals(Box::new(totals.lasting(took)))
     }
 
-    /// When the line changes by itself; never while no turn runs.
+    /// When the line changes by itself; never while no turn runs, or while it waits for a person.
     #[must_use]
     pub fn until_next(&self, now: Instant) -> Option<Duration> {
-        let (_, since) = self.phase.as_ref()?;
+        let (_, since) = self.phase.as_ref().filter(|(phase, _)| !phase.asks())?;
         let part = now.saturating_duration_since(*since).subsec_nanos();
         Some(Duration::from_secs(1).saturating_sub(Duration::from_nanos(u64::from(part))) + SLACK)
     }
 
-    /// How long the model's server has sent nothing, if that is long.
-    fn silence(&self, now: Instant) -> Option<Duration> {
+    /// How long the model's server has sent nothing since this moment, if that is long.
+    fn silence(&self, from: Instant, now: Instant) -> Option<Duration> {
         let (_, since) = self.signs?;
-        Some(now.saturating_duration_since(since)).filter(|silence| *silence >= SILENCE)
+        Some(now.saturating_duration_since(since.max(from))).filter(|silence| *silence >= SILENCE)
     }
 }
 
@@ -186,6 +210,8 @@ struct Parts {
     phase: String,
     /// The most important first.
     facts: Vec<String>,
+    /// Why there is another try.
+    reason: String,
     last: String,
     end: &'static str,
 }
@@ -203,13 +229,14 @@ fn line(
     let mut last = String::new();
     let mut is_of_server = true;
     let mut countdown = None;
+    let mut reason = String::new();
+    let wait = phase.announced_wait().as_secs();
     let text = match phase {
         TurnPhase::Sent => "sent".to_owned(),
         TurnPhase::Awaits => "waits for the model".to_owned(),
-        TurnPhase::Retries(NextTry { attempt, of, wait_ms }) => {
-            facts.extend(progress.retry().map(|(_, why)| one_line(why, REASON)));
-            // A wait that was announced is no silence.
-            countdown = wait_ms.div_ceil(1000).checked_sub(second).filter(|left| *left > 0);
+        TurnPhase::Retries(NextTry { attempt, of, wait_ms: _ }) => {
+            reason = progress.retry().map(|(_, why)| one_line(why, REASON)).unwrap_or_default();
+            countdown = wait.checked_sub(second).filter(|left| *left > 0);
             match countdown {
                 Some(_) => format!("retrying {attempt}/{of}"),
                 None => format!("waits for the model, try {attempt}/{of}"),
@@ -244,8 +271,8 @@ fn line(
         TurnPhase::Asks(_) if may_answer => "waits for your answer".to_owned(),
         TurnPhase::Asks(_) => "waits for an answer".to_owned(),
     };
-    let asks = matches!(phase, TurnPhase::Asks(_));
-    if let Some(silence) = silence.filter(|_| is_of_server && !asks && countdown.is_none()) {
+    let asks = phase.asks();
+    if let Some(silence) = silence.filter(|_| is_of_server && !asks) {
         facts.insert(0, format!("no byte for {} s", silence.as_secs()));
     }
     let may_stop = may_answer && !asks && *phase != TurnPhase::Sent;
@@ -257,16 +284,19 @@ fn line(
         },
         phase: match countdown {
             Some(left) => format!("{text} in {}", in_time(left)),
-            None => format!("{text} · {}", in_time(second)),
+            // Nobody is woken up to count while a person thinks.
+            None if asks => text,
+            None => format!("{text} · {}", in_time(second.saturating_sub(wait))),
         },
         facts,
+        reason,
         last: words(&last),
         end: if may_stop { " · Esc stops" } else { "" },
     }
 }
 
 impl Parts {
-    /// In a narrow terminal the last facts are left out; the last words have the columns that remain.
+    /// In a narrow terminal the last facts are left out; the reason and the last words have the columns that remain.
     fn fit(mut self, columns: usize) -> LivingLine {
         let width = |text: &str| display_width(text);
         let fixed = width(self.mark) + 1 + width(&self.phase) + width(self.end);
@@ -278,6 +308,11 @@ impl Parts {
         }
         room -= facts_width(&self.facts);
         let mut rest: String = self.facts.iter().map(|fact| format!(" · {fact}")).collect();
+        if !self.reason.is_empty() && room >= LAST_WORDS {
+            let reason = truncate(&self.reason, room - 3);
+            room -= width(&reason) + 3;
+            rest.push_str(&format!(" · {reason}"));
+        }
         if !self.last.is_empty() && room >= LAST_WORDS {
             rest.push_str(&format!(" · {}", end_of(&self.last, room - 3)));
         }

@@ -103,7 +103,9 @@ impl ScreenView for InlineView {
         self.lines.show(&ScreenItem::Note(format!("{}\n{}", text.title, text.text())));
     }
 
-    fn start_over(&mut self) {}
+    fn start_over(&mut self) {
+        self.clock = TurnClock::default();
+    }
 
     fn bell(&mut self) {
         self.lines.unwritten.push('\u{7}');
@@ -192,7 +194,9 @@ impl ScreenView for LinesView {
         self.lines.show(&ScreenItem::Note(format!("{}\n{}", text.title, text.text())));
     }
 
-    fn start_over(&mut self) {}
+    fn start_over(&mut self) {
+        self.clock = TurnClock::default();
+    }
 
     fn bell(&mut self) {
         self.lines.unwritten.push('\u{7}');

@@ -127,7 +127,8 @@ fn a_question_stops_nothing_and_names_no_key_of_its_own() {
         },
     });
     desk.line(0);
-    assert_eq!(desk.line(61_000), "? waits for your answer · 61 s");
+    assert_eq!(desk.line(61_000), "? waits for your answer");
+    assert_eq!(desk.clock.until_next(desk.now), None, "a question wakes no one");
 }
 
 #[test]
@@ -170,6 +171,7 @@ fn a_narrow_terminal_keeps_the_phase_and_the_way_to_stop() {
         mark: "●",
         phase: "thinks · 14 s".to_owned(),
         facts: vec!["no byte for 20 s".to_owned(), "~1.2k tokens".to_owned()],
+        reason: String::new(),
         last: "it leaves a remainder of 2".to_owned(),
         end: " · Esc stops",
     };
@@ -183,6 +185,21 @@ fn a_narrow_terminal_keeps_the_phase_and_the_way_to_stop() {
         (10, "● thinks · 14 s · Esc stops"),
     ] {
         assert_eq!(parts().fit(columns).text(), text, "{columns}");
+    }
+    let retry = || Parts {
+        mark: "↻",
+        phase: "retrying 2/10 in 3 s".to_owned(),
+        facts: Vec::new(),
+        reason: "the server answered 529: Overloaded".to_owned(),
+        last: String::new(),
+        end: " · Esc stops",
+    };
+    for (columns, text) in [
+        (80, "↻ retrying 2/10 in 3 s · the server answered 529: Overloaded · Esc stops"),
+        (60, "↻ retrying 2/10 in 3 s · the server answered 52… · Esc stops"),
+        (40, "↻ retrying 2/10 in 3 s · Esc stops"),
+    ] {
+        assert_eq!(retry().fit(columns).text(), text, "{columns}");
     }
 }
 
@@ -207,11 +224,14 @@ fn a_retry_is_counted_down_on_the_one_line_and_gone_with_the_first_byte() {
     let why = " · the server answered 529: Overloaded · Esc stops";
     assert_eq!(desk.line(0), format!("↻ retrying 2/10 in 3 s{why}"));
     assert_eq!(desk.line(1000), format!("↻ retrying 2/10 in 2 s{why}"));
-    assert_eq!(desk.line(2000), format!("● waits for the model, try 2/10 · 3 s{why}"));
+    assert_eq!(desk.line(2000), format!("● waits for the model, try 2/10 · 0 s{why}"));
     desk.event(struck(3, 60_000));
     assert_eq!(desk.line(0), format!("↻ retrying 3/10 in 60 s{why}"));
     // The wait was announced: it is no silence of the server.
     assert_eq!(desk.line(30_000), format!("↻ retrying 3/10 in 30 s{why}"));
+    assert_eq!(desk.line(40_000), format!("● waits for the model, try 3/10 · 10 s{why}"));
+    let silent = desk.line(10_000);
+    assert!(silent.contains("try 3/10 · 20 s · no byte for 20 s · the server"), "{silent}");
     desk.delta(AnswerPart::Text, "At last");
     assert_eq!(desk.line(0), "● writes · 0 s · ~1 tokens · Esc stops");
 }

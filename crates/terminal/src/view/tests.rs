@@ -250,6 +250,11 @@ fn a_second_of_the_living_line_costs_few_bytes_and_none_while_nothing_runs() {
     }
     // Moving the cursor and the marks of a frame take some 30.
     assert!(bytes.iter().all(|bytes| (1..=60).contains(bytes)), "{bytes:?}");
+    // None while a person is asked, either.
+    desk.event(ClientEvent::Proposed { call: call(1, "bash", "{}") });
+    desk.event(question(1));
+    desk.paint();
+    assert_eq!(desk.view.tick(&desk.screen), None);
     desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
     desk.paint();
     assert_eq!(desk.view.tick(&desk.screen), None);
