@@ -8,8 +8,8 @@ use crate::support::daemon::Wire;
 use crate::support::{Desk, child_of, run, send};
 use nix::sys::signal::Signal;
 use protocol::client::{
-    BacklogFrom, ClientEvent, ClientRights, FromClient, SessionQuery, SessionStart, SessionWish,
-    SettingChange, ToClient,
+    AnswerPart, BacklogFrom, ClientEvent, ClientRights, FromClient, SessionQuery, SessionStart,
+    SessionWish, SettingChange, ToClient,
 };
 use protocol::context::{Compaction, ContextKind, ContextReport};
 use protocol::ids::SessionId;
@@ -64,7 +64,7 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     // During an answer: the answer continues, and the next request is shorter.
     wire.prompt(&session, "the first question, word for word");
     wire.event("the last answer's beginning", |event| {
-        matches!(event, ClientEvent::Delta { .. }).then_some(())
+        matches!(event, ClientEvent::Delta { part: AnswerPart::Text, .. }).then_some(())
     });
     compact(&wire, &session);
     let compacted = |event: &ClientEvent| match event {
