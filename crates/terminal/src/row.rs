@@ -93,11 +93,13 @@ impl Row {
         self
     }
 
-    /// With `style` laid over each place of these words, in whatever case.
+    /// With `style` laid over each place of these words, in whatever case. A character that consists of several is
+    /// marked as a whole: its parts alone are other characters.
     pub(crate) fn marked(self, words: &str, style: Style) -> Self {
         let lower = |c: char| c.to_lowercase().next().unwrap_or(c);
         let words: Vec<char> = words.chars().map(lower).collect();
-        let letters: Vec<char> = self.text().chars().map(lower).collect();
+        let text = self.text();
+        let letters: Vec<char> = text.chars().map(lower).collect();
         let mut is_marked = vec![false; letters.len()];
         if !words.is_empty() {
             for (at, window) in letters.windows(words.len()).enumerate() {
@@ -105,6 +107,13 @@ impl Row {
                     is_marked[at..at + words.len()].fill(true);
                 }
             }
+        }
+        let mut end = 0;
+        for grapheme in text.graphemes(true) {
+            let start = end;
+            end += grapheme.chars().count();
+            let is_touched = is_marked[start..end].contains(&true);
+            is_marked[start..end].fill(is_touched);
         }
         let mut marks = is_marked.into_iter();
         let mut pieces: Vec<Piece> = Vec::new();
@@ -270,6 +279,22 @@ mod tests {
         );
         assert_eq!(texts(&wrap_text("", style, 6, "")), [""]);
         assert_eq!(texts(&wrap_text("a\n\nb", style, 6, "")), ["a", "", "b"]);
+    }
+
+    #[test]
+    fn a_mark_splits_no_character() {
+        let mark = Style::new().add_modifier(ratatui_core::style::Modifier::BOLD);
+        let marked = |text: &str, words: &str| -> Vec<(String, bool)> {
+            let row = Row::new(text, Style::new()).marked(words, mark);
+            row.pieces.into_iter().map(|piece| (piece.text, piece.style == mark)).collect()
+        };
+        let part = |text: &str, is_marked| (text.to_owned(), is_marked);
+        let accent = [part("caf", false), part("e\u{301}", true), part(" x", false)];
+        assert_eq!(marked("cafe\u{301} x", "e"), accent);
+        assert_eq!(marked("cafe\u{301} x", "\u{301}"), accent);
+        assert_eq!(marked("a👩‍👧b", "👩"), [part("a", false), part("👩‍👧", true), part("b", false)]);
+        assert_eq!(marked("Tea", "e"), [part("T", false), part("e", true), part("a", false)]);
+        assert_eq!(marked("cafe\u{301}", "x"), [part("cafe\u{301}", false)]);
     }
 
     #[test]
