@@ -2,7 +2,7 @@
 
 use crate::diff;
 use crate::markdown::Markdown;
-use crate::row::{Piece, Row, wrap, wrap_text};
+use crate::row::{Row, wrap_text};
 use crate::theme::Theme;
 use client::{
     CallBlock, CallLine, CallState, ScreenItem, call_title, describe_change, display_width,
@@ -368,10 +368,7 @@ fn call_rows(call: &CallBlock, fold: Fold, width: usize, look: &Theme) -> Vec<Ro
         output.strip_prefix(summary).filter(|_| diff::is_unified(output)).unwrap_or(output);
     let output = output.trim_start_matches('\n');
     if diff::is_unified(output) {
-        let diff = diff::unified(output, look);
-        let under = Piece::new("            ", look.text);
-        let wrapped: Vec<Row> =
-            diff.iter().flat_map(|row| wrap(&row.pieces, inner, &under)).collect();
+        let wrapped = diff::wrapped(output, inner, look);
         let most = if is_open { usize::MAX } else { FOLDED_DIFF };
         let left_out = wrapped.len().saturating_sub(most);
         rows.extend(wrapped.into_iter().take(most).map(indent));

@@ -1,7 +1,7 @@
 //! Unified diffs as rows. Pure.
 
 use crate::highlight::Highlighter;
-use crate::row::{Piece, Row};
+use crate::row::{Piece, Row, wrap};
 use crate::theme::Theme;
 use ratatui_core::style::Style;
 use similar::{ChangeTag, TextDiff};
@@ -71,6 +71,23 @@ fn of_hunk<'a>(lines: impl Iterator<Item = &'a str>, mut left: (u32, u32)) -> Ve
         is_inside
     };
     lines.take(HIGHLIGHTED).take_while(is_inside).collect()
+}
+
+/// The rows of a unified diff in so many columns. The sign of a line stands before each of its rows.
+pub(crate) fn wrapped(text: &str, width: usize, look: &Theme) -> Vec<Row> {
+    let rows = unified(text, look);
+    rows.iter().flat_map(|row| wrap(&row.pieces, width, &under(row, look))).collect()
+}
+
+/// What stands before the rows under this one: the gutter without its numbers; blanks under a header.
+fn under(row: &Row, look: &Theme) -> Piece {
+    match row.pieces.as_slice() {
+        [gutter, _, ..] => {
+            let text = gutter.text.replace(|c: char| c.is_ascii_digit(), " ");
+            Piece::new(&text, gutter.style)
+        }
+        [_] | [] => Piece::new(&" ".repeat(12), look.text),
+    }
 }
 
 /// The rows of a unified diff: numbers and sign in the colour of the change, text in the colours of the language.
@@ -277,6 +294,31 @@ mod tests {
         let pieces = row.iter().flat_map(|row| row.pieces.iter().skip(1));
         let ink = pieces.filter(|piece| !piece.text.trim().is_empty());
         ink.map(|piece| piece.style.fg).collect()
+    }
+
+    #[test]
+    fn the_sign_of_a_line_stands_before_each_of_its_rows() {
+        let look = Theme::ansi();
+        let line = |sign: char| format!("{sign}let name = one(); // and more words");
+        let lines = ['-', '+', ' '].map(line).join("\n");
+        let text =
+            format!("--- a.rs\n+++ a.rs\n@@ -12345,2 +7,2 @@ fn a_name_of_a_function()\n{lines}");
+        let rows = wrapped(&text, 36, &look);
+        let begins = |row: &Row| row.text().chars().take(13).collect::<String>();
+        let shown: Vec<(String, Style)> =
+            rows[2..].iter().map(|row| (begins(row), row.pieces[0].style)).collect();
+        let expected = [
+            ("@@ -12345,2 +", look.dim),
+            ("            a", look.text),
+            ("12345      - ", look.bad),
+            ("           - ", look.bad),
+            ("        7 + l", look.good),
+            ("          + m", look.good),
+            ("12346    8   ", look.dim),
+            ("             ", look.dim),
+        ];
+        assert_eq!(shown, expected.map(|(text, style)| (text.to_owned(), style)), "{rows:?}");
+        assert!(rows.iter().all(|row| row.width() <= 36), "{rows:?}");
     }
 
     #[test]

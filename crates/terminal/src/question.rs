@@ -142,9 +142,7 @@ fn subject_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {
         return preview.lines().flat_map(|line| wrap_text(line, look.text, width, "  ")).collect();
     }
     if diff::is_unified(preview) {
-        let under = Piece::new("            ", look.text);
-        let rows = diff::unified(preview, look);
-        return rows.iter().flat_map(|row| wrap(&row.pieces, width, &under)).collect();
+        return diff::wrapped(preview, width, look);
     }
     let line = |line: &str| wrap_text(line, diff::by_sign(line, look), width, "");
     preview.lines().flat_map(line).collect()
