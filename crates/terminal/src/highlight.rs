@@ -57,6 +57,12 @@ pub fn code_spans(language: &str, code: &str) -> Vec<(Option<u8>, String)> {
     spans
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How many lines this thread has highlighted.
+    pub(crate) static HIGHLIGHTED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Highlights the lines of one piece of code, in their order.
 pub(crate) struct Highlighter {
     lines: Option<HighlightLines<'static>>,
@@ -111,6 +117,8 @@ impl Highlighter {
         }
         let Some(lines) = &mut self.lines else { return plain() };
         self.left -= 1;
+        #[cfg(test)]
+        HIGHLIGHTED.set(HIGHLIGHTED.get() + 1);
         match lines.highlight_line(&format!("{line}\n"), &SYNTAXES) {
             Ok(parts) => {
                 let piece = |(style, text): &(syntect::highlighting::Style, &str)| {

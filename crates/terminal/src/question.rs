@@ -6,26 +6,37 @@ use crate::row::{Piece, Row, wrap, wrap_text};
 use crate::theme::Theme;
 use client::{Direction, QuestionShown, Screen, argument_lines, asks, describe_widening, key_hint};
 use protocol::hidden::visible;
-use protocol::ids::CallId;
 use protocol::judgement::Question;
 
 /// Rows of the end of a subject that stay in view where it does not fit.
 const TAIL: usize = 6;
 
-/// The rows of a question, which may be scrolled, and its keys, which stay in view.
-pub(crate) struct QuestionRows {
-    call: CallId,
-    subject: Vec<Row>,
-    /// Reason, cage, rights and rules.
-    facts: Vec<Row>,
-    pub(crate) keys: Vec<Row>,
+/// The rows of a question in so many columns. Colouring a long diff takes a while, so they are made once.
+#[derive(Debug)]
+struct MadeRows {
+    question: Question,
+    width: usize,
+    rows: Vec<Row>,
+    /// How many rows at the end are reason, cage, rights and rules.
+    facts: usize,
+}
+
+impl MadeRows {
+    fn of(question: &Question, width: usize, look: &Theme) -> Self {
+        let mut rows = vec![Row::new(&title(question), look.asks).cut(width)];
+        rows.extend(subject_rows(question, width, look));
+        let facts = fact_rows(question, width, look);
+        let count = facts.len();
+        rows.extend(facts);
+        Self { question: question.clone(), width, rows, facts: count }
+    }
 }
 
 /// The shown part of a question. At first its head and its tail: what a command does last is often
 /// what it does worst.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionScroll {
-    call: Option<CallId>,
+    made: Option<MadeRows>,
     /// The first shown row, once the reader has scrolled.
     top: Option<usize>,
     room: usize,
@@ -61,21 +72,29 @@ impl QuestionScroll {
         (self.reached, self.tail) = (0, 0);
     }
 
-    /// The rows that are shown of a question in so many rows; one more names the hidden ones.
-    pub(crate) fn shown(&mut self, asked: &QuestionRows, room: usize, look: &Theme) -> Vec<Row> {
-        if self.call.as_ref() != Some(&asked.call) {
-            *self = Self { call: Some(asked.call.clone()), ..Self::default() };
+    /// The rows that are shown of a question in so many columns and rows; one more row names the hidden ones.
+    pub(crate) fn shown(
+        &mut self,
+        question: &Question,
+        (width, room): (usize, usize),
+        look: &Theme,
+    ) -> Vec<Row> {
+        if self.made.as_ref().is_some_and(|made| made.question.call != question.call) {
+            *self = Self::default();
         }
-        let rows: Vec<Row> = asked.subject.iter().chain(&asked.facts).cloned().collect();
+        let is_of = |made: &MadeRows| made.width == width && made.question == *question;
+        let made = self.made.take().filter(is_of);
+        let made = self.made.insert(made.unwrap_or_else(|| MadeRows::of(question, width, look)));
+        let rows = &made.rows;
         let all = rows.len();
         (self.room, self.all) = (room, all);
         if all <= room {
             (self.reached, self.tail) = (all, 0);
-            return rows;
+            return rows.clone();
         }
         let note = |words: String| Row::new(&words, look.dim);
         let Some(top) = self.top else {
-            let tail = (TAIL + asked.facts.len()).min(room / 2);
+            let tail = (TAIL + made.facts).min(room / 2);
             let head = room - tail;
             (self.reached, self.tail) = (head, tail);
             let hidden = format!("  rows {} to {} of {all} are hidden", head + 1, all - tail);
@@ -95,37 +114,39 @@ impl QuestionScroll {
     }
 }
 
-/// The oldest question of a screen.
-pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<QuestionRows> {
-    let question = screen.items().questions().first()?;
-    let Question { call, tool, confinement, reason, widens, .. } = question;
-    let title = match question.is_of_server() {
-        true => reason.clone(),
-        false => format!("{tool} {}: {}", call.number, asks(question)),
-    };
-    let mut subject = vec![Row::new(&title, look.asks).cut(width)];
-    subject.extend(subject_rows(question, width, look));
+/// The keys that answer the oldest question of a screen.
+pub(crate) fn key_rows(screen: &Screen, width: usize, look: &Theme) -> Vec<Row> {
+    let keys = key_hint(screen);
+    keys.map(|keys| wrap_text(&keys, look.asks, width, "  ")).unwrap_or_default()
+}
+
+fn title(question: &Question) -> String {
+    match question.is_of_server() {
+        true => question.reason.clone(),
+        false => format!("{} {}: {}", question.tool, question.call.number, asks(question)),
+    }
+}
+
+fn fact_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {
     let mut facts = Vec::new();
     let mut fact = |label: &str, text: &str, style| {
         let pieces = [Piece::new(label, look.dim), Piece::new(text, style)];
         facts.extend(wrap(&pieces, width, &Piece::new("       ", look.text)));
     };
     if question.is_of_server() {
-        let note = format!("({confinement}; {})", asks(question));
+        let note = format!("({}; {})", question.confinement, asks(question));
         fact("", &note, look.dim);
     } else {
-        fact("why:   ", reason, look.text);
-        fact("cage:  ", confinement, look.text);
+        fact("why:   ", &question.reason, look.text);
+        fact("cage:  ", &question.confinement, look.text);
     }
-    for widening in widens {
+    for widening in &question.widens {
         fact("wider: ", &describe_widening(widening), look.bad);
     }
     for rule in question.rules() {
         fact("rule:  ", rule, look.dim);
     }
-    let keys = key_hint(screen);
-    let keys = keys.map(|keys| wrap_text(&keys, look.asks, width, "  ")).unwrap_or_default();
-    Some(QuestionRows { call: call.clone(), subject, facts, keys })
+    facts
 }
 
 fn subject_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {

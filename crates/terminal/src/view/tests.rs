@@ -632,6 +632,31 @@ fn a_question_shows_its_head_and_its_tail_until_its_reader_has_seen_the_rest() {
 }
 
 #[test]
+fn a_diff_in_a_question_is_highlighted_once() {
+    let highlighted = || crate::highlight::HIGHLIGHTED.get();
+    let before = highlighted();
+    let asked = |name: &str| {
+        let ClientEvent::Asked { mut question } = question(1) else { panic!() };
+        question.preview =
+            format!("--- a.rs\n+++ a.rs\n@@ -1,1 +1,1 @@\n-let a = 1;\n+let {name} = 1;");
+        ClientEvent::Asked { question }
+    };
+    let mut desk = Desk::new(80, 24);
+    desk.event(asked("b"));
+    for _ in 0..5 {
+        assert!(desk.shown().contains("let b = 1;"), "{}", desk.shown());
+    }
+    assert_eq!(highlighted() - before, 2);
+    // Again for other columns, and for another text of the same call.
+    desk.resize(60, 24);
+    desk.paint();
+    assert_eq!(highlighted() - before, 4);
+    desk.event(asked("c"));
+    assert!(desk.shown().contains("let c = 1;"), "{}", desk.shown());
+    assert_eq!(highlighted() - before, 6);
+}
+
+#[test]
 fn a_failed_call_leaves_the_checklist_and_one_that_never_began_says_so() {
     let mut desk = Desk::new(160, 30);
     desk.event(ClientEvent::Proposed { call: call(1, "checklist_create", "{}") });
