@@ -24,6 +24,8 @@ pub(crate) struct Conversation {
     chosen: Option<usize>,
     /// The block and the row that a search found last.
     found: Option<(usize, usize)>,
+    /// Which row of the last view that is.
+    found_in_view: Option<usize>,
     /// Blocks that came while the end was not in view.
     below: usize,
     /// Blocks in view, with the place of their first row, from the last frame.
@@ -40,6 +42,7 @@ impl Default for Conversation {
             anchor: Anchor::End,
             chosen: None,
             found: None,
+            found_in_view: None,
             below: 0,
             places: Vec::new(),
         }
@@ -79,6 +82,11 @@ impl Conversation {
 
     pub(crate) fn below(&self) -> usize {
         self.below
+    }
+
+    /// Which row of the last view a search found last.
+    pub(crate) fn found_in_view(&self) -> Option<usize> {
+        self.found_in_view.filter(|_| self.found.is_some_and(|(at, _)| Some(at) == self.chosen))
     }
 
     pub(crate) fn chosen(&self) -> Option<usize> {
@@ -144,13 +152,23 @@ impl Conversation {
         }
         let mut rows: VecDeque<ShownRow> = live.iter().map(|row| (None, row.clone())).collect();
         let last = self.blocks.len().saturating_sub(1);
+        let mut found = None;
         for (at, block) in self.blocks.iter_mut().enumerate().rev() {
             let Some(room) = height.checked_sub(rows.len()).filter(|room| *room > 0) else { break };
             let streaming = if at == last { streaming } else { "" };
-            for row in block.last_rows(width, streaming, look, room).into_iter().rev() {
+            // The place of a row that was found counts from the first one of its block.
+            let found_row = self.found.filter(|(block, _)| *block == at).map(|(_, row)| row);
+            let most = if found_row.is_some() { usize::MAX } else { room };
+            let before = rows.len();
+            for row in block.last_rows(width, streaming, look, most).into_iter().rev() {
                 rows.push_front((Some(at), row));
             }
+            // From the end: more rows come before it.
+            if let Some(row) = found_row {
+                found = rows.len().checked_sub(row).filter(|behind| *behind > before);
+            }
         }
+        self.found_in_view = found.and_then(|behind| rows.len().min(height).checked_sub(behind));
         let surplus = rows.len().saturating_sub(height);
         rows.drain(..surplus);
         rows.into()
@@ -169,10 +187,14 @@ impl Conversation {
         look: &Theme,
     ) -> Vec<ShownRow> {
         let (width, height) = size;
+        self.found_in_view = None;
         let mut rows = Vec::new();
         for at in block..self.blocks.len() {
             let skipped = if at == block { row } else { 0 };
             let left = height.saturating_sub(rows.len());
+            if let Some((_, row)) = self.found.filter(|(block, _)| *block == at) {
+                self.found_in_view = row.checked_sub(skipped).map(|row| rows.len() + row);
+            }
             let part = self.rows_of(at, width, look).iter().skip(skipped).take(left);
             rows.extend(part.map(|row| (Some(at), row.clone())));
         }

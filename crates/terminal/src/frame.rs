@@ -158,7 +158,8 @@ fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen,
     let searched = if matches!(state.mode, Mode::Browse(_)) { &*state.search } else { "" };
     let mut places = Vec::new();
     let top = height.saturating_sub(u16::try_from(shown.len()).unwrap_or(height));
-    for (y, (block, row)) in (top..).zip(&shown) {
+    let found_row = state.conversation.found_in_view();
+    for (at, (y, (block, row))) in (top..).zip(&shown).enumerate() {
         if let Some(block) = block {
             places.push((y, *block));
         }
@@ -166,7 +167,7 @@ fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen,
         if is_chosen && margin > 0 {
             frame.rows(&[Row::new("▎", look.asks)], (0, y), margin);
         }
-        let found = if is_chosen { look.found_here } else { look.found() };
+        let found = if found_row == Some(at) { look.found_here } else { look.found() };
         let row = row.clone().marked(searched, found);
         row.draw(&mut frame.buffer, (margin, y), width, &mut frame.links);
     }

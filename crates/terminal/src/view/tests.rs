@@ -365,10 +365,20 @@ fn what_is_chosen_has_a_bar_and_a_search_marks_the_words_and_counts() {
     desk.types("/WORD");
     desk.input(ScreenInput::Key(KeyPress::Enter));
     assert!(desk.shown().contains("3/3 WORD"), "{}", desk.shown());
-    assert_eq!(marked(&desk, |cell| cell.bg == Color::Yellow), "word", "that of the chosen block");
-    assert_eq!(marked(&desk, |cell| cell.modifier.contains(Modifier::UNDERLINED)), "wordword");
-    desk.types("n");
-    assert!(desk.shown().contains("2/3 WORD"), "{}", desk.shown());
+    let in_yellow = |cell: &Cell| cell.bg == Color::Yellow;
+    let underlined = |cell: &Cell| cell.modifier.contains(Modifier::UNDERLINED);
+    assert_eq!(marked(&desk, in_yellow), "word", "where the search is");
+    assert_eq!(marked(&desk, underlined), "wordword");
+    // Of the block with two such rows only the one that was found.
+    for (place, words) in [("2/3 WORD", "Two words"), ("1/3 WORD", "One word.")] {
+        desk.types("n");
+        let shown = desk.shown();
+        assert!(shown.contains(place), "{shown}");
+        assert_eq!(marked(&desk, in_yellow), "word", "{place}");
+        let row = shown.lines().position(|row| row.contains(words)).unwrap();
+        let place = |x| (x, u16::try_from(row).unwrap());
+        assert!((0..80).any(|x| in_yellow(&cell(desk.terminal.screen(), place(x)))), "{words}");
+    }
     desk.types("o/w");
     desk.input(ScreenInput::Key(KeyPress::Enter));
     assert!(desk.shown().contains("1/2"), "{}", desk.shown());
