@@ -186,6 +186,17 @@ pub(crate) fn preview(
     (is_readable && is_other).then(|| ScreenInput::Preview(row.session.clone()))
 }
 
+/// A choice in words of the input line, where Enter does it.
+pub(crate) fn filled(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenInput> {
+    let mut inputs = inputs(kind, value, typed);
+    for input in &mut inputs {
+        if let ScreenInput::Command(command) = input {
+            *input = ScreenInput::Paste(std::mem::take(command));
+        }
+    }
+    inputs
+}
+
 /// What a choice means.
 pub(crate) fn inputs(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenInput> {
     match kind {
@@ -213,14 +224,13 @@ pub(crate) fn inputs(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenIn
         PickerKind::Commands if !value.starts_with(':') => inputs(PickerKind::Slash, value, typed),
         PickerKind::Commands => {
             // Words in capitals stand for what is to be typed.
-            let command = value.split(',').next().unwrap_or(value);
-            match command.split_once(' ').filter(|(_, rest)| rest.chars().any(char::is_uppercase)) {
+            match value.split_once(' ').filter(|(_, rest)| rest.chars().any(char::is_uppercase)) {
                 Some((name, rest)) => {
                     let fixed = rest.split(' ').find(|word| word.chars().all(char::is_lowercase));
                     let fixed = fixed.map(|word| format!("{word} ")).unwrap_or_default();
                     vec![ScreenInput::Paste(format!("{name} {fixed}"))]
                 }
-                None => vec![ScreenInput::Command(command.to_owned())],
+                None => vec![ScreenInput::Command(value.to_owned())],
             }
         }
     }

@@ -37,7 +37,21 @@ pub(crate) enum PickerKind {
 impl PickerKind {
     /// True for the list of commands, whichever sign opened it.
     fn is_of_commands(self) -> bool {
-        matches!(self, Self::Commands | Self::Slash)
+        self.sign().is_some()
+    }
+
+    /// The sign that opened the list of commands.
+    fn sign(self) -> Option<char> {
+        match self {
+            Self::Commands => Some(':'),
+            Self::Slash => Some('/'),
+            Self::Sessions
+            | Self::Files
+            | Self::History
+            | Self::Rewind
+            | Self::RewindScope
+            | Self::Values(_) => None,
+        }
     }
 }
 
@@ -75,6 +89,8 @@ pub(crate) enum PickerAction {
     Close(String),
     /// This value, and what was typed.
     Choose(String, String),
+    /// This value goes to the input line, and what was typed; nothing is done.
+    Fill(String, String),
 }
 
 impl Picker {
@@ -98,7 +114,7 @@ impl Picker {
             return;
         }
         // Nobody chose the first command of a list that is still being read.
-        let is_chosen = !(self.kind.is_of_commands() && self.at == 0 && self.query.is_empty());
+        let is_chosen = !(self.kind.is_of_commands() && self.at == 0);
         let chosen = self.chosen().filter(|_| is_chosen).map(|item| item.value.clone());
         self.items = items;
         self.search();
@@ -183,19 +199,21 @@ impl Picker {
                 found.push((score, at));
             }
         }
-        // A command that is typed whole comes before what is only like it.
-        let is_of_commands = self.kind.is_of_commands();
-        let is_other = |at: usize| !is_of_commands || name(&self.items[at].text) != words;
-        found.sort_by_key(|(score, at)| (is_other(*at), std::cmp::Reverse(*score), *at));
+        found.sort_by_key(|(score, at)| (std::cmp::Reverse(*score), *at));
         self.matches = found.into_iter().map(|(_, at)| at).collect();
         let is_begun = |item: &PickerItem| name(&item.text).starts_with(words);
         let named = self.other_names.iter().enumerate().filter(|(_, item)| is_begun(item));
         self.matches.extend(named.map(|(at, _)| self.items.len() + at));
-        // So does another name that is typed whole.
-        let whole = |at: &usize| self.item(*at).is_some_and(|item| name(&item.text) == words);
-        if is_of_commands && let Some(first) = self.matches.iter().position(whole) {
-            self.matches[..=first].rotate_right(1);
-        }
+        // What is typed whole comes before what is only like it; so no file of a project hides a
+        // colon command, that with its sign comes first.
+        let Some(sign) = self.kind.sign() else { return };
+        let mut matches = std::mem::take(&mut self.matches);
+        matches.sort_by_key(|at| {
+            let text = self.item(*at).map_or("", |item| &item.text);
+            let is_part = name(text) != words;
+            (is_part, !is_part && !text.starts_with(sign))
+        });
+        self.matches = matches;
     }
 
     // All other keys do nothing here.
@@ -226,7 +244,14 @@ impl Picker {
                 self.query = self.nearest().swap_remove(0);
                 self.search();
             }
-            KeyPress::Enter | KeyPress::Tab => {
+            // What Enter would switch to has no words for the line.
+            KeyPress::Tab if matches!(self.kind, PickerKind::Sessions | PickerKind::Rewind) => {}
+            KeyPress::Tab => {
+                if let Some(item) = self.chosen() {
+                    return PickerAction::Fill(item.value.clone(), self.query.clone());
+                }
+            }
+            KeyPress::Enter => {
                 return match self.chosen() {
                     Some(item) => PickerAction::Choose(item.value.clone(), self.query.clone()),
                     // The screen names the fault of an unknown command.
@@ -343,7 +368,7 @@ mod tests {
 
     fn with_commands(kind: PickerKind) -> Picker {
         let mut picker = Picker::new(kind, choices::commands());
-        picker = picker.and_names(choices::other_names('/'));
+        picker = picker.and_names(kind.sign().map(choices::other_names).unwrap_or_default());
         picker.set_items(choices::leave_last(vec![item("/usual FILE"), item("/sql-query")]));
         picker
     }
@@ -377,7 +402,47 @@ mod tests {
             let mut picker = with_commands(kind);
             picker.set_items(vec![item("/exit")]);
             let own = PickerAction::Choose("/exit".to_owned(), "exit".to_owned());
-            assert_eq!(typed(picker, "exit"), own, "a file of that name goes before");
+            let chosen = if kind == PickerKind::Slash { own } else { leaves("exit") };
+            assert_eq!(typed(picker, "exit"), chosen, "a file goes before, behind its sign");
+        }
+    }
+
+    #[test]
+    fn of_two_commands_of_one_name_the_sign_that_opened_the_list_chooses() {
+        let files = ["/q", "/mode", "/undo", "/clear", "/help WHAT"];
+        for (kind, sign) in [(PickerKind::Slash, '/'), (PickerKind::Commands, ':')] {
+            for word in ["q", "mode", "undo", "clear", "help"] {
+                let mut picker = with_commands(kind);
+                picker.set_items(choices::leave_last(files.map(item).to_vec()));
+                let PickerAction::Choose(value, _) = typed(picker, word) else { panic!("{word}") };
+                assert_eq!((value.chars().next(), name(&value)), (Some(sign), word));
+            }
+        }
+    }
+
+    #[test]
+    fn of_parts_of_names_the_nearest_is_chosen_whatever_its_sign() {
+        let mut picker = with_commands(PickerKind::Slash);
+        picker.set_items(choices::leave_last(vec![item("/c-l-e-a")]));
+        let clear = PickerAction::Choose(":clear".to_owned(), "clea".to_owned());
+        assert_eq!(typed(picker, "clea"), clear);
+    }
+
+    #[test]
+    fn tab_fills_the_line_and_only_enter_acts() {
+        let tabbed = |mut picker: Picker, words: &str| {
+            words.chars().for_each(|c| drop(picker.key(KeyPress::Char(c))));
+            picker.key(KeyPress::Tab)
+        };
+        for kind in [PickerKind::Slash, PickerKind::Commands] {
+            let fill = PickerAction::Fill(":clear".to_owned(), "cl".to_owned());
+            assert_eq!(tabbed(with_commands(kind), "cl"), fill);
+            assert_eq!(tabbed(with_commands(kind), "zzzzzzz"), PickerAction::Stay);
+        }
+        for kind in [PickerKind::Sessions, PickerKind::Rewind] {
+            assert_eq!(tabbed(Picker::new(kind, vec![item("7")]), ""), PickerAction::Stay);
+            let chosen = PickerAction::Choose("7".to_owned(), String::new());
+            assert_eq!(typed(Picker::new(kind, vec![item("7")]), ""), chosen);
         }
     }
 
@@ -398,6 +463,8 @@ mod tests {
             "{shown:?}"
         );
         assert_eq!(picker.key(KeyPress::Tab), PickerAction::Stay, "only Enter acts");
+        let fill = PickerAction::Fill(":clear".to_owned(), "clear".to_owned());
+        assert_eq!(picker.key(KeyPress::Tab), fill, "nor does the second one");
         let clear = PickerAction::Choose(":clear".to_owned(), "clear".to_owned());
         assert_eq!(picker.key(KeyPress::Enter), clear);
         let mut picker = with_commands(PickerKind::Slash);

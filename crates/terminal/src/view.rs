@@ -68,7 +68,10 @@ pub struct FullScreen {
     state: ViewState,
     inputs: SyncSender<ScreenInput>,
     files: Vec<PickerItem>,
-    slash: Vec<PickerItem>,
+    /// Absent until they are read for the first time.
+    slash: Option<Vec<PickerItem>>,
+    /// Enter was pressed behind `/` before they were.
+    entered: bool,
     servers: ServerWords,
     /// Earlier events were asked for.
     loading: bool,
@@ -101,7 +104,8 @@ impl FullScreen {
             state: ViewState::new(look),
             inputs,
             files: Vec::new(),
-            slash: Vec::new(),
+            slash: None,
+            entered: false,
             servers: ServerWords::default(),
             loading: false,
             focused: true,
@@ -149,6 +153,12 @@ impl FullScreen {
             }
             Mode::Picker(picker) => {
                 let kind = picker.kind;
+                // A file that is still being read may have this name: Enter waits for it.
+                let is_read = self.slash.is_some() || kind != PickerKind::Slash;
+                self.entered = key == KeyPress::Enter && !is_read;
+                if self.entered {
+                    return Vec::new();
+                }
                 match picker.key(key) {
                     PickerAction::Stay => {
                         let (rows, here) = (screen.sessions(), screen.session());
@@ -186,6 +196,10 @@ impl FullScreen {
                             return self.rewind_scope(&value);
                         }
                         choices::inputs(kind, &value, &typed)
+                    }
+                    PickerAction::Fill(value, typed) => {
+                        self.state.mode = Mode::Input;
+                        choices::filled(kind, &value, &typed)
                     }
                 }
             }
@@ -241,7 +255,9 @@ impl FullScreen {
                     ..self.options.prompt_places.clone()
                 };
                 slash::list(places, self.inputs.clone());
-                let items = choices::leave_last(self.servers.beside(kind, &self.slash));
+                self.entered = false;
+                let slash = self.slash.as_deref().unwrap_or_default();
+                let items = choices::leave_last(self.servers.beside(kind, slash));
                 let picker = Picker::new(kind, items).and_names(choices::other_names(sign));
                 self.state.mode = Mode::Picker(picker);
                 return self.servers.ask(screen.session());
@@ -288,7 +304,8 @@ impl FullScreen {
         let items = match picker.kind {
             PickerKind::Files => self.servers.beside(picker.kind, &self.files),
             PickerKind::Slash | PickerKind::Commands => {
-                choices::leave_last(self.servers.beside(picker.kind, &self.slash))
+                let slash = self.slash.as_deref().unwrap_or_default();
+                choices::leave_last(self.servers.beside(picker.kind, slash))
             }
             PickerKind::Sessions
             | PickerKind::History
@@ -336,8 +353,11 @@ impl ScreenView for FullScreen {
                 Vec::new()
             }
             ScreenInput::SlashCommands(rows) => {
-                self.slash = slash::items(&rows);
+                self.slash = Some(slash::items(&rows));
                 self.fill_picker();
+                if self.entered && matches!(self.state.mode, Mode::Picker(_)) {
+                    return self.key(KeyPress::Enter, screen);
+                }
                 Vec::new()
             }
             ScreenInput::Paste(text) => {

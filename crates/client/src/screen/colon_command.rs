@@ -83,7 +83,8 @@ pub const COMMANDS: &[(&str, &str)] = &[
         ":changes",
         "show what the last turn changed, commands included;\n:changes all: what the session changed",
     ),
-    (":net on, :net off", "network of new commands"),
+    (":net off", "no network for new commands"),
+    (":net on", "the whole network for new commands"),
     (":net allow HOST", "only listed hosts: crates.io, *.crates.io"),
     (":add FILE", "pin a file: each request contains its current text"),
     (":drop FILE", "unpin a file"),
@@ -215,7 +216,7 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
 
 fn unknown(name: &str) -> String {
     let known = COMMANDS.iter().map(|(command, _)| {
-        let end = command.find([' ', ',']).unwrap_or(command.len());
+        let end = command.find(' ').unwrap_or(command.len());
         &command[1..end]
     });
     match nearest(name, known).first() {

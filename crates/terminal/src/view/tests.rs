@@ -4,7 +4,7 @@ mod kept;
 mod svg;
 
 use super::*;
-use client::{AttachOptions, Distance, LineView, LiveArea, MouseInput, ScreenEffect};
+use client::{AttachOptions, Distance, LineView, LiveArea, MouseInput, ScreenEffect, SlashRow};
 use proptest::prelude::*;
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, ClientRights, ModelFacts, OtherClients, ToClient};
@@ -544,6 +544,7 @@ fn a_key_goes_to_the_next_mode_and_a_wrong_command_is_named() {
     assert!(!shown.contains("> :claer"), "{shown}");
     // What other agents have is said in one line.
     desk.types("/cost");
+    desk.input(ScreenInput::SlashCommands(Vec::new()));
     desk.input(ScreenInput::Key(KeyPress::Enter));
     let shown = desk.shown();
     assert!(shown.contains("input line has tokens and cost"), "{shown}");
@@ -557,6 +558,7 @@ fn a_command_that_needs_a_value_offers_those_that_there_are() {
     {
         let mut desk = Desk::new(80, 24);
         desk.types(typed);
+        desk.input(ScreenInput::SlashCommands(Vec::new()));
         desk.input(ScreenInput::Key(KeyPress::Enter));
         let shown = desk.shown();
         let has_all = words.iter().all(|words| shown.contains(words));
@@ -568,8 +570,13 @@ fn a_command_that_needs_a_value_offers_those_that_there_are() {
         desk.input(ScreenInput::Key(KeyPress::Enter));
         assert!(desk.shown().contains(words[1]));
         desk.input(ScreenInput::Key(KeyPress::Down));
-        let chosen = desk.view.take(ScreenInput::Key(KeyPress::Enter), &desk.screen);
+        desk.input(ScreenInput::Key(KeyPress::Tab));
         let command = format!("{} {}", typed.replace('/', ":"), words[0]);
+        assert_eq!(desk.screen.draft(), command, "Tab sets nothing");
+        desk.input(ScreenInput::Edited(typed.replace('/', ":")));
+        desk.input(ScreenInput::Key(KeyPress::Enter));
+        desk.input(ScreenInput::Key(KeyPress::Down));
+        let chosen = desk.view.take(ScreenInput::Key(KeyPress::Enter), &desk.screen);
         assert!(
             matches!(&chosen[..], [ScreenInput::Command(said)] if *said == command),
             "{chosen:?}"
@@ -578,8 +585,42 @@ fn a_command_that_needs_a_value_offers_those_that_there_are() {
     // The control: a value that only the person knows is typed.
     let mut desk = Desk::new(80, 24);
     desk.types("/add-dir");
+    desk.input(ScreenInput::SlashCommands(Vec::new()));
     desk.input(ScreenInput::Key(KeyPress::Enter));
     assert!(desk.shown().contains("> :add-dir"), "{}", desk.shown());
+}
+
+#[test]
+fn an_enter_waits_for_the_list_that_may_have_an_own_command_of_that_name() {
+    let row = |text: &str| SlashRow {
+        text: text.to_owned(),
+        detail: String::new(),
+        insert: Some(format!("{text} ")),
+    };
+    for (typed, own) in [("/new", "/new "), ("/clear", "/clear ")] {
+        for is_own in [true, false] {
+            let mut desk = Desk::new(80, 24);
+            desk.types(typed);
+            let enter = ScreenInput::Key(KeyPress::Enter);
+            assert!(desk.view.take(enter, &desk.screen).is_empty(), "{typed}");
+            let name = if is_own { typed } else { "/other" };
+            let read = ScreenInput::SlashCommands(vec![row(name)]);
+            match &desk.view.take(read, &desk.screen)[..] {
+                [ScreenInput::Paste(text)] if is_own => assert_eq!(text, own),
+                [ScreenInput::Command(command)] if !is_own => assert_eq!(command, ":clear"),
+                other => panic!("{typed}: {other:?}"),
+            }
+            // A list that comes again takes nothing.
+            desk.types("/");
+            let again = ScreenInput::SlashCommands(Vec::new());
+            assert!(desk.view.take(again, &desk.screen).is_empty());
+        }
+    }
+    // A colon command waits for nothing.
+    let mut desk = Desk::new(80, 24);
+    desk.types(":clear");
+    let chosen = desk.view.take(ScreenInput::Key(KeyPress::Enter), &desk.screen);
+    assert!(matches!(&chosen[..], [ScreenInput::Command(_)]), "{chosen:?}");
 }
 
 #[test]
