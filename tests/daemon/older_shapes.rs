@@ -1,6 +1,7 @@
 //! Sessions of each shape, of the build of 29 November 2026 (commit 96d82687): with calls in the background, of
 //! MCP servers, of hooks and of sub-agents, with questions, parts of prompts, pinned files and undos, a call cut
-//! short, and one of a fleet's task. This build prints of them what that one did, byte for byte.
+//! short, and one of a fleet's task. This build prints of them what that one did, byte for byte, apart from the five words
+//! for the end of a call (`✓ done`, `✗ failed`, …), which came later: what is kept was printed anew for them.
 //!
 //! `tests/data/older_state/shapes.tar.gz` was written in a checkout of that commit by
 //! `cargo test --test daemon write_each_shape -- --ignored`, and `task.tar.gz` by

@@ -97,7 +97,7 @@ fn what_was_asked_before_is_answered_again_without_a_process_and_on_record() {
     let session = record["session"].as_str().unwrap();
     let shown = run(desk.agentd(&["show", session, "--calls"])).out;
     assert!(
-        shown.contains("12 a.rs: 1 lines (cached from call 1; its files are unchanged)"),
+        shown.contains("12 ✓ done: a.rs: 1 lines (cached from call 1; its files are unchanged)"),
         "{shown}"
     );
     assert_eq!(shown.matches("its files are unchanged").count(), 12, "{shown}");
