@@ -124,7 +124,7 @@ fn a_question_about_a_hook_has_no_hooks_run() {
             Answer::says([bash("toolu_1", "touch made")]),
             Answer::text("Done."),
         ]);
-        let _daemon = desk.daemon();
+        let daemon = desk.daemon();
         let (mut wire, session) = open(&desk, &server);
         wire.prompt(&session, "go");
         let mut asked = vec![wire.question()];
@@ -136,6 +136,9 @@ fn a_question_about_a_hook_has_no_hooks_run() {
         assert_eq!(tools, ["bash", "guard_hook"].into(), "{event}");
         assert!(first == "bash" || asked[0].tool == first, "{event}");
         assert!(desk.project().join("made").exists(), "{event}");
+        // A notification is not waited for.
+        until("the hook's end", || !ended(&desk, "guard_hook").is_empty());
+        drop(daemon);
         assert_eq!(ended(&desk, "guard_hook").len(), 1, "{event}");
     }
 }
