@@ -324,6 +324,7 @@ fn few_files_open_connections() {
             || name == "crates/tools/src/files/taken_over.rs"
             || name == "crates/web/src/dial.rs"
             || name == "crates/web/src/fetch.rs"
+            || name == "workers/agentd/src/open_port.rs"
             || name == "workers/mcp/src/http_client.rs"
             || name == "workers/fleet/src/database.rs"
             // It prepares the TLS for `database.rs`, and opens none.

@@ -1,12 +1,21 @@
 //! A server in the background, reached by later calls of its session and by nobody else: real servers,
 //! real network namespaces.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Say, Server, call};
+use crate::support::daemon::Wire;
 use crate::support::internet::{Names, PUBLIC, Site, page, within};
 use crate::support::{Desk, needs, run};
+use protocol::client::{
+    BacklogFrom, ClientRights, FromClient, OtherClients, RequestFailure, SessionEnding,
+    SessionRequest, SessionWish, ToClient,
+};
+use protocol::ids::SessionId;
+use protocol::judgement::PermissionMode;
 use serde_json::{Value, json};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, Stdio};
 
 const SERVE: &str = "python3 -u -m http.server 8123 --bind 127.0.0.1";
 const GET: &str = "curl -sS --max-time 5 http://127.0.0.1:8123/page.txt";
@@ -249,4 +258,102 @@ fn a_dev_server_of_vite_is_reached_by_later_calls_and_by_web_fetch_until_it_ends
         let words = "off (namespace of call 1, shared in this session)";
         assert_eq!(network(&desk, joined), words, "call {joined}");
     }
+}
+
+/// A daemon's session whose turn has ended, with these calls.
+fn after(desk: &Desk, calls: Vec<Say>) -> (Wire, SessionId) {
+    let answers = calls.into_iter().map(|said| Answer::says([said]));
+    let server = Server::scripted(answers.chain([Answer::text("Done.")]).collect::<Vec<_>>());
+    let mut wire = Wire::to(&desk.door());
+    let mode = Some(PermissionMode::Auto);
+    let session = wire.open(&SessionRequest { mode, ..desk.opening(&server) });
+    wire.prompt(&session, "go");
+    wire.turn_ends();
+    (wire, session)
+}
+
+/// `agentd open` with the lines of its standard error, and the port that the first of them names.
+fn open_port(
+    desk: &Desk,
+    session: &SessionId,
+    more: &[&str],
+) -> (Child, BufReader<ChildStderr>, u16) {
+    let mut command = desk.agentd(&[&["open", &session.0, "8123"], more].concat());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut first = String::new();
+    lines.read_line(&mut first).unwrap();
+    let port = first.split_once("127.0.0.1:").and_then(|(_, rest)| rest.split(' ').next());
+    (child, lines, port.unwrap_or_else(|| panic!("{first}")).parse().unwrap())
+}
+
+fn get(port: u16) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(b"GET /page.txt HTTP/1.0\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    page
+}
+
+#[test]
+fn a_person_opens_a_port_of_a_server_to_this_machine_and_it_is_on_record() {
+    let desk = Desk::new();
+    desk.write("page.txt", "from the server\n");
+    let daemon = desk.daemon();
+    let (wire, session) =
+        after(&desk, vec![background("toolu_1", SERVE), answers("toolu_2", "127.0.0.1:8123")]);
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let busy = taken.local_addr().unwrap().port().to_string();
+    let refused = run(desk.agentd(&["open", &session.0, "8123", "--as", &busy]));
+    assert!(refused.err.contains("--as 0") && !refused.err.contains("http://"), "{}", refused.err);
+
+    let (mut child, mut lines, port) = open_port(&desk, &session, &["--as", "0"]);
+    for _ in 0..3 {
+        let page = get(port);
+        assert!(page.starts_with("HTTP/1.0 200") && page.contains("from the server"), "{page}");
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    assert!(status.contains("Seccomp:\t2") && status.contains("NoNewPrivs:\t1"), "{status}");
+    let opened: Vec<_> =
+        desk.audit().into_iter().filter(|entry| entry["event"] == "port_opened").collect();
+    assert_eq!(opened.len(), 1, "{opened:?}");
+    assert!(opened[0]["port"] == 8123 && opened[0]["call"] == 1, "{opened:?}");
+    let shown = run(desk.agentd(&["audit", "show", &format!("{}.1", session.0)]));
+    assert!(shown.out.contains("port 8123 to this machine, by "), "{}", shown.out);
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert!(verified.out.contains("audit verify: ok"), "{}", verified.out);
+
+    // Whoever only watches opens none.
+    let mut watcher = Wire::to(&desk.door());
+    let (rights, others) = (ClientRights::ReadOnly, OtherClients::Stay);
+    let from = BacklogFrom::Newest(0);
+    watcher.say(FromClient::Attach { session: session.clone(), from, rights, others });
+    watcher.say(FromClient::Wish { session: session.clone(), wish: SessionWish::OpenPort(8123) });
+    let failed = watcher.until("the refusal", |word| match word {
+        ToClient::Failed { kind, message } => Some((*kind, message.clone())),
+        ToClient::NetworkOpened { .. } => panic!("it was opened"),
+        _ => None,
+    });
+    assert!(failed.0 == RequestFailure::Usage && failed.1.contains("read-only"), "{failed:?}");
+
+    // The server has ended, and then its daemon.
+    wire.say(FromClient::End { session: session.clone(), ending: SessionEnding::Stop });
+    drop(daemon);
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert!(!child.wait().unwrap().success() && rest.contains("is closed here"), "{rest}");
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "nobody listens");
+}
+
+#[test]
+fn a_session_without_a_command_in_the_background_has_no_port_to_open() {
+    let desk = Desk::new();
+    let _daemon = desk.daemon();
+    let (_wire, session) = after(&desk, Vec::new());
+    let refused = run(desk.agentd(&["open", &session.0, "8123", "--as", "0"]));
+    assert!(refused.err.contains("no command of session"), "{}", refused.err);
+    let refused = run(desk.agentd(&["open", &session.0, "0"]));
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(!desk.audit().iter().any(|entry| entry["event"] == "port_opened"));
 }

@@ -317,6 +317,7 @@ impl OneShot<'_> {
             | ToClient::Sessions(_)
             | ToClient::Status(_)
             | ToClient::Done
+            | ToClient::NetworkOpened { .. }
             | ToClient::Processes(_) => {
                 return ControlFlow::Break(Err(ClientError::Lost(ChannelError::OutOfTurn)));
             }

@@ -158,6 +158,14 @@ impl SupervisorConnection {
         self.receiver.recv()
     }
 
+    /// Receives a descriptor that follows the last message. Blocks.
+    ///
+    /// # Errors
+    /// As [`SupervisorConnection::recv`].
+    pub fn recv_descriptor(&mut self) -> Result<OwnedFd, ChannelError> {
+        self.receiver.recv_fd()
+    }
+
     /// Asks, and waits so long at most for the answer.
     ///
     /// # Errors

@@ -71,7 +71,7 @@ pub use anchors::{ChainAnchor, ChainAnchors, anchors};
 pub use audit::chain::LineFault;
 pub use audit::entry::{
     AuditEntry, AuditRecord, DecidedRecord, DecisionRecord, EndedRecord, PolicyRecord,
-    RemovedRecord, RetentionBound, ServerCall, StoredRecord,
+    PortOpenedRecord, RemovedRecord, RetentionBound, ServerCall, StoredRecord,
 };
 pub use audit::fault::{AuditFault, AuditFaultKind};
 pub use audit::list::{

@@ -5,7 +5,7 @@
 use call::CallFacts;
 use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use protocol::hosts::HostRule;
-use protocol::tool::Handover;
+use protocol::tool::{Handover, NamespaceKind};
 use sandbox::NetworkNamespace;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -39,10 +39,16 @@ impl SessionNetwork {
         Some(Self { call, network, hosts, namespace })
     }
 
-    /// Its descriptors, for a runner that joins it.
-    pub fn handed(&self) -> io::Result<Vec<(Handover, OwnedFd)>> {
+    /// Its descriptors, in the order in which a process joins them.
+    pub fn descriptors(&self) -> io::Result<Vec<(NamespaceKind, OwnedFd)>> {
         let all = self.namespace.descriptors();
-        all.map(|(kind, descriptor)| Ok((Handover::Join(kind), descriptor.try_clone()?))).collect()
+        all.map(|(kind, descriptor)| Ok((kind, descriptor.try_clone()?))).collect()
+    }
+
+    /// The same for a runner.
+    pub fn handed(&self) -> io::Result<Vec<(Handover, OwnedFd)>> {
+        let all = self.descriptors()?.into_iter();
+        Ok(all.map(|(kind, descriptor)| (Handover::Join(kind), descriptor)).collect())
     }
 
     /// True if a command with this confinement joins it.

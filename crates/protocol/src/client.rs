@@ -19,6 +19,7 @@ pub use crate::session_request::{
 };
 pub use crate::status::{DaemonStatus, ProcessRow, SessionRow, SessionStatus};
 use crate::store::ChangeSet;
+use crate::tool::NamespaceKind;
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -455,6 +456,11 @@ pub enum ToClient {
         parting: DetachReason,
         /// In plain words.
         reason: String,
+    },
+    /// The network of the commands in the background. Its namespaces follow as descriptors, in this order.
+    NetworkOpened {
+        /// What each descriptor is.
+        namespaces: Vec<NamespaceKind>,
     },
     /// This client read too slowly and words were left out: attach again from the last number seen.
     Behind {

@@ -238,6 +238,9 @@ pub enum SessionWish {
     /// Let the commands that run now go on in the background. Every client receives `InBackground`
     /// for each.
     Background,
+    /// Give this client the network of the commands in the background, so that it serves this port of theirs.
+    /// Answered by `NetworkOpened`.
+    OpenPort(u16),
 }
 
 /// How a session is ended.

@@ -1,6 +1,6 @@
 //! The audit actor: the only writer of the audit log.
 
-use journal::{Audit, AuditRecord, ChainHead, DecidedRecord, EndedRecord};
+use journal::{Audit, AuditRecord, ChainHead, DecidedRecord, EndedRecord, PortOpenedRecord};
 use protocol::error_chain::chain;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::path::PathBuf;
@@ -20,6 +20,8 @@ pub(crate) enum AuditMsg {
         ended: Box<EndedRecord>,
         done: oneshot::Sender<Result<ChainHead, String>>,
     },
+    /// A port was opened; answered when it is on disk.
+    PortOpened { opened: PortOpenedRecord, done: oneshot::Sender<Result<(), String>> },
     /// Asks whether the log can be written. A log that was closed by a full or failing disk is
     /// opened again first.
     Check(oneshot::Sender<Result<(), String>>),
@@ -85,6 +87,14 @@ fn write(log: &Mutex<AuditLog>, message: AuditMsg) {
         }
         AuditMsg::Ended { ended, done } => {
             let _ = done.send(log.take(ready, AuditRecord::Ended(*ended)));
+        }
+        AuditMsg::PortOpened { opened, done } => {
+            // Unlike a call, it is refused where the disk does not take it, so that nothing is owed.
+            let written = ready.and_then(|()| {
+                log.put(&AuditRecord::PortOpened(opened)).map_err(Unwritten::into_reason)
+            });
+            log.publish(written.as_ref().err());
+            let _ = done.send(written.map(drop));
         }
         AuditMsg::Lost { decided, ended, done } => {
             let audit = &mut log.audit;

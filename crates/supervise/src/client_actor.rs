@@ -100,6 +100,7 @@ impl Actor for ClientActor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             ClientMsg::Send(message) => state.send_unless_behind(message),
+            ClientMsg::Hand(message, descriptors) => state.hand(message, descriptors),
             ClientMsg::Missed(session) => state.on_missed(session),
             ClientMsg::Dismissed { session, parting, reason } => {
                 let attached = state.attached.remove(&session).is_some();
@@ -196,8 +197,9 @@ impl ClientState {
                 });
             }
             FromClient::Wish { session, wish } => {
+                let (client, by) = (myself.clone(), self.name.clone());
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(ClientToSession::Wish(wish).into());
+                    let _ = actor.send_message(ClientToSession::Wish { client, wish, by }.into());
                 });
             }
             FromClient::Ps => {
@@ -408,8 +410,12 @@ impl ClientState {
     }
 
     fn send(&self, message: ToClient) {
+        self.hand(message, Vec::new());
+    }
+
+    fn hand(&self, message: ToClient, descriptors: Vec<OwnedFd>) {
         // A client waits for this answer: without it, disconnecting lets the client react.
-        match to_bytes(&[message]).map(|bytes| self.outbox.put(bytes)) {
+        match to_bytes(&[message]).map(|bytes| self.outbox.put_with(bytes, descriptors)) {
             Ok(FeedResult::Done) => {}
             Ok(FeedResult::Full) => self.drop_client("the client does not read"),
             Err(error) => self.drop_client(&error.to_string()),

@@ -64,6 +64,7 @@ mod links;
 mod models;
 mod new_setting;
 mod pinning;
+mod ports;
 mod process_rows;
 mod questions;
 mod records;

@@ -87,6 +87,21 @@ pub(crate) enum CliCommand {
         #[command(flatten)]
         flags: SessionFlags,
     },
+    /// Open a port of a session's background commands to this machine, until Ctrl-C.
+    ///
+    /// A server that a command started in its sandbox is then at http://127.0.0.1:PORT. Each opening is on record.
+    /// More: `agentd help network`.
+    Open {
+        /// Session ID or unique prefix.
+        #[arg(value_name = "ID")]
+        session: String,
+        /// The port of the server.
+        #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+        port: u16,
+        /// The port on this machine, if not the same; 0 takes a free one.
+        #[arg(long = "as", value_name = "PORT")]
+        here: Option<u16>,
+    },
     /// Give the terminal back if the client that started this is killed.
     #[command(hide = true)]
     GuardTerminal,

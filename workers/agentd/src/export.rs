@@ -94,7 +94,10 @@ fn add_audit(
                 let counted: u64 = ended.refusals.iter().map(|refusal| refusal.count).sum();
                 counted + ended.refusals_uncounted
             }
-            AuditRecord::Decided(_) | AuditRecord::Removed(_) | AuditRecord::Unknown(_) => 0,
+            AuditRecord::Decided(_)
+            | AuditRecord::Removed(_)
+            | AuditRecord::PortOpened(_)
+            | AuditRecord::Unknown(_) => 0,
         });
         known.refusals = refusals.sum();
     }

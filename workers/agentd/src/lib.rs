@@ -26,6 +26,7 @@ mod mcp;
 mod memory;
 mod model_context;
 mod no_key;
+mod open_port;
 mod open_request;
 mod output;
 mod prompt;
@@ -90,6 +91,9 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             let rights = if read_only { ClientRights::ReadOnly } else { ClientRights::Full };
             let others = if detach_others { OtherClients::Detach } else { OtherClients::Stay };
             interactive::attach(session.as_deref(), &flags, rights, others)
+        }
+        (Some(CliCommand::Open { session, port, here }), _) => {
+            open_port::main(&session, port, here.unwrap_or(port))
         }
         (Some(CliCommand::GuardTerminal), _) => match terminal::guard_terminal() {
             Ok(()) => Ok(CliExit::Done),

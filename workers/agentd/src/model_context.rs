@@ -48,6 +48,7 @@ pub(crate) fn main(beginning: &str, json: bool) -> Result<CliExit, CliError> {
             | ToClient::Status(_)
             | ToClient::Done
             | ToClient::Event { .. }
+            | ToClient::NetworkOpened { .. }
             | ToClient::Processes(_)
             | ToClient::Pong(_) => {}
         }

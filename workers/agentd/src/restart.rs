@@ -78,6 +78,7 @@ fn restart(mut connection: SupervisorConnection, session: SessionId) -> Result<C
         | ToClient::Status(_)
         | ToClient::Event { .. }
         | ToClient::Pong(_)
+        | ToClient::NetworkOpened { .. }
         | ToClient::Processes(_) => {
             Err(CliError::internal("the supervisor sent an unexpected answer"))
         }

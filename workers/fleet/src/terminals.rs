@@ -12,7 +12,7 @@ use ipc::{MessageJoiner, codec};
 use protocol::Link;
 use protocol::client::{
     ClientLink, ConversationFlags, DetachReason, FromClient, ProjectTrust, RequestFailure,
-    SessionRequest, SessionStart, ToClient, Unsandboxed,
+    SessionRequest, SessionStart, SessionWish, ToClient, Unsandboxed,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -247,6 +247,8 @@ fn permitted(word: FromClient, of: &str) -> Option<FromClient> {
             return Some(FromClient::Open(joining(of, opening.project.clone())));
         }
         FromClient::Ping(_) => true,
+        // A network cannot be handed to another host.
+        FromClient::Wish { wish: SessionWish::OpenPort(_), .. } => false,
         FromClient::Attach { session, .. }
         | FromClient::Detach { session }
         | FromClient::Page { session, .. }

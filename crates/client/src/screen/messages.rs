@@ -84,18 +84,16 @@ impl Screen {
             | ToClient::Status(_)
             | ToClient::Done
             | ToClient::Pong(_)
+            | ToClient::NetworkOpened { .. }
             | ToClient::Processes(_) => Vec::new(),
         }
     }
 
     fn changes(&mut self, changes: Result<ChangeSet, String>) -> Vec<ScreenEffect> {
-        match changes {
-            Err(why) => vec![ScreenEffect::Show(ScreenItem::Error(why))],
-            Ok(changes) => {
-                let text = changes_text(&changes, self.items.first_call_of_turn());
-                vec![ScreenEffect::OpenText(text)]
-            }
-        }
+        vec![match changes {
+            Err(why) => ScreenEffect::Show(ScreenItem::Error(why)),
+            Ok(it) => ScreenEffect::OpenText(changes_text(&it, self.items.first_call_of_turn())),
+        }]
     }
 
     fn is_here(&self, session: &SessionId) -> bool {

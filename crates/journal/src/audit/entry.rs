@@ -33,6 +33,8 @@ pub enum AuditRecord {
     Ended(EndedRecord),
     /// The oldest records were removed, since the log had reached its bounds.
     Removed(RemovedRecord),
+    /// A person opened a port of a command's network to this machine.
+    PortOpened(PortOpenedRecord),
     /// A record newer than this build, as it is on disk.
     #[serde(skip_deserializing, untagged)]
     Unknown(Map<String, Value>),
@@ -157,6 +159,19 @@ pub struct EndedRecord {
     pub output: Option<Digest>,
 }
 
+/// A port of a command in the background that a person opened to this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortOpenedRecord {
+    /// The command's session.
+    pub session: String,
+    /// The call that made the network, by its number in the session.
+    pub call: u32,
+    /// The port in that network.
+    pub port: u16,
+    /// The person's terminal.
+    pub by: String,
+}
+
 /// A change that the store made for a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRecord {
@@ -254,7 +269,7 @@ impl DecidedRecord {
 
 impl AuditRecord {
     /// The events this build knows.
-    const EVENTS: [&str; 3] = ["decided", "ended", "removed"];
+    const EVENTS: [&str; 4] = ["decided", "ended", "removed", "port_opened"];
 
     /// Session and number of the call it is about; of a record unknown here, if it says.
     #[must_use]
@@ -262,6 +277,7 @@ impl AuditRecord {
         match self {
             Self::Decided(decided) => Some((&decided.session, decided.call)),
             Self::Ended(ended) => Some((&ended.session, ended.call)),
+            Self::PortOpened(opened) => Some((&opened.session, opened.call)),
             Self::Removed(_) => None,
             Self::Unknown(fields) => {
                 let number = fields.get("call")?.as_u64()?;

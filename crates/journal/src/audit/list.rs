@@ -269,7 +269,7 @@ impl AuditedCall {
                 None => decided.tool.clone(),
             }),
             AuditRecord::Ended(ended) => Some(ended.tool.clone()),
-            AuditRecord::Removed(_) | AuditRecord::Unknown(_) => None,
+            AuditRecord::Removed(_) | AuditRecord::PortOpened(_) | AuditRecord::Unknown(_) => None,
         })
     }
 
@@ -279,7 +279,10 @@ impl AuditedCall {
             AuditRecord::Decided(decided) => {
                 decided.tool == tool && decided.server_call().is_some()
             }
-            AuditRecord::Ended(_) | AuditRecord::Removed(_) | AuditRecord::Unknown(_) => false,
+            AuditRecord::Ended(_)
+            | AuditRecord::Removed(_)
+            | AuditRecord::PortOpened(_)
+            | AuditRecord::Unknown(_) => false,
         })
     }
 
@@ -303,7 +306,7 @@ impl AuditedCall {
                         Outcome::Denied | Outcome::Refused { .. } | Outcome::Confined { .. }
                     )
             }
-            AuditRecord::Removed(_) | AuditRecord::Unknown(_) => false,
+            AuditRecord::Removed(_) | AuditRecord::PortOpened(_) | AuditRecord::Unknown(_) => false,
         })
     }
 }

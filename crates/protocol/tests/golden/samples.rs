@@ -698,6 +698,7 @@ goldens! {
         Compact => protocol::client::SessionWish::Compact { focus: text("tests") },
         EditSummary => protocol::client::SessionWish::EditSummary(summary()),
         Background => protocol::client::SessionWish::Background,
+        OpenPort => protocol::client::SessionWish::OpenPort(8765),
     }
     client::FromClient {
         Hello => FromClient::Hello { token: text("token"), build: text("0.1.0-0") },
@@ -822,6 +823,9 @@ goldens! {
         Lost => FromFleet::Lost(text("gone")),
     }
     client::ToClient {
+        NetworkOpened => ToClient::NetworkOpened {
+            namespaces: vec![protocol::tool::NamespaceKind::User, protocol::tool::NamespaceKind::Network],
+        },
         Welcome => ToClient::Welcome { build: text("0.1.0-0"), pid: 70_000 },
         Refused => ToClient::Refused { build: text("0.1.0-0"), reason: text("token") },
         Opened => ToClient::Opened {

@@ -184,7 +184,7 @@ impl<A: Waiter> Job<A> {
         let notice = is_apart.then(|| {
             format!(
                 "only calls of this session reach servers of call {number}, your browser does not. \
-                 `:net on` lets commands that start afterwards use this machine's network"
+                 `agentd open ID PORT` opens a port to this machine"
             )
         });
         let line = match is_apart {

@@ -6,8 +6,10 @@ use crate::control_socket::peer::PeerProcess;
 use ipc::{ChannelError, MessageJoiner, codec};
 use protocol::Link;
 use protocol::client::{ClientLink, FromClient, ToClient};
+use protocol::ids::Generation;
 use protocol::provider::PassedFd;
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use tokio::io::{AsyncWriteExt, Interest};
@@ -112,5 +114,20 @@ impl ClientWriter {
     pub(crate) async fn send(&mut self, msg: &ToClient) -> Result<(), ChannelError> {
         let bytes = to_bytes(std::slice::from_ref(msg))?;
         Ok(self.0.write_all(&bytes).await?)
+    }
+
+    /// Sends a descriptor behind what was written last.
+    pub(super) async fn hand(&mut self, descriptor: &OwnedFd) -> io::Result<()> {
+        let frame = ipc::descriptor_frame(Generation(0));
+        let stream: &UnixStream = self.0.as_ref();
+        let sent = loop {
+            stream.writable().await?;
+            let send = || ipc::fd::send(stream.as_fd(), &frame, descriptor.as_fd());
+            match stream.try_io(Interest::WRITABLE, send) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => break sent?,
+            }
+        };
+        self.0.write_all(&frame[sent..]).await
     }
 }

@@ -6,6 +6,7 @@ use ipc::{ChannelError, FrameError, codec, frames};
 use protocol::Link;
 use protocol::client::{ClientEvent, ClientLink, ToClient};
 use protocol::ids::{Generation, SessionId};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -43,6 +44,8 @@ pub(crate) struct Feed {
 #[derive(Debug)]
 pub(super) struct FeedEntry {
     pub(super) bytes: Bytes,
+    /// Descriptors that follow it.
+    pub(super) descriptors: Vec<OwnedFd>,
     /// An entry of the backlog holds its room until it is written.
     pub(super) _room: Option<OwnedSemaphorePermit>,
 }
@@ -56,7 +59,12 @@ impl Feed {
 
     /// Queues these bytes, where there is room.
     pub(crate) fn put(&self, bytes: Bytes) -> FeedResult {
-        match self.queue.try_send(FeedEntry { bytes, _room: None }) {
+        self.put_with(bytes, Vec::new())
+    }
+
+    /// Queues these bytes and the descriptors that follow them, where there is room.
+    pub(crate) fn put_with(&self, bytes: Bytes, descriptors: Vec<OwnedFd>) -> FeedResult {
+        match self.queue.try_send(FeedEntry { bytes, descriptors, _room: None }) {
             Ok(()) | Err(TrySendError::Closed(_)) => FeedResult::Done,
             Err(TrySendError::Full(_)) => FeedResult::Full,
         }
@@ -65,7 +73,7 @@ impl Feed {
     /// Queues these bytes once there is room, which the client makes by reading. Drops them if the
     /// client disconnects first.
     pub(crate) async fn put_when_free(&self, bytes: Bytes) {
-        let _ = self.queue.send(FeedEntry { bytes, _room: None }).await;
+        let _ = self.queue.send(FeedEntry { bytes, descriptors: Vec::new(), _room: None }).await;
     }
 
     /// Queues a part of the backlog once fewer than [`BACKLOG_CAPACITY`] parts are unwritten.
@@ -73,7 +81,8 @@ impl Feed {
         let Ok(room) = Arc::clone(&self.backlog_room).acquire_owned().await else {
             return FeedStatus::Gone;
         };
-        match self.queue.send(FeedEntry { bytes, _room: Some(room) }).await {
+        match self.queue.send(FeedEntry { bytes, descriptors: Vec::new(), _room: Some(room) }).await
+        {
             Ok(()) => FeedStatus::Open,
             Err(_) => FeedStatus::Gone,
         }

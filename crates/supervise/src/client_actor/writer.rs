@@ -4,6 +4,7 @@ use super::connection::ClientWriter;
 use super::feed::{Bytes, FeedEntry};
 use crate::messages::ClientMsg;
 use ractor::ActorRef;
+use std::io;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
@@ -21,14 +22,24 @@ pub(super) async fn write_feed(
 ) {
     let mut taken = Vec::new();
     while queue.recv_many(&mut taken, TAKEN).await > 0 {
-        for write in merge_writes(&taken) {
-            if let Err(error) = writer.0.write_all(&write).await {
-                let _ = actor.send_message(ClientMsg::Gone(error.to_string()));
-                return;
-            }
+        if let Err(error) = write_entries(&mut writer, &taken).await {
+            let _ = actor.send_message(ClientMsg::Gone(error.to_string()));
+            return;
         }
         taken.clear();
     }
+}
+
+async fn write_entries(writer: &mut ClientWriter, entries: &[FeedEntry]) -> io::Result<()> {
+    for entries in entries.split_inclusive(|entry| !entry.descriptors.is_empty()) {
+        for write in merge_writes(entries) {
+            writer.0.write_all(&write).await?;
+        }
+        for descriptor in entries.iter().flat_map(|entry| &entry.descriptors) {
+            writer.hand(descriptor).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The same bytes in as few writes as [`MERGED_BYTES`] allows. Long entries are not copied.
@@ -57,6 +68,7 @@ mod tests {
     fn what_is_put_together_is_the_same_in_order_and_none_is_over_long() {
         let entry = |(n, length): (usize, usize)| FeedEntry {
             bytes: Bytes::from(vec![n as u8; length]),
+            descriptors: Vec::new(),
             _room: None,
         };
         let lengths = [10, 20, MERGED_BYTES - 40, 30, 1, MERGED_BYTES + 1, 5, 6, MERGED_BYTES];

@@ -7,15 +7,13 @@ use std::os::fd::OwnedFd;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Messages to a client actor.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most are messages to send, so a box would only add an allocation"
-)]
 pub(crate) enum ClientMsg {
     /// Send this to the client.
     Send(ToClient),
     /// The client's feed had no room for an event of this session. The session sends it no more.
     Missed(SessionId),
+    /// Send this, and the descriptors behind it.
+    Hand(ToClient, Vec<OwnedFd>),
     /// The session detached the client, and why.
     Dismissed { session: SessionId, parting: DetachReason, reason: String },
     /// From the client.

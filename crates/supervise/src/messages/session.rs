@@ -140,7 +140,11 @@ pub(crate) enum ClientToSession {
     },
     Answer(GivenAnswer),
     Interrupt,
-    Wish(SessionWish),
+    Wish {
+        client: ActorRef<ClientMsg>,
+        wish: SessionWish,
+        by: String,
+    },
 }
 
 /// From the supervisor actor.

@@ -4,6 +4,7 @@
 use super::clients::{Attaching, WaitingPrompt, tell};
 use super::joins::{AudienceFrom, check_join, opened_message};
 use super::new_setting::{change_audience, model_event};
+use super::ports::Ports;
 use super::state::SessionActorState;
 use super::usage::{Keeper, SessionNow};
 use crate::messages::{AttachRequest, ClientMsg, ClientToSession, OpenRequest};
@@ -45,17 +46,28 @@ impl SessionActorState {
             }
             ClientToSession::Answer(answer) => self.answer(answer),
             ClientToSession::Interrupt => self.route(Router::interrupt).await,
-            ClientToSession::Wish(SessionWish::Compact { focus }) => {
-                self.route(|router| router.compact(focus)).await;
-            }
-            ClientToSession::Wish(SessionWish::EditSummary(summary)) => {
+            ClientToSession::Wish { client, wish, by } => self.wish(&client, wish, by).await,
+        }
+    }
+
+    async fn wish(&mut self, client: &ActorRef<ClientMsg>, wish: SessionWish, by: String) {
+        match wish {
+            SessionWish::Compact { focus } => self.route(|router| router.compact(focus)).await,
+            SessionWish::EditSummary(summary) => {
                 self.route(|router| router.edit_summary(summary)).await;
             }
-            ClientToSession::Wish(SessionWish::Background) => {
+            SessionWish::Background => {
                 let tasks = &self.sub_agents;
                 if let Err(why) = self.calls.detach(|call| tasks.has(call)) {
                     self.events.show_notice(why);
                 }
+            }
+            SessionWish::OpenPort(port) => {
+                let network = self.calls.services.newest_network();
+                let (session, audit) = (self.spec.id(), &self.resources.audit);
+                Ports { session, network, audit, events: &self.events }
+                    .open(client, port, by)
+                    .await;
             }
         }
     }

@@ -170,6 +170,11 @@ impl<A: Asker> Services<A> {
         self.running.values().rev().filter_map(|service| service.network.as_ref())
     }
 
+    /// The newest network of its commands.
+    pub(super) fn newest_network(&self) -> Option<&SessionNetwork> {
+        self.networks().next().map(|network| &**network)
+    }
+
     /// The network that a command with this confinement joins.
     pub(super) fn network_for(&self, wanted: &Confinement) -> Option<Arc<SessionNetwork>> {
         self.networks().find(|network| network.takes(wanted)).cloned()

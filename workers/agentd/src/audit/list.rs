@@ -70,7 +70,7 @@ pub(super) fn records(call: &AuditedCall) -> (Option<&DecidedRecord>, Option<&En
         match &entry.record {
             AuditRecord::Decided(record) => decided = Some(record),
             AuditRecord::Ended(record) => ended = Some(record),
-            AuditRecord::Removed(_) | AuditRecord::Unknown(_) => {}
+            AuditRecord::Removed(_) | AuditRecord::PortOpened(_) | AuditRecord::Unknown(_) => {}
         }
     }
     (decided, ended)

@@ -3,7 +3,8 @@
 use super::list::records;
 use super::record_text;
 use journal::{
-    AuditedCall, DecidedRecord, EndedRecord, Enforced, Level, PolicyRecord, StoredRecord, Tier,
+    AuditRecord, AuditedCall, DecidedRecord, EndedRecord, Enforced, Level, PolicyRecord,
+    StoredRecord, Tier,
 };
 use protocol::hidden::{on_screen, visible};
 use std::fmt::Write;
@@ -37,6 +38,13 @@ pub(crate) fn page(dir: &Path, call: &AuditedCall) -> String {
     match ended {
         Some(ended) => page.ended(ended, decided),
         None => page.line("end", "none on record: the call is running, or was cut short"),
+    }
+    for entry in &call.entries {
+        if let AuditRecord::PortOpened(opened) = &entry.record {
+            let (port, by) = (opened.port, &opened.by);
+            let time = record_text::time(entry.time);
+            page.line("opened", &format!("port {port} to this machine, by {by}, {time} UTC"));
+        }
     }
     for entry in &call.entries {
         let place = format!(
