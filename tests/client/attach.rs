@@ -188,7 +188,7 @@ fn a_command_that_a_person_stops_was_stopped_on_each_surface() {
     one.shows("begun");
     one.press(&["Escape"]);
     let screen = one.shows("✗ echo be''gun; sleep 7302 · stopped · ");
-    let id = screen.split(" · session ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let id = run(desk.agentd(&["ls", "--json"])).json()["session_id"].as_str().unwrap().to_owned();
     let shown = run(desk.agentd(&["show", &id])).out;
     assert!(shown.contains("✗ failed: exit 130"), "{shown}");
     let listed = run(desk.agentd(&["audit", "ls"])).out;
@@ -669,11 +669,11 @@ fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
     let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), wide);
     one.shows("Answer 1.");
     let before = one.shows("$0.0");
-    assert!(!before.contains("40.0k left"), "{before}");
+    assert!(!before.contains("/40.0k"), "{before}");
     one.enters(":model cheap");
     one.shows("model cheap, starting with the next request");
     // The room is that of the new model, as soon as it is asked and before it answers.
-    let known = one.shows("40.0k left");
+    let known = one.shows("/40.0k");
     assert!(!known.contains("unverified"), "the configuration has it: {known}");
     one.enters("and now");
     one.shows("Answer 2.");
@@ -685,7 +685,7 @@ fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
     let flags = ["attach", "--model", "third", "--context", "notes.md", "--net", "on"];
     let two = tmux.run("two", &typed(&desk, &server, &flags), wide);
     two.listens();
-    let screen = two.shows("k left");
+    let screen = two.shows("/40.0k");
     for words in [
         "--model third is ignored",
         "`:model third` changes that",

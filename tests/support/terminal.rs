@@ -128,11 +128,18 @@ impl Terminal<'_> {
         self.until(words, |screen| screen.contains(words))
     }
 
+    /// The session that a status row names.
+    #[track_caller]
+    pub fn session_of(screen: &str) -> String {
+        let id = screen.rsplit_once(" · session ").unwrap().1;
+        id.split_whitespace().next().unwrap().to_owned()
+    }
+
     /// Waits until a session has shown its backlog and accepts input. Keys pressed before stay in
     /// the line.
     #[track_caller]
     pub fn listens(&self) {
-        let states = ["ready · session", "working · session", "asking · session"];
+        let states = ["ready · ", "working · ", "asking · "];
         self.until("a live session", |screen| states.iter().any(|state| screen.contains(state)));
     }
 

@@ -219,12 +219,14 @@ enum StatusRank {
     Protection,
     Rights,
     State,
-    Session,
     Model,
+    Context,
+    Cost,
+    Session,
     Tokens,
 }
 
-/// State, session, settings, model and tokens, as many of them as fit.
+/// State, settings, model, context, cost, tokens and session, as many of them as fit.
 #[must_use]
 pub fn status_row(screen: &Screen, columns: usize) -> String {
     let mut words = status_words(screen);
@@ -236,7 +238,7 @@ pub fn status_row(screen: &Screen, columns: usize) -> String {
             words.remove(at);
         }
     };
-    leave_out(&mut words, StatusRank::State);
+    leave_out(&mut words, StatusRank::Cost);
     if joined(&words).width() > columns {
         // A mode is known by its name.
         for word in &mut words {
@@ -267,7 +269,6 @@ fn status_words(screen: &Screen) -> Vec<StatusWord> {
         word(StatusRank::Rights, "WATCHING".to_owned());
     }
     if let Some(facts) = facts {
-        word(StatusRank::Session, format!("session {}", facts.session));
         word(StatusRank::Protection, format!("mode {}", facts.mode.name()));
         let network = match (facts.network, facts.hosts.as_slice()) {
             (Network::Off, _) => "net off".to_owned(),
@@ -286,15 +287,20 @@ fn status_words(screen: &Screen) -> Vec<StatusWord> {
             word(StatusRank::Model, on_screen(&facts.model));
         }
     }
+    let of_model = facts.map(|facts| facts.of_model).unwrap_or_default();
+    let left = context_left(screen.tokens.newest, of_model);
+    if let (Some(window), Some(left)) = (of_model.context, left) {
+        let used = window.saturating_sub(left);
+        word(StatusRank::Context, format!("{}/{}", count(used), count(window)));
+    }
+    if let Spent::Micros(cost) = screen.tokens.spent {
+        word(StatusRank::Cost, in_dollars(cost));
+    }
     if let (Some(input), Some(output)) = (screen.tokens.all.input, screen.tokens.all.output) {
         word(StatusRank::Tokens, format!("{} in {} out", count(input), count(output)));
     }
-    if let Spent::Micros(cost) = screen.tokens.spent {
-        word(StatusRank::Tokens, in_dollars(cost));
-    }
-    let left = facts.and_then(|facts| context_left(screen.tokens.newest, facts.of_model));
-    if let Some(left) = left {
-        word(StatusRank::Tokens, format!("{} left", count(left)));
+    if let Some(facts) = facts {
+        word(StatusRank::Session, format!("session {}", facts.session));
     }
     words
 }

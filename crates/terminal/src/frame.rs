@@ -3,7 +3,7 @@
 use crate::conversation::Conversation;
 use crate::markdown::Markdown;
 use crate::pager::Pager;
-use crate::panels::{self, PanelFacts, Started};
+use crate::panels::{self, PanelFacts, PanelView, Started};
 use crate::picker::Picker;
 use crate::question::{QuestionScroll, key_rows};
 use crate::row::{Links, Row};
@@ -13,7 +13,7 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use std::time::Instant;
 
-/// From this width on the panels stand beside the conversation.
+/// From this width on the panels have room beside the conversation.
 const WIDE: u16 = 100;
 const PANELS: u16 = 36;
 /// Columns before the conversation while a block of it is chosen.
@@ -47,8 +47,7 @@ pub(crate) struct ViewState {
     pub(crate) clock: TurnClock,
     /// The shown part of the question's subject.
     pub(crate) question: QuestionScroll,
-    /// Panels in the place of the conversation, in a narrow terminal.
-    pub(crate) panels_shown: bool,
+    pub(crate) panels: PanelView,
     /// The words of the last search.
     pub(crate) search: String,
     pub(crate) hint: Option<String>,
@@ -57,10 +56,32 @@ pub(crate) struct ViewState {
 }
 
 impl ViewState {
+    /// Where the panels are in a terminal of so many columns.
+    pub(crate) fn panel_place(&self, screen: &Screen, columns: u16) -> PanelPlace {
+        match (self.panels, columns >= WIDE) {
+            (PanelView::ByNews, true) if panels::have_news(screen, &self.checklist) => {
+                PanelPlace::Beside
+            }
+            (PanelView::Shown, true) => PanelPlace::Beside,
+            (PanelView::Shown, false) => PanelPlace::InFront,
+            (PanelView::ByNews | PanelView::Hidden, _) => PanelPlace::Nowhere,
+        }
+    }
+
     fn panel_facts(&self) -> PanelFacts<'_> {
         let Self { checklist, project, started, .. } = self;
         PanelFacts { checklist, project, started }
     }
+}
+
+/// Where the panels are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PanelPlace {
+    /// Beside the conversation.
+    Beside,
+    /// In the place of the conversation.
+    InFront,
+    Nowhere,
 }
 
 /// One frame.
@@ -99,14 +120,15 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
         paint_pager(&mut frame, pager, area, &state.look);
         return frame;
     }
-    let wide = area.width >= WIDE;
-    let width = if wide { area.width - PANELS - 2 } else { area.width };
+    let place = state.panel_place(screen, area.width);
+    let beside = place == PanelPlace::Beside;
+    let width = if beside { area.width - PANELS - 2 } else { area.width };
     let columns = usize::from(width);
     let look = state.look;
     let bottom = bottom_rows(state, screen, columns, usize::from(area.height));
     let height = area.height.saturating_sub(u16::try_from(bottom.rows.len()).unwrap_or(u16::MAX));
     paint_conversation(&mut frame, state, screen, (width, height));
-    if state.panels_shown && !wide {
+    if place == PanelPlace::InFront {
         frame.clear(0, usize::from(height), width);
         let rows = panels::panels(screen, state.panel_facts(), columns, &look);
         frame.rows(&rows[..rows.len().min(usize::from(height))], (0, 0), width);
@@ -128,7 +150,7 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
     let (x, y) = bottom.cursor;
     let inside = (x.min(width.saturating_sub(1)), (height + y).min(area.height.saturating_sub(1)));
     frame.cursor = matches!(state.mode, Mode::Input).then_some(inside);
-    if wide {
+    if beside {
         let line = Row::new("│", look.dim);
         frame.rows(&vec![line; usize::from(area.height)], (width, 0), 1);
         let inner = usize::from(PANELS);

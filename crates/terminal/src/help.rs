@@ -16,7 +16,7 @@ const OWN: &[(&str, &str)] = &[
     ("Ctrl-P", "another session"),
     ("Ctrl-R", "an earlier prompt of any session of this project"),
     ("Shift-Tab", "next mode: ask, accept-edits, plan"),
-    ("Tab", "panels, in a narrow terminal"),
+    ("Tab", "show or hide the panels: calls, checklist, session"),
     ("?", "this"),
 ];
 

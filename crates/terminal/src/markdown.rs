@@ -231,6 +231,9 @@ fn prose(text: &str, width: usize, look: &Theme) -> Vec<Row> {
     writer.rows
 }
 
+/// Most columns of a row of prose: longer ones are hard to read on. Code and tables take all.
+const PROSE: usize = 100;
+
 struct Writer<'a> {
     look: &'a Theme,
     width: usize,
@@ -482,7 +485,7 @@ impl Writer<'_> {
         }
         let mut pieces = vec![Piece::new(&first, self.look.dim)];
         pieces.append(&mut self.line);
-        self.rows.extend(wrap(&pieces, self.width, &Piece::new(&other, self.look.dim)));
+        self.rows.extend(wrap(&pieces, self.width.min(PROSE), &Piece::new(&other, self.look.dim)));
     }
 }
 

@@ -27,34 +27,54 @@ pub(crate) struct PanelFacts<'a> {
     pub(crate) started: &'a Started,
 }
 
-/// All panels, one below the other.
+/// When the panels are in view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PanelView {
+    /// In a wide terminal, while they have something to say.
+    ByNews,
+    /// The person wants to see them.
+    Shown,
+    /// The person does not.
+    Hidden,
+}
+
+/// True if the panels say what stands nowhere else on the screen. A call that the turn waits for is in the living
+/// line: a column that comes and goes with each call would wrap the conversation anew each time.
+pub(crate) fn have_news(screen: &Screen, checklist: &str) -> bool {
+    let troubled = screen.facts().is_some_and(|facts| facts.trouble.is_some());
+    troubled
+        || !checklist.is_empty()
+        || screen.items().open().iter().any(CallBlock::is_in_background)
+}
+
+/// All panels, one below the other: what needs the person first.
 pub(crate) fn panels(
     screen: &Screen,
     facts: PanelFacts<'_>,
     width: usize,
     look: &Theme,
 ) -> Vec<Row> {
-    let mut rows = session(screen, facts.project, width, look);
+    let mut rows = Vec::new();
     if let Some(why) = screen.facts().and_then(|facts| facts.trouble.as_ref()) {
-        rows.push(Row::default());
         rows.push(Row::new("Trouble", look.bad));
         rows.extend(wrap_text(&on_screen(why), look.bad, width, ""));
+        rows.push(Row::default());
     }
-    rows.push(Row::default());
-    rows.push(Row::new("Calls", look.heading));
     let calls = screen.items().open();
-    for call in calls.iter().take(CALLS) {
-        rows.push(call_row(call, facts.started, width, look));
-    }
-    if calls.is_empty() {
-        rows.push(Row::new("none runs", look.dim));
+    if !calls.is_empty() {
+        rows.push(Row::new("Calls", look.heading));
+        rows.extend(
+            calls.iter().take(CALLS).map(|call| call_row(call, facts.started, width, look)),
+        );
+        rows.push(Row::default());
     }
     let checklist = facts.checklist;
     if !checklist.is_empty() {
-        rows.push(Row::default());
         rows.push(Row::new("Checklist", look.heading));
         rows.extend(checklist.lines().flat_map(|line| wrap_text(line, look.text, width, "    ")));
+        rows.push(Row::default());
     }
+    rows.extend(session(screen, facts.project, width, look));
     rows
 }
 

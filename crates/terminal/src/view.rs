@@ -11,9 +11,10 @@ use crate::choices;
 use crate::conversation::Conversation;
 use crate::diff;
 use crate::files;
-use crate::frame::{Mode, ViewState, frame};
+use crate::frame::{Mode, PanelPlace, ViewState, frame};
 use crate::help::help_rows;
 use crate::pager::{Pager, PagerAction};
+use crate::panels::PanelView;
 use crate::picker::{Picker, PickerAction, PickerItem, PickerKind};
 use crate::question::QuestionScroll;
 use crate::row::{Piece, Row, wrap};
@@ -232,7 +233,10 @@ impl FullScreen {
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::History, items));
             }
             KeyPress::Tab if screen.items().questions().is_empty() => {
-                self.state.panels_shown = !self.state.panels_shown;
+                self.state.panels = match self.state.panel_place(screen, self.tty.area().width) {
+                    PanelPlace::Nowhere => PanelView::Shown,
+                    PanelPlace::Beside | PanelPlace::InFront => PanelView::Hidden,
+                };
             }
             KeyPress::BackTab if at_line => {
                 let next = match screen.facts().map(|facts| facts.mode) {
@@ -343,6 +347,10 @@ impl ScreenView for FullScreen {
             }
             ScreenInput::Resized(..) => {
                 self.tty.forget();
+                // What stood beside the conversation would cover it.
+                if self.state.panels == PanelView::Shown {
+                    self.state.panels = PanelView::ByNews;
+                }
                 Vec::new()
             }
             ScreenInput::Files(names) => {
@@ -533,7 +541,7 @@ impl ViewState {
             started: std::collections::HashMap::new(),
             clock: TurnClock::default(),
             question: QuestionScroll::default(),
-            panels_shown: false,
+            panels: PanelView::ByNews,
             search: String::new(),
             hint: None,
             size: (80, 20),

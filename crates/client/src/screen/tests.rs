@@ -622,11 +622,11 @@ fn what_protects_the_person_is_the_last_to_leave_the_status_row() {
         rows.into_iter().map(|row| row.text).find(|text| text.contains("net")).unwrap()
     };
     let all =
-        "ready · session 3f2a91c0d4e5 · mode accept-edits · net off · sandbox: full · model-1";
+        "ready · mode accept-edits · net off · sandbox: full · model-1 · session 3f2a91c0d4e5";
     for (columns, shown) in [
         (120, all),
-        (80, "ready · session 3f2a91c0d4e5 · mode accept-edits · net off · sandbox: full"),
-        (60, "ready · mode accept-edits · net off · sandbox: full"),
+        (80, "ready · mode accept-edits · net off · sandbox: full · model-1"),
+        (60, "ready · accept-edits · net off · sandbox: full · model-1"),
         (46, "ready · accept-edits · net off · sandbox: full"),
         (40, "accept-edits · net off · sandbox: full"),
         (30, "accept-edits · net off · sand…"),

@@ -291,9 +291,34 @@ fn what_protects_the_person_is_in_view_at_every_size() {
         ] {
             assert!(shown.contains(words), "{columns} x {rows}, {words}:\n{shown}");
         }
-        assert_eq!(shown.contains("Session"), columns >= 100, "{shown}");
         assert!(!shown.contains("**") && !shown.contains("```"), "{shown}");
     }
+}
+
+#[test]
+fn panels_come_with_something_to_say_and_go_with_a_key() {
+    let mut desk = busy(120, 40);
+    desk.event(ended(2, "published"));
+    desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
+    assert!(!desk.shown().contains('│'), "{}", desk.shown());
+    desk.event(ClientEvent::Proposed { call: call(3, "bash", r#"{"command":"serve"}"#) });
+    assert!(!desk.shown().contains('│'), "a call that the turn waits for is in the living line");
+    desk.event(ClientEvent::InBackground { call: call(3, "bash", "{}").id, text: String::new() });
+    let shown = desk.shown();
+    assert!(
+        shown.contains('│') && shown.contains("background") && shown.contains("Session"),
+        "{shown}"
+    );
+    for in_view in [false, true] {
+        desk.input(ScreenInput::Key(KeyPress::Tab));
+        assert_eq!(desk.shown().contains("Calls"), in_view, "{}", desk.shown());
+    }
+    desk.input(ScreenInput::Key(KeyPress::Tab));
+    desk.event(ended(3, "served"));
+    desk.resize(60, 30);
+    assert!(!desk.shown().contains("Session"));
+    desk.input(ScreenInput::Key(KeyPress::Tab));
+    assert!(desk.shown().contains("Session"), "in front of the conversation: {}", desk.shown());
 }
 
 #[test]
