@@ -19,6 +19,7 @@ mod project_files;
 mod questions;
 mod recording;
 mod rewind;
+mod session_names;
 mod slash_commands;
 mod structured_answers;
 #[path = "../support/mod.rs"]

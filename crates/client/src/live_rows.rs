@@ -20,6 +20,8 @@ const STREAMED: usize = 6;
 const RUNNING: usize = 8;
 const OUTPUT: usize = 3;
 const QUEUED: usize = 3;
+/// Characters of a session's name.
+const NAME: usize = 24;
 /// Rows of the input line.
 const TYPED: usize = 10;
 
@@ -300,7 +302,11 @@ fn status_words(screen: &Screen) -> Vec<StatusWord> {
         word(StatusRank::Tokens, format!("{} in {} out", count(input), count(output)));
     }
     if let Some(facts) = facts {
-        word(StatusRank::Session, format!("session {}", facts.session));
+        let name = match facts.name.as_str() {
+            "" => facts.session.0.clone(),
+            name => one_line(name, NAME),
+        };
+        word(StatusRank::Session, format!("session {name}"));
     }
     words
 }

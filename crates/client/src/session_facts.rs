@@ -13,8 +13,10 @@ use protocol::judgement::PermissionMode;
 /// Facts about a session, from its opening and from later events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionFacts {
-    /// Its name.
+    /// Its ID.
     pub session: SessionId,
+    /// The name that a person gave it; empty where none did.
+    pub name: String,
     /// The vendor's name of the model.
     pub model: String,
     /// Its known limits and prices.
@@ -42,6 +44,7 @@ impl SessionFacts {
     pub(crate) fn of_opening(message: ToClient) -> Option<(Self, u64)> {
         let ToClient::Opened {
             session,
+            name,
             model,
             facts: of_model,
             tools,
@@ -59,6 +62,7 @@ impl SessionFacts {
         let trouble = None;
         let facts = Self {
             session,
+            name,
             model,
             of_model,
             tools,
@@ -106,6 +110,7 @@ impl SessionFacts {
             | SettingChange::AppendedSystem(_)
             | SettingChange::CostLimit(_)
             | SettingChange::Flag(..) => {}
+            SettingChange::Name(name) => self.name.clone_from(name),
         }
     }
 }

@@ -36,6 +36,7 @@ fn opened() -> OpenedSession {
     OpenedSession {
         facts: SessionFacts {
             session: SessionId("0123456789ab".into()),
+            name: String::new(),
             model: "m".into(),
             of_model: ModelFacts::default(),
             tools: vec!["read".into(), "bash".into()],

@@ -94,6 +94,10 @@ fn copy(
     let mut journal = Journal::create_in(sessions, to, id)?;
     let copies = Blobs::at(to.join(BLOBS));
     for record in &mut good {
+        // A name is of one session, so that it finds this one and not its copy.
+        if let JournalRecord::Changed { name, .. } = record {
+            *name = None;
+        }
         image::copy(record, &texts, &copies)?;
         // Long texts of known kinds came in when they were read.
         if let JournalRecord::Unknown { fields, .. } = record {

@@ -161,6 +161,7 @@ mod tests {
                 cost_limit: None,
                 by: "a person".to_owned(),
                 flag: None,
+                name: None,
             }
         };
         let tampered = |name: &str| JournalRecord::Tampered { names: vec![name.to_owned()] };

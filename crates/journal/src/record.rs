@@ -115,6 +115,10 @@ pub enum JournalRecord {
         /// of its values. A build that does not know this field continues without it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         flag: Option<(String, String)>,
+        /// The session's name beside its ID. A build that does not know this field finds the session by
+        /// its ID only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
         /// Who, by the name of their terminal.
         by: String,
     },

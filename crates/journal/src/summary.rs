@@ -10,7 +10,7 @@ use crate::{
 };
 use memchr::memmem;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// A journal of so many bytes at most is read whole.
@@ -21,6 +21,10 @@ const HEAD: usize = 64;
 const COUNTED: u64 = 256 << 20;
 /// How a prompt stands on its line. Inside a text its quotes would be escaped.
 const PROMPT: &[u8] = br#","kind":"PROMPT","#;
+/// How a changed setting stands on its line.
+const CHANGED: &[u8] = br#","kind":"CHANGED","#;
+/// Bytes from there on that hold a name's whole record.
+const NAME_LINE: u64 = 4 << 10;
 /// Bytes searched per read.
 const STEP: usize = 256 << 10;
 
@@ -35,6 +39,8 @@ pub struct SessionSummary {
     pub last: u64,
     /// The words it began with; empty where they are long or there are none.
     pub first_prompt: String,
+    /// The name that a person gave it; empty where none did.
+    pub name: String,
     /// Its prompts; unknown where the journal is very long.
     pub turns: Option<u32>,
     /// How its last turn stands.
@@ -89,28 +95,62 @@ fn look(dir: &Path, seen: &mut SessionSummary) -> Result<(), ReadError> {
     seen.last = last.unwrap_or(seen.last);
     if length <= COUNTED {
         let path = dir.join(FILE);
-        let counted = File::open(&path).and_then(prompts);
-        seen.turns = Some(counted.map_err(|source| ReadError::Io { path, source })?);
+        let searched = File::open(&path).and_then(|mut journal| {
+            let found = search(&journal)?;
+            Ok((newest_name(&mut journal, &found.changes)?, found.prompts))
+        });
+        let (name, prompts) = searched.map_err(|source| ReadError::Io { path, source })?;
+        (seen.name, seen.turns) = (name.unwrap_or_default(), Some(prompts));
     }
     Ok(())
 }
 
-/// The number of prompts in a journal.
-fn prompts(mut journal: impl Read) -> io::Result<u32> {
-    let prompt = memmem::Finder::new(PROMPT);
+/// What a search of a whole journal finds without parsing it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    /// The number of prompts.
+    prompts: u32,
+    /// Where the records of changed settings stand: the bytes before each [`CHANGED`].
+    changes: Vec<u64>,
+}
+
+fn search(mut journal: impl Read) -> io::Result<Found> {
+    let (prompt, changed) = (memmem::Finder::new(PROMPT), memmem::Finder::new(CHANGED));
     let mut bytes = vec![0; STEP];
-    let (mut count, mut kept) = (0, 0);
+    let (mut found, mut kept, mut at) = (Found::default(), 0, 0);
     loop {
         let read = journal.read(&mut bytes[kept..])?;
         if read == 0 {
-            return Ok(count);
+            return Ok(found);
         }
         let length = kept + read;
-        count += u32::try_from(prompt.find_iter(&bytes[..length]).count()).unwrap_or(u32::MAX);
+        // Of a longer pattern the end of the last piece may be searched twice.
+        let piece = |pattern: &[u8]| kept.saturating_sub(pattern.len() - 1)..length;
+        let prompts = prompt.find_iter(&bytes[piece(PROMPT)]).count();
+        found.prompts += u32::try_from(prompts).unwrap_or(u32::MAX);
+        let changes = piece(CHANGED);
+        let first = at + changes.start as u64;
+        found.changes.extend(changed.find_iter(&bytes[changes]).map(|it| first + it as u64));
         // A pattern that starts in this piece and ends in the next; a whole one would be longer.
-        kept = length.min(PROMPT.len() - 1);
+        kept = length.min(PROMPT.len().max(CHANGED.len()) - 1);
+        at += (length - kept) as u64;
         bytes.copy_within(length - kept..length, 0);
     }
+}
+
+/// The name in the newest of these records that has one.
+fn newest_name(journal: &mut (impl Read + Seek), changes: &[u64]) -> io::Result<Option<String>> {
+    for at in changes.iter().rev() {
+        // Without the comma and before the line's end, it is an object as the whole line is.
+        journal.seek(SeekFrom::Start(at + 1))?;
+        let mut bytes = b"{".to_vec();
+        journal.by_ref().take(NAME_LINE).read_to_end(&mut bytes)?;
+        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        if let Ok(JournalRecord::Changed { name: Some(name), .. }) = serde_json::from_slice(line) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
 }
 
 impl SessionSummary {
@@ -139,6 +179,8 @@ impl SessionSummary {
                 self.first_prompt = text;
             }
             self.turns = self.turns.map(|turns| turns + 1);
+        } else if let JournalRecord::Changed { name: Some(name), .. } = record {
+            self.name = name;
         }
     }
 }
@@ -149,6 +191,7 @@ mod tests {
     use super::*;
     use crate::line::seal;
     use serde_json::{Map, Value};
+    use std::io::Cursor;
 
     /// Gives its bytes out in pieces, as a file may.
     struct Pieces<'a>(&'a [u8], usize);
@@ -170,7 +213,30 @@ mod tests {
             journal += &seal(3 * n + 2, 5, "TURN_ENDED", &says(""));
         }
         for piece in [1, 2, 16, 17, 18, 50, 1000, usize::MAX] {
-            assert_eq!(prompts(Pieces(journal.as_bytes(), piece)).unwrap(), 40, "{piece}");
+            assert_eq!(search(Pieces(journal.as_bytes(), piece)).unwrap().prompts, 40, "{piece}");
         }
+    }
+
+    #[test]
+    fn the_newest_name_is_found_wherever_it_stands() {
+        let changed = |field: &str, value: &str| {
+            let fields = [(field, value), ("by", "ann")].map(|(k, v)| (k.to_owned(), v.into()));
+            Map::from_iter(fields)
+        };
+        let mut journal = String::new();
+        for n in 1..=40 {
+            journal += &seal(3 * n, 5, "CHANGED", &changed("name", &format!("name {n}")));
+            journal += &seal(3 * n + 1, 5, "CHANGED", &changed("model", "m"));
+            let says = r#","kind":"CHANGED","name":"no""#;
+            journal += &seal(3 * n + 2, 5, "PROMPT", &changed("text", says));
+        }
+        for piece in [1, 2, 17, 18, 19, 50, 1000, usize::MAX] {
+            let found = search(Pieces(journal.as_bytes(), piece)).unwrap();
+            assert_eq!((found.prompts, found.changes.len()), (40, 80), "{piece}");
+            let name = newest_name(&mut Cursor::new(&journal), &found.changes).unwrap();
+            assert_eq!(name.as_deref(), Some("name 40"), "{piece}");
+        }
+        let none = newest_name(&mut Cursor::new(&journal), &[]).unwrap();
+        assert_eq!(none, None);
     }
 }

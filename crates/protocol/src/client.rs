@@ -419,6 +419,8 @@ pub enum ToClient {
     Opened {
         /// Which.
         session: SessionId,
+        /// The name that a person gave it; empty where none did.
+        name: String,
         /// The model it speaks to.
         model: String,
         /// Known limits and prices of the model.

@@ -31,6 +31,7 @@ mod offered_tool;
 pub mod pinned;
 pub mod provider;
 pub mod session;
+pub mod session_name;
 mod session_request;
 mod status;
 pub mod store;

@@ -207,6 +207,8 @@ pub enum SettingChange {
     /// A flag that guards the session holds for its later runs too: a key of the configuration, and one
     /// of its values.
     Flag(String, String),
+    /// The session has this name beside its ID.
+    Name(String),
 }
 
 /// A question about a session that changes nothing.

@@ -48,6 +48,8 @@ impl SessionStatus {
 pub struct SessionRow {
     /// Its name.
     pub session: SessionId,
+    /// The name that a person gave it; empty where none did.
+    pub name: String,
     /// The beginning of its first prompt.
     pub title: String,
     /// Its project directory.

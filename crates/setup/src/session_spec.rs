@@ -63,6 +63,8 @@ use std::sync::Arc;
 pub struct SessionSpec {
     /// The session.
     id: SessionId,
+    /// The name that a person gave it; empty where none did.
+    name: String,
     /// All configuration files and flags together.
     config: Config,
     /// The rules for its calls, and the permission mode.
@@ -288,6 +290,7 @@ pub fn build_session_spec(
     };
     Ok(SessionSpec {
         id,
+        name: String::new(),
         config,
         rules,
         setup,
@@ -316,6 +319,11 @@ impl SessionSpec {
     /// The session.
     pub fn id(&self) -> &SessionId {
         &self.id
+    }
+
+    /// The name that a person gave it; empty where none did.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// All configuration files and flags together.

@@ -182,7 +182,8 @@ impl Settings {
             | SettingChange::Unpin(_)
             | SettingChange::AppendedSystem(_)
             | SettingChange::CostLimit(_)
-            | SettingChange::Flag(..) => {}
+            | SettingChange::Flag(..)
+            | SettingChange::Name(_) => {}
         }
         self.set(LayerName::Person, person);
     }

@@ -60,7 +60,8 @@ impl TaskBounds {
                 | SettingChange::Unpin(_)
                 | SettingChange::AppendedSystem(_)
                 | SettingChange::CostLimit(_)
-                | SettingChange::Flag(..) => {}
+                | SettingChange::Flag(..)
+                | SettingChange::Name(_) => {}
             }
         }
         self
@@ -105,7 +106,8 @@ impl TaskBounds {
             | SettingChange::Unpin(_)
             | SettingChange::AppendedSystem(_)
             | SettingChange::CostLimit(_)
-            | SettingChange::Flag(..) => true,
+            | SettingChange::Flag(..)
+            | SettingChange::Name(_) => true,
         }
     }
 }

@@ -166,7 +166,12 @@ pub(crate) fn session(row: &SessionRow) -> PickerItem {
     };
     let project = row.project.to_path().display().to_string();
     PickerItem {
-        text: format!("{}  {}", row.session, one_line(&row.title, 60)),
+        text: match row.name.as_str() {
+            "" => format!("{}  {}", row.session, one_line(&row.title, 60)),
+            name => {
+                format!("{}  {}  {}", row.session, one_line(name, 60), one_line(&row.title, 60))
+            }
+        },
         detail: format!("{state}  {}  {project}", row.model),
         value: row.session.0.clone(),
     }

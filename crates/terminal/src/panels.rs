@@ -125,6 +125,9 @@ fn session(screen: &Screen, project: &str, width: usize, look: &Theme) -> Vec<Ro
     if let Some(session) = screen.session() {
         fact("id", &session.0, look.text);
     }
+    if let Some(facts) = facts.filter(|facts| !facts.name.is_empty()) {
+        fact("name", &one_line(&facts.name, width), look.text);
+    }
     let (state, style) = match (screen.connection(), screen.turn()) {
         (ConnectionState::Closed, _) => ("connecting", look.bad),
         (ConnectionState::Replaying, _) => ("reading", look.dim),

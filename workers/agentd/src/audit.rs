@@ -9,12 +9,12 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::output::{print, print_json};
+use crate::sessions;
 use jiff::{SignedDuration, Timestamp};
 use journal::{
     AuditedCall, CallFilter, ChainAnchors, ListError, ReadError, RemovedRecord, RetentionBound,
     Verification, WithRefusals,
 };
-use std::path::Path;
 
 pub(crate) use list::{refusals, table};
 pub(crate) use record_text::{basis, end_of, time};
@@ -25,8 +25,8 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
     let dir = context.audit_dir();
     match command {
         AuditCommand::Ls { filter, json } => {
-            let calls =
-                journal::calls(&dir, &meant(&filter)?).map_err(|error| unreadable(&error))?;
+            let calls = journal::calls(&dir, &meant(&context, &filter)?)
+                .map_err(|error| unreadable(&error))?;
             match json {
                 true => print_json(&lines(&calls)?),
                 false if calls.is_empty() => {
@@ -37,7 +37,7 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
             Ok(CliExit::Done)
         }
         AuditCommand::Show { call, json } => {
-            let found = one(&dir, &call)?;
+            let found = one(&context, &call)?;
             match json {
                 true => print_json(&lines(&[found])?),
                 false => print(&show::page(&dir, &found)),
@@ -50,8 +50,8 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
             Ok(exit)
         }
         AuditCommand::Export { filter } => {
-            let calls =
-                journal::calls(&dir, &meant(&filter)?).map_err(|error| unreadable(&error))?;
+            let calls = journal::calls(&dir, &meant(&context, &filter)?)
+                .map_err(|error| unreadable(&error))?;
             print_json(&lines(&calls)?);
             Ok(CliExit::Done)
         }
@@ -114,14 +114,20 @@ fn begins(removed: &RemovedRecord, anchors: usize) -> String {
     )
 }
 
-fn meant(filter: &AuditFilter) -> Result<CallFilter, CliError> {
+fn meant(context: &CliContext, filter: &AuditFilter) -> Result<CallFilter, CliError> {
     Ok(CallFilter {
-        session: filter.session.clone(),
+        session: filter.session.as_deref().map(|text| session_of(context, text)).transpose()?,
         call: None,
         tool: filter.tool.clone(),
         which: if filter.denied { WithRefusals::Denied } else { WithRefusals::All },
         since: filter.since.as_deref().map(|text| since(text, Timestamp::now())).transpose()?,
     })
+}
+
+/// The ID of a session by its name, or the beginning of an ID. The log also has sessions that were removed.
+fn session_of(context: &CliContext, text: &str) -> Result<String, CliError> {
+    let named = sessions::by_name(context, text)?;
+    Ok(named.map_or_else(|| text.to_owned(), |session| session.0))
 }
 
 /// Milliseconds of Unix time of `2h` before `now`, or of a time that is written out.
@@ -147,7 +153,7 @@ fn since(text: &str, now: Timestamp) -> Result<u64, CliError> {
 }
 
 /// The one call of that name.
-fn one(dir: &Path, name: &str) -> Result<AuditedCall, CliError> {
+fn one(context: &CliContext, name: &str) -> Result<AuditedCall, CliError> {
     let unknown = |message: String| {
         CliError::user(message)
             .hint("write a call as <session>.<number>; `agentd audit ls` lists them")
@@ -158,8 +164,10 @@ fn one(dir: &Path, name: &str) -> Result<AuditedCall, CliError> {
     let Some((session, number)) = parts else {
         return Err(unknown(format!("{name:?} is not a call")));
     };
-    let filter = CallFilter { session: Some(session), call: Some(number), ..CallFilter::default() };
-    let mut found = journal::calls(dir, &filter).map_err(|error| unreadable(&error))?;
+    let session = Some(session_of(context, &session)?);
+    let filter = CallFilter { session, call: Some(number), ..CallFilter::default() };
+    let mut found =
+        journal::calls(&context.audit_dir(), &filter).map_err(|error| unreadable(&error))?;
     match (found.pop(), found.len()) {
         (Some(call), 0) => Ok(call),
         (Some(_), more) => Err(unknown(format!("{} calls match", more + 1))),

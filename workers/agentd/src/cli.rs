@@ -75,7 +75,7 @@ pub(crate) enum CliCommand {
     ///
     /// Without ID: to this project's newest session. More: `agentd help sessions`.
     Attach {
-        /// Session ID or unique prefix.
+        /// Session ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: Option<String>,
         /// Read-only: show the session, but accept no input for it.
@@ -113,7 +113,7 @@ pub(crate) enum CliCommand {
     },
     /// Print a session's prompts, answers and calls.
     Show {
-        /// Session ID or unique prefix.
+        /// Session ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: String,
         /// Also print the full input and output of each call.
@@ -125,7 +125,7 @@ pub(crate) enum CliCommand {
     },
     /// Print a session as Markdown, JSON or one HTML page.
     Export {
-        /// Session ID or unique prefix.
+        /// Session ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: String,
         /// Format of the output.
@@ -137,7 +137,7 @@ pub(crate) enum CliCommand {
     },
     /// Print the log of supervisors and workers.
     Logs {
-        /// Only lines about this session: its ID or unique prefix.
+        /// Only lines about this session: its ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: Option<String>,
         /// Keep printing new lines as they are written.
@@ -146,25 +146,25 @@ pub(crate) enum CliCommand {
     },
     /// End a session in order; it stays on disk.
     Stop {
-        /// Session ID or unique prefix.
+        /// Session ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: String,
     },
     /// End a session at once and kill its running calls.
     Kill {
-        /// Session ID or unique prefix.
+        /// Session ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: String,
     },
     /// Remove an ended session and its sub-agents; records of calls stay.
     Rm {
-        /// Session ID or unique prefix.
+        /// Session ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: String,
     },
     /// Copy a session into a new one and print its ID.
     Fork {
-        /// Session ID or unique prefix.
+        /// Session ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: String,
         /// Copy up to this record; default: to the end of the last turn.
@@ -201,13 +201,13 @@ pub(crate) enum CliCommand {
     },
     /// Restart the failed processes of a session.
     Restart {
-        /// Session ID or unique prefix.
+        /// Session ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: String,
     },
     /// Show what fills the model's context in a session that runs.
     Context {
-        /// Session ID or unique prefix.
+        /// Session ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: String,
         /// Print a JSON object.
@@ -444,7 +444,7 @@ pub(crate) enum AuditCommand {
     },
     /// Print the whole record of one call.
     Show {
-        /// The call as `audit ls` prints it; a unique prefix of the session ID is enough.
+        /// The call as `audit ls` prints it; also with a unique prefix of the session ID, or its name.
         call: String,
         /// Print one JSON object per record.
         #[arg(long)]
@@ -461,7 +461,7 @@ pub(crate) enum AuditCommand {
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct AuditFilter {
-    /// Only calls of this session: its ID or unique prefix.
+    /// Only calls of this session: its ID, unique prefix or name.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Only calls of this tool.

@@ -149,6 +149,7 @@ mod tests {
         let mut transcript = Transcript::new(OpenedSession {
             facts: SessionFacts {
                 session: session.clone(),
+                name: String::new(),
                 model: String::new(),
                 of_model: ModelFacts::default(),
                 tools: Vec::new(),

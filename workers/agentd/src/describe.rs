@@ -142,6 +142,7 @@ impl Describer {
                 appended_system,
                 cost_limit,
                 flag,
+                name,
                 by,
             } => {
                 let network = network.as_ref().map(|word| format!("network {word}"));
@@ -156,9 +157,11 @@ impl Describer {
                 let cost = cost_limit.map(|most| format!("cost limit {}", in_dollars(most)));
                 let flag =
                     flag.as_ref().map(|(key, value)| format!("{key} {}", one_line(value, LINE)));
-                let all = [network, mode, added, model, pinned, unpinned, appended, cost, flag]
-                    .into_iter();
-                let what = all.flatten().next().unwrap_or_default();
+                let name = name.as_ref().map(|name| format!("name {}", one_line(name, LINE)));
+                let all =
+                    [network, mode, added, model, pinned, unpinned, appended, cost, flag, name];
+                // The name of a session does not go along into a copy.
+                let what = all.into_iter().flatten().next()?;
                 Description::Setting(format!("{what} (by {by})"))
             }
             JournalRecord::Learned { rule, by, unwritten: _ } => {

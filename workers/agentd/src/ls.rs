@@ -94,7 +94,10 @@ fn cells(row: &SessionRow) -> [String; 6] {
         row.turns.map_or("-".to_owned(), |turns| turns.to_string()),
         if row.last == 0 { "-".to_owned() } else { time(row.last) },
         project.file_name().map_or("-".to_owned(), |name| one_line(&name.to_string_lossy(), 20)),
-        one_line(title, 60),
+        match row.name.as_str() {
+            "" => one_line(title, 60),
+            name => format!("{}: {}", one_line(name, 60), one_line(title, 60)),
+        },
     ]
 }
 
@@ -127,6 +130,7 @@ fn line(row: &SessionRow) -> String {
     };
     let line = json!({
         "session_id": row.session.0,
+        "name": row.name,
         "title": row.title,
         "project": row.project.to_path().display().to_string(),
         "model": row.model,
@@ -153,6 +157,7 @@ mod tests {
         let parent = parent.map(|it| CallId { session: SessionId(it.to_owned()), number: 1 });
         SessionRow {
             session: SessionId(name.to_owned()),
+            name: String::new(),
             title: "t".to_owned(),
             project: FilePath::from(std::path::Path::new("/p")),
             model: "m".to_owned(),

@@ -9,6 +9,7 @@ use client::{SupervisorConnection, one_line};
 use protocol::client::{SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
 use protocol::ids::{CallId, SessionId};
+use protocol::session_name;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -90,8 +91,25 @@ pub(crate) fn newest_of(context: &CliContext, project: &Path) -> Option<SessionR
     rows(context).into_iter().find(own)
 }
 
-/// The one session whose name begins so.
+/// The one session that a person gave this name. `None` if there is none, and for a text that could be an ID.
+pub(crate) fn by_name(context: &CliContext, text: &str) -> Result<Option<SessionId>, CliError> {
+    let Ok(name) = session_name::check(text) else { return Ok(None) };
+    let sessions = context.sessions_dir();
+    let has_name = |id: &String| journal::glance(&sessions.join(id)).name == name;
+    let found: Vec<String> = on_disk(context).into_iter().filter(has_name).collect();
+    match found.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(SessionId(one.clone()))),
+        several => Err(CliError::user(format!("{} sessions are named {name:?}", several.len()))
+            .hint(format!("give one of their IDs:\n  {}", candidates(context, several)))),
+    }
+}
+
+/// The one session whose ID begins so, or that has this name.
 pub(crate) fn named(context: &CliContext, beginning: &str) -> Result<SessionId, CliError> {
+    if let Some(session) = by_name(context, beginning)? {
+        return Ok(session);
+    }
     let mut found = on_disk(context);
     // The name of a sub-agent's session begins with its parent's.
     match found.iter().any(|name| name == beginning) {
@@ -103,10 +121,8 @@ pub(crate) fn named(context: &CliContext, beginning: &str) -> Result<SessionId, 
         [] => Err(CliError::user(format!("there is no session {beginning:?}"))
             .hint("`agentd ls` lists them")),
         several => {
-            let some = several.iter().take(5).map(|id| candidate(context, id)).collect::<Vec<_>>();
-            let more = if several.len() > some.len() { "\n  …" } else { "" };
             Err(CliError::user(format!("{} sessions begin with {beginning:?}", several.len()))
-                .hint(format!("give a longer prefix:\n  {}{more}", some.join("\n  "))))
+                .hint(format!("give a longer prefix:\n  {}", candidates(context, several))))
         }
     }
 }
@@ -121,9 +137,17 @@ pub(crate) fn directory(context: &CliContext, session: &SessionId) -> PathBuf {
     context.sessions_dir().join(&session.0)
 }
 
-fn candidate(context: &CliContext, id: &str) -> String {
-    let row = from_disk(&context.sessions_dir().join(id), id.to_owned());
-    format!("{id}  {}", row.title)
+/// The first of several sessions, a line each.
+fn candidates(context: &CliContext, several: &[String]) -> String {
+    let candidate = |id: &String| {
+        let row = from_disk(&context.sessions_dir().join(id), id.clone());
+        format!("{id}  {}", row.title)
+    };
+    let mut some: Vec<_> = several.iter().take(5).map(candidate).collect();
+    if several.len() > some.len() {
+        some.push("…".to_owned());
+    }
+    some.join("\n  ")
 }
 
 /// Names of all sessions on disk, in order.
@@ -144,6 +168,7 @@ fn from_disk(dir: &Path, id: String) -> SessionRow {
     let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
     SessionRow {
         session: SessionId(id),
+        name: seen.name,
         title: one_line(&seen.first_prompt, TITLE),
         project: FilePath::from(project),
         model,

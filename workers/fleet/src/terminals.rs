@@ -404,6 +404,7 @@ mod tests {
             SettingChange::Mode(PermissionMode::Auto),
             SettingChange::AddDirectory("/".into()),
             SettingChange::AppendedSystem("obey".to_owned()),
+            SettingChange::Name("mine".to_owned()),
         ] {
             assert!(!change(right.clone()), "{right:?}");
         }

@@ -35,6 +35,7 @@ impl Desk {
         let mut desk = Self { screen, clock: TurnClock::default(), now: Instant::now() };
         desk.hears(ToClient::Opened {
             session: session(),
+            name: String::new(),
             model: "model-1".to_owned(),
             facts: ModelFacts::default(),
             tools: Vec::new(),

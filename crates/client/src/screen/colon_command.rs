@@ -16,6 +16,8 @@ pub(crate) enum ColonCommand {
     Mode(PermissionMode),
     Model(String),
     AddDirectory(String),
+    /// Name the session.
+    Name(String),
     Pin(String),
     Unpin(String),
     /// With words about the focus of the summary.
@@ -43,6 +45,40 @@ pub(crate) enum ColonCommand {
     Help,
     /// No command; these words say what to do.
     Say(&'static str),
+}
+
+impl ColonCommand {
+    /// True for a command that a client without full rights may not give.
+    pub(crate) fn changes_session(&self) -> bool {
+        match self {
+            Self::Network(_)
+            | Self::AllowHost(_)
+            | Self::Mode(_)
+            | Self::Model(_)
+            | Self::Compact(_)
+            | Self::Summary(Some(_))
+            | Self::Undo(_)
+            | Self::Rewind(_)
+            | Self::Paste
+            | Self::Pin(_)
+            | Self::Unpin(_)
+            | Self::RemoveMemories(_)
+            | Self::AddDirectory(_)
+            | Self::Name(_) => true,
+            Self::Quit
+            | Self::Clear
+            | Self::Fork
+            | Self::Audit
+            | Self::Memories
+            | Self::Changes(_)
+            | Self::Context
+            | Self::Servers
+            | Self::Summary(None)
+            | Self::Earlier
+            | Self::Say(_)
+            | Self::Help => false,
+        }
+    }
 }
 
 /// The calls whose changes are shown.
@@ -91,6 +127,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     (":add-dir DIR", "grant tools one more directory"),
     (":paste", "put the image of the clipboard into the prompt"),
     (":mcp", "show the MCP servers with their sandboxes and tools"),
+    (":name WORDS", "name this session; the name works wherever its ID does"),
     (":fork", "copy this session and continue in the copy"),
     (":memory", "show what is remembered for later sessions;\n:memory rm ID: remove it"),
     (":earlier", "show earlier events"),
@@ -206,6 +243,10 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
         "drop" => Ok(ColonCommand::Unpin(rest)),
         "add-dir" if rest.is_empty() => Err("give a directory, as in :add-dir ../lib".to_owned()),
         "add-dir" => Ok(ColonCommand::AddDirectory(rest)),
+        "name" | "rename" if rest.is_empty() => {
+            Err("give a name, as in :name the release".to_owned())
+        }
+        "name" | "rename" => Ok(ColonCommand::Name(rest)),
         other => match other_name(other).filter(|_| rest.is_empty()) {
             Some(OtherName::Command(command)) => parse(command),
             Some(OtherName::Words(words)) => Ok(ColonCommand::Say(words)),
@@ -257,6 +298,9 @@ mod tests {
         assert_eq!(parse(":undo "), Ok(ColonCommand::Undo(String::new())));
         assert_eq!(parse(": undo a  b.rs "), Ok(ColonCommand::Undo("a  b.rs".to_owned())));
         assert_eq!(parse(":model m-2"), Ok(ColonCommand::Model("m-2".to_owned())));
+        let named = Ok(ColonCommand::Name("the release".to_owned()));
+        assert_eq!(parse(":name the  release "), named);
+        assert_eq!(parse(":rename the release"), named);
         assert_eq!(parse(":net on"), Ok(ColonCommand::Network(Network::On)));
         assert_eq!(parse(":net true"), Ok(ColonCommand::Network(Network::On)));
         assert_eq!(parse(":net false"), Ok(ColonCommand::Network(Network::Off)));
@@ -284,6 +328,7 @@ mod tests {
             (":drop", "give a pinned file"),
             (":model", "give a model"),
             (":model a b", "no spaces"),
+            (":name", ":name the release"),
             (":undo all", ":undo all src"),
             (":changes some", ":changes all"),
             (":rewind x", ":rewind NUMBER"),
@@ -307,7 +352,7 @@ mod tests {
             let parsed = parse(&format!(":{name}"));
             match leads_to {
                 // It asks which one.
-                OtherName::Command(":mode") => assert!(parsed.is_err(), "{name}"),
+                OtherName::Command(":mode" | ":name") => assert!(parsed.is_err(), "{name}"),
                 OtherName::Command(command) => assert_eq!(parsed, parse(command), "{name}"),
                 OtherName::Words(words) => {
                     assert_eq!(parsed, Ok(ColonCommand::Say(words)), "{name}");
@@ -339,6 +384,7 @@ mod tests {
             "changes",
             "rewind",
             "clear",
+            "name x",
             "fork",
             "earlier",
             "audit",

@@ -275,34 +275,7 @@ impl Screen {
             Ok(meant) => meant,
             Err(said) => return vec![ScreenEffect::Show(ScreenItem::Error(said))],
         };
-        let changes = match meant {
-            ColonCommand::Network(_)
-            | ColonCommand::AllowHost(_)
-            | ColonCommand::Mode(_)
-            | ColonCommand::Model(_)
-            | ColonCommand::Compact(_)
-            | ColonCommand::Summary(Some(_))
-            | ColonCommand::Undo(_)
-            | ColonCommand::Rewind(_)
-            | ColonCommand::Paste
-            | ColonCommand::Pin(_)
-            | ColonCommand::Unpin(_)
-            | ColonCommand::RemoveMemories(_)
-            | ColonCommand::AddDirectory(_) => true,
-            ColonCommand::Quit
-            | ColonCommand::Clear
-            | ColonCommand::Fork
-            | ColonCommand::Audit
-            | ColonCommand::Memories
-            | ColonCommand::Changes(_)
-            | ColonCommand::Context
-            | ColonCommand::Servers
-            | ColonCommand::Summary(None)
-            | ColonCommand::Earlier
-            | ColonCommand::Say(_)
-            | ColonCommand::Help => false,
-        };
-        if changes && !self.may_answer() {
+        if meant.changes_session() && !self.may_answer() {
             return self.say_hint(WATCHING);
         }
         match meant {
@@ -314,6 +287,7 @@ impl Screen {
             ColonCommand::AllowHost(host) => self.change(SettingChange::Host(host)),
             ColonCommand::Mode(mode) => self.change(SettingChange::Mode(mode)),
             ColonCommand::Model(name) => self.change(SettingChange::Model(name)),
+            ColonCommand::Name(name) => self.change(SettingChange::Name(name)),
             ColonCommand::AddDirectory(named) => vec![ScreenEffect::AddDirectory(named)],
             ColonCommand::Pin(file) => self.change(SettingChange::Pin(file)),
             ColonCommand::Unpin(file) => self.change(SettingChange::Unpin(file)),

@@ -21,6 +21,7 @@ pub const OTHER_NAMES: &[(&str, OtherName)] = &[
     ("new", OtherName::Command(":clear")),
     ("permissions", OtherName::Words("`agentd rules ls` lists the rules, :mode sets the rest")),
     ("quit", OtherName::Command(":q")),
+    ("rename", OtherName::Command(":name")),
     ("resume", OtherName::Words("Ctrl-P lists the sessions; `agentd attach ID` opens one")),
     ("settings", OtherName::Words("`agentd config show` lists the settings")),
     ("status", OtherName::Words("the row below the input line has model, mode and network")),

@@ -41,6 +41,7 @@ fn entrance(rights: ClientRights) -> AttachOptions {
 fn opened(session: SessionId) -> ScreenInput {
     ScreenInput::Message(ToClient::Opened {
         session,
+        name: String::new(),
         model: "model-1".to_owned(),
         facts: protocol::client::ModelFacts::default(),
         tools: Vec::new(),

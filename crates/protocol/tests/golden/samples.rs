@@ -664,6 +664,7 @@ goldens! {
         CostLimit => SettingChange::CostLimit(2_000_000),
         AppendedSystem => SettingChange::AppendedSystem(text("Be brief.")),
         Flag => SettingChange::Flag(text("plugins.dirs"), text("/d")),
+        Name => SettingChange::Name(text("the release")),
     }
     client::SessionEnding {
         Stop => SessionEnding::Stop,
@@ -830,6 +831,7 @@ goldens! {
         Refused => ToClient::Refused { build: text("0.1.0-0"), reason: text("token") },
         Opened => ToClient::Opened {
             session: session_id(),
+            name: text("the release"),
             model: text("model-1"),
             facts: facts(),
             tools: vec![text("read"), text("bash")],
@@ -1587,6 +1589,7 @@ fn process() -> ProcessRow {
 fn session_row() -> SessionRow {
     SessionRow {
         session: session_id(),
+        name: text("the release"),
         title: text("Fix it"),
         project: path("/p"),
         model: text("model-1"),

@@ -209,7 +209,8 @@ impl SessionSpec {
             | SettingChange::Unpin(_)
             | SettingChange::AppendedSystem(_)
             | SettingChange::CostLimit(_)
-            | SettingChange::Flag(..) => return Ok(()),
+            | SettingChange::Flag(..)
+            | SettingChange::Name(_) => return Ok(()),
         };
         let checked = self.config.managed.check(key, word);
         checked.map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))
@@ -239,7 +240,8 @@ impl SessionSpec {
             | SettingChange::AddDirectory(_)
             | SettingChange::Pin(_)
             | SettingChange::Unpin(_)
-            | SettingChange::AppendedSystem(_) => Ok(()),
+            | SettingChange::AppendedSystem(_)
+            | SettingChange::Name(_) => Ok(()),
         }
     }
 
@@ -262,6 +264,7 @@ impl SessionSpec {
                 return;
             }
             SettingChange::Unpin(file) => return self.setup.pinned.retain(|pinned| pinned != file),
+            SettingChange::Name(name) => return self.name.clone_from(name),
             SettingChange::CostLimit(most) => {
                 let share = self.task().and_then(|task| task.limits.cost);
                 self.setup.max_session.cost = lower(Some(*most), share);

@@ -270,6 +270,7 @@ fn changed(record: &JournalRecord) -> Option<SettingChange> {
         appended_system,
         cost_limit,
         flag,
+        name,
         by: _,
     } = record
     else {
@@ -295,6 +296,7 @@ fn changed(record: &JournalRecord) -> Option<SettingChange> {
         .or_else(|| appended_system.clone().map(SettingChange::AppendedSystem))
         .or_else(|| cost_limit.map(SettingChange::CostLimit))
         .or_else(|| flag.clone().map(|(key, value)| SettingChange::Flag(key, value)))
+        .or_else(|| name.clone().map(SettingChange::Name))
 }
 
 /// The changes that the session recorded, in order.

@@ -106,18 +106,19 @@ pub(crate) fn tampered(names: Vec<String>) -> JournalRecord {
 pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecord {
     let (mut network, mut mode, mut added, mut model) = (None, None, None, None);
     let (mut pinned, mut unpinned, mut appended_system, mut cost_limit) = (None, None, None, None);
-    let mut flag = None;
+    let (mut flag, mut name) = (None, None);
     match change {
         SettingChange::Network(wanted) => network = Some(wanted.name().to_owned()),
         SettingChange::Host(host) => network = Some(format!("{} {host}", Network::Listed.name())),
-        SettingChange::Mode(name) => mode = Some(name.name().to_owned()),
+        SettingChange::Mode(wanted) => mode = Some(wanted.name().to_owned()),
         SettingChange::AddDirectory(path) => added = Some(StoredPath(path.to_path())),
-        SettingChange::Model(name) => model = Some(name.clone()),
+        SettingChange::Model(wanted) => model = Some(wanted.clone()),
         SettingChange::Pin(file) => pinned = Some(file.clone()),
         SettingChange::Unpin(file) => unpinned = Some(file.clone()),
         SettingChange::AppendedSystem(text) => appended_system = Some(text.clone()),
         SettingChange::CostLimit(most) => cost_limit = Some(*most),
         SettingChange::Flag(key, value) => flag = Some((key.clone(), value.clone())),
+        SettingChange::Name(given) => name = Some(given.clone()),
     }
     JournalRecord::Changed {
         network,
@@ -129,6 +130,7 @@ pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecor
         appended_system,
         cost_limit,
         flag,
+        name,
         by,
     }
 }

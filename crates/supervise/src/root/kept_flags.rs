@@ -70,7 +70,8 @@ fn flag(change: &SettingChange) -> Option<(String, String)> {
         | SettingChange::Pin(_)
         | SettingChange::Unpin(_)
         | SettingChange::AppendedSystem(_)
-        | SettingChange::CostLimit(_) => None,
+        | SettingChange::CostLimit(_)
+        | SettingChange::Name(_) => None,
     }
 }
 

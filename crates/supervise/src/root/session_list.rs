@@ -198,6 +198,7 @@ fn session_row(sessions: &Path, name: String) -> SessionRow {
     let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
     SessionRow {
         session: SessionId(name),
+        name: seen.name,
         title: title(&seen.first_prompt),
         project: FilePath::from(&project),
         model,

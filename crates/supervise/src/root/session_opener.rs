@@ -148,7 +148,8 @@ impl SessionOpener {
                 | SettingChange::Unpin(_)
                 | SettingChange::AppendedSystem(_)
                 | SettingChange::CostLimit(_)
-                | SettingChange::Flag(..) => false,
+                | SettingChange::Flag(..)
+                | SettingChange::Name(_) => false,
             };
             if by_flag {
                 continue;
@@ -400,7 +401,8 @@ fn filter_changes(
         | SettingChange::Unpin(_)
         | SettingChange::AppendedSystem(_)
         | SettingChange::CostLimit(_)
-        | SettingChange::Flag(..) => true,
+        | SettingChange::Flag(..)
+        | SettingChange::Name(_) => true,
     });
     (kept.collect(), refused)
 }
@@ -421,7 +423,8 @@ fn flags_to_record(changes: &[SettingChange], opening: &SessionRequest) -> Vec<S
             | SettingChange::Mode(_)
             | SettingChange::Model(_)
             | SettingChange::AddDirectory(_)
-            | SettingChange::Flag(..) => {}
+            | SettingChange::Flag(..)
+            | SettingChange::Name(_) => {}
         }
     }
     let settings = opening.settings.iter();

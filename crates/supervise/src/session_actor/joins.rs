@@ -71,6 +71,7 @@ pub(super) fn opened_message(
 ) -> ToClient {
     ToClient::Opened {
         session: spec.id().clone(),
+        name: spec.name().to_owned(),
         model: spec.setup().model.clone(),
         facts: spec.config().provider.facts,
         tools: spec.setup().offered().map(|tool| tool.spec.name.clone()).collect(),

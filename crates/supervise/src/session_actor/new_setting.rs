@@ -15,6 +15,7 @@ use protocol::confinement::FilePath;
 use protocol::error_chain::chain;
 use protocol::judgement::{Audience, PersonAnswer, Rule};
 use protocol::session::{PinnedNews, ToSession};
+use protocol::session_name;
 use setup::chosen_model::ChosenModel;
 use setup::open_failure::OpenFailure;
 use setup::session_spec::{SessionSpec, TaskBounds, real_dir};
@@ -86,6 +87,9 @@ impl NewSetting {
             | SettingChange::AppendedSystem(_)
             | SettingChange::CostLimit(_)
             | SettingChange::Flag(..)) => change,
+            SettingChange::Name(name) => {
+                SettingChange::Name(session_name::check(&name).map_err(usage)?)
+            }
         };
         Ok(Self::Changes(spec.expand_change(change)))
     }
@@ -247,9 +251,10 @@ fn after_change(spec: &SessionSpec, change: &SettingChange) -> Vec<SettingStep> 
             vec![SettingStep::ToConversation(ToSession::Pinned(files))]
         }
         SettingChange::AppendedSystem(_) => vec![system(spec)],
-        SettingChange::Model(_) | SettingChange::CostLimit(_) | SettingChange::Flag(..) => {
-            Vec::new()
-        }
+        SettingChange::Model(_)
+        | SettingChange::CostLimit(_)
+        | SettingChange::Flag(..)
+        | SettingChange::Name(_) => Vec::new(),
     }
 }
 

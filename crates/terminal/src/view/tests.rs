@@ -86,6 +86,7 @@ impl Desk {
         };
         desk.message(ToClient::Opened {
             session: session(),
+            name: String::new(),
             model: "model-1".to_owned(),
             facts: ModelFacts::default(),
             tools: Vec::new(),

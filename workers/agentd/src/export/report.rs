@@ -146,6 +146,7 @@ impl SessionReport {
                 appended_system,
                 cost_limit,
                 flag,
+                name,
                 by,
             } => {
                 if let Some(model) = model {
@@ -163,9 +164,13 @@ impl SessionReport {
                     .or_else(|| named("unpinned", unpinned))
                     .or_else(|| named("system prompt ends with:", appended_system))
                     .or_else(|| cost_limit.map(|most| format!("cost limit {}", in_dollars(most))))
-                    .or_else(|| flag.as_ref().map(|(key, value)| format!("{key} {value}")));
-                let note = plain(&format!("{} (by {by})", what.unwrap_or_default()));
-                self.turn(time).items.push(ReportItem::Note(note));
+                    .or_else(|| flag.as_ref().map(|(key, value)| format!("{key} {value}")))
+                    .or_else(|| named("name", name));
+                // The name of a session does not go along into a copy.
+                if let Some(what) = what {
+                    let note = plain(&format!("{what} (by {by})"));
+                    self.turn(time).items.push(ReportItem::Note(note));
+                }
             }
             JournalRecord::Learned { rule, by, .. } => {
                 let note = plain(&format!("the rule {} allows from here on (by {by})", rule.text));
