@@ -20,6 +20,7 @@ mod questions;
 mod recording;
 mod rewind;
 mod session_names;
+mod session_search;
 mod slash_commands;
 mod structured_answers;
 #[path = "../support/mod.rs"]

@@ -105,8 +105,13 @@ pub(crate) enum CliCommand {
     /// Give the terminal back if the client that started this is killed.
     #[command(hide = true)]
     GuardTerminal,
-    /// List all sessions, running and on disk.
+    /// List all sessions, running and on disk; or find words in them.
     Ls {
+        /// Only sessions with these words in a prompt, an answer or their name, and where.
+        ///
+        /// The words stand on one line, in this order; case does not count. Newest first.
+        #[arg(long, value_name = "WORDS")]
+        search: Option<String>,
         /// Print one JSON object per line.
         #[arg(long)]
         json: bool,

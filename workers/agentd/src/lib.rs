@@ -37,6 +37,7 @@ mod restart;
 mod resumed;
 mod rules;
 mod run;
+mod search;
 mod session_commands;
 mod sessions;
 mod settings;
@@ -99,7 +100,8 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             Ok(()) => Ok(CliExit::Done),
             Err(error) => Err(CliError::user(format!("there is no terminal: {error}"))),
         },
-        (Some(CliCommand::Ls { json }), _) => ls::main(json),
+        (Some(CliCommand::Ls { search: None, json }), _) => ls::main(json),
+        (Some(CliCommand::Ls { search: Some(words), json }), _) => search::main(&words, json),
         (Some(CliCommand::Show { session, calls, json }), _) => {
             show::show(&session, if calls { CallDetail::Full } else { CallDetail::Line }, json)
         }
