@@ -634,7 +634,7 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
     one.shows("DECIDED");
     one.enters(":model another-model");
     one.shows("model another-model, starting with the next request");
-    one.shows("the model another-model is unverified");
+    one.shows("the model another-model is neither in");
     one.enters("what now");
     one.shows("Third.");
     assert_eq!(server.requests().last().unwrap().body["model"], "another-model");
@@ -674,7 +674,7 @@ fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
     one.shows("model cheap, starting with the next request");
     // The room is that of the new model, as soon as it is asked and before it answers.
     let known = one.shows("/40.0k");
-    assert!(!known.contains("unverified"), "the configuration has it: {known}");
+    assert!(!known.contains("neither in"), "the configuration has it: {known}");
     one.enters("and now");
     one.shows("Answer 2.");
     let after = one.shows("ready");

@@ -12,31 +12,41 @@ pub enum Spent {
     Nothing,
     /// Millionths of a dollar.
     Micros(u64),
-    /// One had no price.
-    Unknown,
+    /// At least so many: one had no price.
+    AtLeast(u64),
 }
 
 impl Spent {
     /// One more answer.
     pub fn answered(&mut self, usage: Usage, prices: Option<Prices>) {
         let counted = usage.input.is_some() || usage.output.is_some();
-        let more = prices.and_then(|prices| prices.cost(usage));
-        *self = match (*self, more) {
+        let more = match prices.and_then(|prices| prices.cost(usage)) {
+            Some(more) => Self::Micros(more),
             // Where the vendor counted nothing, as of an answer that was stopped, nothing is added.
-            (before, None) if !counted => before,
-            (Self::Nothing, Some(more)) => Self::Micros(more),
-            (Self::Micros(before), Some(more)) => Self::Micros(before.saturating_add(more)),
-            (Self::Unknown, _) | (_, None) => Self::Unknown,
+            None if !counted => Self::Nothing,
+            None => Self::AtLeast(0),
         };
+        *self = self.and(more);
     }
 
     /// Both.
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
             (Self::Nothing, one) | (one, Self::Nothing) => one,
             (Self::Micros(a), Self::Micros(b)) => Self::Micros(a.saturating_add(b)),
+            (Self::AtLeast(a), Self::Micros(b) | Self::AtLeast(b))
+            | (Self::Micros(a), Self::AtLeast(b)) => Self::AtLeast(a.saturating_add(b)),
+        }
+    }
+
+    /// For display; `None` where no cost is known.
+    #[must_use]
+    pub fn in_words(self) -> Option<String> {
+        match self {
+            Self::Nothing | Self::AtLeast(0) => None,
+            Self::Micros(cost) => Some(in_dollars(cost)),
+            Self::AtLeast(cost) => Some(format!("at least {}", in_dollars(cost))),
         }
     }
 }
@@ -128,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_answer_has_the_price_of_its_model_and_one_without_leaves_the_sum_out() {
+    fn each_answer_has_the_price_of_its_model_and_one_without_makes_the_sum_the_least() {
         let usage = Usage { input: Some(1000), output: Some(0), ..Usage::default() };
         let cheap = Prices { input: 1_000_000, ..PRICES };
         let mut spent = Spent::default();
@@ -139,9 +149,14 @@ mod tests {
         assert_eq!(spent, Spent::Micros(4000));
         assert_eq!(spent.and(Spent::Micros(1000)), Spent::Micros(5000));
         assert_eq!(Spent::Nothing.and(spent), spent);
-        assert_eq!(spent.and(Spent::Unknown), Spent::Unknown);
+        assert_eq!(spent.and(Spent::AtLeast(1)), Spent::AtLeast(4001));
+        assert_eq!(spent.in_words().as_deref(), Some("$0.0040"));
         spent.answered(usage, None);
+        assert_eq!(spent, Spent::AtLeast(4000));
         spent.answered(usage, Some(PRICES));
-        assert_eq!(spent, Spent::Unknown);
+        assert_eq!(spent.in_words().as_deref(), Some("at least $0.0070"));
+        let mut unknown = Spent::default();
+        unknown.answered(usage, None);
+        assert_eq!((unknown, unknown.in_words()), (Spent::AtLeast(0), None));
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::call_gist::call_title;
 use crate::colour::Colour;
-use crate::cost::{Spent, context_left, count, in_dollars};
+use crate::cost::{context_left, count};
 use crate::lines::{fitting, last_lines, one_line, truncate};
 use crate::living_line::LivingLine;
 use crate::screen::question_keys::lasting_answer;
@@ -295,8 +295,8 @@ fn status_words(screen: &Screen) -> Vec<StatusWord> {
         let used = window.saturating_sub(left);
         word(StatusRank::Context, format!("{}/{}", count(used), count(window)));
     }
-    if let Spent::Micros(cost) = screen.tokens.spent {
-        word(StatusRank::Cost, in_dollars(cost));
+    if let Some(cost) = screen.tokens.spent.in_words() {
+        word(StatusRank::Cost, cost);
     }
     if let (Some(input), Some(output)) = (screen.tokens.all.input, screen.tokens.all.output) {
         word(StatusRank::Tokens, format!("{} in {} out", count(input), count(output)));

@@ -3,7 +3,7 @@
 
 use crate::screen_items::CallBlock;
 use protocol::call::CallOrigin;
-use protocol::client::{ClientEvent, ModelFacts, SettingChange, ToClient};
+use protocol::client::{ClientEvent, KnownModel, ModelFacts, SettingChange, ToClient};
 use protocol::confinement::{FilePath, Network};
 use protocol::context::{Compaction, SummaryStep};
 use protocol::hosts::HostRule;
@@ -21,6 +21,8 @@ pub struct SessionFacts {
     pub model: String,
     /// Its known limits and prices.
     pub of_model: ModelFacts,
+    /// The models to choose from.
+    pub models: Vec<KnownModel>,
     /// The tools that the session offers.
     pub tools: Vec<String>,
     /// The permission mode.
@@ -65,6 +67,7 @@ impl SessionFacts {
             name,
             model,
             of_model,
+            models: Vec::new(),
             tools,
             mode,
             network,
@@ -83,8 +86,9 @@ impl SessionFacts {
             self.trouble = Some(reason.clone());
         } else if let ClientEvent::Prompt { .. } = event {
             self.trouble = None;
-        } else if let ClientEvent::Model { name, facts } = event {
+        } else if let ClientEvent::Model { name, facts, models } = event {
             (self.model, self.of_model) = (name.clone(), *facts);
+            self.models.clone_from(models);
         } else if let ClientEvent::Changed { change, by: _ } = event {
             self.change(change);
         }

@@ -1,6 +1,6 @@
 //! The line at the end of a turn: its time, calls, tokens and cost. Pure.
 
-use crate::cost::{Spent, count, in_dollars, sum};
+use crate::cost::{Spent, count, sum};
 use crate::lines::in_time;
 use protocol::call::Call;
 use protocol::content::Usage;
@@ -31,7 +31,7 @@ impl TurnTotals {
     /// A sub-agent ended, which used so much.
     pub(crate) fn spent(&mut self, spent: &TaskSpent) {
         self.usage = sum(self.usage, spent.usage);
-        self.cost = self.cost.and(spent.cost.map_or(Spent::Unknown, Spent::Micros));
+        self.cost = self.cost.and(spent.cost.map_or(Spent::AtLeast(0), Spent::Micros));
     }
 
     /// With its end.
@@ -63,16 +63,12 @@ impl TurnTotals {
             1 => Some("1 call".to_owned()),
             calls => Some(format!("{calls} calls")),
         };
-        let cost = match self.cost {
-            Spent::Micros(cost) => Some(in_dollars(cost)),
-            Spent::Nothing | Spent::Unknown => None,
-        };
         let words = [
             self.took.map(time),
             calls,
             sent.map(|tokens| format!("{} in", count(tokens))),
             output.map(|tokens| format!("{} out", count(tokens))),
-            cost,
+            self.cost.in_words(),
         ];
         let words = words.into_iter().flatten().collect::<Vec<_>>().join(" · ");
         match self.end {
@@ -126,8 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sub_agent_counts_and_one_of_unknown_cost_leaves_the_cost_out() {
-        for (cost, words) in [(Some(50_000), "1 call · 7 out · $0.15"), (None, "1 call · 7 out")]
+    fn a_sub_agent_counts_and_one_of_unknown_cost_makes_the_cost_the_least() {
+        for (cost, words) in
+            [(Some(50_000), "1 call · 7 out · $0.15"), (None, "1 call · 7 out · at least $0.10")]
         {
             let mut totals = TurnTotals::default();
             let usage = Usage { output: Some(7), ..Usage::default() };

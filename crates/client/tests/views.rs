@@ -39,6 +39,7 @@ fn opened() -> OpenedSession {
             name: String::new(),
             model: "m".into(),
             of_model: ModelFacts::default(),
+            models: Vec::new(),
             tools: vec!["read".into(), "bash".into()],
             mode: PermissionMode::Ask,
             network: Network::Off,

@@ -14,7 +14,7 @@ use crate::ownership::{self, KeyFile};
 use crate::plugin::Plugin;
 use crate::vendors::{KeySource, ProviderName};
 use crate::warning::ConfigWarning;
-use protocol::client::ModelFacts;
+use protocol::client::{KnownModel, ModelFacts};
 use protocol::confinement::Network;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Audience, PermissionMode, Rule, RuleExample, RuleSet};
@@ -115,15 +115,6 @@ pub struct ProviderConfig {
     pub models: Vec<KnownModel>,
     /// From `HTTPS_PROXY` and its kin, unless `NO_PROXY` exempts this base URL. It may hold a password.
     pub proxy: Option<String>,
-}
-
-/// A model to choose.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownModel {
-    /// As `:model` and `--model` take it.
-    pub name: String,
-    /// Its context size and prices, as far as they are known.
-    pub facts: ModelFacts,
 }
 
 impl ProviderConfig {

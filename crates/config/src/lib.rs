@@ -64,7 +64,7 @@ mod warning;
 pub use append_rule::{AppendRuleError, append_allow_rule};
 pub use claude_file::ClaudeFile;
 pub use claude_rules::with_real_path;
-pub use config::{Config, ConfigRow, KnownModel, Permissions, ProviderConfig};
+pub use config::{Config, ConfigRow, Permissions, ProviderConfig};
 pub use credential_paths::{
     CredentialPaths, credential_paths, every_path, key_paths_in, names_credential_path,
 };

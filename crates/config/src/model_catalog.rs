@@ -1,7 +1,6 @@
 //! Built-in facts about models: the table in `config/models.toml`.
 
-use crate::config::KnownModel;
-use protocol::client::{ImageLimits, ModelFacts, Prices};
+use protocol::client::{ImageLimits, KnownModel, ModelFacts, Prices};
 use serde::Deserialize;
 use toml::{Table, Value};
 

@@ -1,6 +1,6 @@
 //! Models that the user defined: the `[models.NAME]` tables, which `--model NAME` chooses.
 
-use crate::config::{KnownModel, ProviderConfig};
+use crate::config::ProviderConfig;
 use crate::error::ConfigError;
 use crate::keys;
 use crate::model_catalog::{self, WrittenPrices};
@@ -9,7 +9,7 @@ use crate::settings::{LayeredSettings, SettingEntry};
 use crate::source_text::IndexedSource;
 use crate::value::{self, ConfigValue};
 use crate::vendors::{NONE, VENDORS_OWN};
-use protocol::client::ModelFacts;
+use protocol::client::{KnownModel, ModelFacts};
 use protocol::provider::Effort;
 use serde::Deserialize;
 use toml::Spanned;

@@ -13,9 +13,9 @@ use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
 use crate::mcp::ServerReport;
 use crate::session::{TaskSpent, TurnEnd};
 pub use crate::session_request::{
-    AnswerForm, ConversationFlags, ImageLimits, ModelFacts, OnUnfinished, Prices, ProjectTrust,
-    SessionEnding, SessionQuery, SessionRequest, SessionStart, SessionWish, SettingChange,
-    Unsandboxed,
+    AnswerForm, ConversationFlags, ImageLimits, KnownModel, ModelFacts, OnUnfinished, Prices,
+    ProjectTrust, SessionEnding, SessionQuery, SessionRequest, SessionStart, SessionWish,
+    SettingChange, Unsandboxed,
 };
 pub use crate::status::{DaemonStatus, ProcessRow, SessionRow, SessionStatus};
 use crate::store::ChangeSet;
@@ -345,6 +345,9 @@ pub enum ClientEvent {
         name: String,
         /// Its known limits and prices.
         facts: ModelFacts,
+        /// The models to choose from: those of the session's configuration, then those that agentd knows
+        /// of the vendor.
+        models: Vec<KnownModel>,
     },
     /// An answer holds longer than its call: this rule allows from now on. Comes before the
     /// decision that it is part of.

@@ -128,6 +128,15 @@ pub struct ModelFacts {
     pub images: ImageLimits,
 }
 
+/// A model to choose.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct KnownModel {
+    /// As `:model` and `--model` take it.
+    pub name: String,
+    /// Its context size and prices, as far as they are known.
+    pub facts: ModelFacts,
+}
+
 /// Bounds of the images of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct ImageLimits {

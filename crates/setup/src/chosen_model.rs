@@ -2,6 +2,7 @@
 
 use config::{KeySource, ProviderConfig, ProviderName};
 use protocol::client::ModelFacts;
+use protocol::did_you_mean::nearest;
 use protocol::provider::{Auth, ModelServer, SourceSetup};
 
 /// A model, with all that a session needs to use it.
@@ -49,14 +50,22 @@ impl ChosenModel {
         self.provider.knows_model()
     }
 
-    /// For the person, of a name that no list confirms: only the server knows its models.
+    /// For the person, of a name that no list confirms. Lists are older than the vendors' models, so that only
+    /// the server knows.
     pub fn doubt(&self, before: &str) -> Option<String> {
+        if self.is_known() {
+            return None;
+        }
         let (name, vendor) = (&self.model, self.provider.name.vendor().name);
-        (!self.is_known()).then(|| {
-            format!(
-                "the model {name} is unverified: it is neither in agentd's list nor in your configuration. The next \
-                 request fails if the provider {vendor} has none of this name; `:model {before}` goes back"
-            )
-        })
+        let known = self.provider.models.iter().map(|model| model.name.as_str());
+        let meant = match nearest(name, known).first() {
+            Some(near) => format!(" Did you mean {near}?"),
+            None => String::new(),
+        };
+        Some(format!(
+            "the model {name} is neither in agentd's list of {vendor} nor in the configuration: its price and \
+             context size are not known, and the next request tells whether it exists.{meant} `:model {before}` goes \
+             back"
+        ))
     }
 }

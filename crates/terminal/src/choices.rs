@@ -5,7 +5,7 @@ use client::{
     COMMANDS, OTHER_NAMES, OtherName, RewindPoint, RewindScope, Screen, ScreenInput, in_dollars,
     one_line,
 };
-use protocol::client::{ModelFacts, SessionRow, SessionStatus};
+use protocol::client::{KnownModel, ModelFacts, SessionRow, SessionStatus};
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
 
@@ -116,7 +116,7 @@ pub(crate) fn other_names(sign: char) -> Vec<PickerItem> {
 }
 
 /// The second step of a command that needs one of these values.
-pub(crate) fn values(command: &str, models: &[(String, ModelFacts)]) -> Option<Picker> {
+pub(crate) fn values(command: &str, models: &[KnownModel]) -> Option<Picker> {
     let mode = |mode: PermissionMode| PickerItem {
         text: mode.name().to_owned(),
         detail: match mode {
@@ -129,10 +129,10 @@ pub(crate) fn values(command: &str, models: &[(String, ModelFacts)]) -> Option<P
         .to_owned(),
         value: mode.name().to_owned(),
     };
-    let model = |(name, facts): &(String, ModelFacts)| PickerItem {
-        text: name.clone(),
-        detail: in_words(facts),
-        value: name.clone(),
+    let model = |model: &KnownModel| PickerItem {
+        text: model.name.clone(),
+        detail: in_words(&model.facts),
+        value: model.name.clone(),
     };
     let (command, items): (&'static str, Vec<PickerItem>) = match command {
         ":mode" | ":mode MODE" => (":mode", MODES.into_iter().map(mode).collect()),

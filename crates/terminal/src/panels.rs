@@ -3,8 +3,8 @@
 use crate::row::{Row, wrap_text};
 use crate::theme::Theme;
 use client::{
-    CallBlock, CallPlace, ConnectionState, Screen, Spent, TurnState, call_title, context_left,
-    display_width, in_dollars, last_lines, one_line,
+    CallBlock, CallPlace, ConnectionState, Screen, TurnState, call_title, context_left,
+    display_width, last_lines, one_line,
 };
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
@@ -174,8 +174,8 @@ fn session(screen: &Screen, project: &str, width: usize, look: &Theme) -> Vec<Ro
     if let (Some(input), Some(output)) = (tokens.all.input, tokens.all.output) {
         fact("tokens", &format!("{input} in, {output} out"), look.text);
     }
-    if let Spent::Micros(cost) = tokens.spent {
-        fact("cost", &in_dollars(cost), look.text);
+    if let Some(cost) = tokens.spent.in_words() {
+        fact("cost", &cost, look.text);
     }
     rows
 }

@@ -28,7 +28,7 @@ use client::{
     is_checklist,
 };
 use prompts::PromptPlaces;
-use protocol::client::{ModelFacts, SessionRow, ToClient};
+use protocol::client::{KnownModel, SessionRow, ToClient};
 use protocol::hidden::on_screen;
 use protocol::judgement::PermissionMode;
 use std::io;
@@ -57,8 +57,6 @@ pub struct FullScreenOptions {
     pub project: PathBuf,
     /// Where slash commands lie beside the project's.
     pub prompt_places: PromptPlaces,
-    /// Models to choose from.
-    pub models: Vec<(String, ModelFacts)>,
 }
 
 /// The view.
@@ -189,7 +187,7 @@ impl FullScreen {
                         if value == choices::RESUME {
                             return self.list_sessions();
                         }
-                        if let Some(picker) = choices::values(&value, &self.options.models) {
+                        if let Some(picker) = choices::values(&value, models(screen)) {
                             self.state.mode = Mode::Picker(picker);
                             return Vec::new();
                         }
@@ -266,8 +264,8 @@ impl FullScreen {
                 self.state.mode = Mode::Picker(picker);
                 return self.servers.ask(screen.session());
             }
-            KeyPress::Enter if at_line && self.asks_for_value(screen) => {
-                self.state.mode = choices::values(screen.draft().trim(), &self.options.models)
+            KeyPress::Enter if at_line && asks_for_value(screen) => {
+                self.state.mode = choices::values(screen.draft().trim(), models(screen))
                     .map_or(Mode::Input, Mode::Picker);
                 return vec![ScreenInput::Edited(String::new())];
             }
@@ -290,11 +288,6 @@ impl FullScreen {
             }
         }
         Vec::new()
-    }
-
-    /// True if the line is a command that asks for one of a few values.
-    fn asks_for_value(&self, screen: &Screen) -> bool {
-        choices::values(screen.draft().trim(), &self.options.models).is_some()
     }
 
     fn list_sessions(&mut self) -> Vec<ScreenInput> {
@@ -326,6 +319,16 @@ impl FullScreen {
             Err(error) => format!("not copied: {error}"),
         });
     }
+}
+
+/// The models of the session's own configuration and vendor.
+fn models(screen: &Screen) -> &[KnownModel] {
+    screen.facts().map_or(&[], |facts| &facts.models)
+}
+
+/// True if the line is a command that asks for one of a few values.
+fn asks_for_value(screen: &Screen) -> bool {
+    choices::values(screen.draft().trim(), models(screen)).is_some()
 }
 
 fn at_word_start(screen: &Screen) -> bool {

@@ -152,6 +152,7 @@ mod tests {
                 name: String::new(),
                 model: String::new(),
                 of_model: ModelFacts::default(),
+                models: Vec::new(),
                 tools: Vec::new(),
                 mode: PermissionMode::Ask,
                 network: Network::Off,

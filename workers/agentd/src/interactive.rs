@@ -237,7 +237,7 @@ fn show_attached(
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
     let config =
         context.load(&project(flags)?, &plugin_settings(&flags.conversation.plugin_dir)?, trust)?;
-    let (ui, plugins, models) = (config.ui, config.plugins, config.provider.models);
+    let (ui, plugins) = (config.ui, config.plugins);
     let heard = is_heard(flags, ui.accessible);
     let labels = if heard { Labels::Words } else { Labels::Signs };
     let dumb = is_dumb() || heard;
@@ -283,16 +283,8 @@ fn show_attached(
                         })
                         .collect(),
                 };
-                let models = models.into_iter().map(|model| (model.name, model.facts)).collect();
-                let options = FullScreenOptions {
-                    colour,
-                    mouse,
-                    notify,
-                    guard,
-                    project,
-                    prompt_places,
-                    models,
-                };
+                let options =
+                    FullScreenOptions { colour, mouse, notify, guard, project, prompt_places };
                 let mut view = FullScreen::enter(options, inputs)?;
                 unguarded.into_iter().for_each(|words| view.show(ScreenItem::Note(words)));
                 Box::new(view)

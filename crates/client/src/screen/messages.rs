@@ -313,7 +313,7 @@ impl Screen {
             // It is unknown which of the two models gave the replayed answers.
             ClientEvent::Changed { change: SettingChange::Model(_), .. } => {
                 if self.connection == ConnectionState::Replaying {
-                    self.tokens.spent = Spent::Unknown;
+                    self.tokens.spent = Spent::AtLeast(0);
                 }
             }
             ClientEvent::Compacted(step) => self.compaction(step),

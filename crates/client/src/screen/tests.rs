@@ -1294,7 +1294,10 @@ fn the_end_of_a_turn_has_the_cost_of_that_turn_alone() {
     };
     let turn = |screen: &mut Screen, prices, tokens: u64| {
         let facts = ModelFacts { prices, ..ModelFacts::default() };
-        screen.update(event(1, ClientEvent::Model { name: "model-1".to_owned(), facts }));
+        screen.update(event(
+            1,
+            ClientEvent::Model { name: "model-1".to_owned(), facts, models: Vec::new() },
+        ));
         screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
         let usage = Usage { input: Some(tokens), output: Some(0), ..Usage::default() };
         screen.update(event(2, ClientEvent::Answer { blocks: Vec::new(), usage }));
@@ -1308,6 +1311,9 @@ fn the_end_of_a_turn_has_the_cost_of_that_turn_alone() {
     assert_eq!(turn(&mut screen, None, 50_000), "✓ 50.0k in · 0 out");
     // One turn of unknown cost leaves the next ones known.
     assert_eq!(turn(&mut screen, Some(prices), 50_000), "✓ 50.0k in · 0 out · $0.05");
+    // The sum of the session stays in view.
+    let row = crate::live_rows::status_row(&screen, 200);
+    assert!(row.contains("at least $0.07"), "{row}");
 }
 
 #[test]

@@ -781,7 +781,11 @@ goldens! {
         },
         TurnEnded => ClientEvent::TurnEnded { end: protocol::session::TurnEnd::Truncated },
         Compacted => ClientEvent::Compacted(compaction()),
-        Model => ClientEvent::Model { name: text("m"), facts: protocol::client::ModelFacts::default() },
+        Model => ClientEvent::Model {
+            name: text("m"),
+            facts: protocol::client::ModelFacts::default(),
+            models: vec![protocol::client::KnownModel { name: text("m2"), facts: facts() }],
+        },
         InBackground => ClientEvent::InBackground { call: call_id(), text: text("runs") },
         Notice => ClientEvent::Notice { text: text("thinking is left out") },
         Queue => ClientEvent::Queue { texts: vec![text("next")] },

@@ -216,7 +216,8 @@ pub(super) fn end_turn_model(spec: &mut SessionSpec) -> Vec<SettingStep> {
 
 /// The model that is asked now, for clients.
 pub(super) fn model_event(spec: &SessionSpec) -> ClientEvent {
-    ClientEvent::Model { name: spec.setup().model.clone(), facts: spec.config().provider.facts }
+    let (name, provider) = (spec.setup().model.clone(), &spec.config().provider);
+    ClientEvent::Model { name, facts: provider.facts, models: provider.models.clone() }
 }
 
 /// The parent of this sub-agent's session has these rights now. Calls that start later have them.

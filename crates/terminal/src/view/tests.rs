@@ -9,7 +9,9 @@ use super::*;
 use client::{AttachOptions, Distance, LineView, LiveArea, MouseInput, ScreenEffect, SlashRow};
 use proptest::prelude::*;
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
-use protocol::client::{AnswerPart, ClientEvent, ClientRights, ModelFacts, OtherClients, ToClient};
+use protocol::client::{
+    AnswerPart, ClientEvent, ClientRights, KnownModel, ModelFacts, OtherClients, ToClient,
+};
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
@@ -67,13 +69,6 @@ impl Desk {
             guard: None,
             project: PathBuf::from("/"),
             prompt_places: PromptPlaces::default(),
-            models: vec![
-                ("local".to_owned(), ModelFacts::default()),
-                (
-                    "model-2".to_owned(),
-                    ModelFacts { context: Some(200_000), ..ModelFacts::default() },
-                ),
-            ],
         };
         let (inputs, _) = std::sync::mpsc::sync_channel(8);
         let mut desk = Self {
@@ -98,6 +93,16 @@ impl Desk {
             warnings: Vec::new(),
             temp: protocol::confinement::FilePath::from(std::path::PathBuf::from("/t/tmp")),
         });
+        let model = |name: &str, context| KnownModel {
+            name: name.to_owned(),
+            facts: ModelFacts { context, ..ModelFacts::default() },
+        };
+        let event = ClientEvent::Model {
+            name: "model-1".to_owned(),
+            facts: ModelFacts::default(),
+            models: vec![model("local", None), model("model-2", Some(200_000))],
+        };
+        desk.message(ToClient::Event { session: session(), seq: 0, event });
         desk.message(ToClient::Attached { session: session(), name: "terminal 1".to_owned() });
         desk
     }

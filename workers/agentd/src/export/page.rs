@@ -71,7 +71,11 @@ fn facts(out: &mut String, report: &SessionReport, redaction: Option<&str>) {
         match report.spent {
             Spent::Micros(micros) => format!("{} at the vendor's list prices", in_dollars(micros)),
             Spent::Nothing => "nothing".to_owned(),
-            Spent::Unknown => "unknown: the model has no known price".to_owned(),
+            Spent::AtLeast(0) => "unknown: the model has no known price".to_owned(),
+            Spent::AtLeast(micros) => format!(
+                "at least {} at the vendor's list prices; one model has no known price",
+                in_dollars(micros)
+            ),
         },
     ));
     let refused: u64 = report.calls.values().map(|call| call.refusals).sum();
