@@ -26,3 +26,4 @@ mod slash_commands;
 mod structured_answers;
 #[path = "../support/mod.rs"]
 mod support;
+mod worktree_flag;

@@ -97,7 +97,7 @@ pub use session_facts::SessionFacts;
 pub use silence::SilenceAction;
 pub use spawn::{
     PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, become_program,
-    copy_by_program, edit_file, key_of_command, page, sibling_executable, store_output,
+    copy_by_program, edit_file, git_output, key_of_command, page, sibling_executable, store_output,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SourceResult, SupervisorSource};

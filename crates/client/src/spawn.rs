@@ -346,6 +346,28 @@ pub fn store_output(executable: &Path, words: &[&OsStr]) -> io::Result<String> {
     output_of_own(Command::new(executable).env_clear().args(words))
 }
 
+/// Variables by which git's caller, such as a hook, chooses a repository in place of that of the directory.
+const OF_ANOTHER_REPOSITORY: [&str; 6] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+];
+
+/// Runs the person's git in a directory, and returns its standard output.
+///
+/// # Errors
+/// It cannot be started, or git's own words.
+pub fn git_output(directory: &Path, words: &[&OsStr]) -> io::Result<String> {
+    let mut command = Command::new("git");
+    for name in OF_ANOTHER_REPOSITORY {
+        command.env_remove(name);
+    }
+    output_of_own(command.args(words).current_dir(directory))
+}
+
 /// Has a program of agentd take the place of this process, terminal included. Returns only if it cannot.
 pub fn become_program(executable: &Path, words: &[&OsStr]) -> StartError {
     let mut command = Command::new(executable);

@@ -5,8 +5,8 @@ use journal::{StoredPath, TaskHeader, TaskWorktree};
 use protocol::ids::SessionId;
 use std::path::{Path, PathBuf};
 
-/// Directory of the worktrees below a project. A file in it has git ignore it.
-pub const DIRECTORY: &str = ".worktrees";
+/// Directory of the worktrees below a project.
+pub const DIRECTORY: &str = tool_specs::WORKTREES;
 
 /// The worktree of a sub-agent's session, without the commit that it begins with.
 pub(crate) fn planned(project: &Path, child: &SessionId) -> TaskWorktree {

@@ -41,6 +41,10 @@ const SETTINGS: &[&str] = &[
     "user.useConfigOnly=true",
 ];
 
+/// The directory of a repository's worktrees that agentd makes, below its main working tree. A file in it has git
+/// ignore it.
+pub const WORKTREES: &str = ".worktrees";
+
 /// The words before a git command that runs none of the programs in a repository's settings, but its
 /// filters.
 #[must_use]

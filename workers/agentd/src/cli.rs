@@ -68,6 +68,9 @@ pub(crate) enum CliCommand {
     New {
         /// The first prompt.
         prompt: Option<String>,
+        /// Work in a git worktree on a branch of this name; see `agentd help sessions`.
+        #[arg(long, value_name = "NAME")]
+        worktree: Option<String>,
         #[command(flatten)]
         flags: SessionFlags,
     },

@@ -45,6 +45,7 @@ mod show;
 mod signals;
 mod table;
 mod tools_page;
+mod worktree;
 
 use cli::{AuditCommand, AuditFilter, Cli, CliCommand, Redact};
 use cli_error::CliError;
@@ -85,9 +86,11 @@ fn unparsed(error: &clap::Error) -> ExitCode {
 
 fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
     match (cli.command, cli.print) {
-        (None, Some(prompt)) => run::main(Some(&prompt), &cli.flags),
-        (None, None) => interactive::here(&cli.flags),
-        (Some(CliCommand::New { prompt, flags }), _) => interactive::new(prompt, &flags),
+        (None, Some(prompt)) => run::main(Some(&prompt), &worktree::entered_by_run(cli.flags)?),
+        (None, None) => interactive::here(&worktree::entered_by_run(cli.flags)?),
+        (Some(CliCommand::New { prompt, worktree, flags }), _) => {
+            interactive::new(prompt, &worktree::entered(flags, worktree.as_deref())?)
+        }
         (Some(CliCommand::Attach { session, read_only, detach_others, flags }), _) => {
             let rights = if read_only { ClientRights::ReadOnly } else { ClientRights::Full };
             let others = if detach_others { OtherClients::Detach } else { OtherClients::Stay };
@@ -131,7 +134,9 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         }
         (Some(CliCommand::Completions { shell }), _) => Ok(man_page::completions(shell)),
         (Some(CliCommand::Man { name }), _) => man_page::man(name.as_deref()),
-        (Some(CliCommand::Run { prompt, flags }), _) => run::main(prompt.as_deref(), &flags),
+        (Some(CliCommand::Run { prompt, flags }), _) => {
+            run::main(prompt.as_deref(), &worktree::entered_by_run(flags)?)
+        }
         (Some(CliCommand::Audit { command }), _) => {
             let all = AuditCommand::Ls { filter: AuditFilter::default(), json: false };
             audit::main(command.unwrap_or(all))

@@ -197,6 +197,12 @@ pub(crate) struct RunFlags {
     /// Longest time for the whole run, in seconds.
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
+    /// Work in a git worktree on a branch of this name.
+    ///
+    /// Makes `.worktrees/NAME` in the repository, or goes on in it. Nothing removes it by itself:
+    /// `git worktree remove` does.
+    #[arg(long, value_name = "NAME", hide_short_help = true, conflicts_with = "resume")]
+    pub(crate) worktree: Option<String>,
     /// Continue the project's newest session.
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) continue_newest: bool,
