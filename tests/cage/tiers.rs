@@ -347,7 +347,8 @@ fn a_person_without_a_cage_sees_it_on_the_screen_in_questions_and_in_the_list() 
     terminal.shows("without any sandbox");
     let listed = run(desk.agentd(&["ps"])).out;
     assert!(listed.contains(" NONE "), "{listed}");
-    terminal.types("y");
+    terminal.shows("❯ 1 Allow once");
+    terminal.press(&["Enter"]);
     terminal.shows("It is done.");
     assert!(desk.project().join("ran").exists());
     let stopped = desk.agentd(&["daemon", "stop", "--force"]).output().unwrap();

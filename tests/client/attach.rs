@@ -71,10 +71,12 @@ fn a_denial_with_words_reaches_the_model() {
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
-    one.shows("y once");
-    one.types("r");
-    one.shows("why not?");
-    one.enters("leave greetings alone");
+    one.shows("1 Allow once");
+    one.types("leave greetings alone");
+    one.shows("Enter sends this as a prompt");
+    one.press(&["Down", "Down", "Down", "Down"]);
+    one.shows("Enter denies it, for this reason");
+    one.press(&["Enter"]);
     one.shows("Changed.");
     assert_eq!(desk.read("greet.txt"), "hello\nworld\n");
     let told = server.requests()[1].body["messages"].to_string();
@@ -89,17 +91,16 @@ fn prose_at_a_question_changes_nothing_and_writes_no_rule() {
         let _daemon = desk.daemon();
         let tmux = Tmux::new(&desk);
         let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
-        one.shows("y once");
-        std::thread::sleep(std::time::Duration::from_millis(400));
+        one.shows("1 Allow once");
         one.types(words);
         one.shows(&format!("> {words}"));
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        one.shows("Enter sends this as a prompt");
         assert_eq!(desk.read("greet.txt"), "hello\nworld\n", "{words}");
         assert!(!desk.home().join(".config/agentd/config.toml").exists(), "{words}");
-        // The control: the question is open, and a letter alone answers it.
-        one.press(&["Tab"]);
-        one.shows("y once");
-        one.types("y");
+        // The control: the question is open, and Enter on a marked row answers it.
+        one.press(&["C-u", "Down"]);
+        one.shows("Enter allows it once");
+        one.press(&["Enter"]);
         one.shows("Changed.");
         assert_ne!(desk.read("greet.txt"), "hello\nworld\n", "{words}");
     }
@@ -124,17 +125,18 @@ fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again
         let files = std::fs::read_dir(&dir).into_iter().flatten().map(|file| file.unwrap().path());
         files.map(|file| std::fs::read_to_string(file).unwrap()).collect::<String>()
     };
-    one.shows("y once");
-    one.types("a");
-    one.shows("allow `bash:touch one` in later sessions of this project");
+    one.shows("1 Allow once");
+    one.enters("3");
+    one.shows("rule: bash:touch one");
+    one.shows("Enter writes the rule to your file for this project");
     // Cancelling writes no rule, and the question stays open.
     one.press(&["Escape"]);
-    one.shows("y once");
+    one.shows("1 Allow once");
     assert_eq!(written(), "", "nothing is written before it is confirmed");
-    one.types("a");
-    one.shows("allow `bash:touch one` in later sessions of this project");
+    one.enters("3");
+    one.shows("rule: bash:touch one");
     one.press(&["Tab"]);
-    one.shows("allow `bash:touch *` in later sessions of this project");
+    one.shows("rule: bash:touch *");
     assert!(written().is_empty() && !desk.project().join("one").exists(), "not before the yes");
     one.press(&["Enter"]);
     one.shows("from now on `bash:touch *` is allowed");
@@ -148,7 +150,7 @@ fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again
     // A call that the rule does not match is asked about as before.
     one.shows("ready");
     one.enters("and a directory");
-    one.shows("y once");
+    one.shows("1 Allow once");
     assert!(!desk.project().join("three").exists());
 }
 
@@ -292,7 +294,7 @@ fn a_terminal_that_knows_nothing_gets_lines_and_answers_with_lines() {
     let mut command = typed(&desk, &server, &["new", "make it friendlier"]);
     command.env("TERM", "dumb");
     let one = tmux.run("one", &command, SIZE);
-    is_as_kept("dumb", &one.shows("y once"), &desk);
+    is_as_kept("dumb", &one.shows("1 Allow once"), &desk);
     one.enters("y");
     one.shows("Changed.");
     assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
@@ -311,15 +313,15 @@ fn without_colour_nothing_is_coloured() {
     let tmux = Tmux::new(&desk);
     let arguments = ["new", "make it friendlier"];
     let plain = tmux.run("one", typed(&desk, &server, &arguments).env("NO_COLOR", "1"), SIZE);
-    plain.shows("y once");
+    plain.shows("1 Allow once");
     assert!(!plain.coloured().contains('\u{1b}'), "{}", plain.coloured());
-    plain.press(&["x"]);
+    plain.enters("5");
     let stopped = plain.shows("ready");
     assert!(stopped.contains("⊘ edit greet.txt · not run · never started"), "{stopped}");
     assert!(!stopped.contains("may have run"), "{stopped}");
     let server = Server::scripted([Answer::says([edit("toolu_1")]), Answer::text("Changed.")]);
     let colourful = tmux.run("two", &typed(&desk, &server, &arguments), SIZE);
-    colourful.shows("y once");
+    colourful.shows("1 Allow once");
     assert!(colourful.coloured().contains("\u{1b}[31m"), "the positive control");
     colourful.press(&["Escape"]);
     let stopped = colourful.shows("ready");
@@ -335,12 +337,12 @@ fn a_question_shows_its_diff_and_waits_for_who_comes_back() {
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
-    is_as_kept("question", &one.shows("y once"), &desk);
+    is_as_kept("question", &one.shows("1 Allow once"), &desk);
     is_as_kept("detached", &detach(&one), &desk);
     assert_eq!(desk.read("greet.txt"), "hello\nworld\n", "not before the answer");
     let narrow = tmux.run("narrow", &typed(&desk, &server, &["attach"]), (50, 40));
-    is_as_kept("question_narrow", &narrow.shows("y once"), &desk);
-    narrow.press(&["y"]);
+    is_as_kept("question_narrow", &narrow.shows("1 Allow once"), &desk);
+    narrow.press(&["Enter"]);
     narrow.shows("Changed.");
     is_as_kept("answered", &narrow.shows("ready"), &desk);
     assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
@@ -354,11 +356,11 @@ fn a_terminal_that_is_closed_leaves_the_session_running() {
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
-    one.shows("y once");
+    one.shows("1 Allow once");
     one.close();
     let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
-    two.shows("y once");
-    two.press(&["y"]);
+    two.shows("1 Allow once");
+    two.press(&["Enter"]);
     two.shows("Changed.");
 }
 
@@ -369,13 +371,13 @@ fn a_hang_up_ends_the_client_and_neither_its_session_nor_the_daemon() {
     let daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
-    one.shows("y once");
+    one.shows("1 Allow once");
     crate::support::send(daemon.pid, Signal::SIGHUP);
     crate::support::send(u32::try_from(one.pid()).unwrap(), Signal::SIGHUP);
     assert_eq!(one.ends(), 3, "the session continues: {}", one.screen());
     let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
-    two.shows("y once");
-    two.press(&["y"]);
+    two.shows("1 Allow once");
+    two.press(&["Enter"]);
     two.shows("Changed.");
     assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "it is the same daemon");
 }
@@ -386,14 +388,14 @@ fn a_question_outlives_its_terminal_and_its_daemon() {
     let daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
-    one.shows("y once");
+    one.shows("1 Allow once");
     crate::support::send(u32::try_from(one.pid()).unwrap(), Signal::SIGKILL);
     one.close();
     crate::support::send(daemon.pid, Signal::SIGKILL);
     let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
-    two.shows("y once");
+    two.shows("1 Allow once");
     assert_eq!(desk.read("greet.txt"), "hello\nworld\n");
-    two.press(&["y"]);
+    two.press(&["Enter"]);
     two.shows("Changed.");
     assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
 }
@@ -404,13 +406,13 @@ fn a_lost_daemon_is_followed_by_another_while_the_terminal_stays() {
     let daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
-    one.shows("y once");
+    one.shows("1 Allow once");
     crate::support::send(daemon.pid, Signal::SIGKILL);
     one.shows("the connection is lost");
     one.listens();
     one.shows("connected again");
-    one.shows("y once");
-    one.press(&["y"]);
+    one.shows("1 Allow once");
+    one.press(&["Enter"]);
     one.shows("Changed.");
     assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
 }
@@ -458,15 +460,15 @@ fn who_watches_a_lost_daemon_ends_no_turn_and_sees_it_go_on() {
     let daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
-    one.shows("y once");
+    one.shows("1 Allow once");
     let watching = tmux.run("watching", &typed(&desk, &server, &["attach", "-r"]), SIZE);
     watching.shows("another terminal has to answer");
     detach(&one);
     crate::support::send(daemon.pid, Signal::SIGKILL);
     watching.shows("the connection is lost");
     let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
-    two.shows("y once");
-    two.press(&["y"]);
+    two.shows("1 Allow once");
+    two.press(&["Enter"]);
     for terminal in [&two, &watching] {
         terminal.shows("Changed.");
     }
@@ -479,16 +481,16 @@ fn one_answer_counts_and_every_terminal_sees_whose() {
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
-    one.shows("y once");
+    one.shows("1 Allow once");
     let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
-    two.shows("y once");
+    two.shows("1 Allow once");
     let watching = tmux.run("watching", &typed(&desk, &server, &["attach", "-r"]), SIZE);
     watching.shows("WATCHING");
     watching.shows("another terminal has to answer");
-    watching.press(&["y"]);
+    watching.types("y");
     is_as_kept("watching", &watching.shows("attach without -r"), &desk);
     assert_eq!(desk.read("greet.txt"), "hello\nworld\n", "who watches answers nothing");
-    two.press(&["y"]);
+    two.press(&["Enter"]);
     let (other, own) = ("edit allowed: answered by terminal", "edit allowed: answered by you");
     for (terminal, words) in [(&one, other), (&two, own), (&watching, other)] {
         terminal.shows(words);
@@ -509,12 +511,12 @@ fn the_audit_log_names_the_terminal_that_answered_after_another_left() {
     };
     let one = at("%71", "192.0.2.71", &["new", "make it friendlier"]);
     let one = tmux.run("one", &one, SIZE);
-    one.shows("y once");
+    one.shows("1 Allow once");
     let hostile = "192.0.2.72,pid\u{202e}1";
     let two = tmux.run("two", &at("%72", hostile, &["attach"]), SIZE);
-    two.shows("y once");
+    two.shows("1 Allow once");
     detach(&one);
-    two.press(&["y"]);
+    two.press(&["Enter"]);
     two.shows("Changed.");
     let audit = desk.audit();
     let who = audit.iter().map(Value::to_string).find(|record| record.contains("terminal "));
@@ -549,16 +551,16 @@ fn a_checklist_is_seen_whole_and_live_at_every_terminal() {
     let tmux = Tmux::new(&desk);
     const TALL: (u16, u16) = (90, 70);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "plan"]), TALL);
-    one.shows("y once");
+    one.shows("1 Allow once");
     // It was made before this one came.
     let two = tmux.run("two", &typed(&desk, &server, &["attach"]), TALL);
-    two.shows("y once");
+    two.shows("1 Allow once");
     for terminal in [&one, &two] {
         let screen = terminal.shows("[>] 1. step number 1");
         assert!(screen.contains("[ ] 1. step number 1"), "as it was made: {screen}");
         assert!(screen.contains("0 of 12 done, now: step number 1"), "{screen}");
     }
-    two.press(&["y"]);
+    two.press(&["Enter"]);
     for terminal in [&one, &two] {
         terminal.shows("Over.");
         let screen = terminal.screen();
@@ -574,9 +576,9 @@ fn who_attaches_alone_sends_the_others_away() {
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
-    one.shows("y once");
+    one.shows("1 Allow once");
     let two = tmux.run("two", &typed(&desk, &server, &["attach", "-d"]), SIZE);
-    two.shows("y once");
+    two.shows("1 Allow once");
     assert_eq!(one.ends(), 3, "{}", one.screen());
     one.shows("` returns");
 }

@@ -55,12 +55,12 @@ fn a_question_shows_its_cage_and_a_key_answers_it() {
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &desk.with_server(&server, &["new", "make it"]), NARROW);
-    let screen = one.shows("y once");
-    for words in ["touch made", "cage:", "network: off", "may write", "n deny"] {
+    let screen = one.shows("1 Allow once");
+    for words in ["touch made", "cage:", "network: off", "may write", "4 Deny"] {
         assert!(screen.contains(words), "{words}: {screen}");
     }
     assert!(!desk.project().join("made").exists());
-    one.types("y");
+    one.press(&["Enter"]);
     one.shows("Made.");
     assert!(desk.project().join("made").exists());
     let screen = one.shows("ready");
@@ -91,17 +91,60 @@ fn a_key_that_was_typed_before_the_question_appeared_answers_nothing() {
     one.enters("make it");
     // One after another, until the question is there: some come before it, some right behind.
     let until = Instant::now() + Duration::from_secs(20);
-    while !one.screen().contains("bash 1: may it run?") {
+    while !one.screen().contains("bash: may it run?") {
         one.types("y");
         assert!(Instant::now() < until, "{}", one.screen());
     }
-    one.shows("waits; Tab to answer");
+    one.shows("↑ ↓");
     assert!(one.screen().contains("> y"), "{}", one.screen());
     assert!(!desk.project().join("made").exists());
-    one.press(&["Tab"]);
-    one.shows("y once");
-    one.types("y");
+    one.press(&["C-u", "Down"]);
+    one.shows("❯ 1 Allow once");
+    one.press(&["Enter"]);
     one.shows("Made.");
+}
+
+/// Words with pauses, as a person types who reads the question meanwhile.
+#[test]
+fn twenty_words_at_a_question_change_no_file_no_mode_and_no_rule_and_an_arrow_with_enter_allows() {
+    const WORDS: [&str; 20] = [
+        "yes", "no", "always", "never", "session", "approve", "n", "y", "a", "s", "x", "r",
+        "actually", "exit", "Deny", "A", "D", "e", "stop", "really?",
+    ];
+    let desk = Desk::new();
+    desk.write("greet.txt", "hello\n");
+    let server =
+        Server::scripted([Answer::says([bash("toolu_1", "touch made")]), Answer::text("Made.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new", "make it"]), NARROW);
+    one.shows("1 Allow once");
+    let dir = desk.home().join(".config/agentd");
+    let config = || {
+        let files = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        let mut texts: Vec<_> =
+            files.map(|file| std::fs::read_to_string(file.path()).ok()).collect();
+        texts.sort();
+        texts
+    };
+    let before = config();
+    for word in WORDS {
+        one.types(word);
+        one.shows(&format!("> {word}"));
+        std::thread::sleep(Duration::from_millis(350));
+        let screen = one.shows("1 Allow once");
+        assert!(screen.contains("mode ask") && screen.contains("asking"), "{word}: {screen}");
+        one.press(&["C-u"]);
+        one.shows("↑ ↓ choose an answer");
+    }
+    assert_eq!((config(), desk.read("greet.txt").as_str()), (before, "hello\n"));
+    assert!(!desk.project().join("made").exists());
+    assert_eq!(server.requests().len(), 1);
+    one.press(&["Down"]);
+    one.shows("Enter allows it once");
+    one.press(&["Enter"]);
+    one.shows("Made.");
+    assert!(desk.project().join("made").exists());
 }
 
 #[test]
@@ -191,12 +234,10 @@ fn the_changes_of_a_turn_are_read_as_a_diff_before_it_ends() {
     one.enters(":mode ask");
     one.shows("mode ask");
     one.enters("go on");
-    one.shows("bash 2: may it run?");
-    one.press(&["Tab"]);
-    one.press(&["Tab"]);
-    one.types("y");
-    one.shows("bash 3: may it run?");
-    one.press(&["Tab"]);
+    one.shows("echo x > new.txt");
+    one.shows("1 Allow once");
+    one.press(&["Enter"]);
+    one.shows("rm -rf everything");
     one.enters(":changes");
     let screen = one.shows("2 files differ");
     for words in ["# cart.py (call 2)", "# new.txt (call 2)", "+ four", "+ x"] {
@@ -204,14 +245,13 @@ fn the_changes_of_a_turn_are_read_as_a_diff_before_it_ends() {
     }
     assert!(!screen.contains("- two"), "that was the turn before: {screen}");
     one.types("q");
-    one.shows("bash 3: may it run?");
+    one.shows("bash: may it run?");
     one.enters(":changes all");
     let screen = one.shows("# cart.py (calls 1, 2)");
     assert!(screen.contains("- two") && screen.contains("+ 2"), "{screen}");
     one.types("q");
-    one.press(&["Tab"]);
-    one.shows("y once");
-    one.types("n");
+    one.shows("1 Allow once");
+    one.enters("4");
     one.shows("Done.");
     one.shows("ready");
     // One file of them goes back: its key puts the command into the input line.
@@ -223,9 +263,10 @@ fn the_changes_of_a_turn_are_read_as_a_diff_before_it_ends() {
     one.types("u");
     one.shows("> :undo new.txt");
     one.press(&["Enter"]);
-    let screen = one.shows("undo_restore 4: may it run?");
+    let screen = one.shows("undo_restore new.txt  +0 -1");
     assert!(screen.contains("- x") && !screen.contains("- four"), "{screen}");
-    one.types("y");
+    one.shows("❯ 1 Allow once");
+    one.press(&["Enter"]);
     one.shows("Taken back: new.txt, its covered changes since call 2.");
     assert!(!desk.project().join("new.txt").exists());
     assert_eq!(desk.read("cart.py"), "one\n2\nthree\nfour\n");
@@ -393,8 +434,8 @@ fn a_screen_reader_hears_who_says_what() {
     let tmux = Tmux::new(&desk);
     let command = desk.with_server(&server, &["new", "make it", "--screen-reader"]);
     let one = tmux.run("one", &command, WIDE);
-    one.shows("y once");
-    one.enters("y");
+    one.shows("1 Allow once");
+    one.enters("1");
     let screen = one.shows("It is made.");
     let labels = [
         "You: make it",

@@ -253,17 +253,26 @@ fn a_terminal_shows_the_plan_with_its_keys_and_the_status_the_mode() {
     let tmux = Tmux::new(&desk);
     let arguments = ["new", "--permission-mode", "plan", "plan it"];
     let one = tmux.run("one", &desk.with_server(&server, &arguments), (100, 30));
-    let screen = one.shows("y approve (mode ask)");
-    for words in ["do you approve this plan?", "Write made.", "e (accept-edits)", "mode plan"] {
+    let screen = one.shows("1 Approve, then mode ask");
+    for words in [
+        "do you approve this plan?",
+        "Write made.",
+        "2 Approve, then mode accept-edits",
+        "mode plan",
+    ] {
         assert!(screen.contains(words), "{words}: {screen}");
     }
     std::thread::sleep(std::time::Duration::from_millis(400));
-    one.types("r");
-    one.shows("why not?");
-    one.enters("shorter");
-    one.shows("exit_plan 2");
+    one.press(&["Down", "Down"]);
+    one.types("shorter");
+    one.shows("Enter has the model plan on, for this reason");
+    one.press(&["Enter"]);
+    one.shows("“shorter”");
+    one.shows("❯ 1 Approve, then mode ask");
+    one.press(&["Down"]);
+    one.shows("❯ 2 Approve");
     std::thread::sleep(std::time::Duration::from_millis(400));
-    one.types("e");
+    one.press(&["Enter"]);
     let screen = one.shows("Made.");
     assert!(screen.contains("mode accept-edits"), "{screen}");
     assert_eq!(desk.read("made"), "x\n");

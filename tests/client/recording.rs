@@ -124,15 +124,15 @@ fn the_session_of_the_readme() {
         recording.both(&session, &below, 0.4);
     }
     session.press(&["Enter"]);
-    session.shows("y once");
+    session.shows("1 Allow once");
     recording.both(&session, &below, 2.6);
     std::thread::sleep(Duration::from_millis(500));
-    session.types("y");
+    session.press(&["Enter"]);
     session.shows("curl");
-    session.shows("y once");
+    session.shows("1 Allow once");
     recording.both(&session, &below, 2.8);
     std::thread::sleep(Duration::from_millis(500));
-    session.types("y");
+    session.press(&["Enter"]);
     session.shows("That is mended");
     recording.both(&session, &below, 1.2);
     below.types(&format!("kill -9 {}   # the supervisor", daemon.pid));

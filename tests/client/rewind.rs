@@ -37,10 +37,11 @@ fn typed(desk: &Desk, server: &Server, mode: &str) -> Command {
 fn two_turns<'a>(tmux: &'a Tmux, command: &Command, desk: &Desk) -> (Terminal<'a>, String) {
     let one = tmux.run("one", command, SIZE);
     let asks = command.get_args().any(|word| word == "ask");
-    for (question, words) in [("write 1", "One."), ("bash 2", "Two.")] {
+    for (question, words) in [("write a", "One."), ("bash: ", "Two.")] {
         if asks {
-            one.shows(&format!("{question}: y once"));
-            one.types("y");
+            one.shows(question);
+            one.shows("1 Allow once");
+            one.press(&["Enter"]);
         }
         one.shows(words);
         one.shows("ready");
@@ -160,11 +161,11 @@ fn a_kill_between_the_files_and_the_copy_loses_nothing_and_is_said() {
     one.press(&["Enter"]);
     one.shows("rewind what");
     one.press(&["Enter"]);
-    one.shows("undo_restore 3");
-    one.shows("y once");
-    one.types("y");
+    one.shows("undo_restore id 2");
+    one.shows("1 Allow once");
+    one.press(&["Enter"]);
     // The command is taken back; the file tool's change is asked about.
-    one.shows("undo_restore 4");
+    one.shows("undo_restore id 1");
     assert_eq!(desk.read("a"), "one\n");
     send(daemon.pid, Signal::SIGKILL);
     std::mem::forget(daemon);
@@ -181,8 +182,8 @@ fn a_kill_between_the_files_and_the_copy_loses_nothing_and_is_said() {
     one.press(&["Enter"]);
     one.shows("rewind what");
     one.press(&["Enter"]);
-    one.shows("y once");
-    one.types("y");
+    one.shows("1 Allow once");
+    one.press(&["Enter"]);
     one.shows("rewound: this is session");
     assert!(!desk.project().join("a").exists());
     assert_eq!(sessions(), 2);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for something to appear. A machine that builds at the same time is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A person reads a question before answering it. Keys within its first 250 ms count as typed ahead.
+/// A person reads a question before answering it. An Enter within its first 250 ms counts as typed ahead.
 const READ: Duration = Duration::from_millis(400);
 
 /// A tmux server of one test; ends with it.
@@ -164,7 +164,7 @@ impl Terminal<'_> {
                     }
                     screen = again;
                 }
-                if screen.contains("y once") {
+                if screen.contains(" Allow once") || screen.contains("1 Approve") {
                     std::thread::sleep(READ);
                 }
                 return screen;

@@ -314,12 +314,14 @@ fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     one.enters(":mode ask");
     one.shows("mode ask");
     one.enters(":undo");
-    one.shows("undo_restore 5: may it run?");
+    one.shows("undo_restore: may it run?");
+    one.shows("❯ 1 Allow once");
     assert!(desk.project().join("made").exists(), "not before the answer");
-    one.press(&["y"]);
-    one.shows("undo_restore 6: may it run?");
+    one.press(&["Enter"]);
+    one.shows_no_more("❯ 1 Allow once");
+    one.shows("❯ 1 Allow once");
     assert!(!desk.project().join("made").exists());
-    one.press(&["y"]);
+    one.press(&["Enter"]);
     one.shows("Taken back: write (call 4), edit (call 3).");
     one.shows("ready");
     assert_eq!(desk.read("a"), "one\n");

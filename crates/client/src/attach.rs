@@ -45,12 +45,12 @@ const RESUMED_BY_OTHERS: Duration = Duration::from_secs(10);
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
 /// Shortest time between two frames: 60 a second.
 const FRAME: Duration = Duration::from_micros(16_600);
-/// How long a question has to be on the screen before a key answers it. Who is typing when it
+/// How long a question has to be on the screen before Enter answers it. Who is typing when it
 /// appears needs about that long to stop.
 const READ_FIRST: Duration = Duration::from_millis(250);
 
-/// How long a letter at a question has to stay alone before it answers: prose is typed faster.
-const LETTER_ALONE: Duration = Duration::from_millis(300);
+/// How long a word that leaves has to stay the last line: those of a paste come faster.
+const WORD_ALONE: Duration = Duration::from_millis(300);
 
 /// What the terminal sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,7 +170,8 @@ pub fn attach(
         mode,
         services,
         painted: None,
-        question: QuestionTimes::default(),
+        question: None,
+        word: None,
         draft: DraftState::default(),
         switch: None,
         awaited: None,
@@ -194,15 +195,6 @@ impl LoopInput for ScreenInput {
     }
 }
 
-/// Times of the question on the screen.
-#[derive(Debug, Default)]
-struct QuestionTimes {
-    /// The call that it is about, and since when it is there.
-    shown: Option<(CallId, Instant)>,
-    /// Since when a letter waits that may be its answer.
-    letter: Option<Instant>,
-}
-
 struct AttachedTerminal<'a> {
     connection: SessionConnection<'a, ScreenInput>,
     screen: Screen,
@@ -211,7 +203,10 @@ struct AttachedTerminal<'a> {
     services: &'a dyn AttachServices,
     /// When the last frame was painted.
     painted: Option<Instant>,
-    question: QuestionTimes,
+    /// The call that the question on the screen is about, and since when it is there.
+    question: Option<(CallId, Instant)>,
+    /// Since when a word waits that leaves.
+    word: Option<Instant>,
     draft: DraftState,
     /// The session that was asked for in the place of this one, and how it is opened.
     switch: Option<(SessionId, SessionRequest, Vec<OwnedFd>)>,
@@ -228,7 +223,7 @@ impl<'a> SessionUser<'a> for AttachedTerminal<'a> {
     }
 
     fn prepare(&mut self) -> ControlFlow<LeaveReason, NextWait> {
-        self.follow_letter()?;
+        self.follow_word()?;
         self.follow_draft();
         let since = self.painted.map_or(FRAME, |painted| painted.elapsed());
         let early = FRAME.saturating_sub(since);
@@ -253,7 +248,7 @@ impl<'a> SessionUser<'a> for AttachedTerminal<'a> {
             ClientRights::Full if self.screen.awaits_supervisor() => PingWhen::Always,
             ClientRights::Full => PingWhen::ReplyDue,
         };
-        let most = [wait, self.until_letter(), self.until_draft()].into_iter().flatten().min();
+        let most = [wait, self.until_word(), self.until_draft()].into_iter().flatten().min();
         ControlFlow::Continue(NextWait { most, ping })
     }
 
@@ -286,44 +281,49 @@ impl AttachedTerminal<'_> {
         AttachEnd { session: self.screen.session().cloned(), reason: how, unconfirmed }
     }
 
-    /// The time until a letter at a question becomes an answer, or a word leaves.
-    fn until_letter(&self) -> Option<Duration> {
-        self.question.letter.map(|since| LETTER_ALONE.saturating_sub(since.elapsed()))
+    /// The time until a word leaves.
+    fn until_word(&self) -> Option<Duration> {
+        self.word.map(|since| WORD_ALONE.saturating_sub(since.elapsed()))
     }
 
-    /// Makes a letter at a question an answer once it has stayed alone, and has a word leave.
-    fn follow_letter(&mut self) -> ControlFlow<LeaveReason> {
-        if !self.screen.letter_waits() {
-            self.question.letter = None;
+    /// Has a word leave once it has stayed alone.
+    fn follow_word(&mut self) -> ControlFlow<LeaveReason> {
+        if !self.screen.word_waits() {
+            self.word = None;
             return ControlFlow::Continue(());
         }
-        let since = *self.question.letter.get_or_insert_with(Instant::now);
-        if since.elapsed() < LETTER_ALONE {
+        let since = *self.word.get_or_insert_with(Instant::now);
+        if since.elapsed() < WORD_ALONE {
             return ControlFlow::Continue(());
         }
-        self.question.letter = None;
-        self.take_one(ScreenInput::LetterAlone(self.view.question_shown()))
+        self.word = None;
+        self.take_one(ScreenInput::WordAlone)
     }
 
     fn paint(&mut self) -> io::Result<()> {
         self.view.paint(&self.screen)?;
         self.screen.fit_input(self.view.input_columns());
         self.painted = Some(Instant::now());
-        let asked = self.screen.items().questions().first().map(|asked| &asked.call);
-        if asked != self.question.shown.as_ref().map(|(call, _)| call) {
-            self.question.shown = asked.map(|call| (call.clone(), Instant::now()));
+        // What Enter does depends on it.
+        let shown = self.screen.question().map(|asked| self.view.question_shown(asked));
+        if shown.is_some_and(|shown| self.screen.question_painted(shown)) {
+            self.view.paint(&self.screen)?;
+        }
+        let asked = self.screen.question().map(|asked| &asked.call);
+        if asked != self.question.as_ref().map(|(call, _)| call) {
+            self.question = asked.map(|call| (call.clone(), Instant::now()));
         }
         Ok(())
     }
 
-    /// True for a key that would answer a question which nobody can have read yet.
+    /// True for an Enter that would answer a question which nobody can have read yet.
     fn is_ahead_of_question(&self, key: KeyPress) -> bool {
-        let answers = matches!(key, KeyPress::Char(_) | KeyPress::Enter);
-        let asked = self.screen.items().questions().first();
-        let is_read = self.question.shown.as_ref().is_some_and(|(call, since)| {
-            asked.is_some_and(|asked| asked.call == *call) && since.elapsed() >= READ_FIRST
-        });
-        answers && !is_read && self.screen.focus() == Focus::Question
+        let Some(asked) = self.screen.question() else { return false };
+        let is_read = self
+            .question
+            .as_ref()
+            .is_some_and(|(call, since)| asked.call == *call && since.elapsed() >= READ_FIRST);
+        key == KeyPress::Enter && !is_read && self.screen.focus() == Focus::Line
     }
 
     /// Handles one input. Breaks if the terminal has to leave.
@@ -336,7 +336,7 @@ impl AttachedTerminal<'_> {
                 ScreenInput::Key(KeyPress::Interrupt)
             }
             (ScreenInput::Key(key), TerminalMode::Keys(_)) if self.is_ahead_of_question(key) => {
-                ScreenInput::TypedAhead(key)
+                ScreenInput::EnterAhead
             }
             (input, _) => input,
         };

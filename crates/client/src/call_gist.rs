@@ -3,6 +3,7 @@
 use crate::lines::one_line;
 use protocol::call::Call;
 use protocol::hidden::visible;
+use protocol::judgement::Question;
 use serde_json::{Map, Value};
 
 /// Most characters of an argument without a name that people know.
@@ -16,12 +17,27 @@ pub(crate) fn gist(call: &Call) -> String {
 /// A call as people name it, without JSON: a command by itself, else the tool and its most informative argument.
 #[must_use]
 pub fn call_title(call: &Call) -> String {
-    let Ok(Value::Object(fields)) = serde_json::from_str(&call.input) else {
-        return visible(&format!("{} {}", call.tool, call.input));
+    title_of(&call.tool, &call.input)
+}
+
+/// The same of a question, with paths below the project as a person there names them.
+#[must_use]
+pub fn question_title(question: &Question, project: &str) -> String {
+    let title = title_of(&question.tool, &question.input);
+    let project = format!("{} {}/", question.tool, visible(project.trim_end_matches('/')));
+    match title.strip_prefix(&project) {
+        Some(path) => format!("{} {path}", question.tool),
+        None => title,
+    }
+}
+
+fn title_of(tool: &str, input: &str) -> String {
+    let Ok(Value::Object(fields)) = serde_json::from_str(input) else {
+        return visible(&format!("{tool} {input}"));
     };
     let word = |name: &str| fields.get(name).and_then(Value::as_str);
     let items = || fields.get("items").and_then(Value::as_array).map_or(0, Vec::len);
-    let known = match call.tool.as_str() {
+    let known = match tool {
         "bash" => word("command").map(str::to_owned),
         "powershell" => word("script").map(str::to_owned),
         "task" => word("description").map(|task| format!("agent: {task}")),
@@ -40,7 +56,7 @@ pub fn call_title(call: &Call) -> String {
     let of_server =
         word("tool").zip(arguments).map(|(tool, of)| format!("{tool} {}", in_words(&of)));
     let title = known.or(of_server).unwrap_or_else(|| {
-        format!("{} {}", call.tool, telling(&fields).unwrap_or_else(|| in_words(&fields)))
+        format!("{tool} {}", telling(&fields).unwrap_or_else(|| in_words(&fields)))
     });
     visible(title.trim_end())
 }

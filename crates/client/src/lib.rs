@@ -55,7 +55,7 @@ pub use attach::{
     AttachArgs, AttachEnd, AttachServices, InlineView, LeaderKey, LinesView, TerminalMode,
     TerminalUse, attach, terminal_size,
 };
-pub use call_gist::{call_title, telling_argument};
+pub use call_gist::{call_title, question_title, telling_argument};
 pub use call_line::{
     CallLine, CallState, InterruptedEnd, failure_of, outcome_words, reason_of_person, shown_output,
     without_refusals,
@@ -78,7 +78,7 @@ pub use line_view::{
     is_checklist,
 };
 pub use lines::{display_width, last_lines, one_line, wrap};
-pub use live_rows::{key_hint, status_row};
+pub use live_rows::status_row;
 pub use living_line::{LivingLine, TurnClock};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use relay_source::RelaySource;
@@ -87,9 +87,10 @@ pub use screen::colon_command::{COMMANDS, KEYS};
 pub use screen::editor::{Editor, Layout};
 pub use screen::other_names::{OTHER_NAMES, OtherName};
 pub use screen::{
-    AnswerUsage, AttachOptions, ConnectionState, Direction, Distance, EditKey, Focus, KeyPause,
-    KeyPress, LeaveReason, LongText, MouseInput, QuestionShown, RewindKind, RewindPoint,
-    RewindScope, Screen, ScreenEffect, ScreenInput, SlashRow, TextPart, TurnState,
+    AnswerRow, AnswerRows, AnswerUsage, AttachOptions, ConnectionState, Direction, Distance,
+    EditKey, Focus, KeyPause, KeyPress, LeaveReason, LongText, MouseInput, QuestionShown,
+    RewindKind, RewindPoint, RewindScope, RulePlace, Screen, ScreenEffect, ScreenInput, SlashRow,
+    TextPart, TurnState,
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use servers_text::servers_text;

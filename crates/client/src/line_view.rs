@@ -234,14 +234,13 @@ impl LineView {
             text.push_str(&about(format!("  ({}; {asks})\n", on_screen(confinement))));
             return text;
         }
-        text.push_str(&about(format!("  why:   {}\n", on_screen(reason))));
+        if question.has_own_reason() {
+            text.push_str(&about(format!("  why:   {}\n", on_screen(reason))));
+        }
         text.push_str(&about(format!("  cage:  {}\n", on_screen(confinement))));
         for widening in widens {
             let line = about(format!("  wider: {}", describe_widening(widening)));
             text.push_str(&format!("{}\n", self.colour.red(&line)));
-        }
-        for rule in question.rules() {
-            text.push_str(&format!("  rule:  {}\n", on_screen(rule)));
         }
         text
     }

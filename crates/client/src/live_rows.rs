@@ -6,13 +6,11 @@ use crate::colour::Colour;
 use crate::cost::{context_left, count};
 use crate::lines::{fitting, last_lines, one_line, truncate};
 use crate::living_line::LivingLine;
-use crate::screen::question_keys::lasting_answer;
 use crate::screen::{ConnectionState, Focus, Screen, TurnState};
 use crate::screen_items::{CallBlock, CallPlace};
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
 use protocol::hidden::on_screen;
-use protocol::judgement::PersonAnswer;
 use unicode_width::UnicodeWidthStr;
 
 /// Most rows of streamed text, running calls, a call's output, and queued prompts.
@@ -86,9 +84,7 @@ pub(crate) fn live_rows(
     if let Some(line) = living {
         rows.push(row(&line.text(), Paint::Dim));
     }
-    if let Some(keys) = key_hint(screen) {
-        rows.push(row(&keys, Paint::Bold));
-    }
+    rows.extend(answer_rows(screen, columns));
     if let Some(hint) = &screen.hint {
         rows.push(row(&on_screen(hint), Paint::Dim));
     }
@@ -109,12 +105,10 @@ pub(crate) fn live_rows(
     LiveRows { rows, cursor: (cursor.0 - surplus, cursor.1) }
 }
 
-/// The meaning of the keys while a question is pending.
-#[must_use]
-pub fn key_hint(screen: &Screen) -> Option<String> {
-    let questions = screen.items.questions();
-    let question = questions.first()?;
-    let more = match questions.len() {
+/// The answers to the open question, for a terminal of lines.
+pub(crate) fn answers_in_line(screen: &Screen) -> Option<String> {
+    let question = screen.items.questions().first()?;
+    let more = match screen.items.questions().len() {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
@@ -123,43 +117,31 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
         return Some(format!("{name}: another terminal has to answer"));
     }
     Some(match screen.focus {
-        Focus::Question if question.is_form() => {
-            "y fill in the form, n decline, x stop the turn".to_owned()
-        }
-        Focus::Question if question.is_of_server() => {
-            "y when you have finished on that page, n decline, x stop the turn".to_owned()
-        }
-        Focus::Reason if question.is_form() => {
+        Focus::Line => format!("{name}: {}", screen.answers_in_words()),
+        Focus::Rule(_) => screen.rule_in_words(),
+        Focus::Form => {
             "Enter sends the answers to the server; an empty line leaves a field out".to_owned()
         }
-        Focus::Question if question.is_plan() => format!(
-            "{name}: y approve (mode ask), e (accept-edits), A (auto), D (dont-ask), n plan on, r plan on \
-             for a reason, x stop the turn"
-        ),
-        Focus::Question => {
-            let longer = match question.rules().first() {
-                Some(rule) => format!("; s session, a always: {}", on_screen(rule)),
-                None => String::new(),
-            };
-            format!("{name}: y once, n deny, r deny with a reason, x stop the turn{longer}")
-        }
-        Focus::Rule(choice) => {
-            let (rule, place) = match lasting_answer(question, choice) {
-                Some(PersonAnswer::Everywhere(rule)) => (rule, "all projects, in config.toml"),
-                Some(PersonAnswer::Always(rule)) => (rule, "this project, in your file for it"),
-                Some(_) | None => (String::new(), ""),
-            };
-            let rule = on_screen(&rule);
-            format!(
-                "allow `{rule}` in later sessions of {place}? Enter writes it, Tab next choice, Esc goes back"
-            )
-        }
-        Focus::Reason if question.is_plan() => {
-            format!("{name}: Enter has the model plan on for this reason")
-        }
-        Focus::Reason => format!("{name}: Enter denies it with this reason for the model"),
-        Focus::Line => format!("{name} waits; Tab to answer"),
     })
+}
+
+/// The list of answers below the open question, and what Enter does.
+fn answer_rows(screen: &Screen, columns: usize) -> Vec<LiveRow> {
+    let row = |text: &str, paint| LiveRow { text: truncate(text, columns), paint };
+    let Some(list) = screen.answer_rows() else {
+        // Another terminal has to answer.
+        return answers_in_line(screen).map(|text| row(&text, Paint::Bold)).into_iter().collect();
+    };
+    let mut rows = Vec::new();
+    if let Some((at, count)) = screen.question_place().filter(|(_, count)| *count > 1) {
+        rows.push(row(&format!("question {at} of {count}; Tab goes to the next"), Paint::Dim));
+    }
+    rows.extend(list.rows.iter().map(|answer| match answer.is_marked {
+        true => row(&format!("❯ {}", answer.text), Paint::Bold),
+        false => row(&format!("  {}", answer.text), Paint::Plain),
+    }));
+    rows.push(row(&list.enter, Paint::Dim));
+    rows
 }
 
 /// The unfinished line of the answer, its last rows.

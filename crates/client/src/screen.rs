@@ -1,6 +1,7 @@
 //! An attached terminal as a model: inputs in, effects out. Pure; its views are `line_view` and
 //! `live`, its world is `attach`.
 
+pub(crate) mod answer_list;
 pub(crate) mod colon_command;
 mod context;
 pub(crate) mod editor;
@@ -9,7 +10,7 @@ mod key_press;
 mod messages;
 pub(crate) mod other_names;
 mod pasted_image;
-pub(crate) mod question_keys;
+mod question_keys;
 mod read;
 mod rewind;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use crate::cost::Spent;
 use crate::lines::display_width;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::session_facts::SessionFacts;
+use answer_list::AnswerList;
 use editor::Editor;
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, RequestFailure, SessionRow, SessionStart,
@@ -26,9 +28,10 @@ use protocol::client::{
 };
 use protocol::confinement::FilePath;
 use protocol::content::Usage;
-use protocol::ids::{CallId, SessionId};
+use protocol::ids::SessionId;
 use std::sync::mpsc::Sender;
 
+pub use answer_list::{AnswerRow, AnswerRows};
 pub use key_press::{Direction, Distance, EditKey, KeyPress};
 use rewind::RewindState;
 pub use rewind::{RewindKind, RewindPoint, RewindScope};
@@ -56,11 +59,10 @@ pub enum ScreenInput {
     Paste(String),
     /// A whole line, from a terminal that knows no keys.
     Line(String),
-    /// A key that would answer a question which appeared a moment ago: it was meant for the line.
-    TypedAhead(KeyPress),
-    /// No key followed for a while: the letter at a question was an answer and no word, a word that leaves no line of a
-    /// paste.
-    LetterAlone(QuestionShown),
+    /// Enter, at a question which appeared a moment ago: it was meant for the line.
+    EnterAhead,
+    /// No key followed for a while: a word that leaves was no line of a paste.
+    WordAlone,
     /// Unsent text of an earlier visit.
     Draft(String),
     /// A colon command that was chosen from a list.
@@ -230,15 +232,41 @@ pub enum TurnState {
 /// Target of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Focus {
-    /// The input line.
+    /// The input line, with the list of an open question above it.
     Line,
-    /// The oldest pending question.
-    Question,
-    /// The suggested rule of an "always" answer: the index among the offers for this project, and
-    /// behind them those for all projects.
-    Rule(usize),
-    /// Words for the model with a denial.
-    Reason,
+    /// The rule of an "always" answer, and where Enter writes it.
+    Rule(RulePlace),
+    /// The form of a server.
+    Form,
+}
+
+/// Where a rule is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RulePlace {
+    /// The person's file for this project.
+    Project,
+    /// The person's configuration.
+    Everywhere,
+}
+
+impl RulePlace {
+    pub(crate) const ALL: [Self; 2] = [Self::Project, Self::Everywhere];
+
+    /// The row of the list.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Project => "for this project alone: your file for it",
+            Self::Everywhere => "for all projects: your config.toml",
+        }
+    }
+
+    /// Behind "writes the rule".
+    pub(crate) fn in_words(self) -> &'static str {
+        match self {
+            Self::Project => "to your file for this project",
+            Self::Everywhere => "to your config.toml, for all projects",
+        }
+    }
 }
 
 /// Where this terminal is with the supervisor.
@@ -263,8 +291,6 @@ pub(crate) enum Pending {
     Escaped,
     /// Enter behind a word that leaves.
     Leaving,
-    /// A letter at a question: an answer if it stays alone, else the first letter of a word.
-    Letter(char, CallId),
 }
 
 /// Where a terminal goes when it opens another session.
@@ -348,7 +374,9 @@ pub struct Screen {
     pub(crate) connection: ConnectionState,
     prompts: UnstartedPrompts,
     pub(crate) editor: Editor,
-    pub(crate) reason: Editor,
+    /// The line of a form, or of a rule.
+    pub(crate) entry: Editor,
+    list: AnswerList,
     /// One line about the last action, or why it is not possible.
     pub(crate) hint: Option<String>,
     pub(crate) tokens: AnswerUsage,
@@ -372,7 +400,8 @@ impl Screen {
             connection: ConnectionState::Closed,
             prompts: UnstartedPrompts::default(),
             editor: Editor::default(),
-            reason: Editor::default(),
+            entry: Editor::default(),
+            list: AnswerList::default(),
             hint: None,
             tokens: AnswerUsage::default(),
             pending: Pending::Nothing,
@@ -384,6 +413,12 @@ impl Screen {
 
     /// Handles an input.
     pub fn update(&mut self, input: ScreenInput) -> Vec<ScreenEffect> {
+        let effects = self.handle(input);
+        self.follow_questions();
+        effects
+    }
+
+    fn handle(&mut self, input: ScreenInput) -> Vec<ScreenEffect> {
         match input {
             ScreenInput::Message(word) => self.on_message(word),
             ScreenInput::Lost(why) => self.lost(&why),
@@ -391,8 +426,8 @@ impl Screen {
             ScreenInput::Paste(text) => self.paste(&text),
             ScreenInput::Line(line) => self.line(&line),
             ScreenInput::HungUp => self.leave(),
-            ScreenInput::TypedAhead(key) => self.typed_ahead(key),
-            ScreenInput::LetterAlone(shown) => self.letter_alone(shown),
+            ScreenInput::EnterAhead => self.enter_ahead(),
+            ScreenInput::WordAlone => self.word_alone(),
             ScreenInput::Draft(text) => {
                 self.give_back(vec![text]);
                 Vec::new()
@@ -428,6 +463,22 @@ impl Screen {
         }
     }
 
+    /// This much of the question was painted that the keys reach. True if that is news.
+    pub fn question_painted(&mut self, shown: QuestionShown) -> bool {
+        self.list.painted(shown)
+    }
+
+    /// Keeps the list at an open question, and no row marked by itself behind a typed text.
+    fn follow_questions(&mut self) {
+        if self.list.follow(self.items.questions()) {
+            self.entry.start_over();
+            self.focus = Focus::Line;
+        }
+        if !self.editor.is_empty() {
+            self.list.typed();
+        }
+    }
+
     /// Prompts that the session may not have received.
     #[must_use]
     pub fn unconfirmed(&self) -> Vec<String> {
@@ -456,8 +507,8 @@ impl Screen {
         let (_, mark) = self.input();
         let room = columns.saturating_sub(display_width(mark));
         match self.focus {
-            Focus::Reason => self.reason.fit(room),
-            Focus::Line | Focus::Question | Focus::Rule(_) => self.editor.fit(room),
+            Focus::Form | Focus::Rule(_) => self.entry.fit(room),
+            Focus::Line => self.editor.fit(room),
         }
     }
 
@@ -479,7 +530,9 @@ impl Screen {
         self.prompts.queued.clear();
         self.turn = TurnState::Idle;
         self.focus = Focus::Line;
-        self.reason.start_over();
+        self.entry.start_over();
+        let notes = self.list.lost();
+        self.give_back(notes.into_iter().collect());
         let note = "the connection is lost; connecting again".to_owned();
         vec![ScreenEffect::Show(ScreenItem::Note(note)), ScreenEffect::Reconnect(session)]
     }

@@ -4,6 +4,7 @@
 use crate::screen::{LongText, QuestionShown, Screen, ScreenInput};
 use crate::screen_items::ScreenItem;
 use crate::terminal_use::TerminalUse;
+use protocol::judgement::Question;
 use std::io;
 use std::time::Duration;
 
@@ -46,8 +47,8 @@ pub trait ScreenView {
     /// Columns of the last painted input line, with its mark.
     fn input_columns(&self) -> usize;
 
-    /// How much of the oldest question was painted. Views that print all of it say `Whole`.
-    fn question_shown(&self) -> QuestionShown {
+    /// How much of this question was painted. Views that print all of it say `Whole`.
+    fn question_shown(&self, _question: &Question) -> QuestionShown {
         QuestionShown::Whole
     }
 

@@ -68,6 +68,9 @@ pub const REFUSED_BY_PERSON: &str = "Not run: the user refused this call";
 /// The same of a plan.
 pub const PLAN_REFUSED: &str = "The user did not approve the plan";
 
+/// How the reason of a question begins that no rule answers. The tool's name follows, in backticks.
+pub const NO_RULE: &str = "no rule allows this call of";
+
 /// The name of the tool in questions that an MCP server asks a person during a call.
 pub const SERVER_QUESTION: &str = "mcp_question";
 
@@ -218,6 +221,12 @@ impl Question {
     #[must_use]
     pub fn keeps_memory(&self) -> bool {
         matches!(self.tool.as_str(), "memory_add" | "memory_remove")
+    }
+
+    /// True if its reason says more than that no rule allows the call.
+    #[must_use]
+    pub fn has_own_reason(&self) -> bool {
+        self.reason != format!("{NO_RULE} `{}`", self.tool)
     }
 
     /// Rules that an answer may give besides its yes.

@@ -79,6 +79,45 @@ pub(crate) fn wrapped(text: &str, width: usize, look: &Theme) -> Vec<Row> {
     rows.iter().flat_map(|row| wrap(&row.pieces, width, &under(row, look))).collect()
 }
 
+/// The rows of the diff of a call. Its title names the file, so one file has no header.
+pub(crate) fn of_call(text: &str, width: usize, look: &Theme) -> Vec<Row> {
+    let rows = unified(text, look);
+    let is_header = |row: &Row, sign: &str| row.pieces.len() == 1 && row.text().starts_with(sign);
+    let files = rows.iter().filter(|row| is_header(row, "+++ ")).count();
+    let headers =
+        rows.iter().take_while(|row| ["--- ", "+++ ", "@@"].iter().any(|it| is_header(row, it)));
+    let first = if files == 1 { headers.count() } else { 0 };
+    rows[first..].iter().flat_map(|row| wrap(&row.pieces, width, &under(row, look))).collect()
+}
+
+/// The lines that a unified diff adds and removes. None for other texts.
+pub(crate) fn counts(text: &str) -> Option<(usize, usize)> {
+    if !is_unified(text) {
+        return None;
+    }
+    let (mut added, mut removed) = (0, 0);
+    let mut remaining = (0u32, 0u32);
+    for line in text.lines() {
+        match (remaining, line.as_bytes().first()) {
+            ((0, 0), _) => remaining = hunk(line).map_or((0, 0), |(from, to)| (from.1, to.1)),
+            (_, Some(b'+')) => {
+                added += 1;
+                remaining.1 = remaining.1.saturating_sub(1);
+            }
+            (_, Some(b'-')) => {
+                removed += 1;
+                remaining.0 = remaining.0.saturating_sub(1);
+            }
+            // "\ No newline at end of file" is no line.
+            (_, Some(b'\\')) => {}
+            (_, _) => {
+                remaining = (remaining.0.saturating_sub(1), remaining.1.saturating_sub(1));
+            }
+        }
+    }
+    Some((added, removed))
+}
+
 /// What stands before the rows under this one: the gutter without its numbers; blanks under a header.
 fn under(row: &Row, look: &Theme) -> Piece {
     match row.pieces.as_slice() {

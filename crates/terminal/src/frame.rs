@@ -5,7 +5,7 @@ use crate::markdown::Markdown;
 use crate::pager::Pager;
 use crate::panels::{self, PanelFacts, PanelView, Started};
 use crate::picker::Picker;
-use crate::question::{QuestionScroll, key_rows};
+use crate::question::{QuestionScroll, list_rows};
 use crate::row::{Links, Row};
 use crate::theme::Theme;
 use client::{ConnectionState, Screen, TurnClock, display_width, one_line, status_row};
@@ -238,13 +238,14 @@ fn bottom_rows(
     let status = Row::new(&status_row(screen, columns), look.dim);
     let fixed = between.len() + input.len() + 3;
     let mut rows = Vec::new();
-    if let Some(question) = screen.items().questions().first() {
-        // The keys are always in view; of the question, what fits.
-        let keys = key_rows(screen, columns, &look);
-        let room = height.saturating_sub(fixed + keys.len() + 2).max(2);
+    if let Some(question) = screen.question() {
+        // The answers are always in view; of the question, what fits.
+        let list = list_rows(screen, (columns, height), &look);
+        let room = height.saturating_sub(fixed + list.len() + 2).max(2);
         rows.push(line.clone());
-        rows.extend(state.question.shown(question, (columns, room), &look));
-        rows.extend(keys);
+        let of = (&*state.project, &look);
+        rows.extend(state.question.shown(question, (columns, room), of));
+        rows.extend(list);
     }
     rows.extend(between);
     rows.push(line);

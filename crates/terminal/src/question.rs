@@ -1,15 +1,19 @@
-//! The open question: what is asked, why, in which cage, and the keys that answer. Pure.
+//! The open question: what is asked, why, in which cage, and the list of answers. Pure.
 
 use crate::diff;
 use crate::markdown::Markdown;
 use crate::row::{Piece, Row, wrap, wrap_text};
 use crate::theme::Theme;
-use client::{Direction, QuestionShown, Screen, argument_lines, asks, describe_widening, key_hint};
+use client::{
+    Direction, QuestionShown, Screen, argument_lines, asks, describe_widening, question_title,
+};
 use protocol::hidden::visible;
 use protocol::judgement::Question;
 
 /// Rows of the end of a subject that stay in view where it does not fit.
 const TAIL: usize = 6;
+/// Rows of a terminal that has all answers of a list in view.
+const ALL_ANSWERS: usize = 18;
 
 /// The rows of a question in so many columns. Colouring a long diff takes a while, so they are made once.
 #[derive(Debug)]
@@ -17,13 +21,13 @@ struct MadeRows {
     question: Question,
     width: usize,
     rows: Vec<Row>,
-    /// How many rows at the end are reason, cage, rights and rules.
+    /// How many rows at the end are reason, cage and rights.
     facts: usize,
 }
 
 impl MadeRows {
-    fn of(question: &Question, width: usize, look: &Theme) -> Self {
-        let mut rows = vec![Row::new(&title(question), look.asks).cut(width)];
+    fn of(question: &Question, (width, project): (usize, &str), look: &Theme) -> Self {
+        let mut rows = vec![Row::new(&title(question, project), look.asks).cut(width)];
         rows.extend(subject_rows(question, width, look));
         let facts = fact_rows(question, width, look);
         let count = facts.len();
@@ -60,11 +64,17 @@ impl QuestionScroll {
     }
 
     /// How much of the question the reader has seen.
-    pub(crate) fn seen(&self) -> QuestionShown {
-        match self.reached + self.tail >= self.all {
+    pub(crate) fn seen(&self, question: &Question) -> QuestionShown {
+        let is_of = self.made.as_ref().is_some_and(|made| made.question == *question);
+        match is_of && self.reached + self.tail >= self.all {
             true => QuestionShown::Whole,
             false => QuestionShown::InPart,
         }
+    }
+
+    /// True if not all rows have room at once.
+    pub(crate) fn is_folded(&self) -> bool {
+        self.all > self.room
     }
 
     /// The terminal is too small for the shown rows.
@@ -77,14 +87,16 @@ impl QuestionScroll {
         &mut self,
         question: &Question,
         (width, room): (usize, usize),
-        look: &Theme,
+        (project, look): (&str, &Theme),
     ) -> Vec<Row> {
         if self.made.as_ref().is_some_and(|made| made.question.call != question.call) {
             *self = Self::default();
         }
         let is_of = |made: &MadeRows| made.width == width && made.question == *question;
         let made = self.made.take().filter(is_of);
-        let made = self.made.insert(made.unwrap_or_else(|| MadeRows::of(question, width, look)));
+        let made = self
+            .made
+            .insert(made.unwrap_or_else(|| MadeRows::of(question, (width, project), look)));
         let rows = &made.rows;
         let all = rows.len();
         (self.room, self.all) = (room, all);
@@ -99,7 +111,7 @@ impl QuestionScroll {
             (self.reached, self.tail) = (head, tail);
             let hidden = format!("  rows {} to {} of {all} are hidden", head + 1, all - tail);
             let mut shown = rows[..head].to_vec();
-            shown.push(note(format!("{hidden}; PgDn shows them, then y allows it")));
+            shown.push(note(format!("{hidden}; PgDn shows them, then Enter allows it")));
             shown.extend_from_slice(&rows[all - tail..]);
             return shown;
         };
@@ -114,16 +126,45 @@ impl QuestionScroll {
     }
 }
 
-/// The keys that answer the oldest question of a screen.
-pub(crate) fn key_rows(screen: &Screen, width: usize, look: &Theme) -> Vec<Row> {
-    let keys = key_hint(screen);
-    keys.map(|keys| wrap_text(&keys, look.asks, width, "  ")).unwrap_or_default()
+/// The list of answers below the question, and what Enter does. In a terminal of few rows only the row that Enter
+/// answers with.
+pub(crate) fn list_rows(
+    screen: &Screen,
+    (width, height): (usize, usize),
+    look: &Theme,
+) -> Vec<Row> {
+    let Some(list) = screen.answer_rows() else {
+        return wrap_text("another terminal has to answer", look.asks, width, "  ");
+    };
+    let mut rows = Vec::new();
+    if let Some((at, count)) = screen.question_place().filter(|(_, count)| *count > 1) {
+        let words = format!("question {at} of {count}; Tab goes to the next");
+        rows.push(Row::new(&words, look.dim).cut(width));
+    }
+    for answer in list.rows.iter().filter(|answer| answer.is_marked || height >= ALL_ANSWERS) {
+        let (mark, style) = if answer.is_marked { ("❯ ", look.asks) } else { ("  ", look.text) };
+        rows.extend(wrap_text(&format!("{mark}{}", answer.text), style, width, "    "));
+    }
+    rows.extend(wrap_text(&list.enter, look.dim, width, "  "));
+    rows
 }
 
-fn title(question: &Question) -> String {
-    match question.is_of_server() {
-        true => question.reason.clone(),
-        false => format!("{} {}: {}", question.tool, question.call.number, asks(question)),
+fn title(question: &Question, project: &str) -> String {
+    if question.is_of_server() {
+        return question.reason.clone();
+    }
+    if question.is_plan() {
+        return format!("{}: {}", question.tool, asks(question));
+    }
+    match diff::counts(&question.preview) {
+        Some((added, removed)) => {
+            format!("{}  +{added} -{removed}", question_title(question, project))
+        }
+        None if question.preview.trim().is_empty() => {
+            format!("{}: {}", question_title(question, project), asks(question))
+        }
+        // The subject is the command.
+        None => format!("{}: {}", question.tool, asks(question)),
     }
 }
 
@@ -137,14 +178,13 @@ fn fact_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {
         let note = format!("({}; {})", question.confinement, asks(question));
         fact("", &note, look.dim);
     } else {
-        fact("why:   ", &question.reason, look.text);
+        if question.has_own_reason() {
+            fact("why:   ", &question.reason, look.text);
+        }
         fact("cage:  ", &question.confinement, look.text);
     }
     for widening in &question.widens {
         fact("wider: ", &describe_widening(widening), look.bad);
-    }
-    for rule in question.rules() {
-        fact("rule:  ", rule, look.dim);
     }
     facts
 }
@@ -163,7 +203,7 @@ fn subject_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {
         return preview.lines().flat_map(|line| wrap_text(line, look.text, width, "  ")).collect();
     }
     if diff::is_unified(preview) {
-        return diff::wrapped(preview, width, look);
+        return diff::of_call(preview, width, look);
     }
     let line = |line: &str| wrap_text(line, diff::by_sign(line, look), width, "");
     preview.lines().flat_map(line).collect()

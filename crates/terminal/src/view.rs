@@ -30,7 +30,7 @@ use client::{
 use prompts::PromptPlaces;
 use protocol::client::{KnownModel, SessionRow, ToClient};
 use protocol::hidden::on_screen;
-use protocol::judgement::PermissionMode;
+use protocol::judgement::{PermissionMode, Question};
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
@@ -211,16 +211,19 @@ impl FullScreen {
     fn input_key(&mut self, key: KeyPress, screen: &Screen) -> Vec<ScreenInput> {
         self.state.hint = None;
         let at_line = screen.focus() == Focus::Line;
+        let asked = screen.question().is_some();
         let empty = screen.draft().is_empty();
         let page = self.state.size.1.saturating_sub(2).max(1) as isize;
         match key {
-            KeyPress::Page(way) if !screen.items().questions().is_empty() && !at_line => {
+            KeyPress::Page(way)
+                if screen.question().is_some() && self.state.question.is_folded() =>
+            {
                 self.state.question.scroll(way);
             }
             KeyPress::Page(Direction::Start) => return self.scroll(-page, screen),
             KeyPress::Page(Direction::End) => return self.scroll(page, screen),
             KeyPress::Control('o') => self.browse(),
-            KeyPress::Escape if at_line && empty && screen.turn() == TurnState::Idle => {
+            KeyPress::Escape if at_line && empty && !asked && screen.turn() == TurnState::Idle => {
                 self.browse();
                 self.escaped = true;
                 self.state.hint = Some("Esc again to rewind".to_owned());
@@ -230,13 +233,13 @@ impl FullScreen {
                 let items = choices::earlier(self.state.conversation.prompts(), screen.history());
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::History, items));
             }
-            KeyPress::Tab if screen.items().questions().is_empty() => {
+            KeyPress::Tab if at_line && screen.items().questions().len() < 2 => {
                 self.state.panels = match self.state.panel_place(screen, self.tty.area().width) {
                     PanelPlace::Nowhere => PanelView::Shown,
                     PanelPlace::Beside | PanelPlace::InFront => PanelView::Hidden,
                 };
             }
-            KeyPress::BackTab if at_line => {
+            KeyPress::BackTab if at_line && !asked => {
                 let next = match screen.facts().map(|facts| facts.mode) {
                     Some(PermissionMode::Ask) => PermissionMode::AcceptEdits,
                     Some(PermissionMode::AcceptEdits) => PermissionMode::Plan,
@@ -407,8 +410,8 @@ impl ScreenView for FullScreen {
             ScreenInput::Preview(_)
             | ScreenInput::Lost(_)
             | ScreenInput::Line(_)
-            | ScreenInput::TypedAhead(_)
-            | ScreenInput::LetterAlone(_)
+            | ScreenInput::EnterAhead
+            | ScreenInput::WordAlone
             | ScreenInput::Draft(_)
             | ScreenInput::Command(_)
             | ScreenInput::Edited(_)
@@ -510,8 +513,8 @@ impl ScreenView for FullScreen {
         self.state.size.0
     }
 
-    fn question_shown(&self) -> QuestionShown {
-        self.state.question.seen()
+    fn question_shown(&self, question: &Question) -> QuestionShown {
+        self.state.question.seen(question)
     }
 
     fn tick(&self, screen: &Screen) -> Option<Duration> {

@@ -29,7 +29,7 @@ use terminal::{FullScreen, FullScreenOptions, Mouse, Notify, choose_theme, theme
 /// For the first session of a project.
 const FIRST_START: &str = "\
 A session goes on when its terminal closes. Each tool call runs in a sandbox of its own.
-Enter sends, Esc stops the turn, Tab goes to a question, `:help` lists keys and commands.
+Enter sends, Esc stops the turn, ↑ ↓ answer a question, `:help` lists keys and commands.
 `agentd init` makes rules for this project; `agentd audit ls` shows what ran.";
 
 /// `agentd` alone: this project's session that is live or was cut short, else a new one.

@@ -9,7 +9,7 @@ use crate::shell::grammar;
 use crate::shell::script::{ArgWord, ScriptError, SimpleCommand};
 use protocol::call::ProbedPath;
 use protocol::hidden::visible;
-use protocol::judgement::{ExtraRight, JudgedCall, Rule};
+use protocol::judgement::{ExtraRight, JudgedCall, NO_RULE, Rule};
 use protocol::mcp;
 use std::path::Path;
 use tool_specs::MemoryScope;
@@ -120,7 +120,7 @@ pub(crate) fn tampered(names: &[String]) -> String {
 
 /// Why a call without a rule is asked about.
 pub(crate) fn no_rule(case: &JudgedCall) -> String {
-    format!("no rule allows this call of `{}`", case.call.tool)
+    format!("{NO_RULE} `{}`", case.call.tool)
 }
 
 /// Why a call is asked about that changes the memory of later sessions.

@@ -13,7 +13,7 @@ use crate::rule::rule_pattern;
 use crate::rule::rule_target::RuleDepth;
 use protocol::hidden::visible;
 use protocol::judgement::{
-    Ask, Audience, Basis, JudgedCall, PermissionMode, Question, RuleEffect, Verdict,
+    Ask, Audience, Basis, JudgedCall, NO_RULE, PermissionMode, Question, RuleEffect, Verdict,
 };
 use sandbox::{NameClass, ProtectedName};
 use std::path::Path;
@@ -119,7 +119,7 @@ impl SessionRules {
             | MatchTarget::Host(_)
             | MatchTarget::Page(_)
             | MatchTarget::Name => messages::no_rule(case),
-            MatchTarget::ServerTool(name) => format!("no rule allows this call of `{name}`"),
+            MatchTarget::ServerTool(name) => format!("{NO_RULE} `{name}`"),
             MatchTarget::Memory(scope) => messages::no_rule_for_memory(case, *scope),
         }
     }

@@ -7,7 +7,7 @@ use super::terminal::{self, RawMode};
 use crate::colour::Colour;
 use crate::line_view::{Labels, LineView, LiveArea};
 use crate::lines::wrap;
-use crate::live_rows::{LiveRows, key_hint, live_rows};
+use crate::live_rows::{LiveRows, answers_in_line, live_rows};
 use crate::living_line::TurnClock;
 use crate::screen::{LongText, Screen, ScreenInput};
 use crate::screen_items::ScreenItem;
@@ -210,7 +210,7 @@ impl ScreenView for LinesView {
 
     fn paint(&mut self, screen: &Screen) -> io::Result<()> {
         let mut text = self.lines.take();
-        let asking = screen.hint().map(str::to_owned).or_else(|| key_hint(screen));
+        let asking = screen.hint().map(str::to_owned).or_else(|| answers_in_line(screen));
         if asking != self.shown_hint {
             if let Some(words) = &asking {
                 let columns = usize::from(terminal::size().0);

@@ -153,7 +153,9 @@ pub const KEYS: &[(&str, &str)] = &[
     ("Ctrl-V", "put the image of the clipboard into the prompt"),
     ("Ctrl-G", "edit the unsent text in $VISUAL"),
     ("Ctrl-Z", "give the terminal to the shell; fg comes back"),
-    ("Tab", "switch between a question and the input line"),
+    ("Up, Down, Enter", "at a question: mark an answer, and give it"),
+    ("1 to 9 and Enter", "give the answer with this number"),
+    ("Tab, Shift-Tab", "go to the next open question, or the one before"),
 ];
 
 /// Parses `text`, which begins with a colon. The error is a message for the user.

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::screen_items::{CallBlock, ScreenItem};
 use protocol::client::{FromClient, SessionQuery, SessionStart, SessionWish, SettingChange};
-use protocol::judgement::{PermissionMode, PersonAnswer};
 use protocol::session::TASK;
 
 /// Events of one page of earlier ones.
@@ -36,21 +35,12 @@ impl Screen {
                 self.editor.insert("\n");
                 self.key(key)
             }
-            (Pending::Letter(first, _), KeyPress::Char(next)) => self.word(first, next),
-            // From one who is used to lines.
-            (pending @ Pending::Letter(..), KeyPress::Enter) => {
-                self.pending = pending;
-                Vec::new()
-            }
-            // The letter is taken back.
-            (Pending::Letter(..), KeyPress::Escape | KeyPress::Erase(..)) => Vec::new(),
             (pending, KeyPress::Interrupt) => self.interrupt(pending),
             (pending, KeyPress::Escape) if self.is_at_rest() => self.escape_at_rest(pending),
             (_, key) => match self.focus {
                 Focus::Line => self.at_line(key),
-                Focus::Question => self.at_question(key),
-                Focus::Rule(offer) => self.at_rule(key, offer),
-                Focus::Reason => self.at_reason(key),
+                Focus::Rule(place) => self.at_rule(key, place),
+                Focus::Form => self.at_form(key),
             },
         }
     }
@@ -63,89 +53,94 @@ impl Screen {
             return self.say_hint(WATCHING);
         }
         // A paste is never an answer.
-        if self.focus == Focus::Reason {
-            self.reason.insert(text);
-        } else {
-            self.focus = Focus::Line;
-            self.editor.paste(text);
+        match self.focus {
+            Focus::Form => self.entry.insert(text),
+            // A rule is one line.
+            Focus::Rule(_) => self.entry.insert(text.lines().next().unwrap_or_default()),
+            Focus::Line => self.editor.paste(text),
         }
         Vec::new()
     }
 
-    /// Handles a whole line of a terminal without keys. Its first letter answers a question.
+    /// Handles a whole line of a terminal without keys. Its first word answers a question.
     pub(super) fn line(&mut self, line: &str) -> Vec<ScreenEffect> {
+        let effects = self.take_line(line);
+        if self.question().is_some_and(|asked| self.list.is_given(&asked.call)) {
+            self.hint = Some("answered; waiting for the supervisor".to_owned());
+        }
+        effects
+    }
+
+    fn take_line(&mut self, line: &str) -> Vec<ScreenEffect> {
         // A space before a slash makes it text.
         let typed = line.trim_end();
         let line = line.trim();
         match self.focus {
+            Focus::Line | Focus::Rule(_) if line.starts_with(':') => {
+                self.editor.set(line);
+                self.enter()
+            }
+            Focus::Line if self.asked().is_some() => match line {
+                "" => Vec::new(),
+                _ => self.answer_by_line(line),
+            },
             Focus::Line => {
                 self.editor.set(typed);
                 self.enter()
             }
-            Focus::Reason => {
-                self.reason.set(line);
-                self.at_reason(KeyPress::Enter)
+            Focus::Form => {
+                self.entry.set(line);
+                self.at_form(KeyPress::Enter)
             }
-            Focus::Question if line.starts_with(':') => {
-                self.editor.set(line);
-                self.enter()
-            }
-            Focus::Question | Focus::Rule(_) => {
-                let (letter, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
-                let Some(letter) = letter.chars().next() else { return Vec::new() };
-                if letter == 'r' && !self.asks_for_form() && !rest.trim().is_empty() {
-                    return self.answer(PersonAnswer::Deny(rest.trim().to_owned()));
-                }
-                if letter == 'y' && !rest.trim().is_empty() && self.asks_for_form() {
-                    return self.answer(PersonAnswer::Form(rest.trim().to_owned()));
-                }
-                let mode = PermissionMode::parse(rest.trim());
-                if let ('y', Some(mode), true) = (letter, mode, self.asks_about_plan()) {
-                    return self.answer(PersonAnswer::Mode(mode));
-                }
-                if !rest.is_empty() {
-                    return self.say_hint(self.answers());
-                }
-                // The line was sent with Enter, below the shown question or rule.
-                match self.focus {
-                    Focus::Rule(offer) if letter == 'y' => self.at_rule(KeyPress::Enter, offer),
-                    Focus::Rule(choice) if letter == 'A' => {
-                        let rules = self.items.questions().first().map_or(0, |it| it.rules().len());
-                        self.at_rule(KeyPress::Enter, choice % rules.max(1) + rules)
-                    }
-                    Focus::Rule(_) if letter == 'n' => self.back_to_question(),
-                    Focus::Rule(_) | Focus::Line | Focus::Question | Focus::Reason => {
-                        self.answer_by(letter)
-                    }
-                }
+            Focus::Rule(_) => self.rule_by_line(line),
+        }
+    }
+
+    /// Enter was pressed before the question could be read.
+    pub(super) fn enter_ahead(&mut self) -> Vec<ScreenEffect> {
+        // The second half of an answer to an earlier question, from one who is used to lines, or a number for this one.
+        match self.editor.text().trim().parse::<u8>() {
+            Err(_) if !self.editor.is_empty() => self.line_key(KeyPress::Enter),
+            Ok(_) | Err(_) => Vec::new(),
+        }
+    }
+
+    /// A line with a word that leaves was the last one.
+    pub(super) fn word_alone(&mut self) -> Vec<ScreenEffect> {
+        match std::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Leaving => self.leave_by_word(),
+            other @ (Pending::Nothing
+            | Pending::Leader
+            | Pending::Interrupted
+            | Pending::Escaped) => {
+                self.pending = other;
+                Vec::new()
             }
         }
     }
 
-    /// A key that was pressed before the question could be read.
-    pub(super) fn typed_ahead(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
-        // The second half of an answer to an earlier question, from one who is used to lines.
-        if key == KeyPress::Enter && self.editor.is_empty() {
-            return Vec::new();
-        }
-        self.focus = Focus::Line;
-        self.key(key)
+    /// True while a word waits that [`ScreenInput::WordAlone`] leaves by.
+    ///
+    /// [`ScreenInput::WordAlone`]: super::ScreenInput::WordAlone
+    #[must_use]
+    pub fn word_waits(&self) -> bool {
+        self.pending == Pending::Leaving
     }
 
     fn interrupt(&mut self, pending: Pending) -> Vec<ScreenEffect> {
         match self.focus {
-            Focus::Rule(_) | Focus::Reason => self.back_to_question(),
-            Focus::Line | Focus::Question if self.turn == TurnState::Working => self.stop(),
-            Focus::Line | Focus::Question if !self.editor.is_empty() => {
+            Focus::Rule(_) | Focus::Form => self.back_to_question(),
+            Focus::Line if self.turn == TurnState::Working => self.stop(),
+            Focus::Line if !self.editor.is_empty() => {
                 self.editor.clear();
                 Vec::new()
             }
-            Focus::Line | Focus::Question if pending == Pending::Interrupted => {
+            Focus::Line if pending == Pending::Interrupted => {
                 let leader = &self.options.leader;
                 let hint = format!("to leave: Ctrl-D, :q, or {leader} d; the session continues");
                 self.say_hint(&hint)
             }
-            Focus::Line | Focus::Question => {
+            Focus::Line => {
                 self.pending = Pending::Interrupted;
                 let leader = &self.options.leader;
                 let hint = format!("no turn is running; :q leaves, {leader} d detaches");
@@ -162,9 +157,16 @@ impl Screen {
         self.to_session(|session| FromClient::Interrupt { session })
     }
 
+    pub(super) fn at_line(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+        match self.at_question(key) {
+            Some(effects) => effects,
+            None => self.line_key(key),
+        }
+    }
+
     // All other keys are the editor's, which lists them.
     #[allow(clippy::wildcard_enum_match_arm)]
-    pub(super) fn at_line(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+    fn line_key(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
         match key {
             KeyPress::EndOfInput if self.editor.is_empty() => return self.leave(),
             KeyPress::Escape if self.turn == TurnState::Working => return self.stop(),
@@ -175,9 +177,6 @@ impl Screen {
             KeyPress::Enter if self.editor.continue_line() => {}
             KeyPress::Enter if self.is_word_that_leaves() => self.pending = Pending::Leaving,
             KeyPress::Enter => return self.enter(),
-            KeyPress::Tab if !self.items.questions().is_empty() && self.may_answer() => {
-                self.focus = Focus::Question;
-            }
             KeyPress::Up if self.editor.is_empty() && !self.prompts.queued.is_empty() => {
                 if !self.may_answer() {
                     return self.say_hint(WATCHING);
@@ -250,9 +249,6 @@ impl Screen {
     }
 
     pub(super) fn prompt(&mut self, text: String) -> Vec<ScreenEffect> {
-        if !self.items.questions().is_empty() {
-            self.focus = Focus::Question;
-        }
         self.prompts.sent.push(text.clone());
         self.to_session(|session| FromClient::Prompt { session, text, form: None })
     }

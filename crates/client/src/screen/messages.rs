@@ -1,5 +1,6 @@
 //! Handles the supervisor's messages.
 
+use super::answer_list::AnswerList;
 use super::rewind::rewound_note;
 use super::{
     AFTER_LEADER, AnswerUsage, ConnectionState, Focus, LeaveReason, LongText, Pending, Screen,
@@ -148,7 +149,8 @@ impl Screen {
         self.tokens = AnswerUsage::default();
         // What was put away is in the draft of its own session.
         self.editor.start_over();
-        self.reason.start_over();
+        self.entry.start_over();
+        self.list = AnswerList::default();
         self.seqs = SeqRange::default();
     }
 
@@ -246,7 +248,6 @@ impl Screen {
         if asked > asked_before && self.connection == ConnectionState::Live {
             effects.push(ScreenEffect::Bell);
         }
-        self.refocus(asked_before);
         effects.extend(self.follow_rewind(event));
         effects
     }
@@ -324,29 +325,11 @@ impl Screen {
             | ClientEvent::Output { .. }
             | ClientEvent::InBackground { .. }
             | ClientEvent::Notice { .. } => {}
-            ClientEvent::AnswerRejected { .. } => self.hint = None,
-        }
-    }
-
-    /// Moves the focus to a new question, unless a line is being typed, and away from an answered
-    /// one.
-    fn refocus(&mut self, asked_before: usize) {
-        let asked = self.items.questions().len();
-        if asked < asked_before {
-            self.reason.start_over();
-        }
-        match self.focus {
-            Focus::Line if asked_before == 0 && asked > 0 && self.may_answer() => {
-                if self.editor.is_empty() {
-                    self.focus = Focus::Question;
-                }
+            ClientEvent::AnswerRejected { call, .. } => {
+                self.hint = None;
+                let note = self.list.rejected(call);
+                self.give_back(note.into_iter().collect());
             }
-            Focus::Question | Focus::Rule(_) | Focus::Reason if asked == 0 => {
-                self.focus = Focus::Line;
-            }
-            // The next question may differ from the one that was being answered.
-            Focus::Rule(_) | Focus::Reason if asked < asked_before => self.focus = Focus::Question,
-            Focus::Line | Focus::Question | Focus::Rule(_) | Focus::Reason => {}
         }
     }
 

@@ -8,6 +8,7 @@ use crate::session_facts::SessionFacts;
 use protocol::client::{Prices, SessionRow};
 use protocol::content::Usage;
 use protocol::ids::SessionId;
+use protocol::judgement::Question;
 use std::borrow::Cow;
 
 impl AnswerUsage {
@@ -36,6 +37,20 @@ impl Screen {
     #[must_use]
     pub fn items(&self) -> &ScreenItems {
         &self.items
+    }
+
+    /// The question that the keys reach.
+    #[must_use]
+    pub fn question(&self) -> Option<&Question> {
+        self.list.question(self.items.questions())
+    }
+
+    /// Its place among the open ones, counted from 1, and their number.
+    #[must_use]
+    pub fn question_place(&self) -> Option<(usize, usize)> {
+        let (asked, open) = (self.question()?, self.items.questions());
+        let at = open.iter().position(|it| it.call == asked.call)?;
+        Some((at + 1, open.len()))
     }
 
     /// Does a turn run?
@@ -74,12 +89,13 @@ impl Screen {
         !self.prompts.sent.is_empty()
     }
 
-    /// The input line, or the line of the reason where one is typed, with its mark.
+    /// The input line, or that of a form or a rule, with its mark.
     #[must_use]
     pub fn input(&self) -> (&Editor, &'static str) {
         match self.focus {
-            Focus::Reason => (&self.reason, "why not? "),
-            Focus::Line | Focus::Question | Focus::Rule(_) => (&self.editor, "> "),
+            Focus::Form => (&self.entry, "form: "),
+            Focus::Rule(_) => (&self.entry, "rule: "),
+            Focus::Line => (&self.editor, "> "),
         }
     }
 

@@ -184,7 +184,7 @@ impl Screen {
 
     /// True if Esc has nothing to stop: no turn runs.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.focus == Focus::Line && self.turn == TurnState::Idle
+        self.focus == Focus::Line && self.turn == TurnState::Idle && self.asked().is_none()
     }
 
     /// Esc twice clears the line, or rewinds where it is empty.

@@ -1,10 +1,12 @@
 //! Tests of keys and supervisor messages, without a terminal.
 #![allow(clippy::unwrap_used)]
 
+mod questions;
+
 use super::*;
 use crate::colour::Colour;
 use crate::line_view::{LineView, LiveArea};
-use crate::live_rows::{key_hint, live_rows};
+use crate::live_rows::live_rows;
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::client::ModelFacts;
 use protocol::client::{
@@ -94,11 +96,11 @@ fn words_that_leave_other_programs_leave_where_no_key_follows_and_go_to_no_model
         let sent = screen.update(ScreenInput::Key(KeyPress::Enter));
         (screen, sent)
     };
-    let alone = || ScreenInput::LetterAlone(QuestionShown::Whole);
+    let alone = || ScreenInput::WordAlone;
     let leaves = [ScreenEffect::Leave(LeaveReason::Quit)];
     for word in ["exit", "quit ", "/exit", "/quit"] {
         let (mut screen, sent) = enters(word);
-        assert!(sent.is_empty() && screen.letter_waits(), "{word}");
+        assert!(sent.is_empty() && screen.word_waits(), "{word}");
         assert_eq!(screen.update(alone()), leaves, "{word}");
         assert_eq!(screen.unsent(), "", "it is no draft");
         // A line of a paste.
@@ -232,19 +234,7 @@ fn question(number: u32, offers: &[&str]) -> ClientEvent {
     }
 }
 
-/// Presses these keys one by one, slowly.
-fn press(screen: &mut Screen, keys: &str) -> Vec<ScreenEffect> {
-    let mut effects = Vec::new();
-    for key in keys.chars() {
-        effects.extend(types(screen, &key.to_string()));
-        if screen.letter_waits() {
-            effects.extend(screen.update(ScreenInput::LetterAlone(QuestionShown::Whole)));
-        }
-    }
-    effects
-}
-
-/// Types this without a pause.
+/// Types this.
 fn types(screen: &mut Screen, text: &str) -> Vec<ScreenEffect> {
     text.chars().flat_map(|key| screen.update(ScreenInput::Key(KeyPress::Char(key)))).collect()
 }
@@ -292,248 +282,13 @@ fn an_opened_session_is_attached_to_and_its_first_prompt_said_once() {
 }
 
 #[test]
-fn a_question_takes_the_keys_and_each_key_is_its_answer() {
-    for (keys, want) in [
-        ("y", PersonAnswer::Once),
-        ("s", PersonAnswer::Session("bash:cargo test".to_owned())),
-        ("n", PersonAnswer::Deny(String::new())),
-        ("x", PersonAnswer::Stop),
-    ] {
-        let mut screen = screen();
-        let effects = screen.update(event(1, question(1, &["bash:cargo test", "bash:cargo *"])));
-        assert!(effects.contains(&ScreenEffect::Bell));
-        assert_eq!(answered(&press(&mut screen, keys)), want, "{keys}");
-    }
-}
-
-#[test]
-fn a_rule_is_shown_before_it_is_written_and_can_be_another() {
-    let mut screen = screen();
-    screen.update(event(1, question(1, &["bash:cargo test", "bash:cargo *"])));
-    assert_eq!(press(&mut screen, "a"), []);
-    assert!(key_hint(&screen).unwrap().contains("`bash:cargo test`"));
-    screen.update(ScreenInput::Key(KeyPress::Tab));
-    assert!(key_hint(&screen).unwrap().contains("`bash:cargo *`"));
-    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), [], "it denies nothing");
-    assert_eq!(screen.focus, Focus::Question);
-    press(&mut screen, "a");
-    screen.update(ScreenInput::Key(KeyPress::Tab));
-    assert_eq!(press(&mut screen, "y"), [], "a letter may be a word's");
-    assert_eq!((screen.focus, &*screen.draft()), (Focus::Line, "y"));
-    screen.update(ScreenInput::Key(KeyPress::Tab));
-    press(&mut screen, "a");
-    screen.update(ScreenInput::Key(KeyPress::Tab));
-    let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
-    assert_eq!(answered(&effects), PersonAnswer::Always("bash:cargo *".to_owned()));
-    press(&mut screen, "a");
-    for place in ["of this project", "of this project", "of all projects", "of all projects"] {
-        assert!(key_hint(&screen).unwrap().contains(place), "{:?}", key_hint(&screen));
-        screen.update(ScreenInput::Key(KeyPress::Tab));
-    }
-    for _ in 0..3 {
-        screen.update(ScreenInput::Key(KeyPress::Tab));
-    }
-    let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
-    assert_eq!(answered(&effects), PersonAnswer::Everywhere("bash:cargo *".to_owned()));
-    let mut lines = self::screen();
-    lines.update(event(1, question(1, &["bash:ls"])));
-    let line = |lines: &mut Screen, text: &str| lines.update(ScreenInput::Line(text.to_owned()));
-    assert_eq!(line(&mut lines, "a"), []);
-    assert_eq!(answered(&line(&mut lines, "y")), PersonAnswer::Always("bash:ls".to_owned()));
-    assert_eq!(line(&mut lines, "a"), []);
-    assert_eq!(answered(&line(&mut lines, "A")), PersonAnswer::Everywhere("bash:ls".to_owned()));
-}
-
-#[test]
-fn prose_at_a_question_is_written_and_answers_nothing() {
-    for text in ["actually", "may I see it", "always", "yes", "really?", "no", "so what", "# x"] {
-        let mut screen = screen();
-        screen.update(event(1, question(1, &["bash:cargo test"])));
-        assert_eq!(types(&mut screen, text), [], "{text}");
-        assert_eq!(screen.update(ScreenInput::LetterAlone(QuestionShown::Whole)), [], "{text}");
-        assert_eq!((screen.focus, &*screen.draft()), (Focus::Line, text));
-        assert_eq!(screen.items().questions().len(), 1, "the question waits");
-        screen.update(ScreenInput::Key(KeyPress::Tab));
-        assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once, "the control");
-    }
-}
-
-#[test]
-fn a_letter_waits_for_its_time_and_can_be_taken_back() {
-    let mut screen = screen();
-    screen.update(event(1, question(1, &[])));
-    let alone = |screen: &mut Screen| screen.update(ScreenInput::LetterAlone(QuestionShown::Whole));
-    assert_eq!(types(&mut screen, "y"), []);
-    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), [], "stops nothing");
-    assert_eq!(alone(&mut screen), []);
-    assert_eq!(types(&mut screen, "y"), []);
-    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), []);
-    assert_eq!(answered(&alone(&mut screen)), PersonAnswer::Once);
-    // It was meant for the question that it was pressed at.
-    let mut screen = self::screen();
-    screen.update(event(1, question(1, &[])));
-    types(&mut screen, "y");
-    let basis = "answered by terminal 2".to_owned();
-    screen.update(event(2, ClientEvent::Decided { call: call_id(1), allowed: false, basis }));
-    screen.update(event(3, question(2, &[])));
-    assert_eq!(alone(&mut screen), []);
-}
-
-#[test]
-fn nothing_is_allowed_while_rows_of_the_question_are_hidden() {
-    let pressed = |key: &str, shown| {
-        let mut screen = screen();
-        screen.update(event(1, question(1, &["bash:cargo test"])));
-        types(&mut screen, key);
-        let effects = screen.update(ScreenInput::LetterAlone(shown));
-        (effects, screen.focus, screen.hint().map(str::to_owned))
-    };
-    for key in ["y", "s", "a"] {
-        let (effects, focus, hint) = pressed(key, QuestionShown::InPart);
-        assert_eq!((effects, focus), (vec![], Focus::Question), "{key}");
-        assert!(hint.unwrap().contains("PgDn"), "{key}");
-        let (effects, focus, _) = pressed(key, QuestionShown::Whole);
-        assert!(!effects.is_empty() || focus == Focus::Rule(0), "the control: {key}");
-    }
-    assert_eq!(answered(&pressed("n", QuestionShown::InPart).0), PersonAnswer::Deny(String::new()));
-}
-
-#[test]
-fn without_a_narrow_rule_nothing_longer_than_once_is_answered() {
-    let mut screen = screen();
-    screen.update(event(1, question(1, &[])));
-    assert_eq!(press(&mut screen, "s"), []);
-    assert_eq!(press(&mut screen, "a"), []);
-    assert!(screen.hint.as_ref().unwrap().contains("y allows it once"));
-    assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once);
-}
-
-/// The question of a server, with these lines of its form.
-fn server_question(offers: &[&str]) -> ClientEvent {
-    let ClientEvent::Asked { mut question } = question(1, offers) else { panic!() };
-    question.tool = protocol::judgement::SERVER_QUESTION.to_owned();
-    question.ask = match question.rules() {
-        [] => Ask::Visit,
-        lines => Ask::Form { lines: lines.to_vec() },
-    };
-    question.reason = "The MCP server tracker asks:".to_owned();
-    ClientEvent::Asked { question }
-}
-
-#[test]
-fn a_servers_form_without_fields_is_sent_as_it_is() {
-    let mut screen = screen();
-    let ClientEvent::Asked { mut question } = server_question(&[]) else { panic!() };
-    question.ask = Ask::Form { lines: Vec::new() };
-    screen.update(event(1, ClientEvent::Asked { question }));
-    assert_eq!(press(&mut screen, "y"), []);
-    let sent = answered(&screen.update(ScreenInput::Key(KeyPress::Enter)));
-    assert_eq!(sent, PersonAnswer::Form(String::new()));
-}
-
-#[test]
-fn a_servers_form_is_filled_in_and_sent_and_stays_as_it_was_typed() {
-    let mut screen = screen();
-    screen.update(event(1, server_question(&["count = 3", "name ="])));
-    assert!(key_hint(&screen).unwrap().contains("y fill in the form"));
-    assert_eq!(press(&mut screen, "sar"), [], "no rule and no reason");
-    assert_eq!(press(&mut screen, "y"), []);
-    assert_eq!(press(&mut screen, " Bo"), []);
-    let enter = ScreenInput::Key(KeyPress::Enter);
-    let typed = |text: &str| PersonAnswer::Form(text.to_owned());
-    assert_eq!(answered(&screen.update(enter)), typed("count = 3\nname = Bo"));
-    // It was rejected: the answers are there to be changed, on any line.
-    assert_eq!(press(&mut screen, "yb"), []);
-    screen.update(ScreenInput::Key(KeyPress::Up));
-    assert_eq!(press(&mut screen, "0"), []);
-    let enter = ScreenInput::Key(KeyPress::Enter);
-    assert_eq!(answered(&screen.update(enter)), typed("count = 30\nname = Bob"));
-    for (keys, want) in [("n", PersonAnswer::Deny(String::new())), ("x", PersonAnswer::Stop)] {
-        assert_eq!(answered(&press(&mut screen, keys)), want, "{keys}");
-    }
-    let line = ScreenInput::Line("y {\"name\": \"Bob\"}".to_owned());
-    assert_eq!(answered(&screen.update(line)), typed("{\"name\": \"Bob\"}"));
-}
-
-#[test]
-fn answers_to_one_form_never_come_back_in_another() {
-    let undo = || ScreenInput::Key(KeyPress::Edit(EditKey::Undo));
-    let mut screen = screen();
-    screen.update(event(1, server_question(&["password ="])));
-    press(&mut screen, "y secret");
-    let basis = "answered by terminal 2".to_owned();
-    let decided = ClientEvent::Decided { call: call_id(1), allowed: true, basis };
-    screen.update(event(2, decided));
-    screen.update(event(3, server_question(&["name ="])));
-    press(&mut screen, "y");
-    for input in [undo(), undo(), ScreenInput::Key(KeyPress::Edit(EditKey::Yank))] {
-        screen.update(input);
-        assert!(!screen.input().0.text().contains("secret"), "{}", screen.input().0.text());
-    }
-    press(&mut screen, "also secret");
-    screen.update(ScreenInput::Lost("gone".to_owned()));
-    screen.update(opened(session()));
-    screen.update(event(4, server_question(&["city ="])));
-    press(&mut screen, "y");
-    assert_eq!(screen.input().0.text(), "city =");
-    let basis = "answered by terminal 2".to_owned();
-    let decided = ClientEvent::Decided { call: call_id(1), allowed: true, basis };
-    screen.update(event(5, decided));
-    screen.update(event(6, question(2, &[])));
-    press(&mut screen, "r");
-    screen.update(undo());
-    assert_eq!((screen.focus(), &*screen.input().0.text()), (Focus::Reason, ""));
-}
-
-#[test]
-fn a_servers_page_is_confirmed_as_visited() {
-    let mut screen = screen();
-    screen.update(event(1, server_question(&[])));
-    assert!(key_hint(&screen).unwrap().contains("finished on that page"));
-    assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once);
-}
-
-#[test]
-fn a_denial_carries_its_reason() {
-    let mut screen = screen();
-    screen.update(event(1, question(1, &[])));
-    assert_eq!(press(&mut screen, "ruse yarn"), []);
-    let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
-    assert_eq!(answered(&effects), PersonAnswer::Deny("use yarn".to_owned()));
-}
-
-#[test]
-fn what_is_being_typed_or_pasted_is_never_an_answer() {
-    let mut screen = screen();
-    press(&mut screen, "tr");
-    screen.update(event(1, question(1, &[])));
-    assert_eq!(press(&mut screen, "y"), []);
-    assert_eq!(screen.editor.text(), "try");
-    let mut screen = self::screen();
-    screen.update(event(1, question(1, &[])));
-    assert_eq!(screen.update(ScreenInput::Paste("y\n".to_owned())), []);
-    assert_eq!(screen.editor.text(), "y\n");
-}
-
-#[test]
-fn a_key_before_the_question_could_be_read_goes_to_the_line() {
-    let mut screen = screen();
-    screen.update(event(1, question(1, &[])));
-    let effects = screen.update(ScreenInput::TypedAhead(KeyPress::Char('y')));
-    assert!(says(&effects).is_empty(), "{effects:?}");
-    assert_eq!((&*screen.draft(), screen.focus()), ("y", Focus::Line));
-    screen.update(ScreenInput::Key(KeyPress::Tab));
-    assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once, "the control");
-}
-
-#[test]
 fn the_end_of_a_turn_leaves_the_hint_about_the_next_key() {
     let mut screen = screen();
     screen.update(event(1, ClientEvent::Prompt { text: "one".to_owned() }));
     screen.update(ScreenInput::Key(KeyPress::Leader));
     screen.update(event(2, ClientEvent::TurnEnded { end: TurnEnd::Done }));
     assert_eq!(screen.hint(), Some(AFTER_LEADER));
-    let left = press(&mut screen, "d");
+    let left = types(&mut screen, "d");
     assert_eq!(left, [ScreenEffect::Leave(LeaveReason::Detached(None))]);
 }
 
@@ -609,8 +364,8 @@ fn who_answered_elsewhere_is_shown_and_the_question_is_gone() {
     let effects = screen.update(event(2, decided));
     let shown = ScreenItem::Decided { tool: "bash".to_owned(), allowed: true, basis };
     assert_eq!(effects, [ScreenEffect::Show(shown)]);
-    assert_eq!(key_hint(&screen), None);
-    assert_eq!(press(&mut screen, "y"), []);
+    assert_eq!(screen.answer_rows(), None);
+    assert_eq!(types(&mut screen, "y"), []);
     assert_eq!(screen.editor.text(), "y", "the key is for the line again");
 }
 
@@ -739,33 +494,18 @@ fn lines_that_do_not_unfold_say_who_or_what_allowed_a_call() {
 }
 
 #[test]
-fn a_rule_meant_for_one_question_is_not_written_for_the_next() {
-    let mut screen = screen();
-    screen.update(event(1, question(1, &["bash:ls"])));
-    screen.update(event(2, question(2, &["bash:rm *"])));
-    press(&mut screen, "a");
-    let decided = ClientEvent::Decided {
-        call: call_id(1),
-        allowed: false,
-        basis: "answered by terminal 2".into(),
-    };
-    screen.update(event(3, decided));
-    assert_eq!(screen.focus, Focus::Question);
-}
-
-#[test]
 fn a_watching_terminal_says_so_and_sends_nothing() {
     let mut screen = screen_with(ClientRights::ReadOnly);
     screen.update(event(1, question(1, &["bash:ls"])));
     for key in ["y", "a", "n", "x", "hello"] {
-        assert_eq!(press(&mut screen, key), [], "{key}");
+        assert_eq!(types(&mut screen, key), [], "{key}");
         assert!(screen.hint.as_ref().unwrap().contains("-r"), "{key}");
     }
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), []);
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Interrupt)), []);
-    press(&mut screen, ":net on");
+    types(&mut screen, ":net on");
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), []);
-    press(&mut screen, ":q");
+    types(&mut screen, ":q");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert!(matches!(effects[..], [ScreenEffect::Leave(_)]), "the positive control: {effects:?}");
 }
@@ -795,7 +535,7 @@ fn the_queue_is_taken_back_before_what_was_typed() {
         effects,
         [ScreenEffect::Send(FromClient::TakeBack { session: session(), only: None })]
     );
-    press(&mut screen, "x");
+    types(&mut screen, "x");
     let texts = vec!["one".to_owned(), "two".to_owned()];
     screen.update(ScreenInput::Message(ToClient::TakenBack { session: session(), texts }));
     assert_eq!(screen.editor.text(), "one\ntwo\nx");
@@ -820,14 +560,14 @@ fn leaving_has_three_ways_and_says_whether_something_runs() {
     working.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
     assert_eq!(leave(&mut working, &[KeyPress::EndOfInput]), detach);
     let mut typing = screen();
-    press(&mut typing, "x");
+    types(&mut typing, "x");
     assert_eq!(leave(&mut typing, &[KeyPress::EndOfInput]), []);
 }
 
 #[test]
 fn commands_change_settings_and_everybody_sees_it() {
     let mut screen = screen();
-    press(&mut screen, ":net on");
+    types(&mut screen, ":net on");
     let change = SettingChange::Network(Network::On);
     let want = FromClient::Change { session: session(), change: change.clone() };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
@@ -835,7 +575,7 @@ fn commands_change_settings_and_everybody_sees_it() {
     assert_eq!(network(&screen), Network::Off, "until the supervisor says so");
     screen.update(event(1, ClientEvent::Changed { change, by: "terminal 1".to_owned() }));
     assert_eq!(network(&screen), Network::On);
-    press(&mut screen, ":frok");
+    types(&mut screen, ":frok");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert!(
         matches!(&effects[..], [ScreenEffect::Show(ScreenItem::Error(said))] if said.contains("no command")),
@@ -846,13 +586,13 @@ fn commands_change_settings_and_everybody_sees_it() {
 #[test]
 fn undoing_is_said_as_words_are_and_comes_back_like_them_where_nobody_took_it() {
     let mut screen = screen();
-    press(&mut screen, ":undo");
+    types(&mut screen, ":undo");
     let want = FromClient::Prompt { session: session(), text: ":undo".to_owned(), form: None };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
     assert_eq!(screen.unconfirmed(), [":undo"]);
     screen.update(event(1, ClientEvent::Prompt { text: ":undo".to_owned() }));
     assert!(screen.unconfirmed().is_empty());
-    press(&mut screen, ":undo all src/a  b.rs");
+    types(&mut screen, ":undo all src/a  b.rs");
     let want = FromClient::Prompt {
         session: session(),
         text: ":undo all src/a  b.rs".to_owned(),
@@ -1153,13 +893,13 @@ fn a_lost_supervisor_is_followed_by_another_from_the_last_event_seen() {
     let mut screen = screen();
     screen.update(event(7, ClientEvent::Prompt { text: "go".to_owned() }));
     screen.update(event(8, question(1, &[])));
-    press(&mut screen, "\u{0}");
+    types(&mut screen, "\u{0}");
     let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
     assert!(matches!(
         effects[..],
         [ScreenEffect::Show(ScreenItem::Note(_)), ScreenEffect::Reconnect(_)]
     ));
-    assert_eq!(key_hint(&screen), None, "nobody is there to hear an answer");
+    assert_eq!(screen.answer_rows(), None, "nobody is there to hear an answer");
     let effects = screen.update(opened(session()));
     let again = ScreenEffect::Show(ScreenItem::Note("connected again".to_owned()));
     assert!(effects.contains(&again), "{effects:?}");
@@ -1191,7 +931,7 @@ fn a_supervisor_that_was_asked_to_end_is_not_brought_up_again() {
 fn a_fork_is_another_session_and_the_first_is_let_go() {
     let mut screen = screen();
     screen.update(event(7, ClientEvent::Prompt { text: "go".to_owned() }));
-    press(&mut screen, ":fork");
+    types(&mut screen, ":fork");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert_eq!(effects, [ScreenEffect::Open(SessionStart::Fork { of: session(), at: None })]);
     let copy = SessionId("0123456789ab".to_owned());
@@ -1212,7 +952,7 @@ fn a_fork_is_another_session_and_the_first_is_let_go() {
 fn earlier_events_are_asked_for_before_the_first_one_seen() {
     let mut screen = screen();
     screen.update(event(70, ClientEvent::Prompt { text: "go".to_owned() }));
-    press(&mut screen, ":earlier");
+    types(&mut screen, ":earlier");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert!(matches!(says(&effects)[..], [FromClient::Page { before: 70, .. }]), "{effects:?}");
     // A preview that comes when one has gone to that session already.
@@ -1231,27 +971,6 @@ fn earlier_events_are_asked_for_before_the_first_one_seen() {
         (effects, screen.hint.as_deref()),
         (vec![], Some("this is the start of the session"))
     );
-}
-
-#[test]
-fn a_terminal_of_lines_answers_by_letters_and_words() {
-    let line = |screen: &mut Screen, text: &str| screen.update(ScreenInput::Line(text.to_owned()));
-    for (text, want) in [
-        ("y", PersonAnswer::Once),
-        ("n", PersonAnswer::Deny(String::new())),
-        ("r use yarn", PersonAnswer::Deny("use yarn".to_owned())),
-    ] {
-        let mut screen = screen();
-        screen.update(event(1, question(1, &[])));
-        assert_eq!(answered(&line(&mut screen, text)), want, "{text}");
-    }
-    let mut screen = screen();
-    screen.update(event(1, question(1, &[])));
-    assert_eq!(line(&mut screen, "yes, do"), [], "more than a letter is no answer");
-    assert_eq!(line(&mut screen, ""), []);
-    screen.update(event(2, ClientEvent::TurnEnded { end: TurnEnd::Done }));
-    let effects = line(&mut screen, "hello");
-    assert!(matches!(says(&effects)[..], [FromClient::Prompt { text, .. }] if text == "hello"));
 }
 
 #[test]
@@ -1353,7 +1072,7 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
     let said = || {
         let mut screen = screen();
         for text in ["first", "second"] {
-            press(&mut screen, text);
+            types(&mut screen, text);
             screen.update(ScreenInput::Key(KeyPress::Enter));
         }
         screen.update(event(1, ClientEvent::Prompt { text: "first".to_owned() }));
@@ -1363,7 +1082,7 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
     let back = |screen: &mut Screen, before: Option<ScreenInput>| {
         screen.update(ScreenInput::Lost("gone".to_owned()));
         screen.update(opened(session()));
-        press(screen, "typed");
+        types(screen, "typed");
         before.into_iter().for_each(|input| drop(screen.update(input)));
         screen.update(ScreenInput::Message(ToClient::Attached {
             session: session(),
@@ -1397,41 +1116,6 @@ fn who_is_sent_away_is_told_whether_the_session_goes_on() {
         let word = ToClient::Detached { session: session(), parting, reason: reason() };
         assert_eq!(screen().update(ScreenInput::Message(word)), [ScreenEffect::Leave(leaving)]);
     }
-}
-
-fn plan_question() -> ClientEvent {
-    let ClientEvent::Asked { question } = question(1, &[]) else { panic!() };
-    let ask = Ask::Plan { modes: vec![PermissionMode::Ask, PermissionMode::AcceptEdits] };
-    ClientEvent::Asked { question: Question { tool: "exit_plan".to_owned(), ask, ..question } }
-}
-
-#[test]
-fn a_plan_is_approved_with_a_mode_by_key_and_by_line_and_never_for_good() {
-    for (key, mode) in [
-        ("y", PermissionMode::Ask),
-        ("e", PermissionMode::AcceptEdits),
-        ("A", PermissionMode::Auto),
-        ("D", PermissionMode::DontAsk),
-    ] {
-        let mut screen = screen();
-        screen.update(event(2, plan_question()));
-        assert_eq!(answered(&press(&mut screen, key)), PersonAnswer::Mode(mode), "{key}");
-        let mut other = self::screen();
-        other.update(event(2, question(1, &[])));
-        let effects = press(&mut other, key);
-        assert_eq!(says(&effects).len(), usize::from(key == "y"), "the control: {key}");
-    }
-    let mut screen = screen();
-    screen.update(event(2, plan_question()));
-    for key in ["s", "a"] {
-        assert!(says(&press(&mut screen, key)).is_empty(), "{key}");
-        assert!(screen.hint().unwrap().contains("approves the plan"));
-    }
-    let effects = screen.update(ScreenInput::Line("y accept-edits".to_owned()));
-    assert_eq!(answered(&effects), PersonAnswer::Mode(PermissionMode::AcceptEdits));
-    screen.update(ScreenInput::Line("y now".to_owned()));
-    assert!(screen.hint().unwrap().contains("approves the plan"));
-    assert!(key_hint(&screen).unwrap().contains("e (accept-edits)"));
 }
 
 /// A session of two turns, of which the first made a call.
@@ -1582,7 +1266,7 @@ fn escape_twice_on_an_empty_line_lists_the_places_and_never_while_a_line_is_type
     assert_eq!(screen.hint(), Some("Esc again to rewind"));
     let listed = format!("{:?}", screen.update(escape()));
     assert!(listed.contains("first") && listed.contains("second"), "{listed}");
-    press(&mut screen, "x");
+    types(&mut screen, "x");
     for (hint, text) in [("Esc again to clear", "x"), ("cleared; Up", "")] {
         assert_eq!(screen.update(escape()), [], "there is text");
         assert!(screen.hint().unwrap().contains(hint), "{:?}", screen.hint());

@@ -148,6 +148,11 @@ impl Desk {
     /// Paints, and returns how many bytes that took.
     fn paint(&mut self) -> usize {
         self.view.paint(&self.screen).unwrap();
+        if let Some(shown) = self.shown_of_question()
+            && self.screen.question_painted(shown)
+        {
+            self.view.paint(&self.screen).unwrap();
+        }
         let bytes = std::mem::take(&mut *self.sent.0.borrow_mut());
         self.terminal.process(&bytes);
         let text = String::from_utf8_lossy(&bytes);
@@ -158,6 +163,10 @@ impl Desk {
             }
         }
         bytes.len()
+    }
+
+    fn shown_of_question(&self) -> Option<QuestionShown> {
+        self.screen.question().map(|asked| self.view.question_shown(asked))
     }
 
     /// Panics unless a terminal that gets this frame whole shows the same cells, attributes too.
@@ -288,10 +297,11 @@ fn what_protects_the_person_is_in_view_at_every_size() {
         let mut desk = busy(columns, rows);
         let shown = desk.shown();
         for words in [
-            "bash 2: may it run?",
+            "bash: may it run?",
             "cargo publish",
             "network:",
-            "y once",
+            "❯ 1 Allow once",
+            "Enter allows it once",
             "net off",
             "sandbox: full",
         ] {
@@ -480,11 +490,10 @@ fn a_key_goes_to_the_next_mode_and_a_wrong_command_is_named() {
 #[test]
 fn an_enter_behind_an_answer_keeps_the_next_question_in_front() {
     let mut desk = busy(80, 24);
-    desk.input(ScreenInput::TypedAhead(KeyPress::Enter));
-    assert_eq!(desk.screen.focus(), Focus::Question);
-    desk.input(ScreenInput::TypedAhead(KeyPress::Char('y')));
-    assert_eq!(desk.screen.focus(), Focus::Line);
-    assert!(desk.shown().contains("> y"));
+    desk.input(ScreenInput::EnterAhead);
+    assert!(desk.shown().contains("Enter allows it once"));
+    desk.types("y");
+    assert!(desk.shown().contains("> y") && desk.shown().contains("a letter answers nothing"));
 }
 
 #[test]
@@ -501,10 +510,10 @@ fn a_question_shows_its_head_and_its_tail_until_its_reader_has_seen_the_rest() {
     let shown = desk.shown();
     assert!(shown.contains("first of all") && shown.contains("rm -rf build/"), "{shown}");
     assert!(!shown.contains("row 20;") && shown.contains("are hidden; PgDn"), "{shown}");
-    assert_eq!(desk.view.question_shown(), QuestionShown::InPart);
+    assert_eq!(desk.shown_of_question().unwrap(), QuestionShown::InPart);
     desk.input(ScreenInput::Key(KeyPress::Page(Direction::Start)));
     desk.paint();
-    assert_eq!(desk.view.question_shown(), QuestionShown::InPart, "nothing new was shown");
+    assert_eq!(desk.shown_of_question().unwrap(), QuestionShown::InPart, "nothing new was shown");
     let mut seen = shown + &desk.shown();
     for _ in 0..8 {
         desk.input(ScreenInput::Key(KeyPress::Page(Direction::End)));
@@ -512,7 +521,7 @@ fn a_question_shows_its_head_and_its_tail_until_its_reader_has_seen_the_rest() {
     }
     assert!((1..=40).all(|row| seen.contains(&format!("row {row};"))), "{seen}");
     assert!(desk.shown().contains("rm -rf build/"));
-    assert_eq!(desk.view.question_shown(), QuestionShown::Whole);
+    assert_eq!(desk.shown_of_question().unwrap(), QuestionShown::Whole);
     // The next question has been scrolled by nobody.
     desk.event(ClientEvent::Decided {
         call: CallId { session: session(), number: 1 },
@@ -521,19 +530,19 @@ fn a_question_shows_its_head_and_its_tail_until_its_reader_has_seen_the_rest() {
     });
     desk.event(long(2));
     assert!(desk.shown().contains("first of all"));
-    assert_eq!(desk.view.question_shown(), QuestionShown::InPart);
+    assert_eq!(desk.shown_of_question().unwrap(), QuestionShown::InPart);
     // Rights that a call asks for are rows of its question, too.
     let mut desk = Desk::new(80, 24);
     let ClientEvent::Asked { mut question } = question(3) else { panic!() };
     question.reason = "a host, ".repeat(300);
     desk.event(ClientEvent::Asked { question });
     desk.paint();
-    assert_eq!(desk.view.question_shown(), QuestionShown::InPart);
+    assert_eq!(desk.shown_of_question().unwrap(), QuestionShown::InPart);
     assert!(desk.shown().contains("cargo publish"));
     // The control: a short one is seen at once.
     let mut desk = busy(80, 24);
     desk.paint();
-    assert_eq!(desk.view.question_shown(), QuestionShown::Whole);
+    assert_eq!(desk.shown_of_question().unwrap(), QuestionShown::Whole);
 }
 
 #[test]

@@ -1,0 +1,273 @@
+//! The list of answers below an open question: its rows, its cursor, and what Enter does with them. Pure.
+//!
+//! Only Enter answers. It answers with the row that the cursor marks, and the cursor marks the first row only as long
+//! as nothing was typed: from the first character on, an arrow has to mark a row again. So no Enter behind a typed
+//! text allows anything that the person has not chosen.
+
+use super::QuestionShown;
+use protocol::hidden::on_screen;
+use protocol::ids::CallId;
+use protocol::judgement::{Ask, PermissionMode, Question};
+
+/// An answer of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Allow the call this once.
+    Once,
+    /// Allow all that this rule matches, until the session ends.
+    Session(String),
+    /// Shows the rule that would be written, and its place.
+    Always,
+    /// Approve the plan, with this mode.
+    Mode(PermissionMode),
+    /// Opens the form of a server.
+    Fill,
+    /// The page of a server was visited.
+    Visited,
+    /// No.
+    Deny,
+    /// No, and the turn ends.
+    Stop,
+}
+
+impl Choice {
+    /// Those of a question, in the order of the list.
+    pub(crate) fn of(question: &Question) -> Vec<Self> {
+        let mut choices = match &question.ask {
+            Ask::Call { rules } => {
+                let lasting = |rule: &String| [Self::Session(rule.clone()), Self::Always];
+                let lasting = rules.first().map(lasting).into_iter().flatten();
+                std::iter::once(Self::Once).chain(lasting).collect()
+            }
+            Ask::Plan { modes } => {
+                modes.iter().filter(|mode| asks_people(**mode)).copied().map(Self::Mode).collect()
+            }
+            Ask::Form { .. } => vec![Self::Fill],
+            Ask::Visit => vec![Self::Visited],
+        };
+        choices.extend([Self::Deny, Self::Stop]);
+        if let Ask::Plan { modes } = &question.ask {
+            let silent = modes.iter().filter(|mode| !asks_people(**mode));
+            choices.extend(silent.copied().map(Self::Mode));
+        }
+        choices
+    }
+
+    /// True if the call, the plan or the server gets its yes by it.
+    pub(crate) fn allows(&self) -> bool {
+        match self {
+            Self::Once
+            | Self::Session(_)
+            | Self::Always
+            | Self::Mode(_)
+            | Self::Fill
+            | Self::Visited => true,
+            Self::Deny | Self::Stop => false,
+        }
+    }
+
+    /// The row of the list.
+    pub(crate) fn label(&self, question: &Question) -> String {
+        match self {
+            Self::Once => "Allow once".to_owned(),
+            Self::Session(rule) => format!("Allow `{}` for this session", on_screen(rule)),
+            Self::Always => "Always allow…".to_owned(),
+            Self::Mode(mode) => format!("Approve, then mode {}{}", mode.name(), of_mode(*mode)),
+            Self::Fill => "Fill in the form".to_owned(),
+            Self::Visited => "I have finished on that page".to_owned(),
+            Self::Deny if question.is_plan() => "Plan on".to_owned(),
+            Self::Deny if question.is_of_server() => "Decline".to_owned(),
+            Self::Deny => "Deny".to_owned(),
+            Self::Stop => "Stop the turn".to_owned(),
+        }
+    }
+
+    /// What Enter does, behind the word itself.
+    pub(crate) fn does(&self, question: &Question) -> String {
+        match self {
+            Self::Once => "allows it once".to_owned(),
+            Self::Session(rule) => {
+                format!("allows `{}` until the session ends", on_screen(rule))
+            }
+            Self::Always => "shows the rule first, and where it is written".to_owned(),
+            Self::Mode(mode) => {
+                format!("approves the plan; the mode is {} then", mode.name())
+            }
+            Self::Fill => "opens the form".to_owned(),
+            Self::Visited => "tells the server that you have finished".to_owned(),
+            Self::Deny if question.is_plan() => "has the model plan on".to_owned(),
+            Self::Deny if question.is_of_server() => "declines".to_owned(),
+            Self::Deny => "denies it".to_owned(),
+            Self::Stop => "denies it and stops the turn".to_owned(),
+        }
+    }
+
+    /// How a typed text goes with it. None where it stays in the line.
+    pub(crate) fn note(&self, question: &Question) -> Option<&'static str> {
+        match self {
+            Self::Deny if question.is_of_server() => None,
+            Self::Deny => Some("for this reason"),
+            Self::Once
+            | Self::Session(_)
+            | Self::Always
+            | Self::Mode(_)
+            | Self::Fill
+            | Self::Visited
+            | Self::Stop => None,
+        }
+    }
+}
+
+fn asks_people(mode: PermissionMode) -> bool {
+    !matches!(mode, PermissionMode::Auto | PermissionMode::DontAsk)
+}
+
+fn of_mode(mode: PermissionMode) -> &'static str {
+    if asks_people(mode) { "" } else { ", which asks nobody" }
+}
+
+/// The row that Enter answers with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Cursor {
+    /// The first one, until a character is typed.
+    #[default]
+    Offered,
+    /// The one that the person moved to.
+    At(usize),
+    /// None: something was typed since.
+    Off,
+}
+
+/// A row of the list as a view shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerRow {
+    /// The number in front, and the words.
+    pub text: String,
+    /// True for the row that Enter answers with.
+    pub is_marked: bool,
+}
+
+/// The list below a question as a view shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerRows {
+    /// From the top.
+    pub rows: Vec<AnswerRow>,
+    /// One row below them: what Enter does now.
+    pub enter: String,
+}
+
+/// The state of the list at the question that the keys reach.
+#[derive(Debug)]
+pub(super) struct AnswerList {
+    /// The question, with its digest: what it asks may change.
+    of: Option<(CallId, String)>,
+    cursor: Cursor,
+    /// How much of the question was painted.
+    shown: QuestionShown,
+    /// The answer that was given, with the note that went with it.
+    given: Option<(CallId, String)>,
+}
+
+impl Default for AnswerList {
+    fn default() -> Self {
+        Self { of: None, cursor: Cursor::Offered, shown: QuestionShown::InPart, given: None }
+    }
+}
+
+impl AnswerList {
+    /// The question that the keys reach, of those that are open.
+    pub(super) fn question<'a>(&self, open: &'a [Question]) -> Option<&'a Question> {
+        open.iter().find(|asked| self.is_at(asked))
+    }
+
+    fn is_at(&self, question: &Question) -> bool {
+        self.of
+            .as_ref()
+            .is_some_and(|(call, digest)| (call, digest) == (&question.call, &question.digest))
+    }
+
+    /// Goes to the oldest question where the present one is open no more. True if it went.
+    pub(super) fn follow(&mut self, open: &[Question]) -> bool {
+        if self.question(open).is_some() || (self.of.is_none() && open.is_empty()) {
+            return false;
+        }
+        self.go_to(open.first());
+        true
+    }
+
+    fn go_to(&mut self, question: Option<&Question>) {
+        self.of = question.map(|asked| (asked.call.clone(), asked.digest.clone()));
+        (self.cursor, self.shown) = (Cursor::Offered, QuestionShown::InPart);
+    }
+
+    /// Goes round the open questions by so many. False where there is no other.
+    pub(super) fn go_round(&mut self, open: &[Question], by: usize) -> bool {
+        let at = open.iter().position(|asked| self.is_at(asked)).unwrap_or(0);
+        let next = open.get((at + by) % open.len().max(1)).filter(|_| open.len() > 1);
+        if next.is_some() {
+            self.go_to(next);
+        }
+        next.is_some()
+    }
+
+    /// Something stands in the input line: the first row is offered no more.
+    pub(super) fn typed(&mut self) {
+        if self.cursor == Cursor::Offered {
+            self.cursor = Cursor::Off;
+        }
+    }
+
+    pub(super) fn unmark(&mut self) {
+        self.cursor = Cursor::Off;
+    }
+
+    pub(super) fn mark(&mut self, row: usize) {
+        self.cursor = Cursor::At(row);
+    }
+
+    /// The row that Enter answers with.
+    pub(super) fn marked(&self) -> Option<usize> {
+        match self.cursor {
+            Cursor::Offered => Some(0),
+            Cursor::At(row) => Some(row),
+            Cursor::Off => None,
+        }
+    }
+
+    pub(super) fn up(&mut self) {
+        self.cursor = Cursor::At(self.marked().map_or(0, |row| row.saturating_sub(1)));
+    }
+
+    pub(super) fn down(&mut self, rows: usize) {
+        let below = self.marked().map_or(0, |row| row + 1);
+        self.cursor = Cursor::At(below.min(rows.saturating_sub(1)));
+    }
+
+    /// True if that is news.
+    pub(super) fn painted(&mut self, shown: QuestionShown) -> bool {
+        std::mem::replace(&mut self.shown, shown) != shown
+    }
+
+    pub(super) fn shown(&self) -> QuestionShown {
+        self.shown
+    }
+
+    pub(super) fn give(&mut self, call: CallId, note: String) {
+        self.given = Some((call, note));
+    }
+
+    /// True if the question was answered here, and the supervisor has not confirmed it.
+    pub(super) fn is_given(&self, call: &CallId) -> bool {
+        self.given.as_ref().is_some_and(|(given, _)| given == call)
+    }
+
+    /// The answer did not count. Returns the note that went with it.
+    pub(super) fn rejected(&mut self, call: &CallId) -> Option<String> {
+        self.given.take_if(|(given, _)| given == call).map(|(_, note)| note)
+    }
+
+    /// The connection is lost. Returns the note of an answer that may not have arrived.
+    pub(super) fn lost(&mut self) -> Option<String> {
+        std::mem::take(self).given.map(|(_, note)| note)
+    }
+}
