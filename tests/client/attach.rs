@@ -83,6 +83,45 @@ fn a_denial_with_words_reaches_the_model() {
     assert!(told.contains("leave greetings alone"), "{told}");
 }
 
+#[test]
+fn a_note_with_a_yes_reaches_the_model_and_is_on_record_and_an_own_rule_is_checked() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("1 Allow once");
+    one.types("and thank the reader");
+    one.press(&["Down", "Down", "Down"]);
+    one.shows("❯ 3 Always");
+    one.press(&["Enter"]);
+    one.shows("rule: edit:./greet.txt");
+    // A rule that does not fit is refused by its words, and writes nothing.
+    one.types("x");
+    one.shows("Enter allows it, with your note, and writes the rule for this project");
+    one.press(&["Enter"]);
+    one.shows("greet.txtx` does not allow this call");
+    assert_eq!(desk.read("greet.txt"), "hello\nworld\n");
+    one.shows("> and thank the reader");
+    one.shows("❯ 3 Always");
+    one.press(&["Enter"]);
+    one.shows("rule: edit:./greet.txtx");
+    one.press(&["C-w"]);
+    one.types("edit:./*.txt");
+    one.press(&["Enter"]);
+    one.shows("from now on `edit:./*.txt` is allowed");
+    one.shows("Changed.");
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(told.contains("[The user allowed this call and says: and thank the reader]"), "{told}");
+    one.shows("ready");
+    detach(&one);
+    let id = run(desk.agentd(&["ls", "--json"])).json()["session_id"].as_str().unwrap().to_owned();
+    let shown = run(desk.agentd(&["export", &id])).out;
+    assert!(shown.contains("and thank the reader"), "{shown}");
+    let audit = desk.audit().iter().map(Value::to_string).collect::<String>();
+    assert!(audit.contains("\"note\":\"and thank the reader\""), "{audit}");
+}
+
 /// Words that a person types at a question wait in the input line.
 #[test]
 fn prose_at_a_question_changes_nothing_and_writes_no_rule() {
@@ -128,7 +167,7 @@ fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again
     one.shows("1 Allow once");
     one.enters("3");
     one.shows("rule: bash:touch one");
-    one.shows("Enter writes the rule to your file for this project");
+    one.shows("writes the rule for this project");
     // Cancelling writes no rule, and the question stays open.
     one.press(&["Escape"]);
     one.shows("1 Allow once");

@@ -2,7 +2,10 @@
 
 use protocol::judgement::{Ask, PersonAnswer};
 
-/// Checks that an answer is one to the question of this name. A refusal fits each.
+/// Checks that an answer without a note is one to the question of this name. A refusal fits each. A rule of the person's own
+/// is checked by [`SessionRules::takes_rule`] instead.
+///
+/// [`SessionRules::takes_rule`]: crate::SessionRules::takes_rule
 ///
 /// # Errors
 /// Why it does not count, for the person.
@@ -20,6 +23,7 @@ pub fn fits(question: &str, ask: &Ask, answer: &PersonAnswer) -> Result<(), Stri
             true => Ok(()),
             false => Err(format!("{question} does not offer the rule `{rule}`")),
         },
+        (_, PersonAnswer::Noted(..)) => Err("the note goes with no other answer".to_owned()),
         (Ask::Call { .. }, PersonAnswer::Mode(_)) => {
             Err("only a plan is approved with a mode; allow this call without one".to_owned())
         }

@@ -2,7 +2,7 @@
 
 use crate::file_versions::FileVersions;
 use protocol::call::{Call, CallOrigin, ToolResult};
-use protocol::judgement::{Basis, ExtraRight, Rule, RuleSet, ToolKind};
+use protocol::judgement::{Basis, ExtraRight, Rule, RuleSet, ToolKind, Verdict};
 use protocol::web::{WebAddress, WebSettings};
 use tool_specs::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
 
@@ -72,11 +72,29 @@ pub struct CallRemarks {
     pub asked: Option<String>,
 }
 
+impl CallRemarks {
+    /// Words that a person gave with a yes go with the result. The record of the decision has them too.
+    pub fn take_words_of(&mut self, verdict: &Verdict) {
+        if let Verdict::Allow(Basis::NotedByPerson { by: _, note }) = verdict {
+            self.add_note(&format!("[The user allowed this call and says: {note}]"));
+        }
+    }
+
+    /// One more note for the result.
+    pub fn add_note(&mut self, text: &str) {
+        let note = self.note.get_or_insert_default();
+        if !note.is_empty() {
+            note.push('\n');
+        }
+        note.push_str(text);
+    }
+}
+
 impl CallFacts {
     /// True if this basis covers the rights beyond the session's that the call asks for.
     pub(crate) fn are_rights_covered_by(&self, basis: &Basis) -> bool {
         match basis {
-            Basis::Person(_) => true,
+            Basis::Person(_) | Basis::NotedByPerson { .. } => true,
             Basis::Rights(rules) => {
                 let of = (self.call.tool.as_str(), self.page.as_ref());
                 approval::grants_all(rules, of, &self.extra_rights)

@@ -37,7 +37,9 @@ pub(crate) fn stale(tool: &str, named: &str) -> ToolResult {
 /// The result of a call that was not allowed.
 pub(crate) fn denial(tool: &str, basis: &Basis, text: String) -> ToolResult {
     match basis {
-        Basis::Person(_) => failed(tool, Outcome::Denied, "denied", text),
+        Basis::Person(_) | Basis::NotedByPerson { .. } => {
+            failed(tool, Outcome::Denied, "denied", text)
+        }
         Basis::Rule(rule) => {
             failed(tool, Outcome::Refused { rule: rule.text.clone() }, "denied", text)
         }

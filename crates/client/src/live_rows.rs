@@ -116,12 +116,10 @@ pub(crate) fn answers_in_line(screen: &Screen) -> Option<String> {
     if screen.options.rights == ClientRights::ReadOnly {
         return Some(format!("{name}: another terminal has to answer"));
     }
+    let words = screen.answers()?.in_words(screen.focus);
     Some(match screen.focus {
-        Focus::Line => format!("{name}: {}", screen.answers_in_words()),
-        Focus::Rule(_) => screen.rule_in_words(),
-        Focus::Form => {
-            "Enter sends the answers to the server; an empty line leaves a field out".to_owned()
-        }
+        Focus::Line => format!("{name}: {words}"),
+        Focus::Rule(_) | Focus::Form => words,
     })
 }
 

@@ -2,6 +2,7 @@
 //! `live`, its world is `attach`.
 
 pub(crate) mod answer_list;
+pub(crate) mod answer_words;
 pub(crate) mod colon_command;
 mod context;
 pub(crate) mod editor;
@@ -255,16 +256,16 @@ impl RulePlace {
     /// The row of the list.
     pub(crate) fn label(self) -> &'static str {
         match self {
-            Self::Project => "for this project alone: your file for it",
-            Self::Everywhere => "for all projects: your config.toml",
+            Self::Project => "for this project alone, in a file beside your config.toml",
+            Self::Everywhere => "for all your projects, in your config.toml",
         }
     }
 
     /// Behind "writes the rule".
     pub(crate) fn in_words(self) -> &'static str {
         match self {
-            Self::Project => "to your file for this project",
-            Self::Everywhere => "to your config.toml, for all projects",
+            Self::Project => "for this project",
+            Self::Everywhere => "for all projects",
         }
     }
 }
@@ -374,8 +375,6 @@ pub struct Screen {
     pub(crate) connection: ConnectionState,
     prompts: UnstartedPrompts,
     pub(crate) editor: Editor,
-    /// The line of a form, or of a rule.
-    pub(crate) entry: Editor,
     list: AnswerList,
     /// One line about the last action, or why it is not possible.
     pub(crate) hint: Option<String>,
@@ -400,7 +399,6 @@ impl Screen {
             connection: ConnectionState::Closed,
             prompts: UnstartedPrompts::default(),
             editor: Editor::default(),
-            entry: Editor::default(),
             list: AnswerList::default(),
             hint: None,
             tokens: AnswerUsage::default(),
@@ -471,7 +469,6 @@ impl Screen {
     /// Keeps the list at an open question, and no row marked by itself behind a typed text.
     fn follow_questions(&mut self) {
         if self.list.follow(self.items.questions()) {
-            self.entry.start_over();
             self.focus = Focus::Line;
         }
         if !self.editor.is_empty() {
@@ -507,7 +504,7 @@ impl Screen {
         let (_, mark) = self.input();
         let room = columns.saturating_sub(display_width(mark));
         match self.focus {
-            Focus::Form | Focus::Rule(_) => self.entry.fit(room),
+            Focus::Form | Focus::Rule(_) => self.list.entry.fit(room),
             Focus::Line => self.editor.fit(room),
         }
     }
@@ -530,7 +527,6 @@ impl Screen {
         self.prompts.queued.clear();
         self.turn = TurnState::Idle;
         self.focus = Focus::Line;
-        self.entry.start_over();
         let notes = self.list.lost();
         self.give_back(notes.into_iter().collect());
         let note = "the connection is lost; connecting again".to_owned();

@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_was_refused_stays_refused_and_is_not_asked_again() {
-        let basis = crate::BasisRecord::Person { who: "pts/1".into() };
+        let basis = crate::BasisRecord::Person { who: "pts/1".into(), note: None };
         let denied = JournalRecord::Denied { call: 1, basis, message: "not that one".into() };
         let records = vec![proposed(1), denied, proposed(2), JournalRecord::Expired { call: 2 }];
         let mended = repaired(&past(records, 1, LastTurn::Open), OpenTurn::GoesOn, None);

@@ -177,6 +177,13 @@ pub enum Basis {
     Unjudgeable(String),
     /// The session's mode, of a command that runs a program whose name is only known when it runs.
     Opaque(PermissionMode),
+    /// A person as `Person`, with words for the model beside the result.
+    NotedByPerson {
+        /// The name of their terminal.
+        by: String,
+        /// The words.
+        note: String,
+    },
 }
 
 /// The broker's answer.
@@ -316,4 +323,52 @@ pub enum PersonAnswer {
     Stop,
     /// As `Always`, for all projects: the rule is added to the user's own file.
     Everywhere(String),
+    /// Yes, with words for the model.
+    Noted(Consent, String),
+}
+
+/// A yes that words for the model may go with.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Consent {
+    /// As [`PersonAnswer::Once`].
+    Once,
+    /// As [`PersonAnswer::Session`].
+    Session(String),
+    /// As [`PersonAnswer::Always`].
+    Always(String),
+    /// As [`PersonAnswer::Everywhere`].
+    Everywhere(String),
+    /// As [`PersonAnswer::Mode`].
+    Mode(PermissionMode),
+}
+
+impl PersonAnswer {
+    /// This answer with words for the model, if it is a yes that they may go with and there are any.
+    #[must_use]
+    pub fn noted(self, note: &str) -> Self {
+        let note = note.trim();
+        let consent = match self.clone() {
+            Self::Once => Consent::Once,
+            Self::Session(rule) => Consent::Session(rule),
+            Self::Always(rule) => Consent::Always(rule),
+            Self::Everywhere(rule) => Consent::Everywhere(rule),
+            Self::Mode(mode) => Consent::Mode(mode),
+            Self::Form(_) | Self::Deny(_) | Self::Stop | Self::Noted(..) => return self,
+        };
+        if note.is_empty() { self } else { Self::Noted(consent, note.to_owned()) }
+    }
+
+    /// The answer by itself, and the words for the model.
+    #[must_use]
+    pub fn split_note(self) -> (Self, Option<String>) {
+        let Self::Noted(consent, note) = self else { return (self, None) };
+        let answer = match consent {
+            Consent::Once => Self::Once,
+            Consent::Session(rule) => Self::Session(rule),
+            Consent::Always(rule) => Self::Always(rule),
+            Consent::Everywhere(rule) => Self::Everywhere(rule),
+            Consent::Mode(mode) => Self::Mode(mode),
+        };
+        (answer, Some(note))
+    }
 }

@@ -243,6 +243,7 @@ impl CallState {
                 Ok(())
             }
             CallEffect::AuditDecision(verdict) => {
+                self.args.facts.remarks.take_words_of(&verdict);
                 ipc::step!("supervisor: verdict in");
                 self.audit_decided(&verdict);
                 Ok(())

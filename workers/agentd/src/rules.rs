@@ -260,7 +260,9 @@ impl CheckedCall {
                 ),
                 Basis::Query => "it only reads, and no rule denies it".to_owned(),
                 Basis::Unjudgeable(why) | Basis::NobodyToAsk(why) => why.clone(),
-                Basis::Person(who) => format!("answered by {who}"),
+                Basis::Person(who) | Basis::NotedByPerson { by: who, .. } => {
+                    format!("answered by {who}")
+                }
             },
         }
     }

@@ -240,7 +240,24 @@ impl Broker {
                 format!("question {call} is no longer about the call that you saw; check it again");
             return FromBroker::Rejected { call, reason };
         }
-        if let Err(reason) = approval::fits(&format!("question {call}"), &open.ask, &answer) {
+        let (answer, note) = answer.split_note();
+        let is_own_rule = match (&answer, &open.ask) {
+            (PersonAnswer::Always(rule) | PersonAnswer::Everywhere(rule), Ask::Call { rules }) => {
+                !rules.is_empty() && !rules.contains(rule)
+            }
+            _ => false,
+        };
+        let fits = match (&answer, self.sessions.get(&call.session)) {
+            (
+                PersonAnswer::Always(rule) | PersonAnswer::Everywhere(rule),
+                Some(BrokerSession::Rules(rules)),
+            ) if is_own_rule => {
+                catch_unwind(AssertUnwindSafe(|| rules.takes_rule(&open.case, rule)))
+                    .unwrap_or_else(|_| Err("checking this rule failed".to_owned()))
+            }
+            _ => approval::fits(&format!("question {call}"), &open.ask, &answer),
+        };
+        if let Err(reason) = fits {
             return FromBroker::Rejected { call, reason };
         }
         let is_plan = matches!(open.ask, Ask::Plan { .. });
@@ -251,9 +268,14 @@ impl Broker {
             | PersonAnswer::Session(_)
             | PersonAnswer::Always(_)
             | PersonAnswer::Everywhere(_)
-            | PersonAnswer::Mode(_) => Verdict::Allow(Basis::Person(by)),
-            // It was rejected above.
-            PersonAnswer::Form(_) => unjudgeable("a form approves no call"),
+            | PersonAnswer::Mode(_) => Verdict::Allow(match note {
+                Some(note) => Basis::NotedByPerson { by, note },
+                None => Basis::Person(by),
+            }),
+            // They were rejected above.
+            PersonAnswer::Form(_) | PersonAnswer::Noted(..) => {
+                unjudgeable("this answer approves no call")
+            }
             PersonAnswer::Stop => {
                 Verdict::Deny(Basis::Person(by), "Not run: the user stopped the turn.".into())
             }

@@ -125,6 +125,37 @@ fn a_persons_no_reaches_the_model_with_their_words() {
 }
 
 #[test]
+fn a_note_goes_with_a_yes_and_a_rule_of_the_persons_own_has_to_allow_the_call() {
+    let always = |rule: &str| PersonAnswer::Always(rule.to_owned());
+    let mut broker = ready();
+    let digest = ask(&mut broker, 1, "cargo test");
+    for (rule, why) in [
+        ("bash:cargo build", "does not allow this call"),
+        ("edit:src/**", "does not allow this call"),
+        ("bash:", "is not kept"),
+        ("no rule", "is not kept"),
+        (" bash:cargo test", "blanks around it"),
+        ("bash:cargo test\n", "control characters"),
+    ] {
+        let said = broker.step(answer(1, &digest, always(rule), "tty1"));
+        assert!(rejection(&said).contains(why), "{rule:?}: {said:?}");
+    }
+    let session = PersonAnswer::Session("bash:cargo t*".to_owned());
+    assert!(rejection(&broker.step(answer(1, &digest, session, "tty1"))).contains("not offer"));
+    // The question is open still.
+    let own = always("bash:cargo t*").noted(" only this one ");
+    let noted = Basis::NotedByPerson { by: "tty1".into(), note: "only this one".into() };
+    assert_eq!(verdict(&broker.step(answer(1, &digest, own, "tty1"))), &Verdict::Allow(noted));
+    // Where no rule is offered, none of the person's own counts.
+    let digest = ask(&mut broker, 2, "python3 x.py");
+    let said = broker.step(answer(2, &digest, always("bash:python3 *"), "tty1"));
+    assert!(rejection(&said).contains("does not offer"), "{said:?}");
+    for refusal in [PersonAnswer::Stop, PersonAnswer::Deny("no".into())] {
+        assert_eq!(refusal.clone().noted("words"), refusal);
+    }
+}
+
+#[test]
 fn an_approval_for_one_call_is_not_used_for_another_with_other_arguments() {
     let mut broker = ready();
     let harmless = ask(&mut broker, 1, "make");
@@ -376,7 +407,7 @@ fn an_answer_that_holds_longer_counts_as_a_rule_once_it_comes_back_as_one() {
     for (wrong, why) in [
         (PersonAnswer::Session("bash:*".into()), "does not offer the rule"),
         (PersonAnswer::Session("bash:cargo *".into()), "does not offer the rule"),
-        (PersonAnswer::Always("bash:cargo *".into()), "does not offer the rule"),
+        (PersonAnswer::Always("bash:*".into()), "allows each call of the tool"),
     ] {
         let said = broker.step(answer(1, &digest, wrong, "tty1"));
         assert!(rejection(&said).contains(why), "{said:?}");

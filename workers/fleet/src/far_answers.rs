@@ -57,12 +57,14 @@ impl ShownQuestions {
         digest: &str,
         answer: &PersonAnswer,
     ) -> Result<(), String> {
-        let gives = match answer {
+        // Words for the model give no right.
+        let (answer, _) = answer.clone().split_note();
+        let gives = match &answer {
             PersonAnswer::Deny(_) | PersonAnswer::Stop => return Ok(()),
             PersonAnswer::Session(_) | PersonAnswer::Always(_) | PersonAnswer::Everywhere(_) => {
                 "allows later calls too"
             }
-            PersonAnswer::Form(_) => "fills in a server's form",
+            PersonAnswer::Form(_) | PersonAnswer::Noted(..) => "fills in a server's form",
             PersonAnswer::Mode(_) => "changes the permission mode",
             PersonAnswer::Once => match self.open.get(call).filter(|it| it.digest == digest) {
                 None => return Err("this question is not open any more".to_owned()),
@@ -82,7 +84,7 @@ impl ShownQuestions {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Err(format!(
             "it {gives}, and a terminal on another host may not give what the session's host does not give by its \
-             configuration. Answer on the host {host}, or refuse; `y` counts here for a call without further rights"
+             configuration. Answer on the host {host}, or refuse; `Allow once` counts here for a call without further rights"
         ))
     }
 
@@ -157,7 +159,10 @@ mod tests {
             PersonAnswer::Mode(PermissionMode::Auto),
         ] {
             assert!(at.check(&plain.call, "d", &answer).is_err(), "{answer:?}");
+            let noted = answer.noted("please");
+            assert!(at.check(&plain.call, "d", &noted).is_err(), "{noted:?}");
         }
+        at.check(&plain.call, "d", &PersonAnswer::Once.noted("please")).unwrap();
         for ask in [Ask::Plan { modes: Vec::new() }, Ask::Visit] {
             let other = Question { ask: ask.clone(), ..plain.clone() };
             let at = shown([other.clone()]);

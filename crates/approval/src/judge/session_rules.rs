@@ -8,6 +8,7 @@ use crate::rule::error::{RuleError, RuleFault};
 use crate::rule::rule_index::{RuleFit, RuleIndex, RuleNumber, ToolRules};
 use crate::rule::rule_pattern::{self, ParsedRule};
 use crate::rule::rule_target::{self, MatchedBy, RuleDepth, TargetRules};
+use protocol::hidden::visible;
 use protocol::judgement::{
     Ask, Audience, Basis, EXIT_PLAN, JudgedCall, PermissionMode, Question, Rule, RuleEffect,
     RuleSet, ToolKind, Verdict,
@@ -113,6 +114,37 @@ impl SessionRules {
             audience: set.audience,
             project: PathBuf::from(&set.project),
         })
+    }
+
+    /// Checks a rule that a person wrote at a question about this call: it has to allow the call by itself.
+    ///
+    /// # Errors
+    /// Why it does not count, for the person.
+    pub fn takes_rule(&self, case: &JudgedCall, text: &str) -> Result<(), String> {
+        let shown = visible(text);
+        if text.trim() != text || text.chars().any(char::is_control) {
+            return Err(format!(
+                "`{shown}` is no rule: it has control characters, or blanks around it"
+            ));
+        }
+        let set = RuleSet {
+            rules: vec![remembered_rule(text)],
+            mode: PermissionMode::Ask,
+            audience: Audience::Person,
+            project: self.project.to_string_lossy().into_owned(),
+        };
+        let alone = Self::new(&set).map_err(|error| format!("`{shown}` is not kept: {error}"))?;
+        if alone.allow.applied_to(&case.call.tool).any(|(rules, _)| rules.fits_each_call()) {
+            return Err(format!(
+                "`{shown}` is not kept: it allows each call of the tool; write it into config.toml yourself"
+            ));
+        }
+        match alone.judge(case) {
+            Verdict::Allow(Basis::Rule(_)) => Ok(()),
+            Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => {
+                Err(format!("the rule `{shown}` does not allow this call, so it is not kept"))
+            }
+        }
     }
 
     /// The verdict on a call.

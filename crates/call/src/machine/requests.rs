@@ -51,7 +51,9 @@ impl CallMachine {
         }
         if let Some((settings, rules)) = self.facts.web.clone() {
             let host = match &self.verdict {
-                Some(Verdict::Allow(Basis::Person(_))) => HostRight::Given,
+                Some(Verdict::Allow(Basis::Person(_) | Basis::NotedByPerson { .. })) => {
+                    HostRight::Given
+                }
                 _ if self.facts.extra_rights.is_empty() => HostRight::Given,
                 _ => HostRight::ByRule,
             };

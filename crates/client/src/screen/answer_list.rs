@@ -5,9 +5,11 @@
 //! text allows anything that the person has not chosen.
 
 use super::QuestionShown;
+use super::editor::Editor;
+use super::key_press::{Direction, KeyPress};
 use protocol::hidden::on_screen;
 use protocol::ids::CallId;
-use protocol::judgement::{Ask, PermissionMode, Question};
+use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
 
 /// An answer of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +68,18 @@ impl Choice {
         }
     }
 
+    /// The answer that Enter gives on its row. None where a line is filled in first. A reason is part of its answer.
+    pub(crate) fn answer(&self, note: &str) -> Option<PersonAnswer> {
+        match self {
+            Self::Once | Self::Visited => Some(PersonAnswer::Once),
+            Self::Session(rule) => Some(PersonAnswer::Session(rule.clone())),
+            Self::Mode(mode) => Some(PersonAnswer::Mode(*mode)),
+            Self::Deny => Some(PersonAnswer::Deny(note.to_owned())),
+            Self::Stop => Some(PersonAnswer::Stop),
+            Self::Always | Self::Fill => None,
+        }
+    }
+
     /// The row of the list.
     pub(crate) fn label(&self, question: &Question) -> String {
         match self {
@@ -107,13 +121,9 @@ impl Choice {
         match self {
             Self::Deny if question.is_of_server() => None,
             Self::Deny => Some("for this reason"),
-            Self::Once
-            | Self::Session(_)
-            | Self::Always
-            | Self::Mode(_)
-            | Self::Fill
-            | Self::Visited
-            | Self::Stop => None,
+            Self::Once | Self::Session(_) | Self::Mode(_) => Some("with this note"),
+            // It goes with the answer behind that.
+            Self::Always | Self::Fill | Self::Visited | Self::Stop => None,
         }
     }
 }
@@ -158,7 +168,7 @@ pub struct AnswerRows {
 
 /// The state of the list at the question that the keys reach.
 #[derive(Debug)]
-pub(super) struct AnswerList {
+pub(crate) struct AnswerList {
     /// The question, with its digest: what it asks may change.
     of: Option<(CallId, String)>,
     cursor: Cursor,
@@ -166,11 +176,14 @@ pub(super) struct AnswerList {
     shown: QuestionShown,
     /// The answer that was given, with the note that went with it.
     given: Option<(CallId, String)>,
+    /// The line of a form, or of a rule.
+    pub(super) entry: Editor,
 }
 
 impl Default for AnswerList {
     fn default() -> Self {
-        Self { of: None, cursor: Cursor::Offered, shown: QuestionShown::InPart, given: None }
+        let (cursor, shown) = (Cursor::Offered, QuestionShown::InPart);
+        Self { of: None, cursor, shown, given: None, entry: Editor::default() }
     }
 }
 
@@ -198,6 +211,7 @@ impl AnswerList {
     fn go_to(&mut self, question: Option<&Question>) {
         self.of = question.map(|asked| (asked.call.clone(), asked.digest.clone()));
         (self.cursor, self.shown) = (Cursor::Offered, QuestionShown::InPart);
+        self.entry.start_over();
     }
 
     /// Goes round the open questions by so many. False where there is no other.
@@ -259,6 +273,42 @@ impl AnswerList {
     /// True if the question was answered here, and the supervisor has not confirmed it.
     pub(super) fn is_given(&self, call: &CallId) -> bool {
         self.given.as_ref().is_some_and(|(given, _)| given == call)
+    }
+
+    /// The line of a form or a rule begins with this text. What did not count is there to be changed.
+    pub(super) fn begin_entry(&mut self, text: &str) {
+        if self.entry.is_empty() {
+            self.entry.start_over();
+            self.entry.insert(text);
+        }
+    }
+
+    /// A key of a form: its rows, and no earlier text.
+    // All other keys are the editor's, which lists them.
+    #[allow(clippy::wildcard_enum_match_arm)]
+    pub(super) fn form_key(&mut self, key: KeyPress) {
+        match key {
+            KeyPress::Up => drop(self.entry.move_row(Direction::Start)),
+            KeyPress::Down => drop(self.entry.move_row(Direction::End)),
+            KeyPress::EndOfInput => {}
+            key => self.entry.key(key),
+        }
+    }
+
+    /// The place of the question among the open ones, counted from 1, and their number.
+    pub(super) fn place(&self, open: &[Question]) -> Option<(usize, usize)> {
+        let at = open.iter().position(|asked| self.is_at(asked))?;
+        Some((at + 1, open.len()))
+    }
+
+    /// The next rule that the question offers, in the place of the shown one.
+    pub(super) fn suggest_next_rule(&mut self, question: &Question) {
+        let shown = self.entry.text();
+        let at = question.rules().iter().position(|rule| *rule == *shown);
+        let next = at.map_or(0, |at| at + 1) % question.rules().len().max(1);
+        if let Some(rule) = question.rules().get(next) {
+            self.entry.set(rule);
+        }
     }
 
     /// The answer did not count. Returns the note that went with it.

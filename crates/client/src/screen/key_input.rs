@@ -54,9 +54,9 @@ impl Screen {
         }
         // A paste is never an answer.
         match self.focus {
-            Focus::Form => self.entry.insert(text),
+            Focus::Form => self.list.entry.insert(text),
             // A rule is one line.
-            Focus::Rule(_) => self.entry.insert(text.lines().next().unwrap_or_default()),
+            Focus::Rule(_) => self.list.entry.insert(text.lines().next().unwrap_or_default()),
             Focus::Line => self.editor.paste(text),
         }
         Vec::new()
@@ -89,7 +89,7 @@ impl Screen {
                 self.enter()
             }
             Focus::Form => {
-                self.entry.set(line);
+                self.list.entry.set(line);
                 self.at_form(KeyPress::Enter)
             }
             Focus::Rule(_) => self.rule_by_line(line),

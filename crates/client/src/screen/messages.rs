@@ -149,7 +149,6 @@ impl Screen {
         self.tokens = AnswerUsage::default();
         // What was put away is in the draft of its own session.
         self.editor.start_over();
-        self.entry.start_over();
         self.list = AnswerList::default();
         self.seqs = SeqRange::default();
     }

@@ -48,9 +48,7 @@ impl Screen {
     /// Its place among the open ones, counted from 1, and their number.
     #[must_use]
     pub fn question_place(&self) -> Option<(usize, usize)> {
-        let (asked, open) = (self.question()?, self.items.questions());
-        let at = open.iter().position(|it| it.call == asked.call)?;
-        Some((at + 1, open.len()))
+        self.list.place(self.items.questions())
     }
 
     /// Does a turn run?
@@ -93,8 +91,8 @@ impl Screen {
     #[must_use]
     pub fn input(&self) -> (&Editor, &'static str) {
         match self.focus {
-            Focus::Form => (&self.entry, "form: "),
-            Focus::Rule(_) => (&self.entry, "rule: "),
+            Focus::Form => (&self.list.entry, "form: "),
+            Focus::Rule(_) => (&self.list.entry, "rule: "),
             Focus::Line => (&self.editor, "> "),
         }
     }

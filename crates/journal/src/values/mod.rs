@@ -168,6 +168,9 @@ pub enum BasisRecord {
     Person {
         /// The name of their terminal.
         who: String,
+        /// Their words for the model with a yes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// An approval was required, but the session was non-interactive.
     NobodyToAsk {

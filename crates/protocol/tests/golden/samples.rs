@@ -1123,6 +1123,7 @@ goldens! {
         NobodyToAsk => Basis::NobodyToAsk(text("mode ask")),
         Unjudgeable => Basis::Unjudgeable(text("a pipe")),
         Opaque => Basis::Opaque(protocol::judgement::PermissionMode::Auto),
+        NotedByPerson => Basis::NotedByPerson { by: text("pts/0"), note: text("keep the docs") },
     }
     judgement::Verdict {
         Allow => Verdict::Allow(protocol::judgement::Basis::Query),
@@ -1138,6 +1139,14 @@ goldens! {
         Form => PersonAnswer::Form(text("name = x")),
         Stop => PersonAnswer::Stop,
         Everywhere => PersonAnswer::Everywhere(text("bash:ls *")),
+        Noted => PersonAnswer::Noted(protocol::judgement::Consent::Once, text("keep the docs")),
+    }
+    judgement::Consent {
+        Once => protocol::judgement::Consent::Once,
+        Session => protocol::judgement::Consent::Session(text("bash:ls *")),
+        Always => protocol::judgement::Consent::Always(text("bash:ls *")),
+        Everywhere => protocol::judgement::Consent::Everywhere(text("bash:ls *")),
+        Mode => protocol::judgement::Consent::Mode(protocol::judgement::PermissionMode::Ask),
     }
     mcp::ServerAction {
         Tool => protocol::mcp::ServerAction::Tool,

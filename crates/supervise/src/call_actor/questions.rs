@@ -24,11 +24,7 @@ impl CallState {
             ServerEffect::Note(text) => {
                 let notice = ClientEvent::Notice { text: text.trim_matches(['[', ']']).to_owned() };
                 let _ = self.args.session.send_message(CallToSession::Show(notice).into());
-                let note = self.args.facts.remarks.note.get_or_insert_default();
-                if !note.is_empty() {
-                    note.push('\n');
-                }
-                note.push_str(&text);
+                self.args.facts.remarks.add_note(&text);
             }
             ServerEffect::Await => {
                 let late = || CallMsg::Input(CallInput::OfServer(ServerInput::Late));

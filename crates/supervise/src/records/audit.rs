@@ -64,6 +64,7 @@ fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
         | Basis::Mode(_)
         | Basis::Query
         | Basis::Person(_)
+        | Basis::NotedByPerson { .. }
         | Basis::NobodyToAsk(_)
         | Basis::Unjudgeable(_)
         | Basis::Opaque(_) => None,

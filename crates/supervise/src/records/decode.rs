@@ -199,7 +199,7 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
             call: id(session, call),
             allowed: action == ReplyAction::Accept.name(),
             basis: match by {
-                Some(by) => describe_basis(&journal::BasisRecord::Person { who: by }),
+                Some(by) => describe_basis(&journal::BasisRecord::Person { who: by, note: None }),
                 None => "nobody answered".to_owned(),
             },
         }),
@@ -366,7 +366,8 @@ pub(crate) fn describe_basis(basis: &journal::BasisRecord) -> String {
         journal::BasisRecord::Rule(rule) => format!("rule `{}` ({})", rule.text, rule.file),
         journal::BasisRecord::Mode { mode } => format!("mode {mode}"),
         journal::BasisRecord::Query => "it only looks".to_owned(),
-        journal::BasisRecord::Person { who } => format!("answered by {who}"),
+        // The result has the note.
+        journal::BasisRecord::Person { who, note: _ } => format!("answered by {who}"),
         journal::BasisRecord::NobodyToAsk { why } => format!("nobody to ask ({why})"),
         journal::BasisRecord::Unjudgeable { why } => format!("cannot be judged ({why})"),
         journal::BasisRecord::Opaque { mode } => {

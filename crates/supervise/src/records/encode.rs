@@ -231,7 +231,10 @@ pub(super) fn basis(basis: &Basis) -> journal::BasisRecord {
         },
         Basis::Mode(mode) => journal::BasisRecord::Mode { mode: mode.name().to_owned() },
         Basis::Query => journal::BasisRecord::Query,
-        Basis::Person(who) => journal::BasisRecord::Person { who },
+        Basis::Person(who) => journal::BasisRecord::Person { who, note: None },
+        Basis::NotedByPerson { by, note } => {
+            journal::BasisRecord::Person { who: by, note: Some(note) }
+        }
         Basis::NobodyToAsk(why) => journal::BasisRecord::NobodyToAsk { why },
         Basis::Unjudgeable(why) => journal::BasisRecord::Unjudgeable { why },
         Basis::Opaque(mode) => journal::BasisRecord::Opaque { mode: mode.name().to_owned() },

@@ -40,7 +40,7 @@ impl SessionActorState {
             self.calls.running.send(&call, CallInput::Expired);
             return self.events.reject(&client, &call, "its deadline is over");
         }
-        if let PersonAnswer::Mode(mode) = answer
+        if let (PersonAnswer::Mode(mode), _) = answer.clone().split_note()
             && let Err(failure) = self.spec.check_change(&SettingChange::Mode(mode))
         {
             return self.events.reject(&client, &call, &failure.message);

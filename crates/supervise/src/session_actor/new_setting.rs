@@ -96,10 +96,12 @@ impl NewSetting {
 
     /// The change that an answer brings which the broker accepted. Writes its rule to the person's file.
     pub(super) async fn answered(spec: &SessionSpec, answer: &PersonAnswer) -> Option<Self> {
-        let (text, written) = match answer {
+        let (answer, _) = answer.clone().split_note();
+        let (text, written) = match &answer {
             PersonAnswer::Once
             | PersonAnswer::Form(_)
             | PersonAnswer::Deny(_)
+            | PersonAnswer::Noted(..)
             | PersonAnswer::Stop => return None,
             // The plan is approved, and the session leaves mode `plan`.
             PersonAnswer::Mode(mode) => {

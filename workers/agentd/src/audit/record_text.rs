@@ -47,7 +47,10 @@ pub(crate) fn basis(basis: &BasisRecord) -> String {
         BasisRecord::Rule(rule) => format!("by the rule {} ({})", rule.text, rule.file),
         BasisRecord::Mode { mode } => format!("by the mode {mode}"),
         BasisRecord::Query => "because the tool only reads".to_owned(),
-        BasisRecord::Person { who } => format!("by a person at {who}"),
+        BasisRecord::Person { who, note: None } => format!("by a person at {who}"),
+        BasisRecord::Person { who, note: Some(note) } => {
+            format!("by a person at {who}, with the note: {note}")
+        }
         BasisRecord::NobodyToAsk { why } => {
             format!("because approval is required, but the session is non-interactive: {why}")
         }

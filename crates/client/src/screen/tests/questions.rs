@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::live_rows::answers_in_line;
+use protocol::judgement::Consent;
 
 fn key(screen: &mut Screen, key: KeyPress) -> Vec<ScreenEffect> {
     screen.update(ScreenInput::Key(key))
@@ -192,6 +193,35 @@ fn a_denial_carries_the_text_of_the_line_as_its_reason() {
 }
 
 #[test]
+fn a_yes_carries_the_text_of_the_line_as_a_note() {
+    let noted = |consent| PersonAnswer::Noted(consent, "keep the docs".to_owned());
+    let typed = |question: ClientEvent, row: usize| {
+        let mut screen = asked(question);
+        types(&mut screen, "keep the docs");
+        down(&mut screen, row + 1);
+        screen
+    };
+    let mut screen = typed(question(1, &["bash:ls"]), 0);
+    assert_eq!(enter_does(&screen), "Enter allows it once, with this note");
+    assert_eq!(answered(&enter(&mut screen)), noted(Consent::Once));
+    assert_eq!(screen.draft(), "");
+    let mut screen = typed(question(1, &["bash:ls"]), 1);
+    assert_eq!(answered(&enter(&mut screen)), noted(Consent::Session("bash:ls".to_owned())));
+    let mut screen = typed(plan_question(), 1);
+    assert_eq!(answered(&enter(&mut screen)), noted(Consent::Mode(PermissionMode::AcceptEdits)));
+    // It waits while the rule is shown.
+    let mut screen = typed(question(1, &["bash:ls"]), 2);
+    assert_eq!(enter(&mut screen), []);
+    assert!(enter_does(&screen).starts_with("Enter allows it, with your note, and writes"));
+    assert_eq!(answered(&enter(&mut screen)), noted(Consent::Always("bash:ls".to_owned())));
+    // Blanks are no note.
+    let mut screen = calls(&[]);
+    types(&mut screen, "  ");
+    down(&mut screen, 1);
+    assert_eq!(answered(&enter(&mut screen)), PersonAnswer::Once);
+}
+
+#[test]
 fn a_command_works_at_a_question() {
     let mut screen = calls(&[]);
     types(&mut screen, ":net on");
@@ -246,7 +276,8 @@ fn a_rule_is_shown_with_its_place_and_may_be_changed_before_enter_writes_it() {
     };
     let mut screen = open();
     assert_eq!((&*screen.input().0.text(), screen.input().1), ("bash:cargo test", "rule: "));
-    assert!(enter_does(&screen).contains("to your file for this project"));
+    assert!(enter_does(&screen).contains("writes the rule for this project"));
+    assert!(rows(&screen)[0].contains("for this project alone"));
     assert_eq!(answered(&enter(&mut screen)), PersonAnswer::Always("bash:cargo test".to_owned()));
     let mut screen = open();
     key(&mut screen, KeyPress::Tab);
@@ -271,7 +302,7 @@ fn a_rule_is_shown_with_its_place_and_may_be_changed_before_enter_writes_it() {
     screen.update(event(2, question(2, &["bash:rm *"])));
     screen.update(event(3, decided(1)));
     assert_eq!(screen.focus, Focus::Line);
-    assert_eq!(screen.entry.text(), "");
+    assert_eq!(screen.list.entry.text(), "");
 }
 
 #[test]

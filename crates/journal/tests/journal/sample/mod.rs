@@ -119,7 +119,10 @@ pub fn each_kind() -> Vec<JournalRecord> {
         JournalRecord::Approved {
             call: 1,
             tool_kind: ToolKind::Mutation,
-            basis: BasisRecord::Person { who: "pts/0".to_owned() },
+            basis: BasisRecord::Person {
+                who: "pts/0".to_owned(),
+                note: Some("keep the docs".to_owned()),
+            },
         },
         start(1, ToolKind::Mutation),
         result(1, "hi"),

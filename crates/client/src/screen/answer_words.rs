@@ -1,0 +1,205 @@
+//! The answers to an open question with the input line: what Enter does, and the words for it. Pure.
+
+use super::answer_list::{AnswerList, AnswerRow, AnswerRows, Choice};
+use super::{Focus, QuestionShown, RulePlace};
+use protocol::hidden::on_screen;
+use protocol::judgement::{Ask, PermissionMode, Question};
+use std::borrow::Cow;
+
+/// Hint where Enter would allow what was not on the screen yet.
+pub(super) const HIDDEN_ROWS: &str = "rows are hidden: PgDn shows them, then Enter allows it";
+const NO_ROW: &str = "↑ ↓ choose an answer, Enter gives it";
+/// Words that answered questions once, or do elsewhere. On their own they are no prompt and no note.
+const OLD_ANSWERS: [&str; 12] =
+    ["y", "s", "a", "n", "r", "x", "e", "A", "D", "yes", "no", "always"];
+
+const SENDS_FORM: &str = "Enter sends the answers to the server; an empty line leaves a field out";
+
+/// What Enter does with the input line while a question is open.
+pub(super) enum AtEnter {
+    /// It is a command, or a prompt, as without a question.
+    Line(&'static str),
+    /// It gives the answer of this row.
+    Answer(usize),
+    /// Nothing, and why.
+    Nothing(String),
+}
+
+/// The open question with its list, and the text of the input line.
+pub(crate) struct Answers<'a> {
+    pub(super) list: &'a AnswerList,
+    pub(super) question: &'a Question,
+    pub(super) text: Cow<'a, str>,
+}
+
+impl Answers<'_> {
+    /// What Enter does now.
+    pub(super) fn at_enter(&self) -> AtEnter {
+        let text = self.text.trim();
+        let choices = Choice::of(self.question);
+        if text.starts_with(':') {
+            return AtEnter::Line("Enter runs the command; the question waits");
+        }
+        if OLD_ANSWERS.contains(&text) {
+            return AtEnter::Nothing(format!(
+                "a letter answers nothing: ↑ ↓ and Enter do, or a number and Enter, 1 to {}",
+                choices.len()
+            ));
+        }
+        if let Some(number) = number_of(text) {
+            return match number.checked_sub(1).filter(|row| *row < choices.len()) {
+                Some(row) => AtEnter::Answer(row),
+                None => {
+                    AtEnter::Nothing(format!("the answers have the numbers 1 to {}", choices.len()))
+                }
+            };
+        }
+        if self.list.is_given(&self.question.call) && text.is_empty() {
+            return AtEnter::Nothing("answered; waiting for the supervisor".to_owned());
+        }
+        match (self.list.marked(), text.is_empty()) {
+            (Some(row), _) if !self.list.is_given(&self.question.call) => AtEnter::Answer(row),
+            (_, true) => AtEnter::Nothing(NO_ROW.to_owned()),
+            (_, false) => {
+                AtEnter::Line("Enter sends this as a prompt; ↑ ↓ mark an answer that it goes with")
+            }
+        }
+    }
+
+    /// The rows of the list, and what Enter does.
+    pub(super) fn rows(&self, focus: Focus) -> AnswerRows {
+        let question = self.question;
+        let row = |(text, is_marked): (String, bool)| AnswerRow { text, is_marked };
+        match focus {
+            Focus::Form => {
+                let enter = "Enter sends the answers to the server; an empty line leaves a field out; Esc goes back";
+                AnswerRows { rows: Vec::new(), enter: enter.to_owned() }
+            }
+            Focus::Rule(place) => {
+                let rows = RulePlace::ALL.map(|it| row((it.label().to_owned(), it == place)));
+                let more = if question.rules().len() > 1 { ", Tab another rule" } else { "" };
+                let note = if self.text.is_empty() { "" } else { ", with your note" };
+                let enter = format!(
+                    "Enter allows it{note}, and writes the rule {}; Esc goes back{more}",
+                    place.in_words()
+                );
+                AnswerRows { rows: rows.into(), enter }
+            }
+            Focus::Line => {
+                let at = match self.at_enter() {
+                    AtEnter::Answer(row) => Some(row),
+                    AtEnter::Line(_) | AtEnter::Nothing(_) => None,
+                };
+                let choices = Choice::of(question);
+                let label = |(number, choice): (usize, &Choice)| {
+                    row((format!("{} {}", number + 1, choice.label(question)), at == Some(number)))
+                };
+                let rows = choices.iter().enumerate().map(label).collect();
+                AnswerRows { rows, enter: self.enter_in_words() }
+            }
+        }
+    }
+
+    /// What Enter does now.
+    fn enter_in_words(&self) -> String {
+        let question = self.question;
+        let row = match self.at_enter() {
+            AtEnter::Line(words) => return words.to_owned(),
+            AtEnter::Nothing(why) => return why,
+            AtEnter::Answer(row) => row,
+        };
+        let choices = Choice::of(question);
+        let Some(choice) = choices.get(row) else { return NO_ROW.to_owned() };
+        if choice.allows() && self.list.shown() == QuestionShown::InPart {
+            return HIDDEN_ROWS.to_owned();
+        }
+        let text = &*self.text;
+        let note = match choice.note(question) {
+            _ if text.trim().is_empty() || number_of(text).is_some() => String::new(),
+            Some(note) => format!(", {note}"),
+            None => "; your text stays in the line".to_owned(),
+        };
+        format!("Enter {}{note}", choice.does(question))
+    }
+
+    /// The answers for a terminal without keys, each by its number.
+    pub(crate) fn in_words(&self, focus: Focus) -> String {
+        match focus {
+            Focus::Line => self.answers_in_words(),
+            Focus::Rule(_) => self.rule_in_words(),
+            Focus::Form => SENDS_FORM.to_owned(),
+        }
+    }
+
+    fn answers_in_words(&self) -> String {
+        let question = self.question;
+        let choices = Choice::of(question);
+        let of = |(at, choice): (usize, &Choice)| format!("{} {}", at + 1, choice.label(question));
+        let list = choices.iter().enumerate().map(of).collect::<Vec<_>>().join(", ");
+        let letters = choices.iter().filter_map(letter_of).collect::<Vec<_>>().join(", ");
+        let reason = match Choice::Deny.note(question) {
+            Some(_) => "; words behind r are the reason",
+            None => "",
+        };
+        format!("{list}: type a number, or {letters}, then Enter{reason}")
+    }
+
+    fn rule_in_words(&self) -> String {
+        let [project, everywhere] = RulePlace::ALL.map(RulePlace::label);
+        let rule = self.list.entry.text();
+        format!(
+            "allow `{}` in later sessions? 1 {project}, 2 {everywhere}, 3 back: type a number, or y, A, n, then \
+             Enter; a rule behind the number is written instead",
+            on_screen(&rule)
+        )
+    }
+}
+
+/// The number that is all of a text.
+pub(super) fn number_of(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let is_number = !text.is_empty() && text.len() <= 2 && text.bytes().all(|c| c.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+/// The letter of an answer in a terminal of lines.
+fn letter_of(choice: &Choice) -> Option<&'static str> {
+    match choice {
+        Choice::Once | Choice::Fill | Choice::Visited => Some("y"),
+        Choice::Mode(PermissionMode::Ask) => Some("y"),
+        Choice::Mode(PermissionMode::AcceptEdits) => Some("e"),
+        Choice::Mode(PermissionMode::Auto) => Some("A"),
+        Choice::Mode(PermissionMode::DontAsk) => Some("D"),
+        Choice::Mode(PermissionMode::Plan) => None,
+        Choice::Session(_) => Some("s"),
+        Choice::Always => Some("a"),
+        Choice::Deny => Some("n"),
+        Choice::Stop => Some("x"),
+    }
+}
+
+fn is_letter_of(choice: &Choice, word: &str) -> bool {
+    letter_of(choice) == Some(word) || (*choice == Choice::Deny && word == "r")
+}
+
+/// The answer that a line of a terminal without keys gives: its first word, and for a plan the mode behind that.
+pub(super) fn choice_of_line(question: &Question, first: &str, rest: &str) -> Option<Choice> {
+    let mut choices = Choice::of(question);
+    let by_mode = PermissionMode::parse(rest).map(Choice::Mode);
+    let at = match (first, by_mode) {
+        ("y", Some(mode)) if question.is_plan() => choices.iter().position(|it| *it == mode),
+        _ => match number_of(first) {
+            Some(number) => number.checked_sub(1).filter(|row| *row < choices.len()),
+            None => choices.iter().position(|choice| is_letter_of(choice, first)),
+        },
+    };
+    at.map(|at| choices.swap_remove(at))
+}
+
+/// The lines of a server's form.
+pub(super) fn form_lines(question: &Question) -> String {
+    match &question.ask {
+        Ask::Form { lines } => lines.join("\n"),
+        Ask::Call { .. } | Ask::Plan { .. } | Ask::Visit => String::new(),
+    }
+}
