@@ -120,6 +120,8 @@ fn each_screen_is_as_kept_at_four_widths() {
 fn the_pictures_show_what_is_painted() {
     for (name, scene) in &SCENES[..2] {
         let mut desk = scene(120, 36);
+        // What Enter does is known once the question was painted.
+        desk.paint();
         let area = desk.view.tty.area();
         let painted = frame(&mut desk.view.state, &desk.screen, area);
         is_as_kept(&format!("{name}.svg"), &svg(&painted.buffer));
