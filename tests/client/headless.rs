@@ -49,7 +49,7 @@ const TOOLS: [(&str, &str, &str, Trace); 5] = [
 ];
 
 /// Mode, the list of the rule, and an outcome for each of [`TOOLS`].
-const TABLE: [(&str, &str, [Outcome; 5]); 20] = [
+const TABLE: [(&str, &str, [Outcome; 5]); 24] = [
     ("ask", "", [Ran, NobodyToAsk, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
     ("ask", "allow", [Ran, Ran, Ran, NobodyToAsk, Ran]),
     ("ask", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
@@ -58,6 +58,11 @@ const TABLE: [(&str, &str, [Outcome; 5]); 20] = [
     ("accept-edits", "allow", [Ran, Ran, Ran, NobodyToAsk, Ran]),
     ("accept-edits", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
     ("accept-edits", "deny", [ByRule, ByRule, ByRule, ByRule, ByRule]),
+    // The project is the sandbox's to bound and undo's to cover, with the directory that goes.
+    ("sandboxed", "", [Ran, Ran, Ran, NobodyToAsk, Ran]),
+    ("sandboxed", "allow", [Ran, Ran, Ran, NobodyToAsk, Ran]),
+    ("sandboxed", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
+    ("sandboxed", "deny", [ByRule, ByRule, ByRule, ByRule, ByRule]),
     ("auto", "", [Ran, Ran, Ran, NobodyToAsk, Ran]),
     ("auto", "allow", [Ran, Ran, Ran, NobodyToAsk, Ran]),
     ("auto", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
@@ -124,6 +129,10 @@ fn one(
     assert_eq!(result["is_error"] == true, wanted != Ran, "{cell}: {result}");
     let told = result["content"].to_string();
     let widens = input.contains("network");
+    let asks_for = match mode {
+        "sandboxed" => "it would have the whole network",
+        _ => "network for this one call",
+    };
     let words: &[&str] = match wanted {
         Ran => &[],
         ByRule => &["forbids it", "config.toml:2"],
@@ -133,9 +142,7 @@ fn one(
         }
         ByMode if list == "ask" => &["`dont-ask`", "config.toml:2", "removing that rule"],
         ByMode => &["`dont-ask`", "permissions.allow", "--allowed-tools"],
-        NobodyToAsk if widens => {
-            &["non-interactive", "network for this one call", "network:touch made", "--net on"]
-        }
+        NobodyToAsk if widens => &["non-interactive", asks_for, "network:touch made", "--net on"],
         // A question that a rule asks is not allowed by another rule.
         NobodyToAsk if list == "ask" => &["non-interactive", "config.toml:2", "removing that rule"],
         NobodyToAsk => &["non-interactive", "permissions.allow", "--allowed-tools"],

@@ -79,7 +79,7 @@ fn a_yes_names_a_mode_in_which_the_refused_edit_then_runs() {
     wire.prompt(&session, "go");
     let question = asked(&desk, &mut wire, &server);
     for (wrong, why) in [
-        (Said::Once, "ask, accept-edits, auto, dont-ask"),
+        (Said::Once, "ask, accept-edits, sandboxed, auto, dont-ask"),
         (Said::Mode(PermissionMode::Plan), "answer no instead"),
     ] {
         answer(&wire, &question, wrong);

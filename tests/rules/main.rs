@@ -3,5 +3,6 @@
 
 mod check;
 mod claude_rules;
+mod sandboxed;
 #[path = "../support/mod.rs"]
 mod support;

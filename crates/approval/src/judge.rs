@@ -2,6 +2,7 @@
 
 pub(crate) mod allow_command;
 pub(crate) mod digest;
+pub(crate) mod effects;
 pub(crate) mod examples;
 pub(crate) mod match_target;
 pub(crate) mod messages;

@@ -82,6 +82,7 @@ impl SessionRules {
                 PermissionMode::Ask
                 | PermissionMode::AcceptEdits
                 | PermissionMode::Plan
+                | PermissionMode::Sandboxed
                 | PermissionMode::Auto,
             ) => {}
         }

@@ -8,10 +8,12 @@ use protocol::call::{CallOrigin, ProcessUsage};
 use protocol::confinement::Enforced;
 use protocol::confinement::Tier;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Ask, Basis, ExtraRight, Question, ToolKind, Verdict};
+use protocol::judgement::{
+    Ask, Basis, Effect, EffectReach, ExtraRight, Question, ToolKind, Verdict,
+};
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::mcp::ServerReply;
-use protocol::store::{CachedResult, FileBackup, MayHaveChanged};
+use protocol::store::{CachedResult, FileBackup, MayHaveChanged, UndoCover, UndoScope};
 use protocol::tool::{JudgedPath, RunnerJob};
 use tool_specs::{JobAsk, JobRequest, RunsIn, ServerToolCall};
 
@@ -26,6 +28,7 @@ pub(crate) fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
         runs_in: RunsIn::Foreground,
         contained: Contained::No,
         undo: UndoBy::Nothing,
+        reach: EffectReach::Unknown,
         protects: Protects::Nothing,
         cache: CachePolicy::Unused,
         call: Call {
@@ -53,6 +56,51 @@ pub(crate) fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
         tampered: Vec::new(),
         remarks: CallRemarks::default(),
         hint: None,
+    }
+}
+
+/// What the store says of undo goes to the broker, and nothing that it did not say is taken for a yes.
+#[test]
+fn the_broker_judges_by_what_the_store_says_of_undo() {
+    let bounded = || CallFacts {
+        reach: EffectReach::Undoable,
+        undo: UndoBy::Snapshot,
+        ..facts(ToolKind::Mutation, NeedsProbe::No)
+    };
+    let judged = |input: CallInput| {
+        let mut machine = CallMachine::new(bounded());
+        let asked = machine.step(CallInput::Begin);
+        assert!(
+            matches!(
+                &asked[..],
+                [CallEffect::PrepareSnapshot, CallEffect::AskUndo(UndoScope::Project)]
+            ),
+            "{asked:?}"
+        );
+        match machine.step(input).as_slice() {
+            [CallEffect::Judge(case)] => case.reach.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(judged(CallInput::UndoCovers(UndoCover::Covers)), EffectReach::Undoable);
+    let leaves = || UndoCover::Leaves("too large".into());
+    let not_undone = EffectReach::Beyond(vec![Effect::NotUndone("too large".into())]);
+    assert_eq!(judged(CallInput::UndoCovers(leaves())), not_undone);
+    for will_restart in [WillRestart::Yes, WillRestart::No] {
+        let reach = judged(CallInput::StoreLost { cause: "ended".into(), will_restart });
+        assert!(matches!(reach, EffectReach::Beyond(_)), "{reach:?}");
+    }
+    // A late answer changes nothing, and no other reach asks the store.
+    let mut machine = CallMachine::new(bounded());
+    machine.step(CallInput::Begin);
+    machine.step(CallInput::UndoCovers(leaves()));
+    assert_eq!(machine.step(CallInput::UndoCovers(UndoCover::Covers)), []);
+    for reach in [EffectReach::Unknown, EffectReach::Beyond(vec![Effect::Network])] {
+        let mut machine = CallMachine::new(CallFacts { reach: reach.clone(), ..bounded() });
+        match machine.step(CallInput::Begin).as_slice() {
+            [CallEffect::PrepareSnapshot, CallEffect::Judge(case)] => assert_eq!(case.reach, reach),
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -749,6 +797,7 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::StartRunner(_)
             | CallEffect::BackUp(_)
             | CallEffect::PrepareSnapshot
+            | CallEffect::AskUndo(_)
             | CallEffect::TakeSnapshot(_)
             | CallEffect::FetchRestore(_)
             | CallEffect::AskStore(_)

@@ -6,7 +6,7 @@ use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, JudgedCall, Question, Verdict};
 use protocol::mcp::ReplyAction;
-use protocol::store::MayHaveChanged;
+use protocol::store::{MayHaveChanged, UndoScope};
 use protocol::tool::RunnerJob;
 use tool_specs::{JobRequest, TaskRequest};
 
@@ -39,6 +39,8 @@ pub enum CallEffect {
     StartRunner(Verdict),
     /// Have the store copy these files, while the runner starts.
     BackUp(Vec<String>),
+    /// Ask the store whether undo would cover this. UndoCovers follows.
+    AskUndo(UndoScope),
     /// Have the store prepare for a snapshot that may come.
     PrepareSnapshot,
     /// Have the store take a snapshot of the project before this command, while the runner starts.

@@ -2,7 +2,7 @@
 
 use crate::file_versions::FileVersions;
 use protocol::call::{Call, CallOrigin, ToolResult};
-use protocol::judgement::{Basis, ExtraRight, Rule, RuleSet, ToolKind, Verdict};
+use protocol::judgement::{Basis, EffectReach, ExtraRight, Rule, RuleSet, ToolKind, Verdict};
 use protocol::web::{WebAddress, WebSettings};
 use tool_specs::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
 
@@ -41,6 +41,8 @@ pub struct CallFacts {
     pub runs_in: RunsIn,
     /// How it can be undone.
     pub undo: UndoBy,
+    /// How far its effects reach by its cage. What undo covers of them, the store says before the verdict.
+    pub reach: EffectReach,
     /// Its cage lets nothing out, or it may.
     pub contained: Contained,
     /// The protected files that its runner restores.
@@ -104,6 +106,7 @@ impl CallFacts {
             | Basis::Query
             | Basis::NobodyToAsk(_)
             | Basis::Unjudgeable(_)
+            | Basis::Sandboxed(_)
             | Basis::Opaque(_) => self.extra_rights.is_empty(),
         }
     }

@@ -4,7 +4,7 @@ use crate::server_ask::ServerInput;
 use protocol::call::{ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, Verdict};
-use protocol::store::{CachedResult, FileBackup};
+use protocol::store::{CachedResult, FileBackup, UndoCover};
 
 /// An event of a call.
 #[derive(Debug, PartialEq)]
@@ -61,6 +61,8 @@ pub enum CallInput {
     CacheAnswer(Option<Box<CachedResult>>),
     /// From the store: the files to restore, or the result of a call that cannot restore any.
     RestoreFetched(Result<Vec<FileBackup>, ToolResult>),
+    /// From the store: whether undo covers what the call is about to change; or that no answer came in time.
+    UndoCovers(UndoCover),
     /// From the store: the call's result.
     Stored(ToolResult),
     /// The store's process ended.

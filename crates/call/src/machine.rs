@@ -5,10 +5,11 @@ pub(crate) mod requests;
 mod server_questions;
 #[cfg(test)]
 mod transition_tests;
+mod undo_cover;
 
 use crate::effect::{CallConclusion, CallEffect, CallRecord, Cut};
 use crate::facts::{
-    CachePolicy, CallFacts, Contained, Executor, NeedsProbe, PendingQuestion, Protects, UndoBy,
+    CachePolicy, CallFacts, Executor, NeedsProbe, PendingQuestion, Protects, UndoBy,
 };
 use crate::input::{CallInput, Heard, WillRestart};
 use crate::phase::{CageState, CallPhase, Passed, Retried};
@@ -19,9 +20,9 @@ use crate::server_ask::{ServerAsks, ServerDemand, ServerRequest};
 use journal::EXPIRED;
 use protocol::call::{Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::client::ClientEvent;
-use protocol::confinement::{Enforced, Tier, UNGRANTED_STEP};
+use protocol::confinement::{Enforced, UNGRANTED_STEP};
 use protocol::judgement::{Basis, Question, ToolKind, Verdict};
-use protocol::store::{CachedResult, FileBackup, MayHaveChanged};
+use protocol::store::{CachedResult, FileBackup, MayHaveChanged, UndoCover};
 use tool_specs::ServerToolCall;
 
 /// One call.
@@ -89,6 +90,7 @@ impl CallMachine {
             CallInput::CacheAnswer(found) => self.on_cache_answer(found),
             CallInput::RestoreFetched(files) => self.on_restore_fetched(files),
             CallInput::Probed(probe) => self.on_probed(probe),
+            CallInput::UndoCovers(cover) => self.on_undo_cover(cover),
             CallInput::Verdict(verdict) => self.on_verdict(verdict),
             CallInput::StoppedByAnswer(basis, text) => self.on_stopped_by_answer(basis, text),
             CallInput::Expired => self.on_expired(),
@@ -236,7 +238,7 @@ impl CallMachine {
 
     // Judging: the broker judges, or asks people.
 
-    fn judge(&mut self) -> Vec<CallEffect> {
+    fn put_to_broker(&mut self) -> Vec<CallEffect> {
         self.phase = CallPhase::Judging;
         match self.broker_failure.clone() {
             Some(why) => self.on_broker_failed(why),
@@ -443,10 +445,8 @@ impl CallMachine {
         if !matches!(self.phase, CallPhase::Starting { cage: CageState::Building }) {
             return Vec::new();
         }
-        if self.facts.contained == Contained::Yes && enforced.of_command() != Some(Tier::A) {
-            // Its START promises more than this cage keeps.
+        if let Some(why) = self.promised_more_than(&enforced) {
             let kill = std::iter::once(CallEffect::KillRunner);
-            let why = "the fleet was told that the call runs in tier A, and its sandbox is weaker";
             return kill.chain(self.on_uncaged("tier", why)).collect();
         }
         self.phase = CallPhase::Starting { cage: CageState::Complete(enforced) };
@@ -605,6 +605,7 @@ impl CallMachine {
             phase @ (CallPhase::New
             | CallPhase::CacheLookup
             | CallPhase::FetchingRestore
+            | CallPhase::AskingUndo
             | CallPhase::Judging
             | CallPhase::Recording { .. }
             | CallPhase::AtStore
@@ -636,6 +637,9 @@ impl CallMachine {
         }
         if self.phase.is_cache_lookup() {
             return self.on_cache_answer(None);
+        }
+        if self.phase.is_asking_undo() {
+            return self.on_undo_cover(UndoCover::Leaves(format!("the session's store {cause}")));
         }
         if !self.phase.is_at_store() && !self.phase.is_fetching() {
             return Vec::new();

@@ -3,6 +3,7 @@
 use crate::server_ask::ServerAsks;
 use protocol::call::RunReport;
 use protocol::confinement::Enforced;
+use protocol::store::UndoCover;
 
 /// How far a call is.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(crate) enum CallPhase {
     FetchingRestore,
     /// A probe inspects the call's paths.
     Probing,
+    /// The store finds out whether undo covers what the call may change.
+    AskingUndo,
     /// The broker judges the call, or a person is asked.
     Judging,
     /// A runner was started for the call and has no `Go`.
@@ -64,6 +67,8 @@ pub(crate) struct Passed {
     pub(crate) go_prepared: bool,
     /// The conversation goes on while it runs.
     pub(crate) in_background: bool,
+    /// The store's answer about undo, where the verdict depends on it.
+    pub(crate) undo_cover: Option<UndoCover>,
 }
 
 /// The retries that were used. Each is given once.
@@ -88,6 +93,7 @@ impl CallPhase {
             | Self::CacheLookup
             | Self::FetchingRestore
             | Self::Probing
+            | Self::AskingUndo
             | Self::Judging
             | Self::Starting { cage: CageState::Building | CageState::Lost }
             | Self::Released { .. }
@@ -117,6 +123,7 @@ impl CallPhase {
             Self::New
             | Self::CacheLookup
             | Self::FetchingRestore
+            | Self::AskingUndo
             | Self::Judging
             | Self::Recording { .. }
             | Self::AtStore
@@ -134,6 +141,7 @@ impl CallPhase {
             Self::New
                 | Self::CacheLookup
                 | Self::FetchingRestore
+                | Self::AskingUndo
                 | Self::Judging
                 | Self::Recording { .. }
         )
@@ -153,6 +161,7 @@ impl CallPhase {
             | Self::CacheLookup
             | Self::FetchingRestore
             | Self::Probing
+            | Self::AskingUndo
             | Self::Judging
             | Self::Starting { .. }
             | Self::Recording { .. }
@@ -175,6 +184,10 @@ impl CallPhase {
 
     pub(crate) fn is_probing(&self) -> bool {
         matches!(self, Self::Probing)
+    }
+
+    pub(crate) fn is_asking_undo(&self) -> bool {
+        matches!(self, Self::AskingUndo)
     }
 
     pub(crate) fn is_judging(&self) -> bool {

@@ -70,6 +70,7 @@ impl<S> ProxyInput<S> {
             | CallInput::StoreLost { .. }
             | CallInput::StoreBack
             | CallInput::CacheAnswer(_)
+            | CallInput::UndoCovers(_)
             | CallInput::CageLost { .. }
             | CallInput::Repaired(_)
             | CallInput::WrongGrant(_)

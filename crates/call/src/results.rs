@@ -2,7 +2,7 @@
 
 use crate::effect::Cut;
 use protocol::call::{Outcome, TamperedFile, ToolResult};
-use protocol::judgement::Basis;
+use protocol::judgement::{Basis, PermissionMode};
 
 pub(crate) fn failed(tool: &str, outcome: Outcome, code: &str, text: String) -> ToolResult {
     let summary = text.lines().next().unwrap_or_default().to_owned();
@@ -45,6 +45,10 @@ pub(crate) fn denial(tool: &str, basis: &Basis, text: String) -> ToolResult {
         }
         Basis::Mode(mode) | Basis::Opaque(mode) => {
             let rule = format!("mode {}", mode.name());
+            failed(tool, Outcome::Refused { rule }, "denied", text)
+        }
+        Basis::Sandboxed(_) => {
+            let rule = format!("mode {}", PermissionMode::Sandboxed.name());
             failed(tool, Outcome::Refused { rule }, "denied", text)
         }
         Basis::NobodyToAsk(_) => {

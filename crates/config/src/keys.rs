@@ -4,7 +4,7 @@
 //! A new key is a new row here, and an example of its use in the help topic that shows its section.
 
 use crate::schema::ListKind::{Dirs, Files, Formatters, Hosts, Rules, Variables, Verifiers};
-use crate::schema::Tightness::{LaterWord, Smaller, SmallerButZero};
+use crate::schema::Tightness::{LaterWord, Smaller, SmallerButZero, StricterMode};
 use crate::schema::UntrustedMay::{Anything, Nothing, Tighten};
 use crate::schema::ValueKind::{Count, List, Name, Time, Url, Word};
 use crate::schema::{ConfigKey, UntrustedMay};
@@ -30,8 +30,8 @@ const DAEMON: UntrustedMay = UntrustedMay::Misplaced(
 // The words of keys, the loosest first where they are ordered.
 words!(bool: "on" => true, "off" => false);
 words!(ReplaySpeed: "full" => Self::Full, "recorded" => Self::Recorded);
-words!(PermissionMode: "auto" => Self::Auto, "accept-edits" => Self::AcceptEdits, "ask" => Self::Ask,
-       "dont-ask" => Self::DontAsk, "plan" => Self::Plan);
+words!(PermissionMode: "auto" => Self::Auto, "sandboxed" => Self::Sandboxed, "accept-edits" => Self::AcceptEdits,
+       "ask" => Self::Ask, "dont-ask" => Self::DontAsk, "plan" => Self::Plan);
 words!(Level: "best-effort" => Self::BestEffort, "required" => Self::Required);
 words!(Tier: "b" => Self::B, "a" => Self::A);
 words!(Network: "on" => Self::On, "allow" => Self::Listed, "off" => Self::Off);
@@ -94,7 +94,7 @@ section! {
     pub(crate) struct PermissionKeys {
         // You decide about each mutation that matches no rule.
         /// What to do with calls that match no rule.
-        mode: PermissionMode = key("permissions.mode", "ask", Word(PermissionMode::WORDS), Tighten(LaterWord)),
+        mode: PermissionMode = key("permissions.mode", "ask", Word(PermissionMode::WORDS), Tighten(StricterMode)),
         // No mutation runs without asking until you add a rule.
         /// Rules that allow.
         allow: Vec<ListItem> = key("permissions.allow", [], List(Rules), Nothing),

@@ -245,7 +245,7 @@ fn put_ceilings(
     warnings: &mut Vec<ConfigWarning>,
 ) -> Result<(), ConfigError> {
     for entry in managed {
-        if settings.tightness(&entry) == Some(Ordering::Greater) {
+        if settings.is_looser_than(&entry) {
             let (value, origin) = settings.get(entry.key.name)?;
             warnings.push(ConfigWarning {
                 origin: origin.clone(),

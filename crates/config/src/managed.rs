@@ -5,8 +5,9 @@ use crate::error::ConfigError;
 use crate::keys;
 use crate::origin::ValueOrigin;
 use crate::schema::UntrustedMay;
-use crate::settings::{SettingEntry, rank};
+use crate::settings::{SettingEntry, compare};
 use crate::value::ConfigValue;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Values of the managed file for keys that can be tightened.
@@ -36,7 +37,7 @@ impl ManagedLimits {
             return Ok(());
         };
         let UntrustedMay::Tighten(order) = key.project else { return Ok(()) };
-        if rank(order, key.kind, value) >= rank(order, key.kind, limit) {
+        if compare(order, key.kind, value, limit) != Ordering::Less {
             return Ok(());
         }
         Err(ConfigError::Managed {

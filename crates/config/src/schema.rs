@@ -41,6 +41,8 @@ pub(crate) enum ListKind {
 pub(crate) enum Tightness {
     /// The key's values are ordered from loosest to tightest.
     LaterWord,
+    /// A permission mode that lets no more calls pass.
+    StricterMode,
     /// A smaller number.
     Smaller,
     /// A smaller number; 0 is no bound at all.

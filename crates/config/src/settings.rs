@@ -5,6 +5,7 @@ use crate::origin::{Layer, ValueOrigin};
 use crate::schema::{ConfigKey, Tightness, UntrustedMay, ValueKind};
 use crate::value::ConfigValue;
 use crate::vendors::{VENDORS_OWN, Vendor};
+use protocol::judgement::PermissionMode;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -62,7 +63,16 @@ impl LayeredSettings {
     pub(crate) fn tightness(&self, entry: &SettingEntry) -> Option<Ordering> {
         let UntrustedMay::Tighten(order) = entry.key.project else { return None };
         let (now, _) = self.0.get(entry.key.name)?;
-        Some(rank(order, entry.key.kind, &entry.value).cmp(&rank(order, entry.key.kind, now)))
+        Some(compare(order, entry.key.kind, &entry.value, now))
+    }
+
+    /// True if the current value is looser than the entry, in any way.
+    pub(crate) fn is_looser_than(&self, entry: &SettingEntry) -> bool {
+        let UntrustedMay::Tighten(order) = entry.key.project else { return false };
+        let now = self.0.get(entry.key.name);
+        now.is_some_and(|(now, _)| {
+            compare(order, entry.key.kind, now, &entry.value) == Ordering::Less
+        })
     }
 
     /// The text of a key.
@@ -82,8 +92,30 @@ impl LayeredSettings {
     }
 }
 
+/// A value beside another one: looser, equal or tighter. One that is tighter in one way and looser in another
+/// counts as looser.
+pub(crate) fn compare(
+    order: Tightness,
+    kind: ValueKind,
+    value: &ConfigValue,
+    other: &ConfigValue,
+) -> Ordering {
+    match (order, mode(value), mode(other)) {
+        (Tightness::StricterMode, Some(value), Some(other)) if value == other => Ordering::Equal,
+        (Tightness::StricterMode, Some(value), Some(other)) => match value.is_within(other) {
+            true => Ordering::Greater,
+            false => Ordering::Less,
+        },
+        (_, _, _) => rank(order, kind, value).cmp(&rank(order, kind, other)),
+    }
+}
+
+fn mode(value: &ConfigValue) -> Option<PermissionMode> {
+    PermissionMode::parse(value.text()?)
+}
+
 /// A number that grows with tightness.
-pub(crate) fn rank(order: Tightness, kind: ValueKind, value: &ConfigValue) -> u64 {
+fn rank(order: Tightness, kind: ValueKind, value: &ConfigValue) -> u64 {
     match (order, value, kind) {
         (Tightness::LaterWord, ConfigValue::Text(text), ValueKind::Word(words)) => {
             words.iter().position(|word| word == text).map_or(0, |at| at as u64)
@@ -91,6 +123,13 @@ pub(crate) fn rank(order: Tightness, kind: ValueKind, value: &ConfigValue) -> u6
         (Tightness::Smaller, ConfigValue::Number(number), _) => u64::MAX - number,
         (Tightness::SmallerButZero, ConfigValue::Number(0), _) => 0,
         (Tightness::SmallerButZero, ConfigValue::Number(number), _) => u64::MAX - number,
-        (Tightness::LaterWord | Tightness::Smaller | Tightness::SmallerButZero, _, _) => 0,
+        (
+            Tightness::LaterWord
+            | Tightness::StricterMode
+            | Tightness::Smaller
+            | Tightness::SmallerButZero,
+            _,
+            _,
+        ) => 0,
     }
 }

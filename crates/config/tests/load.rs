@@ -625,6 +625,31 @@ fn a_foreign_project_may_tighten_and_deny() {
 }
 
 #[test]
+fn no_foreign_project_and_no_person_gets_more_by_a_mode_that_is_looser_in_one_way() {
+    let mode = |user: &str, project: &str| {
+        let at = place().user(&format!("permissions.mode = '{user}'\n"));
+        let config = at.project(&format!("permissions.mode = '{project}'\n")).load();
+        (config.permissions.mode, config.warnings.len())
+    };
+    assert_eq!(mode("ask", "sandboxed"), (PermissionMode::Ask, 1));
+    assert_eq!(mode("accept-edits", "sandboxed"), (PermissionMode::AcceptEdits, 1));
+    assert_eq!(mode("sandboxed", "accept-edits"), (PermissionMode::Sandboxed, 1));
+    assert_eq!(mode("auto", "sandboxed"), (PermissionMode::Sandboxed, 0));
+    assert_eq!(mode("sandboxed", "ask"), (PermissionMode::Ask, 0));
+    let managed = |limit: &str, user: &str| {
+        let at = place().managed(&format!("permissions.mode = '{limit}'\n"));
+        let config = at.user(&format!("permissions.mode = '{user}'\n")).load();
+        (config.permissions.mode, config.managed.check("permissions.mode", user).is_ok())
+    };
+    assert_eq!(managed("ask", "sandboxed"), (PermissionMode::Ask, false));
+    assert_eq!(managed("accept-edits", "sandboxed"), (PermissionMode::AcceptEdits, false));
+    assert_eq!(managed("sandboxed", "accept-edits"), (PermissionMode::Sandboxed, false));
+    assert_eq!(managed("sandboxed", "auto"), (PermissionMode::Sandboxed, false));
+    assert_eq!(managed("sandboxed", "sandboxed"), (PermissionMode::Sandboxed, true));
+    assert_eq!(managed("auto", "sandboxed"), (PermissionMode::Sandboxed, true));
+}
+
+#[test]
 fn the_daemon_is_not_set_by_a_project_not_even_a_trusted_one() {
     let text = "[daemon]\nidle_exit = '1h'";
     for at in [place(), place().trusted()] {
@@ -1036,12 +1061,12 @@ mod properties {
         }
 
         #[test]
-        fn no_untrusted_project_loosens(mode in 0..5usize, net in any::<bool>(), rounds in 1..100u32) {
-            let words = ["auto", "accept-edits", "ask", "dont-ask", "plan"];
+        fn no_untrusted_project_loosens(mode in 0..6usize, net in any::<bool>(), rounds in 1..100u32) {
+            let words = ["auto", "sandboxed", "accept-edits", "ask", "dont-ask", "plan"];
             let net = if net { "on" } else { "off" };
             let text = format!("permissions.mode = '{}'\nnet.mode = '{net}'\nbudget.rounds = {rounds}\n", words[mode]);
             let config = place().project(&text).load();
-            prop_assert!(words.iter().position(|w| *w == config.permissions.mode.name()).unwrap() >= 2);
+            prop_assert!(words.iter().position(|w| *w == config.permissions.mode.name()).unwrap() >= 3);
             prop_assert_eq!(config.network, protocol::confinement::Network::Off);
             prop_assert!(config.budget.rounds <= 25);
         }

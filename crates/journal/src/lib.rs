@@ -103,7 +103,7 @@ pub use session_dirs::{sessions, was_begun};
 pub use summary::{SessionSummary, glance};
 pub use task::{TASK, TaskHeader, TaskLimits, TaskRights, TaskWorktree};
 pub use values::{
-    BasisRecord, CallProgress, CallSpan, ChainHead, CompactionCause, ConnectionOutcome,
+    BasisRecord, Bounded, CallProgress, CallSpan, ChainHead, CompactionCause, ConnectionOutcome,
     ContentBlock, Enforced, ExpandedPrompt, FileVersionRecord, ImageRef, Level, Limits, MediaType,
     OpenTurn, Outcome, OwnOriginRecord, PathAct, ProcessAct, ProcessUsage, PromptPart,
     ProviderFailure, ProxyConnection, Refusal, RefusalKind, RestoredSession, Rule, RuleEffect,

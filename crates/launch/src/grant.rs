@@ -4,7 +4,7 @@
 //! A test of the repository has the list of constructors, each with the file that may use it.
 
 use protocol::call::Call;
-use protocol::confinement::{Confinement, Network, Profile};
+use protocol::confinement::{Confinement, GitSettings, Network, Profile};
 use protocol::hosts::HostPort;
 use protocol::ids::CallId;
 use protocol::judgement::{Basis, Verdict};
@@ -69,6 +69,7 @@ impl Grant {
         match verdict {
             Verdict::Allow(basis) => {
                 let call = Some(call.id.clone());
+                let confinement = bounded(confinement, basis);
                 Ok((Self { confinement, purpose: RunnerPurpose::Call, call }, basis.clone()))
             }
             Verdict::Deny(..) | Verdict::Ask(_) => Err(NotAllowed),
@@ -167,6 +168,23 @@ impl Grant {
     }
 }
 
+/// The cage in which a call may run by this verdict: the mode `sandboxed` lets it pass for a cage that leaves the
+/// git directory alone, which undo does not cover.
+#[must_use]
+pub fn bounded(confinement: Confinement, basis: &Basis) -> Confinement {
+    match basis {
+        Basis::Sandboxed(_) => Confinement { git: GitSettings::DirectoryKept, ..confinement },
+        Basis::Rule(_)
+        | Basis::Rights(_)
+        | Basis::Mode(_)
+        | Basis::Query
+        | Basis::Person(_)
+        | Basis::NobodyToAsk(_)
+        | Basis::Unjudgeable(_)
+        | Basis::Opaque(_) => confinement,
+    }
+}
+
 fn made_for(granted: Option<&CallId>) -> String {
     granted.map_or_else(|| "no call".to_owned(), |call| format!("call {call}"))
 }
@@ -212,5 +230,18 @@ pub(crate) mod tests {
         }
         let deny = Verdict::Deny(Basis::Mode(PermissionMode::Auto), String::new());
         assert_eq!(Grant::of(&one, &deny, confinement), Err(NotAllowed));
+    }
+
+    #[test]
+    fn what_the_mode_sandboxed_lets_pass_gets_no_git_directory_to_write() {
+        let git = |basis: Basis| {
+            let allow = Verdict::Allow(basis);
+            let (grant, _) = Grant::of(&call(1), &allow, confinement()).unwrap();
+            grant.confinement().git
+        };
+        let sandboxed = Basis::Sandboxed(protocol::judgement::Bounded::Command);
+        assert_eq!(git(sandboxed), GitSettings::DirectoryKept);
+        assert_eq!(git(Basis::Person("terminal 1".into())), GitSettings::Kept);
+        assert_eq!(git(Basis::Mode(PermissionMode::Auto)), GitSettings::Kept);
     }
 }

@@ -74,6 +74,7 @@ impl MessageProgress for FromStore {
             | Self::BackupsFetched { .. }
             | Self::ChangesFetched { .. }
             | Self::CacheAnswer { .. }
+            | Self::UndoCovers { .. }
             | Self::Pong(_) => WorkerProgress::Progressed,
         }
     }

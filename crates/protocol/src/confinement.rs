@@ -150,6 +150,8 @@ pub enum GitSettings {
     /// The command may change them: this one call was given the right. The record lists the
     /// changes.
     Writable,
+    /// They stay as they are, and so does the whole git directory of the project.
+    DirectoryKept,
 }
 
 /// The name of the step of making a cage that fails because of the session's directories, and not because of this

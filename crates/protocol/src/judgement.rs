@@ -1,12 +1,12 @@
 //! Permission rules, the calls judged by them, and the verdicts.
 
 use crate::call::{Call, ProbeReport};
-use crate::confinement::FilePath;
+use crate::confinement::{FilePath, Tier};
 use crate::hosts::HostRule;
 use crate::ids::CallId;
 use crate::web_address::WebAddress;
 use crate::{Decode, Encode};
-pub use journal::{Rule, RuleEffect, ToolKind};
+pub use journal::{Bounded, Rule, RuleEffect, ToolKind};
 
 /// The treatment of mutations that match no rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
@@ -22,9 +22,15 @@ pub enum PermissionMode {
     Auto,
     /// Refuse instead of asking.
     DontAsk,
+    /// What the full sandbox bounds and undo covers passes, everything else is asked about.
+    Sandboxed,
 }
 
 impl PermissionMode {
+    /// All modes, the loosest first.
+    pub const ALL: [Self; 6] =
+        [Self::Auto, Self::Sandboxed, Self::AcceptEdits, Self::Ask, Self::DontAsk, Self::Plan];
+
     /// As written in configuration and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -34,15 +40,35 @@ impl PermissionMode {
             Self::Plan => "plan",
             Self::Auto => "auto",
             Self::DontAsk => "dont-ask",
+            Self::Sandboxed => "sandboxed",
         }
     }
 
     /// The mode of that name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Ask, Self::AcceptEdits, Self::Plan, Self::Auto, Self::DontAsk]
-            .into_iter()
-            .find(|mode| mode.name() == name)
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+
+    /// The loosest mode that lets no more pass than either of the two.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            // Each lets calls pass that the other asks about.
+            (Self::Sandboxed, Self::AcceptEdits) | (Self::AcceptEdits, Self::Sandboxed) => {
+                Self::Ask
+            }
+            (one, other) => {
+                let place = |mode: Self| Self::ALL.iter().position(|known| *known == mode);
+                if place(one) >= place(other) { one } else { other }
+            }
+        }
+    }
+
+    /// True if this mode lets nothing pass that the other one asks about or refuses.
+    #[must_use]
+    pub fn is_within(self, other: Self) -> bool {
+        self.stricter(other) == self
     }
 
     /// The mode under agentd's name or Claude Code's.
@@ -155,6 +181,43 @@ pub struct JudgedCall {
     pub tampered: Box<[String]>,
     /// A hook wants a person to approve it, and why. No rule and no mode takes that back.
     pub asked: Option<Box<str>>,
+    /// How far its effects reach. The mode `sandboxed` decides by it.
+    pub reach: EffectReach,
+}
+
+/// How far the effects of a call reach: by its cage, and by what undo covers.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum EffectReach {
+    /// It was not found out, since the session had another mode or the call needs no approval by it.
+    Unknown,
+    /// The full sandbox bounds it, without network, and undo covers what it may write in the project. The
+    /// paths that a file tool names are judged apart.
+    Undoable,
+    /// They reach further. The list is never empty.
+    Beyond(Vec<Effect>),
+}
+
+/// An effect of a call beyond the sandbox of its project, or beyond undo.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Effect {
+    /// Any, since the sandbox is a weaker one.
+    WeakerSandbox(Tier),
+    /// It has the whole network.
+    Network,
+    /// It reaches these hosts.
+    Hosts(Vec<HostRule>),
+    /// It writes in these directories beside the project.
+    Outside(Vec<FilePath>),
+    /// It changes the git directory, which undo leaves out.
+    GitDirectory,
+    /// It works on in the background, where its changes and those of others are not told apart.
+    Background,
+    /// A command that runs already gets input.
+    Input,
+    /// This tool of an MCP server does the work.
+    ServerTool(String),
+    /// Undo would not bring back what it changes, for this reason.
+    NotUndone(String),
 }
 
 /// Why the broker decided as it did, for the record and the model.
@@ -184,6 +247,8 @@ pub enum Basis {
         /// The words.
         note: String,
     },
+    /// The mode `sandboxed`, by these bounds.
+    Sandboxed(Bounded),
 }
 
 /// The broker's answer.

@@ -8,7 +8,8 @@
 //! requested, `TakeSnapshot` (answered by `BackedUp`) before it runs, `CommandEnded` (answered by `ChangesRecorded`) after
 //! it; `RunningCommands` (no answer), once after `Begin`, lists the commands that still run. Result cache:
 //! `CacheGet` (answered by `CacheAnswer`) gets a result if its files are unchanged, `CachePut` puts one,
-//! `Invalidate` invalidates. For people: `FetchChanges` (answered by `ChangesFetched`) compares files with
+//! `Invalidate` invalidates. `AskUndo` (answered by `UndoCovers`) comes before the verdict on a call that passes
+//! only if undo covers it. For people: `FetchChanges` (answered by `ChangesFetched`) compares files with
 //! their earlier content.
 
 use crate::call::{Call, FileEffect, FileVersion, ProbeReport, RunReport, ToolResult};
@@ -120,6 +121,31 @@ pub enum ToStore {
     Invalidate(MayHaveChanged),
     /// Answered by `Pong` with the same number.
     Ping(u64),
+    /// Would undo bring back what this call is about to change? Answered by `UndoCovers`.
+    AskUndo {
+        /// The call.
+        call: CallId,
+        /// What it may change.
+        of: UndoScope,
+    },
+}
+
+/// The files that a call may change.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum UndoScope {
+    /// These, by their real paths.
+    Paths(Vec<String>),
+    /// Any of the project.
+    Project,
+}
+
+/// Whether undo brings back what a call changes.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum UndoCover {
+    /// It does, within the limits that hold for every project.
+    Covers,
+    /// Not all, for this reason; a sentence without a full stop.
+    Leaves(String),
 }
 
 /// A call that runs a command.
@@ -248,6 +274,8 @@ pub enum FromStore {
         notes: Vec<String>,
         /// Tools that the text tells the model to call.
         tools: Vec<String>,
+        /// Why undo covers no command of this project, if it covers none.
+        without_undo: Option<String>,
     },
     /// The answer to `Do`; its effects are durable.
     Answered {
@@ -285,4 +313,11 @@ pub enum FromStore {
     Pong(u64),
     /// For the log.
     Log(LogLine),
+    /// The answer to `AskUndo`.
+    UndoCovers {
+        /// The call.
+        call: CallId,
+        /// Whether undo brings its changes back.
+        cover: UndoCover,
+    },
 }

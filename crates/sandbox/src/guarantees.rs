@@ -186,6 +186,10 @@ pub(crate) fn network(tier: Tier, network: Network, joined: Option<u32>) -> Stri
 pub(crate) fn git_settings(git: GitSettings) -> Option<String> {
     match git {
         GitSettings::Kept => None,
+        GitSettings::DirectoryKept => Some(
+            "The project's `.git` is read-only: nobody was asked about this call, and undo does not cover `.git`."
+                .to_owned(),
+        ),
         GitSettings::Writable => Some(
             "It may change git's settings and hooks in the project (git-admin); its changes are reported."
                 .to_owned(),

@@ -19,15 +19,6 @@ const COSMETIC: [&str; 1] = ["color"];
 /// Most agents of a session: the description of each is sent with every request.
 const MOST: usize = 50;
 
-/// The modes, loosest first.
-const MODES: [PermissionMode; 5] = [
-    PermissionMode::Auto,
-    PermissionMode::AcceptEdits,
-    PermissionMode::Ask,
-    PermissionMode::DontAsk,
-    PermissionMode::Plan,
-];
-
 /// An agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
@@ -182,7 +173,7 @@ impl AgentCatalog {
             None => None,
             Some(word) => Some(PermissionMode::parse_either(word).ok_or_else(|| {
                 format!(
-                    "permissionMode: {} is none of ask, accept-edits, plan, auto, dont-ask",
+                    "permissionMode: {} is none of ask, sandboxed, accept-edits, plan, auto, dont-ask",
                     protocol::hidden::line(word, 40)
                 )
             })?),
@@ -247,12 +238,6 @@ fn general() -> Agent {
         background: false,
         instructions: String::new(),
     }
-}
-
-/// The stricter of two modes.
-pub(crate) fn stricter(one: PermissionMode, other: PermissionMode) -> PermissionMode {
-    let place = |mode: PermissionMode| MODES.iter().position(|known| *known == mode);
-    if place(one) >= place(other) { one } else { other }
 }
 
 /// The tools that these names give.
@@ -419,10 +404,19 @@ mod tests {
 
     #[test]
     fn the_stricter_mode_holds() {
-        use PermissionMode::{AcceptEdits, Ask, Auto, Plan};
-        assert_eq!(stricter(Ask, Auto), Ask);
-        assert_eq!(stricter(Auto, Plan), Plan);
-        assert_eq!(stricter(AcceptEdits, Ask), Ask);
-        assert_eq!(stricter(Auto, Auto), Auto);
+        use PermissionMode::{AcceptEdits, Ask, Auto, Plan, Sandboxed};
+        for (one, other, expected) in [
+            (Ask, Auto, Ask),
+            (Auto, Plan, Plan),
+            (AcceptEdits, Ask, Ask),
+            (Auto, Auto, Auto),
+            (Auto, Sandboxed, Sandboxed),
+            (Sandboxed, Ask, Ask),
+            // A sub-agent gets neither the edits of the one nor the commands of the other.
+            (Sandboxed, AcceptEdits, Ask),
+            (AcceptEdits, Sandboxed, Ask),
+        ] {
+            assert_eq!(one.stricter(other), expected, "{one:?} {other:?}");
+        }
     }
 }

@@ -221,7 +221,7 @@ mod tests {
     use protocol::call::{Call, CallOrigin};
     use protocol::ids::{CallId, SessionId};
     use protocol::judgement::{
-        Audience, ExtraRight, JudgedCall, PermissionMode, RuleSet, ToolKind, Verdict,
+        Audience, EffectReach, ExtraRight, JudgedCall, PermissionMode, RuleSet, ToolKind, Verdict,
     };
 
     #[test]
@@ -342,6 +342,7 @@ mod tests {
                 configured: None,
                 tampered: Box::default(),
                 asked: None,
+                reach: EffectReach::Unknown,
             });
             (kept.check_added(Path::new(dir)).is_ok(), matches!(verdict, Verdict::Allow(_)))
         };

@@ -6,6 +6,7 @@ mod cost_limit;
 mod describe;
 mod event_hooks;
 mod join_conflicts;
+mod mode_note;
 mod model;
 mod server_package;
 mod servers;

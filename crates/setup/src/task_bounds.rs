@@ -1,7 +1,6 @@
 //! The rights that bound a sub-agent: those that its parent had when it began, and those that its parent
 //! has now. A parent's change reaches its sub-agents at once. Pure. Used by the settings of a session.
 
-use crate::agents::stricter;
 use journal::{StoredPath, TaskRights};
 use protocol::client::SettingChange;
 use protocol::confinement::{FilePath, Network};
@@ -82,7 +81,7 @@ impl TaskBounds {
             other.rules.iter().filter(|rule| !rules.contains(rule)).cloned().collect();
         rules.extend(more);
         Self {
-            mode: stricter(self.mode, other.mode),
+            mode: self.mode.stricter(other.mode),
             network: narrower(self.network, other.network),
             hosts,
             added: self.added.into_iter().filter(|dir| other.added.contains(dir)).collect(),
@@ -93,7 +92,7 @@ impl TaskBounds {
     /// True if these rights have everything that this change would give.
     pub(crate) fn admit(&self, change: &SettingChange) -> bool {
         match change {
-            SettingChange::Mode(mode) => stricter(*mode, self.mode) == *mode,
+            SettingChange::Mode(mode) => mode.is_within(self.mode),
             SettingChange::Network(network) => narrower(*network, self.network) == *network,
             SettingChange::Host(host) => match self.network {
                 Network::On => true,

@@ -9,7 +9,7 @@ use crate::snapshot::{RunningCommand, Snapshot};
 use crate::undo::{CommandEnd, RanCommand, UndoStore};
 use crate::undo_coverage::UndoCoverage;
 use protocol::hidden::line;
-use protocol::store::{SnapshotBefore, StoreCommand, StoreSetup};
+use protocol::store::{SnapshotBefore, StoreCommand, StoreSetup, UndoCover};
 use std::time::{Duration, Instant};
 
 /// How long a command waits for copies that are not made yet.
@@ -48,6 +48,16 @@ impl CommandChanges {
     pub(crate) fn cover(&self) -> UndoCoverage {
         let unwritten = self.unwritten.clone();
         UndoCoverage { unable: self.snapshot.unable(), gap: self.snapshot.gap(), unwritten }
+    }
+
+    /// Whether undo would bring back what a command changes now, within the limits that hold for every project.
+    /// The copies that are missing are made, as before a command.
+    pub(crate) fn covers(&mut self) -> UndoCover {
+        match self.snapshot.covers(Instant::now() + COPYING) {
+            Ok(None) => UndoCover::Covers,
+            Ok(Some(why)) => UndoCover::Leaves(why),
+            Err(failure) => UndoCover::Leaves(failure.message),
+        }
     }
 
     pub(crate) fn prepare(&mut self) -> Result<(), StoreError> {

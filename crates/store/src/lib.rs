@@ -36,7 +36,7 @@ use protocol::call::{Call, Outcome, ToolResult};
 use protocol::confinement::FilePath;
 use protocol::hidden::for_model;
 use protocol::log::{LogLevel, LogLine};
-use protocol::store::{FromStore, StoreSetup, ToStore};
+use protocol::store::{FromStore, StoreSetup, ToStore, UndoScope};
 use skills::Skills;
 use std::path::PathBuf;
 use undo::UndoStore;
@@ -87,7 +87,8 @@ impl Store {
         let parts: Vec<String> = [instructions, skills].into_iter().flatten().collect();
         let text = for_model(&parts.join("\n")).into_owned();
         let notes = notes.iter().map(|note| for_model(note).into_owned()).collect();
-        let instructions = FromStore::Instructions { text, notes, tools };
+        let without_undo = self.commands.cover().unable.map(str::to_owned);
+        let instructions = FromStore::Instructions { text, notes, tools, without_undo };
         troubles.into_iter().map(warn).chain([instructions]).collect()
     }
 
@@ -153,6 +154,13 @@ impl Store {
             ToStore::Invalidate(changed) => {
                 let outdated = self.cache.outdate(&changed);
                 self.noted(outdated, None)
+            }
+            ToStore::AskUndo { call, of } => {
+                let cover = match of {
+                    UndoScope::Paths(paths) => undo::covers(&paths),
+                    UndoScope::Project => self.commands.covers(),
+                };
+                self.noted(Ok(()), Some(FromStore::UndoCovers { call, cover }))
             }
             ToStore::Ping(number) => vec![FromStore::Pong(number)],
         }

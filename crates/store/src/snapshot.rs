@@ -236,6 +236,34 @@ impl Snapshot {
         })
     }
 
+    /// Why a command's changes would not be covered now, if so. Missing copies are made until then, unless a
+    /// command runs.
+    pub(crate) fn covers(&mut self, until: Instant) -> Result<Option<String>, StoreError> {
+        if let Some(why) = self.unable() {
+            return Ok(Some(why.to_owned()));
+        }
+        match self.open()? {
+            // The state before it stays; the next command gets a look of its own.
+            Some(_) => self.load()?,
+            None => {
+                self.prepare()?;
+                while self.is_pending() && Instant::now() < until {
+                    self.work()?;
+                }
+                if self.is_pending() {
+                    return Ok(Some("its copies of the project are not complete yet".to_owned()));
+                }
+            }
+        }
+        if let Some(gap) = self.gap() {
+            return Ok(Some(gap));
+        }
+        let SnapshotState::Known(known) = &self.state else { return Ok(None) };
+        let no_room = StoredCopy::Not(NoCopyReason::NoRoom);
+        let is_full = known.index.values().any(|entry| entry.copy == no_room);
+        Ok(is_full.then(|| NoCopyReason::NoRoom.text().to_owned()))
+    }
+
     /// The changes of a command: the differences to the state before it. `ended` is its end in
     /// nanoseconds of Unix time; later changes are not attributed to it.
     pub(crate) fn after(

@@ -20,7 +20,7 @@ use crate::undo_coverage::UndoCoverage;
 use inherit::SharedChanges;
 use protocol::call::FileEffect;
 use protocol::ids::CallId;
-use protocol::store::{FileChanges, StoreSetup};
+use protocol::store::{FileChanges, StoreSetup, UndoCover};
 use rusqlite::{Transaction, params};
 use std::path::{Path, PathBuf};
 
@@ -122,16 +122,7 @@ impl UndoStore {
         tool: &str,
         paths: &[String],
     ) -> Result<(), StoreError> {
-        let mut room = OF_A_CALL;
-        let mut found = Vec::new();
-        for path in paths {
-            let before = found.len();
-            look(Path::new(path), &mut room, &mut found);
-            if found.len() == before {
-                // A directory without a file in it: it does not come back, which is to be said.
-                found.push(not_kept(path.clone()));
-            }
-        }
+        let found = copies(paths);
         self.file.change(|transaction| {
             let time = i64::try_from(now()).unwrap_or(i64::MAX);
             let new = transaction.execute(
@@ -281,6 +272,31 @@ impl UndoStore {
 }
 
 /// Takes the oldest changes away, as far as it takes.
+/// Whether undo would bring these paths back: only with a copy of everything at them.
+pub(crate) fn covers(paths: &[String]) -> UndoCover {
+    match copies(paths).into_iter().find(|copy| copy.kind == NOT_KEPT) {
+        None => UndoCover::Covers,
+        Some(FileCopy { path, .. }) => UndoCover::Leaves(format!(
+            "no copy of `{path}` can be kept (too large, or not readable)"
+        )),
+    }
+}
+
+/// The content at these paths.
+fn copies(paths: &[String]) -> Vec<FileCopy> {
+    let mut room = OF_A_CALL;
+    let mut found = Vec::new();
+    for path in paths {
+        let before = found.len();
+        look(Path::new(path), &mut room, &mut found);
+        if found.len() == before {
+            // A directory without a file in it: it does not come back, which is to be said.
+            found.push(not_kept(path.clone()));
+        }
+    }
+    found
+}
+
 fn bound(transaction: &Transaction<'_>, newest: i64) -> Result<(), StoreError> {
     let many = transaction.execute("DELETE FROM change WHERE id <= ?1 - ?2", [newest, CALLS])?;
     let large = transaction.execute(

@@ -38,7 +38,7 @@ use protocol::call::{Call, CallOrigin};
 use protocol::confinement::Confinement;
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
-use protocol::store::{CacheKey, ToStore};
+use protocol::store::{CacheKey, ToStore, UndoCover, UndoScope};
 use protocol::tool::{RunnerJob, ToCall};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use records::decision_durable;
@@ -60,6 +60,8 @@ const BACKUP: Duration = Duration::from_secs(2);
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long a call waits for a cached result.
 const CACHE_LOOKUP: Duration = Duration::from_millis(200);
+/// How long a call waits for the store's word about undo: longer than the store looks at a project.
+const UNDO_COVER: Duration = Duration::from_secs(5);
 
 /// The actor.
 pub(crate) struct CallActor;
@@ -258,6 +260,10 @@ impl CallState {
                 self.back_up(BackupOf::Paths(paths));
                 Ok(())
             }
+            CallEffect::AskUndo(of) => {
+                ask_undo(self, myself, of);
+                Ok(())
+            }
             CallEffect::PrepareSnapshot => {
                 self.args.store.send(ToStore::PrepareSnapshot);
                 Ok(())
@@ -314,12 +320,12 @@ impl CallState {
             CallEffect::StartTask(request) => {
                 self.may_begin().await?;
                 let call = self.args.facts.call.id.number;
-                self.send_task(TaskToSession::Start { call, request });
+                send_task(self, TaskToSession::Start { call, request });
                 self.sent();
                 Ok(())
             }
             CallEffect::StopTask => {
-                self.send_task(TaskToSession::Stop(self.args.facts.call.id.number));
+                send_task(self, TaskToSession::Stop(self.args.facts.call.id.number));
                 Ok(())
             }
             CallEffect::CancelRunner => {
@@ -346,10 +352,6 @@ impl CallState {
                 Ok(())
             }
         }
-    }
-
-    fn send_task(&self, message: TaskToSession) {
-        let _ = self.args.session.send_message(message.into());
     }
 
     /// Starts a runner for the call.
@@ -554,4 +556,19 @@ fn not_started(error: &dyn std::error::Error) -> CallInput {
 #[cfg(agentd_hooks)]
 async fn sent() {
     tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
+fn send_task(call: &CallState, message: TaskToSession) {
+    let _ = call.args.session.send_message(message.into());
+}
+
+/// Without an answer in time a person is asked.
+fn ask_undo(call: &mut CallState, myself: &ActorRef<CallMsg>, of: UndoScope) {
+    call.timers.others.push(myself.send_after(UNDO_COVER, late_undo_cover));
+    call.args.store.send(ToStore::AskUndo { call: call.args.facts.call.id.clone(), of });
+}
+
+fn late_undo_cover() -> CallMsg {
+    let why = "the session's store did not answer in time".to_owned();
+    CallMsg::Input(CallInput::UndoCovers(UndoCover::Leaves(why)))
 }

@@ -53,6 +53,7 @@ mod calls;
 mod client_messages;
 mod clients;
 mod configured_calls;
+mod effect_reach;
 mod events;
 mod failures;
 mod fallback;
@@ -500,7 +501,8 @@ impl SessionActorState {
     fn prepare_reserve(&mut self) {
         self.resources.reread_written_dirs(&mut self.spec);
         if !self.closing.has_begun() {
-            self.calls.reserve.prepare(self.spec.confinement(), &self.calls.services);
+            let mode = self.spec.rules().mode;
+            self.calls.reserve.prepare(self.spec.confinement(), mode, &self.calls.services);
         }
     }
 

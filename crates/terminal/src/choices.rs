@@ -13,8 +13,9 @@ use protocol::judgement::PermissionMode;
 const REASON: usize = 60;
 
 /// The modes, the one that asks least last.
-const MODES: [PermissionMode; 5] = [
+const MODES: [PermissionMode; 6] = [
     PermissionMode::Ask,
+    PermissionMode::Sandboxed,
     PermissionMode::AcceptEdits,
     PermissionMode::Plan,
     PermissionMode::DontAsk,
@@ -121,6 +122,9 @@ pub(crate) fn values(command: &str, models: &[KnownModel]) -> Option<Picker> {
         text: mode.name().to_owned(),
         detail: match mode {
             PermissionMode::Ask => "asks about each change and each command without a rule",
+            PermissionMode::Sandboxed => {
+                "asks only about what leaves the sandbox, or what undo does not cover"
+            }
             PermissionMode::AcceptEdits => "edits files of the project; asks about the rest",
             PermissionMode::Plan => "only looks, and ends with a plan that you answer",
             PermissionMode::Auto => "never asks: does all that the sandbox allows",

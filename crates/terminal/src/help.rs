@@ -15,7 +15,7 @@ const OWN: &[(&str, &str)] = &[
     ("/ or :", "the list of commands, slash commands and skills"),
     ("Ctrl-P", "another session"),
     ("Ctrl-R", "an earlier prompt of any session of this project"),
-    ("Shift-Tab", "next mode: ask, accept-edits, plan"),
+    ("Shift-Tab", "next mode: ask, sandboxed, plan"),
     ("Tab", "show or hide the panels: calls, checklist, session"),
     ("?", "this"),
 ];

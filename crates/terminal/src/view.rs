@@ -241,8 +241,8 @@ impl FullScreen {
             }
             KeyPress::BackTab if at_line && !asked => {
                 let next = match screen.facts().map(|facts| facts.mode) {
-                    Some(PermissionMode::Ask) => PermissionMode::AcceptEdits,
-                    Some(PermissionMode::AcceptEdits) => PermissionMode::Plan,
+                    Some(PermissionMode::Ask) => PermissionMode::Sandboxed,
+                    Some(PermissionMode::Sandboxed) => PermissionMode::Plan,
                     Some(_) | None => PermissionMode::Ask,
                 };
                 return vec![ScreenInput::Command(format!(":mode {}", next.name()))];

@@ -298,7 +298,7 @@ fn git(confinement: &Confinement) -> Option<String> {
         Tier::B | Tier::C => "are restored after a call that changes them",
     };
     match confinement.git {
-        GitSettings::Kept => Some(format!(
+        GitSettings::Kept | GitSettings::DirectoryKept => Some(format!(
             "Git settings and hooks, `.agentd`, and other files that programs later run or \
                 trust {held}."
         )),

@@ -5,7 +5,8 @@ use approval::{SessionRules, programs};
 use protocol::call::{Call, CallOrigin};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Audience, Basis, JudgedCall, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+    Audience, Basis, EffectReach, JudgedCall, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind,
+    Verdict,
 };
 use std::sync::LazyLock;
 
@@ -55,5 +56,6 @@ fn judged(text: &str) -> Verdict {
         configured: None,
         tampered: Box::default(),
         asked: None,
+        reach: EffectReach::Unknown,
     })
 }

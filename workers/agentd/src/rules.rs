@@ -11,11 +11,12 @@ use crate::table::table;
 use approval::{CallSubject, NamedCall, SessionRules, programs};
 use config::Config;
 use protocol::call::{Call, CallOrigin, ProbeReport, ProbedPath};
-use protocol::confinement::Network;
+use protocol::confinement::{FilePath, Network, Tier};
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Audience, Basis, ExtraRight, JudgedCall, PermissionMode, Rule, RuleEffect, ToolKind, Verdict,
+    Audience, Basis, Effect, EffectReach, ExtraRight, JudgedCall, PermissionMode, Rule, RuleEffect,
+    ToolKind, Verdict,
 };
 use serde_json::{Value, json};
 use std::path::{Component, Path, PathBuf};
@@ -124,6 +125,7 @@ impl CheckedCall {
             configured,
             tampered: Box::default(),
             asked: None,
+            reach: reach(&config),
         };
         let verdict = rules.judge(&case);
         Ok(Self { call: call.to_owned(), programs, verdict, by_network: None })
@@ -151,6 +153,7 @@ impl CheckedCall {
             configured: None,
             tampered: Box::default(),
             asked: None,
+            reach: EffectReach::Unknown,
         });
         let is_listed = config.hosts.iter().any(|listed| listed.covers(&host));
         // A listed host needs no right, so only denials by name concern it.
@@ -250,6 +253,9 @@ impl CheckedCall {
                 Basis::Mode(PermissionMode::Plan) => {
                     "the mode `plan` refuses every change".to_owned()
                 }
+                Basis::Sandboxed(bounded) => {
+                    format!("no rule matches it, and the mode is `sandboxed`: {}", bounded.text())
+                }
                 Basis::Mode(mode) => {
                     format!("no rule matches it, and the mode is `{}`", mode.name())
                 }
@@ -266,6 +272,22 @@ impl CheckedCall {
             },
         }
     }
+}
+
+/// How far a command would reach in a session with this configuration, where this machine makes its cage and undo
+/// covers the project. A session finds out both.
+fn reach(config: &Config) -> EffectReach {
+    let tier = config.sandbox.highest_tier;
+    let weaker = (tier != Tier::A).then_some(Effect::WeakerSandbox(tier));
+    let reached = match config.network {
+        Network::Off => None,
+        Network::On => Some(Effect::Network),
+        Network::Listed => Some(Effect::Hosts(config.hosts.clone())),
+    };
+    let added: Vec<_> = config.tools.add_dirs.iter().map(FilePath::from).collect();
+    let outside = (!added.is_empty()).then_some(Effect::Outside(added));
+    let effects: Vec<_> = [weaker, reached, outside].into_iter().flatten().collect();
+    if effects.is_empty() { EffectReach::Undoable } else { EffectReach::Beyond(effects) }
 }
 
 /// The state of a path, as the probe of the runner reports it.

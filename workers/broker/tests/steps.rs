@@ -7,8 +7,8 @@ use protocol::broker::{FromBroker, ToBroker};
 use protocol::call::{Call, CallOrigin};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Audience, Basis, JudgedCall, PermissionMode, PersonAnswer, Rule, RuleEffect, RuleSet, ToolKind,
-    Verdict,
+    Audience, Basis, EffectReach, JudgedCall, PermissionMode, PersonAnswer, Rule, RuleEffect,
+    RuleSet, ToolKind, Verdict,
 };
 use protocol::mcp;
 
@@ -57,6 +57,7 @@ fn case(number: u32, command: &str) -> JudgedCall {
         configured: None,
         tampered: Box::default(),
         asked: None,
+        reach: EffectReach::Unknown,
     }
 }
 

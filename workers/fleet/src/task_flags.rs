@@ -65,7 +65,7 @@ impl HostSettings {
                  configuration",
                 self.rounds
             )),
-            TaskFlag::Mode(mode) if rank(mode) <= rank(self.mode) => Ok(()),
+            TaskFlag::Mode(mode) if mode.is_within(self.mode) => Ok(()),
             TaskFlag::Mode(mode) => Err(format!(
                 "the task's flag {flag} is above this host's permissions.mode = \"{}\": set \"{}\" in the \
                  host's configuration",
@@ -120,17 +120,6 @@ fn parse(flag: &str) -> Result<TaskFlag, String> {
             }
         }
         _ => Err(unknown()),
-    }
-}
-
-/// How much runs without a person in this mode.
-fn rank(mode: PermissionMode) -> u8 {
-    match mode {
-        PermissionMode::Plan => 0,
-        PermissionMode::DontAsk => 1,
-        PermissionMode::Ask => 2,
-        PermissionMode::AcceptEdits => 3,
-        PermissionMode::Auto => 4,
     }
 }
 
@@ -193,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_task_asks_for_no_more_than_its_host_gives() {
-        use PermissionMode::{AcceptEdits, Ask, Auto, DontAsk, Plan};
+        use PermissionMode::{AcceptEdits, Ask, Auto, DontAsk, Plan, Sandboxed};
         let modes = [Plan, DontAsk, Ask, AcceptEdits, Auto];
         for (at, of_host) in modes.into_iter().enumerate() {
             for (asked, mode) in modes.into_iter().enumerate() {
@@ -203,6 +192,13 @@ mod tests {
                 let named = checked.err().is_none_or(|why| why.contains("permissions.mode"));
                 assert!(named, "the setting is named");
             }
+        }
+        // Neither lets less pass than the other.
+        for (of_host, mode) in [(AcceptEdits, "sandboxed"), (Sandboxed, "accept-edits")] {
+            assert!(host(of_host, &[]).check(&format!("--permission-mode={mode}")).is_err());
+        }
+        for (of_host, mode) in [(Auto, "sandboxed"), (Sandboxed, "sandboxed"), (Sandboxed, "ask")] {
+            host(of_host, &[]).check(&format!("--permission-mode={mode}")).unwrap();
         }
         let asks = host(Ask, &["bash:cargo *"]);
         asks.check("--allowed-tools=bash:cargo *").unwrap();

@@ -49,6 +49,7 @@ fn run() -> anyhow::Result<()> {
                 | ToStore::BackUp { .. }
                 | ToStore::CallEnded { .. }
                 | ToStore::PrepareSnapshot
+                | ToStore::AskUndo { .. }
                 | ToStore::TakeSnapshot(_)
                 | ToStore::CommandEnded { .. }
                 | ToStore::RunningCommands(_)
@@ -121,6 +122,7 @@ fn note(said: &FromStore) {
         | FromStore::BackupsFetched { .. }
         | FromStore::ChangesFetched { .. }
         | FromStore::CacheAnswer { found: None, .. }
+        | FromStore::UndoCovers { .. }
         | FromStore::Pong(_)
         | FromStore::Log(_) => {}
     }

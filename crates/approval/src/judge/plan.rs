@@ -9,9 +9,10 @@ use protocol::judgement::{
 use serde_json::Value;
 
 /// The modes that a plan may be approved with. The first is the most careful one.
-const MODES: [PermissionMode; 4] = [
+const MODES: [PermissionMode; 5] = [
     PermissionMode::Ask,
     PermissionMode::AcceptEdits,
+    PermissionMode::Sandboxed,
     PermissionMode::Auto,
     PermissionMode::DontAsk,
 ];
@@ -28,6 +29,7 @@ pub(super) fn verdict(case: &JudgedCall, mode: PermissionMode, audience: Audienc
         (
             PermissionMode::Ask
             | PermissionMode::AcceptEdits
+            | PermissionMode::Sandboxed
             | PermissionMode::Auto
             | PermissionMode::DontAsk,
             _,
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
     use protocol::call::{Call, CallOrigin};
     use protocol::ids::{CallId, SessionId};
-    use protocol::judgement::{EXIT_PLAN, ToolKind};
+    use protocol::judgement::{EXIT_PLAN, EffectReach, ToolKind};
 
     fn case(plan: &str) -> JudgedCall {
         let id = CallId { session: SessionId("s".to_owned()), number: 1 };
@@ -95,6 +97,7 @@ mod tests {
             configured: None,
             tampered: Box::new([]),
             asked: None,
+            reach: EffectReach::Unknown,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::allow_command;
 use super::digest::digest;
+use super::effects;
 use super::match_target::MatchTarget;
 use super::messages::{self, RefusalRemedy};
 use super::runs_file::runs_file;
@@ -41,7 +42,7 @@ impl SessionRules {
         let in_scope =
             || case.probe.iter().flat_map(|probe| &probe.paths).all(|path| path.in_scope);
         if let (
-            PermissionMode::Auto | PermissionMode::AcceptEdits,
+            PermissionMode::Auto | PermissionMode::AcceptEdits | PermissionMode::Sandboxed,
             MatchTarget::Paths { call_paths },
         ) = (self.mode, target)
             && let Some(why) = call_paths.iter().find_map(|call_path| runs_later(&call_path.real))
@@ -50,6 +51,13 @@ impl SessionRules {
             return self.ask(case, why, offers, RefusalRemedy::Rule);
         }
         match (self.mode, target) {
+            (PermissionMode::Sandboxed, target) => match effects::bounds(case, target) {
+                Ok(bounded) => Verdict::Allow(Basis::Sandboxed(bounded)),
+                Err(why) => {
+                    let why = why.unwrap_or_else(|| self.no_rule(case, target));
+                    self.ask(case, why, self.suggestions(case, target), RefusalRemedy::Rule)
+                }
+            },
             (PermissionMode::Auto, MatchTarget::Command { runs, .. }) if runs.hidden.is_some() => {
                 Verdict::Allow(Basis::Opaque(self.mode))
             }
@@ -192,7 +200,10 @@ impl SessionRules {
                 Verdict::Deny(Basis::Mode(self.mode), denial_text(messages::MODE_REFUSES))
             }
             (
-                PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto,
+                PermissionMode::Ask
+                | PermissionMode::AcceptEdits
+                | PermissionMode::Sandboxed
+                | PermissionMode::Auto,
                 Audience::NonInteractive,
             ) => {
                 let text = format!(
@@ -203,7 +214,10 @@ impl SessionRules {
                 Verdict::Deny(Basis::NobodyToAsk(reason), text)
             }
             (
-                PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto,
+                PermissionMode::Ask
+                | PermissionMode::AcceptEdits
+                | PermissionMode::Sandboxed
+                | PermissionMode::Auto,
                 Audience::Person,
             ) => Verdict::Ask(Question {
                 call: case.call.id.clone(),

@@ -6,6 +6,7 @@
 
 use super::match_target::MatchTarget;
 use super::session_rules::SessionRules;
+use crate::judge::effects;
 use crate::judge::messages::{self, RefusalRemedy};
 use crate::judge::suggestions;
 use crate::judge::widening::split_rights;
@@ -17,8 +18,8 @@ use protocol::confinement::{FilePath, Network};
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Audience, Basis, ExtraRight, JudgedCall, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind,
-    Verdict,
+    Audience, Basis, EffectReach, ExtraRight, JudgedCall, PermissionMode, Rule, RuleEffect,
+    RuleSet, ToolKind, Verdict,
 };
 use protocol::web::{HostRight, RedirectScope, WebAddress};
 use std::path::Path;
@@ -75,6 +76,7 @@ pub fn may_follow_redirect(onward: &RedirectScope, tool: &str, page: &WebAddress
         configured: None,
         tampered: Box::default(),
         asked: None,
+        reach: EffectReach::Unknown,
     };
     matches!(rules.judge(&case), Verdict::Allow(_))
 }
@@ -234,7 +236,14 @@ impl SessionRules {
             match given.filter(|_| !asks) {
                 Some(index) => rules.push(self.rules[index].clone()),
                 None => {
-                    let reason = messages::exceeds_session(case);
+                    let reason = match self.mode {
+                        PermissionMode::Sandboxed => effects::of_rights(&case.extra_rights),
+                        PermissionMode::Ask
+                        | PermissionMode::AcceptEdits
+                        | PermissionMode::Plan
+                        | PermissionMode::Auto
+                        | PermissionMode::DontAsk => messages::exceeds_session(case),
+                    };
                     // No allow rule overrides an ask rule.
                     let offers = if asks { Vec::new() } else { suggestions::of_page(case) };
                     return Err(Box::new(self.ask(case, reason, offers, RefusalRemedy::Rights)));

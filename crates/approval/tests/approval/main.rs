@@ -10,6 +10,7 @@ mod limits;
 mod noticed;
 mod properties;
 mod replay;
+mod sandboxed;
 #[path = "../../../../tests/fuzz/src/script.rs"]
 mod script;
 mod syntax;

@@ -34,7 +34,13 @@ impl CallMachine {
             configured: self.facts.configured.clone(),
             tampered: self.facts.tampered.as_slice().into(),
             asked: self.facts.remarks.asked.as_deref().map(Box::from),
+            reach: self.reach(),
         }
+    }
+
+    pub(super) fn paths_in_scope(&self) -> Vec<String> {
+        let paths = self.probe.iter().flat_map(|probe| &probe.paths);
+        paths.filter(|path| path.in_scope).map(|path| path.real.clone()).collect()
     }
 
     pub(super) fn job(&self) -> RunnerJob {
@@ -74,9 +80,7 @@ impl CallMachine {
     /// The backup that makes the call undoable. It runs while the runner starts and costs no time of
     /// its own.
     pub(super) fn backup_effect(&self) -> Option<CallEffect> {
-        let paths = self.probe.iter().flat_map(|probe| &probe.paths);
-        let paths: Vec<String> =
-            paths.filter(|path| path.in_scope).map(|path| path.real.clone()).collect();
+        let paths = self.paths_in_scope();
         match self.facts.undo {
             UndoBy::Snapshot => {
                 Some(CallEffect::TakeSnapshot(self.facts.command.clone().unwrap_or_default()))

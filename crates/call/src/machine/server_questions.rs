@@ -28,6 +28,7 @@ impl CallMachine {
             | CallPhase::CacheLookup
             | CallPhase::FetchingRestore
             | CallPhase::Probing
+            | CallPhase::AskingUndo
             | CallPhase::Judging
             | CallPhase::Starting { .. }
             | CallPhase::Released { .. }

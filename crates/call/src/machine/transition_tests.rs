@@ -12,9 +12,9 @@ use crate::facts::{CachePolicy, CallFacts, Contained, Executor, NeedsProbe, Prot
 use crate::file_versions::FileVersions;
 use crate::input::{CallInput, Heard, WillRestart};
 use crate::server_ask::{ServerDemand, ServerInput};
-use protocol::judgement::{Basis, ExtraRight, ToolKind, Verdict};
+use protocol::judgement::{Basis, Bounded, EffectReach, ExtraRight, ToolKind, Verdict};
 use protocol::mcp::ServerReply;
-use protocol::store::CachedResult;
+use protocol::store::{CachedResult, UndoCover};
 use std::collections::BTreeSet;
 use tool_specs::{JobAsk, JobRequest, TaskRequest};
 
@@ -145,6 +145,8 @@ fn situations() -> Vec<Situation> {
     let copy = || CallFacts { undo: UndoBy::Copy, ..probed() };
     let restore = || CallFacts { undo: UndoBy::Restore, ..probed() };
     let cacheable = |facts| CallFacts { cache: CachePolicy::Lookup, ..facts };
+    let bounded = |facts| CallFacts { reach: EffectReach::Undoable, ..facts };
+    let sandboxed = || CallInput::Verdict(Verdict::Allow(Basis::Sandboxed(Bounded::Command)));
     let contained = || CallFacts { contained: Contained::Yes, ..plain() };
     let protects = || CallFacts { protects: Protects::Files, ..plain() };
     let widened = || CallFacts { extra_rights: vec![ExtraRight::Network], ..plain() };
@@ -174,6 +176,15 @@ fn situations() -> Vec<Situation> {
         is(&["may be cached"], new(cacheable(query()))),
         is(&["no store"], after(cacheable(query()), [no_store()])),
         is(&["no broker"], after(plain(), [no_broker()])),
+        is(&["undo by snapshot", "undo decides"], new(bounded(snapshot(plain())))),
+        is(
+            &["undo by snapshot", "undo decides", "no store"],
+            after(bounded(snapshot(plain())), [no_store()]),
+        ),
+        // AskingUndo.
+        is(&[], begun(bounded(snapshot(plain())))),
+        is(&[], after(bounded(copy()), [CallInput::Begin, CallInput::Probed(Ok(found()))])),
+        is(&["no broker"], after(bounded(snapshot(plain())), [no_broker(), CallInput::Begin])),
         // CacheLookup.
         is(&[], begun(cacheable(query()))),
         is(&["needs a probe"], begun(cacheable(probed()))),
@@ -186,6 +197,7 @@ fn situations() -> Vec<Situation> {
         is(&["retried"], after(probed(), [CallInput::Begin, ended()])),
         is(&["cancelled"], after(probed(), [CallInput::Begin, CallInput::Cancel])),
         is(&["no broker"], after(probed(), [no_broker(), CallInput::Begin])),
+        is(&["undo decides"], begun(bounded(copy()))),
         // Judging.
         is(&["runner"], begun(plain())),
         is(
@@ -233,6 +245,7 @@ fn situations() -> Vec<Situation> {
             ),
         ),
         is(&["building", "contained"], started(contained(), vec![])),
+        is(&["building", "passed by the sandbox"], after(plain(), [CallInput::Begin, sandboxed()])),
         is(&["building", "retried"], started(plain(), vec![ended()])),
         is(&["building", "cancelled"], started(plain(), vec![CallInput::Cancel])),
         is(&["cancelled", "caged"], started(plain(), vec![caged(), CallInput::Cancel])),
@@ -319,6 +332,7 @@ fn inputs() -> Vec<(&'static str, Option<CallInput>)> {
         ("Begin", CallInput::Begin),
         ("CacheAnswer Found", CallInput::CacheAnswer(cached_result())),
         ("CacheAnswer None", CallInput::CacheAnswer(None)),
+        ("UndoCovers", CallInput::UndoCovers(UndoCover::Covers)),
         ("RestoreFetched Files", CallInput::RestoreFetched(Ok(vec![kept_file()]))),
         ("RestoreFetched Result", CallInput::RestoreFetched(left)),
         ("Probed Paths", CallInput::Probed(Ok(found()))),

@@ -94,7 +94,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     (
         ":mode MODE",
         "how to treat calls that match no rule:\n\
-         ask, accept-edits, plan, auto, dont-ask",
+         ask, sandboxed, accept-edits, plan, auto, dont-ask",
     ),
     (":context", "show what fills the model's context"),
     (
@@ -231,9 +231,9 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
                 None => Err("write :net on, :net off or :net allow HOST".to_owned()),
             },
         },
-        "mode" => PermissionMode::parse(&rest)
-            .map(ColonCommand::Mode)
-            .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned()),
+        "mode" => PermissionMode::parse(&rest).map(ColonCommand::Mode).ok_or_else(|| {
+            "the modes are ask, sandboxed, accept-edits, plan, auto and dont-ask".to_owned()
+        }),
         "model" if rest.is_empty() => Err("give a model, as in :model NAME".to_owned()),
         "model" if rest.contains(' ') || rest.chars().any(char::is_control) => {
             Err("the name of a model has no spaces".to_owned())

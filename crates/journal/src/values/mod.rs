@@ -187,6 +187,32 @@ pub enum BasisRecord {
         /// Its name in the configuration.
         mode: String,
     },
+    /// The mode `sandboxed`.
+    Sandboxed {
+        /// What bounds the call's effects.
+        bounded: Bounded,
+    },
+}
+
+/// What bounded the effects of a call that the mode `sandboxed` let pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bounded {
+    /// It changes files of the project by their paths, and undo covers them.
+    Files,
+    /// The full sandbox bounds it without network, the git directory is read-only, and undo covers the project.
+    Command,
+}
+
+impl Bounded {
+    /// As words after the mode's name.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Files => "files of the project, undo covers them",
+            Self::Command => "full sandbox, network off, undo covers the project",
+        }
+    }
 }
 
 /// Progress of a call that was cut short.

@@ -5,7 +5,7 @@
 //! `UPDATE_GOLDEN=1 cargo test -p journal --test journal format` brings each line into the form that this build writes.
 
 use journal::{
-    AuditRecord, BasisRecord, CallProgress, CallSpan, ChainHead, CompactionCause,
+    AuditRecord, BasisRecord, Bounded, CallProgress, CallSpan, ChainHead, CompactionCause,
     ConnectionOutcome, ContentBlock, DecisionRecord, JournalRecord, Level, Outcome,
     OwnOriginRecord, PathAct, ProcessAct, PromptPart, ProviderFailure, RefusalKind, RetentionBound,
     RuleEffect, SessionHeader, Subject, SummaryStep, Tier, ToolKind, TurnEnd,
@@ -58,6 +58,7 @@ fn again(name: &str, json: &str) -> String {
         "RuleEffect" => by::<RuleEffect>,
         "PromptPart" => by::<PromptPart>,
         "BasisRecord" => by::<BasisRecord>,
+        "Bounded" => by::<Bounded>,
         "CallProgress" => by::<CallProgress>,
         "TurnEnd" => by::<TurnEnd>,
         "CallSpan" => by::<CallSpan>,

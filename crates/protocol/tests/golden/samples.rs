@@ -16,7 +16,7 @@ use protocol::context::{
 };
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Ask, JudgedCall, Question, Rule, RuleSet};
+use protocol::judgement::{Ask, Effect, EffectReach, JudgedCall, Question, Rule, RuleSet};
 use protocol::log::LogLine;
 use protocol::provider::ProviderTimeouts;
 use protocol::session::{OfferedTool, SessionSetup, WorkerDeaths};
@@ -412,6 +412,15 @@ goldens! {
         CachePut => ToStore::CachePut { asked: asked(), report: report() },
         Invalidate => ToStore::Invalidate(MayHaveChanged::Anything),
         Ping => ToStore::Ping(7),
+        AskUndo => ToStore::AskUndo { call: call_id(), of: protocol::store::UndoScope::Project },
+    }
+    store::UndoScope {
+        Paths => protocol::store::UndoScope::Paths(vec![text("/p/a")]),
+        Project => protocol::store::UndoScope::Project,
+    }
+    store::UndoCover {
+        Covers => protocol::store::UndoCover::Covers,
+        Leaves => protocol::store::UndoCover::Leaves(text("too large")),
     }
     store::MayHaveChanged {
         Paths => MayHaveChanged::Paths(vec![text("/p/a")]),
@@ -433,6 +442,7 @@ goldens! {
             text: text("Use tabs."),
             notes: vec![text("AGENTS.md imports a.md")],
             tools: vec![text("ls")],
+            without_undo: Some(text("a file system")),
         },
         Answered => FromStore::Answered { call: call_id(), result: result() },
         BackedUp => FromStore::BackedUp(call_id()),
@@ -445,6 +455,7 @@ goldens! {
         },
         Pong => FromStore::Pong(7),
         Log => FromStore::Log(log()),
+        UndoCovers => FromStore::UndoCovers { call: call_id(), cover: protocol::store::UndoCover::Covers },
     }
     broker::ToBroker {
         Rules => ToBroker::Rules { session: session_id(), rules: rules() },
@@ -997,6 +1008,7 @@ goldens! {
     confinement::GitSettings {
         Kept => GitSettings::Kept,
         Writable => GitSettings::Writable,
+        DirectoryKept => GitSettings::DirectoryKept,
     }
     confinement::Tier {
         C => Tier::C,
@@ -1094,6 +1106,10 @@ goldens! {
         ContextFull => StopReason::ContextFull,
         Other => StopReason::Other(text("new")),
     }
+    judgement::Bounded {
+        Files => protocol::judgement::Bounded::Files,
+        Command => protocol::judgement::Bounded::Command,
+    }
     judgement::ToolKind {
         Query => ToolKind::Query,
         Mutation => ToolKind::Mutation,
@@ -1104,6 +1120,7 @@ goldens! {
         Plan => PermissionMode::Plan,
         Auto => PermissionMode::Auto,
         DontAsk => PermissionMode::DontAsk,
+        Sandboxed => PermissionMode::Sandboxed,
     }
     judgement::RuleEffect {
         Deny => RuleEffect::Deny,
@@ -1113,6 +1130,22 @@ goldens! {
     judgement::Audience {
         Person => Audience::Person,
         NonInteractive => Audience::NonInteractive,
+    }
+    judgement::EffectReach {
+        Unknown => EffectReach::Unknown,
+        Undoable => EffectReach::Undoable,
+        Beyond => EffectReach::Beyond(vec![Effect::Network]),
+    }
+    judgement::Effect {
+        WeakerSandbox => Effect::WeakerSandbox(protocol::confinement::Tier::B),
+        Network => Effect::Network,
+        Hosts => Effect::Hosts(vec![host()]),
+        Outside => Effect::Outside(vec![path("/srv")]),
+        GitDirectory => Effect::GitDirectory,
+        Background => Effect::Background,
+        Input => Effect::Input,
+        ServerTool => Effect::ServerTool(text("mcp__s__t")),
+        NotUndone => Effect::NotUndone(text("too large")),
     }
     judgement::Basis {
         Rule => Basis::Rule(rule()),
@@ -1124,6 +1157,7 @@ goldens! {
         Unjudgeable => Basis::Unjudgeable(text("a pipe")),
         Opaque => Basis::Opaque(protocol::judgement::PermissionMode::Auto),
         NotedByPerson => Basis::NotedByPerson { by: text("pts/0"), note: text("keep the docs") },
+        Sandboxed => Basis::Sandboxed(protocol::judgement::Bounded::Command),
     }
     judgement::Verdict {
         Allow => Verdict::Allow(protocol::judgement::Basis::Query),
@@ -1409,6 +1443,7 @@ fn case() -> JudgedCall {
         configured: Some(rule()),
         tampered: [text(".envrc")].into(),
         asked: Some("a hook".into()),
+        reach: EffectReach::Undoable,
     }
 }
 

@@ -26,6 +26,16 @@ pub(crate) struct Protection {
     pub writable: Vec<PathBuf>,
 }
 
+impl Protection {
+    /// Keeps these directories read-only too. Git replaces no settings in them then.
+    fn keep(&mut self, dirs: Vec<PathBuf>) {
+        self.git_configs.retain(|config| !dirs.iter().any(|dir| config.file.starts_with(dir)));
+        let new: Vec<PathBuf> = dirs.into_iter().filter(|dir| !self.paths.contains(dir)).collect();
+        self.identities.extend(new.iter().map(|dir| identity_of(dir)));
+        self.paths.extend(new);
+    }
+}
+
 /// Finds the protected paths of a call, as often as it is asked.
 #[derive(Debug)]
 pub(crate) struct ProtectionSearch {
@@ -37,6 +47,7 @@ pub(crate) struct ProtectionSearch {
     own: Vec<PathBuf>,
     /// In these, git's settings and hooks may be changed.
     git_writable: Vec<PathBuf>,
+    git: GitSettings,
     means: GrantVia,
 }
 
@@ -55,7 +66,7 @@ impl ProtectionSearch {
         }
         let roots = [&wanted.project].into_iter().chain(&wanted.added).map(FilePath::to_path);
         let git_writable = match wanted.git {
-            GitSettings::Kept => Vec::new(),
+            GitSettings::Kept | GitSettings::DirectoryKept => Vec::new(),
             GitSettings::Writable => {
                 let common = linked.iter().map(|linked| linked.common.clone());
                 std::iter::once(wanted.project.to_path()).chain(common).collect()
@@ -69,6 +80,7 @@ impl ProtectionSearch {
             ground: WriteScope { writable, home },
             own,
             git_writable,
+            git: wanted.git,
             means,
         })
     }
@@ -114,7 +126,17 @@ impl ProtectionSearch {
             )
             .hint("free some space on the project's disk")
         })?;
+        if (self.git, self.means) == (GitSettings::DirectoryKept, GrantVia::MountedRoot) {
+            protection.keep(self.git_dirs());
+        }
         Ok((protection, baseline))
+    }
+
+    /// The git directories of the granted directories. A link is no way to another one: what is there is
+    /// protected as such.
+    fn git_dirs(&self) -> Vec<PathBuf> {
+        let is_dir = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        self.roots.iter().map(|root| root.join(".git")).filter(is_dir).collect()
     }
 }
 

@@ -132,8 +132,12 @@ impl Grants {
             self.grant_path(&read, tree, IfAbsent::Usual, means)?;
         }
         match (means, settings) {
+            (_, GitSettings::DirectoryKept) => {
+                self.grant_path(&read, &linked.common, IfAbsent::Usual, means)
+            }
             // Git writes its settings by a new file beside them.
-            (GrantVia::MountedRoot, _) | (GrantVia::Landlock, GitSettings::Writable) => {
+            (GrantVia::MountedRoot, GitSettings::Kept | GitSettings::Writable)
+            | (GrantVia::Landlock, GitSettings::Writable) => {
                 self.grant_path(rule, &linked.common, IfAbsent::Usual, means)
             }
             (GrantVia::Landlock, GitSettings::Kept) => {

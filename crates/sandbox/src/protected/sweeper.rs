@@ -241,7 +241,10 @@ impl SweepThread {
                     self.before.git_writable =
                         self.before.roots.iter().cloned().chain(common).collect();
                 }
-                ProtectedOrder::OtherCall { call, git: GitSettings::Kept } => {
+                ProtectedOrder::OtherCall {
+                    call,
+                    git: GitSettings::Kept | GitSettings::DirectoryKept,
+                } => {
                     if !self.others.remove(&call) {
                         continue;
                     }

@@ -121,7 +121,7 @@ pub fn describe_confinement(confinement: &Confinement) -> String {
         false => "off".to_owned(),
     };
     let git = match confinement.git {
-        GitSettings::Kept => "",
+        GitSettings::Kept | GitSettings::DirectoryKept => "",
         GitSettings::Writable => ", git's settings and hooks in it",
     };
     format!("{writes}{git}; network: {network}")

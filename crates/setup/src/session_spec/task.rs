@@ -6,7 +6,7 @@
 
 use super::{SessionSpec, SystemTexts, task_servers};
 use crate::agent_skills;
-use crate::agents::{Agent, AgentCatalog, FileTrust, Workplace, stricter};
+use crate::agents::{Agent, AgentCatalog, FileTrust, Workplace};
 use crate::agents_flag;
 use crate::open_failure::OpenFailure;
 use crate::skill_links::linked_skills;
@@ -306,7 +306,7 @@ impl SessionSpec {
         let own = self.task();
         let from_flag = |rule: &&Rule| rule.effect == RuleEffect::Deny && rule.file == "flag";
         let flags = self.rules.rules.iter().filter(from_flag).map(|rule| rule.text.clone());
-        let mode = agent.mode.map_or(self.rules.mode, |mode| stricter(mode, self.rules.mode));
+        let mode = agent.mode.map_or(self.rules.mode, |mode| mode.stricter(self.rules.mode));
         let both = |list: &Vec<String>| match own.and_then(|own| own.tools.as_ref()) {
             Some(own) => list.iter().filter(|tool| has(own, tool)).cloned().collect(),
             None => list.clone(),

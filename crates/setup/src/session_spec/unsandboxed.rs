@@ -12,8 +12,8 @@ use protocol::judgement::PermissionMode;
 pub(super) const DESCRIPTION: &str =
     "this runs without any sandbox: it may do everything that you may; network: on";
 
-const AUTO: &str = "the mode auto relies on the cage, and this session has none: choose ask, \
-                    accept-edits, plan or dont-ask, and allow commands by rules";
+const RELIES_ON_CAGE: &str = "relies on the cage, and this session has none: choose ask, \
+                              accept-edits, plan or dont-ask, and allow commands by rules";
 
 /// Checks that the host, the request and the permission mode fit together.
 ///
@@ -58,8 +58,9 @@ pub(super) fn check_cage(
 /// A message with a remedy.
 pub(super) fn check_mode(level: Level, mode: PermissionMode) -> Result<(), OpenFailure> {
     match (level, mode) {
-        (Level::Uncaged, PermissionMode::Auto) => {
-            Err(OpenFailure::new(RequestFailure::Usage, AUTO))
+        (Level::Uncaged, PermissionMode::Auto | PermissionMode::Sandboxed) => {
+            let why = format!("the mode {} {RELIES_ON_CAGE}", mode.name());
+            Err(OpenFailure::new(RequestFailure::Usage, why))
         }
         (Level::Uncaged | Level::Required | Level::BestEffort, _) => Ok(()),
     }

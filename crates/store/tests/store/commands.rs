@@ -5,6 +5,7 @@ use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::ids::{CallId, SessionId};
 use protocol::store::{
     ChangeSet, FileBackup, FromStore, PriorContent, SnapshotBefore, StoreCommand, ToStore,
+    UndoCover, UndoScope,
 };
 use serde_json::json;
 use std::ffi::OsStr;
@@ -375,6 +376,44 @@ fn copies_are_bounded_and_what_finds_no_room_is_said() {
     });
     let refused = refused.unwrap_err();
     assert!(refused.text.contains("59 files, more than one call can restore"), "{refused:?}");
+}
+
+fn asked_cover(store: &mut Kept, of: UndoScope) -> UndoCover {
+    let call = command(9).call;
+    let said = store.say(ToStore::AskUndo { call: call.clone(), of });
+    match said.as_slice() {
+        [FromStore::UndoCovers { call: same, cover }] if *same == call => cover.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_store_says_before_a_call_whether_undo_would_cover_it() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::create_dir(project.join("dir")).unwrap();
+    fs::write(project.join("dir/small"), "x").unwrap();
+    let path = |name: &str| UndoScope::Paths(vec![project.join(name).to_str().unwrap().to_owned()]);
+    for of in [UndoScope::Project, path("dir/small"), path("dir"), path("new")] {
+        assert_eq!(asked_cover(&mut store, of.clone()), UndoCover::Covers, "{of:?}");
+    }
+    fs::write(project.join("large"), vec![b'x'; 9 << 20]).unwrap();
+    fs::create_dir(project.join("empty")).unwrap();
+    for name in ["large", "empty"] {
+        let cover = asked_cover(&mut store, path(name));
+        assert!(matches!(&cover, UndoCover::Leaves(why) if why.contains(name)), "{cover:?}");
+    }
+    // A file that is too large is a limit of every project; copies that find no room are one of this.
+    assert_eq!(asked_cover(&mut store, UndoScope::Project), UndoCover::Covers);
+    for number in 0..300 {
+        fs::write(project.join(format!("f{number:03}")), vec![b'x'; 256 << 10]).unwrap();
+    }
+    store.say(ToStore::PrepareSnapshot);
+    begin(&mut store, 1);
+    end(&mut store, 1);
+    store.works();
+    let cover = asked_cover(&mut store, UndoScope::Project);
+    assert!(matches!(&cover, UndoCover::Leaves(why) if why.contains("64 MiB")), "{cover:?}");
 }
 
 #[test]

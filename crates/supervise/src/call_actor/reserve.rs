@@ -29,6 +29,7 @@ impl CallState {
         verdict: Verdict,
     ) -> Result<(), CallInput> {
         self.note_written_dirs().map_err(|error| not_started(&error))?;
+        bound(&mut self.args.confinement, &verdict);
         self.changes_git(GitSettings::Writable);
         let reserve = self.args.reserve.take();
         let Some(reserve) = reserve.filter(|_| self.can_use_reserve()) else {
@@ -158,6 +159,13 @@ impl CallState {
             let cause = "was not started".to_owned();
             let _ = myself.send_message(CallMsg::Input(CallInput::RunnerEnded { cause }));
         }
+    }
+}
+
+/// The call runs in the cage that its verdict allows, and a runner of the reserve has to fit that.
+fn bound(confinement: &mut Confinement, verdict: &Verdict) {
+    if let Verdict::Allow(basis) = verdict {
+        *confinement = launch::grant::bounded(confinement.clone(), basis);
     }
 }
 

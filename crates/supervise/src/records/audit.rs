@@ -67,6 +67,7 @@ fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
         | Basis::NotedByPerson { .. }
         | Basis::NobodyToAsk(_)
         | Basis::Unjudgeable(_)
+        | Basis::Sandboxed(_)
         | Basis::Opaque(_) => None,
     }
 }
@@ -297,7 +298,7 @@ fn policy(confinement: &Confinement) -> journal::PolicyRecord {
             Network::Listed => confinement.hosts.iter().map(ToString::to_string).collect(),
         },
         git_settings: match confinement.git {
-            GitSettings::Kept => false,
+            GitSettings::Kept | GitSettings::DirectoryKept => false,
             GitSettings::Writable => true,
         },
         highest_tier: confinement.highest_tier,

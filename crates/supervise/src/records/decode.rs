@@ -370,6 +370,9 @@ pub(crate) fn describe_basis(basis: &journal::BasisRecord) -> String {
         journal::BasisRecord::Person { who, note: _ } => format!("answered by {who}"),
         journal::BasisRecord::NobodyToAsk { why } => format!("nobody to ask ({why})"),
         journal::BasisRecord::Unjudgeable { why } => format!("cannot be judged ({why})"),
+        journal::BasisRecord::Sandboxed { bounded } => {
+            format!("mode {}: {}", PermissionMode::Sandboxed.name(), bounded.text())
+        }
         journal::BasisRecord::Opaque { mode } => {
             format!("mode {mode}; a program name in it could not be determined")
         }

@@ -237,6 +237,7 @@ pub(super) fn basis(basis: &Basis) -> journal::BasisRecord {
         }
         Basis::NobodyToAsk(why) => journal::BasisRecord::NobodyToAsk { why },
         Basis::Unjudgeable(why) => journal::BasisRecord::Unjudgeable { why },
+        Basis::Sandboxed(bounded) => journal::BasisRecord::Sandboxed { bounded },
         Basis::Opaque(mode) => journal::BasisRecord::Opaque { mode: mode.name().to_owned() },
     }
 }

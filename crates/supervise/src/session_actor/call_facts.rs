@@ -2,6 +2,7 @@
 //! confinement and its runner. It changes nothing of the session. Used by `calls`.
 
 use super::configured_calls::{check_server_tool, configured, confine_server, env_of, hooks};
+use super::effect_reach::{self, ReachingCall};
 use super::rights;
 use super::services::{Asker, Services};
 use super::tasks::start::TaskStart;
@@ -16,7 +17,7 @@ use launch::spawner::Spawner;
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use protocol::hosts::HostRule;
-use protocol::judgement::ToolKind;
+use protocol::judgement::{EffectReach, ToolKind};
 use protocol::provider::PassedFd;
 use protocol::tool::TlsIdentity;
 use protocol::web::{PrivateNetworks, WebAddress, WebSettings};
@@ -79,6 +80,8 @@ pub(super) struct CallContext<'a, A> {
     pub(super) file_versions: &'a FileVersions,
     /// Protected files that a call changed.
     pub(super) tampered: &'a [String],
+    /// The tier that the session's commands get.
+    pub(super) tier: Tier,
 }
 
 impl<A: Asker> CallContext<'_, A> {
@@ -148,6 +151,21 @@ impl<A: Asker> CallContext<'_, A> {
             &confinement,
             signing.as_ref(),
         );
+        let reach = match configured {
+            // Its entry in the configuration lets it run.
+            Some(_) => EffectReach::Unknown,
+            None => effect_reach::reach(ReachingCall {
+                mode: self.spec.rules().mode,
+                kind_for_verdict: found.spec.judged_as(),
+                tool: found.spec.name,
+                executor: &executor,
+                runs_in: found.runs_in,
+                undo,
+                confinement: &confinement,
+                profile: found.profile,
+                tier: self.tier,
+            }),
+        };
         let contained = contained(self.spec, &executor, found.profile, &confinement);
         let described = self.spec.describe_call(&confinement, (&found, page.as_ref()));
         let facts = CallFacts {
@@ -186,6 +204,7 @@ impl<A: Asker> CallContext<'_, A> {
             },
             pending_question: None,
             contained,
+            reach,
             executor,
             runs_in: found.runs_in,
             undo,

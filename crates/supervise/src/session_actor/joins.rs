@@ -86,6 +86,7 @@ pub(super) fn opened_message(
             .iter()
             .map(ToString::to_string)
             .chain(spec.notes().iter().cloned())
+            .chain(spec.mode_note())
             .chain(spec.ignored_flags(opening))
             .collect(),
         temp: spec.confinement().temp.clone(),

@@ -246,9 +246,9 @@ fn after_change(spec: &SessionSpec, change: &SettingChange) -> Vec<SettingStep> 
                 .flatten();
             let notice = denials.map(|text| SettingStep::Show(ClientEvent::Notice { text }));
             let steps = [SettingStep::DiscardReserve, system(spec), SettingStep::BindTasks];
-            steps.into_iter().chain(notice).collect()
+            steps.into_iter().chain(notice).chain(mode_note(spec)).collect()
         }
-        SettingChange::Mode(_) => mode(spec).into(),
+        SettingChange::Mode(_) => mode(spec).into_iter().chain(mode_note(spec)).collect(),
         SettingChange::Pin(_) | SettingChange::Unpin(_) => {
             let files = PinnedNews::Files(spec.setup().pinned.clone());
             vec![SettingStep::ToConversation(ToSession::Pinned(files))]
@@ -263,6 +263,11 @@ fn after_change(spec: &SessionSpec, change: &SettingChange) -> Vec<SettingStep> 
 
 fn system(spec: &SessionSpec) -> SettingStep {
     SettingStep::ToConversation(ToSession::System { text: spec.setup().system.clone() })
+}
+
+/// Says where the mode asks about more than its name promises.
+fn mode_note(spec: &SessionSpec) -> Option<SettingStep> {
+    spec.mode_note().map(|text| SettingStep::Show(ClientEvent::Notice { text }))
 }
 
 /// Broker and conversation decide by the mode: the conversation offers tools.

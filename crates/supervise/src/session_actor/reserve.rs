@@ -5,6 +5,7 @@ use crate::messages::{ReserveMsg, SessionMsg};
 use crate::reserve_actor::{ReserveActor, ReserveArgs};
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, GitSettings, Level, Network, Profile, Tier};
+use protocol::judgement::PermissionMode;
 use ractor::{Actor, ActorRef, SpawnErr};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -29,8 +30,13 @@ impl Reserve {
     }
 
     /// Has a runner ready for the next command, while the model thinks.
-    pub(super) fn prepare<A: Asker>(&self, session: &Confinement, services: &Services<A>) {
-        let Some((reserve, mut wanted)) = self.0.as_ref().zip(next_command(session)) else {
+    pub(super) fn prepare<A: Asker>(
+        &self,
+        session: &Confinement,
+        mode: PermissionMode,
+        services: &Services<A>,
+    ) {
+        let Some((reserve, mut wanted)) = self.0.as_ref().zip(next_command(session, mode)) else {
             return;
         };
         let network = services.network_for(&wanted);
@@ -68,13 +74,21 @@ impl Reserve {
     }
 }
 
-/// The confinement of a command that asks for no more than the session has. None where no runner is kept for it.
-fn next_command(session: &Confinement) -> Option<Confinement> {
+/// The confinement of a command that asks for no more than the session has, and in the mode `sandboxed` of one that
+/// passes. None where no runner is kept for it.
+fn next_command(session: &Confinement, mode: PermissionMode) -> Option<Confinement> {
     let caged = session.level != Level::Uncaged && session.highest_tier != Tier::C;
     (caged && session.network != Network::Listed).then(|| Confinement {
         profile: Profile::Command,
         hosts: Vec::new(),
-        git: GitSettings::Kept,
+        git: match mode {
+            PermissionMode::Sandboxed => GitSettings::DirectoryKept,
+            PermissionMode::Ask
+            | PermissionMode::AcceptEdits
+            | PermissionMode::Plan
+            | PermissionMode::Auto
+            | PermissionMode::DontAsk => GitSettings::Kept,
+        },
         ..session.clone()
     })
 }
@@ -87,16 +101,18 @@ mod tests {
     #[test]
     fn a_runner_is_kept_for_commands_in_a_cage_without_a_list_of_hosts() {
         let session = Confinement::closed(Profile::Session, "/p", "/t");
-        let wanted = next_command(&session).unwrap();
+        let wanted = next_command(&session, PermissionMode::Ask).unwrap();
         assert_eq!((wanted.profile, wanted.git), (Profile::Command, GitSettings::Kept));
+        let sandboxed = next_command(&session, PermissionMode::Sandboxed).unwrap();
+        assert_eq!(sandboxed.git, GitSettings::DirectoryKept);
         let on = Confinement { network: Network::On, ..session.clone() };
-        assert_eq!(next_command(&on).unwrap().network, Network::On);
+        assert_eq!(next_command(&on, PermissionMode::Ask).unwrap().network, Network::On);
         for without in [
             Confinement { network: Network::Listed, ..session.clone() },
             Confinement { level: Level::Uncaged, ..session.clone() },
             Confinement { highest_tier: Tier::C, ..session },
         ] {
-            assert_eq!(next_command(&without), None);
+            assert_eq!(next_command(&without, PermissionMode::Ask), None);
         }
     }
 }

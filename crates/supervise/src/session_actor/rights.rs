@@ -52,7 +52,7 @@ pub(super) async fn asked(
         }
     }
     match git {
-        GitSettings::Kept => {}
+        GitSettings::Kept | GitSettings::DirectoryKept => {}
         GitSettings::Writable => widens.push(ExtraRight::GitAdmin),
     }
     match found.signing {

@@ -105,6 +105,7 @@ impl SessionCalls {
             spawner: &resources.spawner,
             file_versions: &self.file_versions,
             tampered: self.tampered.names(),
+            tier: self.cages.tier(),
         };
         let id = call.id.clone();
         let checked = context.facts(call, executor).await.map_err(NoCall::Invalid)?;

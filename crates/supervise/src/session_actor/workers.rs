@@ -123,7 +123,8 @@ impl SessionActorState {
     pub(super) async fn on_store_event(&mut self, event: WorkerEvent<StoreLink>) {
         match self.workers.store.on_event(event, &self.spec, &self.calls.running) {
             StoreNews::Handled => {}
-            StoreNews::Instructions { text, notes, tools } => {
+            StoreNews::Instructions { text, mut notes, tools, without_undo } => {
+                notes.extend(self.spec.without_undo_note(without_undo.as_deref()));
                 self.spec.list_tools(&tools);
                 self.take_instructions(text, notes);
                 self.on_instructions_settled().await;

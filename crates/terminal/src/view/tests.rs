@@ -471,7 +471,7 @@ fn a_turn_that_ends_in_a_terminal_without_focus_calls_the_person() {
 fn a_key_goes_to_the_next_mode_and_a_wrong_command_is_named() {
     let mut desk = Desk::new(80, 20);
     let sent = desk.view.take(ScreenInput::Key(KeyPress::BackTab), &desk.screen);
-    let mode = |sent: &[ScreenInput]| format!("{sent:?}").contains(":mode accept-edits");
+    let mode = |sent: &[ScreenInput]| format!("{sent:?}").contains(":mode sandboxed");
     assert!(mode(&sent), "{sent:?}");
     desk.types(":claer");
     desk.input(ScreenInput::Key(KeyPress::Enter));

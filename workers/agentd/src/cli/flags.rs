@@ -29,7 +29,7 @@ pub(crate) struct SessionFlags {
     pub(crate) context: Vec<PathBuf>,
     /// How to treat calls that match no rule.
     ///
-    /// One of ask, accept-edits, plan, auto and dont-ask.
+    /// One of ask, sandboxed, accept-edits, plan, auto and dont-ask.
     #[arg(long, value_parser = mode, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
     /// Network of commands: off, on, or allow (a list).
@@ -290,7 +290,8 @@ pub(crate) enum NetFlag {
 
 pub(super) fn mode(text: &str) -> Result<PermissionMode, String> {
     PermissionMode::parse_either(text).ok_or_else(|| {
-        "the modes are ask, accept-edits, plan, auto and dont-ask, or Claude Code's names of them"
+        "the modes are ask, sandboxed, accept-edits, plan, auto and dont-ask, or Claude Code's names of \
+         all but sandboxed"
             .to_owned()
     })
 }

@@ -5,7 +5,8 @@ use approval::SessionRules;
 use protocol::call::{Call, CallOrigin, ProbeReport, ProbedPath};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Audience, Basis, JudgedCall, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+    Audience, Basis, EffectReach, JudgedCall, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind,
+    Verdict,
 };
 use std::process::{Command, Stdio};
 
@@ -59,6 +60,7 @@ fn case(tool: &str, kind: ToolKind) -> JudgedCall {
         configured: None,
         tampered: Box::default(),
         asked: None,
+        reach: EffectReach::Unknown,
     }
 }
 
@@ -92,7 +94,9 @@ pub fn unprobed(tool: &str) -> JudgedCall {
 pub fn outcome(rules: &SessionRules, case: &JudgedCall) -> Outcome {
     match rules.judge(case) {
         Verdict::Allow(Basis::Rule(_) | Basis::Rights(_)) => Outcome::Allowed,
-        Verdict::Allow(Basis::Mode(_) | Basis::Opaque(_)) => Outcome::AllowedByMode,
+        Verdict::Allow(Basis::Mode(_) | Basis::Opaque(_) | Basis::Sandboxed(_)) => {
+            Outcome::AllowedByMode
+        }
         Verdict::Allow(Basis::Query) => Outcome::AllowedAsQuery,
         Verdict::Ask(_) => Outcome::Asked,
         Verdict::Deny(Basis::Rule(_), _) => Outcome::Denied,

@@ -106,6 +106,7 @@ impl Kept {
                 | FromStore::BackupsFetched { .. }
                 | FromStore::ChangesFetched { .. }
                 | FromStore::CacheAnswer { .. }
+                | FromStore::UndoCovers { .. }
                 | FromStore::Pong(_) => {}
             }
         }
@@ -148,6 +149,7 @@ impl Kept {
                 | FromStore::BackupsFetched { .. }
                 | FromStore::ChangesFetched { .. }
                 | FromStore::CacheAnswer { .. }
+                | FromStore::UndoCovers { .. }
                 | FromStore::Pong(_) => {}
             }
         }

@@ -31,7 +31,13 @@ pub(crate) enum StoreNews {
     /// Nothing: it was for a call, or a client.
     Handled,
     /// The project's instructions, and notes for people.
-    Instructions { text: String, notes: Vec<String>, tools: Vec<String> },
+    Instructions {
+        text: String,
+        notes: Vec<String>,
+        tools: Vec<String>,
+        /// Why undo covers no command, if it covers none.
+        without_undo: Option<String>,
+    },
     /// It has failed: no instructions come.
     Failed,
 }
@@ -113,13 +119,16 @@ impl StoreSeat {
         }
         match message {
             FromStore::Ready | FromStore::Pong(_) => {}
-            FromStore::Instructions { text, notes, tools } => {
-                return StoreNews::Instructions { text, notes, tools };
+            FromStore::Instructions { text, notes, tools, without_undo } => {
+                return StoreNews::Instructions { text, notes, tools, without_undo };
             }
             FromStore::Log(line) => log_lines::write("store", &self.session, &line),
             FromStore::Answered { call, result } => calls.send(&call, CallInput::Stored(result)),
             FromStore::CacheAnswer { call, found } => {
                 calls.send(&call, CallInput::CacheAnswer(found));
+            }
+            FromStore::UndoCovers { call, cover } => {
+                calls.send(&call, CallInput::UndoCovers(cover));
             }
             FromStore::BackedUp(call) => self.queue.backed_up(&call),
             FromStore::ChangesRecorded(call) => self.queue.recorded(&call),
@@ -181,6 +190,7 @@ fn serves_a_call(message: &FromStore) -> bool {
     match message {
         FromStore::Answered { .. }
         | FromStore::CacheAnswer { .. }
+        | FromStore::UndoCovers { .. }
         | FromStore::BackedUp(_)
         | FromStore::ChangesRecorded(_)
         | FromStore::BackupsFetched { .. }

@@ -37,8 +37,7 @@ fn a_picker_has_no_style_of_the_text_that_it_covers() {
 
 #[test]
 fn a_command_that_needs_a_value_offers_those_that_there_are() {
-    for (typed, words) in
-        [("/model", ["model-2", "200k tokens"]), ("/mode", ["accept-edits", "asks"])]
+    for (typed, words) in [("/model", ["model-2", "200k tokens"]), ("/mode", ["sandboxed", "asks"])]
     {
         let mut desk = Desk::new(80, 24);
         desk.types(typed);
