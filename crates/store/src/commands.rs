@@ -108,7 +108,11 @@ impl CommandChanges {
         done: Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         match done {
-            Ok(()) => self.snapshot.close(),
+            // A command that began later is still followed.
+            Ok(()) => match self.snapshot.open()? {
+                Some(open) if open.call != ran.call => Ok(()),
+                Some(_) | None => self.snapshot.close(),
+            },
             Err(why) => {
                 let RanCommand { call, tool, words } = ran;
                 let line = format!("{call} {tool} `{words}`: not covered: {}", why.message);

@@ -417,6 +417,23 @@ fn the_store_says_before_a_call_whether_undo_would_cover_it() {
 }
 
 #[test]
+fn a_command_that_ends_during_a_later_one_leaves_that_one_covered() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join("file"), "before").unwrap();
+    begin(&mut store, 1);
+    begin(&mut store, 2);
+    assert_eq!(asked_cover(&mut store, UndoScope::Project), UndoCover::Covers);
+    fs::write(project.join("file"), "after").unwrap();
+    end(&mut store, 1);
+    end(&mut store, 2);
+    let kept = fetch(&mut store, 2).unwrap();
+    assert_eq!(names(&kept, &project), ["file"]);
+    assert!(matches!(&kept[0].before, PriorContent::File { bytes, .. } if bytes == b"before"));
+    assert!(list(&mut store).contains("no longer known"), "{}", list(&mut store));
+}
+
+#[test]
 fn a_session_that_ends_leaves_no_snapshot_but_for_a_command_that_runs() {
     let shelf = Shelf::new();
     let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
