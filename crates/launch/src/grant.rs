@@ -179,6 +179,7 @@ pub fn bounded(confinement: Confinement, basis: &Basis) -> Confinement {
         | Basis::Mode(_)
         | Basis::Query
         | Basis::Person(_)
+        | Basis::NotedByPerson { .. }
         | Basis::NobodyToAsk(_)
         | Basis::Unjudgeable(_)
         | Basis::Opaque(_) => confinement,

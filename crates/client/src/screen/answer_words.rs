@@ -168,6 +168,7 @@ fn letter_of(choice: &Choice) -> Option<&'static str> {
         Choice::Once | Choice::Fill | Choice::Visited => Some("y"),
         Choice::Mode(PermissionMode::Ask) => Some("y"),
         Choice::Mode(PermissionMode::AcceptEdits) => Some("e"),
+        Choice::Mode(PermissionMode::Sandboxed) => Some("s"),
         Choice::Mode(PermissionMode::Auto) => Some("A"),
         Choice::Mode(PermissionMode::DontAsk) => Some("D"),
         Choice::Mode(PermissionMode::Plan) => None,

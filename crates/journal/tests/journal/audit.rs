@@ -63,13 +63,19 @@ fn what_another_has_written_of_a_lost_call_is_found_and_not_written_again() {
     let anchors = log(dir.path(), 2);
     let end = |session: &str, call| match ended(session, call, vec![]) {
         AuditRecord::Ended(end) => end,
-        AuditRecord::Decided(_) | AuditRecord::Removed(_) | AuditRecord::Unknown(_) => {
+        AuditRecord::Decided(_)
+        | AuditRecord::Removed(_)
+        | AuditRecord::PortOpened(_)
+        | AuditRecord::Unknown(_) => {
             unreachable!()
         }
     };
     let decision = |session: &str, call| match decided(session, call, DecisionRecord::Denied) {
         AuditRecord::Decided(decided) => decided,
-        AuditRecord::Ended(_) | AuditRecord::Removed(_) | AuditRecord::Unknown(_) => unreachable!(),
+        AuditRecord::Ended(_)
+        | AuditRecord::Removed(_)
+        | AuditRecord::PortOpened(_)
+        | AuditRecord::Unknown(_) => unreachable!(),
     };
     let mut audit = Audit::open(dir.path()).unwrap();
     let mut lost =
