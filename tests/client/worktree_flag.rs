@@ -152,7 +152,7 @@ fn what_can_be_no_worktree_is_an_error_and_the_next_name_works() {
     refused(&plain, &["--worktree", "x"], "HEAD");
     let bare = desk.outside().join("bare.git");
     git(&project, &["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
-    refused(&bare, &["--worktree", "x"], "no main working tree");
+    refused(&bare, &["--worktree", "x"], "no main working tree with a `.git`");
     refused(&project, &["--worktree", "x", "--resume", "0"], "cannot be used with");
     let attach = run(desk.agentd(&["attach", "--worktree", "x"]));
     assert_eq!(attach.code, 2, "{}", attach.err);
@@ -163,4 +163,127 @@ fn what_can_be_no_worktree_is_an_error_and_the_next_name_works() {
     control("good");
     control("waiting");
     assert_eq!(git(&place("waiting"), &["branch", "--show-current"]), "waiting\n");
+}
+
+#[test]
+fn a_link_of_the_branch_leads_no_session_out_of_its_worktree() {
+    let desk = repository();
+    let project = desk.project();
+    let below = project.join("sub");
+    desk.write("sub/z.txt", "old\n");
+    git(&project, &["add", "sub"]);
+    git(&project, &["commit", "-qm", "sub"]);
+    let secret = desk.outside().join("secret");
+    fs::create_dir_all(&secret).unwrap();
+    git(&project, &["checkout", "-q", "-b", "evil"]);
+    fs::remove_dir_all(&below).unwrap();
+    symlink(&secret, &below).unwrap();
+    git(&project, &["add", "-A", "sub"]);
+    git(&project, &["commit", "-qm", "link"]);
+    git(&project, &["checkout", "-q", "first"]);
+    let enter = |name: &str| in_worktree(&desk, &below, "A", &["--worktree", name], "pwd");
+
+    let (control, told) = enter("good");
+    assert!(control.code == 0 && told.contains("good/sub"), "{}{told}", control.err);
+    let (made, _) = enter("evil");
+    assert_eq!(made.code, 2, "{}", made.err);
+    assert!(made.err.contains("the branch evil has no directory sub\n"), "{}", made.err);
+    assert!(!project.join(".worktrees/evil").exists(), "it is known before");
+    // One that is there already.
+    git(&project, &["worktree", "add", "-q", ".worktrees/evil", "evil"]);
+    let (there, _) = enter("evil");
+    assert_eq!(there.code, 2, "{}", there.err);
+    assert!(there.err.contains("leads out of its place by a link"), "{}", there.err);
+    assert!(!there.err.contains("the session works in"), "{}", there.err);
+}
+
+#[test]
+fn filters_of_the_repository_do_not_run_and_those_of_the_person_see_no_key() {
+    let desk = repository();
+    let project = desk.project();
+    fs::create_dir_all(desk.outside()).unwrap();
+    let log = desk.outside().join("log");
+    let logs = |name: &str| format!("echo {name} >> '{0}'; env >> '{0}'; cat", log.display());
+    desk.write(
+        ".gitattributes",
+        "x.txt filter=evil\npkg/a/y.txt filter=own\nz.txt filter=hidden\n",
+    );
+    desk.write("z.txt", "old\n");
+    git(&project, &["add", ".gitattributes", "z.txt"]);
+    git(&project, &["commit", "-qm", "attributes"]);
+    git(&project, &["config", "filter.evil.smudge", &logs("evil")]);
+    git(&project, &["config", "filter.evil.required", "true"]);
+    // Settings that count in the new worktree alone.
+    let more = project.join(".git/more");
+    let more = more.to_str().unwrap();
+    git(&project, &["config", "-f", more, "filter.hidden.smudge", &logs("hidden")]);
+    git(&project, &["config", "includeIf.onbranch:fix.path", more]);
+    let own = desk.home().join(".gitconfig");
+    git(&project, &["config", "-f", own.to_str().unwrap(), "filter.own.smudge", &logs("own")]);
+
+    let server = Server::scripted([Answer::text("done")]);
+    let mut agentd = desk.with_server(&server, &["-p", "go", "--worktree", "fix"]);
+    agentd.env("OPENAI_API_KEY", "sk-of-the-person").current_dir(&project);
+    let ran = run(agentd);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let logged = fs::read_to_string(&log).unwrap_or_default();
+    assert!(logged.starts_with("own\n"), "the control: {logged}");
+    assert!(!logged.contains("evil\n") && !logged.contains("hidden\n"), "{logged}");
+    assert!(!logged.contains("sk-of-the-person"), "{logged}");
+    assert_eq!(fs::read_to_string(project.join(".worktrees/fix/x.txt")).unwrap(), "old\n");
+}
+
+#[test]
+fn a_half_made_worktree_is_refused_until_it_is_removed_and_two_at_once_make_one() {
+    let desk = repository();
+    let project = desk.project();
+    let place = project.join(".worktrees/fix");
+    let shown = place.to_str().unwrap();
+    let add = ["worktree", "add", "-q", "--no-checkout", "--lock", "--reason", "initializing"];
+    git(&project, &[&add[..], &["-b", "fix", shown, "HEAD"]].concat());
+    let enter = || in_worktree(&desk, &project, "A", &["--worktree", "fix"], "cat x.txt").0;
+    let refused = enter();
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(refused.err.contains("its making was interrupted"), "{}", refused.err);
+    assert!(refused.err.contains("git worktree remove -f -f "), "{}", refused.err);
+    git(&project, &["worktree", "remove", "-f", "-f", shown]);
+    let made = enter();
+    assert_eq!(made.code, 0, "{}", made.err);
+    assert_eq!(fs::read_to_string(place.join("x.txt")).unwrap(), "old\n");
+    // A lock of the person's own means nothing here.
+    git(&project, &["worktree", "lock", "--reason", "on a stick", shown]);
+    assert_eq!(enter().code, 0);
+
+    let one = || in_worktree(&desk, &project, "A", &["--worktree", "both"], "cat x.txt").0;
+    let both = std::thread::scope(|scope| {
+        let runs = [(); 2].map(|()| scope.spawn(one));
+        runs.map(|run| run.join().unwrap())
+    });
+    assert!(both.iter().all(|ran| ran.code == 0), "{} {}", both[0].err, both[1].err);
+    let new = both.iter().filter(|ran| ran.err.contains("on the new branch both")).count();
+    assert_eq!(new, 1, "{} {}", both[0].err, both[1].err);
+}
+
+#[test]
+fn a_partial_clone_whose_files_are_missing_is_told_the_way_on() {
+    let desk = repository();
+    let project = desk.project();
+    git(&project, &["config", "uploadpack.allowFilter", "true"]);
+    git(&project, &["checkout", "-q", "-b", "fix"]);
+    desk.write("x.txt", "of the branch\n");
+    git(&project, &["commit", "-qam", "two"]);
+    git(&project, &["checkout", "-q", "first"]);
+    fs::create_dir_all(desk.outside()).unwrap();
+    let clone = desk.outside().join("clone");
+    let url = format!("file://{}", project.display());
+    git(&desk.outside(), &["clone", "-q", "--filter=blob:none", &url, "clone"]);
+    git(&clone, &["branch", "-q", "fix", "origin/fix"]);
+    let (refused, _) = in_worktree(&desk, &clone, "A", &["--worktree", "fix"], "true");
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(refused.err.contains("reset --hard && git worktree unlock "), "{}", refused.err);
+    let place = clone.join(".worktrees/fix");
+    git(&place, &["reset", "-q", "--hard"]);
+    git(&clone, &["worktree", "unlock", place.to_str().unwrap()]);
+    let (control, told) = in_worktree(&desk, &clone, "A", &["--worktree", "fix"], "cat x.txt");
+    assert!(control.code == 0 && told.contains("of the branch"), "{}{told}", control.err);
 }

@@ -327,10 +327,14 @@ pub fn sibling_executable(name: &str) -> Result<PathBuf, StartError> {
 
 /// Runs a program of agentd to its end, and returns its standard output.
 pub(crate) fn output_of_own(command: &mut Command) -> io::Result<String> {
+    output_bytes(command).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn output_bytes(command: &mut Command) -> io::Result<Vec<u8>> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let done = spawn_unmasked(command)?.wait_with_output()?;
     match done.status.success() {
-        true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+        true => Ok(done.stdout),
         false => {
             let why = String::from_utf8_lossy(&done.stderr);
             Err(io::Error::other(why.trim().trim_start_matches("error: ").to_owned()))
@@ -356,16 +360,16 @@ const OF_ANOTHER_REPOSITORY: [&str; 6] = [
     "GIT_OBJECT_DIRECTORY",
 ];
 
-/// Runs the person's git in a directory, and returns its standard output.
+/// Runs the person's git in a directory, without these variables, and returns its standard output.
 ///
 /// # Errors
 /// It cannot be started, or git's own words.
-pub fn git_output(directory: &Path, words: &[&OsStr]) -> io::Result<String> {
+pub fn git_output(directory: &Path, words: &[&OsStr], without: &[&str]) -> io::Result<Vec<u8>> {
     let mut command = Command::new("git");
-    for name in OF_ANOTHER_REPOSITORY {
+    for name in OF_ANOTHER_REPOSITORY.iter().chain(without) {
         command.env_remove(name);
     }
-    output_of_own(command.args(words).current_dir(directory))
+    output_bytes(command.args(words).current_dir(directory))
 }
 
 /// Has a program of agentd take the place of this process, terminal included. Returns only if it cannot.
