@@ -7,8 +7,8 @@ use crate::support::daemon::Wire;
 use crate::support::internet::{Names, PUBLIC, Site, page, within};
 use crate::support::{Desk, needs, run};
 use protocol::client::{
-    BacklogFrom, ClientRights, FromClient, OtherClients, RequestFailure, SessionEnding,
-    SessionRequest, SessionWish, ToClient,
+    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, RequestFailure,
+    SessionEnding, SessionRequest, SessionWish, SettingChange, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
@@ -272,17 +272,27 @@ fn after(desk: &Desk, calls: Vec<Say>) -> (Wire, SessionId) {
     (wire, session)
 }
 
-/// `agentd open` with the lines of its standard error, and the port that the first of them names.
-fn open_port(
+/// `agentd open` with the lines of its standard error, and the first of them.
+fn open_port_in_words(
     desk: &Desk,
     session: &SessionId,
     more: &[&str],
-) -> (Child, BufReader<ChildStderr>, u16) {
+) -> (Child, BufReader<ChildStderr>, String) {
     let mut command = desk.agentd(&[&["open", &session.0, "8123"], more].concat());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut first = String::new();
     lines.read_line(&mut first).unwrap();
+    (child, lines, first)
+}
+
+/// The same, with the port that the first line names.
+fn open_port(
+    desk: &Desk,
+    session: &SessionId,
+    more: &[&str],
+) -> (Child, BufReader<ChildStderr>, u16) {
+    let (child, lines, first) = open_port_in_words(desk, session, more);
     let port = first.split_once("127.0.0.1:").and_then(|(_, rest)| rest.split(' ').next());
     (child, lines, port.unwrap_or_else(|| panic!("{first}")).parse().unwrap())
 }
@@ -329,7 +339,10 @@ fn a_person_opens_a_port_of_a_server_to_this_machine_and_it_is_on_record() {
     let (rights, others) = (ClientRights::ReadOnly, OtherClients::Stay);
     let from = BacklogFrom::Newest(0);
     watcher.say(FromClient::Attach { session: session.clone(), from, rights, others });
-    watcher.say(FromClient::Wish { session: session.clone(), wish: SessionWish::OpenPort(8123) });
+    watcher.say(FromClient::Wish {
+        session: session.clone(),
+        wish: SessionWish::OpenPort { port: 8123, call: None },
+    });
     let failed = watcher.until("the refusal", |word| match word {
         ToClient::Failed { kind, message } => Some((*kind, message.clone())),
         ToClient::NetworkOpened { .. } => panic!("it was opened"),
@@ -342,7 +355,7 @@ fn a_person_opens_a_port_of_a_server_to_this_machine_and_it_is_on_record() {
     drop(daemon);
     let mut rest = String::new();
     lines.read_to_string(&mut rest).unwrap();
-    assert!(!child.wait().unwrap().success() && rest.contains("is closed here"), "{rest}");
+    assert!(!child.wait().unwrap().success() && rest.contains("of call 1 of session"), "{rest}");
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "nobody listens");
 }
 
@@ -356,4 +369,133 @@ fn a_session_without_a_command_in_the_background_has_no_port_to_open() {
     let refused = run(desk.agentd(&["open", &session.0, "0"]));
     assert_eq!(refused.code, 2, "{}", refused.err);
     assert!(!desk.audit().iter().any(|entry| entry["event"] == "port_opened"));
+}
+
+/// A session with a server in the background as its call 1, and the answers to its next prompts.
+fn serving(desk: &Desk, next: Vec<Answer>) -> (Wire, SessionId, Server) {
+    desk.write("page.txt", "from the server\n");
+    let first = [
+        Answer::says([background("toolu_1", SERVE)]),
+        Answer::says([answers("toolu_2", "127.0.0.1:8123")]),
+        Answer::text("It serves."),
+    ];
+    let server = Server::scripted(first.into_iter().chain(next).collect::<Vec<_>>());
+    let mut wire = Wire::to(&desk.door());
+    let mode = Some(PermissionMode::Auto);
+    let session = wire.open(&SessionRequest { mode, ..desk.opening(&server) });
+    wire.prompt(&session, "go");
+    wire.turn_ends();
+    (wire, session, server)
+}
+
+#[test]
+fn an_opened_port_ends_with_the_commands_of_its_network_and_the_next_is_of_the_new_one() {
+    let desk = Desk::new();
+    let _daemon = desk.daemon();
+    let next = vec![
+        Answer::says([stop("toolu_3", 1)]),
+        Answer::text("Stopped."),
+        Answer::says([background("toolu_4", SERVE)]),
+        Answer::says([answers("toolu_5", "127.0.0.1:8123")]),
+        Answer::text("It serves again."),
+    ];
+    let (mut wire, session, _server) = serving(&desk, next);
+    let (mut child, mut lines, first) = open_port_in_words(&desk, &session, &["--as", "0"]);
+    assert!(first.contains(&format!("is port 8123 of call 1 of session {session};")), "{first}");
+    assert!(child.try_wait().unwrap().is_none(), "the control");
+    wire.prompt(&session, "stop it");
+    wire.turn_ends();
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert!(!child.wait().unwrap().success(), "{rest}");
+    assert!(rest.contains("the commands in the network of call 1 of session"), "{rest}");
+    assert!(rest.contains(&format!("`agentd open {session} 8123`")), "{rest}");
+
+    wire.prompt(&session, "once more");
+    wire.turn_ends();
+    let (mut child, _lines, first) = open_port_in_words(&desk, &session, &["--as", "0"]);
+    assert!(first.contains("is port 8123 of call 4 of session"), "{first}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn an_opened_port_counts_as_no_terminal() {
+    let desk = Desk::new();
+    let _daemon = desk.daemon();
+    let (wire, session, server) = serving(&desk, vec![Answer::text("said the script")]);
+    let (mut child, mut lines, port) = open_port(&desk, &session, &["--as", "0"]);
+    assert!(get(port).contains("from the server"));
+    let script = || run(desk.with_server(&server, &["-p", "more", "-c"]));
+    let refused = script();
+    assert!(refused.err.contains("is open in a terminal"), "the control: {}", refused.err);
+    drop(wire);
+    crate::support::until("the terminal has left", || {
+        run(desk.agentd(&["ls", "--json"])).out.contains("\"clients\":0")
+    });
+    let ran = script();
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("said the script"), "{}{}", ran.out, ran.err);
+    // The session ends with the run that it is now for, and the port with it.
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert!(!child.wait().unwrap().success() && rest.contains("have ended"), "{rest}");
+}
+
+#[test]
+fn no_network_is_handed_out_without_its_record() {
+    let desk = Desk::new();
+    let _daemon = desk.daemon();
+    let (_wire, session, _server) = serving(&desk, Vec::new());
+    let (mut child, _lines, _) = open_port_in_words(&desk, &session, &["--as", "0"]);
+    assert!(child.try_wait().unwrap().is_none(), "the control");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for entry in std::fs::read_dir(desk.state().join("audit")).unwrap().flatten() {
+        if entry.path().is_file() {
+            std::fs::write(entry.path(), "").unwrap();
+        }
+    }
+    let refused = run(desk.agentd(&["open", &session.0, "8123", "--as", "0"]));
+    assert_ne!(refused.code, 0, "{}", refused.err);
+    assert!(refused.err.contains("port 8123 stays closed"), "{}", refused.err);
+    assert!(!refused.err.contains("http://"), "{}", refused.err);
+}
+
+#[test]
+fn of_several_networks_the_newest_is_opened_unless_a_call_is_named() {
+    let desk = Desk::new();
+    let _daemon = desk.daemon();
+    let next = vec![
+        Answer::says([background(
+            "toolu_3",
+            "mkdir -p other; echo the other > other/page.txt; cd other; python3 -u -m http.server 8123 --bind 127.0.0.1",
+        )]),
+        Answer::says([answers("toolu_4", "127.0.0.1:8123")]),
+        Answer::text("Both serve."),
+    ];
+    let (mut wire, session, _server) = serving(&desk, next);
+    let change = SettingChange::Host("allowed.test".parse().unwrap());
+    wire.say(FromClient::Change { session: session.clone(), change: change.clone() });
+    wire.event("the change", |event| match event {
+        ClientEvent::Changed { change: told, .. } => (*told == change).then_some(()),
+        _ => None,
+    });
+    wire.prompt(&session, "one more");
+    wire.turn_ends();
+    let opened = |flags: &[&str], call: &str, other: &str, page: &str| {
+        let (mut child, _lines, first) =
+            open_port_in_words(&desk, &session, &[&["--as", "0"], flags].concat());
+        assert!(first.contains(&format!("port 8123 of call {call} of session")), "{first}");
+        assert!(first.contains(&format!("call {other} has another network")), "{first}");
+        let port = first.split_once("127.0.0.1:").unwrap().1.split(' ').next().unwrap();
+        let got = get(port.parse().unwrap());
+        assert!(got.contains(page), "{got}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    };
+    opened(&[], "3", "1", "the other");
+    opened(&["--call", "1"], "1", "3", "from the server");
+    let refused = run(desk.agentd(&["open", &session.0, "8123", "--as", "0", "--call", "2"]));
+    assert!(refused.err.contains("These have one: 3, 1"), "{}", refused.err);
 }

@@ -318,6 +318,7 @@ impl OneShot<'_> {
             | ToClient::Status(_)
             | ToClient::Done
             | ToClient::NetworkOpened { .. }
+            | ToClient::NetworkClosed { .. }
             | ToClient::Processes(_) => {
                 return ControlFlow::Break(Err(ClientError::Lost(ChannelError::OutOfTurn)));
             }

@@ -464,6 +464,10 @@ pub enum ToClient {
     },
     /// The network of the commands in the background. Its namespaces follow as descriptors, in this order.
     NetworkOpened {
+        /// The call whose command made it.
+        call: u32,
+        /// The calls that made the other networks of this session.
+        others: Vec<u32>,
         /// What each descriptor is.
         namespaces: Vec<NamespaceKind>,
     },
@@ -532,5 +536,11 @@ pub enum ToClient {
         kind: RequestFailure,
         /// In plain words, with a way on.
         message: String,
+    },
+    /// The last command in the network that this client got by `OpenPort` has ended, or its session has. Sent to a client
+    /// that has detached too.
+    NetworkClosed {
+        /// The call whose command made it.
+        call: u32,
     },
 }

@@ -249,9 +249,14 @@ pub enum SessionWish {
     /// Let the commands that run now go on in the background. Every client receives `InBackground`
     /// for each.
     Background,
-    /// Give this client the network of the commands in the background, so that it serves this port of theirs.
-    /// Answered by `NetworkOpened`.
-    OpenPort(u16),
+    /// Give this client a network of the commands in the background, so that it serves a port of theirs.
+    /// Answered by `NetworkOpened`, and once its commands have ended by `NetworkClosed`.
+    OpenPort {
+        /// The port.
+        port: u16,
+        /// The call of a command in it; the newest network if none.
+        call: Option<u32>,
+    },
 }
 
 /// How a session is ended.

@@ -106,6 +106,7 @@ use launch::log_lines;
 use links::{Starting, Workers};
 use models::{Recording, put_present_model};
 use new_setting::{begin_turn_model, end_turn_model};
+use ports::OpenedPorts;
 use process_rows::describe;
 use protocol::broker::ToBroker;
 use protocol::client::{ClientEvent, DetachReason, SessionEnding};
@@ -187,6 +188,7 @@ impl Actor for SessionActor {
         let calls = SessionCalls {
             running: RunningCalls::under(lease.clone()),
             services: Services::none_yet(plan.servers().len()),
+            ports: OpenedPorts::default(),
             reserve: Reserve::start(reserve, &myself).await?,
             unjudged: Unjudged::none_yet(audit.clone()),
             file_versions: opened.file_versions,
@@ -313,7 +315,7 @@ impl SessionActorState {
             CallToSession::Slow(call) => self.calls.is_slow(&call),
             CallToSession::Detached(detached) => self.on_detached(detached).await,
             CallToSession::NetworkMoved { call, network } => {
-                self.calls.services.network_moved(call, network);
+                self.calls.network_moved(call, network);
             }
             CallToSession::ServerSays { call, said } => {
                 self.on_server_says(call.number, said).await;

@@ -95,7 +95,7 @@ pub(crate) enum CliCommand {
     /// A server that a command started in its sandbox is then at http://127.0.0.1:PORT. Each opening is on record.
     /// More: `agentd help network`.
     Open {
-        /// Session ID or unique prefix.
+        /// Session ID, unique prefix or name.
         #[arg(value_name = "ID")]
         session: String,
         /// The port of the server.
@@ -104,6 +104,9 @@ pub(crate) enum CliCommand {
         /// The port on this machine, if not the same; 0 takes a free one.
         #[arg(long = "as", value_name = "PORT")]
         here: Option<u16>,
+        /// The call of a command in the network that is meant, where there are several.
+        #[arg(long, value_name = "N")]
+        call: Option<u32>,
     },
     /// Give the terminal back if the client that started this is killed.
     #[command(hide = true)]

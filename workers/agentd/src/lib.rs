@@ -96,8 +96,8 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             let others = if detach_others { OtherClients::Detach } else { OtherClients::Stay };
             interactive::attach(session.as_deref(), &flags, rights, others)
         }
-        (Some(CliCommand::Open { session, port, here }), _) => {
-            open_port::main(&session, port, here.unwrap_or(port))
+        (Some(CliCommand::Open { session, port, here, call }), _) => {
+            open_port::main(&session, open_port::Ports { port, here: here.unwrap_or(port), call })
         }
         (Some(CliCommand::GuardTerminal), _) => match terminal::guard_terminal() {
             Ok(()) => Ok(CliExit::Done),

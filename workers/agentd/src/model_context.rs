@@ -49,6 +49,7 @@ pub(crate) fn main(beginning: &str, json: bool) -> Result<CliExit, CliError> {
             | ToClient::Done
             | ToClient::Event { .. }
             | ToClient::NetworkOpened { .. }
+            | ToClient::NetworkClosed { .. }
             | ToClient::Processes(_)
             | ToClient::Pong(_) => {}
         }

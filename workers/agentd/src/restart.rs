@@ -79,6 +79,7 @@ fn restart(mut connection: SupervisorConnection, session: SessionId) -> Result<C
         | ToClient::Event { .. }
         | ToClient::Pong(_)
         | ToClient::NetworkOpened { .. }
+        | ToClient::NetworkClosed { .. }
         | ToClient::Processes(_) => {
             Err(CliError::internal("the supervisor sent an unexpected answer"))
         }

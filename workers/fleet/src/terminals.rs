@@ -248,7 +248,7 @@ fn permitted(word: FromClient, of: &str) -> Option<FromClient> {
         }
         FromClient::Ping(_) => true,
         // A network cannot be handed to another host.
-        FromClient::Wish { wish: SessionWish::OpenPort(_), .. } => false,
+        FromClient::Wish { wish: SessionWish::OpenPort { .. }, .. } => false,
         FromClient::Attach { session, .. }
         | FromClient::Detach { session }
         | FromClient::Page { session, .. }

@@ -86,6 +86,7 @@ impl Screen {
             | ToClient::Done
             | ToClient::Pong(_)
             | ToClient::NetworkOpened { .. }
+            | ToClient::NetworkClosed { .. }
             | ToClient::Processes(_) => Vec::new(),
         }
     }

@@ -710,7 +710,7 @@ goldens! {
         Compact => protocol::client::SessionWish::Compact { focus: text("tests") },
         EditSummary => protocol::client::SessionWish::EditSummary(summary()),
         Background => protocol::client::SessionWish::Background,
-        OpenPort => protocol::client::SessionWish::OpenPort(8765),
+        OpenPort => protocol::client::SessionWish::OpenPort { port: 8765, call: Some(3) },
     }
     client::FromClient {
         Hello => FromClient::Hello { token: text("token"), build: text("0.1.0-0") },
@@ -839,7 +839,10 @@ goldens! {
         Lost => FromFleet::Lost(text("gone")),
     }
     client::ToClient {
+        NetworkClosed => ToClient::NetworkClosed { call: 3 },
         NetworkOpened => ToClient::NetworkOpened {
+            call: 3,
+            others: vec![2],
             namespaces: vec![protocol::tool::NamespaceKind::User, protocol::tool::NamespaceKind::Network],
         },
         Welcome => ToClient::Welcome { build: text("0.1.0-0"), pid: 70_000 },

@@ -4,7 +4,7 @@
 use super::clients::{Attaching, WaitingPrompt, tell};
 use super::joins::{AudienceFrom, check_join, opened_message};
 use super::new_setting::{change_audience, model_event};
-use super::ports::Ports;
+use super::ports::{Ports, WantedPort};
 use super::state::SessionActorState;
 use super::usage::{Keeper, SessionNow};
 use crate::messages::{AttachRequest, ClientMsg, ClientToSession, OpenRequest};
@@ -62,11 +62,12 @@ impl SessionActorState {
                     self.events.show_notice(why);
                 }
             }
-            SessionWish::OpenPort(port) => {
-                let network = self.calls.services.newest_network();
+            SessionWish::OpenPort { port, call } => {
+                let (services, opened) = (&self.calls.services, &mut self.calls.ports);
+                let wanted = WantedPort { port, call, by };
                 let (session, audit) = (self.spec.id(), &self.resources.audit);
-                Ports { session, network, audit, events: &self.events }
-                    .open(client, port, by)
+                Ports { session, services, opened, audit, events: &self.events }
+                    .open(client, wanted)
                     .await;
             }
         }

@@ -7,12 +7,14 @@ use super::session_calls::SessionCalls;
 use crate::call_actor::refused_by_server;
 use crate::messages::CallMsg;
 use call::{CallInput, ServerDemand, ServerInput, ServerRequest};
+use launch::session_network::SessionNetwork;
 use protocol::call::{CallStage, ToolResult};
 use protocol::ids::CallId;
 use protocol::session::ToSession;
 use ractor::{ActorRef, ActorStatus};
 use setup::server_schemas;
 use setup::session_spec::SessionSpec;
+use std::sync::Arc;
 use std::time::Duration;
 use tool_specs::JobRequest;
 
@@ -121,6 +123,14 @@ impl SessionCalls {
         }
     }
 
+    /// The runner of a service was started again, with a network of its own.
+    pub(super) fn network_moved(&mut self, call: u32, network: Option<Arc<SessionNetwork>>) {
+        self.services.network_moved(call, network);
+        // Its maker has the same number: the clients are in the one that is gone.
+        self.ports.close(call);
+        self.ports.keep(&self.services.makers_of_networks());
+    }
+
     /// The message to the conversation about a call that has ended.
     pub(super) fn message_of_end(
         &mut self,
@@ -128,7 +138,9 @@ impl SessionCalls {
         result: ToolResult,
         (unread, max_result_chars): (Option<String>, u32),
     ) -> ToSession {
-        match self.services.ends(call.number, unread, &result.summary, max_result_chars) {
+        let end = self.services.ends(call.number, unread, &result.summary, max_result_chars);
+        self.ports.keep(&self.services.makers_of_networks());
+        match end {
             None => ToSession::CallEnded { call, stage: CallStage::Ended, result },
             Some(ServiceEnd { tool, answers }) => {
                 for (from, answer) in answers {

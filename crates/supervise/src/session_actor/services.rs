@@ -170,9 +170,20 @@ impl<A: Asker> Services<A> {
         self.running.values().rev().filter_map(|service| service.network.as_ref())
     }
 
-    /// The newest network of its commands.
-    pub(super) fn newest_network(&self) -> Option<&SessionNetwork> {
-        self.networks().next().map(|network| &**network)
+    /// The network of this call's command; without a call the newest.
+    pub(super) fn network_of(&self, call: Option<u32>) -> Option<&Arc<SessionNetwork>> {
+        match call {
+            Some(call) => self.running.get(&call)?.network.as_ref(),
+            None => self.networks().next(),
+        }
+    }
+
+    /// The calls that made the networks in which commands run, the newest first.
+    pub(super) fn makers_of_networks(&self) -> Vec<u32> {
+        let mut makers: Vec<u32> = self.networks().map(|network| network.call).collect();
+        makers.sort_unstable_by(|one, other| other.cmp(one));
+        makers.dedup();
+        makers
     }
 
     /// The network that a command with this confinement joins.

@@ -5,6 +5,7 @@ use super::call_facts::{CallContext, CheckedCall};
 use super::configured_calls::background_after_ms;
 use super::failures::Failures;
 use super::links::Workers;
+use super::ports::OpenedPorts;
 use super::reserve::Reserve;
 use super::resources::SessionResources;
 use super::running_calls::RunningCalls;
@@ -28,6 +29,8 @@ pub(super) struct SessionCalls {
     pub(super) running: RunningCalls,
     /// Those among them that the conversation does not wait for, and the MCP servers.
     pub(super) services: Services<ActorRef<CallMsg>>,
+    /// The clients that serve ports of their networks.
+    pub(super) ports: OpenedPorts,
     /// Has the next command's runner.
     pub(super) reserve: Reserve,
     /// Calls that may end without a verdict.
