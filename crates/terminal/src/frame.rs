@@ -62,6 +62,7 @@ impl ViewState {
             (PanelView::ByNews, true) if panels::have_news(screen, &self.checklist) => {
                 PanelPlace::Beside
             }
+            (PanelView::Hidden, true) if panels::have_trouble(screen) => PanelPlace::Beside,
             (PanelView::Shown, true) => PanelPlace::Beside,
             (PanelView::Shown, false) => PanelPlace::InFront,
             (PanelView::ByNews | PanelView::Hidden, _) => PanelPlace::Nowhere,

@@ -34,17 +34,21 @@ pub(crate) enum PanelView {
     ByNews,
     /// The person wants to see them.
     Shown,
-    /// The person does not.
+    /// The person does not, unless there is trouble.
     Hidden,
 }
 
 /// True if the panels say what stands nowhere else on the screen. A call that the turn waits for is in the living
 /// line: a column that comes and goes with each call would wrap the conversation anew each time.
 pub(crate) fn have_news(screen: &Screen, checklist: &str) -> bool {
-    let troubled = screen.facts().is_some_and(|facts| facts.trouble.is_some());
-    troubled
+    have_trouble(screen)
         || !checklist.is_empty()
         || screen.items().open().iter().any(CallBlock::is_in_background)
+}
+
+/// True if a part of the session has failed.
+pub(crate) fn have_trouble(screen: &Screen) -> bool {
+    screen.facts().is_some_and(|facts| facts.trouble.is_some())
 }
 
 /// All panels, one below the other: what needs the person first.

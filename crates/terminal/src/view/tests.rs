@@ -387,6 +387,11 @@ fn a_long_call_folds_opens_and_is_searched() {
 fn a_worker_that_failed_is_named_in_the_panels() {
     let mut desk = busy(120, 30);
     assert!(!desk.shown().contains("Trouble"));
+    // Trouble opens also those that the person has hidden.
+    for in_view in [true, false] {
+        desk.input(ScreenInput::Key(KeyPress::Tab));
+        assert_eq!(desk.shown().contains("Session"), in_view, "{}", desk.shown());
+    }
     let reason = "the conversation has failed: it accepts no input".to_owned();
     desk.event(ClientEvent::Degraded { reason });
     desk.types("x");
