@@ -83,10 +83,15 @@ fn a_name_is_accepted_where_an_id_is_and_a_copy_has_none() {
     assert_eq!(which.code, 2, "{}", which.err);
     assert!(which.err.contains("2 sessions are named \"the release\""), "{}", which.err);
     assert!(which.err.contains(&first) && which.err.contains(&second), "{}", which.err);
+    // A fleet is not asked for it.
+    let mut with_fleet = desk.agentd(&["show", "the release"]);
+    with_fleet.env("AGENTD_FLEET_URL", "postgres://nobody@127.0.0.1:1/none");
+    let which = run(with_fleet);
+    assert!(which.err.contains(&first) && which.err.contains(&second), "{}", which.err);
     two.enters(":name another");
     two.shows("session another");
     two.press(&["C-\\", "d"]);
     // A terminal that comes later gets the name with the session.
     let three = tmux.run("three", &desk.with_server(&server, &["attach", "another"]), (120, 34));
-    three.shows("ready · session another");
+    three.shows("out · session another");
 }

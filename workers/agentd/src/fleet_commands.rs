@@ -25,6 +25,8 @@ pub(crate) fn is_elsewhere(context: &CliContext, beginning: &str) -> Result<bool
     if std::env::var_os("AGENTD_FLEET_URL").is_none_or(|url| url.is_empty()) {
         return Ok(false);
     }
+    // A name that several sessions here have is an error in itself.
+    sessions::by_name(context, beginning)?;
     let Ok(session) = sessions::named(context, beginning) else { return Ok(true) };
     let header = journal::header(&sessions::directory(context, &session));
     let is_of_fleet = header.is_ok_and(|header| header.fleet_task.is_some());
