@@ -65,6 +65,12 @@ pub struct CallFacts {
     pub hint: Option<String>,
 }
 
+/// Words of a person with a yes, as the model gets them with the result.
+#[must_use]
+pub fn note_of_person(note: &str) -> String {
+    format!("[The user allowed this call and says: {note}]")
+}
+
 /// Remarks of the conversation on a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallRemarks {
@@ -78,7 +84,17 @@ impl CallRemarks {
     /// Words that a person gave with a yes go with the result. The record of the decision has them too.
     pub fn take_words_of(&mut self, verdict: &Verdict) {
         if let Verdict::Allow(Basis::NotedByPerson { by: _, note }) = verdict {
-            self.add_note(&format!("[The user allowed this call and says: {note}]"));
+            self.add_note(&note_of_person(note));
+        }
+    }
+
+    /// What the conversation gets in place of the result of a call that goes on: the notes with it, which the end
+    /// does not say again.
+    #[must_use]
+    pub fn before(&mut self, text: String) -> String {
+        match self.note.take() {
+            Some(note) => format!("{note}\n{text}"),
+            None => text,
         }
     }
 

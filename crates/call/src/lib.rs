@@ -28,7 +28,7 @@ mod server_ask;
 pub use effect::{CallConclusion, CallEffect, CallRecord, Cut};
 pub use facts::{
     CachePolicy, CallFacts, CallRemarks, Contained, Executor, NeedsProbe, PendingQuestion,
-    Protects, UndoBy,
+    Protects, UndoBy, note_of_person,
 };
 pub use file_versions::FileVersions;
 pub use input::{CallInput, Heard, WillRestart};

@@ -465,11 +465,12 @@ impl CallState {
 
     /// The conversation goes on. The runner of a command answers with the command's network; a sub-agent
     /// has none.
-    fn detach(&self) {
+    fn detach(&mut self) {
         let Executor::SubAgent(_) = self.args.facts.executor else {
             return self.tell_runner(ToCall::Background);
         };
         let text = job::sub_agent_goes_on(&self.args.facts.call);
+        let text = self.args.facts.remarks.before(text);
         let detached = DetachedCall::of(&self.args.facts, (text, None), None);
         let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
     }
@@ -490,6 +491,7 @@ impl CallState {
                 if let Some(earlier) = self.timers.overdue.replace(overdue) {
                     earlier.abort();
                 }
+                let text = self.args.facts.remarks.before(text);
                 let detached = DetachedCall::of(&self.args.facts, (text, notice), network);
                 CallToSession::Detached(detached)
             }

@@ -134,6 +134,8 @@ fn a_note_goes_with_a_yes_and_a_rule_of_the_persons_own_has_to_allow_the_call() 
         ("bash:cargo build", "does not allow this call"),
         ("edit:src/**", "does not allow this call"),
         ("bash:", "is not kept"),
+        ("bash:* *", "each call of the tool, or nearly"),
+        ("bash:?argo test", "each call of the tool, or nearly"),
         ("no rule", "is not kept"),
         (" bash:cargo test", "blanks around it"),
         ("bash:cargo test\n", "control characters"),

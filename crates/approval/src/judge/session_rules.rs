@@ -134,9 +134,11 @@ impl SessionRules {
             project: self.project.to_string_lossy().into_owned(),
         };
         let alone = Self::new(&set).map_err(|error| format!("`{shown}` is not kept: {error}"))?;
-        if alone.allow.applied_to(&case.call.tool).any(|(rules, _)| rules.fits_each_call()) {
+        let is_wide =
+            alone.allow.applied_to(&case.call.tool).any(|(rules, _)| rules.fits_each_call());
+        if is_wide || begins_anywhere(text) {
             return Err(format!(
-                "`{shown}` is not kept: it allows each call of the tool; write it into config.toml yourself"
+                "`{shown}` is not kept: it allows each call of the tool, or nearly; write it into config.toml yourself"
             ));
         }
         match alone.judge(case) {
@@ -427,4 +429,10 @@ fn combined_glob_error(set: &RuleSet, error: &globset::Error) -> RuleError {
 /// The question with answers for this call alone.
 fn for_this_call(question: Question) -> Question {
     Question { ask: Ask::Call { rules: Vec::new() }, ..question }
+}
+/// True if the pattern of a rule names no program, or no directory above all that it covers.
+fn begins_anywhere(rule: &str) -> bool {
+    let pattern = rule.split_once(':').map_or("", |(_, pattern)| pattern.trim_start());
+    let place = pattern.trim_start_matches(['/', '~']);
+    place.starts_with(['*', '?', '['])
 }

@@ -3,8 +3,8 @@
 
 use super::{images, origin};
 use crate::person_prompt::PersonPrompt;
-use call::{Cut, interruption};
-use journal::{JournalEntry, JournalRecord, QueuedPrompt};
+use call::{Cut, interruption, note_of_person};
+use journal::{BasisRecord, JournalEntry, JournalRecord, QueuedPrompt};
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
 use protocol::client::{ClientEvent, NumberedEvent, SettingChange};
 use protocol::confinement::{FilePath, Network};
@@ -28,12 +28,15 @@ struct OpenCalls {
     open: HashMap<u32, (CallOrigin, String)>,
     /// Those in the background, whose use has its answer.
     background: HashSet<u32>,
+    /// Words of a person with a yes that no result has yet.
+    notes: HashMap<u32, String>,
 }
 
 impl OpenCalls {
     /// The event of a call's end.
     fn end(&mut self, call: CallId, use_id: &str, result: ToolResult) -> SessionEvent {
         let origin = self.origin(call.number, use_id);
+        self.notes.remove(&call.number);
         let tool = self.open.remove(&call.number).map(|(_, tool)| tool).unwrap_or_default();
         match self.background.remove(&call.number) {
             true => SessionEvent::BackgroundEnded { call, tool, result },
@@ -95,13 +98,21 @@ fn happened(
         JournalRecord::Interrupted { call, progress, cause, tampered, audit: _ } => {
             let (_, tool) = calls.open.get(&call)?;
             let result = interruption(&cut(progress, cause), tool, tampered);
+            let note = calls.notes.get(&call).map(|note| note_of_person(note));
+            let result = result.noted(note.as_deref());
             Some(calls.end(id(session, call), "", result))
         }
         JournalRecord::Background { call, use_id, text } => {
             calls.background.insert(call);
+            // Its text has them.
+            calls.notes.remove(&call);
             let origin = calls.origin(call, &use_id);
             let (call, stage) = (id(session, call), CallStage::InBackground);
             Some(SessionEvent::Result { call, origin, stage, result: in_background(text) })
+        }
+        JournalRecord::Approved { call, basis: BasisRecord::Person { note, .. }, .. } => {
+            note.map(|note| calls.notes.insert(call, note));
+            None
         }
         JournalRecord::TurnEnded { end } => Some(SessionEvent::TurnEnded { end }),
         JournalRecord::Compacted { dropped, result_chars, old } => {
@@ -418,6 +429,41 @@ mod tests {
             other => panic!("{other:?}"),
         };
         events.iter().map(cost).collect()
+    }
+
+    #[test]
+    fn words_with_a_yes_reach_the_model_once_though_the_call_was_cut_short() {
+        let session = SessionId("s".to_owned());
+        let person =
+            BasisRecord::Person { who: "pts/1".to_owned(), note: Some("use yarn".to_owned()) };
+        let (call, kind) = (7, journal::ToolKind::Mutation);
+        let proposed = JournalRecord::Proposed {
+            call,
+            use_id: "toolu_7".to_owned(),
+            own: None,
+            tool: "bash".to_owned(),
+            tool_kind: kind,
+            input: "{}".to_owned(),
+        };
+        let approved = JournalRecord::Approved { call, tool_kind: kind, basis: person };
+        let text = "It goes on.".to_owned();
+        let background = JournalRecord::Background { call, use_id: "toolu_7".to_owned(), text };
+        let cut = JournalRecord::Interrupted {
+            call,
+            progress: journal::CallProgress::MayHaveRun,
+            cause: "killed".to_owned(),
+            tampered: Vec::new(),
+            audit: None,
+        };
+        for (records, times) in [
+            (vec![proposed.clone(), approved.clone(), cut.clone()], 1),
+            (vec![proposed, approved, background, cut], 0),
+        ] {
+            let mut replay = JournalReplay::of(&session);
+            let events = records.into_iter().filter_map(|record| replay.next_event(record));
+            let said: String = events.map(|event| format!("{event:?}")).collect();
+            assert_eq!(said.matches("says: use yarn]").count(), times, "{said}");
+        }
     }
 
     #[test]
