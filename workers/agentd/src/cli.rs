@@ -19,7 +19,7 @@ Topics: agentd help sessions, scripts, config, rules, sandbox, network, tools,
   images, commands, agents, context, undo, hooks, mcp, fleet, security,
   exit-codes. Also: agentd help COMMAND (of -p: run), agentd man [NAME]";
 
-/// Runs language-model agents on Linux; each tool call in its own sandboxed process.
+/// A coding agent for the terminal; each tool call in its own kernel sandbox.
 #[derive(Debug, Parser)]
 #[command(
     name = "agentd",
@@ -90,7 +90,7 @@ pub(crate) enum CliCommand {
         #[command(flatten)]
         flags: SessionFlags,
     },
-    /// Open a port of a session's background commands to this machine, until Ctrl-C.
+    /// Open a port of a session's commands to this machine, until Ctrl-C.
     ///
     /// A server that a command started in its sandbox is then at http://127.0.0.1:PORT. Each opening is on record.
     /// More: `agentd help network`.

@@ -41,7 +41,7 @@ pub(crate) struct SessionFlags {
     ///
     /// Such as crates.io, '*.crates.io' or example.org:8443. Switches the network to the list of
     /// allowed hosts.
-    #[arg(long, value_name = "HOST", conflicts_with = "net")]
+    #[arg(long, value_name = "HOST", hide_short_help = true, conflicts_with = "net")]
     pub(crate) allow_host: Vec<String>,
     /// Let the model read web pages of this host.
     ///
