@@ -314,7 +314,7 @@ fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     one.enters(":mode ask");
     one.shows("mode ask");
     one.enters(":undo");
-    one.shows("undo_restore: may it run?");
+    one.shows("undo_restore id");
     one.shows("❯ 1 Allow once");
     assert!(desk.project().join("made").exists(), "not before the answer");
     one.press(&["Enter"]);
