@@ -456,7 +456,7 @@ mod tests {
         let on = job.goes_on(Reached::BySession).unwrap();
         assert!(on.text.contains("[call 7 runs in the background"), "{}", on.text);
         assert!(on.text.contains("the user's browser does not"), "{}", on.text);
-        assert!(on.notice.unwrap().contains("`:net on`"));
+        assert!(on.notice.unwrap().contains("`agentd open"));
         assert_eq!(job.goes_on(Reached::BySession), None);
         assert_eq!(command().goes_on(Reached::AsUsual).unwrap().notice, None);
         let mut server = Job::<u32>::new(7, 1000, JobKind::Server);
