@@ -6,6 +6,8 @@ pub(crate) mod answer_words;
 pub(crate) mod colon_command;
 mod context;
 pub(crate) mod editor;
+mod entry_line;
+mod given_answers;
 mod key_input;
 mod key_press;
 mod messages;
@@ -23,6 +25,7 @@ use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::session_facts::SessionFacts;
 use answer_list::AnswerList;
 use editor::Editor;
+use entry_line::{EntryLine, EntryUse};
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, RequestFailure, SessionRow, SessionStart,
     ToClient,
@@ -62,6 +65,10 @@ pub enum ScreenInput {
     Line(String),
     /// Enter, at a question which appeared a moment ago: it was meant for the line.
     EnterAhead,
+    /// A line, right behind the question or the rule that was painted: it was meant for what stood there before.
+    LineAhead,
+    /// Esc, right behind the end of the line of a rule or a form: it was meant for that line.
+    EscapeAhead,
     /// No key followed for a while: a word that leaves was no line of a paste.
     WordAlone,
     /// Unsent text of an earlier visit.
@@ -105,6 +112,8 @@ pub enum QuestionShown {
     Whole,
     /// Rows in the middle were hidden until now.
     InPart,
+    /// None: something else is in front of it.
+    Hidden,
 }
 
 /// A row of the list behind `/`.
@@ -425,6 +434,8 @@ impl Screen {
             ScreenInput::Line(line) => self.line(&line),
             ScreenInput::HungUp => self.leave(),
             ScreenInput::EnterAhead => self.enter_ahead(),
+            ScreenInput::LineAhead => self.line_ahead(),
+            ScreenInput::EscapeAhead => self.escape_ahead(),
             ScreenInput::WordAlone => self.word_alone(),
             ScreenInput::Draft(text) => {
                 self.give_back(vec![text]);
@@ -433,6 +444,7 @@ impl Screen {
             ScreenInput::Command(text) => self.command(&text),
             ScreenInput::Edited(text) => {
                 self.editor.set(text.trim_end_matches('\n'));
+                self.list.text_came();
                 Vec::new()
             }
             ScreenInput::ListServers => {
@@ -471,15 +483,37 @@ impl Screen {
         if self.list.follow(self.items.questions()) {
             self.focus = Focus::Line;
         }
-        if !self.editor.is_empty() {
-            self.list.typed();
+        // The questions of a lost connection may come back.
+        if self.connection == ConnectionState::Live {
+            for closed in self.list.drop_closed(self.items.questions()) {
+                self.keep_typed(&closed);
+            }
         }
+        match self.editor.is_empty() {
+            true => self.list.line_is_empty(),
+            false => self.list.typed(),
+        }
+    }
+
+    /// The question of this line was closed before its text was sent.
+    fn keep_typed(&mut self, closed: &EntryLine) {
+        self.hint = Some(match (closed.used_for(), closed.own_text()) {
+            (EntryUse::Rule, Some(rule)) => {
+                self.editor.keep_killed(rule);
+                "that question is closed; Ctrl-Y inserts the rule that you typed".to_owned()
+            }
+            // It may have private data.
+            (EntryUse::Form, _) | (EntryUse::Rule, None) => {
+                "that question is closed; what you typed in its form is gone".to_owned()
+            }
+        });
     }
 
     /// Prompts that the session may not have received.
     #[must_use]
     pub fn unconfirmed(&self) -> Vec<String> {
-        self.prompts.unsure.iter().chain(&self.prompts.sent).cloned().collect()
+        let prompts = self.prompts.unsure.iter().chain(&self.prompts.sent);
+        prompts.chain(self.list.unsure_notes()).cloned().collect()
     }
 
     /// True if the supervisor owes this terminal a message.
@@ -504,7 +538,7 @@ impl Screen {
         let (_, mark) = self.input();
         let room = columns.saturating_sub(display_width(mark));
         match self.focus {
-            Focus::Form | Focus::Rule(_) => self.list.entry.fit(room),
+            Focus::Form | Focus::Rule(_) => self.list.entry.line.fit(room),
             Focus::Line => self.editor.fit(room),
         }
     }
@@ -527,8 +561,7 @@ impl Screen {
         self.prompts.queued.clear();
         self.turn = TurnState::Idle;
         self.focus = Focus::Line;
-        let notes = self.list.lost();
-        self.give_back(notes.into_iter().collect());
+        self.list.lost();
         let note = "the connection is lost; connecting again".to_owned();
         vec![ScreenEffect::Show(ScreenItem::Note(note)), ScreenEffect::Reconnect(session)]
     }

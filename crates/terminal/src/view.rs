@@ -411,6 +411,8 @@ impl ScreenView for FullScreen {
             | ScreenInput::Lost(_)
             | ScreenInput::Line(_)
             | ScreenInput::EnterAhead
+            | ScreenInput::LineAhead
+            | ScreenInput::EscapeAhead
             | ScreenInput::WordAlone
             | ScreenInput::Draft(_)
             | ScreenInput::Command(_)
@@ -514,7 +516,10 @@ impl ScreenView for FullScreen {
     }
 
     fn question_shown(&self, question: &Question) -> QuestionShown {
-        self.state.question.seen(question)
+        match self.state.mode {
+            Mode::Pager(_) => QuestionShown::Hidden,
+            Mode::Input | Mode::Browse(_) | Mode::Picker(_) => self.state.question.seen(question),
+        }
     }
 
     fn tick(&self, screen: &Screen) -> Option<Duration> {

@@ -5,8 +5,8 @@
 //! text allows anything that the person has not chosen.
 
 use super::QuestionShown;
-use super::editor::Editor;
-use super::key_press::{Direction, KeyPress};
+use super::entry_line::EntryLine;
+use super::given_answers::GivenAnswers;
 use protocol::hidden::on_screen;
 use protocol::ids::CallId;
 use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
@@ -166,24 +166,58 @@ pub struct AnswerRows {
     pub enter: String,
 }
 
+/// A question with its digest: what it asks may change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct QuestionKey {
+    call: CallId,
+    digest: String,
+}
+
+impl QuestionKey {
+    fn of(question: &Question) -> Self {
+        Self { call: question.call.clone(), digest: question.digest.clone() }
+    }
+
+    fn is_of(&self, question: &Question) -> bool {
+        (&self.call, &self.digest) == (&question.call, &question.digest)
+    }
+}
+
+/// What a number in the input line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TypedNumber {
+    /// It was typed at this question, so it is an answer to it.
+    Answer,
+    /// It was there before, or came from elsewhere.
+    Text,
+}
+
 /// The state of the list at the question that the keys reach.
 #[derive(Debug)]
 pub(crate) struct AnswerList {
-    /// The question, with its digest: what it asks may change.
-    of: Option<(CallId, String)>,
+    of: Option<QuestionKey>,
     cursor: Cursor,
+    number: TypedNumber,
     /// How much of the question was painted.
     shown: QuestionShown,
-    /// The answer that was given, with the note that went with it.
-    given: Option<(CallId, String)>,
+    given: GivenAnswers,
     /// The line of a form, or of a rule.
-    pub(super) entry: Editor,
+    pub(super) entry: EntryLine,
+    /// Those of the other questions.
+    entries: Vec<(QuestionKey, EntryLine)>,
 }
 
 impl Default for AnswerList {
     fn default() -> Self {
-        let (cursor, shown) = (Cursor::Offered, QuestionShown::InPart);
-        Self { of: None, cursor, shown, given: None, entry: Editor::default() }
+        Self {
+            of: None,
+            cursor: Cursor::Offered,
+            number: TypedNumber::Text,
+            shown: QuestionShown::InPart,
+            given: GivenAnswers::default(),
+            entry: EntryLine::default(),
+            entries: Vec::new(),
+        }
     }
 }
 
@@ -194,9 +228,7 @@ impl AnswerList {
     }
 
     fn is_at(&self, question: &Question) -> bool {
-        self.of
-            .as_ref()
-            .is_some_and(|(call, digest)| (call, digest) == (&question.call, &question.digest))
+        self.of.as_ref().is_some_and(|key| key.is_of(question))
     }
 
     /// Goes to the oldest question where the present one is open no more. True if it went.
@@ -204,14 +236,34 @@ impl AnswerList {
         if self.question(open).is_some() || (self.of.is_none() && open.is_empty()) {
             return false;
         }
+        let was_chosen = matches!(self.cursor, Cursor::At(_));
         self.go_to(open.first());
+        if was_chosen {
+            // The person is about to press Enter, for the question of before.
+            self.cursor = Cursor::Off;
+        }
         true
     }
 
     fn go_to(&mut self, question: Option<&Question>) {
-        self.of = question.map(|asked| (asked.call.clone(), asked.digest.clone()));
+        let left = std::mem::take(&mut self.entry);
+        if let Some(key) = self.of.take() {
+            self.entries.push((key, left));
+        }
+        self.of = question.map(QuestionKey::of);
+        let at = self.entries.iter().position(|(key, _)| Some(key) == self.of.as_ref());
+        self.entry = at.map(|at| self.entries.remove(at).1).unwrap_or_default();
         (self.cursor, self.shown) = (Cursor::Offered, QuestionShown::InPart);
-        self.entry.start_over();
+        self.number = TypedNumber::Text;
+    }
+
+    /// Drops the lines of questions that are open no more. Returns those with a text that was not sent.
+    pub(super) fn drop_closed(&mut self, open: &[Question]) -> Vec<EntryLine> {
+        let is_closed = |(key, _): &mut (QuestionKey, EntryLine)| {
+            !open.iter().any(|question| key.is_of(question))
+        };
+        let closed = self.entries.extract_if(.., is_closed).map(|(_, entry)| entry);
+        closed.filter(|entry| entry.own_text().is_some()).collect()
     }
 
     /// Goes round the open questions by so many. False where there is no other.
@@ -231,12 +283,32 @@ impl AnswerList {
         }
     }
 
+    /// The input line is empty: what is typed from now on is typed at this question.
+    pub(super) fn line_is_empty(&mut self) {
+        self.number = TypedNumber::Answer;
+    }
+
+    /// Text came into the input line that was not typed there.
+    pub(super) fn text_came(&mut self) {
+        self.number = TypedNumber::Text;
+    }
+
+    pub(super) fn number(&self) -> TypedNumber {
+        self.number
+    }
+
     pub(super) fn unmark(&mut self) {
         self.cursor = Cursor::Off;
     }
 
     pub(super) fn mark(&mut self, row: usize) {
         self.cursor = Cursor::At(row);
+    }
+
+    /// True for a row that the person marked, of a question that waits for them.
+    pub(super) fn is_chosen(&self) -> bool {
+        let is_given = self.of.as_ref().is_some_and(|key| self.is_given(&key.call));
+        matches!(self.cursor, Cursor::At(_)) && !is_given
     }
 
     /// The row that Enter answers with.
@@ -267,32 +339,29 @@ impl AnswerList {
     }
 
     pub(super) fn give(&mut self, call: CallId, note: String) {
-        self.given = Some((call, note));
+        self.given.give(call, note);
     }
 
     /// True if the question was answered here, and the supervisor has not confirmed it.
     pub(super) fn is_given(&self, call: &CallId) -> bool {
-        self.given.as_ref().is_some_and(|(given, _)| given == call)
+        self.given.is_sent(call)
     }
 
-    /// The line of a form or a rule begins with this text. What did not count is there to be changed.
-    pub(super) fn begin_entry(&mut self, text: &str) {
-        if self.entry.is_empty() {
-            self.entry.start_over();
-            self.entry.insert(text);
+    /// The call is decided.
+    pub(super) fn decided(&mut self, call: &CallId) {
+        if !self.given.decided(call) {
+            return;
+        }
+        self.entries.retain(|(key, _)| key.call != *call);
+        if self.of.as_ref().is_some_and(|key| key.call == *call) {
+            (self.cursor, self.entry) = (Cursor::Offered, EntryLine::default());
         }
     }
 
-    /// A key of a form: its rows, and no earlier text.
-    // All other keys are the editor's, which lists them.
-    #[allow(clippy::wildcard_enum_match_arm)]
-    pub(super) fn form_key(&mut self, key: KeyPress) {
-        match key {
-            KeyPress::Up => drop(self.entry.move_row(Direction::Start)),
-            KeyPress::Down => drop(self.entry.move_row(Direction::End)),
-            KeyPress::EndOfInput => {}
-            key => self.entry.key(key),
-        }
+    /// The call has ended.
+    pub(super) fn ended(&mut self, call: &CallId) {
+        self.decided(call);
+        self.given.ended(call);
     }
 
     /// The place of the question among the open ones, counted from 1, and their number.
@@ -301,23 +370,23 @@ impl AnswerList {
         Some((at + 1, open.len()))
     }
 
-    /// The next rule that the question offers, in the place of the shown one.
-    pub(super) fn suggest_next_rule(&mut self, question: &Question) {
-        let shown = self.entry.text();
-        let at = question.rules().iter().position(|rule| *rule == *shown);
-        let next = at.map_or(0, |at| at + 1) % question.rules().len().max(1);
-        if let Some(rule) = question.rules().get(next) {
-            self.entry.set(rule);
-        }
-    }
-
     /// The answer did not count. Returns the note that went with it.
     pub(super) fn rejected(&mut self, call: &CallId) -> Option<String> {
-        self.given.take_if(|(given, _)| given == call).map(|(_, note)| note)
+        self.given.rejected(call)
     }
 
-    /// The connection is lost. Returns the note of an answer that may not have arrived.
-    pub(super) fn lost(&mut self) -> Option<String> {
-        std::mem::take(self).given.map(|(_, note)| note)
+    /// The connection is lost. The questions may come back.
+    pub(super) fn lost(&mut self) {
+        self.given.lost();
+    }
+
+    /// Notes that the model may not get.
+    pub(super) fn unsure_notes(&self) -> impl Iterator<Item = &String> {
+        self.given.unsure().filter(|note| !note.is_empty())
+    }
+
+    /// The whole backlog was received. Returns the notes that did not arrive.
+    pub(super) fn take_unsure_notes(&mut self) -> Vec<String> {
+        self.given.take_unsure()
     }
 }

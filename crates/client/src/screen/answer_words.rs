@@ -1,6 +1,6 @@
 //! The answers to an open question with the input line: what Enter does, and the words for it. Pure.
 
-use super::answer_list::{AnswerList, AnswerRow, AnswerRows, Choice};
+use super::answer_list::{AnswerList, AnswerRow, AnswerRows, Choice, TypedNumber};
 use super::{Focus, QuestionShown, RulePlace};
 use protocol::hidden::on_screen;
 use protocol::judgement::{Ask, PermissionMode, Question};
@@ -13,6 +13,14 @@ const NO_ROW: &str = "↑ ↓ choose an answer, Enter gives it";
 const OLD_ANSWERS: [&str; 12] =
     ["y", "s", "a", "n", "r", "x", "e", "A", "D", "yes", "no", "always"];
 
+/// Hint behind an answer that is not confirmed yet.
+pub(super) const WAITING: &str = "answered; waiting for the supervisor";
+const OTHER_NUMBER: &str = "this number was there before the question: Ctrl-U erases it; ↑ ↓ choose an answer, Enter gives it";
+/// Most bytes of a note.
+const MOST_NOTE: usize = 16 << 10;
+/// Hint where the text is longer.
+pub(super) const LONG_NOTE: &str =
+    "a note has at most 16 KiB; send it as a prompt: Esc takes the mark off, then Enter";
 const SENDS_FORM: &str = "Enter sends the answers to the server; an empty line leaves a field out";
 
 /// What Enter does with the input line while a question is open.
@@ -40,13 +48,19 @@ impl Answers<'_> {
         if text.starts_with(':') {
             return AtEnter::Line("Enter runs the command; the question waits");
         }
+        if self.list.is_given(&self.question.call) {
+            return match text.is_empty() || is_old_answer(text) {
+                true => AtEnter::Nothing(WAITING.to_owned()),
+                false => AtEnter::Line("Enter sends this as a prompt"),
+            };
+        }
         if OLD_ANSWERS.contains(&text) {
             return AtEnter::Nothing(format!(
                 "a letter answers nothing: ↑ ↓ and Enter do, or a number and Enter, 1 to {}",
                 choices.len()
             ));
         }
-        if let Some(number) = number_of(text) {
+        if let Some(number) = self.number() {
             return match number.checked_sub(1).filter(|row| *row < choices.len()) {
                 Some(row) => AtEnter::Answer(row),
                 None => {
@@ -54,16 +68,30 @@ impl Answers<'_> {
                 }
             };
         }
-        if self.list.is_given(&self.question.call) && text.is_empty() {
-            return AtEnter::Nothing("answered; waiting for the supervisor".to_owned());
-        }
-        match (self.list.marked(), text.is_empty()) {
-            (Some(row), _) if !self.list.is_given(&self.question.call) => AtEnter::Answer(row),
-            (_, true) => AtEnter::Nothing(NO_ROW.to_owned()),
-            (_, false) => {
+        match (self.list.marked(), text) {
+            (Some(row), _) if self.is_long_note(choices.get(row)) => {
+                AtEnter::Nothing(LONG_NOTE.to_owned())
+            }
+            (Some(row), _) => AtEnter::Answer(row),
+            (None, "") => AtEnter::Nothing(NO_ROW.to_owned()),
+            (None, text) if number_of(text).is_some() => AtEnter::Nothing(OTHER_NUMBER.to_owned()),
+            (None, _) => {
                 AtEnter::Line("Enter sends this as a prompt; ↑ ↓ mark an answer that it goes with")
             }
         }
+    }
+
+    /// The number of a row that was typed at this question, and nothing else.
+    pub(super) fn number(&self) -> Option<usize> {
+        match self.list.number() {
+            TypedNumber::Answer => number_of(&self.text),
+            TypedNumber::Text => None,
+        }
+    }
+
+    fn is_long_note(&self, choice: Option<&Choice>) -> bool {
+        choice.is_some_and(|choice| choice.note(self.question).is_some())
+            && !fits_a_note(&self.text)
     }
 
     /// The rows of the list, and what Enter does.
@@ -110,12 +138,12 @@ impl Answers<'_> {
         };
         let choices = Choice::of(question);
         let Some(choice) = choices.get(row) else { return NO_ROW.to_owned() };
-        if choice.allows() && self.list.shown() == QuestionShown::InPart {
+        if choice.allows() && self.list.shown() != QuestionShown::Whole {
             return HIDDEN_ROWS.to_owned();
         }
         let text = &*self.text;
         let note = match choice.note(question) {
-            _ if text.trim().is_empty() || number_of(text).is_some() => String::new(),
+            _ if text.trim().is_empty() || self.number().is_some() => String::new(),
             Some(note) => format!(", {note}"),
             None => "; your text stays in the line".to_owned(),
         };
@@ -146,13 +174,23 @@ impl Answers<'_> {
 
     fn rule_in_words(&self) -> String {
         let [project, everywhere] = RulePlace::ALL.map(RulePlace::label);
-        let rule = self.list.entry.text();
+        let rule = self.list.entry.line.text();
         format!(
             "allow `{}` in later sessions? 1 {project}, 2 {everywhere}, 3 back: type a number, or y, A, n, then \
              Enter; a rule behind the number is written instead",
             on_screen(&rule)
         )
     }
+}
+
+/// True if a text is short enough to go with an answer.
+pub(super) fn fits_a_note(text: &str) -> bool {
+    text.trim().len() <= MOST_NOTE
+}
+
+/// True for a text that would be an answer elsewhere: a letter of an older hand, or a number.
+pub(super) fn is_old_answer(text: &str) -> bool {
+    OLD_ANSWERS.contains(&text.trim()) || number_of(text).is_some()
 }
 
 /// The number that is all of a text.

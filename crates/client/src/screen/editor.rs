@@ -104,6 +104,11 @@ impl Editor {
         *self = Self { history: History::of(lines), room: self.room, ..Self::default() };
     }
 
+    /// A text that stood elsewhere can be yanked.
+    pub fn keep_killed(&mut self, text: String) {
+        self.kills.push(text);
+    }
+
     /// The text in rows of `width` columns, the first `indent` of each left free.
     #[must_use]
     pub fn layout(&self, indent: usize, width: usize) -> Layout {

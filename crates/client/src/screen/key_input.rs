@@ -1,5 +1,6 @@
 //! Handles a key, a paste or a typed line, by the present focus.
 
+use super::answer_words::{WAITING, is_old_answer};
 use super::colon_command::{self, ChangesOf, ColonCommand};
 use super::context::ContextUse;
 use super::editor::Stashed;
@@ -54,19 +55,24 @@ impl Screen {
         }
         // A paste is never an answer.
         match self.focus {
-            Focus::Form => self.list.entry.insert(text),
+            Focus::Form => self.list.entry.line.insert(text),
             // A rule is one line.
-            Focus::Rule(_) => self.list.entry.insert(text.lines().next().unwrap_or_default()),
-            Focus::Line => self.editor.paste(text),
+            Focus::Rule(_) => self.list.entry.line.insert(text.lines().next().unwrap_or_default()),
+            Focus::Line => {
+                self.editor.paste(text);
+                self.list.text_came();
+            }
         }
         Vec::new()
     }
 
     /// Handles a whole line of a terminal without keys. Its first word answers a question.
     pub(super) fn line(&mut self, line: &str) -> Vec<ScreenEffect> {
+        // What is asked next must be printed in its place.
+        self.hint = None;
         let effects = self.take_line(line);
         if self.question().is_some_and(|asked| self.list.is_given(&asked.call)) {
-            self.hint = Some("answered; waiting for the supervisor".to_owned());
+            self.hint = Some(WAITING.to_owned());
         }
         effects
     }
@@ -76,33 +82,48 @@ impl Screen {
         let typed = line.trim_end();
         let line = line.trim();
         match self.focus {
-            Focus::Line | Focus::Rule(_) if line.starts_with(':') => {
-                self.editor.set(line);
-                self.enter()
-            }
+            Focus::Line | Focus::Rule(_) if line.starts_with(':') => self.enter_line(line),
             Focus::Line if self.asked().is_some() => match line {
                 "" => Vec::new(),
                 _ => self.answer_by_line(line),
             },
-            Focus::Line => {
-                self.editor.set(typed);
-                self.enter()
-            }
+            Focus::Line => self.enter_line(typed),
             Focus::Form => {
-                self.list.entry.set(line);
+                self.list.entry.line.set(line);
                 self.at_form(KeyPress::Enter)
             }
             Focus::Rule(_) => self.rule_by_line(line),
         }
     }
 
+    /// A draft of a terminal with keys, which this one does not show, is no part of the line. It stays a draft.
+    fn enter_line(&mut self, line: &str) -> Vec<ScreenEffect> {
+        if !self.editor.is_empty() {
+            self.editor.stash();
+        }
+        self.editor.set(line);
+        self.enter()
+    }
+
     /// Enter was pressed before the question could be read.
     pub(super) fn enter_ahead(&mut self) -> Vec<ScreenEffect> {
         // The second half of an answer to an earlier question, from one who is used to lines, or a number for this one.
-        match self.editor.text().trim().parse::<u8>() {
-            Err(_) if !self.editor.is_empty() => self.line_key(KeyPress::Enter),
-            Ok(_) | Err(_) => Vec::new(),
+        match self.editor.is_empty() || is_old_answer(&self.editor.text()) {
+            true => self.say_hint("Enter came before the question could be read; press it again"),
+            false => self.line_key(KeyPress::Enter),
         }
+    }
+
+    /// A line came before the question, or the rule, could be read.
+    pub(super) fn line_ahead(&mut self) -> Vec<ScreenEffect> {
+        self.say_hint("that line came before the question could be read; type it again")
+    }
+
+    /// Esc came right behind the end of the line that it was meant for.
+    pub(super) fn escape_ahead(&mut self) -> Vec<ScreenEffect> {
+        let words = "the line of that question is closed; another Esc stops the turn";
+        self.hint.get_or_insert_with(|| words.to_owned());
+        Vec::new()
     }
 
     /// A line with a word that leaves was the last one.

@@ -160,6 +160,13 @@ impl Screen {
             self.items.stream_started_earlier();
         }
         // The whole backlog has been received.
+        let notes: Vec<_> = self.list.take_unsure_notes();
+        if notes.iter().any(|note| !note.is_empty()) {
+            self.give_back(notes);
+            self.hint = Some(
+                "your note may not have arrived: ↑ ↓ mark an answer that it goes with".to_owned(),
+            );
+        }
         let lost = std::mem::take(&mut self.prompts.unsure);
         if !lost.is_empty() {
             self.give_back(lost);
@@ -192,6 +199,9 @@ impl Screen {
     /// Puts prompts back into the input line, before the text typed meanwhile.
     pub(super) fn give_back(&mut self, texts: Vec<String>) {
         let typed = self.editor.text().into_owned();
+        if texts.iter().any(|text| !text.is_empty()) {
+            self.list.text_came();
+        }
         let all: Vec<_> =
             texts.into_iter().chain([typed]).filter(|text| !text.is_empty()).collect();
         self.editor.set(&all.join("\n"));
@@ -294,7 +304,10 @@ impl Screen {
             }
             // The session waits for a prompt meanwhile.
             ClientEvent::Proposed { call } if call.origin == CallOrigin::ServerStart => {}
-            ClientEvent::CallEnded { call, .. } => self.hook_ends(call),
+            ClientEvent::CallEnded { call, .. } => {
+                self.list.ended(call);
+                self.hook_ends(call);
+            }
             ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }
             | ClientEvent::Proposed { .. } => self.turn = TurnState::Working,
@@ -306,7 +319,10 @@ impl Screen {
                     facts.sandbox = tier.in_words().to_owned();
                 }
             }
-            ClientEvent::Decided { .. } => self.hint = None,
+            ClientEvent::Decided { call, .. } => {
+                self.list.decided(call);
+                self.hint = None;
+            }
             ClientEvent::Queue { texts } => {
                 self.prompts.queued.clone_from(texts);
                 texts.iter().for_each(|text| self.confirm(text));

@@ -2,11 +2,23 @@
 //! the next question, and Enter answers. A form of a server and a rule that is to be written have lines of their own.
 
 use super::answer_list::{AnswerRows, Choice};
-use super::answer_words::{Answers, AtEnter, HIDDEN_ROWS, choice_of_line, form_lines, number_of};
+use super::answer_words::{
+    Answers, AtEnter, HIDDEN_ROWS, LONG_NOTE, WAITING, choice_of_line, fits_a_note, form_lines,
+};
+use super::entry_line::EntryUse;
 use super::key_press::{Direction, KeyPress};
 use super::{Focus, QuestionShown, RulePlace, Screen, ScreenEffect};
 use protocol::client::FromClient;
 use protocol::judgement::{PermissionMode, PersonAnswer, Question};
+
+/// Where the note of an answer stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NoteFrom {
+    /// In the input line.
+    InputLine,
+    /// Nowhere: a terminal of lines shows no input line, so its answers have no note.
+    Nowhere,
+}
 
 impl Screen {
     /// The question that the keys reach, if this terminal may answer it.
@@ -53,6 +65,11 @@ impl Screen {
             KeyPress::BackTab => {
                 Some(self.go_round(self.items.questions().len().saturating_sub(1)))
             }
+            // The text goes with no answer then.
+            KeyPress::Escape if self.list.is_chosen() && !self.editor.is_empty() => {
+                self.list.unmark();
+                Some(Vec::new())
+            }
             KeyPress::Escape => Some(self.stop()),
             KeyPress::Enter if self.editor.continue_line() => Some(Vec::new()),
             KeyPress::Enter => self.answer_by_enter(),
@@ -71,6 +88,7 @@ impl Screen {
     fn answer_by_enter(&mut self) -> Option<Vec<ScreenEffect>> {
         let answers = self.answers()?;
         let (question, then) = (answers.question.clone(), answers.at_enter());
+        let is_number = answers.number().is_some();
         Some(match then {
             AtEnter::Line(_) => {
                 // The next Enter allows nothing by itself.
@@ -79,12 +97,12 @@ impl Screen {
             }
             AtEnter::Nothing(why) => self.say_hint(&why),
             AtEnter::Answer(row) => {
-                if number_of(&self.editor.text()).is_some() {
+                if is_number {
                     self.editor.clear();
                 }
                 self.list.mark(row);
                 match Choice::of(&question).get(row) {
-                    Some(choice) => self.choose(choice, &question),
+                    Some(choice) => self.choose(choice, &question, NoteFrom::InputLine),
                     None => Vec::new(),
                 }
             }
@@ -92,30 +110,51 @@ impl Screen {
     }
 
     /// Gives the answer of a row, if the reader could see all that it allows.
-    fn choose(&mut self, choice: &Choice, question: &Question) -> Vec<ScreenEffect> {
-        if choice.allows() && self.list.shown() == QuestionShown::InPart {
+    fn choose(
+        &mut self,
+        choice: &Choice,
+        question: &Question,
+        from: NoteFrom,
+    ) -> Vec<ScreenEffect> {
+        if choice.allows() && self.list.shown() != QuestionShown::Whole {
             return self.say_hint(HIDDEN_ROWS);
         }
         let note = match choice.note(question) {
-            Some(_) => self.editor.take().trim().to_owned(),
-            None => String::new(),
+            Some(_) => self.take_note(from),
+            None => Some(String::new()),
         };
+        let Some(note) = note else { return self.say_hint(LONG_NOTE) };
         if let Some(answer) = choice.answer(&note) {
             return self.answer_with(answer, note);
         }
         if *choice == Choice::Always {
-            self.list.begin_entry(question.rules().first().map_or("", String::as_str));
+            let rule = question.rules().first().map_or("", String::as_str);
+            self.list.entry.begin(EntryUse::Rule, rule);
             self.focus = Focus::Rule(RulePlace::Project);
         } else {
-            self.list.begin_entry(&form_lines(question));
+            self.list.entry.begin(EntryUse::Form, &form_lines(question));
             self.focus = Focus::Form;
         }
         Vec::new()
     }
 
+    /// Takes the note out of the input line. None for one that is too long, which stays there.
+    fn take_note(&mut self, from: NoteFrom) -> Option<String> {
+        match from {
+            NoteFrom::Nowhere => Some(String::new()),
+            NoteFrom::InputLine if fits_a_note(&self.editor.text()) => {
+                Some(self.editor.take().trim().to_owned())
+            }
+            NoteFrom::InputLine => None,
+        }
+    }
+
     /// A line of a terminal without keys: a number or a letter of an older hand, and perhaps words behind it.
     pub(super) fn answer_by_line(&mut self, line: &str) -> Vec<ScreenEffect> {
         let Some(question) = self.asked().cloned() else { return Vec::new() };
+        if self.list.is_given(&question.call) {
+            return self.say_hint(WAITING);
+        }
         let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         let chosen = choice_of_line(&question, first, rest);
@@ -128,13 +167,16 @@ impl Screen {
         if chosen == Choice::Fill && !rest.is_empty() {
             return self.answer(PersonAnswer::Form(rest.to_owned()));
         }
+        if chosen == Choice::Deny && !fits_a_note(rest) {
+            return self.say_hint(LONG_NOTE);
+        }
         if chosen == Choice::Deny && first != "n" {
             return self.answer(PersonAnswer::Deny(rest.to_owned()));
         }
         if !rest.is_empty() && !is_named_by_mode {
             return self.say_answers();
         }
-        self.choose(&chosen, &question)
+        self.choose(&chosen, &question, NoteFrom::Nowhere)
     }
 
     /// A line below a rule: its place, and perhaps another rule.
@@ -149,9 +191,9 @@ impl Screen {
             }
         };
         if !rest.trim().is_empty() {
-            self.list.entry.set(rest.trim());
+            self.list.entry.line.set(rest.trim());
         }
-        self.at_rule(KeyPress::Enter, place)
+        self.write_rule(place, NoteFrom::Nowhere)
     }
 
     /// A rule is written only after it was shown, and by Enter.
@@ -159,32 +201,35 @@ impl Screen {
     #[allow(clippy::wildcard_enum_match_arm)]
     pub(super) fn at_rule(&mut self, key: KeyPress, place: RulePlace) -> Vec<ScreenEffect> {
         match key {
-            KeyPress::Enter => {
-                let rule = self.list.entry.text().trim().to_owned();
-                if rule.is_empty() {
-                    return self.say_hint("a rule has a tool and a pattern, as in edit:src/**");
-                }
-                if self.list.shown() == QuestionShown::InPart {
-                    return self.say_hint(HIDDEN_ROWS);
-                }
-                let answer = match place {
-                    RulePlace::Project => PersonAnswer::Always(rule),
-                    RulePlace::Everywhere => PersonAnswer::Everywhere(rule),
-                };
-                let note = self.editor.take().trim().to_owned();
-                return self.answer_with(answer, note);
-            }
+            KeyPress::Enter => return self.write_rule(place, NoteFrom::InputLine),
             KeyPress::Up => self.focus = Focus::Rule(RulePlace::Project),
             KeyPress::Down => self.focus = Focus::Rule(RulePlace::Everywhere),
             KeyPress::Tab => {
                 let question = self.list.question(self.items.questions()).cloned();
-                question.iter().for_each(|asked| self.list.suggest_next_rule(asked));
+                question.iter().for_each(|asked| self.list.entry.suggest_next(asked.rules()));
             }
             KeyPress::Escape => return self.back_to_question(),
             KeyPress::NewLine | KeyPress::EndOfInput => {}
-            key => self.list.entry.key(key),
+            key => self.list.entry.line.key(key),
         }
         Vec::new()
+    }
+
+    /// Allows the call, and has this rule written.
+    fn write_rule(&mut self, place: RulePlace, from: NoteFrom) -> Vec<ScreenEffect> {
+        let rule = self.list.entry.line.text().trim().to_owned();
+        if rule.is_empty() {
+            return self.say_hint("a rule has a tool and a pattern, as in edit:src/**");
+        }
+        if self.list.shown() != QuestionShown::Whole {
+            return self.say_hint(HIDDEN_ROWS);
+        }
+        let Some(note) = self.take_note(from) else { return self.say_hint(LONG_NOTE) };
+        let answer = match place {
+            RulePlace::Project => PersonAnswer::Always(rule),
+            RulePlace::Everywhere => PersonAnswer::Everywhere(rule),
+        };
+        self.answer_with(answer, note)
     }
 
     // All other keys are the editor's, which lists them.
@@ -192,11 +237,11 @@ impl Screen {
     pub(super) fn at_form(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
         match key {
             KeyPress::Enter => {
-                let answers = self.list.entry.text().into_owned();
+                let answers = self.list.entry.line.text().into_owned();
                 return self.answer(PersonAnswer::Form(answers));
             }
             KeyPress::Escape => return self.back_to_question(),
-            key => self.list.form_key(key),
+            key => self.list.entry.form_key(key),
         }
         Vec::new()
     }

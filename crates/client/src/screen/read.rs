@@ -91,8 +91,8 @@ impl Screen {
     #[must_use]
     pub fn input(&self) -> (&Editor, &'static str) {
         match self.focus {
-            Focus::Form => (&self.list.entry, "form: "),
-            Focus::Rule(_) => (&self.list.entry, "rule: "),
+            Focus::Form => (&self.list.entry.line, "form: "),
+            Focus::Rule(_) => (&self.list.entry.line, "rule: "),
             Focus::Line => (&self.editor, "> "),
         }
     }

@@ -1,6 +1,7 @@
 //! Tests of keys and supervisor messages, without a terminal.
 #![allow(clippy::unwrap_used)]
 
+mod answered_once;
 mod questions;
 
 use super::*;

@@ -4,20 +4,20 @@ use super::*;
 use crate::live_rows::answers_in_line;
 use protocol::judgement::Consent;
 
-fn key(screen: &mut Screen, key: KeyPress) -> Vec<ScreenEffect> {
+pub(super) fn key(screen: &mut Screen, key: KeyPress) -> Vec<ScreenEffect> {
     screen.update(ScreenInput::Key(key))
 }
 
-fn enter(screen: &mut Screen) -> Vec<ScreenEffect> {
+pub(super) fn enter(screen: &mut Screen) -> Vec<ScreenEffect> {
     key(screen, KeyPress::Enter)
 }
 
-fn line(screen: &mut Screen, text: &str) -> Vec<ScreenEffect> {
+pub(super) fn line(screen: &mut Screen, text: &str) -> Vec<ScreenEffect> {
     screen.update(ScreenInput::Line(text.to_owned()))
 }
 
 /// A screen that shows all of this question.
-fn asked(question: ClientEvent) -> Screen {
+pub(super) fn asked(question: ClientEvent) -> Screen {
     let mut screen = screen();
     let effects = screen.update(event(1, question));
     assert!(effects.contains(&ScreenEffect::Bell));
@@ -25,29 +25,29 @@ fn asked(question: ClientEvent) -> Screen {
     screen
 }
 
-fn calls(offers: &[&str]) -> Screen {
+pub(super) fn calls(offers: &[&str]) -> Screen {
     asked(question(1, offers))
 }
 
-fn rows(screen: &Screen) -> Vec<String> {
+pub(super) fn rows(screen: &Screen) -> Vec<String> {
     let list = screen.answer_rows().unwrap();
     let mark = |row: &AnswerRow| if row.is_marked { "❯ " } else { "" }.to_owned() + &row.text;
     list.rows.iter().map(mark).collect()
 }
 
-fn enter_does(screen: &Screen) -> String {
+pub(super) fn enter_does(screen: &Screen) -> String {
     screen.answer_rows().unwrap().enter
 }
 
 /// Goes down by so many rows from the first.
-fn down(screen: &mut Screen, by: usize) {
+pub(super) fn down(screen: &mut Screen, by: usize) {
     for _ in 0..by {
         assert_eq!(key(screen, KeyPress::Down), []);
     }
 }
 
 /// The question of a server, with these lines of its form.
-fn server_question(lines: &[&str]) -> ClientEvent {
+pub(super) fn server_question(lines: &[&str]) -> ClientEvent {
     let ClientEvent::Asked { mut question } = question(1, lines) else { panic!() };
     question.tool = protocol::judgement::SERVER_QUESTION.to_owned();
     question.ask = match question.rules() {
@@ -58,16 +58,32 @@ fn server_question(lines: &[&str]) -> ClientEvent {
     ClientEvent::Asked { question }
 }
 
-fn plan_question() -> ClientEvent {
+pub(super) fn plan_question() -> ClientEvent {
     use PermissionMode::{AcceptEdits, Auto, DontAsk};
     let ClientEvent::Asked { question } = question(1, &[]) else { panic!() };
     let ask = Ask::Plan { modes: vec![PermissionMode::Ask, AcceptEdits, Auto, DontAsk] };
     ClientEvent::Asked { question: Question { tool: "exit_plan".to_owned(), ask, ..question } }
 }
 
-fn decided(number: u32) -> ClientEvent {
+pub(super) fn decided(number: u32) -> ClientEvent {
     let basis = "answered by terminal 2".to_owned();
     ClientEvent::Decided { call: call_id(number), allowed: false, basis }
+}
+
+pub(super) fn attached(name: &str) -> ScreenInput {
+    ScreenInput::Message(ToClient::Attached { session: session(), name: name.to_owned() })
+}
+
+pub(super) fn ended(number: u32) -> ClientEvent {
+    let result = ToolResult {
+        outcome: Outcome::Done,
+        text: String::new(),
+        summary: String::new(),
+        is_error: false,
+        code: None,
+        images: Vec::new(),
+    };
+    ClientEvent::CallEnded { call: call_id(number), result, refused: Vec::new(), spent: None }
 }
 
 #[test]
@@ -179,7 +195,9 @@ fn a_denial_carries_the_text_of_the_line_as_its_reason() {
     assert_eq!(screen.draft(), "use yarn");
     assert_eq!(answered(&enter(&mut screen)), PersonAnswer::Deny("use yarn".to_owned()));
     screen.update(ScreenInput::Lost("gone".to_owned()));
-    assert_eq!(screen.draft(), "use yarn", "it may not have arrived");
+    screen.update(opened(session()));
+    screen.update(attached("terminal 1"));
+    assert_eq!(screen.draft(), "use yarn", "it did not arrive");
     // The text stays where an answer takes none.
     let mut screen = calls(&[]);
     types(&mut screen, "later");
@@ -302,7 +320,7 @@ fn a_rule_is_shown_with_its_place_and_may_be_changed_before_enter_writes_it() {
     screen.update(event(2, question(2, &["bash:rm *"])));
     screen.update(event(3, decided(1)));
     assert_eq!(screen.focus, Focus::Line);
-    assert_eq!(screen.list.entry.text(), "");
+    assert_eq!(screen.list.entry.line.text(), "");
 }
 
 #[test]
@@ -332,13 +350,14 @@ fn tab_goes_to_the_next_question_and_each_is_answered_on_its_own() {
 }
 
 #[test]
-fn a_question_that_changes_is_shown_and_marked_anew() {
+fn a_question_that_changes_is_shown_anew_and_no_row_of_it_is_marked() {
     let mut screen = calls(&["bash:ls"]);
     down(&mut screen, 1);
     let ClientEvent::Asked { mut question } = question(1, &["bash:ls"]) else { panic!() };
     question.digest = "e".to_owned();
     screen.update(event(2, ClientEvent::Asked { question }));
-    assert_eq!(rows(&screen)[0], "❯ 1 Allow once");
+    assert!(rows(&screen).iter().all(|row| !row.starts_with('❯')), "{:?}", rows(&screen));
+    down(&mut screen, 1);
     assert_eq!(enter(&mut screen), [], "it was not painted yet");
 }
 
@@ -413,6 +432,7 @@ fn answers_to_one_form_never_come_back_in_another() {
     types(&mut screen, "also secret");
     screen.update(ScreenInput::Lost("gone".to_owned()));
     screen.update(opened(session()));
+    screen.update(attached("terminal 1"));
     screen.update(event(4, server_question(&["city ="])));
     opens(&mut screen);
     assert_eq!(screen.input().0.text(), "city =");
