@@ -9,12 +9,13 @@ mod history;
 pub(crate) mod inline_view;
 mod local_effects;
 mod paint;
+mod read_first;
 mod suspend;
 mod terminal;
 
 use crate::client_error::ClientError;
 use crate::screen::{
-    AttachOptions, Focus, KeyPress, LeaveReason, LongText, Screen, ScreenEffect, ScreenInput,
+    AttachOptions, KeyPress, LeaveReason, LongText, Screen, ScreenEffect, ScreenInput,
 };
 use crate::screen_items::ScreenItem;
 use crate::screen_view::ScreenView;
@@ -26,7 +27,8 @@ use crate::session_loop::{self, NextWait, SessionUser};
 use crate::supervisor_source::SupervisorSource;
 use draft::DraftState;
 use protocol::client::{ClientRights, RequestFailure, SessionRequest, ToClient};
-use protocol::ids::{CallId, SessionId};
+use protocol::ids::SessionId;
+use read_first::ReadFirst;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -45,10 +47,6 @@ const RESUMED_BY_OTHERS: Duration = Duration::from_secs(10);
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
 /// Shortest time between two frames: 60 a second.
 const FRAME: Duration = Duration::from_micros(16_600);
-/// How long a question has to be on the screen before Enter answers it. Who is typing when it
-/// appears needs about that long to stop.
-const READ_FIRST: Duration = Duration::from_millis(250);
-
 /// How long a word that leaves has to stay the last line: those of a paste come faster.
 const WORD_ALONE: Duration = Duration::from_millis(300);
 
@@ -170,7 +168,7 @@ pub fn attach(
         mode,
         services,
         painted: None,
-        question: None,
+        read_first: ReadFirst::default(),
         word: None,
         draft: DraftState::default(),
         switch: None,
@@ -203,8 +201,7 @@ struct AttachedTerminal<'a> {
     services: &'a dyn AttachServices,
     /// When the last frame was painted.
     painted: Option<Instant>,
-    /// The call that the question on the screen is about, and since when it is there.
-    question: Option<(CallId, Instant)>,
+    read_first: ReadFirst,
     /// Since when a word waits that leaves.
     word: Option<Instant>,
     draft: DraftState,
@@ -309,21 +306,8 @@ impl AttachedTerminal<'_> {
         if shown.is_some_and(|shown| self.screen.question_painted(shown)) {
             self.view.paint(&self.screen)?;
         }
-        let asked = self.screen.question().map(|asked| &asked.call);
-        if asked != self.question.as_ref().map(|(call, _)| call) {
-            self.question = asked.map(|call| (call.clone(), Instant::now()));
-        }
+        self.read_first.painted(&self.screen, shown, Instant::now());
         Ok(())
-    }
-
-    /// True for an Enter that would answer a question which nobody can have read yet.
-    fn is_ahead_of_question(&self, key: KeyPress) -> bool {
-        let Some(asked) = self.screen.question() else { return false };
-        let is_read = self
-            .question
-            .as_ref()
-            .is_some_and(|(call, since)| asked.call == *call && since.elapsed() >= READ_FIRST);
-        key == KeyPress::Enter && !is_read && self.screen.focus() == Focus::Line
     }
 
     /// Handles one input. Breaks if the terminal has to leave.
@@ -335,11 +319,9 @@ impl AttachedTerminal<'_> {
             (ScreenInput::Signal(nix::libc::SIGINT), TerminalMode::Lines) => {
                 ScreenInput::Key(KeyPress::Interrupt)
             }
-            (ScreenInput::Key(key), TerminalMode::Keys(_)) if self.is_ahead_of_question(key) => {
-                ScreenInput::EnterAhead
-            }
             (input, _) => input,
         };
+        let input = self.read_first.meant(input, (&self.screen, &self.mode), Instant::now());
         if let ScreenInput::Message(ToClient::Opened { session, .. }) = &input
             && let Some((_, opening, papers)) =
                 self.switch.take_if(|(awaited, ..)| awaited == session)
@@ -357,7 +339,12 @@ impl AttachedTerminal<'_> {
             // What was typed since belongs to the session before.
             self.save_draft();
         }
+        let is_message = matches!(&input, ScreenInput::Message(_) | ScreenInput::Lost(_));
+        let focus = is_message.then(|| self.screen.focus());
         let effects = self.screen.update(input);
+        if let Some(before) = focus {
+            self.read_first.followed(before, &self.screen, Instant::now());
+        }
         if opens && self.screen.session() != before.as_ref() {
             self.read_history();
         }

@@ -116,7 +116,9 @@ impl Screen {
 
     /// A line came before the question, or the rule, could be read.
     pub(super) fn line_ahead(&mut self) -> Vec<ScreenEffect> {
-        self.say_hint("that line came before the question could be read; type it again")
+        // No hint: it would stand in the place of the rule.
+        let words = "that line came before the question could be read; type it again";
+        vec![ScreenEffect::Show(ScreenItem::Note(words.to_owned()))]
     }
 
     /// Esc came right behind the end of the line that it was meant for.

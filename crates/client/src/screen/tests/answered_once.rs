@@ -68,8 +68,10 @@ fn the_line_of_a_rule_is_printed_where_a_hint_stood() {
     assert_eq!(screen.hint(), None);
     assert!(answers_in_line(&screen).unwrap().contains("allow `bash:ls` in later sessions?"));
     // A line that came too early does nothing.
-    assert_eq!(screen.update(ScreenInput::LineAhead), []);
-    assert!(screen.hint().unwrap().contains("type it again"));
+    let effects = screen.update(ScreenInput::LineAhead);
+    let [ScreenEffect::Show(ScreenItem::Note(note))] = &effects[..] else { panic!("{effects:?}") };
+    assert!(note.contains("type it again"));
+    assert_eq!(screen.hint(), None);
     assert_eq!(screen.focus, Focus::Rule(RulePlace::Project));
 }
 
