@@ -29,6 +29,9 @@ const FOR_PEOPLE: [&str; 11] = [
 const FOR_PEOPLE_COUNTED: [&str; 2] =
     [" of its processes could not be killed]", " more were not made; "];
 
+/// How the note begins that goes with a person's yes. The model gets it in front of what the call printed.
+const NOTE_OF_PERSON: &str = "[The user allowed this call and says: ";
+
 /// What the model gets of a command that printed nothing.
 const NO_OUTPUT: &str = "(no output)";
 
@@ -266,11 +269,30 @@ pub fn shown_output(block: &CallBlock) -> String {
         None if is_for_model => ("", result.text.as_str()),
         None => (without_summary(result), ""),
     };
-    let printed = without_refusals(printed, &block.refused);
+    let printed = match block.is_answered_by_person() {
+        true => without_note_of_person(printed),
+        false => printed.to_owned(),
+    };
+    let printed = without_refusals(&printed, &block.refused);
     let notes = notes.lines().filter(|line| is_for_people(line));
     let all: Vec<&str> = printed.lines().chain(notes).collect();
     let all = all.join("\n");
     on_screen(Some(all.trim_end()).filter(|all| *all != NO_OUTPUT).unwrap_or_default())
+}
+
+/// An output without the note that the person typed. Only other notes of agentd stand before it.
+fn without_note_of_person(printed: &str) -> String {
+    let own = printed.split_inclusive('\n').take_while(|line| line.starts_with('['));
+    let mut before = 0;
+    for line in own {
+        if line.starts_with(NOTE_OF_PERSON) {
+            let (others, note) = printed.split_at(before);
+            let behind = note.split_once("]\n").map_or("", |(_, behind)| behind);
+            return format!("{others}{behind}");
+        }
+        before += line.len();
+    }
+    printed.to_owned()
 }
 
 fn is_for_people(note: &str) -> bool {
@@ -401,6 +423,27 @@ mod tests {
         let silent = format!("{REFUSED_BY_PERSON}. Find another way, or ask what they want.");
         let silent = block("edit", "{}", Outcome::Denied, &silent, &silent);
         assert_eq!(reason_of_person(&silent), None);
+    }
+
+    #[test]
+    fn the_note_of_a_person_is_no_output_of_the_call() {
+        let printed = format!("one\n{NOTE_OF_PERSON}x]\n{SEPARATOR}\nexit code: 0");
+        for note in ["keep it]\n", "two\n\nlines]\n", "odd] words]\n"] {
+            for other in ["", "[read as a path]\n"] {
+                let text = format!("{other}{NOTE_OF_PERSON}{note}{printed}");
+                let ended = Outcome::Exited { code: 0 };
+                let mut noted = block("bash", "{}", ended, &text, "exit 0 · 0.1 s");
+                // Without a person who answered, a program printed it.
+                assert!(shown_output(&noted).contains(NOTE_OF_PERSON));
+                noted.basis = Some("answered by you".to_owned());
+                let want = format!("{other}one\n{NOTE_OF_PERSON}x]");
+                assert_eq!(shown_output(&noted), want);
+            }
+        }
+        let text = format!("{NOTE_OF_PERSON}thanks]\nedited a.rs: 1 replacement\n+b");
+        let mut edit = block("edit", "{}", Outcome::Done, &text, "edited a.rs: 1 replacement");
+        edit.basis = Some("answered by terminal 2".to_owned());
+        assert_eq!(shown_output(&edit), "edited a.rs: 1 replacement\n+b");
     }
 
     #[test]

@@ -122,6 +122,11 @@ impl CallBlock {
         }
     }
 
+    /// True if a person allowed or denied it.
+    pub(crate) fn is_answered_by_person(&self) -> bool {
+        self.basis.as_deref().is_some_and(|basis| basis.starts_with(ANSWERED_BY))
+    }
+
     /// True if the conversation goes on while it runs.
     #[must_use]
     pub fn is_in_background(&self) -> bool {

@@ -105,3 +105,16 @@ fn an_enter_waits_for_the_list_that_may_have_an_own_command_of_that_name() {
     let chosen = desk.view.take(ScreenInput::Key(KeyPress::Enter), &desk.screen);
     assert!(matches!(&chosen[..], [ScreenInput::Command(_)]), "{chosen:?}");
 }
+
+#[test]
+fn a_question_behind_a_pager_is_not_shown() {
+    let mut desk = Desk::new(80, 24);
+    desk.input(ScreenInput::Key(KeyPress::Char('?')));
+    desk.event(question(1));
+    desk.paint();
+    assert!(!desk.shown().contains("1 Allow once"));
+    assert_eq!(desk.shown_of_question(), Some(QuestionShown::Hidden));
+    desk.input(ScreenInput::Key(KeyPress::Char('q')));
+    assert!(desk.shown().contains("1 Allow once"));
+    assert_eq!(desk.shown_of_question(), Some(QuestionShown::Whole), "the control");
+}
