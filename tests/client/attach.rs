@@ -113,7 +113,8 @@ fn a_note_with_a_yes_reaches_the_model_and_is_on_record_and_an_own_rule_is_check
     assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
     let told = server.requests()[1].body["messages"].to_string();
     assert!(told.contains("[The user allowed this call and says: and thank the reader]"), "{told}");
-    one.shows("ready");
+    let screen = one.shows("ready");
+    assert!(!screen.contains("The user allowed"), "the call printed no note: {screen}");
     detach(&one);
     let id = run(desk.agentd(&["ls", "--json"])).json()["session_id"].as_str().unwrap().to_owned();
     let shown = run(desk.agentd(&["export", &id])).out;
@@ -341,6 +342,28 @@ fn a_terminal_that_knows_nothing_gets_lines_and_answers_with_lines() {
     let shown = one.shows("the turn is over");
     let shown = shown.trim_start().replace("answered; waiting for the supervisor\n", "");
     is_as_kept("dumb_end", &shown, &desk);
+    one.press(&["C-d"]);
+    assert_eq!(one.ends(), 0);
+}
+
+/// The second line of a paste is not for the rule that the first one opens.
+#[test]
+fn two_pasted_lines_write_no_rule_that_was_not_printed() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let mut command = typed(&desk, &server, &["new", "make it friendlier"]);
+    command.env("TERM", "dumb");
+    let one = tmux.run("one", &command, SIZE);
+    one.shows("1 Allow once");
+    one.pastes("a\ny\n");
+    one.shows("type it again");
+    one.shows("allow `edit:./greet.txt` in later sessions?");
+    assert_eq!(desk.read("greet.txt"), "hello\nworld\n");
+    // The control: typed behind the printed rule it counts.
+    one.enters("y");
+    one.shows("from now on `edit:./greet.txt` is allowed");
+    one.shows("Changed.");
     one.press(&["C-d"]);
     assert_eq!(one.ends(), 0);
 }

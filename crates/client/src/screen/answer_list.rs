@@ -137,11 +137,10 @@ fn of_mode(mode: PermissionMode) -> &'static str {
 }
 
 /// The row that Enter answers with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cursor {
-    /// The first one, until a character is typed.
-    #[default]
-    Offered,
+    /// This one, until a character is typed: the first, or the one of an answer that may not count.
+    Offered(usize),
     /// The one that the person moved to.
     At(usize),
     /// None: something was typed since.
@@ -211,7 +210,7 @@ impl Default for AnswerList {
     fn default() -> Self {
         Self {
             of: None,
-            cursor: Cursor::Offered,
+            cursor: Cursor::Offered(0),
             number: TypedNumber::Text,
             shown: QuestionShown::InPart,
             given: GivenAnswers::default(),
@@ -236,7 +235,7 @@ impl AnswerList {
         if self.question(open).is_some() || (self.of.is_none() && open.is_empty()) {
             return false;
         }
-        let was_chosen = matches!(self.cursor, Cursor::At(_));
+        let was_chosen = matches!(self.cursor, Cursor::At(_) | Cursor::Offered(1..));
         self.go_to(open.first());
         if was_chosen {
             // The person is about to press Enter, for the question of before.
@@ -253,7 +252,7 @@ impl AnswerList {
         self.of = question.map(QuestionKey::of);
         let at = self.entries.iter().position(|(key, _)| Some(key) == self.of.as_ref());
         self.entry = at.map(|at| self.entries.remove(at).1).unwrap_or_default();
-        (self.cursor, self.shown) = (Cursor::Offered, QuestionShown::InPart);
+        (self.cursor, self.shown) = (Cursor::Offered(0), QuestionShown::InPart);
         self.number = TypedNumber::Text;
     }
 
@@ -278,7 +277,7 @@ impl AnswerList {
 
     /// Something stands in the input line: the first row is offered no more.
     pub(super) fn typed(&mut self) {
-        if self.cursor == Cursor::Offered {
+        if let Cursor::Offered(_) = self.cursor {
             self.cursor = Cursor::Off;
         }
     }
@@ -301,8 +300,11 @@ impl AnswerList {
         self.cursor = Cursor::Off;
     }
 
-    pub(super) fn mark(&mut self, row: usize) {
-        self.cursor = Cursor::At(row);
+    /// Enter gives the answer of this row.
+    pub(super) fn chose(&mut self, row: usize) {
+        if self.cursor != Cursor::At(row) {
+            self.cursor = Cursor::Offered(row);
+        }
     }
 
     /// True for a row that the person marked, of a question that waits for them.
@@ -314,8 +316,7 @@ impl AnswerList {
     /// The row that Enter answers with.
     pub(super) fn marked(&self) -> Option<usize> {
         match self.cursor {
-            Cursor::Offered => Some(0),
-            Cursor::At(row) => Some(row),
+            Cursor::Offered(row) | Cursor::At(row) => Some(row),
             Cursor::Off => None,
         }
     }
@@ -354,7 +355,7 @@ impl AnswerList {
         }
         self.entries.retain(|(key, _)| key.call != *call);
         if self.of.as_ref().is_some_and(|key| key.call == *call) {
-            (self.cursor, self.entry) = (Cursor::Offered, EntryLine::default());
+            (self.cursor, self.entry) = (Cursor::Offered(0), EntryLine::default());
         }
     }
 

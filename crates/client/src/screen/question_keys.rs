@@ -100,7 +100,7 @@ impl Screen {
                 if is_number {
                     self.editor.clear();
                 }
-                self.list.mark(row);
+                self.list.chose(row);
                 match Choice::of(&question).get(row) {
                     Some(choice) => self.choose(choice, &question, NoteFrom::InputLine),
                     None => Vec::new(),

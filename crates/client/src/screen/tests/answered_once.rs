@@ -355,3 +355,135 @@ fn an_escape_for_a_line_that_was_closed_stops_nothing() {
     assert_eq!(screen.update(ScreenInput::EscapeAhead), []);
     assert!(screen.hint().unwrap().contains("another Esc stops"));
 }
+
+/// A thing that happens around a question.
+#[derive(Debug, Clone)]
+enum Step {
+    Key(KeyPress),
+    /// With the marks of a paste.
+    Paste(String),
+    /// This one of three questions is asked, and painted whole.
+    Asked(u32),
+    /// It is decided elsewhere.
+    Decided(u32),
+    Rejected(u32),
+    Lost,
+}
+
+fn steps() -> impl proptest::strategy::Strategy<Value = Vec<Step>> {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    let typed = select("ynsaAxre123456: ".chars().collect::<Vec<_>>());
+    let control = select(('a'..='z').collect::<Vec<_>>());
+    let text = select(vec!["1", "2", "y", "n\ny\n", "no, use yarn", "", "\n"]);
+    let number = || 1..4_u32;
+    let step = prop_oneof![
+        8 => typed.prop_map(|c| Step::Key(KeyPress::Char(c))),
+        6 => Just(Step::Key(KeyPress::Enter)),
+        4 => select(vec![
+            KeyPress::Up, KeyPress::Down, KeyPress::Tab, KeyPress::BackTab, KeyPress::Escape,
+            KeyPress::NewLine, KeyPress::Interrupt, KeyPress::Edit(EditKey::Yank),
+            KeyPress::Edit(EditKey::Undo), KeyPress::Erase(Distance::All, Direction::Start),
+            KeyPress::Erase(Distance::Character, Direction::Start),
+        ]).prop_map(Step::Key),
+        1 => control.prop_map(|c| Step::Key(KeyPress::Control(c))),
+        2 => text.prop_map(|text| Step::Paste(text.to_owned())),
+        3 => number().prop_map(Step::Asked),
+        2 => number().prop_map(Step::Decided),
+        1 => number().prop_map(Step::Rejected),
+        1 => Just(Step::Lost),
+    ];
+    proptest::collection::vec(step, 1..80)
+}
+
+/// A screen, and what its person did at the question that the keys reach.
+struct Watched {
+    screen: Screen,
+    of: Option<(protocol::ids::CallId, String)>,
+    arrows: u32,
+    /// All of the text was typed at this question.
+    all_typed: bool,
+    answered: Vec<protocol::ids::CallId>,
+}
+
+impl Watched {
+    /// Does a step, and returns what is wrong with its effects.
+    fn takes(&mut self, step: &Step) -> Result<(), String> {
+        let (asked, focus) = (self.screen.question().cloned(), self.screen.focus);
+        let text = self.screen.draft().trim().to_owned();
+        let effects = match step {
+            Step::Key(press) => key(&mut self.screen, *press),
+            Step::Paste(text) => self.screen.update(ScreenInput::Paste(text.clone())),
+            Step::Asked(number) => {
+                let effects = self.screen.update(event(1, question(*number, &["bash:ls"])));
+                self.screen.question_painted(QuestionShown::Whole);
+                effects
+            }
+            Step::Decided(number) => self.screen.update(event(1, decided(*number))),
+            Step::Rejected(number) => self.screen.update(event(0, rejected(*number))),
+            Step::Lost => {
+                let mut effects = self.screen.update(ScreenInput::Lost("gone".to_owned()));
+                effects.extend(self.screen.update(opened(session())));
+                effects.extend(self.screen.update(attached("terminal 1")));
+                effects
+            }
+        };
+        self.screen.question_painted(QuestionShown::Whole);
+        if let Step::Rejected(_) | Step::Lost | Step::Decided(_) = step {
+            self.answered.clear();
+        }
+        let is_fine = |condition: bool, why: &str| match condition {
+            true => Ok(()),
+            false => Err(format!("{why}: {text:?}, {effects:?}")),
+        };
+        for word in says(&effects) {
+            let FromClient::Answer { call, digest, .. } = word else { continue };
+            is_fine(matches!(step, Step::Key(KeyPress::Enter)), "without Enter")?;
+            let of = asked.as_ref().map(|asked| (&asked.call, &asked.digest));
+            is_fine(of == Some((call, digest)), "to another question")?;
+            is_fine(!self.answered.contains(call), "twice")?;
+            self.answered.push(call.clone());
+            let is_number = text.parse::<u32>().is_ok() && self.all_typed;
+            let is_marked = self.arrows > 0 || text.is_empty() || is_number;
+            is_fine(focus != Focus::Line || is_marked, "by a word")?;
+        }
+        let now = self.screen.question().map(|asked| (asked.call.clone(), asked.digest.clone()));
+        if now != self.of {
+            (self.of, self.arrows, self.all_typed) = (now, 0, false);
+        }
+        match step {
+            Step::Key(KeyPress::Up | KeyPress::Down) => self.arrows += 1,
+            Step::Key(_) => {}
+            Step::Paste(_) | Step::Rejected(_) | Step::Lost | Step::Asked(_) | Step::Decided(_) => {
+                self.all_typed &= *self.screen.draft().trim() == text
+            }
+        }
+        self.all_typed |= self.screen.draft().is_empty();
+        Ok(())
+    }
+}
+
+/// It does not see what depends on time (the tests of `attach::read_first` do), a paste without marks, whose line ends
+/// are Enter, lines instead of keys, and questions with hidden rows.
+#[test]
+fn only_enter_answers_and_only_for_what_was_marked_or_typed_at_that_question() {
+    let mut runner = proptest::test_runner::TestRunner::new(proptest::prelude::ProptestConfig {
+        cases: 3000,
+        failure_persistence: None,
+        ..proptest::prelude::ProptestConfig::default()
+    });
+    let answers = std::cell::Cell::new(0);
+    let result = runner.run(&steps(), |steps| {
+        let (of, arrows, all_typed, answered) = (None, 0, true, Vec::new());
+        let mut watched = Watched { screen: screen(), of, arrows, all_typed, answered };
+        watched.screen.turn = TurnState::Working;
+        for step in steps {
+            let taken = watched.takes(&step);
+            proptest::prop_assert!(taken.is_ok(), "{step:?}: {taken:?}");
+            answers.set(answers.get() + watched.answered.len());
+        }
+        Ok(())
+    });
+    result.unwrap();
+    assert!(answers.get() > 1000, "the control: {}", answers.get());
+}
