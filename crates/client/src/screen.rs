@@ -25,7 +25,6 @@ use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::session_facts::SessionFacts;
 use answer_list::AnswerList;
 use editor::Editor;
-use entry_line::{EntryLine, EntryUse};
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, RequestFailure, SessionRow, SessionStart,
     ToClient,
@@ -47,6 +46,9 @@ const PREVIEW: u32 = 20;
 
 /// Hint behind the leader key.
 const AFTER_LEADER: &str = "d detaches; the session continues";
+
+const LINE_AHEAD: &str = "that line came before the question could be read; type it again";
+const ESCAPE_AHEAD: &str = "the line of that question is closed; another Esc stops the turn";
 
 /// An input of the loop.
 #[derive(Debug)]
@@ -262,6 +264,15 @@ pub enum RulePlace {
 impl RulePlace {
     pub(crate) const ALL: [Self; 2] = [Self::Project, Self::Everywhere];
 
+    /// By the first word of a line.
+    fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "1" | "y" => Some(Self::Project),
+            "2" | "A" => Some(Self::Everywhere),
+            _ => None,
+        }
+    }
+
     /// The row of the list.
     pub(crate) fn label(self) -> &'static str {
         match self {
@@ -434,8 +445,14 @@ impl Screen {
             ScreenInput::Line(line) => self.line(&line),
             ScreenInput::HungUp => self.leave(),
             ScreenInput::EnterAhead => self.enter_ahead(),
-            ScreenInput::LineAhead => self.line_ahead(),
-            ScreenInput::EscapeAhead => self.escape_ahead(),
+            // No hint: it would stand in the place of the rule.
+            ScreenInput::LineAhead => {
+                vec![ScreenEffect::Show(ScreenItem::Note(LINE_AHEAD.to_owned()))]
+            }
+            ScreenInput::EscapeAhead => {
+                self.hint.get_or_insert_with(|| ESCAPE_AHEAD.to_owned());
+                Vec::new()
+            }
             ScreenInput::WordAlone => self.word_alone(),
             ScreenInput::Draft(text) => {
                 self.give_back(vec![text]);
@@ -486,27 +503,13 @@ impl Screen {
         // The questions of a lost connection may come back.
         if self.connection == ConnectionState::Live {
             for closed in self.list.drop_closed(self.items.questions()) {
-                self.keep_typed(&closed);
+                self.hint = Some(closed.rescue_into(&mut self.editor));
             }
         }
         match self.editor.is_empty() {
             true => self.list.line_is_empty(),
             false => self.list.typed(),
         }
-    }
-
-    /// The question of this line was closed before its text was sent.
-    fn keep_typed(&mut self, closed: &EntryLine) {
-        self.hint = Some(match (closed.used_for(), closed.own_text()) {
-            (EntryUse::Rule, Some(rule)) => {
-                self.editor.keep_killed(rule);
-                "that question is closed; Ctrl-Y inserts the rule that you typed".to_owned()
-            }
-            // It may have private data.
-            (EntryUse::Form, _) | (EntryUse::Rule, None) => {
-                "that question is closed; what you typed in its form is gone".to_owned()
-            }
-        });
     }
 
     /// Prompts that the session may not have received.

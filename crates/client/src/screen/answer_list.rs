@@ -4,9 +4,11 @@
 //! as nothing was typed: from the first character on, an arrow has to mark a row again. So no Enter behind a typed
 //! text allows anything that the person has not chosen.
 
-use super::QuestionShown;
-use super::entry_line::EntryLine;
+use super::answer_words::form_lines;
+use super::editor::Editor;
+use super::entry_line::{EntryLine, EntryUse};
 use super::given_answers::GivenAnswers;
+use super::{Focus, QuestionShown, RulePlace};
 use protocol::hidden::on_screen;
 use protocol::ids::CallId;
 use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
@@ -256,6 +258,17 @@ impl AnswerList {
         self.number = TypedNumber::Text;
     }
 
+    /// Opens the line that is filled in for this answer.
+    pub(super) fn open_entry(&mut self, choice: &Choice, question: &Question) -> Focus {
+        if *choice == Choice::Always {
+            let rule = question.rules().first().map_or("", String::as_str);
+            self.entry.begin(EntryUse::Rule, rule);
+            return Focus::Rule(RulePlace::Project);
+        }
+        self.entry.begin(EntryUse::Form, &form_lines(question));
+        Focus::Form
+    }
+
     /// Drops the lines of questions that are open no more. Returns those with a text that was not sent.
     pub(super) fn drop_closed(&mut self, open: &[Question]) -> Vec<EntryLine> {
         let is_closed = |(key, _): &mut (QuestionKey, EntryLine)| {
@@ -372,7 +385,11 @@ impl AnswerList {
     }
 
     /// The answer did not count. Returns the note that went with it.
-    pub(super) fn rejected(&mut self, call: &CallId) -> Option<String> {
+    pub(super) fn rejected(&mut self, call: &CallId, input: &Editor) -> Option<String> {
+        // The row was marked for this note, not for a text that was typed since.
+        if !input.is_empty() || self.of.as_ref().is_none_or(|key| key.call != *call) {
+            self.unmark();
+        }
         self.given.rejected(call)
     }
 

@@ -3,7 +3,7 @@
 use super::answer_list::{AnswerList, AnswerRow, AnswerRows, Choice, TypedNumber};
 use super::{Focus, QuestionShown, RulePlace};
 use protocol::hidden::on_screen;
-use protocol::judgement::{Ask, PermissionMode, Question};
+use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
 use std::borrow::Cow;
 
 /// Hint where Enter would allow what was not on the screen yet.
@@ -221,8 +221,41 @@ fn is_letter_of(choice: &Choice, word: &str) -> bool {
     letter_of(choice) == Some(word) || (*choice == Choice::Deny && word == "r")
 }
 
-/// The answer that a line of a terminal without keys gives: its first word, and for a plan the mode behind that.
-pub(super) fn choice_of_line(question: &Question, first: &str, rest: &str) -> Option<Choice> {
+/// What a line of a terminal without keys means.
+pub(super) enum LineAnswer {
+    /// It names a row.
+    Choose(Choice),
+    /// It is all of this answer.
+    Give(PersonAnswer),
+    /// Its reason is too long.
+    TooLong,
+    Unclear,
+}
+
+/// A line: a number or a letter of an older hand, and perhaps words behind it.
+pub(super) fn answer_of_line(question: &Question, line: &str) -> LineAnswer {
+    let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let Some(chosen) = choice_of_line(question, first, rest) else { return LineAnswer::Unclear };
+    let is_named_by_mode =
+        first == "y" && PermissionMode::parse(rest).is_some() && matches!(chosen, Choice::Mode(_));
+    if chosen == Choice::Fill && !rest.is_empty() {
+        return LineAnswer::Give(PersonAnswer::Form(rest.to_owned()));
+    }
+    if chosen == Choice::Deny && !fits_a_note(rest) {
+        return LineAnswer::TooLong;
+    }
+    if chosen == Choice::Deny && first != "n" {
+        return LineAnswer::Give(PersonAnswer::Deny(rest.to_owned()));
+    }
+    match rest.is_empty() || is_named_by_mode {
+        true => LineAnswer::Choose(chosen),
+        false => LineAnswer::Unclear,
+    }
+}
+
+/// By its first word, and for a plan by the mode behind that.
+fn choice_of_line(question: &Question, first: &str, rest: &str) -> Option<Choice> {
     let mut choices = Choice::of(question);
     let by_mode = PermissionMode::parse(rest).map(Choice::Mode);
     let at = match (first, by_mode) {

@@ -63,8 +63,18 @@ impl EntryLine {
         }
     }
 
-    pub(super) fn used_for(&self) -> EntryUse {
-        self.used_for
+    /// Its question was closed before its text was sent. Returns what the person is told.
+    pub(super) fn rescue_into(self, input: &mut Editor) -> String {
+        match (self.used_for, self.own_text()) {
+            (EntryUse::Rule, Some(rule)) => {
+                input.keep_killed(rule);
+                "that question is closed; Ctrl-Y inserts the rule that you typed".to_owned()
+            }
+            // It may have private data.
+            (EntryUse::Form, _) | (EntryUse::Rule, None) => {
+                "that question is closed; what you typed in its form is gone".to_owned()
+            }
+        }
     }
 
     /// The text that is the person's own, if there is any.

@@ -114,20 +114,6 @@ impl Screen {
         }
     }
 
-    /// A line came before the question, or the rule, could be read.
-    pub(super) fn line_ahead(&mut self) -> Vec<ScreenEffect> {
-        // No hint: it would stand in the place of the rule.
-        let words = "that line came before the question could be read; type it again";
-        vec![ScreenEffect::Show(ScreenItem::Note(words.to_owned()))]
-    }
-
-    /// Esc came right behind the end of the line that it was meant for.
-    pub(super) fn escape_ahead(&mut self) -> Vec<ScreenEffect> {
-        let words = "the line of that question is closed; another Esc stops the turn";
-        self.hint.get_or_insert_with(|| words.to_owned());
-        Vec::new()
-    }
-
     /// A line with a word that leaves was the last one.
     pub(super) fn word_alone(&mut self) -> Vec<ScreenEffect> {
         match std::mem::replace(&mut self.pending, Pending::Nothing) {

@@ -343,13 +343,7 @@ impl Screen {
             | ClientEvent::Notice { .. } => {}
             ClientEvent::AnswerRejected { call, .. } => {
                 self.hint = None;
-                // The row was marked for this note, not for a text that was typed since.
-                if !self.editor.is_empty()
-                    || self.question().is_none_or(|asked| asked.call != *call)
-                {
-                    self.list.unmark();
-                }
-                let note = self.list.rejected(call);
+                let note = self.list.rejected(call, &self.editor);
                 self.give_back(note.into_iter().collect());
             }
         }

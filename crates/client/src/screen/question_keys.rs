@@ -3,13 +3,13 @@
 
 use super::answer_list::{AnswerRows, Choice};
 use super::answer_words::{
-    Answers, AtEnter, HIDDEN_ROWS, LONG_NOTE, WAITING, choice_of_line, fits_a_note, form_lines,
+    Answers, AtEnter, HIDDEN_ROWS, LONG_NOTE, LineAnswer, WAITING, answer_of_line, fits_a_note,
 };
-use super::entry_line::EntryUse;
+use super::editor::Editor;
 use super::key_press::{Direction, KeyPress};
 use super::{Focus, QuestionShown, RulePlace, Screen, ScreenEffect};
 use protocol::client::FromClient;
-use protocol::judgement::{PermissionMode, PersonAnswer, Question};
+use protocol::judgement::{PersonAnswer, Question};
 
 /// Where the note of an answer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,17 @@ enum NoteFrom {
     InputLine,
     /// Nowhere: a terminal of lines shows no input line, so its answers have no note.
     Nowhere,
+}
+
+impl NoteFrom {
+    /// Takes the note out. None for one that is too long, which stays there.
+    fn take(self, editor: &mut Editor) -> Option<String> {
+        match self {
+            Self::Nowhere => Some(String::new()),
+            Self::InputLine if fits_a_note(&editor.text()) => Some(editor.take().trim().to_owned()),
+            Self::InputLine => None,
+        }
+    }
 }
 
 impl Screen {
@@ -120,33 +131,15 @@ impl Screen {
             return self.say_hint(HIDDEN_ROWS);
         }
         let note = match choice.note(question) {
-            Some(_) => self.take_note(from),
+            Some(_) => from.take(&mut self.editor),
             None => Some(String::new()),
         };
         let Some(note) = note else { return self.say_hint(LONG_NOTE) };
         if let Some(answer) = choice.answer(&note) {
             return self.answer_with(answer, note);
         }
-        if *choice == Choice::Always {
-            let rule = question.rules().first().map_or("", String::as_str);
-            self.list.entry.begin(EntryUse::Rule, rule);
-            self.focus = Focus::Rule(RulePlace::Project);
-        } else {
-            self.list.entry.begin(EntryUse::Form, &form_lines(question));
-            self.focus = Focus::Form;
-        }
+        self.focus = self.list.open_entry(choice, question);
         Vec::new()
-    }
-
-    /// Takes the note out of the input line. None for one that is too long, which stays there.
-    fn take_note(&mut self, from: NoteFrom) -> Option<String> {
-        match from {
-            NoteFrom::Nowhere => Some(String::new()),
-            NoteFrom::InputLine if fits_a_note(&self.editor.text()) => {
-                Some(self.editor.take().trim().to_owned())
-            }
-            NoteFrom::InputLine => None,
-        }
     }
 
     /// A line of a terminal without keys: a number or a letter of an older hand, and perhaps words behind it.
@@ -155,41 +148,21 @@ impl Screen {
         if self.list.is_given(&question.call) {
             return self.say_hint(WAITING);
         }
-        let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let rest = rest.trim();
-        let chosen = choice_of_line(&question, first, rest);
-        let Some(chosen) = chosen else {
-            return self.say_answers();
-        };
-        let is_named_by_mode = first == "y"
-            && PermissionMode::parse(rest).is_some()
-            && matches!(chosen, Choice::Mode(_));
-        if chosen == Choice::Fill && !rest.is_empty() {
-            return self.answer(PersonAnswer::Form(rest.to_owned()));
+        match answer_of_line(&question, line) {
+            LineAnswer::Choose(choice) => self.choose(&choice, &question, NoteFrom::Nowhere),
+            LineAnswer::Give(answer) => self.answer(answer),
+            LineAnswer::TooLong => self.say_hint(LONG_NOTE),
+            LineAnswer::Unclear => self.say_answers(),
         }
-        if chosen == Choice::Deny && !fits_a_note(rest) {
-            return self.say_hint(LONG_NOTE);
-        }
-        if chosen == Choice::Deny && first != "n" {
-            return self.answer(PersonAnswer::Deny(rest.to_owned()));
-        }
-        if !rest.is_empty() && !is_named_by_mode {
-            return self.say_answers();
-        }
-        self.choose(&chosen, &question, NoteFrom::Nowhere)
     }
 
     /// A line below a rule: its place, and perhaps another rule.
     pub(super) fn rule_by_line(&mut self, line: &str) -> Vec<ScreenEffect> {
         let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let place = match first {
-            "1" | "y" => RulePlace::Project,
-            "2" | "A" => RulePlace::Everywhere,
-            "3" | "n" => return self.back_to_question(),
-            _ => {
-                return self.say_answers();
-            }
-        };
+        if let "3" | "n" = first {
+            return self.back_to_question();
+        }
+        let Some(place) = RulePlace::of_word(first) else { return self.say_answers() };
         if !rest.trim().is_empty() {
             self.list.entry.line.set(rest.trim());
         }
@@ -224,7 +197,7 @@ impl Screen {
         if self.list.shown() != QuestionShown::Whole {
             return self.say_hint(HIDDEN_ROWS);
         }
-        let Some(note) = self.take_note(from) else { return self.say_hint(LONG_NOTE) };
+        let Some(note) = from.take(&mut self.editor) else { return self.say_hint(LONG_NOTE) };
         let answer = match place {
             RulePlace::Project => PersonAnswer::Always(rule),
             RulePlace::Everywhere => PersonAnswer::Everywhere(rule),
