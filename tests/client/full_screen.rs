@@ -133,7 +133,7 @@ fn twenty_words_at_a_question_change_no_file_no_mode_and_no_rule_and_an_arrow_wi
         one.shows(&format!("> {word}"));
         std::thread::sleep(Duration::from_millis(350));
         let screen = one.shows("1 Allow once");
-        assert!(screen.contains("mode ask") && screen.contains("asking"), "{word}: {screen}");
+        assert!(screen.contains("ask · net off") && screen.contains("asking"), "{word}: {screen}");
         one.press(&["C-u"]);
         one.shows("↑ ↓ choose an answer");
     }

@@ -22,6 +22,7 @@ mod rewind;
 mod session_models;
 mod session_names;
 mod session_search;
+mod six_turns;
 mod slash_commands;
 mod structured_answers;
 #[path = "../support/mod.rs"]

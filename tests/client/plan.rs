@@ -263,7 +263,7 @@ fn a_terminal_shows_the_plan_with_its_keys_and_the_status_the_mode() {
         assert!(screen.contains(words), "{words}: {screen}");
     }
     std::thread::sleep(std::time::Duration::from_millis(400));
-    one.press(&["Down", "Down"]);
+    one.press(&["Down", "Down", "Down"]);
     one.types("shorter");
     one.shows("Enter has the model plan on, for this reason");
     one.press(&["Enter"]);

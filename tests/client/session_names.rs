@@ -93,5 +93,6 @@ fn a_name_is_accepted_where_an_id_is_and_a_copy_has_none() {
     two.press(&["C-\\", "d"]);
     // A terminal that comes later gets the name with the session.
     let three = tmux.run("three", &desk.with_server(&server, &["attach", "another"]), (120, 34));
-    three.shows("out · session another");
+    three.listens();
+    three.shows("session another");
 }

@@ -22,7 +22,7 @@ fn a_question_is_answered_from_another_host() {
     let terminal = tmux.run("one", &desk_host.command(&["attach", "1"]), (100, 30));
     terminal.shows("echo x > made");
     std::thread::sleep(Duration::from_millis(400));
-    terminal.types("y");
+    terminal.press(&["Enter"]);
     until("it is done", || desk_host.task(1)["state"] == "done");
     assert!(desk_host.ok(&["tasks", "diff", "1"]).contains("+x"));
     worker_host.end(worker);
@@ -159,7 +159,7 @@ fn a_bad_message_ends_its_own_terminal_with_a_reason_and_no_other() {
     postgres.sql(&format!("notify {channel}, 'no-uuid {session}'"));
     until("both are ended", || host.log().matches("a terminal is ended").count() == 2);
     std::thread::sleep(Duration::from_millis(400));
-    good.types("y");
+    good.press(&["Enter"]);
     let began = Instant::now();
     while desk_host.task(1)["state"] != "done" {
         assert!(began.elapsed().as_secs() < 20, "{}\n{}", good.screen(), host.log());

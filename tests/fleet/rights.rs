@@ -38,7 +38,7 @@ fn y_from_another_host_gives_a_call_no_network() {
     let terminal = own.run("own", &host.desk.agentd(&["attach", &session]), (110, 40));
     terminal.shows("network");
     std::thread::sleep(std::time::Duration::from_millis(400));
-    terminal.types("y");
+    terminal.press(&["Enter"]);
     until("it is done", || far.task(1)["state"] == "done");
     host.end(worker);
 }
