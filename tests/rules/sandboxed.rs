@@ -132,7 +132,8 @@ fn a_small_repair_asks_nothing_and_in_mode_ask_it_asks_about_each_step() {
         assert!(!status.contains("refused"), "git needs no lock for it: {status}");
         if mode == PermissionMode::Sandboxed {
             let command = run(desk.agentd(&["audit", "show", &format!("{session}.2")]));
-            let bounds = "full sandbox, network off, undo covers the project";
+            let bounds =
+                "full sandbox, network off, undo covers 2,000 changed files of up to 256 KiB";
             assert!(command.out.contains(bounds), "{}", command.out);
             let edit = run(desk.agentd(&["audit", "show", &format!("{session}.4")]));
             assert!(edit.out.contains("files of the project, undo covers them"), "{}", edit.out);
@@ -180,8 +181,8 @@ fn each_way_to_more_than_the_mode_says_is_asked_about_with_its_effect() {
         (write("by-link/made"), "it writes outside the project"),
         (write(".git/hooks/pre-commit"), "a protected file"),
         (write(".npmrc"), "`.npmrc` is a file of which"),
-        (bash(0, "git commit --allow-empty -m x"), "it changes `.git`"),
-        (tool(0, "git_add", &json!({ "paths": ["docs/a.md"] })), "it changes `.git`"),
+        (bash(0, "git commit --allow-empty -m x"), "it may change `.git`"),
+        (tool(0, "git_add", &json!({ "paths": ["docs/a.md"] })), "it may change `.git`"),
         (
             tool(0, "memory_add", &json!({ "text": "Use cents.", "scope": "project" })),
             "later sessions of this project",
@@ -307,6 +308,50 @@ fn a_command_that_passes_leaves_the_git_directory_alone_also_of_a_repository_aro
             "{}",
             result(&server, 1)
         );
+    }
+}
+
+#[test]
+fn a_nested_repository_is_left_alone_too() {
+    let desk = repository();
+    let nested = desk.project().join("docs/deep/sub");
+    fs::create_dir_all(&nested).unwrap();
+    git(&desk, &nested, &["init", "-q"]);
+    let head = desk.read("docs/deep/sub/.git/HEAD");
+    let script = "echo x > docs/deep/sub/.git/HEAD; rm -rf docs/deep/sub/.git; \
+                  echo y > docs/deep/sub/.git/made; echo z > docs/deep/sub/made; exit 0";
+    let server = scripted(vec![vec![bash(0, script)]]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&opening(&desk, &server, PermissionMode::Sandboxed));
+    assert!(turn(&mut wire, &session).is_empty());
+    assert!(nested.join("made").exists(), "it ran: {}", result(&server, 0));
+    assert_eq!(desk.read("docs/deep/sub/.git/HEAD"), head);
+    assert!(!nested.join(".git/made").exists());
+}
+
+/// With a command that runs longer than `tools.background_after_ms`.
+#[test]
+fn a_command_that_passes_stays_in_the_foreground_and_comes_back_whole() {
+    for (mode, goes_on) in [(PermissionMode::Sandboxed, false), (PermissionMode::Ask, true)] {
+        let desk = repository();
+        let config = desk.home().join(".config/agentd/config.toml");
+        fs::create_dir_all(config.parent().unwrap()).unwrap();
+        fs::write(&config, "tools.background_after_ms = 200\n").unwrap();
+        let server = scripted(vec![vec![bash(0, "sleep 2; echo late > docs/a.md")]]);
+        let _daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let session = wire.open(&opening(&desk, &server, mode));
+        turn(&mut wire, &session);
+        let said = result(&server, 0);
+        assert_eq!(said.contains("runs in the background"), goes_on, "{mode:?}: {said}");
+        if goes_on {
+            continue;
+        }
+        assert_eq!(desk.read("docs/a.md"), "late\n");
+        drop(wire);
+        let undone = run(desk.with_server(&server, &["-c", "-p", ":undo"]));
+        assert_eq!((undone.code, desk.read("docs/a.md").as_str()), (0, "about\n"), "{undone:?}");
     }
 }
 

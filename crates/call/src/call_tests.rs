@@ -5,11 +5,12 @@ use crate::machine::requests::MAX_CACHED_BYTES;
 use crate::results::failed;
 use protocol::call::{Call, Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::call::{CallOrigin, ProcessUsage};
+use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
 use protocol::confinement::Tier;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Ask, Basis, Effect, EffectReach, ExtraRight, Question, ToolKind, Verdict,
+    Ask, Basis, Bounded, Effect, EffectReach, ExtraRight, Question, ToolKind, Verdict,
 };
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::mcp::ServerReply;
@@ -102,6 +103,82 @@ fn the_broker_judges_by_what_the_store_says_of_undo() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// A call that was let pass since undo covers it, and its full cage.
+fn promised(facts: CallFacts) -> (CallMachine, CallInput) {
+    let mut machine = CallMachine::new(facts);
+    machine.step(CallInput::Begin);
+    machine.step(CallInput::UndoCovers(UndoCover::Covers));
+    machine.step(CallInput::Verdict(Verdict::Allow(Basis::Sandboxed(Bounded::Command))));
+    let caged = Enforced { tier: Tier::A, ..Enforced::nothing("command") };
+    (machine, CallInput::Caged(caged))
+}
+
+#[test]
+fn a_call_that_passes_since_undo_covers_it_gets_no_go_without_copies() {
+    let facts = || CallFacts {
+        undo: UndoBy::Snapshot,
+        reach: EffectReach::Undoable,
+        ..facts(ToolKind::Mutation, NeedsProbe::No)
+    };
+    let late = || CallInput::GoWithoutCopies("the store is away".to_owned());
+    for cage_first in [true, false] {
+        let (mut call, caged) = promised(facts());
+        let [first, second] = if cage_first { [caged, late()] } else { [late(), caged] };
+        assert_eq!(call.step(first), []);
+        let effects = call.step(second);
+        assert_eq!(effects[0], CallEffect::KillRunner, "{effects:?}");
+        let result = &conclusion(&effects).result;
+        assert_eq!(result.code.as_deref(), Some("not_covered"));
+        assert!(result.text.contains("the store is away"), "{result:?}");
+        assert!(result.text.contains("Try it again"), "{result:?}");
+    }
+    // With copies it runs, and a call that passed otherwise does without.
+    let (mut call, caged) = promised(facts());
+    call.step(caged);
+    assert!(matches!(call.step(CallInput::GoPrepared)[..], [CallEffect::Go(_)]));
+    let mut other = CallMachine::new(facts());
+    other.step(CallInput::Begin);
+    other.step(CallInput::UndoCovers(UndoCover::Covers));
+    other.step(allow());
+    let (_, caged) = promised(facts());
+    other.step(caged);
+    assert!(matches!(other.step(late())[..], [CallEffect::Go(_)]));
+}
+
+#[test]
+fn a_call_that_passes_since_undo_covers_it_stays_in_the_foreground() {
+    let command = || CallFacts {
+        undo: UndoBy::Snapshot,
+        reach: EffectReach::Undoable,
+        command: Some("make".into()),
+        ..facts(ToolKind::Mutation, NeedsProbe::No)
+    };
+    let run = |call: &mut CallMachine, caged: CallInput| {
+        call.step(caged);
+        assert!(matches!(call.step(CallInput::GoPrepared)[..], [CallEffect::Go(_)]));
+        call.sent();
+        call.step(CallInput::Began);
+        call.step(CallInput::Detach)
+    };
+    let (mut call, caged) = promised(command());
+    match run(&mut call, caged).as_slice() {
+        [CallEffect::Show(ClientEvent::Notice { text })] => {
+            assert!(text.contains("stays in the foreground"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(!call.is_in_background());
+    // The control: where a person or a rule let it pass.
+    let mut call = CallMachine::new(command());
+    call.step(CallInput::Begin);
+    call.step(CallInput::UndoCovers(UndoCover::Covers));
+    call.step(allow());
+    let (_, caged) = promised(command());
+    let effects = run(&mut call, caged);
+    assert!(effects.contains(&CallEffect::Detach), "{effects:?}");
+    assert!(call.is_in_background());
 }
 
 /// Its START says that nothing gets out; a weaker cage than tier A gets no `Go`.

@@ -25,8 +25,10 @@ pub enum CallInput {
     BrokerFailed(String),
     /// The runner's cage is complete.
     Caged(Enforced),
-    /// The decision is in the audit log, and the copies for undo are made or late.
+    /// The decision is in the audit log, and the copies for undo are made.
     GoPrepared,
+    /// The decision is in the audit log, and the copies for undo are missing, for this reason.
+    GoWithoutCopies(String),
     /// The runner of the session's reserve cannot be used; nothing of the call has happened.
     ReserveLost,
     /// The runner has begun.

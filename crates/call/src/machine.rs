@@ -101,6 +101,10 @@ impl CallMachine {
             CallInput::CageFailed { step, reason } => self.on_uncaged(&step, &reason),
             CallInput::CageLost { why } => self.on_cage_lost(&why),
             CallInput::GoPrepared => self.on_go_prepared(),
+            CallInput::GoWithoutCopies(why) => {
+                self.passed.without_copies = Some(why);
+                self.on_go_prepared()
+            }
             CallInput::Began => self.on_began(),
             CallInput::Output(text) => {
                 let call = self.facts.call.id.clone();
@@ -467,6 +471,10 @@ impl CallMachine {
         if self.cancelled || !self.passed.go_prepared {
             return Vec::new();
         }
+        if let Some(result) = self.promised_undo_is_missing() {
+            let kill = std::iter::once(CallEffect::KillRunner);
+            return kill.chain(self.conclude(result, Cut::No)).collect();
+        }
         vec![CallEffect::Go(self.job())]
     }
 
@@ -520,16 +528,6 @@ impl CallMachine {
         self.phase = CallPhase::Running;
         self.enforced = Some(enforced.clone());
         vec![CallEffect::Show(ClientEvent::Started { call, enforced })]
-    }
-
-    /// The conversation goes on while the command runs, or the sub-agent works. Its result comes later, once.
-    fn on_detach(&mut self) -> Vec<CallEffect> {
-        let may = self.facts.may_run_in_background()
-            && (self.phase.is_running() || self.phase.is_at_sub_agent());
-        if !may || self.cancelled || std::mem::replace(&mut self.passed.in_background, true) {
-            return Vec::new();
-        }
-        self.cache_effect(None).into_iter().chain([CallEffect::Detach]).collect()
     }
 
     /// The report counts once its process has ended.
@@ -665,6 +663,10 @@ impl CallMachine {
         }
         if self.phase.is_fetching() {
             return vec![CallEffect::FetchRestore(self.facts.call.clone())];
+        }
+        if self.phase.is_asking_undo() {
+            // It was asked while none ran.
+            return self.unanswered_undo().map(CallEffect::AskUndo).into_iter().collect();
         }
         Vec::new()
     }

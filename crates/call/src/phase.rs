@@ -67,6 +67,8 @@ pub(crate) struct Passed {
     pub(crate) go_prepared: bool,
     /// The conversation goes on while it runs.
     pub(crate) in_background: bool,
+    /// Why the copies for undo are missing, if they are.
+    pub(crate) without_copies: Option<String>,
     /// The store's answer about undo, where the verdict depends on it.
     pub(crate) undo_cover: Option<UndoCover>,
 }

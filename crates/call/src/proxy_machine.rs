@@ -46,6 +46,7 @@ impl<S> ProxyInput<S> {
             CallInput::RunnerEnded { cause } => Ok(Self::RunnerEnded(cause)),
             input @ (CallInput::Begin
             | CallInput::GoPrepared
+            | CallInput::GoWithoutCopies(_)
             | CallInput::Began
             | CallInput::RunnerGone(_)
             | CallInput::ReserveLost

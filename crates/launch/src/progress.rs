@@ -69,7 +69,7 @@ impl MessageProgress for FromStore {
             Self::Ready
             | Self::Instructions { .. }
             | Self::Answered { .. }
-            | Self::BackedUp(_)
+            | Self::BackedUp { .. }
             | Self::ChangesRecorded(_)
             | Self::BackupsFetched { .. }
             | Self::ChangesFetched { .. }

@@ -284,8 +284,13 @@ pub enum FromStore {
         /// The result.
         result: ToolResult,
     },
-    /// The answer to `BackUp`.
-    BackedUp(CallId),
+    /// The answer to `BackUp` and `TakeSnapshot`.
+    BackedUp {
+        /// The call.
+        call: CallId,
+        /// Whether the copies that were made bring back what the call changes.
+        cover: UndoCover,
+    },
     /// The answer to `CallEnded`.
     ChangesRecorded(CallId),
     /// The answer to `FetchBackups`: all copies, or the call's result in their place.

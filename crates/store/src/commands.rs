@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long a command waits for copies that are not made yet.
 const COPYING: Duration = Duration::from_millis(500);
+/// How long the question whether undo covers a command waits for them: a person would take longer.
+const COPYING_FOR_COVER: Duration = Duration::from_secs(3);
 /// Ends the note about names that a command may have made.
 pub(crate) const UNCERTAIN: &str =
     "new names that may have existed before, ignored or outside the snapshot";
@@ -53,7 +55,7 @@ impl CommandChanges {
     /// Whether undo would bring back what a command changes now, within the limits that hold for every project.
     /// The copies that are missing are made, as before a command.
     pub(crate) fn covers(&mut self) -> UndoCover {
-        match self.snapshot.covers(Instant::now() + COPYING) {
+        match self.snapshot.covers(Instant::now() + COPYING_FOR_COVER) {
             Ok(None) => UndoCover::Covers,
             Ok(Some(why)) => UndoCover::Leaves(why),
             Err(failure) => UndoCover::Leaves(failure.message),
@@ -72,16 +74,18 @@ impl CommandChanges {
         self.snapshot.work()
     }
 
-    /// A command is about to run.
-    pub(crate) fn before(&mut self, command: &StoreCommand) -> Result<(), StoreError> {
+    /// A command is about to run; whether undo brings back what it changes, within the limits that hold for every
+    /// project.
+    pub(crate) fn before(&mut self, command: &StoreCommand) -> Result<UndoCover, StoreError> {
         self.missed = None;
-        if self.snapshot.unable().is_some() {
-            return Ok(());
+        if let Some(why) = self.snapshot.unable() {
+            return Ok(UndoCover::Leaves(why.to_owned()));
         }
         let number = command.call.number;
         let open = RunningCommand::new(number, &command.tool, &line(&command.text, WORDS));
         let kept = self.snapshot.before(open, Instant::now() + COPYING);
-        kept.map(drop).inspect_err(|why| self.missed = Some((number, why.message.clone())))
+        kept.inspect_err(|why| self.missed = Some((number, why.message.clone())))?;
+        Ok(self.snapshot.left_out().map_or(UndoCover::Covers, UndoCover::Leaves))
     }
 
     /// A command is over.

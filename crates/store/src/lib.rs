@@ -36,7 +36,7 @@ use protocol::call::{Call, Outcome, ToolResult};
 use protocol::confinement::FilePath;
 use protocol::hidden::for_model;
 use protocol::log::{LogLevel, LogLine};
-use protocol::store::{FromStore, StoreSetup, ToStore, UndoScope};
+use protocol::store::{FromStore, StoreSetup, ToStore, UndoCover, UndoScope};
 use skills::Skills;
 use std::path::PathBuf;
 use undo::UndoStore;
@@ -99,8 +99,8 @@ impl Store {
             ToStore::Begin(_) => vec![warn("a second Begin was ignored".to_owned())],
             ToStore::Do(call) => self.answer(&call),
             ToStore::BackUp { call, tool, paths } => {
-                let kept = self.undo.keep(&call, &tool, &paths);
-                self.said(kept, FromStore::BackedUp(call))
+                let (kept, cover) = settled(self.undo.keep(&call, &tool, &paths));
+                self.said(kept, FromStore::BackedUp { call, cover })
             }
             ToStore::CallEnded { call, did } => {
                 let ended = self.undo.ended(&call, did.as_ref());
@@ -111,8 +111,8 @@ impl Store {
                 self.followed(ready, None)
             }
             ToStore::TakeSnapshot(command) => {
-                let kept = self.commands.before(&command);
-                self.followed(kept, Some(FromStore::BackedUp(command.call)))
+                let (kept, cover) = settled(self.commands.before(&command));
+                self.followed(kept, Some(FromStore::BackedUp { call: command.call, cover }))
             }
             ToStore::CommandEnded { command, ended, before } => {
                 let found = self.commands.after(&mut self.undo, &command, ended, before);
@@ -230,6 +230,17 @@ impl Store {
         }
         said.push(FromStore::Answered { call: call.id.clone(), result });
         said
+    }
+}
+
+/// What the copies for a call cover: nothing where they failed.
+fn settled(kept: Result<UndoCover, StoreError>) -> (Result<(), StoreError>, UndoCover) {
+    match kept {
+        Ok(cover) => (Ok(()), cover),
+        Err(why) => {
+            let cover = UndoCover::Leaves(why.message.clone());
+            (Err(why), cover)
+        }
     }
 }
 

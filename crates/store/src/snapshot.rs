@@ -236,8 +236,8 @@ impl Snapshot {
         })
     }
 
-    /// Why a command's changes would not be covered now, if so. Missing copies are made until then, unless a
-    /// command runs.
+    /// Why a command's changes would not be covered now, if so. The project is looked at anew and missing copies are
+    /// made until then, unless a command runs.
     pub(crate) fn covers(&mut self, until: Instant) -> Result<Option<String>, StoreError> {
         if let Some(why) = self.unable() {
             return Ok(Some(why.to_owned()));
@@ -246,22 +246,29 @@ impl Snapshot {
             // The state before it stays; the next command gets a look of its own.
             Some(_) => self.load()?,
             None => {
-                self.prepare()?;
+                self.look()?;
                 while self.is_pending() && Instant::now() < until {
                     self.work()?;
                 }
-                if self.is_pending() {
-                    return Ok(Some("its copies of the project are not complete yet".to_owned()));
-                }
             }
         }
-        if let Some(gap) = self.gap() {
-            return Ok(Some(gap));
+        Ok(self.left_out())
+    }
+
+    /// What the known state leaves out beyond the limits that hold for every project, if anything.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        if let Some(why) = self.unable() {
+            return Some(why.to_owned());
         }
-        let SnapshotState::Known(known) = &self.state else { return Ok(None) };
+        let SnapshotState::Known(known) = &self.state else {
+            return Some("the state of the project is not known".to_owned());
+        };
+        if !known.pending.is_empty() {
+            return Some("its copies of the project are not complete yet".to_owned());
+        }
         let no_room = StoredCopy::Not(NoCopyReason::NoRoom);
-        let is_full = known.index.values().any(|entry| entry.copy == no_room);
-        Ok(is_full.then(|| NoCopyReason::NoRoom.text().to_owned()))
+        let is_full = || known.index.values().any(|entry| entry.copy == no_room);
+        self.gap().or_else(|| is_full().then(|| NoCopyReason::NoRoom.text().to_owned()))
     }
 
     /// The changes of a command: the differences to the state before it. `ended` is its end in

@@ -115,13 +115,13 @@ impl UndoStore {
         notes
     }
 
-    /// Backs up the content of these paths; once per call.
+    /// Backs up the content of these paths, once per call; whether that brings all of it back.
     pub(crate) fn keep(
         &mut self,
         call: &CallId,
         tool: &str,
         paths: &[String],
-    ) -> Result<(), StoreError> {
+    ) -> Result<UndoCover, StoreError> {
         let found = copies(paths);
         self.file.change(|transaction| {
             let time = i64::try_from(now()).unwrap_or(i64::MAX);
@@ -141,7 +141,8 @@ impl UndoStore {
                 )?;
             }
             bound(transaction, change)
-        })
+        })?;
+        Ok(cover_of(&found))
     }
 
     /// A command changed these.
@@ -271,10 +272,13 @@ impl UndoStore {
     }
 }
 
-/// Takes the oldest changes away, as far as it takes.
 /// Whether undo would bring these paths back: only with a copy of everything at them.
 pub(crate) fn covers(paths: &[String]) -> UndoCover {
-    match copies(paths).into_iter().find(|copy| copy.kind == NOT_KEPT) {
+    cover_of(&copies(paths))
+}
+
+fn cover_of(copies: &[FileCopy]) -> UndoCover {
+    match copies.iter().find(|copy| copy.kind == NOT_KEPT) {
         None => UndoCover::Covers,
         Some(FileCopy { path, .. }) => UndoCover::Leaves(format!(
             "no copy of `{path}` can be kept (too large, or not readable)"
@@ -297,6 +301,7 @@ fn copies(paths: &[String]) -> Vec<FileCopy> {
     found
 }
 
+/// Takes the oldest changes away, as far as it takes.
 fn bound(transaction: &Transaction<'_>, newest: i64) -> Result<(), StoreError> {
     let many = transaction.execute("DELETE FROM change WHERE id <= ?1 - ?2", [newest, CALLS])?;
     let large = transaction.execute(

@@ -60,8 +60,10 @@ const BACKUP: Duration = Duration::from_secs(2);
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long a call waits for a cached result.
 const CACHE_LOOKUP: Duration = Duration::from_millis(200);
-/// How long a call waits for the store's word about undo: longer than the store looks at a project.
-const UNDO_COVER: Duration = Duration::from_secs(5);
+/// How long a call that passes only if undo covers it waits for the store: longer than the store looks at a project
+/// and copies it.
+const UNDO_COVER: Duration = Duration::from_secs(6);
+const LATE_STORE: &str = "the session's store did not answer in time";
 
 /// The actor.
 pub(crate) struct CallActor;
@@ -405,20 +407,22 @@ impl CallState {
         let recorded = self.recorded(facts);
         let BeforeGo { decision_written: decision, backed_up } =
             std::mem::take(&mut self.before_go);
+        // Elsewhere undo is a convenience: a store that is away or slow delays no call for long.
+        let patience = if self.machine.is_promised_undo() { UNDO_COVER } else { BACKUP };
         let (call, lease) = (myself.clone(), self.args.lease.clone());
         tokio::spawn(async move {
             let durable = match recorded.await {
                 Ok(()) => decision_durable(decision).await,
                 failed => failed,
             };
-            if let (Ok(()), Some(backed_up)) = (&durable, backed_up) {
-                // Undo is a convenience: a store that is away or slow delays no call for long.
-                let _ = tokio::time::timeout(BACKUP, backed_up).await;
-            }
+            let prepared = match &durable {
+                Ok(()) => go_prepared(backed_up, patience).await,
+                Err(_) => CallInput::GoPrepared,
+            };
             if let Some(lease) = lease {
                 let _ = lease.turns(false).await;
             }
-            let input = durable.map_or_else(|failed| failed, |()| CallInput::GoPrepared);
+            let input = durable.map_or_else(|failed| failed, |()| prepared);
             let _ = call.send_message(CallMsg::Input(input));
         });
     }
@@ -451,6 +455,8 @@ impl CallState {
                 let detach = || CallMsg::Input(CallInput::Detach);
                 self.timers.others.push(myself.send_after(after, detach));
             }
+            // Undo covers it only as long as no other call runs.
+            (RunsIn::Foreground, _) if self.machine.is_promised_undo() => {}
             (RunsIn::Foreground, after @ 1..) => {
                 let call = self.args.facts.call.id.clone();
                 let slow = move || CallToSession::Slow(call).into();
@@ -564,6 +570,20 @@ fn send_task(call: &CallState, message: TaskToSession) {
     let _ = call.args.session.send_message(message.into());
 }
 
+/// All before `Go` is done, once the store has made the copies of a call that needs some, or is late.
+async fn go_prepared(
+    backed_up: Option<oneshot::Receiver<UndoCover>>,
+    patience: Duration,
+) -> CallInput {
+    let Some(backed_up) = backed_up else { return CallInput::GoPrepared };
+    match tokio::time::timeout(patience, backed_up).await {
+        Ok(Ok(UndoCover::Covers)) => CallInput::GoPrepared,
+        Ok(Ok(UndoCover::Leaves(why))) => CallInput::GoWithoutCopies(why),
+        Ok(Err(_)) => CallInput::GoWithoutCopies("the session's store does not run".to_owned()),
+        Err(_) => CallInput::GoWithoutCopies(LATE_STORE.to_owned()),
+    }
+}
+
 /// Without an answer in time a person is asked.
 fn ask_undo(call: &mut CallState, myself: &ActorRef<CallMsg>, of: UndoScope) {
     call.timers.others.push(myself.send_after(UNDO_COVER, late_undo_cover));
@@ -571,6 +591,5 @@ fn ask_undo(call: &mut CallState, myself: &ActorRef<CallMsg>, of: UndoScope) {
 }
 
 fn late_undo_cover() -> CallMsg {
-    let why = "the session's store did not answer in time".to_owned();
-    CallMsg::Input(CallInput::UndoCovers(UndoCover::Leaves(why)))
+    CallMsg::Input(CallInput::UndoCovers(UndoCover::Leaves(LATE_STORE.to_owned())))
 }

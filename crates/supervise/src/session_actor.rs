@@ -504,6 +504,7 @@ impl SessionActorState {
         self.resources.reread_written_dirs(&mut self.spec);
         if !self.closing.has_begun() {
             let mode = self.spec.rules().mode;
+            self.workers.store.prepare_snapshot(mode);
             self.calls.reserve.prepare(self.spec.confinement(), mode, &self.calls.services);
         }
     }

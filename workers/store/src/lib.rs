@@ -116,7 +116,7 @@ fn note(said: &FromStore) {
         FromStore::BackupsFetched { call, files: Err(_) } => {
             tracing::info!(%call, "no copies to restore")
         }
-        FromStore::BackedUp(call) => tracing::debug!(%call, "copies kept"),
+        FromStore::BackedUp { call, cover } => tracing::debug!(%call, ?cover, "copies kept"),
         FromStore::Instructions { .. }
         | FromStore::ChangesRecorded(_)
         | FromStore::BackupsFetched { .. }

@@ -351,6 +351,7 @@ fn inputs() -> Vec<(&'static str, Option<CallInput>)> {
         ("CageFailed Other", failed("landlock")),
         ("CageLost", CallInput::CageLost { why: "killed".into() }),
         ("GoPrepared", CallInput::GoPrepared),
+        ("GoWithoutCopies", CallInput::GoWithoutCopies("it is late".into())),
         ("Began", CallInput::Began),
         ("Output", CallInput::Output("text".into())),
         ("Detach", CallInput::Detach),

@@ -445,7 +445,7 @@ goldens! {
             without_undo: Some(text("a file system")),
         },
         Answered => FromStore::Answered { call: call_id(), result: result() },
-        BackedUp => FromStore::BackedUp(call_id()),
+        BackedUp => FromStore::BackedUp { call: call_id(), cover: protocol::store::UndoCover::Covers },
         ChangesRecorded => FromStore::ChangesRecorded(call_id()),
         ChangesFetched => FromStore::ChangesFetched { since: 7, changes: Ok(change_set()) },
         BackupsFetched => FromStore::BackupsFetched { call: call_id(), files: Ok(vec![kept_file()]) },

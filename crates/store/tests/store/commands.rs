@@ -28,7 +28,11 @@ fn now() -> i64 {
 
 fn begin(store: &mut Kept, number: u32) {
     let said = store.say(ToStore::TakeSnapshot(command(number)));
-    assert_eq!(said, [FromStore::BackedUp(command(number).call)]);
+    let call = command(number).call;
+    assert!(
+        matches!(said.as_slice(), [FromStore::BackedUp { call: kept, .. }] if *kept == call),
+        "{said:?}"
+    );
 }
 
 fn end(store: &mut Kept, number: u32) {
@@ -414,6 +418,63 @@ fn the_store_says_before_a_call_whether_undo_would_cover_it() {
     store.works();
     let cover = asked_cover(&mut store, UndoScope::Project);
     assert!(matches!(&cover, UndoCover::Leaves(why) if why.contains("64 MiB")), "{cover:?}");
+}
+
+#[test]
+fn the_project_is_looked_at_anew_for_each_question_and_each_command() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join("small"), "x").unwrap();
+    assert_eq!(asked_cover(&mut store, UndoScope::Project), UndoCover::Covers);
+    let too_many = || {
+        for number in 0..300 {
+            fs::write(project.join(format!("f{number:03}")), vec![b'x'; 256 << 10]).unwrap();
+        }
+    };
+    too_many();
+    let cover = asked_cover(&mut store, UndoScope::Project);
+    assert!(matches!(&cover, UndoCover::Leaves(_)), "{cover:?}");
+    for number in 0..300 {
+        fs::remove_file(project.join(format!("f{number:03}"))).unwrap();
+    }
+    assert_eq!(asked_cover(&mut store, UndoScope::Project), UndoCover::Covers);
+    // What changed since the question shows before the command.
+    assert_eq!(cover_before(&mut store, 1), UndoCover::Covers);
+    end(&mut store, 1);
+    too_many();
+    let cover = cover_before(&mut store, 2);
+    assert!(matches!(&cover, UndoCover::Leaves(_)), "{cover:?}");
+    end(&mut store, 2);
+}
+
+/// What undo covers, as the store says once it has taken the snapshot.
+fn cover_before(store: &mut Kept, number: u32) -> UndoCover {
+    match store.say(ToStore::TakeSnapshot(command(number))).as_slice() {
+        [FromStore::BackedUp { cover, .. }] => cover.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn copies_that_could_not_be_made_cover_nothing() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join("file"), "x").unwrap();
+    assert_eq!(asked_cover(&mut store, UndoScope::Project), UndoCover::Covers);
+    drop(store);
+    let session = shelf.project_store("a").join("sessions/s");
+    fs::remove_dir_all(&session).unwrap();
+    fs::write(&session, "no directory").unwrap();
+    let mut store = shelf.store("a", "s");
+    let path = project.join("file").to_str().unwrap().to_owned();
+    let call = command(1).call;
+    let keep = ToStore::BackUp { call, tool: "write".to_owned(), paths: vec![path] };
+    for asked in [ToStore::TakeSnapshot(command(2)), keep] {
+        let said = store.say(asked);
+        let last = said.last();
+        let left = matches!(last, Some(FromStore::BackedUp { cover: UndoCover::Leaves(_), .. }));
+        assert!(left, "{said:?}");
+    }
 }
 
 #[test]

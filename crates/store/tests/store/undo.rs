@@ -20,7 +20,11 @@ fn undo(
     let id = CallId { session: SessionId("s".to_owned()), number };
     let paths = vec![path.to_str().unwrap().to_owned()];
     let keep = ToStore::BackUp { call: id.clone(), tool: "delete".to_owned(), paths };
-    assert_eq!(store.say(keep), [FromStore::BackedUp(id.clone())]);
+    let said = store.say(keep);
+    assert!(
+        matches!(said.as_slice(), [FromStore::BackedUp { call: kept, .. }] if *kept == id),
+        "{said:?}"
+    );
     call();
     let ended = ToStore::CallEnded { call: id.clone(), did: None };
     assert_eq!(store.say(ended), [FromStore::ChangesRecorded(id.clone())]);
@@ -151,7 +155,7 @@ fn damaged_copies_are_set_aside_and_what_is_not_covered_is_said() {
         let paths = vec![file.to_str().unwrap().to_owned()];
         let keep = ToStore::BackUp { call: id.clone(), tool: "write".to_owned(), paths };
         let said = store.say(keep);
-        let [FromStore::Log(line), FromStore::BackedUp(kept)] = said.as_slice() else {
+        let [FromStore::Log(line), FromStore::BackedUp { call: kept, .. }] = said.as_slice() else {
             panic!("{how}: {said:?}")
         };
         assert_eq!(*kept, id);

@@ -22,7 +22,7 @@ use protocol::confinement::{Confinement, Enforced};
 use protocol::hosts::HostRule;
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
-use protocol::store::StoreLink;
+use protocol::store::{StoreLink, UndoCover};
 use protocol::tool::RunnerJob;
 use ractor::concurrency::JoinHandle;
 use ractor::{ActorRef, MessagingErr};
@@ -151,7 +151,7 @@ pub(super) struct BeforeGo {
     /// The audit log's answer about the decision.
     pub(super) decision_written: Option<oneshot::Receiver<Result<(), String>>>,
     /// Answered when the store has copied the files that the call may change.
-    pub(super) backed_up: Option<oneshot::Receiver<()>>,
+    pub(super) backed_up: Option<oneshot::Receiver<UndoCover>>,
 }
 
 /// The audit log's records of the call before its end.

@@ -21,7 +21,7 @@ use protocol::judgement::{ExtraRight, PersonAnswer, Question, Verdict};
 use protocol::mcp::{ServerOffers, ServerReply, ServerTool};
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
-use protocol::store::{FileChanges, StoreLink};
+use protocol::store::{FileChanges, StoreLink, UndoCover};
 use ractor::{ActorId, ActorRef};
 use setup::open_failure::OpenFailure;
 use setup::session_spec::TaskBounds;
@@ -61,9 +61,9 @@ pub(crate) enum BrokerToSession {
 
 /// From a call of this session.
 pub(crate) enum CallToSession {
-    /// Copy the files that the call may change. Answered when that is done, dropped if it cannot
-    /// be.
-    BackUp { call: CallId, tool: String, what: BackupOf, done: oneshot::Sender<()> },
+    /// Copy the files that the call may change. Answered when that is done, with what the copies cover; dropped if
+    /// it cannot be.
+    BackUp { call: CallId, tool: String, what: BackupOf, done: oneshot::Sender<UndoCover> },
     /// Write these records. Answered when they are on disk, with what the second copy lacks.
     Record { records: Vec<JournalRecord>, done: oneshot::Sender<Result<CopyWait, String>> },
     /// Show this to clients; it is not recorded.

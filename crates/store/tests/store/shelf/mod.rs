@@ -101,7 +101,7 @@ impl Kept {
                 FromStore::Log(line) => self.logged.push(line.text),
                 FromStore::Ready
                 | FromStore::Instructions { .. }
-                | FromStore::BackedUp(_)
+                | FromStore::BackedUp { .. }
                 | FromStore::ChangesRecorded(_)
                 | FromStore::BackupsFetched { .. }
                 | FromStore::ChangesFetched { .. }
@@ -144,7 +144,7 @@ impl Kept {
                 FromStore::Log(line) => troubles.push(line.text),
                 FromStore::Ready
                 | FromStore::Answered { .. }
-                | FromStore::BackedUp(_)
+                | FromStore::BackedUp { .. }
                 | FromStore::ChangesRecorded(_)
                 | FromStore::BackupsFetched { .. }
                 | FromStore::ChangesFetched { .. }

@@ -11,8 +11,9 @@ use call::{CallInput, WillRestart};
 use launch::log_lines;
 use protocol::client::ToClient;
 use protocol::ids::{CallId, Generation, SessionId};
+use protocol::judgement::PermissionMode;
 use protocol::store::{
-    ChangeSet, FileChanges, FromStore, SnapshotBefore, StoreCommand, StoreLink, ToStore,
+    ChangeSet, FileChanges, FromStore, SnapshotBefore, StoreCommand, StoreLink, ToStore, UndoCover,
 };
 use ractor::{ActorId, ActorRef};
 use setup::session_spec::SessionSpec;
@@ -23,7 +24,7 @@ use tokio::sync::oneshot;
 pub(crate) struct StoreSeat {
     session: SessionId,
     process: WorkerRef<StoreLink>,
-    queue: StoreQueue<oneshot::Sender<()>, ActorRef<ClientMsg>>,
+    queue: StoreQueue<oneshot::Sender<UndoCover>, ActorRef<ClientMsg>>,
 }
 
 /// What the session has to do about the store.
@@ -94,7 +95,15 @@ impl StoreSeat {
         setup.denied_reads = approval::read_denials(spec.rules());
         self.process.send(ToStore::Begin(setup));
         self.queue.came_up().into_iter().for_each(|message| self.process.send(message));
+        self.prepare_snapshot(spec.rules().mode);
         calls.send_all(|| CallMsg::StoreBack(generation));
+    }
+
+    /// In the mode `sandboxed` it copies the project before the first command, which passes only with copies.
+    pub(crate) fn prepare_snapshot(&self, mode: PermissionMode) {
+        if mode == PermissionMode::Sandboxed {
+            self.process.send(ToStore::PrepareSnapshot);
+        }
     }
 
     /// Its process ended: clients and calls are told.
@@ -130,7 +139,7 @@ impl StoreSeat {
             FromStore::UndoCovers { call, cover } => {
                 calls.send(&call, CallInput::UndoCovers(cover));
             }
-            FromStore::BackedUp(call) => self.queue.backed_up(&call),
+            FromStore::BackedUp { call, cover } => self.queue.backed_up(&call, cover),
             FromStore::ChangesRecorded(call) => self.queue.recorded(&call),
             FromStore::BackupsFetched { call, files } => {
                 calls.send(&call, CallInput::RestoreFetched(files));
@@ -172,7 +181,7 @@ impl StoreSeat {
         call: CallId,
         tool: String,
         what: BackupOf,
-        done: oneshot::Sender<()>,
+        done: oneshot::Sender<UndoCover>,
     ) {
         let request = self.queue.back_up(call, tool, what, done);
         request.into_iter().for_each(|request| self.process.send(request));
@@ -191,7 +200,7 @@ fn serves_a_call(message: &FromStore) -> bool {
         FromStore::Answered { .. }
         | FromStore::CacheAnswer { .. }
         | FromStore::UndoCovers { .. }
-        | FromStore::BackedUp(_)
+        | FromStore::BackedUp { .. }
         | FromStore::ChangesRecorded(_)
         | FromStore::BackupsFetched { .. }
         | FromStore::ChangesFetched { .. } => true,
@@ -207,17 +216,17 @@ fn serves_a_call(message: &FromStore) -> bool {
 trait AwaitsCopies {
     /// It has not gone on yet.
     fn is_waiting(&self) -> bool;
-    /// It goes on. False if it has already.
-    fn go_on(self) -> bool;
+    /// It goes on, and learns whether the copies cover it. False if it has already.
+    fn go_on(self, cover: UndoCover) -> bool;
 }
 
-impl AwaitsCopies for oneshot::Sender<()> {
+impl AwaitsCopies for oneshot::Sender<UndoCover> {
     fn is_waiting(&self) -> bool {
         !self.is_closed()
     }
 
-    fn go_on(self) -> bool {
-        self.send(()).is_ok()
+    fn go_on(self, cover: UndoCover) -> bool {
+        self.send(cover).is_ok()
     }
 }
 
@@ -378,9 +387,9 @@ impl<D: AwaitsCopies, C> StoreQueue<D, C> {
     }
 
     /// The store has the copies: the call goes on.
-    fn backed_up(&mut self, call: &CallId) {
+    fn backed_up(&mut self, call: &CallId, cover: UndoCover) {
         if let Some((_, waiting)) = self.requested.remove(call)
-            && !waiting.go_on()
+            && !waiting.go_on(cover)
         {
             self.discard(call);
         }
@@ -439,7 +448,7 @@ mod tests {
         fn is_waiting(&self) -> bool {
             self.0.get()
         }
-        fn go_on(self) -> bool {
+        fn go_on(self, _: UndoCover) -> bool {
             self.0.replace(false)
         }
     }
@@ -476,7 +485,7 @@ mod tests {
     fn a_call_goes_on_with_its_copies_and_its_end_is_recorded_once() {
         let (mut queue, waits) = (Queue::none_yet(), Waits::begins());
         assert_eq!(edit(&mut queue, 1, &waits), Some(copy_of(1)));
-        queue.backed_up(&call(1));
+        queue.backed_up(&call(1), UndoCover::Covers);
         assert!(!waits.is_waiting(), "it went on");
         assert_eq!(queue.call_ended(&call(1), None, 9), [end_of(1)]);
         queue.recorded(&call(1));
@@ -488,7 +497,7 @@ mod tests {
         let (mut queue, waits) = (Queue::none_yet(), Waits::begins());
         edit(&mut queue, 1, &waits);
         waits.0.set(false);
-        queue.backed_up(&call(1));
+        queue.backed_up(&call(1), UndoCover::Covers);
         assert_eq!(queue.call_ended(&call(1), None, 9), []);
         // The same for a call that ended before its store answered.
         edit(&mut queue, 2, &Waits::begins());
@@ -507,7 +516,7 @@ mod tests {
                 Some(ToStore::TakeSnapshot(command(number)))
             );
             waits.0.set(in_time);
-            queue.backed_up(&call(number));
+            queue.backed_up(&call(number), UndoCover::Covers);
             let end = ToStore::CommandEnded { command: command(number), ended: 9, before };
             assert_eq!(queue.call_ended(&call(number), None, 9), [end]);
             assert_eq!(queue.call_ended(&call(number), None, 10), [], "it ends once");
@@ -522,7 +531,7 @@ mod tests {
         edit(&mut queue, 2, &gone);
         gone.0.set(false);
         run(&mut queue, 3, &Waits::begins());
-        queue.backed_up(&call(3));
+        queue.backed_up(&call(3), UndoCover::Covers);
         queue.call_ended(&call(3), None, 9);
         let before = SnapshotBefore::Looked;
         let end = ToStore::CommandEnded { command: command(3), ended: 9, before };
@@ -538,7 +547,7 @@ mod tests {
         let mut queue = Queue::none_yet();
         for number in [1, 2] {
             edit(&mut queue, number, &Waits::begins());
-            queue.backed_up(&call(number));
+            queue.backed_up(&call(number), UndoCover::Covers);
         }
         assert_eq!(queue.call_ended(&call(1), None, 9), [end_of(1)]);
         queue.came_up();
