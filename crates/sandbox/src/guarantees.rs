@@ -290,7 +290,7 @@ pub(crate) fn limits(facts: CageFacts) -> Vec<String> {
             }
             if facts.abi < ruleset::UNIX_SOCKET_ABI {
                 add(
-                    "Sockets that other programs keep in readable directories (/usr, /opt, tool chains) can be connected to.",
+                    "Sockets that other programs keep in the project or in readable directories (/usr, /opt, tool chains) can be connected to.",
                 );
             }
         }

@@ -10,6 +10,7 @@ use crate::protected::{
     self, Baseline, LinkedGitDir, ProtectedKind, ProtectedPath, ProtectionScope, WriteScope,
 };
 use protocol::confinement::{Confinement, FilePath, GitSettings};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Protected paths that mounts of tier A keep as they are.
@@ -111,6 +112,7 @@ impl ProtectionSearch {
                 writable: paths(&open),
             };
         }
+        let git_dirs = git_dirs(places, &self.roots);
         let territory = ProtectionScope {
             roots: self.roots.clone(),
             linked: self.linked.clone(),
@@ -127,17 +129,22 @@ impl ProtectionSearch {
             .hint("free some space on the project's disk")
         })?;
         if (self.git, self.means) == (GitSettings::DirectoryKept, GrantVia::MountedRoot) {
-            protection.keep(self.git_dirs());
+            protection.keep(git_dirs);
         }
         Ok((protection, baseline))
     }
+}
 
-    /// The git directories of the granted directories. A link is no way to another one: what is there is
-    /// protected as such.
-    fn git_dirs(&self) -> Vec<PathBuf> {
-        let is_dir = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        self.roots.iter().map(|root| root.join(".git")).filter(is_dir).collect()
-    }
+/// The outermost git directories in the granted directories, nested ones too. A link is no way to another one: what is
+/// there is protected as such.
+fn git_dirs(places: &[ProtectedPath], roots: &[PathBuf]) -> Vec<PathBuf> {
+    let lies_within = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+    let is_dir = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    let found: BTreeSet<&Path> =
+        places.iter().filter_map(|place| place.git_dir.as_deref()).collect();
+    let own = found.iter().filter(|git| lies_within(git) && is_dir(git));
+    let outermost = own.filter(|git| !git.ancestors().skip(1).any(|above| found.contains(above)));
+    outermost.map(|git| git.to_path_buf()).collect()
 }
 
 /// Git settings files that a mount keeps read-only. Where the hooks directory next to a file is
