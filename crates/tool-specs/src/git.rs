@@ -5,6 +5,12 @@ use crate::arguments::facts::JudgedFacts;
 use crate::text::shell_words::shell_words;
 use protocol::confinement::Network;
 
+/// True for a tool that changes the git directory, which undo does not cover.
+#[must_use]
+pub fn changes_git_directory(tool: &str) -> bool {
+    ["git_add", "git_commit"].contains(&tool)
+}
+
 /// Settings that override the repository's, grouped by the programs that they disable.
 const SETTINGS: &[&str] = &[
     // Programs run beside git's own work.

@@ -58,7 +58,7 @@ pub use arguments::facts::{
 pub use arguments::interpret::{InterpretedCall, interpret, interpret_at};
 pub use arguments::invalid::InvalidCall;
 pub use failure_code::FailureCode;
-pub use git::{WORKTREES, git_words};
+pub use git::{WORKTREES, changes_git_directory, git_words};
 pub use hook_names::{hook_names, hook_subjects};
 pub use manual::named;
 pub use memory_scope::MemoryScope;

@@ -125,7 +125,7 @@ impl CheckedCall {
             configured,
             tampered: Box::default(),
             asked: None,
-            reach: reach(&config),
+            reach: reach(&config, named.tool),
         };
         let verdict = rules.judge(&case);
         Ok(Self { call: call.to_owned(), programs, verdict, by_network: None })
@@ -276,7 +276,7 @@ impl CheckedCall {
 
 /// How far a command would reach in a session with this configuration, where this machine makes its cage and undo
 /// covers the project. A session finds out both.
-fn reach(config: &Config) -> EffectReach {
+fn reach(config: &Config, tool: &str) -> EffectReach {
     let tier = config.sandbox.highest_tier;
     let weaker = (tier != Tier::A).then_some(Effect::WeakerSandbox(tier));
     let reached = match config.network {
@@ -286,7 +286,8 @@ fn reach(config: &Config) -> EffectReach {
     };
     let added: Vec<_> = config.tools.add_dirs.iter().map(FilePath::from).collect();
     let outside = (!added.is_empty()).then_some(Effect::Outside(added));
-    let effects: Vec<_> = [weaker, reached, outside].into_iter().flatten().collect();
+    let git = tool_specs::changes_git_directory(tool).then_some(Effect::GitDirectory);
+    let effects: Vec<_> = [weaker, reached, outside, git].into_iter().flatten().collect();
     if effects.is_empty() { EffectReach::Undoable } else { EffectReach::Beyond(effects) }
 }
 

@@ -39,6 +39,15 @@ const GIT_READS: &[&str] = &[
     "version",
     "whatchanged",
 ];
+/// Subcommands of git that only read with this word behind them, or none.
+const GIT_READS_WITH: &[(&str, &[&str])] = &[
+    ("branch", &["", "--all", "--list", "--show-current", "-a", "-l", "-r", "-v", "-vv"]),
+    ("config", &["--get", "--get-all", "--list", "-l", "get", "list"]),
+    ("remote", &["", "--verbose", "-v", "get-url"]),
+    ("stash", &["list", "show"]),
+    ("tag", &["", "--list", "-l"]),
+    ("worktree", &["list"]),
+];
 /// Most paths, hosts and reasons of one question.
 const NAMED: usize = 4;
 
@@ -53,8 +62,8 @@ pub(super) fn bounds(case: &JudgedCall, target: &MatchTarget) -> Result<Bounded,
     let (bounded, of_target) = match target {
         MatchTarget::Paths { call_paths } => (Bounded::Files, paths_beyond(call_paths)),
         MatchTarget::Command { runs, .. } => {
-            let git = changes_git(runs).then(|| describe(&Effect::GitDirectory));
-            (Bounded::Command, git.filter(|git| !beyond.contains(git)).into_iter().collect())
+            let git = said_change_of_git(runs).filter(|git| !beyond.contains(git));
+            (Bounded::Command, git.into_iter().collect())
         }
         // The effects of these are not those of a sandbox.
         MatchTarget::Directory(_)
@@ -89,7 +98,7 @@ fn describe(effect: &Effect) -> String {
         Effect::Network => "it would have the whole network".to_owned(),
         Effect::Hosts(hosts) => reach(hosts),
         Effect::Outside(dirs) => outside(dirs),
-        Effect::GitDirectory => "it changes `.git`, which undo does not cover".to_owned(),
+        Effect::GitDirectory => "it may change `.git`, which undo does not cover".to_owned(),
         Effect::Background => {
             "it would run on in the background, where undo does not tell its changes from others"
                 .to_owned()
@@ -103,6 +112,9 @@ fn describe(effect: &Effect) -> String {
 }
 
 fn reach(hosts: &[HostRule]) -> String {
+    if hosts.is_empty() {
+        return "it would have a network with a list of hosts".to_owned();
+    }
     let named = listed(hosts.iter().map(ToString::to_string));
     let noun = if hosts.len() == 1 { "host" } else { "hosts" };
     format!("it would reach the {noun} {named}")
@@ -141,16 +153,20 @@ fn is_protected(path: &Path) -> bool {
     names.into_iter().any(is_named)
 }
 
-/// True if the text says that it changes the git directory.
-fn changes_git(runs: &AllRuns) -> bool {
-    runs.list.iter().filter(|run| run.begin == Begin::First).any(|run| {
-        let is_git = run
-            .words
-            .first()
-            .and_then(|word| word.known())
-            .is_some_and(|program| base_name(program) == "git");
-        let subcommand = subcommand_at(&run.words).and_then(|at| run.words.get(at));
-        let named = subcommand.and_then(|word| word.known());
-        is_git && named.is_some_and(|name| !GIT_READS.contains(&name))
+/// The change that the text asks of git, if it asks for one that undo does not cover.
+fn said_change_of_git(runs: &AllRuns) -> Option<String> {
+    runs.list.iter().filter(|run| run.begin == Begin::First).find_map(|run| {
+        let known = |at: usize| run.words.get(at).and_then(|word| word.known());
+        let at = subcommand_at(&run.words).filter(|_| known(0).map(base_name) == Some("git"))?;
+        let name = known(at)?;
+        let next = run.words.get(at + 1).map_or(Some(""), |word| word.known());
+        let fits = |words: &[&str]| next.is_some_and(|next| words.contains(&next));
+        let reads = GIT_READS.contains(&name)
+            || GIT_READS_WITH.iter().any(|(of, words)| *of == name && fits(words));
+        match name {
+            _ if reads => None,
+            "clean" => Some("undo brings back no ignored file that it removes".to_owned()),
+            _ => Some(describe(&Effect::GitDirectory)),
+        }
     })
 }

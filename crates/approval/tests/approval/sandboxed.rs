@@ -72,9 +72,10 @@ fn each_effect_beyond_is_asked_about_and_is_the_reason() {
         (Effect::WeakerSandbox(Tier::B), "weaker one (tier B)"),
         (Effect::Network, "it would have the whole network"),
         (Effect::Hosts(hosts(&["crates.io"])), "it would reach the host crates.io"),
+        (Effect::Hosts(hosts(&[])), "a network with a list of hosts"),
         (Effect::Hosts(hosts(&["a.io", "*.b.io"])), "it would reach the hosts a.io, *.b.io"),
         (Effect::Outside(vec!["/srv/data".into()]), "outside the project, in `/srv/data`"),
-        (Effect::GitDirectory, "it changes `.git`"),
+        (Effect::GitDirectory, "it may change `.git`"),
         (Effect::Background, "in the background"),
         (Effect::NotUndone("the project has more than 64 MiB".into()), "more than 64 MiB"),
     ] {
@@ -142,11 +143,36 @@ fn what_changes_the_git_directory_by_its_own_words_is_asked_about() {
         "make && git stash",
         "env A=1 git reset --hard",
         "sh -c 'git gc'",
+        "git branch new",
+        "git branch -D old",
+        "git remote add x y",
+        "git stash",
+        "git config user.name x",
+        "git tag v1",
+        "git worktree add ../x",
     ] {
         let reason = why(&judge, &undoable(command(text)));
-        assert!(reason.contains("it changes `.git`"), "{text}: {reason}");
+        assert!(reason.contains("it may change `.git`"), "{text}: {reason}");
     }
-    for text in ["git log -3", "git --no-pager diff", "git -C sub status", "echo git commit"] {
+    let clean = why(&judge, &undoable(command("git clean -fdx")));
+    assert!(clean.contains("no ignored file"), "{clean}");
+    for text in [
+        "git log -3",
+        "git --no-pager diff",
+        "git -C sub status",
+        "echo git commit",
+        "git branch --show-current",
+        "git branch",
+        "git branch -a -v",
+        "git branch --list 'a*'",
+        "git remote -v",
+        "git stash list",
+        "git stash show -p",
+        "git config --get user.name",
+        "git config -l",
+        "git tag -l 'v*'",
+        "git worktree list",
+    ] {
         assert_eq!(outcome(&judge, &undoable(command(text))), Outcome::AllowedByMode, "{text}");
     }
 }

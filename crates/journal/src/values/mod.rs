@@ -200,7 +200,8 @@ pub enum BasisRecord {
 pub enum Bounded {
     /// It changes files of the project by their paths, and undo covers them.
     Files,
-    /// The full sandbox bounds it without network, the git directory is read-only, and undo covers the project.
+    /// The full sandbox bounds it without network, git directories are read-only, and undo covers the project but for
+    /// ignored and large files.
     Command,
 }
 
@@ -210,7 +211,9 @@ impl Bounded {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Files => "files of the project, undo covers them",
-            Self::Command => "full sandbox, network off, undo covers the project",
+            Self::Command => {
+                "full sandbox, network off, undo covers 2,000 changed files of up to 256 KiB that no ignore file lists"
+            }
         }
     }
 }

@@ -54,7 +54,7 @@ fn of_command(call: ReachingCall<'_>) -> Vec<Effect> {
     };
     let outside: Vec<FilePath> = added.clone();
     let outside = (!outside.is_empty()).then_some(Effect::Outside(outside));
-    let git = ["git_add", "git_commit"].contains(&call.tool).then_some(Effect::GitDirectory);
+    let git = tool_specs::changes_git_directory(call.tool).then_some(Effect::GitDirectory);
     let background = match call.runs_in {
         RunsIn::Background => Some(Effect::Background),
         RunsIn::Foreground => None,
