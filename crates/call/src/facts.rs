@@ -2,7 +2,9 @@
 
 use crate::file_versions::FileVersions;
 use protocol::call::{Call, CallOrigin, ToolResult};
-use protocol::judgement::{Basis, EffectReach, ExtraRight, Rule, RuleSet, ToolKind, Verdict};
+use protocol::judgement::{
+    Basis, EffectReach, ExtraRight, NOTE_OF_PERSON, Rule, RuleSet, ToolKind, Verdict,
+};
 use protocol::web::{WebAddress, WebSettings};
 use tool_specs::{JobRequest, RunsIn, ServerToolCall, TaskRequest};
 
@@ -68,7 +70,7 @@ pub struct CallFacts {
 /// Words of a person with a yes, as the model gets them with the result.
 #[must_use]
 pub fn note_of_person(note: &str) -> String {
-    format!("[The user allowed this call and says: {note}]")
+    format!("{NOTE_OF_PERSON}{note}]")
 }
 
 /// Remarks of the conversation on a call.

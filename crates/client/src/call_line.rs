@@ -6,7 +6,7 @@ use crate::lines::one_line;
 use crate::screen_items::CallBlock;
 use protocol::call::{Outcome, REFUSED_LINE, SEPARATOR, ToolResult};
 use protocol::hidden::on_screen;
-use protocol::judgement::{PLAN_REFUSED, REFUSED_BY_PERSON};
+use protocol::judgement::{NOTE_OF_PERSON, PLAN_REFUSED, REFUSED_BY_PERSON};
 
 /// Most characters of a fact.
 const FACT: usize = 80;
@@ -28,9 +28,6 @@ const FOR_PEOPLE: [&str; 11] = [
 /// What such notes say behind a number.
 const FOR_PEOPLE_COUNTED: [&str; 2] =
     [" of its processes could not be killed]", " more were not made; "];
-
-/// How the note begins that goes with a person's yes. The model gets it in front of what the call printed.
-const NOTE_OF_PERSON: &str = "[The user allowed this call and says: ";
 
 /// What the model gets of a command that printed nothing.
 const NO_OUTPUT: &str = "(no output)";

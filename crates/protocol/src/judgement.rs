@@ -94,6 +94,9 @@ pub const REFUSED_BY_PERSON: &str = "Not run: the user refused this call";
 /// The same of a plan.
 pub const PLAN_REFUSED: &str = "The user did not approve the plan";
 
+/// How the note begins that goes with a person's yes. The model gets it in front of the result; screens leave it out.
+pub const NOTE_OF_PERSON: &str = "[The user allowed this call and says: ";
+
 /// How the reason of a question begins that no rule answers. The tool's name follows, in backticks.
 pub const NO_RULE: &str = "no rule allows this call of";
 
