@@ -415,14 +415,13 @@ impl CallState {
                 Ok(()) => decision_durable(decision).await,
                 failed => failed,
             };
-            let prepared = match &durable {
+            let input = match durable {
                 Ok(()) => go_prepared(backed_up, patience).await,
-                Err(_) => CallInput::GoPrepared,
+                Err(failed) => failed,
             };
             if let Some(lease) = lease {
                 let _ = lease.turns(false).await;
             }
-            let input = durable.map_or_else(|failed| failed, |()| prepared);
             let _ = call.send_message(CallMsg::Input(input));
         });
     }
@@ -469,14 +468,12 @@ impl CallState {
         }
     }
 
-    /// The conversation goes on. The runner of a command answers with the command's network; a sub-agent
-    /// has none.
+    /// The conversation goes on. A command's runner answers with its network; a sub-agent has none.
     fn detach(&mut self) {
         let Executor::SubAgent(_) = self.args.facts.executor else {
             return self.tell_runner(ToCall::Background);
         };
-        let text = job::sub_agent_goes_on(&self.args.facts.call);
-        let text = self.args.facts.remarks.before(text);
+        let text = self.args.facts.remarks.before(job::sub_agent_goes_on(&self.args.facts.call));
         let detached = DetachedCall::of(&self.args.facts, (text, None), None);
         let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
     }

@@ -4,7 +4,6 @@
 //! as nothing was typed: from the first character on, an arrow has to mark a row again. So no Enter behind a typed
 //! text allows anything that the person has not chosen.
 
-use super::answer_words::form_lines;
 use super::editor::Editor;
 use super::entry_line::{EntryLine, EntryUse};
 use super::given_answers::GivenAnswers;
@@ -127,6 +126,14 @@ impl Choice {
             // It goes with the answer behind that.
             Self::Always | Self::Fill | Self::Visited | Self::Stop => None,
         }
+    }
+}
+
+/// The lines of a server's form.
+fn form_lines(question: &Question) -> String {
+    match &question.ask {
+        Ask::Form { lines } => lines.join("\n"),
+        Ask::Call { .. } | Ask::Plan { .. } | Ask::Visit => String::new(),
     }
 }
 

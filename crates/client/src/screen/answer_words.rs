@@ -3,7 +3,7 @@
 use super::answer_list::{AnswerList, AnswerRow, AnswerRows, Choice, TypedNumber};
 use super::{Focus, QuestionShown, RulePlace};
 use protocol::hidden::on_screen;
-use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
+use protocol::judgement::{PermissionMode, PersonAnswer, Question};
 use std::borrow::Cow;
 
 /// Hint where Enter would allow what was not on the screen yet.
@@ -266,12 +266,4 @@ fn choice_of_line(question: &Question, first: &str, rest: &str) -> Option<Choice
         },
     };
     at.map(|at| choices.swap_remove(at))
-}
-
-/// The lines of a server's form.
-pub(super) fn form_lines(question: &Question) -> String {
-    match &question.ask {
-        Ask::Form { lines } => lines.join("\n"),
-        Ask::Call { .. } | Ask::Plan { .. } | Ask::Visit => String::new(),
-    }
 }
