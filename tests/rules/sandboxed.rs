@@ -8,7 +8,7 @@ use crate::support::{Desk, needs, run};
 use protocol::client::{ClientEvent, FromClient, SessionRequest, SettingChange, ToClient};
 use protocol::confinement::Network;
 use protocol::ids::SessionId;
-use protocol::judgement::{PermissionMode, PersonAnswer as Said, Question};
+use protocol::judgement::{Ask, PermissionMode, PersonAnswer as Said, Question};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -139,6 +139,71 @@ fn a_small_repair_asks_nothing_and_in_mode_ask_it_asks_about_each_step() {
             assert!(edit.out.contains("files of the project, undo covers them"), "{}", edit.out);
         }
     }
+}
+
+#[test]
+fn a_question_offers_the_mode_where_the_sandbox_bounds_the_call_and_one_answer_takes_it() {
+    needs("python3");
+    let desk = repository();
+    let command = || vec![bash(0, "python3 tests/run.py")];
+    let write = |path: &str| vec![tool(0, "write", &json!({ "path": path, "content": "x" }))];
+    let host = json!({ "command": "true", "hosts": ["crates.io"] });
+    let offered = |said: Vec<Say>, mode: PermissionMode, network: Network, tier: &str| {
+        let server = scripted(vec![said]);
+        let _daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let mut request = opening(&desk, &server, mode);
+        request.network = Some(network);
+        request.env.push(("AGENTD_SANDBOX_TIER".to_owned(), tier.to_owned()));
+        let session = wire.open(&request);
+        let asked = turn(&mut wire, &session);
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        let Ask::Call { modes, .. } = &asked[0].ask else { panic!("{asked:?}") };
+        modes.clone()
+    };
+    let (ask, off) = (PermissionMode::Ask, Network::Off);
+    let only = [PermissionMode::Sandboxed];
+    assert_eq!(offered(command(), ask, off, "A"), only);
+    assert_eq!(offered(command(), PermissionMode::AcceptEdits, off, "A"), only);
+    assert_eq!(offered(write("docs/b.md"), ask, off, "A"), only);
+    for (said, network, tier) in [
+        (command(), Network::On, "A"),
+        (command(), off, "B"),
+        (write(".npmrc"), off, "A"),
+        (write(".git/hooks/pre-commit"), off, "A"),
+        (vec![bash(0, "git commit --allow-empty -m x")], off, "A"),
+        (vec![tool(0, "bash", &host)], off, "A"),
+    ] {
+        assert_eq!(offered(said.clone(), ask, network, tier), [], "{said:?} {network:?} {tier}");
+    }
+    let an_effect = vec![bash(0, "true")];
+    assert_eq!(offered(an_effect, PermissionMode::Sandboxed, Network::On, "A"), []);
+
+    let server = scripted(vec![command(), command()]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&opening(&desk, &server, ask));
+    wire.prompt(&session, "go");
+    let Question { call, digest, .. } = wire.question();
+    // A mode that is not offered allows nothing.
+    let auto = Said::Mode(PermissionMode::Auto);
+    wire.say(FromClient::Answer { call: call.clone(), digest: digest.clone(), answer: auto });
+    let why = wire.event("a rejection", |event| match event {
+        ClientEvent::AnswerRejected { reason, .. } => Some(reason.clone()),
+        _ => None,
+    });
+    assert!(why.contains("does not offer mode auto"), "{why}");
+    let taken = Said::Mode(PermissionMode::Sandboxed);
+    wire.say(FromClient::Answer { call, digest, answer: taken });
+    wire.event("the mode", |event| match event {
+        ClientEvent::Changed { change: SettingChange::Mode(PermissionMode::Sandboxed), .. } => {
+            Some(())
+        }
+        _ => None,
+    });
+    wire.turn_ends();
+    assert!(result(&server, 0).contains("10\\n"), "the answer allowed the call");
+    assert_eq!(turn(&mut wire, &session), [], "the next one is not asked about");
 }
 
 /// Runs this call as the one of a session in this mode, changed so. Returns the reasons of its questions.

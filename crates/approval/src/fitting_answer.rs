@@ -15,7 +15,7 @@ pub fn fits(question: &str, ask: &Ask, answer: &PersonAnswer) -> Result<(), Stri
         | (Ask::Call { .. } | Ask::Visit, PersonAnswer::Once)
         | (Ask::Form { .. }, PersonAnswer::Form(_)) => Ok(()),
         (
-            Ask::Call { rules },
+            Ask::Call { rules, .. },
             PersonAnswer::Session(rule)
             | PersonAnswer::Always(rule)
             | PersonAnswer::Everywhere(rule),
@@ -24,9 +24,13 @@ pub fn fits(question: &str, ask: &Ask, answer: &PersonAnswer) -> Result<(), Stri
             false => Err(format!("{question} does not offer the rule `{rule}`")),
         },
         (_, PersonAnswer::Noted(..)) => Err("the note goes with no other answer".to_owned()),
-        (Ask::Call { .. }, PersonAnswer::Mode(_)) => {
-            Err("only a plan is approved with a mode; allow this call without one".to_owned())
-        }
+        (Ask::Call { modes, .. }, PersonAnswer::Mode(mode)) => match modes.contains(mode) {
+            true => Ok(()),
+            false => Err(format!(
+                "{question} does not offer mode {}; allow this call without one",
+                mode.name()
+            )),
+        },
         (Ask::Call { .. } | Ask::Plan { .. }, PersonAnswer::Form(_)) => {
             Err("no form is asked for: allow or deny this call".to_owned())
         }
@@ -71,7 +75,7 @@ mod tests {
     /// A question of each kind.
     fn asks() -> [Ask; 4] {
         [
-            Ask::Call { rules: vec!["bash:ls *".into()] },
+            Ask::Call { rules: vec!["bash:ls *".into()], modes: vec![PermissionMode::Sandboxed] },
             Ask::Plan { modes: vec![PermissionMode::Ask, PermissionMode::AcceptEdits] },
             Ask::Form { lines: vec!["name =".into()] },
             Ask::Visit,
@@ -90,6 +94,7 @@ mod tests {
             (PersonAnswer::Always("bash:ls *".into()), [true, false, false, false]),
             (PersonAnswer::Everywhere("bash:ls *".into()), [true, false, false, false]),
             (PersonAnswer::Mode(PermissionMode::AcceptEdits), [false, true, false, false]),
+            (PersonAnswer::Mode(PermissionMode::Sandboxed), [true, false, false, false]),
             (PersonAnswer::Form("name = x".into()), [false, false, true, false]),
             (PersonAnswer::Deny(String::new()), [true; 4]),
             (PersonAnswer::Stop, [true; 4]),

@@ -1024,7 +1024,7 @@ pub(crate) fn question() -> Question {
         confinement: String::new(),
         reason: String::new(),
         widens: Vec::new(),
-        ask: Ask::Call { rules: Vec::new() },
+        ask: Ask::Call { rules: Vec::new(), modes: Vec::new() },
         deadline: 0,
         digest: "d".into(),
     }

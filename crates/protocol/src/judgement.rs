@@ -198,6 +198,9 @@ pub enum EffectReach {
     Undoable,
     /// They reach further. The list is never empty.
     Beyond(Vec<Effect>),
+    /// The cage bounds it as in [`EffectReach::Undoable`]. The session has a mode that asks, so the store was not
+    /// asked what undo covers.
+    InSandbox,
 }
 
 /// An effect of a call beyond the sandbox of its project, or beyond undo.
@@ -308,7 +311,7 @@ impl Question {
     #[must_use]
     pub fn rules(&self) -> &[String] {
         match &self.ask {
-            Ask::Call { rules } => rules,
+            Ask::Call { rules, .. } => rules,
             Ask::Plan { .. } | Ask::Form { .. } | Ask::Visit => &[],
         }
     }
@@ -340,6 +343,8 @@ pub enum Ask {
         /// Rules that would cover it, narrowest first. None where only over-broad ones would do, or where
         /// the answer is for this call alone.
         rules: Vec<String>,
+        /// Modes that an answer may change to besides its yes: those that ask less about calls of this kind.
+        modes: Vec<PermissionMode>,
     },
     /// Is the plan good? With one of these modes.
     Plan {

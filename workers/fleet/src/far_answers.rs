@@ -110,7 +110,7 @@ mod tests {
             confinement: String::new(),
             reason: String::new(),
             widens,
-            ask: Ask::Call { rules: vec!["bash:ls".to_owned()] },
+            ask: Ask::Call { rules: vec!["bash:ls".to_owned()], modes: Vec::new() },
             deadline: 0,
             digest: digest.to_owned(),
         }

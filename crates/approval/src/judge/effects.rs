@@ -55,26 +55,40 @@ const NAMED: usize = 4;
 /// the reason.
 pub(super) fn bounds(case: &JudgedCall, target: &MatchTarget) -> Result<Bounded, Option<String>> {
     let beyond = match &case.reach {
-        EffectReach::Unknown => return Err(None),
+        EffectReach::Unknown | EffectReach::InSandbox => return Err(None),
         EffectReach::Undoable => Vec::new(),
         EffectReach::Beyond(effects) => effects.iter().map(describe).collect(),
     };
-    let (bounded, of_target) = match target {
-        MatchTarget::Paths { call_paths } => (Bounded::Files, paths_beyond(call_paths)),
+    let Some((bounded, of_target)) = of_target(target) else {
+        return Err((!beyond.is_empty()).then(|| beyond.join("; ")));
+    };
+    let of_target = of_target.into_iter().filter(|why| !beyond.contains(why)).collect::<Vec<_>>();
+    let why: Vec<String> = beyond.into_iter().chain(of_target).collect();
+    if why.is_empty() { Ok(bounded) } else { Err(Some(why.join("; "))) }
+}
+
+/// True if the mode `sandboxed` would find no effect to ask about, by the cage and the paths. Undo is not asked.
+pub(super) fn stays_in_sandbox(case: &JudgedCall, target: &MatchTarget) -> bool {
+    case.reach == EffectReach::InSandbox
+        && case.extra_rights.is_empty()
+        && of_target(target).is_some_and(|(_, why)| why.is_empty())
+}
+
+/// What bounds a call with this target, and its effects that are known by the target alone. None where its effects
+/// are not those of a sandbox.
+fn of_target(target: &MatchTarget) -> Option<(Bounded, Vec<String>)> {
+    match target {
+        MatchTarget::Paths { call_paths } => Some((Bounded::Files, paths_beyond(call_paths))),
         MatchTarget::Command { runs, .. } => {
-            let git = said_change_of_git(runs).filter(|git| !beyond.contains(git));
-            (Bounded::Command, git.into_iter().collect())
+            Some((Bounded::Command, said_change_of_git(runs).into_iter().collect()))
         }
-        // The effects of these are not those of a sandbox.
         MatchTarget::Directory(_)
         | MatchTarget::Host(_)
         | MatchTarget::Page(_)
         | MatchTarget::ServerTool(_)
         | MatchTarget::Memory(_)
-        | MatchTarget::Name => return Err((!beyond.is_empty()).then(|| beyond.join("; "))),
-    };
-    let why: Vec<String> = beyond.into_iter().chain(of_target).collect();
-    if why.is_empty() { Ok(bounded) } else { Err(Some(why.join("; "))) }
+        | MatchTarget::Name => None,
+    }
 }
 
 /// The effects of rights that the session lacks.

@@ -81,13 +81,30 @@ impl SessionRules {
                 | PermissionMode::Auto
                 | PermissionMode::DontAsk,
                 _,
-            ) => self.ask(
-                case,
-                self.no_rule(case, target),
-                self.suggestions(case, target),
-                RefusalRemedy::Rule,
-            ),
+            ) => {
+                let why = self.no_rule(case, target);
+                let verdict =
+                    self.ask(case, why, self.suggestions(case, target), RefusalRemedy::Rule);
+                self.offering_modes(verdict, case, target)
+            }
         }
+    }
+
+    /// Offers the mode that asks about effects, where it would not ask about the cage and the paths of this call.
+    fn offering_modes(
+        &self,
+        mut verdict: Verdict,
+        case: &JudgedCall,
+        target: &MatchTarget,
+    ) -> Verdict {
+        let is_offered = matches!(self.mode, PermissionMode::Ask | PermissionMode::AcceptEdits)
+            && effects::stays_in_sandbox(case, target);
+        if let Verdict::Ask(Question { ask: Ask::Call { modes, .. }, .. }) = &mut verdict
+            && is_offered
+        {
+            modes.push(PermissionMode::Sandboxed);
+        }
+        verdict
     }
 
     /// Why a call is asked about of which no rule speaks.
@@ -227,7 +244,7 @@ impl SessionRules {
                 confinement: case.confinement.clone(),
                 reason,
                 widens: case.extra_rights.clone(),
-                ask: Ask::Call { rules },
+                ask: Ask::Call { rules, modes: Vec::new() },
                 deadline: 0,
                 digest: digest(case),
             }),

@@ -428,7 +428,7 @@ fn combined_glob_error(set: &RuleSet, error: &globset::Error) -> RuleError {
 
 /// The question with answers for this call alone.
 fn for_this_call(question: Question) -> Question {
-    Question { ask: Ask::Call { rules: Vec::new() }, ..question }
+    Question { ask: Ask::Call { rules: Vec::new(), modes: Vec::new() }, ..question }
 }
 /// True if the pattern of a rule names no program, or no directory above all that it covers.
 fn begins_anywhere(rule: &str) -> bool {

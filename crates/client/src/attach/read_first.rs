@@ -159,7 +159,7 @@ mod tests {
             confinement: String::new(),
             reason: "mode ask".to_owned(),
             widens: Vec::new(),
-            ask: Ask::Call { rules: vec!["bash:ls".to_owned()] },
+            ask: Ask::Call { rules: vec!["bash:ls".to_owned()], modes: Vec::new() },
             deadline: 0,
             digest: digest.to_owned(),
         };

@@ -122,7 +122,7 @@ fn a_question_stops_nothing_and_names_no_key_of_its_own() {
             confinement: String::new(),
             reason: String::new(),
             widens: Vec::new(),
-            ask: Ask::Call { rules: Vec::new() },
+            ask: Ask::Call { rules: Vec::new(), modes: Vec::new() },
             deadline: 0,
             digest: String::new(),
         },

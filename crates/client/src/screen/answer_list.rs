@@ -21,7 +21,7 @@ pub(crate) enum Choice {
     Session(String),
     /// Shows the rule that would be written, and its place.
     Always,
-    /// Approve the plan, with this mode.
+    /// Approve the plan or allow the call, with this mode from then on.
     Mode(PermissionMode),
     /// Opens the form of a server.
     Fill,
@@ -37,7 +37,7 @@ impl Choice {
     /// Those of a question, in the order of the list.
     pub(crate) fn of(question: &Question) -> Vec<Self> {
         let mut choices = match &question.ask {
-            Ask::Call { rules } => {
+            Ask::Call { rules, .. } => {
                 let lasting = |rule: &String| [Self::Session(rule.clone()), Self::Always];
                 let lasting = rules.first().map(lasting).into_iter().flatten();
                 std::iter::once(Self::Once).chain(lasting).collect()
@@ -49,9 +49,14 @@ impl Choice {
             Ask::Visit => vec![Self::Visited],
         };
         choices.extend([Self::Deny, Self::Stop]);
-        if let Ask::Plan { modes } = &question.ask {
-            let silent = modes.iter().filter(|mode| !asks_people(**mode));
-            choices.extend(silent.copied().map(Self::Mode));
+        // The others keep their numbers where a mode is offered.
+        match &question.ask {
+            Ask::Call { modes, .. } => choices.extend(modes.iter().copied().map(Self::Mode)),
+            Ask::Plan { modes } => {
+                let silent = modes.iter().filter(|mode| !asks_people(**mode));
+                choices.extend(silent.copied().map(Self::Mode));
+            }
+            Ask::Form { .. } | Ask::Visit => {}
         }
         choices
     }
@@ -87,7 +92,12 @@ impl Choice {
             Self::Once => "Allow once".to_owned(),
             Self::Session(rule) => format!("Allow `{}` for this session", on_screen(rule)),
             Self::Always => "Always allow…".to_owned(),
-            Self::Mode(mode) => format!("Approve, then mode {}{}", mode.name(), of_mode(*mode)),
+            Self::Mode(mode) if question.is_plan() => {
+                format!("Approve, then mode {}{}", mode.name(), of_mode(*mode))
+            }
+            Self::Mode(mode) => {
+                format!("Allow, then ask only about effects (mode {})", mode.name())
+            }
             Self::Fill => "Fill in the form".to_owned(),
             Self::Visited => "I have finished on that page".to_owned(),
             Self::Deny if question.is_plan() => "Plan on".to_owned(),
@@ -105,8 +115,12 @@ impl Choice {
                 format!("allows `{}` until the session ends", on_screen(rule))
             }
             Self::Always => "shows the rule first, and where it is written".to_owned(),
-            Self::Mode(mode) => {
+            Self::Mode(mode) if question.is_plan() => {
                 format!("approves the plan; the mode is {} then", mode.name())
+            }
+            Self::Mode(_) => {
+                "allows it; later calls run unasked in the sandbox where undo covers them"
+                    .to_owned()
             }
             Self::Fill => "opens the form".to_owned(),
             Self::Visited => "tells the server that you have finished".to_owned(),

@@ -206,7 +206,7 @@ fn letter_of(choice: &Choice) -> Option<&'static str> {
         Choice::Once | Choice::Fill | Choice::Visited => Some("y"),
         Choice::Mode(PermissionMode::Ask) => Some("y"),
         Choice::Mode(PermissionMode::AcceptEdits) => Some("e"),
-        Choice::Mode(PermissionMode::Sandboxed) => Some("s"),
+        Choice::Mode(PermissionMode::Sandboxed) => Some("b"),
         Choice::Mode(PermissionMode::Auto) => Some("A"),
         Choice::Mode(PermissionMode::DontAsk) => Some("D"),
         Choice::Mode(PermissionMode::Plan) => None,
@@ -254,12 +254,12 @@ pub(super) fn answer_of_line(question: &Question, line: &str) -> LineAnswer {
     }
 }
 
-/// By its first word, and for a plan by the mode behind that.
+/// By its first word, and by a mode behind that.
 fn choice_of_line(question: &Question, first: &str, rest: &str) -> Option<Choice> {
     let mut choices = Choice::of(question);
     let by_mode = PermissionMode::parse(rest).map(Choice::Mode);
     let at = match (first, by_mode) {
-        ("y", Some(mode)) if question.is_plan() => choices.iter().position(|it| *it == mode),
+        ("y", Some(mode)) => choices.iter().position(|it| *it == mode),
         _ => match number_of(first) {
             Some(number) => number.checked_sub(1).filter(|row| *row < choices.len()),
             None => choices.iter().position(|choice| is_letter_of(choice, first)),

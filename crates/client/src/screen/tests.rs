@@ -228,7 +228,10 @@ fn question(number: u32, offers: &[&str]) -> ClientEvent {
             confinement: "may write: this project; network: off".to_owned(),
             reason: "mode ask".to_owned(),
             widens: Vec::new(),
-            ask: Ask::Call { rules: offers.iter().map(|offer| (*offer).to_owned()).collect() },
+            ask: Ask::Call {
+                rules: offers.iter().map(|offer| (*offer).to_owned()).collect(),
+                modes: Vec::new(),
+            },
             deadline: 0,
             digest: "d".to_owned(),
         },

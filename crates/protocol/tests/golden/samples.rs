@@ -913,7 +913,10 @@ goldens! {
         },
     }
     judgement::Ask {
-        Call => Ask::Call { rules: vec![text("bash:ls *")] },
+        Call => Ask::Call {
+            rules: vec![text("bash:ls *")],
+            modes: vec![protocol::judgement::PermissionMode::Sandboxed],
+        },
         Plan => Ask::Plan { modes: vec![protocol::judgement::PermissionMode::Ask] },
         Form => Ask::Form { lines: vec![text("name =")] },
         Visit => Ask::Visit,
@@ -1138,6 +1141,7 @@ goldens! {
         Unknown => EffectReach::Unknown,
         Undoable => EffectReach::Undoable,
         Beyond => EffectReach::Beyond(vec![Effect::Network]),
+        InSandbox => EffectReach::InSandbox,
     }
     judgement::Effect {
         WeakerSandbox => Effect::WeakerSandbox(protocol::confinement::Tier::B),
@@ -1463,7 +1467,7 @@ fn question() -> Question {
         confinement: text("no network"),
         reason: text("mode ask"),
         widens: vec![protocol::judgement::ExtraRight::GitAdmin],
-        ask: Ask::Call { rules: vec![text("bash:ls *")] },
+        ask: Ask::Call { rules: vec![text("bash:ls *")], modes: Vec::new() },
         deadline: 1 << 40,
         digest: text("d"),
     }

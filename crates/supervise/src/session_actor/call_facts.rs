@@ -15,9 +15,10 @@ use call::{
 use launch::session_network::SessionNetwork;
 use launch::spawner::Spawner;
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
+use protocol::client::SettingChange;
 use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
 use protocol::hosts::HostRule;
-use protocol::judgement::{EffectReach, ToolKind};
+use protocol::judgement::{EffectReach, PermissionMode, ToolKind};
 use protocol::provider::PassedFd;
 use protocol::tool::TlsIdentity;
 use protocol::web::{PrivateNetworks, WebAddress, WebSettings};
@@ -151,10 +152,18 @@ impl<A: Asker> CallContext<'_, A> {
             &confinement,
             signing.as_ref(),
         );
-        let reach = match configured {
+        let sandboxed = SettingChange::Mode(PermissionMode::Sandboxed);
+        let reach = match (configured.is_some(), self.spec.rules().mode) {
             // Its entry in the configuration lets it run.
-            Some(_) => EffectReach::Unknown,
-            None => effect_reach::reach(ReachingCall {
+            (true, _) => EffectReach::Unknown,
+            // The question offers no mode that the session may not have.
+            (false, mode)
+                if mode != PermissionMode::Sandboxed
+                    && self.spec.check_change(&sandboxed).is_err() =>
+            {
+                EffectReach::Unknown
+            }
+            (false, _) => effect_reach::reach(ReachingCall {
                 mode: self.spec.rules().mode,
                 kind_for_verdict: found.spec.judged_as(),
                 tool: found.spec.name,

@@ -24,7 +24,14 @@ pub(super) struct ReachingCall<'a> {
 
 /// How far it reaches. Unknown where no mode is asked about it, or another one decides.
 pub(super) fn reach(call: ReachingCall<'_>) -> EffectReach {
-    if call.mode != PermissionMode::Sandboxed || call.kind_for_verdict == ToolKind::Query {
+    let in_sandbox = match call.mode {
+        PermissionMode::Sandboxed => EffectReach::Undoable,
+        PermissionMode::Ask | PermissionMode::AcceptEdits => EffectReach::InSandbox,
+        PermissionMode::Plan | PermissionMode::Auto | PermissionMode::DontAsk => {
+            return EffectReach::Unknown;
+        }
+    };
+    if call.kind_for_verdict == ToolKind::Query {
         return EffectReach::Unknown;
     }
     let effects = match (call.executor, call.profile, call.undo) {
@@ -42,7 +49,12 @@ pub(super) fn reach(call: ReachingCall<'_>) -> EffectReach {
             _,
         ) => return EffectReach::Unknown,
     };
-    if effects.is_empty() { EffectReach::Undoable } else { EffectReach::Beyond(effects) }
+    match (in_sandbox, effects.is_empty()) {
+        (in_sandbox, true) => in_sandbox,
+        (EffectReach::Undoable, false) => EffectReach::Beyond(effects),
+        // No question names them in another mode.
+        (_, false) => EffectReach::Unknown,
+    }
 }
 
 fn of_command(call: ReachingCall<'_>) -> Vec<Effect> {
@@ -136,8 +148,10 @@ mod tests {
         for tool in ["git_add", "git_commit"] {
             assert_eq!(reach(ReachingCall { tool, ..call }), beyond(Effect::GitDirectory));
         }
+        let asking = ReachingCall { mode: PermissionMode::Ask, ..call };
+        assert_eq!(reach(asking), EffectReach::InSandbox);
         let unknown = [
-            ReachingCall { mode: PermissionMode::Ask, ..call },
+            ReachingCall { tier: Tier::B, ..asking },
             ReachingCall { mode: PermissionMode::Auto, ..call },
             ReachingCall { kind_for_verdict: ToolKind::Query, ..call },
             ReachingCall { executor: &Executor::Store, undo: UndoBy::Nothing, ..call },

@@ -54,7 +54,7 @@ mod tests {
             confinement: String::new(),
             reason: reason.into(),
             widens: Vec::new(),
-            ask: Ask::Call { rules: Vec::new() },
+            ask: Ask::Call { rules: Vec::new(), modes: Vec::new() },
             deadline: 1000,
             digest: "d".into(),
         }

@@ -244,7 +244,7 @@ fn question(number: u32) -> ClientEvent {
         confinement: "may write: this project; network: off".to_owned(),
         reason: "no rule allows this call of `bash`".to_owned(),
         widens: Vec::new(),
-        ask: Ask::Call { rules: vec!["bash:cargo publish".to_owned()] },
+        ask: Ask::Call { rules: vec!["bash:cargo publish".to_owned()], modes: Vec::new() },
         deadline: 0,
         digest: format!("digest {number}"),
     };

@@ -486,6 +486,31 @@ fn a_plan_is_approved_with_a_mode_and_those_that_ask_nobody_come_last() {
 }
 
 #[test]
+fn a_mode_that_a_question_offers_is_its_last_row_and_the_others_keep_their_numbers() {
+    let offering = || {
+        let ClientEvent::Asked { mut question } = question(1, &["bash:ls"]) else { unreachable!() };
+        let rules = vec!["bash:ls".to_owned()];
+        question.ask = Ask::Call { rules, modes: vec![PermissionMode::Sandboxed] };
+        asked(ClientEvent::Asked { question })
+    };
+    let without = rows(&calls(&["bash:ls"]));
+    let with = rows(&offering());
+    let last = "6 Allow, then ask only about effects (mode sandboxed)";
+    assert_eq!((&with[..5], with[5].as_str()), (&without[..], last));
+    let mut screen = offering();
+    down(&mut screen, 5);
+    let does = "Enter allows it; later calls run unasked in the sandbox where undo covers them";
+    assert_eq!(enter_does(&screen), does);
+    assert_eq!(answered(&enter(&mut screen)), PersonAnswer::Mode(PermissionMode::Sandboxed));
+    for text in ["6", "b", "y sandboxed"] {
+        let given = answered(&line(&mut offering(), text));
+        assert_eq!(given, PersonAnswer::Mode(PermissionMode::Sandboxed), "{text}");
+    }
+    assert_eq!(answered(&line(&mut offering(), "s")), PersonAnswer::Session("bash:ls".to_owned()));
+    assert_eq!(line(&mut calls(&["bash:ls"]), "y sandboxed"), []);
+}
+
+#[test]
 fn a_terminal_of_lines_answers_by_numbers_letters_and_words() {
     for (text, want) in [
         ("y", PersonAnswer::Once),

@@ -140,7 +140,7 @@ mod tests {
             confinement: String::new(),
             reason: "no rule allows it".into(),
             widens: Vec::new(),
-            ask: Ask::Call { rules: Vec::new() },
+            ask: Ask::Call { rules: Vec::new(), modes: Vec::new() },
             deadline: 1000,
             digest: "d".into(),
         };
