@@ -27,4 +27,5 @@ mod slash_commands;
 mod structured_answers;
 #[path = "../support/mod.rs"]
 mod support;
+mod typed_at_questions;
 mod worktree_flag;

@@ -242,9 +242,10 @@ impl Broker {
         }
         let (answer, note) = answer.split_note();
         let is_own_rule = match (&answer, &open.ask) {
-            (PersonAnswer::Always(rule) | PersonAnswer::Everywhere(rule), Ask::Call { rules, .. }) => {
-                !rules.is_empty() && !rules.contains(rule)
-            }
+            (
+                PersonAnswer::Always(rule) | PersonAnswer::Everywhere(rule),
+                Ask::Call { rules, .. },
+            ) => !rules.is_empty() && !rules.contains(rule),
             _ => false,
         };
         let fits = match (&answer, self.sessions.get(&call.session)) {
