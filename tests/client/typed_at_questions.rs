@@ -2,10 +2,10 @@
 //! is answered, and no file, rule, mode or session changes.
 #![allow(clippy::unwrap_used)]
 
+use crate::support::Desk;
 use crate::support::anthropic::{Answer, Say, Server, call, text};
 use crate::support::dice::Dice;
 use crate::support::terminal::Tmux;
-use crate::support::{Desk, needs};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -68,7 +68,6 @@ fn of_tool(tool: &str, input: &Value) -> Vec<Say> {
 #[test]
 #[ignore = "minutes; a part of .ci/nightly"]
 fn five_hundred_words_and_key_sequences_at_each_kind_of_question_change_nothing() {
-    needs("true");
     let edit = json!({ "path": "kept.txt", "old_string": "kept", "new_string": "changed" });
     for (kind, mode, said, shown) in [
         ("command", "ask", of_tool("bash", &json!({ "command": "touch made" })), "1 Allow once"),

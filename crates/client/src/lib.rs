@@ -84,7 +84,7 @@ pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use relay_source::RelaySource;
 pub use run_view::{Moment, RunView, ShownOpening, ViewOutput};
 pub use screen::colon_command::{COMMANDS, KEYS};
-pub use screen::editor::{Editor, Layout};
+pub use screen::editor::{Editor, Layout, LineKeys};
 pub use screen::other_names::{OTHER_NAMES, OtherName};
 pub use screen::{
     AnswerRow, AnswerRows, AnswerUsage, AttachOptions, ConnectionState, Direction, Distance,

@@ -24,7 +24,7 @@ use crate::lines::display_width;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::session_facts::SessionFacts;
 use answer_list::AnswerList;
-use editor::Editor;
+use editor::{Editor, LineKeys};
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, RequestFailure, SessionRow, SessionStart,
     ToClient,
@@ -335,6 +335,8 @@ pub struct AttachOptions {
     pub prompt: Option<String>,
     /// How the leader key is called.
     pub leader: String,
+    /// The keys of the input line.
+    pub keys: LineKeys,
     /// Shown once, before the first prompt.
     pub first_words: Option<&'static str>,
 }
@@ -410,6 +412,7 @@ impl Screen {
     /// A terminal that has received nothing yet.
     #[must_use]
     pub fn new(options: AttachOptions) -> Self {
+        let editor = Editor::with_keys(options.keys);
         Self {
             options,
             facts: None,
@@ -418,7 +421,7 @@ impl Screen {
             focus: Focus::Line,
             connection: ConnectionState::Closed,
             prompts: UnstartedPrompts::default(),
-            editor: Editor::default(),
+            editor,
             list: AnswerList::default(),
             hint: None,
             tokens: AnswerUsage::default(),

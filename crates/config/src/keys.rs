@@ -38,6 +38,7 @@ words!(Network: "on" => Self::On, "allow" => Self::Listed, "off" => Self::Off);
 words!(PrivateNetworks: "allow" => Self::Reached, "refuse" => Self::Refused);
 words!(CompactionKind: "summary" => Self::Summary, "cut" => Self::Cut);
 words!(UiNotify: "bell" => Self::Bell, "osc9" => Self::Osc9, "osc777" => Self::Osc777, "off" => Self::Off);
+words!(UiKeys: "emacs" => Self::Emacs, "vim" => Self::Vim);
 words!(UiView: "inline" => Self::Inline, "full" => Self::Full);
 
 section! {
@@ -300,6 +301,9 @@ section! {
         // No shell or editor uses this key on its input line.
         /// Key that starts a command to the terminal; with d it detaches.
         leader: String = key("ui.leader", "Ctrl-\\", Name, Nothing),
+        // Each character is text then, as in shells.
+        /// Keys of the input line: `emacs`, or `vim` with its insert mode and normal mode.
+        keys: UiKeys = key("ui.keys", "emacs", Word(UiKeys::WORDS), Nothing),
         // Few need it, and `--screen-reader` does it for one run.
         /// `on`: print lines with a label each, for a screen reader.
         accessible: bool = key("ui.accessible", "off", Word(bool::WORDS), Nothing),
@@ -331,6 +335,15 @@ pub enum UiNotify {
     Osc777,
     /// None.
     Off,
+}
+
+/// The keys of an input line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UiKeys {
+    /// Those of shells.
+    Emacs,
+    /// Those of vim.
+    Vim,
 }
 
 /// A view of an attached session.

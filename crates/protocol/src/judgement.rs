@@ -388,7 +388,7 @@ pub enum PersonAnswer {
     Always(String),
     /// The answers to a server's question: a line for each field, or a JSON object.
     Form(String),
-    /// Yes to a plan: the session leaves mode `plan` for this mode. It is one of the question's modes.
+    /// Yes to a plan or a call, and the session has this mode from then on. It is one of the question's modes.
     Mode(PermissionMode),
     /// No; the words, if any, are for the model.
     Deny(String),

@@ -247,7 +247,9 @@ impl FullScreen {
                 };
                 return vec![ScreenInput::Command(format!(":mode {}", next.name()))];
             }
-            KeyPress::Char('@') if at_line && at_word_start(screen) => {
+            KeyPress::Char('@')
+                if at_line && at_word_start(screen) && !screen.input().0.is_normal_mode() =>
+            {
                 let inputs = self.inputs.clone();
                 files::list(self.project(screen), inputs);
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::Files, self.files.clone()));

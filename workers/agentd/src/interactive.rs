@@ -14,10 +14,10 @@ use crate::sessions;
 use crate::signals::BlockedSignals;
 use client::{
     AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, Labels, LeaderKey, LeaveReason,
-    LinesView, RelaySource, RunFailure, ScreenInput, ScreenItem, ScreenView, SupervisorSource,
-    Terminal, TerminalGuard, TerminalMode, fleet_executable, sibling_executable,
+    LineKeys, LinesView, RelaySource, RunFailure, ScreenInput, ScreenItem, ScreenView,
+    SupervisorSource, Terminal, TerminalGuard, TerminalMode, fleet_executable, sibling_executable,
 };
-use config::{UiNotify, UiView};
+use config::{UiKeys, UiNotify, UiView};
 use prompts::{PluginPlace, PromptPlaces};
 use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
 use protocol::ids::SessionId;
@@ -132,7 +132,14 @@ fn attach_options(
     rights: ClientRights,
     others: OtherClients,
 ) -> AttachOptions {
-    AttachOptions { rights, others, prompt, leader: String::new(), first_words: None }
+    AttachOptions {
+        rights,
+        others,
+        prompt,
+        leader: String::new(),
+        keys: LineKeys::Emacs,
+        first_words: None,
+    }
 }
 
 /// This project's newest session, if it is running or its last turn has no end.
@@ -200,6 +207,10 @@ fn visit(
         .load(&project(flags)?, &plugin_settings(&flags.conversation.plugin_dir)?, trust)?
         .ui;
     entrance.leader = ui.leader;
+    entrance.keys = match ui.keys {
+        UiKeys::Emacs => LineKeys::Emacs,
+        UiKeys::Vim => LineKeys::Vim,
+    };
     let leader = LeaderKey::parse(&entrance.leader).ok_or_else(|| {
         CliError::config(format!("ui.leader is {:?}, which is not a free key", entrance.leader))
             .hint("write it as \"Ctrl-\\\\\" or with a letter that is free, such as \"Ctrl-b\"")

@@ -119,6 +119,7 @@ mod tests {
             others: OtherClients::Stay,
             prompt: None,
             leader: "Ctrl-\\".to_owned(),
+            keys: crate::LineKeys::Emacs,
             first_words: None,
         };
         let mut screen = Screen::new(options);

@@ -29,6 +29,7 @@ impl Desk {
             others: OtherClients::Stay,
             prompt: None,
             leader: "Ctrl-\\".to_owned(),
+            keys: crate::LineKeys::Emacs,
             first_words: None,
         };
         let screen = Screen::new(options);

@@ -6,6 +6,7 @@ mod kill_ring;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod vim;
 
 use super::key_press::{Direction, Distance, EditKey, KeyPress};
 use buffer::Buffer;
@@ -13,6 +14,7 @@ use history::History;
 use kill_ring::KillRing;
 use std::borrow::Cow;
 use undo::{Change, UndoStack};
+use vim::Vim;
 
 /// An input line.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +28,18 @@ pub struct Editor {
     last: LastKey,
     /// Columns of its rows, once a view has said them.
     room: Option<usize>,
+    /// Where the keys of vim were chosen.
+    vim: Option<Vim>,
+}
+
+/// The keys of an input line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LineKeys {
+    /// Those of shells: each character is text.
+    #[default]
+    Emacs,
+    /// Those of vim, with an insert mode and a normal mode.
+    Vim,
 }
 
 /// The last key, if the next one may continue its work.
@@ -64,6 +78,16 @@ pub struct Layout {
 }
 
 impl Editor {
+    /// An empty line with these keys.
+    #[must_use]
+    pub fn with_keys(keys: LineKeys) -> Self {
+        let vim = match keys {
+            LineKeys::Emacs => None,
+            LineKeys::Vim => Some(Vim::default()),
+        };
+        Self { vim, ..Self::default() }
+    }
+
     /// The text, folded pastes too.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
@@ -101,7 +125,8 @@ impl Editor {
     /// Another use begins: nothing comes back but the lines of the history.
     pub fn start_over(&mut self) {
         let lines = self.history.lines().to_vec();
-        *self = Self { history: History::of(lines), room: self.room, ..Self::default() };
+        let (room, vim) = (self.room, self.vim.as_ref().map(|_| Vim::default()));
+        *self = Self { history: History::of(lines), room, vim, ..Self::default() };
     }
 
     /// A text that stood elsewhere can be yanked.
@@ -155,6 +180,8 @@ impl Editor {
     }
 
     fn take_shown(&mut self) -> Buffer {
+        // The next text is typed.
+        self.insert_mode();
         let before = self.history.rest().unwrap_or_default();
         std::mem::replace(&mut self.buffer, before)
     }

@@ -36,6 +36,7 @@ impl Screen {
                 self.editor.insert("\n");
                 self.key(key)
             }
+            (_, key) if self.focus == Focus::Line && self.editor.vim_key(key) => Vec::new(),
             (pending, KeyPress::Interrupt) => self.interrupt(pending),
             (pending, KeyPress::Escape) if self.is_at_rest() => self.escape_at_rest(pending),
             (_, key) => match self.focus {

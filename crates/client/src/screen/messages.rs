@@ -49,11 +49,7 @@ impl Screen {
             ToClient::Page { session, events } if self.is_here(&session) => self.page(&events),
             ToClient::TakenBack { session, texts } if self.is_here(&session) => {
                 self.seqs.rewind.given_back(&texts);
-                for text in &texts {
-                    self.confirm(text);
-                    let place = self.prompts.queued.iter().rposition(|queued| queued == text);
-                    place.map(|place| self.prompts.queued.remove(place));
-                }
+                texts.iter().for_each(|text| self.prompts.taken_back(text));
                 self.give_back(texts);
                 Vec::new()
             }
@@ -114,16 +110,7 @@ impl Screen {
                 let detach = FromClient::Detach { session: before.clone() };
                 effects.push(ScreenEffect::Send(detach));
                 let rewound = self.take_rewound();
-                let note = match self.switch_to {
-                    SwitchTo::Rewound => rewound_note(&session, &before),
-                    SwitchTo::Copy => {
-                        format!("you are now in session {session}, a copy of {before}")
-                    }
-                    SwitchTo::New => format!(
-                        "this is the new session {session}; `agentd attach {before}` returns to {before}"
-                    ),
-                    SwitchTo::Other => format!("this is session {session}; before, {before}"),
-                };
+                let note = self.switch_to.note(&session, &before);
                 effects.push(ScreenEffect::StartOver);
                 effects.push(ScreenEffect::Show(ScreenItem::Note(note)));
                 self.reset();
@@ -207,16 +194,6 @@ impl Screen {
         self.editor.set(&all.join("\n"));
     }
 
-    /// The prompt is on disk.
-    fn confirm(&mut self, text: &str) {
-        for said in [&mut self.prompts.unsure, &mut self.prompts.sent] {
-            if let Some(place) = said.iter().position(|said| said == text) {
-                said.remove(place);
-                return;
-            }
-        }
-    }
-
     fn failed(&mut self, kind: RequestFailure, message: String) -> Vec<ScreenEffect> {
         match self.connection {
             ConnectionState::Live => {
@@ -294,7 +271,7 @@ impl Screen {
             }
             ClientEvent::Prompt { text } => {
                 self.turn = TurnState::Working;
-                self.confirm(text);
+                self.prompts.confirm(text);
                 if !text.starts_with(':') {
                     self.editor.remember(text);
                 }
@@ -324,8 +301,7 @@ impl Screen {
                 self.hint = None;
             }
             ClientEvent::Queue { texts } => {
-                self.prompts.queued.clone_from(texts);
-                texts.iter().for_each(|text| self.confirm(text));
+                self.prompts.are_queued(texts);
             }
             // It is unknown which of the two models gave the replayed answers.
             ClientEvent::Changed { change: SettingChange::Model(_), .. } => {
@@ -368,6 +344,45 @@ impl Screen {
         let mut page = ScreenItems::default();
         let items = events.iter().flat_map(|numbered| page.take(&numbered.event)).collect();
         vec![ScreenEffect::ShowEarlier(items)]
+    }
+}
+
+impl SwitchTo {
+    /// What a terminal says that went from `before` to `session`.
+    fn note(self, session: &SessionId, before: &SessionId) -> String {
+        match self {
+            Self::Rewound => rewound_note(session, before),
+            Self::Copy => format!("you are now in session {session}, a copy of {before}"),
+            Self::New => format!(
+                "this is the new session {session}; `agentd attach {before}` returns to {before}"
+            ),
+            Self::Other => format!("this is session {session}; before, {before}"),
+        }
+    }
+}
+
+impl UnstartedPrompts {
+    /// The prompt is on disk.
+    fn confirm(&mut self, text: &str) {
+        for said in [&mut self.unsure, &mut self.sent] {
+            if let Some(place) = said.iter().position(|said| said == text) {
+                said.remove(place);
+                return;
+            }
+        }
+    }
+
+    /// The queue has these.
+    fn are_queued(&mut self, texts: &[String]) {
+        self.queued = texts.to_vec();
+        texts.iter().for_each(|text| self.confirm(text));
+    }
+
+    /// It is in the input line again.
+    fn taken_back(&mut self, text: &str) {
+        self.confirm(text);
+        let place = self.queued.iter().rposition(|queued| queued == text);
+        place.map(|place| self.queued.remove(place));
     }
 }
 

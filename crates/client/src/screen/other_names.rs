@@ -27,7 +27,7 @@ pub const OTHER_NAMES: &[(&str, OtherName)] = &[
     ("status", OtherName::Words("the row below the input line has model, mode and network")),
     ("theme", OtherName::Words("`ui.theme` names the colours of code: `agentd help config`")),
     ("usage", OtherName::Words("the row below the input line has tokens and cost")),
-    ("vim", OtherName::Words("Ctrl-G edits the text in $VISUAL")),
+    ("vim", OtherName::Words("`ui.keys = \"vim\"` in your config.toml; Ctrl-G edits in $VISUAL")),
 ];
 
 /// What a name leads to, if it is one of these.

@@ -93,6 +93,7 @@ impl Screen {
         match self.focus {
             Focus::Form => (&self.list.entry.line, "form: "),
             Focus::Rule(_) => (&self.list.entry.line, "rule: "),
+            Focus::Line if self.editor.is_normal_mode() => (&self.editor, "N "),
             Focus::Line => (&self.editor, "> "),
         }
     }

@@ -192,6 +192,8 @@ impl Screen {
         match (pending == Pending::Escaped, self.editor.is_empty()) {
             (_, true) if !self.may_answer() => return Vec::new(),
             (true, true) => return self.list_rewind_points(),
+            // Hands of vim press it often.
+            (_, false) if self.editor.is_normal_mode() => return Vec::new(),
             (true, false) => {
                 self.editor.clear();
                 return self.say_hint("cleared; Up brings it back");

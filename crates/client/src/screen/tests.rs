@@ -37,6 +37,7 @@ fn entrance(rights: ClientRights) -> AttachOptions {
         others: OtherClients::Stay,
         prompt: None,
         leader: "Ctrl-\\".to_owned(),
+        keys: crate::LineKeys::Emacs,
         first_words: None,
     }
 }
@@ -1291,4 +1292,37 @@ fn escape_twice_on_an_empty_line_lists_the_places_and_never_while_a_line_is_type
     assert_eq!(watching.update(escape()), []);
     command(&mut watching, ":rewind");
     assert!(watching.hint().unwrap().contains("read-only"));
+}
+
+#[test]
+fn with_the_keys_of_vim_a_first_esc_stops_nothing_and_letters_of_the_normal_mode_are_no_text() {
+    let options = AttachOptions { keys: crate::LineKeys::Vim, ..entrance(ClientRights::Full) };
+    let mut screen = Screen::new(options);
+    screen.update(opened(session()));
+    let press = |screen: &mut Screen, key| screen.update(ScreenInput::Key(key));
+    types(&mut screen, "one two");
+    press(&mut screen, KeyPress::Escape);
+    assert_eq!(screen.input().1, "N ");
+    // No number of them clears the line.
+    for _ in 0..3 {
+        assert_eq!(press(&mut screen, KeyPress::Escape), []);
+    }
+    types(&mut screen, "0dw");
+    assert_eq!(screen.draft(), "two");
+    types(&mut screen, "i");
+    assert_eq!(screen.input().1, "> ");
+    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
+    assert_eq!(screen.turn(), TurnState::Working);
+    assert_eq!(press(&mut screen, KeyPress::Escape), []);
+    let stop = FromClient::Interrupt { session: session() };
+    assert_eq!(press(&mut screen, KeyPress::Escape), [ScreenEffect::Send(stop)]);
+    // At a question they answer nothing either, and Enter answers with the marked row.
+    screen.update(event(2, question(1, &["bash:ls"])));
+    screen.question_painted(QuestionShown::Whole);
+    types(&mut screen, "yyddp1x");
+    assert!(screen.question().is_some());
+    press(&mut screen, KeyPress::Down);
+    // What `x` left of the text goes along.
+    let noted = PersonAnswer::Noted(protocol::judgement::Consent::Once, "wo".to_owned());
+    assert_eq!(answered(&press(&mut screen, KeyPress::Enter)), noted);
 }

@@ -58,6 +58,7 @@ impl Desk {
             others: OtherClients::Stay,
             prompt: None,
             leader: "Ctrl-\\".to_owned(),
+            keys: client::LineKeys::Emacs,
             first_words: None,
         };
         let sent = Sent::default();

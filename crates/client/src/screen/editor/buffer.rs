@@ -3,7 +3,7 @@
 use super::Layout;
 use crate::screen::key_press::{Direction, Distance};
 use std::borrow::Cow;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use unicode_width::UnicodeWidthChar;
 
@@ -56,6 +56,24 @@ impl Buffer {
 
     pub(super) fn cursor(&self) -> usize {
         self.cursor
+    }
+
+    /// The text with one character in the place of each folded paste.
+    pub(super) fn shown(&self) -> &str {
+        &self.text
+    }
+
+    /// Puts the cursor at the beginning of this character, or at the end.
+    pub(super) fn go_to(&mut self, at: usize) {
+        let at = at.min(self.text.len());
+        if self.text.is_char_boundary(at) {
+            self.cursor = at;
+        }
+    }
+
+    /// A part of the shown text, pastes in full.
+    pub(super) fn between(&self, range: &Range<usize>) -> String {
+        self.unfolded(&self.text[range.clone()]).into_owned()
     }
 
     pub(super) fn before_cursor(&self) -> Cow<'_, str> {
@@ -258,8 +276,13 @@ fn label(text: &str) -> String {
     format!("[pasted {lines}, {size}]")
 }
 
+/// True for a character that stands for a folded paste.
+pub(super) fn is_fold(c: char) -> bool {
+    FOLDS.contains(&c)
+}
+
 /// Columns that a character takes.
-fn columns(c: char) -> usize {
+pub(super) fn columns(c: char) -> usize {
     match c {
         '\t' | '\n' => 1,
         c if FOLDS.contains(&c) => 1,
