@@ -276,3 +276,36 @@ fn the_words_that_leave_other_programs_leave_the_session() {
     }
     assert_eq!(server.requests().len(), 1);
 }
+
+#[test]
+fn the_keys_of_vim_edit_the_line_and_esc_twice_stops_a_turn() {
+    let desk = Desk::new();
+    let config = desk.home().join(".config/agentd");
+    fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("config.toml"), "ui.keys = 'vim'\n").unwrap();
+    let slow = Answer::text("It goes on and on.").paced(std::time::Duration::from_secs(30));
+    let server = Server::scripted([Answer::text("One."), slow.in_pieces_of(4)]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new"]), NARROW);
+    one.shows("ready");
+    one.types("one two three");
+    one.press(&["Escape"]);
+    one.shows("N one two three");
+    // No list of files: this is a command that vim has and the line has not.
+    one.types("@bbdwib");
+    one.shows("> one bthree");
+    one.press(&["Enter"]);
+    one.shows("One.");
+    one.shows("ready");
+    assert!(asked(&server, 0).contains("one bthree"), "{}", asked(&server, 0));
+    one.enters("go");
+    one.shows("Esc stops");
+    one.types("next");
+    one.press(&["Escape"]);
+    one.shows("N next");
+    assert!(one.screen().contains("Esc stops"), "{}", one.screen());
+    one.press(&["Escape"]);
+    one.shows("ready");
+    one.shows("next");
+}
