@@ -468,6 +468,51 @@ fn a_killed_client_leaves_the_terminal_as_it_was() {
     }
 }
 
+#[test]
+fn the_title_says_what_waits_and_is_the_one_of_before_after_each_end() {
+    let desk = Desk::new();
+    let say = [bash("toolu_1", "touch made")];
+    let server = Server::scripted([Answer::says(say), Answer::text("Made.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let titled = |arguments: &[&str]| {
+        let agentd = desk.with_server(&server, arguments);
+        let mut shell = in_a_shell(&desk, &server, &agentd);
+        shell.env("PATH", std::env::var_os("PATH").unwrap());
+        let words: Vec<String> = shell
+            .get_args()
+            .map(|word| {
+                word.to_str().unwrap().replace(
+                    "stty -g > before;",
+                    "printf '\\033]0;of before\\007'; stty -g > before;",
+                )
+            })
+            .collect();
+        rebuilt(&shell, &words)
+    };
+    let one = tmux.run("one", &titled(&["new"]), WIDE);
+    let project = desk.project().file_name().unwrap().to_str().unwrap().to_owned();
+    one.shows("ready");
+    one.is_titled(&format!("agentd: {project}"));
+    one.enters(":name the rounding");
+    one.shows("is named");
+    one.enters("make it");
+    one.shows("1 Allow once");
+    one.is_titled("? agentd: the rounding");
+    one.press(&["Enter"]);
+    one.shows("Made.");
+    one.is_titled("agentd: the rounding");
+    send(client_of(one.pid()).unwrap(), Signal::SIGKILL);
+    is_back(&one, "killed");
+    one.is_titled("of before");
+    let two = tmux.run("two", &titled(&["attach"]), WIDE);
+    two.shows("ready");
+    two.is_titled("agentd: the rounding");
+    two.enters(":q");
+    is_back(&two, "left");
+    two.is_titled("of before");
+}
+
 /// Ends of 200 clients at any point of their lives, from before their first byte to a full screen.
 #[test]
 #[ignore = "a minute; needs executables with hooks: tests/hooks/cargo"]

@@ -186,6 +186,23 @@ impl Terminal<'_> {
         modes.trim().to_owned()
     }
 
+    /// Its title, as a program wrote it.
+    pub fn title(&self) -> String {
+        let format = "#{pane_title}";
+        let title = self.tmux.say(&["display-message", "-p", "-t", &self.name, format]);
+        title.trim_end_matches('\n').to_owned()
+    }
+
+    /// Waits for a title.
+    #[track_caller]
+    pub fn is_titled(&self, wanted: &str) {
+        let until = Instant::now() + PATIENCE;
+        while self.title() != wanted {
+            assert!(Instant::now() < until, "{wanted:?} is awaited, and it is {:?}", self.title());
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+
     /// The process that runs in it.
     pub fn pid(&self) -> i32 {
         let pid = self.tmux.say(&["display-message", "-p", "-t", &self.name, "#{pane_pid}"]);

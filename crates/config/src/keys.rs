@@ -314,6 +314,10 @@ section! {
         /// Colours of code in the full-screen view: `ansi` is the terminal's palette, others are named like those of
         /// `bat`: `Nord`, `OneHalfLight`.
         theme: String = key("ui.theme", "ansi", Name, Nothing),
+        // Whoever works in several tabs sees which one asks.
+        /// `on`: the title of the terminal's window or tab has the name of the session, `●` while a turn runs and `?`
+        /// while a question is open, in the full-screen view. On leaving, the title of before is back.
+        title: bool = key("ui.title", "on", Word(bool::WORDS), Nothing),
         // Every terminal has one.
         /// A call when a question appears, or a turn ends in a terminal without focus: `bell`, `osc9`, `osc777`
         /// (notifications of the desktop) or `off`. In the full-screen view.

@@ -27,10 +27,12 @@ mod server_words;
 mod slash;
 mod table;
 mod theme;
+mod title;
 mod tty;
 mod view;
 
 pub use guard::guard_terminal;
 pub use highlight::{choose_theme, code_spans, theme_names};
+pub use title::Title;
 pub use tty::{Mouse, Notify};
 pub use view::{FullScreen, FullScreenOptions};

@@ -34,6 +34,10 @@ const KEYS: KeyboardEnhancementFlags = KeyboardEnhancementFlags::DISAMBIGUATE_ES
     .union(KeyboardEnhancementFlags::REPORT_EVENT_TYPES)
     .union(KeyboardEnhancementFlags::REPORT_ALTERNATE_KEYS);
 
+/// The terminal remembers its title, and has it again (xterm's window operations 22 and 23).
+const KEEP_TITLE: &[u8] = b"\x1b[22;0t";
+const TITLE_BACK: &[u8] = b"\x1b[23;0t";
+
 /// Use of the mouse. A terminal whose mouse is used selects text only with Shift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mouse {
@@ -65,6 +69,8 @@ pub(crate) struct Tty {
     shown: Option<Buffer>,
     cursor: Option<(u16, u16)>,
     links: Links,
+    /// The title that was written last.
+    title: String,
     /// Shared with the panic hook.
     entered: Arc<AtomicBool>,
     #[cfg(agentd_hooks)]
@@ -86,6 +92,8 @@ impl Tty {
         if mouse == Mouse::Used {
             execute!(tty.out, EnableMouseCapture)?;
         }
+        // Also where it stays as it is: what gives the terminal back does not know.
+        tty.out.write_all(KEEP_TITLE)?;
         Ok(tty)
     }
 
@@ -98,6 +106,7 @@ impl Tty {
             shown,
             cursor,
             links,
+            title: String::new(),
             entered: Arc::default(),
             #[cfg(agentd_hooks)]
             frames: 0,
@@ -145,6 +154,17 @@ impl Tty {
         self.frames += 1;
         let wanted = std::env::var("AGENTD_PANIC_FRAME").ok().and_then(|it| it.parse().ok());
         assert!(wanted != Some(self.frames), "frame {} was to panic", self.frames);
+    }
+
+    /// Writes the title of the terminal, where it changes.
+    pub(crate) fn title(&mut self, title: String) -> io::Result<()> {
+        if self.title == title {
+            return Ok(());
+        }
+        write!(self.out, "\x1b]0;{title}\x07")?;
+        self.out.flush()?;
+        self.title = title;
+        Ok(())
     }
 
     /// Calls the person.
@@ -229,6 +249,7 @@ pub(crate) fn goodbye() -> io::Result<Vec<u8>> {
         LeaveAlternateScreen,
         Show
     )?;
+    out.extend(TITLE_BACK);
     Ok(out)
 }
 

@@ -21,6 +21,7 @@ use crate::row::{Piece, Row, wrap};
 use crate::server_words::ServerWords;
 use crate::slash;
 use crate::theme::Theme;
+use crate::title::{Title, title};
 use crate::tty::{Mouse, Notify, Tty};
 use client::{
     Colour, ConnectionState, Direction, Focus, KeyPress, LongText, QuestionShown, Screen,
@@ -51,6 +52,8 @@ pub struct FullScreenOptions {
     pub mouse: Mouse,
     /// The way to call a person who looks elsewhere.
     pub notify: Notify,
+    /// Who writes the terminal's title.
+    pub title: Title,
     /// Gives the terminal back if this process is killed.
     pub guard: Option<TerminalGuard>,
     /// The project directory of the first session.
@@ -510,6 +513,9 @@ impl ScreenView for FullScreen {
             picker.set_items(screen.sessions().iter().map(choices::session).collect());
         }
         let frame = frame(&mut self.state, screen, self.tty.area());
+        if self.options.title == Title::Written {
+            self.tty.title(title(screen, &self.project(screen)))?;
+        }
         self.tty.write(frame.buffer, frame.cursor, frame.links)
     }
 

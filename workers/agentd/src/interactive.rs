@@ -24,7 +24,7 @@ use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use terminal::{FullScreen, FullScreenOptions, Mouse, Notify, choose_theme, theme_names};
+use terminal::{FullScreen, FullScreenOptions, Mouse, Notify, Title, choose_theme, theme_names};
 
 /// For the first session of a project.
 const FIRST_START: &str = "\
@@ -257,6 +257,7 @@ fn show_attached(
         .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))?;
     let services = CliServices { context, rights: visit.options.rights };
     let mouse = if ui.mouse { Mouse::Used } else { Mouse::LeftAlone };
+    let title = if ui.title { Title::Written } else { Title::LeftAlone };
     let notify = match ui.notify {
         UiNotify::Bell => Notify::Bell,
         UiNotify::Osc9 => Notify::Osc9,
@@ -294,8 +295,15 @@ fn show_attached(
                         })
                         .collect(),
                 };
-                let options =
-                    FullScreenOptions { colour, mouse, notify, guard, project, prompt_places };
+                let options = FullScreenOptions {
+                    colour,
+                    mouse,
+                    notify,
+                    title,
+                    guard,
+                    project,
+                    prompt_places,
+                };
                 let mut view = FullScreen::enter(options, inputs)?;
                 unguarded.into_iter().for_each(|words| view.show(ScreenItem::Note(words)));
                 Box::new(view)

@@ -67,6 +67,7 @@ impl Desk {
             colour: Colour::On,
             mouse: Mouse::LeftAlone,
             notify: Notify::Bell,
+            title: Title::LeftAlone,
             guard: None,
             project: PathBuf::from("/"),
             prompt_places: PromptPlaces::default(),
