@@ -5,6 +5,7 @@
 
 mod draft;
 mod edit;
+mod ground_answer;
 mod history;
 pub(crate) mod inline_view;
 mod local_effects;
@@ -363,6 +364,7 @@ impl AttachedTerminal<'_> {
             ScreenEffect::Bell => self.view.bell(),
             ScreenEffect::Repaint => self.view.repaint(),
             ScreenEffect::OpenText(text) => self.view.open(text),
+            ScreenEffect::Theme(theme) => self.view.set_theme(theme),
             ScreenEffect::ShowAudit(session) => {
                 let records = self.services.audit(&session);
                 self.view.open(LongText::new("Audit records", records));

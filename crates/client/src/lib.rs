@@ -47,6 +47,7 @@ mod supervisor_connection;
 mod supervisor_source;
 mod terminal_use;
 mod text_view;
+mod theme_name;
 mod transcript;
 mod turn_progress;
 mod turn_totals;
@@ -103,6 +104,7 @@ pub use spawn::{
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SourceResult, SupervisorSource};
 pub use text_view::{TextView, argument_lines};
+pub use theme_name::ThemeName;
 pub use transcript::{OpenedSession, RunConclusion, TasksSpent, Timing, Transcript, resume_hint};
 pub use turn_progress::TurnProgress;
 pub use turn_totals::TurnTotals;

@@ -23,6 +23,7 @@ use crate::cost::Spent;
 use crate::lines::display_width;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::session_facts::SessionFacts;
+use crate::theme_name::ThemeName;
 use answer_list::AnswerList;
 use editor::{Editor, LineKeys};
 use protocol::client::{
@@ -95,6 +96,8 @@ pub enum ScreenInput {
     Mouse(MouseInput),
     /// The terminal got the focus of its desktop, or lost it.
     Focused(bool),
+    /// The colour of the terminal's ground, for views that asked for it.
+    Ground(u8, u8, u8),
     /// Names of the project's files, for a view that asked for them.
     Files(Vec<String>),
     /// The list behind `/`, for a view that asked for it.
@@ -171,6 +174,8 @@ pub enum ScreenEffect {
     PasteImage(FilePath),
     /// Show the audit records of the session.
     ShowAudit(SessionId),
+    /// Draw all in this theme.
+    Theme(ThemeName),
     /// Show the memories of the session's project and of all projects.
     ShowMemories(SessionId),
     /// Remove some of them.
@@ -487,6 +492,7 @@ impl Screen {
             | ScreenInput::Suspend(_)
             | ScreenInput::Mouse(_)
             | ScreenInput::Focused(_)
+            | ScreenInput::Ground(..)
             | ScreenInput::Files(_)
             | ScreenInput::SlashCommands(_) => Vec::new(),
             ScreenInput::Signal(signal) => vec![ScreenEffect::Leave(LeaveReason::Signal(signal))],

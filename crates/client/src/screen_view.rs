@@ -4,6 +4,7 @@
 use crate::screen::{LongText, QuestionShown, Screen, ScreenInput};
 use crate::screen_items::ScreenItem;
 use crate::terminal_use::TerminalUse;
+use crate::theme_name::ThemeName;
 use protocol::judgement::Question;
 use std::io;
 use std::time::Duration;
@@ -28,6 +29,12 @@ pub trait ScreenView {
 
     /// Calls the person: a question waits.
     fn bell(&mut self);
+
+    /// Draws all in another theme. Views that print lines have the terminal's colours.
+    fn set_theme(&mut self, _theme: ThemeName) {
+        let words = "themes are for the full screen".to_owned();
+        self.show(ScreenItem::Error(words));
+    }
 
     /// The terminal may show something else than was painted.
     fn repaint(&mut self);

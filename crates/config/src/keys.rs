@@ -310,10 +310,10 @@ section! {
         // A terminal then selects text only with Shift.
         /// `on`: the full-screen view uses the mouse. `off`: the terminal keeps it, for its own selection.
         mouse: bool = key("ui.mouse", "on", Word(bool::WORDS), Nothing),
-        // The terminal's own colours suit its background.
-        /// Colours of code in the full-screen view: `ansi` is the terminal's palette, others are named like those of
-        /// `bat`: `Nord`, `OneHalfLight`.
-        theme: String = key("ui.theme", "ansi", Name, Nothing),
+        // Most terminals tell their ground; the colours of the others are their owner's.
+        /// Colours of the full-screen view: `dark`, `light`, `daltonised` (blue and orange), `ansi` (the terminal's
+        /// palette). `auto` asks the terminal for its ground. A theme of `bat`, such as `Nord`, is for code alone.
+        theme: String = key("ui.theme", "auto", Name, Nothing),
         // Whoever works in several tabs sees which one asks.
         /// `on`: the title of the terminal's window or tab has the name of the session, `●` while a turn runs and `?`
         /// while a question is open, in the full-screen view. On leaving, the title of before is back.

@@ -148,6 +148,14 @@ impl Block {
         self.cache = None;
     }
 
+    /// The rows are made anew: their styles are others.
+    pub(crate) fn forget_rows(&mut self) {
+        self.cache = None;
+        if let Entry::Answer(markdown) = &mut self.entry {
+            markdown.forget_rows();
+        }
+    }
+
     /// How many rows with these words it has where it is unfolded for them.
     pub(crate) fn count_of(&mut self, words: &str, width: usize, look: &Theme) -> usize {
         let fold = self.fold;

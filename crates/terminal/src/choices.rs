@@ -2,8 +2,8 @@
 
 use crate::picker::{Picker, PickerItem, PickerKind};
 use client::{
-    COMMANDS, OTHER_NAMES, OtherName, RewindPoint, RewindScope, Screen, ScreenInput, in_dollars,
-    one_line,
+    COMMANDS, OTHER_NAMES, OtherName, RewindPoint, RewindScope, Screen, ScreenInput, ThemeName,
+    in_dollars, one_line,
 };
 use protocol::client::{KnownModel, ModelFacts, SessionRow, SessionStatus};
 use protocol::ids::SessionId;
@@ -138,9 +138,15 @@ pub(crate) fn values(command: &str, models: &[KnownModel]) -> Option<Picker> {
         detail: in_words(&model.facts),
         value: model.name.clone(),
     };
+    let theme = |theme: ThemeName| PickerItem {
+        text: theme.name().to_owned(),
+        detail: theme.meaning().to_owned(),
+        value: theme.name().to_owned(),
+    };
     let (command, items): (&'static str, Vec<PickerItem>) = match command {
         ":mode" | ":mode MODE" => (":mode", MODES.into_iter().map(mode).collect()),
         ":model" | ":model MODEL" => (":model", models.iter().map(model).collect()),
+        ":theme" | ":theme THEME" => (":theme", ThemeName::ALL.into_iter().map(theme).collect()),
         _ => return None,
     };
     (!items.is_empty()).then(|| Picker::new(PickerKind::Values(command), items))

@@ -80,6 +80,11 @@ impl Conversation {
         self.found = self.found.map(|(at, row)| (at + count, row));
     }
 
+    /// All rows are made anew: their styles are others.
+    pub(crate) fn forget_rows(&mut self) {
+        self.blocks.iter_mut().for_each(Block::forget_rows);
+    }
+
     pub(crate) fn below(&self) -> usize {
         self.below
     }

@@ -2,7 +2,7 @@
 
 use crate::highlight::Highlighter;
 use crate::row::{Piece, Row, wrap};
-use crate::theme::Theme;
+use crate::theme::{CHANGED, Theme};
 use ratatui_core::style::Style;
 use similar::{ChangeTag, TextDiff};
 
@@ -76,7 +76,18 @@ fn of_hunk<'a>(lines: impl Iterator<Item = &'a str>, mut left: (u32, u32)) -> Ve
 /// The rows of a unified diff in so many columns. The sign of a line stands before each of its rows.
 pub(crate) fn wrapped(text: &str, width: usize, look: &Theme) -> Vec<Row> {
     let rows = unified(text, look);
-    rows.iter().flat_map(|row| wrap(&row.pieces, width, &under(row, look))).collect()
+    rows.iter().flat_map(|row| on_ground(row, width, look)).collect()
+}
+
+/// A row in so many columns, on the ground of its change.
+fn on_ground(row: &Row, width: usize, look: &Theme) -> Vec<Row> {
+    let rows = wrap(&row.pieces, width, &under(row, look));
+    match row.pieces.first().and_then(|sign| sign.style.bg) {
+        Some(ground) => {
+            rows.into_iter().map(|row| row.filled(width, Style::new().bg(ground))).collect()
+        }
+        None => rows,
+    }
 }
 
 /// The rows of the diff of a call. Its title names the file, so one file has no header.
@@ -87,7 +98,7 @@ pub(crate) fn of_call(text: &str, width: usize, look: &Theme) -> Vec<Row> {
     let headers =
         rows.iter().take_while(|row| ["--- ", "+++ ", "@@"].iter().any(|it| is_header(row, it)));
     let first = if files == 1 { headers.count() } else { 0 };
-    rows[first..].iter().flat_map(|row| wrap(&row.pieces, width, &under(row, look))).collect()
+    rows[first..].iter().flat_map(|row| on_ground(row, width, look)).collect()
 }
 
 /// The lines that a unified diff adds and removes. None for other texts.
@@ -143,7 +154,7 @@ pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
         let header = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- "));
         if let Some(named) = header.filter(|_| !inside) {
             path = named.trim().trim_matches('"');
-            rows.push(Row::new(line, look.bold));
+            rows.push(Row::new(line, look.bold()));
         } else if line.starts_with("# ") && !inside {
             // Between two files; a line of a hunk begins with a sign or a space.
             rows.push(Row::new(line, look.heading));
@@ -222,12 +233,18 @@ fn side(
     code: &mut Highlighter,
     look: &Theme,
 ) -> Row {
-    let (sign, style) = if numbers.0.is_some() { ('-', look.bad) } else { ('+', look.good) };
+    let (sign, row, style) = match numbers.0 {
+        Some(_) => ('-', look.removed, look.removed.patch(look.bad)),
+        None => ('+', look.added, look.added.patch(look.good)),
+    };
     // Text without a language has the colour of its sign.
     let mut pieces = match code.is_known() {
         true => code.line(text),
         false => vec![Piece::new(text, style)],
     };
+    for piece in &mut pieces {
+        piece.style = row.patch(piece.style);
+    }
     if !marks.is_empty() {
         pieces = marked(&pieces, marks, look);
     }
@@ -248,7 +265,7 @@ fn marked(pieces: &[Piece], marks: &[(bool, String)], look: &Theme) -> Vec<Piece
     }
     let mut result: Vec<Piece> = Vec::new();
     for ((piece, letter), changed) in letters().zip(flags) {
-        let style = if changed { piece.style.add_modifier(look.changed) } else { piece.style };
+        let style = if changed { piece.style.add_modifier(CHANGED) } else { piece.style };
         match result.last_mut() {
             Some(last) if last.style == style => last.text.push(letter),
             Some(_) | None => result.push(Piece { text: letter.to_string(), style, link: None }),
@@ -419,7 +436,7 @@ mod tests {
         let marked: Vec<&str> = single[1]
             .pieces
             .iter()
-            .filter(|piece| piece.style.add_modifier.contains(look.changed))
+            .filter(|piece| piece.style.add_modifier.contains(CHANGED))
             .map(|piece| piece.text.as_str())
             .collect();
         assert_eq!(marked, ["one;"], "{single:?}");

@@ -136,7 +136,7 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
     }
     if screen.connection() == ConnectionState::Closed && height > 0 && screen.session().is_some() {
         let words = " connection lost; connecting again. The conversation stays readable.";
-        let bar = Row::new(&format!("{words:columns$}"), look.bad.patch(look.chosen)).cut(columns);
+        let bar = Row::new(&format!("{words:columns$}"), look.alarm).cut(columns);
         frame.clear(0, 1, width);
         frame.rows(&[bar], (0, 0), width);
     }

@@ -23,7 +23,7 @@ const OWN: &[(&str, &str)] = &[
 pub(crate) fn help_rows(leader: &str, width: usize, look: &Theme) -> Vec<Row> {
     let row = |(key, does): &(&str, &str)| {
         let does = does.replace('\n', " ");
-        Row::new(&format!("  {key:<20} "), look.bold).with(&does, look.text).cut(width)
+        Row::new(&format!("  {key:<20} "), look.bold()).with(&does, look.text).cut(width)
     };
     let leave = format!("{leader} d");
     let mut rows = vec![Row::new("Keys", look.heading)];

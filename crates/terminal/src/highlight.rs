@@ -67,7 +67,7 @@ thread_local! {
 pub(crate) struct Highlighter {
     lines: Option<HighlightLines<'static>>,
     left: u32,
-    style: Style,
+    look: Theme,
 }
 
 impl std::fmt::Debug for Highlighter {
@@ -96,9 +96,9 @@ impl Highlighter {
     }
 
     fn of(syntax: Option<&'static SyntaxReference>, look: &Theme) -> Self {
-        let known = syntax.filter(|_| look.coloured);
+        let known = syntax.filter(|_| look.is_coloured());
         let lines = known.map(|syntax| HighlightLines::new(syntax, &THEME));
-        Self { lines, left: MOST_LINES, style: look.text }
+        Self { lines, left: MOST_LINES, look: *look }
     }
 
     /// True if the language is known, and its words get colours.
@@ -108,13 +108,14 @@ impl Highlighter {
 
     /// The next line, without its end.
     pub(crate) fn line(&mut self, line: &str) -> Vec<Piece> {
-        let plain = || vec![Piece::new(line, self.style)];
+        let plain = || vec![Piece::new(line, self.look.text)];
         if line.len() > LONGEST_LINE || self.left == 0 {
             // What follows cannot be read without this line.
             let result = plain();
             self.lines = None;
             return result;
         }
+        let look = self.look;
         let Some(lines) = &mut self.lines else { return plain() };
         self.left -= 1;
         #[cfg(test)]
@@ -122,21 +123,21 @@ impl Highlighter {
         match lines.highlight_line(&format!("{line}\n"), &SYNTAXES) {
             Ok(parts) => {
                 let piece = |(style, text): &(syntect::highlighting::Style, &str)| {
-                    Piece::new(text.trim_end_matches('\n'), of_syntax(*style))
+                    Piece::new(text.trim_end_matches('\n'), of_syntax(*style, &look))
                 };
                 parts.iter().map(piece).filter(|piece| !piece.text.is_empty()).collect()
             }
             Err(_) => {
                 self.lines = None;
-                vec![Piece::new(line, self.style)]
+                vec![Piece::new(line, look.text)]
             }
         }
     }
 }
 
-fn of_syntax(style: syntect::highlighting::Style) -> Style {
+fn of_syntax(style: syntect::highlighting::Style, look: &Theme) -> Style {
     let mut result = Style::new();
-    if let Some(colour) = colour(style.foreground) {
+    if let Some(colour) = colour(style.foreground, look) {
         result = result.fg(colour);
     }
     for (font, modifier) in [
@@ -153,11 +154,11 @@ fn of_syntax(style: syntect::highlighting::Style) -> Style {
 
 /// In these themes no opacity means a colour of the terminal's palette by its number, and an opacity
 /// of 1 the terminal's own text colour.
-fn colour(colour: SyntaxColor) -> Option<Color> {
+fn colour(colour: SyntaxColor, look: &Theme) -> Option<Color> {
     match colour.a {
-        0 => Some(Color::Indexed(colour.r)),
+        0 => look.syntax(colour.r),
         1 => None,
-        _ => Some(Color::Rgb(colour.r, colour.g, colour.b)),
+        _ => look.syntax_rgb((colour.r, colour.g, colour.b)),
     }
 }
 

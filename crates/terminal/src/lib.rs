@@ -33,6 +33,7 @@ mod view;
 
 pub use guard::guard_terminal;
 pub use highlight::{choose_theme, code_spans, theme_names};
+pub use theme::ColourDepth;
 pub use title::Title;
 pub use tty::{Mouse, Notify};
 pub use view::{FullScreen, FullScreenOptions};

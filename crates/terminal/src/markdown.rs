@@ -39,6 +39,12 @@ impl Markdown {
         Self { text, width: 0, done: 0, rows: Vec::new(), fence: None }
     }
 
+    /// The rows are made anew.
+    pub(crate) fn forget_rows(&mut self) {
+        (self.done, self.fence) = (0, None);
+        self.rows.clear();
+    }
+
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -61,8 +67,8 @@ impl Markdown {
         most: usize,
     ) -> Vec<Row> {
         if self.width != width {
-            (self.width, self.done, self.fence) = (width, 0, None);
-            self.rows.clear();
+            self.width = width;
+            self.forget_rows();
         }
         self.advance(look);
         let mut rows = self.rows[self.rows.len().saturating_sub(most)..].to_vec();
@@ -371,7 +377,7 @@ impl Writer<'_> {
                 self.link = Some(protocol::hidden::on_screen(&dest_url).into());
                 self.link_text.clear();
             }
-            Tag::TableHead => self.styled(self.look.bold),
+            Tag::TableHead => self.styled(self.look.bold()),
             Tag::Paragraph
             | Tag::TableRow
             | Tag::HtmlBlock

@@ -48,7 +48,7 @@ impl Pager {
                 .selected
                 .is_some_and(|first| (first.min(self.top)..=first.max(self.top)).contains(&at));
             match (hit, selected) {
-                (_, true) => row.clone().patched(look.chosen),
+                (_, true) => row.clone().behind("▎", look.asks),
                 (true, false) if at == self.top => {
                     row.clone().marked(&self.search, look.found_here)
                 }
@@ -138,7 +138,8 @@ impl Pager {
     fn copied(&mut self) -> String {
         let Some(first) = self.selected.take() else { return self.text.clone() };
         let range = first.min(self.top)..=first.max(self.top);
-        let rows: Vec<String> = self.rows[range].iter().map(Row::text).collect();
+        let text = |row: &Row| row.text().trim_end().to_owned();
+        let rows: Vec<String> = self.rows[range].iter().map(text).collect();
         rows.join("\n")
     }
 

@@ -284,7 +284,7 @@ impl Picker {
         let counts = format!("{} of {}", self.matches.len(), self.items.len());
         let mut rows = vec![
             Row::new(&format!("{title} "), look.asks)
-                .with(&self.query, look.bold)
+                .with(&self.query, look.bold())
                 .with("▏ ", look.asks)
                 .with(&counts, look.dim)
                 .cut(width),
@@ -302,7 +302,7 @@ impl Picker {
                 .with(&item.text, look.text)
                 .with(&format!("{:gap$}{}", "", item.detail), look.dim)
                 .cut(width);
-            rows.push(if number == self.at { row.patched(look.bold) } else { row });
+            rows.push(if number == self.at { row.patched(look.bold()) } else { row });
         }
         if self.matches.is_empty() {
             let words = match &*self.nearest() {

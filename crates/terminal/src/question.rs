@@ -63,6 +63,11 @@ impl QuestionScroll {
         });
     }
 
+    /// The rows are made anew: their styles are others.
+    pub(crate) fn forget_rows(&mut self) {
+        self.made = None;
+    }
+
     /// How much of the question the reader has seen.
     pub(crate) fn seen(&self, question: &Question) -> QuestionShown {
         let is_of = self.made.as_ref().is_some_and(|made| made.question == *question);

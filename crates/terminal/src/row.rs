@@ -93,6 +93,12 @@ impl Row {
         self
     }
 
+    /// With blanks in `style` up to this width.
+    pub(crate) fn filled(self, width: usize, style: Style) -> Self {
+        let rest = width.saturating_sub(self.width());
+        if rest == 0 { self } else { self.with(&" ".repeat(rest), style) }
+    }
+
     /// With `style` laid over each place of these words, in whatever case. A character that consists of several is
     /// marked as a whole: its parts alone are other characters.
     pub(crate) fn marked(self, words: &str, style: Style) -> Self {

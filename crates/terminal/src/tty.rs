@@ -124,6 +124,11 @@ impl Tty {
         give_back(&self.entered, &mut self.out);
     }
 
+    /// Asks for the colour of the ground by OSC 11. The answer comes among the keys, or never.
+    pub(crate) fn ask_ground(&mut self) {
+        self.print("\x1b]11;?\x1b\\");
+    }
+
     /// The next frame is written whole.
     pub(crate) fn forget(&mut self) {
         self.shown = None;
@@ -180,7 +185,7 @@ impl Tty {
         let _ = self.out.flush();
     }
 
-    /// Writes lines that stay, after the terminal was given back.
+    /// Writes what is no part of a frame, such as lines that stay after the terminal was given back.
     pub(crate) fn print(&mut self, lines: &str) {
         let _ = self.out.write_all(lines.as_bytes());
         let _ = self.out.flush();

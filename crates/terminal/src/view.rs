@@ -20,13 +20,13 @@ use crate::question::QuestionScroll;
 use crate::row::{Piece, Row, wrap};
 use crate::server_words::ServerWords;
 use crate::slash;
-use crate::theme::Theme;
+use crate::theme::{ColourDepth, Rgb, Theme};
 use crate::title::{Title, title};
 use crate::tty::{Mouse, Notify, Tty};
 use client::{
     Colour, ConnectionState, Direction, Focus, KeyPress, LongText, QuestionShown, Screen,
-    ScreenInput, ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnClock, TurnState,
-    is_checklist,
+    ScreenInput, ScreenItem, ScreenView, TerminalGuard, TerminalUse, ThemeName, TurnClock,
+    TurnState, is_checklist,
 };
 use prompts::PromptPlaces;
 use protocol::client::{KnownModel, SessionRow, ToClient};
@@ -48,6 +48,10 @@ const MOST_ROWS: usize = 50_000;
 pub struct FullScreenOptions {
     /// Colours on or off.
     pub colour: Colour,
+    /// How many colours the terminal has.
+    pub depth: ColourDepth,
+    /// The theme at first.
+    pub theme: ThemeName,
     /// Use of the mouse.
     pub mouse: Mouse,
     /// The way to call a person who looks elsewhere.
@@ -75,6 +79,8 @@ pub struct FullScreen {
     /// Enter was pressed behind `/` before they were.
     entered: bool,
     servers: ServerWords,
+    /// The terminal's ground, once it has told it.
+    ground: Option<Rgb>,
     /// Earlier events were asked for.
     loading: bool,
     /// Does the desktop show this terminal? Terminals that do not say count as shown.
@@ -92,29 +98,44 @@ impl FullScreen {
     /// # Errors
     /// If the terminal's mode cannot be set.
     pub fn enter(options: FullScreenOptions, inputs: SyncSender<ScreenInput>) -> io::Result<Self> {
-        Ok(Self::over(Tty::enter(options.mouse)?, options, inputs))
+        let mut view = Self::over(Tty::enter(options.mouse)?, options, inputs);
+        view.ask_ground();
+        Ok(view)
     }
 
     fn over(tty: Tty, options: FullScreenOptions, inputs: SyncSender<ScreenInput>) -> Self {
-        let look = match options.colour {
-            Colour::On => Theme::ansi(),
-            Colour::Off => Theme::plain(),
-        };
         Self {
             tty,
+            state: ViewState::new(theme(&options, None)),
             options,
-            state: ViewState::new(look),
             inputs,
             files: Vec::new(),
             slash: None,
             entered: false,
             servers: ServerWords::default(),
+            ground: None,
             loading: false,
             focused: true,
             working: false,
             typing: false,
             escaped: false,
         }
+    }
+
+    /// Asks the terminal for its ground where the theme depends on it.
+    fn ask_ground(&mut self) {
+        let options = &self.options;
+        let is_asked = options.colour == Colour::On && options.depth != ColourDepth::Sixteen;
+        if is_asked && options.theme.needs_ground() && self.ground.is_none() {
+            self.tty.ask_ground();
+        }
+    }
+
+    /// Draws all in the theme that is chosen now.
+    fn change_look(&mut self) {
+        self.state.look = theme(&self.options, self.ground);
+        self.state.conversation.forget_rows();
+        self.state.question.forget_rows();
     }
 
     fn project(&self, screen: &Screen) -> PathBuf {
@@ -329,6 +350,13 @@ impl FullScreen {
     }
 }
 
+fn theme(options: &FullScreenOptions, ground: Option<Rgb>) -> Theme {
+    match options.colour {
+        Colour::On => Theme::of(options.theme, ground, options.depth),
+        Colour::Off => Theme::plain(),
+    }
+}
+
 /// The models of the session's own configuration and vendor.
 fn models(screen: &Screen) -> &[KnownModel] {
     screen.facts().map_or(&[], |facts| &facts.models)
@@ -362,6 +390,11 @@ impl ScreenView for FullScreen {
                 if self.state.panels == PanelView::Shown {
                     self.state.panels = PanelView::ByNews;
                 }
+                Vec::new()
+            }
+            ScreenInput::Ground(red, green, blue) => {
+                self.ground = Some((red, green, blue));
+                self.change_look();
                 Vec::new()
             }
             ScreenInput::Files(names) => {
@@ -461,12 +494,14 @@ impl ScreenView for FullScreen {
         for part in long.parts {
             commands.push((rows.len(), part.command));
             let part = on_screen(&part.text);
-            let lines = match is_diff {
-                true => diff::unified(&part, look),
-                false => part.lines().map(|line| Row::new(line, look.text)).collect(),
-            };
-            let wrapped = lines.iter().flat_map(|row| wrap(&row.pieces, columns, &under));
-            rows.extend(wrapped.take((MOST_ROWS + 1).saturating_sub(rows.len())));
+            let room = (MOST_ROWS + 1).saturating_sub(rows.len());
+            let lines = part.lines().map(|line| Row::new(line, look.text));
+            match is_diff {
+                true => rows.extend(diff::wrapped(&part, columns, look).into_iter().take(room)),
+                false => {
+                    rows.extend(lines.flat_map(|row| wrap(&row.pieces, columns, &under)).take(room))
+                }
+            }
         }
         if rows.len() > MOST_ROWS {
             rows.truncate(MOST_ROWS);
@@ -492,6 +527,13 @@ impl ScreenView for FullScreen {
         let result = run();
         self.tty = Tty::enter(self.options.mouse)?;
         Ok(result)
+    }
+
+    fn set_theme(&mut self, theme: ThemeName) {
+        self.options.theme = theme;
+        self.ask_ground();
+        self.change_look();
+        self.state.hint = Some(format!("theme {}; `ui.theme` keeps it", theme.name()));
     }
 
     fn repaint(&mut self) {

@@ -14,8 +14,8 @@ use crate::sessions;
 use crate::signals::BlockedSignals;
 use client::{
     AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, Labels, LeaderKey, LeaveReason,
-    LineKeys, LinesView, RelaySource, RunFailure, ScreenInput, ScreenItem, ScreenView,
-    SupervisorSource, Terminal, TerminalGuard, TerminalMode, fleet_executable, sibling_executable,
+    LineKeys, LinesView, RelaySource, RunFailure, ScreenInput, ScreenItem, ScreenView, SupervisorSource,
+    Terminal, TerminalGuard, TerminalMode, ThemeName, fleet_executable, sibling_executable,
 };
 use config::{UiKeys, UiNotify, UiView};
 use prompts::{PluginPlace, PromptPlaces};
@@ -24,7 +24,9 @@ use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use terminal::{FullScreen, FullScreenOptions, Mouse, Notify, Title, choose_theme, theme_names};
+use terminal::{
+    ColourDepth, FullScreen, FullScreenOptions, Mouse, Notify, Title, choose_theme, theme_names,
+};
 
 /// For the first session of a project.
 const FIRST_START: &str = "\
@@ -264,11 +266,7 @@ fn show_attached(
         UiNotify::Osc777 => Notify::Osc777,
         UiNotify::Off => Notify::Off,
     };
-    if !choose_theme(&ui.theme) {
-        let names: Vec<&str> = theme_names().collect();
-        return Err(CliError::config(format!("ui.theme is {:?}, which is no theme", ui.theme))
-            .hint(format!("the themes are: {}", names.join(", "))));
-    }
+    let theme = screen_theme(&ui.theme)?;
     let full = flags.view.full_screen || (ui.view == UiView::Full && !flags.view.inline);
     let project = project(flags)?;
     let view = |inputs| -> io::Result<Box<dyn ScreenView>> {
@@ -297,6 +295,8 @@ fn show_attached(
                 };
                 let options = FullScreenOptions {
                     colour,
+                    depth: ColourDepth::decide(|name| std::env::var(name).ok()),
+                    theme,
                     mouse,
                     notify,
                     title,
@@ -316,6 +316,20 @@ fn show_attached(
     });
     let failed = |error| crate::run::failure(&RunFailure { session: None, error });
     ended(left.map_err(failed)?)
+}
+
+/// The theme of this name. That of a theme of `bat` is for code alone.
+fn screen_theme(name: &str) -> Result<ThemeName, CliError> {
+    if let Some(theme) = ThemeName::parse(name) {
+        return Ok(theme);
+    }
+    if choose_theme(name) {
+        return Ok(ThemeName::Auto);
+    }
+    let own = ThemeName::ALL.map(ThemeName::name).join(", ");
+    let of_code: Vec<&str> = theme_names().collect();
+    Err(CliError::config(format!("ui.theme is {name:?}, which is no theme"))
+        .hint(format!("the themes are {own}; for code alone: {}", of_code.join(", "))))
 }
 
 /// Prints the last lines and returns the exit code.

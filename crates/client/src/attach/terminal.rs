@@ -1,6 +1,7 @@
 //! The user's terminal: raw mode, restored on drop, and its key events. The only file here that uses
 //! the terminal library.
 
+use super::ground_answer::{GroundAnswer, Read};
 use crate::screen::{Direction, Distance, EditKey, KeyPause, KeyPress, MouseInput, ScreenInput};
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind,
@@ -9,6 +10,10 @@ use crossterm::event::{
 use crossterm::{execute, terminal};
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{self, SyncSender};
+use std::time::Duration;
+
+/// The rest of a terminal's answer comes within this time.
+const REST_OF_ANSWER: Duration = Duration::from_millis(100);
 
 /// Columns and rows of a terminal that does not report them.
 const SIZE: (u16, u16) = (80, 24);
@@ -82,25 +87,32 @@ pub fn size() -> (u16, u16) {
 
 /// Reads keys until the receiver is dropped.
 pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
+    let mut answer = GroundAnswer::default();
     loop {
-        let input = match crossterm::event::read() {
-            Ok(Event::Key(event)) => match of_other_program(&event, leader) {
-                Some(input) => {
-                    let (reader, paused) = mpsc::channel();
-                    if inputs.send(input(KeyPause { reader })).is_err() {
+        let is_late =
+            answer.may_be_typed() && crossterm::event::poll(REST_OF_ANSWER).is_ok_and(|more| !more);
+        let input = match if is_late { Ok(None) } else { crossterm::event::read().map(Some) } {
+            Ok(Some(Event::Key(event))) => match answer.key(event) {
+                Read::Ground(red, green, blue) => Some(ScreenInput::Ground(red, green, blue)),
+                Read::Held => None,
+                Read::Keys(keys) => {
+                    if !keys.iter().all(|key| send_key(key, leader, inputs)) {
                         return;
                     }
-                    // The other program reads the terminal until the pause ends.
-                    let _ = paused.recv();
                     None
                 }
-                None => key(&event, leader).map(ScreenInput::Key),
             },
-            Ok(Event::Paste(text)) => Some(ScreenInput::Paste(text)),
-            Ok(Event::Resize(columns, rows)) => Some(ScreenInput::Resized(columns, rows)),
-            Ok(Event::FocusGained) => Some(ScreenInput::Focused(true)),
-            Ok(Event::FocusLost) => Some(ScreenInput::Focused(false)),
-            Ok(Event::Mouse(event)) => mouse(&event).map(ScreenInput::Mouse),
+            Ok(None) => {
+                if !answer.release().iter().all(|key| send_key(key, leader, inputs)) {
+                    return;
+                }
+                None
+            }
+            Ok(Some(Event::Paste(text))) => Some(ScreenInput::Paste(text)),
+            Ok(Some(Event::Resize(columns, rows))) => Some(ScreenInput::Resized(columns, rows)),
+            Ok(Some(Event::FocusGained)) => Some(ScreenInput::Focused(true)),
+            Ok(Some(Event::FocusLost)) => Some(ScreenInput::Focused(false)),
+            Ok(Some(Event::Mouse(event))) => mouse(&event).map(ScreenInput::Mouse),
             Err(_) => {
                 let _ = inputs.send(ScreenInput::HungUp);
                 return;
@@ -110,6 +122,20 @@ pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
             return;
         }
     }
+}
+
+/// Sends a key, or lends the terminal for it. False if nobody receives it.
+fn send_key(event: &KeyEvent, leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) -> bool {
+    let Some(input) = of_other_program(event, leader) else {
+        return key(event, leader).is_none_or(|key| inputs.send(ScreenInput::Key(key)).is_ok());
+    };
+    let (reader, paused) = mpsc::channel();
+    if inputs.send(input(KeyPause { reader })).is_err() {
+        return false;
+    }
+    // The other program reads the terminal until the pause ends.
+    let _ = paused.recv();
+    true
 }
 
 /// Ctrl-G and Ctrl-Z give the terminal to the person's editor, and to the shell.

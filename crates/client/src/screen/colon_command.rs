@@ -2,6 +2,7 @@
 
 use super::other_names::{OtherName, other_name};
 use super::rewind::RewindScope;
+use crate::theme_name::ThemeName;
 use protocol::confinement::Network;
 use protocol::did_you_mean::nearest;
 use protocol::hosts::HostRule;
@@ -37,6 +38,7 @@ pub(crate) enum ColonCommand {
     Clear,
     Fork,
     Audit,
+    Theme(ThemeName),
     /// The memories of the project and of all projects.
     Memories,
     /// Remove these memories.
@@ -69,6 +71,7 @@ impl ColonCommand {
             | Self::Clear
             | Self::Fork
             | Self::Audit
+            | Self::Theme(_)
             | Self::Memories
             | Self::Changes(_)
             | Self::Context
@@ -131,6 +134,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     (":fork", "copy this session and continue in the copy"),
     (":memory", "show what is remembered for later sessions;\n:memory rm ID: remove it"),
     (":earlier", "show earlier events"),
+    (":theme THEME", "colours: auto, dark, light, daltonised, ansi"),
     (":audit", "show the audit records of this session"),
     (":help", "this"),
     (":q", "leave; the session continues. exit and quit do it too"),
@@ -211,6 +215,9 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
         "clear" => none(ColonCommand::Clear),
         "fork" => none(ColonCommand::Fork),
         "audit" => none(ColonCommand::Audit),
+        "theme" => ThemeName::parse(&rest)
+            .map(ColonCommand::Theme)
+            .ok_or_else(|| "the themes are auto, dark, light, daltonised and ansi".to_owned()),
         "memory" => match rest.split(' ').collect::<Vec<_>>()[..] {
             [""] => Ok(ColonCommand::Memories),
             ["rm", ref ids @ ..] if !ids.is_empty() => {
@@ -310,6 +317,7 @@ mod tests {
         let host = "*.crates.io".parse().unwrap();
         assert_eq!(parse(":net allow *.crates.io"), Ok(ColonCommand::AllowHost(host)));
         assert_eq!(parse(": mode  plan "), Ok(ColonCommand::Mode(PermissionMode::Plan)));
+        assert_eq!(parse(":theme Dark"), Ok(ColonCommand::Theme(ThemeName::Dark)));
         assert_eq!(parse(":memory"), Ok(ColonCommand::Memories));
         let ids = vec!["p1".to_owned(), "u2".to_owned()];
         assert_eq!(parse(":memory rm  p1 u2"), Ok(ColonCommand::RemoveMemories(ids)));
@@ -325,6 +333,8 @@ mod tests {
             (":net allow 10.0.0.1", "no name of a host"),
             (":net allow https://x.org", "is a URL"),
             (":mode yolo", "accept-edits"),
+            (":theme", "daltonised and ansi"),
+            (":theme nord", "daltonised and ansi"),
             (":add-dir", "directory"),
             (":add", "give a file"),
             (":drop", "give a pinned file"),
@@ -363,7 +373,7 @@ mod tests {
             }
         }
         for name in
-            "cost status resume init exit usage permissions agents config theme quit new".split(' ')
+            "cost status resume init exit usage permissions agents config quit new".split(' ')
         {
             assert!(parse(&format!(":{name}")).is_ok(), "{name}");
         }
@@ -390,6 +400,7 @@ mod tests {
             "fork",
             "earlier",
             "audit",
+            "theme dark",
             "memory",
             "help",
         ] {

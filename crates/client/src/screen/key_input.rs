@@ -322,6 +322,7 @@ impl Screen {
                 let copy = |of| ScreenEffect::Open(SessionStart::Fork { of, at: None });
                 self.session().cloned().map(copy).into_iter().collect()
             }
+            ColonCommand::Theme(theme) => vec![ScreenEffect::Theme(theme)],
             ColonCommand::Audit => {
                 self.session().cloned().map(ScreenEffect::ShowAudit).into_iter().collect()
             }

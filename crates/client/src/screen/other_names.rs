@@ -25,7 +25,6 @@ pub const OTHER_NAMES: &[(&str, OtherName)] = &[
     ("resume", OtherName::Words("Ctrl-P lists the sessions; `agentd attach ID` opens one")),
     ("settings", OtherName::Words("`agentd config show` lists the settings")),
     ("status", OtherName::Words("the row below the input line has model, mode and network")),
-    ("theme", OtherName::Words("`ui.theme` names the colours of code: `agentd help config`")),
     ("usage", OtherName::Words("the row below the input line has tokens and cost")),
     ("vim", OtherName::Words("`ui.keys = \"vim\"` in your config.toml; Ctrl-G edits in $VISUAL")),
 ];

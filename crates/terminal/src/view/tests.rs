@@ -4,6 +4,7 @@ mod kept;
 mod lists;
 mod search;
 mod svg;
+mod themes;
 
 use super::*;
 use client::{AttachOptions, Distance, LineView, LiveArea, MouseInput, ScreenEffect, SlashRow};
@@ -65,6 +66,8 @@ impl Desk {
         let tty = Tty::over(Box::new(sent.clone()), Some((columns, rows)));
         let options_of_view = FullScreenOptions {
             colour: Colour::On,
+            depth: ColourDepth::True,
+            theme: ThemeName::Ansi,
             mouse: Mouse::LeftAlone,
             notify: Notify::Bell,
             title: Title::LeftAlone,
@@ -132,6 +135,7 @@ impl Desk {
                     ScreenEffect::Bell => self.view.bell(),
                     ScreenEffect::Repaint => self.view.repaint(),
                     ScreenEffect::OpenText(text) => self.view.open(text),
+                    ScreenEffect::Theme(theme) => self.view.set_theme(theme),
                     ScreenEffect::Send(_)
                     | ScreenEffect::Reconnect(_)
                     | ScreenEffect::Open(_)
@@ -621,7 +625,9 @@ fn colour(colour: vt100::Color) -> Color {
     ];
     match colour {
         vt100::Color::Default => Color::Reset,
-        vt100::Color::Idx(index) => NAMED.get(usize::from(index)).copied().unwrap_or(Color::Reset),
+        vt100::Color::Idx(index) => {
+            NAMED.get(usize::from(index)).copied().unwrap_or(Color::Indexed(index))
+        }
         vt100::Color::Rgb(red, green, blue) => Color::Rgb(red, green, blue),
     }
 }

@@ -62,8 +62,7 @@ const ANSWER: &str = "## The fault\n\n`total` begins at **index 1**, so the firs
     I mend it and run the test.\n";
 
 /// A session as people see it often.
-fn everyday(columns: u16, rows: u16) -> Desk {
-    let mut desk = Desk::new(columns, rows);
+fn everyday(mut desk: Desk) -> Desk {
     desk.event(ClientEvent::Prompt { text: "Fix the failing test".to_owned() });
     called(&mut desk, 1, "read", r#"{"path":"cart.py"}"#, "def total", &[]);
     called(&mut desk, 2, "grep", r#"{"pattern":"total"}"#, "cart.py:1", &[]);
@@ -80,37 +79,37 @@ fn everyday(columns: u16, rows: u16) -> Desk {
     desk
 }
 
-fn asked(columns: u16, rows: u16) -> Desk {
-    let mut desk = everyday(columns, rows);
+fn asked(desk: Desk) -> Desk {
+    let mut desk = everyday(desk);
     desk.event(ClientEvent::Prompt { text: "Publish it".to_owned() });
     desk.event(ClientEvent::Proposed { call: call(5, "bash", r#"{"command":"cargo publish"}"#) });
     desk.event(question(5));
     desk
 }
 
-fn picked(columns: u16, rows: u16) -> Desk {
-    let mut desk = everyday(columns, rows);
+fn picked(desk: Desk) -> Desk {
+    let mut desk = everyday(desk);
     desk.types(":net");
     desk
 }
 
-fn opened(columns: u16, rows: u16) -> Desk {
-    let mut desk = everyday(columns, rows);
+fn opened(desk: Desk) -> Desk {
+    let mut desk = everyday(desk);
     key(&mut desk, KeyPress::Control('o'));
     desk.types("kko");
     desk
 }
 
-type Scene = (&'static str, fn(u16, u16) -> Desk);
+pub(super) type Scene = (&'static str, fn(Desk) -> Desk);
 
-const SCENES: [Scene; 4] =
+pub(super) const SCENES: [Scene; 4] =
     [("everyday", everyday), ("question", asked), ("picker", picked), ("pager", opened)];
 
 #[test]
 fn each_screen_is_as_kept_at_four_widths() {
     for (name, scene) in SCENES {
         for (columns, rows) in [(40, 24), (80, 24), (120, 36), (200, 50)] {
-            let shown = scene(columns, rows).shown();
+            let shown = scene(Desk::new(columns, rows)).shown();
             is_as_kept(&format!("{name}_{columns}.txt"), &format!("{shown}\n"));
         }
     }
@@ -119,7 +118,7 @@ fn each_screen_is_as_kept_at_four_widths() {
 #[test]
 fn the_pictures_show_what_is_painted() {
     for (name, scene) in &SCENES[..2] {
-        let mut desk = scene(120, 36);
+        let mut desk = scene(Desk::new(120, 36));
         // What Enter does is known once the question was painted.
         desk.paint();
         let area = desk.view.tty.area();
