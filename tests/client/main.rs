@@ -27,5 +27,6 @@ mod slash_commands;
 mod structured_answers;
 #[path = "../support/mod.rs"]
 mod support;
+mod themes;
 mod typed_at_questions;
 mod worktree_flag;

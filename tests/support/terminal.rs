@@ -60,6 +60,11 @@ impl Tmux {
         Terminal { tmux: self, name: name.to_owned() }
     }
 
+    /// Sets an option of all its terminals.
+    pub fn set(&self, option: &str, value: &str) {
+        self.say(&["start-server", ";", "set-option", "-g", option, value]);
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new("tmux");
         command.env("TMUX_TMPDIR", &self.dir).env("LANG", "C.UTF-8").env_remove("TMUX");
@@ -91,6 +96,11 @@ impl Terminal<'_> {
         let mut arguments = vec!["send-keys", "-t", &self.name];
         arguments.extend(keys);
         self.tmux.say(&arguments);
+    }
+
+    /// Empties the terminal, as another program would that writes to it.
+    pub fn wipe(&self) {
+        self.tmux.say(&["send-keys", "-R", "-t", &self.name]);
     }
 
     /// Types a line and Enter.
