@@ -24,6 +24,7 @@ mod session_names;
 mod session_search;
 mod six_turns;
 mod slash_commands;
+mod slow_line;
 mod structured_answers;
 #[path = "../support/mod.rs"]
 mod support;
