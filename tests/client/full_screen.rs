@@ -212,6 +212,63 @@ fn the_first_start_says_what_this_is_and_the_unsent_text_is_edited_in_an_editor(
     assert!(asked.contains("my words and more."), "{asked}");
 }
 
+#[test]
+fn a_place_in_a_file_is_opened_in_an_editor_at_its_line() {
+    let desk = Desk::new();
+    desk.write("src/-x.rs", "one\ntwo\n");
+    desk.write("b c.rs", "x\n");
+    desk.write("b.rs", "x\n");
+    let hostile = "/etc/passwd:1 ../editor:1 gone.rs:7";
+    let server = Server::scripted([
+        Answer::text(&format!("See `src/-x.rs:2`, not {hostile}.")),
+        Answer::text(&format!("Both src/-x.rs:1 and b.rs:1, {hostile}")),
+        Answer::text(hostile),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let editor =
+        desk.write("../editor", "#!/bin/sh\nfor word; do echo \"<$word>\"; done; read key\n");
+    let mut agentd = desk.with_server(&server, &["new", "where"]);
+    agentd.env("VISUAL", format!("sh {}", editor.display()));
+    let one = tmux.run("one", &agentd, WIDE);
+    one.shows("See src/-x.rs:2");
+    one.shows("ready");
+    let root = desk.project().canonicalize().unwrap();
+    let opened = |line: u32, name: &str| format!("<+{line}>\n<{}/{name}>\n", root.display());
+    one.press(&["C-o"]);
+    one.shows("↑ ↓ choose");
+    one.press(&["C-g"]);
+    one.shows(&opened(2, "src/-x.rs"));
+    // The keys are the editor's meanwhile.
+    one.enters("done");
+    one.shows("↑ ↓ choose");
+    one.press(&["i"]);
+    one.enters("again");
+    one.shows("Both src/-x.rs:1");
+    one.shows("ready");
+    // Of several a list asks which one.
+    one.press(&["C-o"]);
+    one.shows("↑ ↓ choose");
+    one.press(&["C-g"]);
+    let screen = one.shows("Ctrl-G opens the file ▏ 2 of 2");
+    assert!(!screen.contains("  /etc"), "{screen}");
+    one.press(&["Enter"]);
+    one.shows("Ctrl-G opens it in your editor");
+    one.press(&["Down", "C-g"]);
+    one.shows(&opened(1, "b.rs"));
+    one.enters("done");
+    one.shows("↑ ↓ choose");
+    one.press(&["i"]);
+    // Files outside the project, and those that do not exist, are no places.
+    one.enters("and now");
+    one.shows("\n/etc/passwd:1");
+    one.shows("ready");
+    one.press(&["C-o"]);
+    one.shows("↑ ↓ choose");
+    one.press(&["C-g"]);
+    one.shows("no file:line of this project is in this block");
+}
+
 /// Before the turn ends: its question waits meanwhile.
 #[test]
 fn the_changes_of_a_turn_are_read_as_a_diff_before_it_ends() {

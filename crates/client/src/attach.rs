@@ -314,7 +314,10 @@ impl AttachedTerminal<'_> {
     /// Handles one input. Breaks if the terminal has to leave.
     fn take_one(&mut self, input: ScreenInput) -> ControlFlow<LeaveReason> {
         let input = match (input, &self.mode) {
-            (ScreenInput::OpenEditor(pause), _) => return self.edit(pause),
+            (ScreenInput::OpenEditor(pause, None), _) => return self.edit(pause),
+            (ScreenInput::OpenEditor(pause, Some(place)), _) => {
+                return self.open_place(pause, &place);
+            }
             (ScreenInput::Suspend(pause), _) => return self.suspend(pause),
             // A terminal that sends no keys sends this signal for one.
             (ScreenInput::Signal(nix::libc::SIGINT), TerminalMode::Lines) => {

@@ -33,6 +33,7 @@ use protocol::client::{
 use protocol::confinement::FilePath;
 use protocol::content::Usage;
 use protocol::ids::SessionId;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 pub use answer_list::{AnswerRow, AnswerRows};
@@ -80,8 +81,8 @@ pub enum ScreenInput {
     Command(String),
     /// The input line gets this text instead of its own.
     Edited(String),
-    /// Ctrl-G: edit the unsent text in an editor. The keys are not read until the pause is dropped.
-    OpenEditor(KeyPause),
+    /// Ctrl-G: open this place, else the unsent text, in an editor. The keys are not read until the pause is dropped.
+    OpenEditor(KeyPause, Option<FilePlace>),
     /// Ctrl-Z: give the terminal to the shell. The keys are not read until the pause is dropped.
     Suspend(KeyPause),
     /// Ask for the list of sessions.
@@ -138,6 +139,15 @@ pub struct KeyPause {
     /// Its end wakes the reader.
     #[expect(dead_code, reason = "dropping it is its use")]
     pub(crate) reader: Sender<()>,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePlace {
+    /// Its real path, from the root on.
+    pub path: PathBuf,
+    /// The line, counted from 1.
+    pub line: u32,
 }
 
 /// What the mouse did.
@@ -488,7 +498,7 @@ impl Screen {
                 Vec::new()
             }
             // The others are for views that show more. The attachment lends the terminal.
-            ScreenInput::OpenEditor(_)
+            ScreenInput::OpenEditor(..)
             | ScreenInput::Suspend(_)
             | ScreenInput::Mouse(_)
             | ScreenInput::Focused(_)

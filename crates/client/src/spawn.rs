@@ -5,6 +5,7 @@
 //! lifeline closes, and the supervisor ends. The supervisor first sends one line of JSON on it, with the
 //! path of its socket.
 
+use crate::screen::FilePlace;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow};
@@ -100,10 +101,22 @@ const COPY_LIMIT: Duration = Duration::from_secs(1);
 /// # Errors
 /// If it cannot be started, or fails.
 pub fn edit_file(file: &Path) -> io::Result<()> {
+    run_editor(&[file.as_os_str()])
+}
+
+/// The same at a line of it, by `+LINE FILE`.
+///
+/// # Errors
+/// If it cannot be started, or fails.
+pub(crate) fn edit_place(place: &FilePlace) -> io::Result<()> {
+    run_editor(&[OsStr::new(&format!("+{}", place.line)), place.path.as_os_str()])
+}
+
+fn run_editor(arguments: &[&OsStr]) -> io::Result<()> {
     let named = ["VISUAL", "EDITOR"].iter().filter_map(|name| std::env::var(name).ok());
     let editor = named.into_iter().find(|it| !it.trim().is_empty()).unwrap_or_else(|| "vi".into());
     let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(file);
+    command.arg("-c").arg(format!("{editor} \"$@\"")).arg("sh").args(arguments);
     let status = spawn_unmasked(&mut command)?.wait()?;
     match status.success() {
         true => Ok(()),

@@ -234,6 +234,8 @@ pub(crate) fn inputs(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenIn
         PickerKind::History => vec![ScreenInput::Edited(value.to_owned())],
         // The rest of a long session, to choose from it afterwards.
         PickerKind::Rewind => vec![ScreenInput::Command(EARLIER.to_owned())],
+        // An editor needs the terminal, which Ctrl-G lends.
+        PickerKind::Places => Vec::new(),
         PickerKind::RewindScope => vec![ScreenInput::Command(format!("{REWIND} {value}"))],
         PickerKind::Values(command) => vec![ScreenInput::Command(format!("{command} {value}"))],
         PickerKind::Commands if !value.starts_with(':') => inputs(PickerKind::Slash, value, typed),

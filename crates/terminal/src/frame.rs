@@ -274,7 +274,8 @@ fn hint(state: &ViewState, screen: &Screen) -> Option<String> {
                 "a question waits: i goes to it".to_owned()
             }
             (None, None) => {
-                "↑ ↓ choose, Enter unfold, o open, / n N search, y copy, i back".to_owned()
+                "↑ ↓ choose, Enter unfold, o open, / n N search, y copy, Ctrl-G file, i back"
+                    .to_owned()
             }
         });
     }

@@ -10,6 +10,7 @@ const OWN: &[(&str, &str)] = &[
     ("Ctrl-O, or Esc", "go through the conversation; Esc where no turn runs"),
     ("  ↑ ↓, Enter, o", "choose a block, unfold it, open the whole"),
     ("  / n N, y, i", "search, copy, back to the input"),
+    ("  Ctrl-G", "open a file:line of the block in $VISUAL"),
     ("Esc Esc", "rewind: on an empty line, where no turn runs; else clear it"),
     ("@", "a file of the project; @src/main.rs:10-40 names lines"),
     ("/ or :", "the list of commands, slash commands and skills"),

@@ -5,8 +5,8 @@
 //!
 //! `frame` makes a frame of cells from the model and the view's own state, with `conversation`, `block`,
 //! `markdown`, `diff`, `question`, `panels`, `pager` and `picker`: all pure. `tty` touches the
-//! terminal, `guard` the process that gives it back after a kill, `files` reads the
-//! project, `slash` the slash commands, `server_words` what MCP servers offer beside both.
+//! terminal, `guard` the process that gives it back after a kill, `files` and
+//! `places` read the project, `slash` the slash commands, `server_words` what MCP servers offer beside both.
 
 mod block;
 mod choices;
@@ -21,6 +21,7 @@ mod markdown;
 mod pager;
 mod panels;
 mod picker;
+mod places;
 mod question;
 mod row;
 mod server_words;

@@ -30,6 +30,8 @@ pub(crate) enum PickerKind {
     Rewind,
     /// What goes back.
     RewindScope,
+    /// Places in files, for an editor.
+    Places,
     /// Values of this command.
     Values(&'static str),
 }
@@ -50,6 +52,7 @@ impl PickerKind {
             | Self::History
             | Self::Rewind
             | Self::RewindScope
+            | Self::Places
             | Self::Values(_) => None,
         }
     }
@@ -173,6 +176,7 @@ impl Picker {
             | PickerKind::History
             | PickerKind::Rewind
             | PickerKind::RewindScope
+            | PickerKind::Places
             | PickerKind::Values(_) => &self.query,
         };
         if words.is_empty() {
@@ -187,6 +191,7 @@ impl Picker {
             | PickerKind::History
             | PickerKind::Rewind
             | PickerKind::RewindScope
+            | PickerKind::Places
             | PickerKind::Values(_) => Config::DEFAULT,
         };
         let mut matcher = Matcher::new(config);
@@ -279,6 +284,7 @@ impl Picker {
             PickerKind::History => "earlier prompt",
             PickerKind::Rewind => "rewind to the moment before",
             PickerKind::RewindScope => "rewind what",
+            PickerKind::Places => "Ctrl-G opens the file",
             PickerKind::Values(command) => command,
         };
         let counts = format!("{} of {}", self.matches.len(), self.items.len());

@@ -24,8 +24,8 @@ use crate::theme::{ColourDepth, Rgb, Theme};
 use crate::title::{Title, title};
 use crate::tty::{Mouse, Notify, Tty};
 use client::{
-    Colour, ConnectionState, Direction, Focus, KeyPress, LongText, QuestionShown, Screen,
-    ScreenInput, ScreenItem, ScreenView, TerminalGuard, TerminalUse, ThemeName, TurnClock,
+    Colour, ConnectionState, Direction, FilePlace, Focus, KeyPress, LongText, QuestionShown,
+    Screen, ScreenInput, ScreenItem, ScreenView, TerminalGuard, TerminalUse, ThemeName, TurnClock,
     TurnState, is_checklist,
 };
 use prompts::PromptPlaces;
@@ -79,6 +79,8 @@ pub struct FullScreen {
     /// Enter was pressed behind `/` before they were.
     entered: bool,
     servers: ServerWords,
+    /// Those of the list of places.
+    places: Vec<FilePlace>,
     /// The terminal's ground, once it has told it.
     ground: Option<Rgb>,
     /// Earlier events were asked for.
@@ -113,6 +115,7 @@ impl FullScreen {
             slash: None,
             entered: false,
             servers: ServerWords::default(),
+            places: Vec::new(),
             ground: None,
             loading: false,
             focused: true,
@@ -177,6 +180,10 @@ impl FullScreen {
             Mode::Picker(picker) => {
                 let kind = picker.kind;
                 // A file that is still being read may have this name: Enter waits for it.
+                if kind == PickerKind::Places && key == KeyPress::Enter {
+                    self.state.hint = Some("Ctrl-G opens it in your editor".to_owned());
+                    return Vec::new();
+                }
                 let is_read = self.slash.is_some() || kind != PickerKind::Slash;
                 self.entered = key == KeyPress::Enter && !is_read;
                 if self.entered {
@@ -188,7 +195,8 @@ impl FullScreen {
                         choices::preview(picker, rows, here).into_iter().collect()
                     }
                     PickerAction::Close(typed) => {
-                        self.state.mode = Mode::Input;
+                        let of_block = kind == PickerKind::Places;
+                        self.state.mode = if of_block { Mode::Browse(None) } else { Mode::Input };
                         let typed_back = match kind {
                             PickerKind::Files => format!("@{typed}"),
                             PickerKind::Commands if !typed.is_empty() => format!(":{typed}"),
@@ -199,6 +207,7 @@ impl FullScreen {
                             | PickerKind::History
                             | PickerKind::Rewind
                             | PickerKind::RewindScope
+                            | PickerKind::Places
                             | PickerKind::Values(_) => return Vec::new(),
                         };
                         vec![ScreenInput::Paste(typed_back)]
@@ -337,6 +346,7 @@ impl FullScreen {
             | PickerKind::History
             | PickerKind::Rewind
             | PickerKind::RewindScope
+            | PickerKind::Places
             | PickerKind::Values(_) => return,
         };
         picker.set_items(items);
@@ -392,6 +402,7 @@ impl ScreenView for FullScreen {
                 }
                 Vec::new()
             }
+            ScreenInput::OpenEditor(pause, None) => self.open_editor(pause, screen),
             ScreenInput::Ground(red, green, blue) => {
                 self.ground = Some((red, green, blue));
                 self.change_look();
@@ -455,7 +466,7 @@ impl ScreenView for FullScreen {
             | ScreenInput::Draft(_)
             | ScreenInput::Command(_)
             | ScreenInput::Edited(_)
-            | ScreenInput::OpenEditor(_)
+            | ScreenInput::OpenEditor(_, Some(_))
             | ScreenInput::Suspend(_)
             | ScreenInput::ListSessions
             | ScreenInput::ListServers

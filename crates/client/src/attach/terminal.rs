@@ -144,7 +144,7 @@ fn of_other_program(event: &KeyEvent, leader: &LeaderKey) -> Option<fn(KeyPause)
         return None;
     }
     if event.code == KeyCode::Char('g') {
-        return Some(ScreenInput::OpenEditor);
+        return Some(|pause| ScreenInput::OpenEditor(pause, None));
     }
     let suspends = event.code == KeyCode::Char('z') && !leader.is('z');
     suspends.then_some(ScreenInput::Suspend)

@@ -3,7 +3,9 @@
 use super::FullScreen;
 use crate::frame::Mode;
 use crate::pager::Pager;
-use client::{Direction, KeyPress, Screen, ScreenInput, one_line};
+use crate::picker::{Picker, PickerAction, PickerItem, PickerKind};
+use crate::places::places;
+use client::{Direction, FilePlace, KeyPause, KeyPress, Screen, ScreenInput, one_line};
 
 impl FullScreen {
     pub(super) fn browse(&mut self) {
@@ -81,6 +83,49 @@ impl FullScreen {
             _ => {}
         }
         Vec::new()
+    }
+
+    /// Ctrl-G: at a block with places in files the editor is for these, else for the unsent text.
+    pub(super) fn open_editor(&mut self, pause: KeyPause, screen: &Screen) -> Vec<ScreenInput> {
+        self.state.hint = None;
+        if let Mode::Picker(picker) = &mut self.state.mode
+            && picker.kind == PickerKind::Places
+        {
+            let PickerAction::Choose(value, _) = picker.key(KeyPress::Enter) else {
+                return Vec::new();
+            };
+            self.state.mode = Mode::Browse(None);
+            let place = value.parse().ok().and_then(|at: usize| self.places.get(at).cloned());
+            if place.is_none() {
+                return Vec::new();
+            }
+            return vec![ScreenInput::OpenEditor(pause, place)];
+        }
+        let Mode::Browse(None) = self.state.mode else {
+            return vec![ScreenInput::OpenEditor(pause, None)];
+        };
+        let project = self.project(screen);
+        let text = self.state.conversation.chosen_block().map(|block| block.text());
+        self.places = places(&text.unwrap_or_default(), &project);
+        let named = |(at, place): (usize, &FilePlace)| {
+            let root = project.canonicalize().unwrap_or_default();
+            let below = place.path.strip_prefix(&root).unwrap_or(&place.path).display();
+            let text = format!("{below}:{}", place.line);
+            PickerItem { text, detail: String::new(), value: at.to_string() }
+        };
+        match self.places.as_slice() {
+            [] => {
+                let words = "no file:line of this project is in this block";
+                self.state.hint = Some(words.to_owned());
+                Vec::new()
+            }
+            [only] => vec![ScreenInput::OpenEditor(pause, Some(only.clone()))],
+            several => {
+                let items = several.iter().enumerate().map(named).collect();
+                self.state.mode = Mode::Picker(Picker::new(PickerKind::Places, items));
+                Vec::new()
+            }
+        }
     }
 
     fn open_whole(&mut self) {
