@@ -127,6 +127,17 @@ fn the_pictures_show_what_is_painted() {
     }
 }
 
+#[test]
+fn the_picture_of_a_theme_shows_its_colours() {
+    let mut desk = Desk::new(120, 36);
+    desk.input(ScreenInput::Command(":theme dark".to_owned()));
+    desk = asked(desk);
+    desk.paint();
+    let area = desk.view.tty.area();
+    let painted = frame(&mut desk.view.state, &desk.screen, area);
+    is_as_kept("dark.svg", &svg(&painted.buffer));
+}
+
 /// What a terminal shows.
 fn painted(screen: &vt100::Screen) -> Buffer {
     let (rows, columns) = (screen.size().0.get(), screen.size().1.get());

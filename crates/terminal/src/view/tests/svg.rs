@@ -143,8 +143,9 @@ fn write(out: &mut String, cell: &Cell, text: &str, at: (usize, usize)) {
     ));
 }
 
-fn colour(colour: Color, usual: &'static str) -> &'static str {
-    match colour {
+fn colour(colour: Color, usual: &str) -> String {
+    let named = match colour {
+        Color::Rgb(red, green, blue) => return format!("#{red:02x}{green:02x}{blue:02x}"),
         Color::Black => "#16181d",
         Color::Red | Color::LightRed | Color::Indexed(1 | 9) => "#f0717a",
         Color::Green | Color::LightGreen | Color::Indexed(2 | 10) => "#8cc570",
@@ -155,6 +156,7 @@ fn colour(colour: Color, usual: &'static str) -> &'static str {
         Color::Gray => "#a5abb6",
         Color::DarkGray => "#737b8a",
         Color::White => "#ffffff",
-        Color::Reset | Color::Rgb(..) | Color::Indexed(_) => usual,
-    }
+        Color::Reset | Color::Indexed(_) => usual,
+    };
+    named.to_owned()
 }
