@@ -14,8 +14,9 @@ use crate::sessions;
 use crate::signals::BlockedSignals;
 use client::{
     AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, Labels, LeaderKey, LeaveReason,
-    LineKeys, LinesView, RelaySource, RunFailure, ScreenInput, ScreenItem, ScreenView, SupervisorSource,
-    Terminal, TerminalGuard, TerminalMode, ThemeName, fleet_executable, sibling_executable,
+    LineKeys, LinesView, RelaySource, RunFailure, ScreenInput, ScreenItem, ScreenView,
+    SupervisorSource, Terminal, TerminalGuard, TerminalMode, ThemeName, fleet_executable,
+    sibling_executable,
 };
 use config::{UiKeys, UiNotify, UiView};
 use prompts::{PluginPlace, PromptPlaces};
