@@ -205,6 +205,45 @@ fn bash_stop_ends_all_processes_and_a_number_that_runs_nothing_is_named() {
 }
 
 #[test]
+fn a_person_stops_one_call_and_the_turn_and_the_others_go_on() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::says([bash("toolu_1", "echo up; sleep 7125"), bash("toolu_2", "sleep 7126")]),
+        Answer::says([call("toolu_3", "bash", r#"{"command":"sleep 7127"}"#)]),
+        Answer::text("It was stopped."),
+    ]);
+    let _daemon = desk.daemon();
+    let (mut wire, session) = session(&desk, &server);
+    wire.prompt(&session, "serve");
+    until("all three run", || {
+        ["7125", "7126", "7127"].iter().all(|it| runs(&format!("sleep {it}")))
+    });
+    let stop = |call| {
+        let wish = SessionWish::StopCall { call };
+        FromClient::Wish { session: session.clone(), wish }
+    };
+    wire.say(stop(9));
+    let why = wire.until("the refusal", |word| match word {
+        ToClient::Failed { message, .. } => Some(message.clone()),
+        _ => None,
+    });
+    assert_eq!(why, "call 9 does not run");
+    wire.say(stop(1));
+    wire.event("its end", |event| {
+        matches!(event, ClientEvent::CallEnded { call, .. } if call.number == 1).then_some(())
+    });
+    assert!(!runs("sleep 7125"), "no process of it is left");
+    assert!(runs("sleep 7126") && runs("sleep 7127"), "the control: the others run");
+    // The call that the turn waits for: the model learns of it, and the turn goes on.
+    wire.say(stop(3));
+    wire.turn_ends();
+    let told = result(&server, "toolu_3");
+    assert!(told.contains("cancelled"), "{told}");
+    assert!(runs("sleep 7126"), "the control");
+    assert_eq!(count(&journal(&desk, &session), "RESULT", 1), 1);
+}
+
+#[test]
 fn it_ends_with_a_run_and_with_its_session() {
     let desk = Desk::new();
     let server = Server::scripted([

@@ -257,6 +257,12 @@ pub enum SessionWish {
         /// The call of a command in it; the newest network if none.
         call: Option<u32>,
     },
+    /// End this call, and nothing else: the turn and the other calls go on. Every client receives a `Notice`; answered
+    /// by `Failed` where the call does not run.
+    StopCall {
+        /// Its number.
+        call: u32,
+    },
 }
 
 /// How a session is ended.

@@ -711,6 +711,7 @@ goldens! {
         EditSummary => protocol::client::SessionWish::EditSummary(summary()),
         Background => protocol::client::SessionWish::Background,
         OpenPort => protocol::client::SessionWish::OpenPort { port: 8765, call: Some(3) },
+        StopCall => protocol::client::SessionWish::StopCall { call: 3 },
     }
     client::FromClient {
         Hello => FromClient::Hello { token: text("token"), build: text("0.1.0-0") },

@@ -1,7 +1,7 @@
 //! The messages of clients, how they join a session and attach to it, and what all of them are shown. `clients`
 //! knows who is attached, `joins` who may join, and `backlog` reads what a client has missed.
 
-use super::clients::{Attaching, WaitingPrompt, tell};
+use super::clients::{Attaching, WaitingPrompt, fail, tell};
 use super::joins::{AudienceFrom, check_join, opened_message};
 use super::new_setting::{change_audience, model_event};
 use super::ports::{Ports, WantedPort};
@@ -10,7 +10,8 @@ use super::usage::{Keeper, SessionNow};
 use crate::messages::{AttachRequest, ClientMsg, ClientToSession, OpenRequest};
 use crate::route::Router;
 use crate::session_page::{PageRequest, send_page};
-use protocol::client::{ClientEvent, SessionQuery, SessionWish, ToClient};
+use call::CallInput;
+use protocol::client::{ClientEvent, RequestFailure, SessionQuery, SessionWish, ToClient};
 use protocol::judgement::Audience;
 use ractor::ActorRef;
 
@@ -70,7 +71,22 @@ impl SessionActorState {
                     .open(client, wanted)
                     .await;
             }
+            SessionWish::StopCall { call } => self.stop_call(client, call, &by),
         }
+    }
+
+    /// Ends one call; the model gets the result that a person stopped it.
+    fn stop_call(&self, client: &ActorRef<ClientMsg>, call: u32, by: &str) {
+        let id = self.call_id(call);
+        if self.calls.services.is_server(call) {
+            let why = format!("call {call} is an MCP server, which ends with the session");
+            return fail(client, RequestFailure::Usage, why);
+        }
+        if self.calls.running.get(&id).is_none() {
+            return fail(client, RequestFailure::NotFound, format!("call {call} does not run"));
+        }
+        self.events.show_notice(format!("call {call} is stopped, by {by}"));
+        self.calls.running.send(&id, CallInput::Cancel);
     }
 
     async fn query(&mut self, client: ActorRef<ClientMsg>, query: SessionQuery) {

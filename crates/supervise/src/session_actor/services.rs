@@ -111,6 +111,11 @@ impl<A: Asker> Services<A> {
         self.running.contains_key(&call)
     }
 
+    /// True for an MCP server that is ready.
+    pub(super) fn is_server(&self, call: u32) -> bool {
+        self.running.get(&call).is_some_and(Service::is_server)
+    }
+
     /// Its confinement in plain words.
     pub(super) fn cage(&self, call: u32) -> Option<&str> {
         self.running.get(&call).map(|service| service.cage.as_str())
